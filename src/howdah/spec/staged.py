@@ -1,0 +1,102 @@
+"""What lies between a JobSpec and a running master: staged files, the plan, and an engine's report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Mapping, Tuple
+
+from howdah.spec.job import JobSpec
+from howdah.spec.world import State
+
+
+@dataclass(frozen=True)
+class StagedFile:
+    """A file that every container has in its working directory as `name`.
+
+    `source` is the path on the submitting machine ("" when it is on the cluster already), `uri` where the
+    containers get it from. `kind` is `file` or `archive` (unpacked into a directory of that name). `size` (bytes)
+    and `modified_ms` (epoch milliseconds) describe what is at `uri`; an engine that uploads fills them in.
+    """
+
+    name: str
+    uri: str
+    kind: str = "file"
+    source: str = ""
+    sha256: str = ""
+    size: int = 0
+    modified_ms: int = 0
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One file of an input: where it is, its path below the input's directory, its size in bytes."""
+
+    uri: str
+    name: str
+    size: int = 0
+
+
+@dataclass(frozen=True)
+class StagedInput:
+    """An input whose files are known. `source` of a file still to be uploaded is in `uploads` (source path by URI)."""
+
+    to: str
+    files: Tuple[DataFile, ...]
+    roles: Tuple[str, ...] = ()
+    share: str = "split"
+    uploads: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class StagedJob:
+    """A job whose every file has a place. This, as JSON, is what the master starts from (`job.json`).
+
+    `inputs` are listed and checked; the outputs of `job` hold absolute URIs. `files` go to every container, `runtime` is howdah itself with
+    what it needs (empty on this machine). `home` is the URI below which howdah keeps jobs and its cache.
+    `python` is the interpreter that runs master and executors, `program_path` what is put first on the programs' PATH.
+    `sources` says where each setting came from, for people.
+    """
+
+    job: JobSpec
+    home: str
+    files: Tuple[StagedFile, ...] = ()
+    inputs: Tuple[StagedInput, ...] = ()
+    runtime: Tuple[StagedFile, ...] = ()
+    python: str = "python3"
+    program_path: Tuple[str, ...] = ()
+    user: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What `submit` will do, complete: printing it is the dry run. `request` is the engine's own part, JSON-ready."""
+
+    engine: str
+    job: StagedJob
+    request: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class JobReport:
+    """What an engine knows of a job from outside. Times are epoch seconds, 0 when not yet.
+
+    `master` is the base URL of the master's API ("" when there is none), `directory` the URI of the job's own
+    directory: `events.jsonl` (the event log), `key` (0600), `job.json`.
+    """
+
+    id: str
+    name: str
+    state: State
+    engine: str
+    user: str = ""
+    queue: str = ""
+    submitted: float = 0.0
+    started: float = 0.0
+    finished: float = 0.0
+    progress: float = 0.0
+    diagnostics: str = ""
+    master: str = ""
+    tracking_url: str = ""
+    directory: str = ""

@@ -1,0 +1,137 @@
+"""Tasks, the containers they run in, how they end, and the world they form."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import Mapping, Optional, Tuple
+
+from howdah.spec.job import Resources
+
+
+@dataclass(frozen=True, order=True)
+class TaskId:
+    """A task of a role, `worker:1`; a retry is a new attempt of the same task."""
+
+    role: str
+    index: int
+
+    def __str__(self) -> str:
+        return f"{self.role}:{self.index}"
+
+    @property
+    def slug(self) -> str:
+        """`worker-1`, for file names."""
+        return f"{self.role}-{self.index}"
+
+    @classmethod
+    def parse(cls, text: str) -> TaskId:
+        """The inverse of `str`.
+
+        Raises:
+            ValueError: `text` is not `role:index`.
+        """
+        role, separator, index = text.rpartition(":")
+        if not separator or not role or not index.isdigit():
+            raise ValueError(f"{text!r} is not a task: write role:index, such as worker:0")
+        return cls(role, int(index))
+
+
+class State(str, enum.Enum):
+    """Of a job and of a task. Attempts are counted; they are not states."""
+
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+    @property
+    def ended(self) -> bool:
+        """No further state follows."""
+        return self in (State.SUCCEEDED, State.FAILED, State.CANCELLED)
+
+
+@dataclass(frozen=True)
+class Container:
+    """What an allocator grants: room on a node for one task's attempt. `id` is the engine's own name for it."""
+
+    id: str
+    node: str
+    role: str
+    resources: Resources = field(default_factory=Resources)
+    log_url: str = ""
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How a task's process, or its container, ended.
+
+    `code` is the exit status, None when a signal ended it; `cause` one word for what happened: `exit`, `signal`,
+    `memory`, `lost`, `preempted`, `start`, `localise`, `upload`, `silent`, `port`, `stopped`; `detail` is a sentence
+    for people and `lines` the last lines of output.
+    """
+
+    cause: str
+    code: Optional[int] = None
+    signal: Optional[int] = None
+    detail: str = ""
+    lines: Tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """The process ended by itself with status 0."""
+        return self.cause == "exit" and self.code == 0
+
+    def __str__(self) -> str:
+        if self.detail:
+            return self.detail
+        if self.signal is not None:
+            return f"killed by signal {self.signal}"
+        return f"exit code {self.code}" if self.cause == "exit" else self.cause
+
+
+@dataclass(frozen=True)
+class Member:
+    """Where a joined task is reached: the ports it has reserved, by name; `main` is its framework's."""
+
+    task: TaskId
+    host: str
+    ports: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def address(self) -> str:
+        """`host:port` of the main port."""
+        return f"{self.host}:{self.ports['main']}"
+
+
+@dataclass(frozen=True)
+class World:
+    """The whole gang, known only when all have joined. Members are in the spec's role order, then by index.
+
+    `epoch` counts the formations: what speaks of an older one is not listened to.
+    """
+
+    epoch: int
+    members: Tuple[Member, ...]
+
+    def of(self, role: str) -> Tuple[Member, ...]:
+        """The members of one role, by index."""
+        return tuple(member for member in self.members if member.task.role == role)
+
+    def member(self, task: TaskId) -> Member:
+        """The member of this task; KeyError when there is none."""
+        for member in self.members:
+            if member.task == task:
+                return member
+        raise KeyError(str(task))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How the job ended. `first` is the task whose failure came first, `diagnostics` the sentence people read."""
+
+    state: State
+    diagnostics: str = ""
+    first: Optional[TaskId] = None
+    exit: Optional[Exit] = None

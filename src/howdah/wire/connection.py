@@ -1,0 +1,73 @@
+"""A signed JSON call to the master, with the standard library alone.
+
+One `Connection` is used by one thread. It reconnects by itself, once per call; what it raises is always `WireError`.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+import urllib.parse
+from typing import Any, Optional
+
+from howdah.wire import auth
+
+
+class WireError(Exception):
+    """The master could not be asked. `status` is its HTTP answer, 0 when none came."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Connection:
+    """Calls to `base_url` as `principal`. `timeout` (seconds) bounds connecting and each read."""
+
+    def __init__(self, base_url: str, principal: str, key: bytes, timeout: float = 10.0) -> None:
+        self.address = urllib.parse.urlsplit(base_url).netloc
+        self.principal, self.key, self.timeout = principal, key, timeout
+        self._http: Optional[http.client.HTTPConnection] = None
+
+    def call(self, method: str, path: str, message: Any = None, timeout: Optional[float] = None) -> Any:
+        """Send `message` as JSON; the decoded answer. `path` includes the query.
+
+        Raises:
+            WireError: no answer, an answer that is not signed by the master, or a status other than 200.
+        """
+        body = b"" if message is None else json.dumps(message, separators=(",", ":")).encode()
+        for last_try in (False, True):
+            try:
+                return self._exchange(method, path, body, timeout or self.timeout)
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                reused = self._http is not None
+                self.close()
+                # A kept-alive connection may have been closed meanwhile: messages are idempotent, so once more.
+                if last_try or not reused or isinstance(error, TimeoutError):
+                    raise WireError(f"{method} {path} at {self.address}: {error or type(error).__name__}") from error
+        raise AssertionError("unreachable")
+
+    def _exchange(self, method: str, path: str, body: bytes, timeout: float) -> Any:
+        if self._http is None:
+            self._http = http.client.HTTPConnection(self.address, timeout=timeout)
+            self._http.connect()
+        if self._http.sock is not None:
+            self._http.sock.settimeout(timeout)
+        signature = auth.sign(self.key, "request", self.principal, path, time.time(), body)
+        self._http.request(method, path, body, {auth.HEADER: signature, "Content-Type": "application/json"})
+        response = self._http.getresponse()
+        answer = response.read()
+        if response.status != 200:
+            text = answer.decode("utf-8", "replace").strip()
+            raise WireError(f"{method} {path} at {self.address}: {response.status} {text}", response.status)
+        header = response.headers.get(auth.HEADER, "")
+        if not auth.verify(self.key, "response", header, path, time.time(), answer):
+            raise WireError(f"{method} {path} at {self.address}: the answer is not signed by this job's master")
+        return json.loads(answer)
+
+    def close(self) -> None:
+        """Close the connection; the next call opens a new one."""
+        if self._http is not None:
+            self._http.close()
+            self._http = None
