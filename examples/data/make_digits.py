@@ -1,0 +1,43 @@
+"""Writes the handwritten digits as CSV parts: test/ has 360 rows in one part, train/ the other 1,437 in eight.
+
+The parts are in the repository; this only shows how they were made, and makes them again byte for byte:
+
+    python make_digits.py [FOLDER]        # needs scikit-learn, default folder: digits, beside this file
+"""
+
+import random
+import sys
+from pathlib import Path
+
+from sklearn.datasets import load_digits
+
+SEED = 1998  # the year the set was published
+TEST_ROWS = 360
+TRAIN_PARTS = 8
+
+
+def rows() -> list[str]:
+    """Every image as one line, `label,pixel,...,pixel`: 64 pixels of 0..16, row by row; shuffled."""
+    digits = load_digits()
+    lines = [",".join(map(str, [int(label), *map(int, pixels)])) for label, pixels in zip(digits.target, digits.data)]
+    random.Random(SEED).shuffle(lines)
+    return lines
+
+
+def write(path: Path, lines: list[str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(line + "\n" for line in lines), encoding="ascii", newline="\n")
+    print(f"{path}: {len(lines)} rows")
+
+
+def main() -> None:
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "digits"
+    lines = rows()
+    train = lines[TEST_ROWS:]
+    write(folder / "test" / "part-00000.csv", lines[:TEST_ROWS])
+    for part in range(TRAIN_PARTS):
+        write(folder / "train" / f"part-{part:05d}.csv", train[part::TRAIN_PARTS])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""Handwritten digits with TensorFlow 2 and parameter servers.
+
+Every role runs this one program; TF_CONFIG says who a process is. A worker or ps serves until it is stopped. The chief
+keeps the variables on the ps, sends steps to the workers and doesn't wait for one worker before it feeds the next.
+Each worker reads the CSV files in its own --data folder; the chief needs only --test, and saves the model.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+PIXELS, CLASSES, HIDDEN = 64, 10, 64
+
+
+class Classifier(tf.Module):
+    """Pixels of 0..16 in, one score per digit out; one hidden layer."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        draw = np.random.default_rng(seed)
+        self.hidden = tf.Variable(draw.normal(0, PIXELS**-0.5, (PIXELS, HIDDEN)), dtype=tf.float32, name="hidden")
+        self.hidden_bias = tf.Variable(tf.zeros([HIDDEN]), name="hidden_bias")
+        self.output = tf.Variable(draw.normal(0, HIDDEN**-0.5, (HIDDEN, CLASSES)), dtype=tf.float32, name="output")
+        self.output_bias = tf.Variable(tf.zeros([CLASSES]), name="output_bias")
+
+    @tf.function(input_signature=[tf.TensorSpec([None, PIXELS], tf.float32)])
+    def __call__(self, pixels: tf.Tensor) -> tf.Tensor:
+        hidden = tf.nn.relu(pixels / 16.0 @ self.hidden + self.hidden_bias)
+        return hidden @ self.output + self.output_bias
+
+
+def parse(lines: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    numbers = tf.stack(tf.io.decode_csv(lines, [0.0] * (PIXELS + 1)), axis=1)
+    return numbers[:, 1:], tf.cast(numbers[:, 0], tf.int32)
+
+
+def batches(folder: str, size: int, seed: int) -> tf.data.Dataset:
+    """Endless shuffled batches from the CSV files that lie in `folder` where this dataset runs: on a worker."""
+    files = tf.data.Dataset.list_files(f"{folder}/*.csv", shuffle=False)
+    return tf.data.TextLineDataset(files).shuffle(2000, seed=seed).repeat().batch(size).map(parse)
+
+
+def serve(resolver: tf.distribute.cluster_resolver.TFConfigClusterResolver) -> None:
+    """Lends this process to the chief, for good."""
+    # A worker runs several operations that wait for other processes: with a thread per core it would stand still.
+    threads = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=8)
+    server = tf.distribute.Server(
+        resolver.cluster_spec(), job_name=resolver.task_type, task_index=resolver.task_id, protocol="grpc", config=threads
+    )
+    print(f"{resolver.task_type}:{resolver.task_id} serves at {server.target}", flush=True)
+    server.join()
+
+
+def read(folder: str) -> tuple[np.ndarray, np.ndarray]:
+    rows = np.concatenate([np.loadtxt(path, delimiter=",", ndmin=2) for path in sorted(Path(folder).glob("*.csv"))])
+    return rows[:, 1:].astype(np.float32), rows[:, 0].astype(np.int32)
+
+
+def accuracy(model: Classifier, pixels: np.ndarray, labels: np.ndarray) -> float:
+    return float(np.mean(np.argmax(model(tf.constant(pixels)), axis=1) == labels))
+
+
+def train(options: argparse.Namespace, resolver: tf.distribute.cluster_resolver.TFConfigClusterResolver) -> None:
+    test_pixels, test_labels = read(options.test)
+    strategy = tf.distribute.ParameterServerStrategy(resolver)
+    coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+    with strategy.scope():
+        model = Classifier(options.seed)
+    feed = iter(coordinator.create_per_worker_dataset(lambda: batches(options.data, options.batch, options.seed)))
+
+    @tf.function
+    def step(feed: tf.data.Iterator) -> tf.Tensor:
+        def on_worker(pixels: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+            with tf.GradientTape() as tape:
+                scores = model(pixels)
+                loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=scores))
+            for variable, gradient in zip(model.trainable_variables, tape.gradient(loss, model.trainable_variables)):
+                variable.assign_sub(options.learning_rate * gradient)
+            return loss
+
+        return strategy.run(on_worker, args=next(feed))
+
+    for epoch in range(1, options.epochs + 1):
+        losses = [coordinator.schedule(step, args=(feed,)) for _ in range(options.steps)]
+        coordinator.join()
+        loss = np.mean([loss.fetch() for loss in losses])
+        print(f"epoch {epoch}: loss {loss:.4f}, test accuracy {accuracy(model, test_pixels, test_labels):.4f}", flush=True)
+        print(f"reporter progress:{epoch / options.epochs:.2f}", file=sys.stderr, flush=True)
+    save(model, options.model)
+
+
+def save(model: Classifier, folder: str) -> None:
+    """Saves a copy that needs no parameter server."""
+    copy = Classifier(seed=0)
+    for mine, trained in zip(copy.variables, model.variables):
+        mine.assign(trained.numpy())
+    tf.saved_model.save(copy, folder)
+    print(f"model saved in {folder}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", default="data", help="folder with the CSV files a worker trains on")
+    parser.add_argument("--test", default="test", help="folder with the CSV files the chief tests on")
+    parser.add_argument("--model", default="model", help="folder for the saved model")
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--steps", type=int, default=45, help="steps per epoch, all workers together")
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--learning-rate", type=float, default=0.2)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    if resolver.task_type in ("worker", "ps"):
+        serve(resolver)
+    else:
+        tf.config.threading.set_intra_op_parallelism_threads(1)
+        train(options, resolver)
+
+
+if __name__ == "__main__":
+    main()
