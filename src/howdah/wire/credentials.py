@@ -1,0 +1,142 @@
+"""Hadoop credentials ($HADOOP_TOKEN_FILE_LOCATION): tokens and secret keys, read and written.
+
+Standard library only, for the executor reads its job secret from here. The format is what
+org.apache.hadoop.security.Credentials writes: "HDTS", a version byte, then Writables (0) or protocol buffers (1).
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from dataclasses import dataclass, field
+from typing import Callable, Dict, Iterator, List, Optional, Tuple
+
+MAGIC = b"HDTS"
+
+
+@dataclass(frozen=True)
+class Token:
+    """A Hadoop token. `password` is the shared secret of its DIGEST-MD5 login: never shown."""
+
+    identifier: bytes
+    password: bytes = field(repr=False)
+    kind: str
+    service: str
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """`tokens` and `secrets` by alias; secrets are opaque bytes and never shown."""
+
+    tokens: Dict[str, Token] = field(default_factory=dict)
+    secrets: Dict[str, bytes] = field(default_factory=dict, repr=False)
+
+    def of_kind(self, kind: str) -> List[Token]:
+        """The tokens of one kind (YARN_AM_RM_TOKEN, HDFS_DELEGATION_TOKEN, ...)."""
+        return [token for token in self.tokens.values() if token.kind == kind]
+
+    def to_bytes(self) -> bytes:
+        """The file's content in version 0, which every Hadoop reads."""
+        out = [MAGIC, b"\0", write_vlong(len(self.tokens))]
+        for alias, token in self.tokens.items():
+            parts = (alias.encode(), token.identifier, token.password, token.kind.encode(), token.service.encode())
+            out.extend(write_vlong(len(part)) + part for part in parts)
+        out.append(write_vlong(len(self.secrets)))
+        for alias, secret in self.secrets.items():
+            out.extend(write_vlong(len(part)) + part for part in (alias.encode(), secret))
+        return b"".join(out)
+
+
+def parse(data: bytes) -> Credentials:
+    """Raises ValueError, saying where, when `data` is not a whole credentials file of version 0 or 1."""
+    if data[:4] != MAGIC or len(data) < 5:
+        raise ValueError("not a Hadoop credentials file (it does not start with HDTS)")
+    if data[4] not in (0, 1):
+        raise ValueError("Hadoop credentials file of unknown version {}".format(data[4]))
+    return _parse_writable(_Cursor(data, 5)) if data[4] == 0 else _parse_protobuf(_Cursor(data, 5))
+
+
+def load(path: Optional[str] = None) -> Credentials:
+    """Read the file that YARN names in HADOOP_TOKEN_FILE_LOCATION, or `path`. Raises OSError, ValueError, KeyError."""
+    with open(path or os.environ["HADOOP_TOKEN_FILE_LOCATION"], "rb") as file:
+        return parse(file.read())
+
+
+class _Cursor:
+    def __init__(self, data: bytes, position: int = 0) -> None:
+        self.data, self.position = data, position
+
+    def take(self, length: int) -> bytes:
+        end = self.position + length
+        if length < 0 or end > len(self.data):
+            raise ValueError("Hadoop credentials are cut off at byte {}".format(self.position))
+        self.position, start = end, self.position
+        return self.data[start:end]
+
+    def vlong(self) -> int:
+        """org.apache.hadoop.io.WritableUtils.readVLong: one byte from -112 to 127, else a sign-and-length byte."""
+        (first,) = struct.unpack("b", self.take(1))
+        if first >= -112:
+            return int(first)
+        negative = first < -120
+        value = int.from_bytes(self.take(-(first + (120 if negative else 112))), "big")
+        return ~value if negative else value
+
+    def block(self) -> bytes:
+        return self.take(self.vlong())
+
+    def varint(self) -> int:
+        """A protocol buffers varint."""
+        value = shift = 0
+        while True:
+            byte = self.take(1)[0]
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value
+            shift += 7
+
+    def fields(self) -> Iterator[Tuple[int, bytes]]:
+        """(number, bytes) of every length-delimited field of a protocol buffers message; others are skipped."""
+        skip: Dict[int, Callable[[], object]] = {0: self.varint, 1: lambda: self.take(8), 5: lambda: self.take(4)}
+        while self.position < len(self.data):
+            number, wire_type = divmod(self.varint(), 8)
+            if wire_type == 2:
+                yield number, self.take(self.varint())
+            elif wire_type in skip:
+                skip[wire_type]()
+            else:
+                raise ValueError("Hadoop credentials: unknown wire type {}".format(wire_type))
+
+
+def write_vlong(value: int) -> bytes:
+    """org.apache.hadoop.io.WritableUtils.writeVLong."""
+    if -112 <= value <= 127:
+        return struct.pack("b", value)
+    base, magnitude = (-120, ~value) if value < 0 else (-112, value)
+    length = (magnitude.bit_length() + 7) // 8
+    return struct.pack("b", base - length) + magnitude.to_bytes(length, "big")
+
+
+def _parse_writable(cursor: _Cursor) -> Credentials:
+    found = Credentials()
+    for _ in range(cursor.vlong()):
+        alias = cursor.block().decode()
+        identifier, password = cursor.block(), cursor.block()
+        found.tokens[alias] = Token(identifier, password, cursor.block().decode(), cursor.block().decode())
+    for _ in range(cursor.vlong()):
+        alias = cursor.block().decode()
+        found.secrets[alias] = cursor.block()
+    return found
+
+
+def _parse_protobuf(cursor: _Cursor) -> Credentials:
+    found = Credentials()
+    for number, body in _Cursor(cursor.take(cursor.varint())).fields():
+        entry: Dict[int, bytes] = dict(_Cursor(body).fields())
+        alias = entry.get(1, b"").decode()
+        if number == 1:
+            token: Dict[int, bytes] = dict(_Cursor(entry[2]).fields())
+            found.tokens[alias] = Token(token[1], token[2], token[3].decode(), token[4].decode())
+        elif number == 2:
+            found.secrets[alias] = entry[3]
+    return found
