@@ -1,0 +1,46 @@
+"""Free ports for a sandbox: below the kernel's ephemeral range, where no outgoing connection takes one.
+
+Two sandboxes starting at once draw at random and check; the range is large beside the sixteen that each needs.
+"""
+
+from __future__ import annotations
+
+import random
+import socket
+from dataclasses import fields
+from pathlib import Path
+
+from howdah.errors import EngineUnavailable
+from howdah.sandbox.conf import Ports, node_host
+
+_LOWEST, _HIGHEST = 20000, 32000
+_TRIES = 2000
+
+
+def choose(nodes: int) -> Ports:
+    """Ports free on 127.0.0.1 and, for the NodeManagers' own, on every node's address."""
+    top = min(_HIGHEST, _ephemeral_start())
+    drawn = iter(random.sample(range(_LOWEST, top), min(_TRIES, top - _LOWEST)))
+    chosen = {}
+    for name in (field.name for field in fields(Ports)):
+        hosts = [node_host(number) for number in range(1, nodes + 1)] if name.startswith("nm") else ["127.0.0.1"]
+        chosen[name] = next((port for port in drawn if all(_is_free(host, port) for host in hosts)), 0)
+    if not all(chosen.values()):
+        raise EngineUnavailable(f"no free port between {_LOWEST} and {top} on loopback")
+    return Ports(**chosen)
+
+
+def _is_free(host: str, port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+def _ephemeral_start() -> int:
+    try:
+        return int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    except OSError:
+        return _HIGHEST

@@ -1,0 +1,214 @@
+"""The sandbox: one run dir, one Hadoop. Its record is the truth; every object opened on it acts on the same."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import signal as signals
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+
+from howdah.errors import EngineUnavailable, SpecError, StagingError
+from howdah.sandbox import addresses, conf, install, record
+from howdah.sandbox.conf import Shape
+from howdah.sandbox.install import Progress
+from howdah.sandbox.record import Record
+from howdah.sandbox.running import Daemon, Running
+
+
+def _quiet(_: str) -> None:
+    pass
+
+
+def cache_dir() -> Path:
+    home = os.environ.get("HOWDAH_HOME")
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home, "cache") if home else Path(base, "howdah")
+
+
+def default_run_dir() -> Path:
+    home = os.environ.get("HOWDAH_HOME")
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return (Path(home, "state") if home else Path(base, "howdah")) / "sandbox"
+
+
+def current() -> Sandbox | None:
+    """The sandbox of the default run dir, if every daemon of it is up."""
+    sandbox = Sandbox.open()
+    return sandbox if sandbox and sandbox.is_up() else None
+
+
+class Sandbox:
+    """A Hadoop of `nodes` NodeManagers, one ResourceManager and (`hdfs`) a NameNode and a DataNode.
+
+    `nodes=0, hdfs=False` is a ResourceManager alone. `expiry_s` is after how long a silent NodeManager is lost.
+    `properties` override Hadoop's, by file: {"yarn-site": {"yarn.…": "…"}}. `cache` is the folder for the jars.
+    As a context manager it is up inside and leaves nothing behind.
+    """
+
+    def __init__(
+        self,
+        run_dir: Path | None = None,
+        hadoop: str = install.DEFAULT_HADOOP,
+        nodes: int = 3,
+        properties: Mapping[str, Mapping[str, str]] | None = None,
+        *,
+        hdfs: bool = True,
+        memory_mib: int = 8192,
+        vcores: int = 8,
+        gpus: int = 4,
+        expiry_s: int = 15,
+        cache: Path | None = None,
+    ) -> None:
+        overrides = {file: dict(values) for file, values in (properties or {}).items()}
+        version = install.resolve_version(hadoop)
+        self.shape = conf.checked(Shape(version, nodes, hdfs, memory_mib, vcores, gpus, expiry_s, overrides))
+        self.run_dir = (run_dir or default_run_dir()).absolute()
+        self.cache = cache or cache_dir()
+
+    @classmethod
+    def open(cls, run_dir: Path | None = None) -> Sandbox | None:
+        """The sandbox that a run dir (the default one) holds, up or down; None when it holds none."""
+        known = record.load(run_dir or default_run_dir())
+        return cls(run_dir, **vars(known.shape)) if known else None
+
+    def __enter__(self) -> Sandbox:
+        self.up()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.down()
+
+    @property
+    def conf_dir(self) -> Path:
+        """A client configuration for this Hadoop."""
+        return self.run_dir / "conf"
+
+    def env(self) -> dict[str, str]:
+        """What a client's environment needs."""
+        return {"HADOOP_CONF_DIR": str(self.conf_dir)}
+
+    def is_up(self) -> bool:
+        """Whether every daemon runs."""
+        daemons = self.status()
+        return bool(daemons) and all(daemon.up for daemon in daemons)
+
+    def status(self) -> list[Daemon]:
+        """Every daemon in starting order; [] when the run dir holds no sandbox."""
+        known = record.load(self.run_dir)
+        running = Running(self.run_dir, known) if known else None
+        return [running.daemon(role) for role in running.roles.values()] if running else []
+
+    def up(self, progress: Progress = _quiet) -> None:
+        """Start what does not run yet and return when jobs can be submitted; harmless when it is up.
+
+        Raises EngineUnavailable when something is missing or a daemon ends (all is then stopped, the logs stay),
+        SpecError when the run dir holds a sandbox of another shape.
+        """
+        begun = time.monotonic()
+        with self._alone():
+            running = Running(self.run_dir, self._running_record() or self._prepare(progress))
+            missing = running.missing()
+            if not missing:
+                progress(f"already up: {self._summary(running)}")
+                return
+            progress(f"starting {', '.join(role.name for role in missing)}")
+            self._start(running)
+            progress(f"ready in {time.monotonic() - begun:.1f} s: {self._summary(running)}")
+
+    def _start(self, running: Running) -> None:
+        try:
+            running.format()
+            for role in running.missing():
+                running.spawn(role)
+            running.wait_ready()
+        except BaseException:  # also Ctrl-C: half a sandbox is of no use
+            running.stop_all()
+            raise
+
+    def _summary(self, running: Running) -> str:
+        return f"Hadoop {self.shape.hadoop}, {self.shape.nodes} NodeManagers, pages at http://{running.role('rm').web}"
+
+    def down(self, keep: bool = False, progress: Progress = _quiet) -> None:
+        """Stop this sandbox's processes and, unless `keep`, remove its data; harmless when it is down."""
+        if not (self.run_dir / record.NAME).exists():
+            return
+        with self._alone():
+            left = self._opened().stop_all()
+            progress("stopped" + (f", with {left} containers that a killed NodeManager had left" if left else ""))
+            if not keep:
+                shutil.rmtree(self.run_dir)
+
+    def start(self, name: str) -> None:
+        """Start one daemon that was stopped and return when it listens; harmless when it runs."""
+        running = self._opened()
+        role = running.role(name)
+        if not running.alive(name):
+            running.spawn(role)
+            running.wait_listening([role])
+
+    def stop(self, name: str, signal: int = signals.SIGTERM) -> None:
+        """Signal one daemon and wait for its end. After SIGKILL a NodeManager's containers run on."""
+        running = self._opened()
+        running.stop([running.role(name).name], signal)
+
+    def wait_nodes(self, count: int) -> None:
+        """Return when the ResourceManager counts exactly `count` NodeManagers as running; raises EngineUnavailable."""
+        self._opened().wait_nodes(count)
+
+    def _opened(self) -> Running:
+        known = record.load(self.run_dir)
+        if known is None:
+            raise EngineUnavailable(f"no sandbox in {self.run_dir}: `howdah sandbox up` first")
+        return Running(self.run_dir, known)
+
+    def _running_record(self) -> Record | None:
+        """The record of what runs here already, at least in part, if it is of the shape asked for."""
+        known = record.load(self.run_dir)
+        if known is None:
+            return None
+        running = any(kept.alive() for kept in known.processes.values())
+        if known.shape.hadoop != self.shape.hadoop or (running and known.shape != self.shape):
+            difference = conf.difference(known.shape, self.shape)
+            raise SpecError.at("sandbox", f"{self.run_dir} has {difference}; `howdah sandbox down` first")
+        return known if running else None
+
+    def _prepare(self, progress: Progress) -> Record:
+        java = install.require_java(self.shape.hadoop, progress)
+        jars = install.jars(self.shape.hadoop, java, self.cache, progress)
+        ports = addresses.choose(self.shape.nodes)
+        (self.run_dir / "log").mkdir(exist_ok=True)
+        conf.write(self.run_dir, self.shape, ports)
+        prepared = Record(self.shape, ports, str(java.home), java.release, str(jars))
+        record.save(self.run_dir, prepared)
+        return prepared
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Hold the run dir against a second `up` or `down`; made if need be, refused if it is someone else's."""
+        _claim(self.run_dir)
+        with (self.run_dir / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise EngineUnavailable(f"another sandbox command is at work in {self.run_dir}") from None
+            yield
+
+
+def _claim(run_dir: Path) -> None:
+    if re.search(r"[\s:,;]", str(run_dir)):
+        raise SpecError.at("run_dir", f"{str(run_dir)!r} has a blank, colon, comma or semicolon: Hadoop can't take it")
+    try:
+        run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        stranger = next((entry for entry in run_dir.iterdir() if not (run_dir / "lock").exists()), None)
+    except OSError as error:
+        raise StagingError(f"the sandbox can't use {run_dir}: {error.strerror}") from error
+    if stranger:
+        raise StagingError(f"{run_dir} is no sandbox's and not empty ({stranger.name}): name another folder")

@@ -1,0 +1,247 @@
+"""Hadoop's configuration files for one sandbox: the same text for the same `Shape` and `Ports`.
+
+`conf/` is an ordinary client configuration (HADOOP_CONF_DIR); a NodeManager reads `conf-nm<i>/`, which differs only in
+its own addresses. Property names and defaults are those of Hadoop's *-default.xml.
+"""
+
+from __future__ import annotations
+
+import getpass
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from howdah.errors import Mistake, SpecError
+
+Site = dict[str, object]
+MOST_NODES = 200
+FILES = ("core-site", "hdfs-site", "yarn-site", "resource-types", "capacity-scheduler")
+
+_LOG4J = """log4j.rootLogger=INFO,console
+log4j.appender.console=org.apache.log4j.ConsoleAppender
+log4j.appender.console.layout=org.apache.log4j.PatternLayout
+log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{1}: %m%n
+"""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is asked for; two sandboxes of one shape differ only in folder and ports.
+
+    `properties` maps a file's name without `.xml` to properties that override ours.
+    """
+
+    hadoop: str
+    nodes: int = 3
+    hdfs: bool = True
+    memory_mib: int = 8192
+    vcores: int = 8
+    gpus: int = 4
+    expiry_s: int = 15
+    properties: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+def checked(shape: Shape) -> Shape:
+    """The same shape; raises SpecError with everything that is wrong in it."""
+    least = {"nodes": 0, "memory_mib": 64, "vcores": 1, "gpus": 0, "expiry_s": 2}
+    values = {name: getattr(shape, name) for name in least}
+    wrong = [Mistake(n, f"is {values[n]}, must be at least {least[n]}") for n in least if values[n] < least[n]]
+    if shape.nodes > MOST_NODES:
+        wrong.append(Mistake("nodes", f"is {shape.nodes}, must be at most {MOST_NODES}"))
+    for file in sorted(set(shape.properties) - set(FILES)):
+        wrong.append(Mistake("properties", f"{file!r} is not one of {', '.join(FILES)}"))
+    if wrong:
+        raise SpecError(wrong)
+    return shape
+
+
+def difference(found: Shape, asked: Shape) -> str:
+    """`nodes 3 (asked for: 5)` for every field that differs."""
+    pairs = ((name, value, getattr(asked, name)) for name, value in vars(found).items())
+    return ", ".join(f"{name} {value} (asked for: {other})" for name, value, other in pairs if value != other)
+
+
+@dataclass(frozen=True)
+class Ports:
+    namenode: int
+    namenode_web: int
+    datanode: int
+    datanode_web: int
+    datanode_ipc: int
+    rm: int
+    rm_scheduler: int
+    rm_tracker: int
+    rm_admin: int
+    rm_web: int
+    nm: int
+    nm_localizer: int
+    nm_web: int
+    nm_collector: int
+
+
+def node_host(number: int) -> str:
+    """The loopback address of NodeManager 1, 2, ...: its NodeId's host."""
+    return f"127.0.0.{10 + number}"
+
+
+def write(run: Path, shape: Shape, ports: Ports) -> None:
+    """Write every file the daemons and clients of this sandbox read."""
+    # Java then asks no name server; it must find this machine's own name there.
+    (run / "hosts").write_text(f"127.0.0.1 localhost {socket.gethostname()}\n")
+    sites = {
+        "core-site": core(run, shape, ports),
+        "hdfs-site": hdfs(run, ports),
+        "yarn-site": yarn(run, shape, ports),
+        "resource-types": resource_types(),
+        "capacity-scheduler": capacity_scheduler(),
+    }
+    _write_folder(run / "conf", sites, shape)
+    for number in range(1, shape.nodes + 1):
+        node = {**sites["yarn-site"], **node_manager(run, number, ports)}
+        _write_folder(run / f"conf-nm{number}", {**sites, "yarn-site": node}, shape)
+
+
+def _write_folder(folder: Path, sites: Mapping[str, Site], shape: Shape) -> None:
+    folder.mkdir(exist_ok=True)
+    for name, site in sites.items():
+        (folder / f"{name}.xml").write_text(_xml({**site, **shape.properties.get(name, {})}))
+    (folder / "log4j.properties").write_text(_LOG4J)
+
+
+def _xml(site: Site) -> str:
+    rows = (f"  <property><name>{escape(k)}</name><value>{escape(str(v))}</value></property>" for k, v in site.items())
+    return '<?xml version="1.0"?>\n<configuration>\n' + "\n".join(rows) + "\n</configuration>\n"
+
+
+def core(run: Path, shape: Shape, ports: Ports) -> Site:
+    return {
+        "fs.defaultFS": f"hdfs://127.0.0.1:{ports.namenode}" if shape.hdfs else "file:///",
+        "hadoop.tmp.dir": run / "tmp",
+        "hadoop.security.authentication": "simple",
+        "hadoop.http.staticuser.user": getpass.getuser(),
+        "ipc.client.connect.max.retries": 20,
+    }
+
+
+def hdfs(run: Path, ports: Ports) -> Site:
+    return {
+        "dfs.replication": 1,
+        "dfs.blocksize": 16 << 20,
+        "dfs.namenode.fs-limits.min-block-size": 1 << 20,
+        "dfs.namenode.name.dir": f"file://{run}/dfs/name",
+        "dfs.namenode.http-address": f"127.0.0.1:{ports.namenode_web}",
+        "dfs.namenode.safemode.extension": 0,
+        "dfs.namenode.datanode.registration.ip-hostname-check": "false",
+        "dfs.datanode.data.dir": f"file://{run}/dfs/data",
+        "dfs.datanode.hostname": "127.0.0.1",
+        "dfs.datanode.address": f"127.0.0.1:{ports.datanode}",
+        "dfs.datanode.http.address": f"127.0.0.1:{ports.datanode_web}",
+        "dfs.datanode.ipc.address": f"127.0.0.1:{ports.datanode_ipc}",
+    }
+
+
+def yarn(run: Path, shape: Shape, ports: Ports) -> Site:
+    rm = "yarn.resourcemanager"
+    scheduler = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacityScheduler"
+    store = "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore"
+    return {
+        f"{rm}.hostname": "127.0.0.1",
+        f"{rm}.address": f"127.0.0.1:{ports.rm}",
+        f"{rm}.scheduler.address": f"127.0.0.1:{ports.rm_scheduler}",
+        f"{rm}.resource-tracker.address": f"127.0.0.1:{ports.rm_tracker}",
+        f"{rm}.admin.address": f"127.0.0.1:{ports.rm_admin}",
+        f"{rm}.webapp.address": f"127.0.0.1:{ports.rm_web}",
+        f"{rm}.scheduler.class": scheduler,
+        f"{rm}.recovery.enabled": "true",
+        f"{rm}.store.class": store,
+        f"{rm}.fs.state-store.uri": f"file://{run}/rmstate",
+        f"{rm}.work-preserving-recovery.scheduling-wait-ms": 2000,
+        f"{rm}.am.max-attempts": 3,
+        f"{rm}.placement-constraints.handler": "scheduler",
+        **_preemption(),
+        "yarn.nm.liveness-monitor.expiry-interval-ms": shape.expiry_s * 1000,
+        "yarn.am.liveness-monitor.expiry-interval-ms": 60000,
+        "yarn.node-labels.enabled": "true",
+        "yarn.node-labels.fs-store.root-dir": f"file://{run}/labels",
+        "yarn.scheduler.minimum-allocation-mb": 64,
+        "yarn.scheduler.maximum-allocation-mb": shape.memory_mib,
+        "yarn.scheduler.maximum-allocation-vcores": shape.vcores,
+        "yarn.log-aggregation-enable": "true",
+        "yarn.acl.enable": "false",
+        **_node_defaults(shape),
+    }
+
+
+def _preemption() -> Site:
+    monitor = "yarn.resourcemanager.monitor.capacity.preemption"
+    return {
+        "yarn.resourcemanager.scheduler.monitor.enable": "true",
+        f"{monitor}.monitoring_interval": 1000,
+        f"{monitor}.max_wait_before_kill": 5000,
+        f"{monitor}.total_preemption_per_round": "1.0",
+        f"{monitor}.natural_termination_factor": "1.0",
+    }
+
+
+def _node_defaults(shape: Shape) -> Site:
+    nm = "yarn.nodemanager"
+    return {
+        f"{nm}.resource.memory-mb": shape.memory_mib,
+        f"{nm}.resource.cpu-vcores": shape.vcores,
+        # A count without the gpu plugin: the plugin would want nvidia-smi.
+        f"{nm}.resource-plugins": "",
+        f"{nm}.resource-type.yarn.io/gpu": shape.gpus,
+        f"{nm}.pmem-check-enabled": "true",
+        f"{nm}.vmem-check-enabled": "false",
+        f"{nm}.container-monitor.interval-ms": 1000,
+        f"{nm}.remote-app-log-dir": "/logs",
+        f"{nm}.aux-services": "",
+        f"{nm}.disk-health-checker.max-disk-utilization-per-disk-percentage": 99,
+    }
+
+
+def node_manager(run: Path, number: int, ports: Ports) -> Site:
+    host = node_host(number)
+    return {
+        "yarn.nodemanager.hostname": host,
+        "yarn.nodemanager.address": f"{host}:{ports.nm}",
+        "yarn.nodemanager.localizer.address": f"{host}:{ports.nm_localizer}",
+        "yarn.nodemanager.webapp.address": f"{host}:{ports.nm_web}",
+        "yarn.nodemanager.collector-service.address": f"{host}:{ports.nm_collector}",
+        "yarn.nodemanager.local-dirs": run / f"nm{number}" / "local",
+        "yarn.nodemanager.log-dirs": run / f"nm{number}" / "logs",
+    }
+
+
+def resource_types() -> Site:
+    gpu = "yarn.resource-types.yarn.io/gpu"
+    return {
+        "yarn.resource-types": "yarn.io/gpu",
+        f"{gpu}.units": "",
+        f"{gpu}.minimum-allocation": 0,
+        f"{gpu}.maximum-allocation": 16,
+    }
+
+
+def capacity_scheduler() -> Site:
+    """Two halves that may borrow all of the other's, and node label `big`, to be set through the ResourceManager."""
+    root = "yarn.scheduler.capacity.root"
+    dominant = "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator"
+    site: Site = {
+        "yarn.scheduler.capacity.maximum-am-resource-percent": "0.5",
+        "yarn.scheduler.capacity.resource-calculator": dominant,
+        f"{root}.queues": "default,prod",
+        f"{root}.accessible-node-labels": "*",
+        f"{root}.accessible-node-labels.big.capacity": 100,
+    }
+    for queue in ("default", "prod"):
+        site |= {
+            f"{root}.{queue}.capacity": 50,
+            f"{root}.{queue}.maximum-capacity": 100,
+            f"{root}.{queue}.user-limit-factor": 10,
+            f"{root}.{queue}.accessible-node-labels": "big",
+            f"{root}.{queue}.accessible-node-labels.big.capacity": 50,
+        }
+    return site

@@ -1,0 +1,103 @@
+"""Hadoop's daemons as commands: which class, how much heap, which addresses; the short names are the sandbox's own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from howdah.sandbox.conf import Ports, Shape, node_host
+from howdah.sandbox.install import Java
+
+# What a service manager would give the daemons, and these pass on to containers; the user's own environment
+# (a venv on PATH, secrets) must not reach containers this way.
+NODE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_KEPT = ("HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ")
+
+_HDFS = "org.apache.hadoop.hdfs.server"
+_YARN = "org.apache.hadoop.yarn.server"
+
+
+@dataclass(frozen=True)
+class Role:
+    """One daemon: `conf` is a folder in the run dir; addresses are host:port."""
+
+    name: str
+    title: str
+    main: str
+    heap_mib: int
+    conf: str
+    address: str
+    web: str
+    more: tuple[str, ...] = ()
+
+    @property
+    def listens(self) -> tuple[str, ...]:
+        """Every address that answers once it is ready; a ResourceManager's pages come before its RPC."""
+        return (self.address, self.web, *self.more)
+
+
+def roles(shape: Shape, ports: Ports) -> list[Role]:
+    """The daemons of this shape in the order they are started."""
+    nodes = [_node_manager(number, ports) for number in range(1, shape.nodes + 1)]
+    return [*(_hdfs(ports) if shape.hdfs else []), _resource_manager(ports), *nodes]
+
+
+def _hdfs(ports: Ports) -> list[Role]:
+    name_node, data_node = f"{_HDFS}.namenode.NameNode", f"{_HDFS}.datanode.DataNode"
+    return [
+        Role("nn", "NameNode", name_node, 256, "conf", _local(ports.namenode), _local(ports.namenode_web)),
+        Role("dn", "DataNode", data_node, 192, "conf", _local(ports.datanode), _local(ports.datanode_web)),
+    ]
+
+
+def _resource_manager(ports: Ports) -> Role:
+    main = f"{_YARN}.resourcemanager.ResourceManager"
+    more = (_local(ports.rm_scheduler), _local(ports.rm_tracker), _local(ports.rm_admin))
+    return Role("rm", "ResourceManager", main, 512, "conf", _local(ports.rm), _local(ports.rm_web), more)
+
+
+def _node_manager(number: int, ports: Ports) -> Role:
+    host, name = node_host(number), f"nm{number}"
+    main = f"{_YARN}.nodemanager.NodeManager"
+    return Role(name, "NodeManager", main, 256, f"conf-{name}", f"{host}:{ports.nm}", f"{host}:{ports.nm_web}")
+
+
+def _local(port: int) -> str:
+    return f"127.0.0.1:{port}"
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """Turns a role into a command line and an environment."""
+
+    java: Java
+    jars: Path
+    run: Path
+
+    def command(self, role: Role) -> list[str]:
+        return [*self._java(role.conf, role.heap_mib, role.name), role.main]
+
+    def tool(self, main: str, arguments: Sequence[str]) -> list[str]:
+        """A command that runs and ends, such as the NameNode's `-format`."""
+        return [*self._java("conf", 192, "tool"), main, *arguments]
+
+    def environment(self) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        conf = {"HADOOP_CONF_DIR": str(self.run / "conf"), "JAVA_HOME": str(self.java.home)}
+        return {"PATH": NODE_PATH, **kept, **conf}
+
+    def _java(self, conf: str, heap_mib: int, name: str) -> list[str]:
+        run = self.run
+        class_path = ":".join([str(run / conf), *sorted(str(jar) for jar in self.jars.glob("*.jar"))])
+        return [
+            str(self.java.program),
+            # Fast to start and small, which matters here more than how fast they run.
+            *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", f"-Xmx{heap_mib}m"),
+            *("-Djava.net.preferIPv4Stack=true", f"-Djdk.net.hosts.file={run}/hosts"),
+            *(f"-Dproc_{name}", f"-Dhadoop.log.dir={run}/log", "-Dhadoop.root.logger=INFO,console"),
+            f"-Dlog4j.configuration=file:{run}/conf/log4j.properties",
+            f"-XX:ErrorFile={run}/log/{name}-crash-%p.log",
+            *("-cp", class_path),
+        ]

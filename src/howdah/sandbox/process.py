@@ -1,0 +1,114 @@
+"""A daemon's process, known by its pid *and* its start time: what has only the pid in common is never signalled.
+
+Facts come from Linux's /proc.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+TERM_LIMIT_S = 10.0
+KILL_LIMIT_S = 5.0
+_POLL_S = 0.05
+
+
+@dataclass(frozen=True)
+class Process:
+    """`started` is the boot's id and the process' start in clock ticks after it."""
+
+    pid: int
+    started: str
+
+    @classmethod
+    def of(cls, pid: int) -> Process | None:
+        started = _started(pid)
+        return cls(pid, started) if started else None
+
+    def alive(self) -> bool:
+        _reap(self.pid)
+        return _started(self.pid) == self.started
+
+    def send(self, number: int) -> None:
+        if self.alive():
+            os.kill(self.pid, number)
+
+    def rss_mib(self) -> int:
+        """Resident memory, 0 once it has ended."""
+        try:
+            pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        except (OSError, IndexError):
+            return 0
+        return pages * os.sysconf("SC_PAGE_SIZE") >> 20
+
+
+def spawn(command: list[str], environment: Mapping[str, str], log: Path) -> Process:
+    """Start `command` in its own session, its output appended to `log`; it outlives us."""
+    actions = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+    ]
+    pid = os.posix_spawn(command[0], command, environment, file_actions=actions, setsid=True)
+    # Our own child: until it is reaped it has an entry in /proc, so the start time is there to read.
+    return Process(pid, _started(pid) or "")
+
+
+def stop(processes: Iterable[Process], number: int = signal.SIGTERM) -> None:
+    """Signal all, wait TERM_LIMIT_S for them together, then kill what is left."""
+    left = [process for process in processes if process.alive()]
+    for signalled, limit in ((number, TERM_LIMIT_S), (signal.SIGKILL, KILL_LIMIT_S)):
+        for process in left:
+            process.send(signalled)
+        left = wait_ended(left, limit)
+
+
+def wait_ended(processes: Sequence[Process], limit_s: float) -> list[Process]:
+    """Those still alive after at most `limit_s`."""
+    deadline = time.monotonic() + limit_s
+    left = [process for process in processes if process.alive()]
+    while left and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+        left = [process for process in left if process.alive()]
+    return left
+
+
+def with_variable_below(name: str, folder: Path) -> list[Process]:
+    """Our processes whose environment variable `name` holds a path below `folder`."""
+    wanted = f"{name}={folder}/".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and any(line.startswith(wanted) for line in _environment(entry)):
+            process = Process.of(int(entry.name))
+            found += [process] if process else []
+    return found
+
+
+def _environment(entry: Path) -> list[bytes]:
+    try:
+        return (entry / "environ").read_bytes().split(b"\0")
+    except OSError:  # ended, or another user's
+        return []
+
+
+def _started(pid: int) -> str | None:
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    fields = status.rpartition(")")[2].split()  # the name before it may hold blanks and brackets; proc(5)
+    return None if fields[0] in "ZX" else f"{_boot()}:{fields[19]}"
+
+
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def _reap(pid: int) -> None:
+    with contextlib.suppress(ChildProcessError):  # started by another process than this
+        os.waitpid(pid, os.WNOHANG)

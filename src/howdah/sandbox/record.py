@@ -1,0 +1,64 @@
+"""sandbox.json: what a run dir holds and which processes are its own; replaced whole, so a reader never sees half."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from howdah.errors import StagingError
+from howdah.sandbox.conf import Ports, Shape, node_host
+from howdah.sandbox.process import Process
+
+NAME = "sandbox.json"
+
+
+@dataclass(frozen=True)
+class Record:
+    """`java` and `jars` are remembered so that a daemon is started again as it was at first."""
+
+    shape: Shape
+    ports: Ports
+    java: str
+    java_release: int
+    jars: str
+    processes: Mapping[str, Process] = field(default_factory=dict)
+
+    def with_process(self, name: str, process: Process | None) -> Record:
+        others = {other: kept for other, kept in self.processes.items() if other != name}
+        return replace(self, processes=others | ({name: process} if process else {}))
+
+
+def load(run: Path) -> Record | None:
+    """The run dir's record, None when it holds no sandbox; raises StagingError when it can't be read."""
+    path = run / NAME
+    try:
+        known = json.loads(path.read_text())
+        processes = {name: Process(**entry) for name, entry in known["pids"].items()}
+        shape, ports = Shape(**known["shape"]), Ports(**known["ports"])
+        return Record(shape, ports, known["java"], known["java_release"], known["jars"], processes)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StagingError(
+            f"{path} is not a sandbox's record ({error}); remove {run} if nothing runs from it"
+        ) from error
+
+
+def save(run: Path, record: Record) -> None:
+    document = {
+        "hadoop": record.shape.hadoop,
+        "conf_dir": str(run / "conf"),
+        "nodes": [node_host(number) for number in range(1, record.shape.nodes + 1)],
+        "pids": {name: asdict(process) for name, process in record.processes.items()},
+        "shape": asdict(record.shape),
+        "ports": asdict(record.ports),
+        "java": record.java,
+        "java_release": record.java_release,
+        "jars": record.jars,
+    }
+    fresh = run / f"{NAME}.new"
+    fresh.write_text(json.dumps(document, indent=1) + "\n")
+    os.replace(fresh, run / NAME)
