@@ -127,3 +127,7 @@ class Allocator(ABC):
     @abstractmethod
     async def unregister(self, outcome: Outcome, progress: float = 1.0) -> None:
         """Tell the engine how the job ended; the master exits right after."""
+
+    def admits(self, peer: str, proxy_user: str) -> bool:
+        """Whether a page request from IP `peer` comes through the engine's own proxy, for a user who may look."""
+        return False

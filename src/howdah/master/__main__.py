@@ -1,0 +1,103 @@
+"""`python -m howdah.master`: what every engine starts to run one job."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import importlib.metadata
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+
+from howdah.engines import Allocator
+from howdah.errors import HowdahError, SpecError
+from howdah.master.loop import Identity, Master
+from howdah.spec import Outcome, StagedJob, State
+from howdah.spec import events as e
+from howdah.spec.codec import decode
+from howdah.wire import credentials
+from howdah.wire.credentials import JOB_KEY, SECRET_PREFIX
+
+_ALLOCATORS = {
+    "local": ("howdah.engines.local.allocator", "LocalAllocator"),
+    "yarn": ("howdah.engines.yarn.allocator", "YarnAllocator"),
+}
+
+
+def main() -> int:
+    """Run the job; 0 when it was seen through to an outcome, whatever that is."""
+    options = _arguments().parse_args()
+    staged = decode(StagedJob, json.loads(Path(options.job).read_text(encoding="utf-8")))
+    location = os.environ.get("HOWDAH_CREDENTIALS") or os.environ.get("HADOOP_TOKEN_FILE_LOCATION")
+    held = credentials.load(location).secrets
+    identity = Identity(
+        job_id=options.id,
+        engine=options.engine,
+        directory=options.directory,
+        host=os.environ.get("HOWDAH_HOST") or os.environ.get("NM_HOST") or "127.0.0.1",
+        staged=staged,
+        key=held[JOB_KEY],
+        secrets={name[len(SECRET_PREFIX) :]: value for name, value in held.items() if name.startswith(SECRET_PREFIX)},
+    )
+    outcome = asyncio.run(_run(identity))
+    print(f"{outcome.state.value}: {outcome.diagnostics or identity.job_id}", file=sys.stderr, flush=True)
+    return 0 if outcome.state is not State.FAILED or outcome.first or outcome.diagnostics else 1
+
+
+def _arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m howdah.master", description=__doc__)
+    parser.add_argument("--engine", required=True, help="the engine whose allocator to use")
+    parser.add_argument("--id", required=True, help="the job's id")
+    parser.add_argument("--job", required=True, help="path of job.json, a StagedJob")
+    parser.add_argument("--directory", required=True, help="URI of the job's directory")
+    return parser
+
+
+async def _run(identity: Identity) -> Outcome:
+    master = Master(identity, find_allocator(identity.engine))
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        name = signal.Signals(number).name
+        loop.add_signal_handler(
+            number, lambda name=name: master.apply(e.CancelRequested(time.time(), f"signal {name}"))
+        )
+    try:
+        return await master.run()
+    except Exception as error:
+        if not isinstance(error, HowdahError):
+            traceback.print_exc()
+        outcome = master.fail(error)
+        await master.log.flush()
+        if master.allocator is not None:
+            await master.allocator.unregister(outcome)
+        return outcome
+
+
+def _cancel(master: Master, signal_name: str) -> None:
+    master.apply(e.CancelRequested(time.time(), f"signal {signal_name}"))
+
+
+def find_allocator(engine: str) -> type[Allocator]:
+    """The engine's Allocator class.
+
+    Raises:
+        SpecError: no package offers this engine.
+    """
+    if engine in _ALLOCATORS:
+        module, name = _ALLOCATORS[engine]
+        found: type[Allocator] = getattr(importlib.import_module(module), name)
+        return found
+    for entry in importlib.metadata.entry_points(group="howdah.allocators"):
+        if entry.name == engine:
+            found = entry.load()
+            return found
+    raise SpecError.at("engine", f"is {engine!r}, but no installed package has an allocator of this name")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,141 @@
+"""What an executor should do now: a pure function of the state, so that asking twice gives the same answer."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from howdah.data.deal import fetches
+from howdah.frameworks import Framework, world_variables
+from howdah.master.state import GangState, Stage, TaskState
+from howdah.spec import Output, StagedJob, TaskId
+from howdah.wire.messages import Assignment, Goal, LogRequest, Orders, Phase, Status, Upload
+
+LEASE_S = 30.0
+_GOALS = {
+    Stage.FORMING: Goal.JOIN,
+    Stage.RUNNING: Goal.RUN,
+    Stage.STOPPING: Goal.STOP,
+    Stage.COMMITTING: Goal.LEAVE,
+    Stage.DONE: Goal.LEAVE,
+}
+# The phases in which an executor is doing, or has done, what a goal asks of its epoch.
+_ON_THE_WAY = {
+    Goal.JOIN: {Phase.LOCALISING, Phase.JOINED},
+    Goal.RUN: {Phase.RUNNING, Phase.UPLOADING, Phase.ENDED},
+    Goal.STOP: {Phase.ENDED},
+    Goal.LEAVE: set(),
+}
+
+
+@dataclass(frozen=True)
+class Director:
+    """Gives orders for one job. `staged.job` is the spec as its framework expanded it."""
+
+    job_id: str
+    staged: StagedJob
+    framework: Framework
+
+    def orders(self, state: GangState, status: Status, logs: tuple[LogRequest, ...] = ()) -> Orders:
+        """The orders for the executor that sent `status`."""
+        task = state.tasks[TaskId.parse(status.task)]
+        goal = _GOALS[state.stage]
+        running = goal is Goal.RUN
+        return Orders(
+            epoch=state.epoch,
+            goal=goal,
+            assignment=self.assignment(task) if status.phase is Phase.HELLO else None,
+            environment=self.world_environment(state, task) if running and not _settled(goal, state, status) else {},
+            stop_s=state.job.timeouts.stop_s,
+            lease_s=LEASE_S,
+            log_requests=logs,
+        )
+
+    def assignment(self, task: TaskState) -> Assignment:
+        """What this container is for."""
+        job, staged = self.staged.job, self.staged
+        role = job.roles[task.id.role]
+        return Assignment(
+            command=role.command,
+            environment={**job.env, **role.env},
+            fetches=fetches(staged, task.id),
+            uploads=tuple(
+                Upload(output.source, posixpath.join(temporary(self.job_id, number, output), part(task)))
+                for number, output in enumerate(job.outputs)
+                if uploads(state_job_chief(job.roles), output, task.id, role.tracked is not False)
+            ),
+            ports=("main", *role.ports),
+            hold_ports=self.framework.hold_ports,
+            program_path=staged.program_path,
+            secrets=tuple(job.secrets),
+            memory_mib=role.resources.memory_mib,
+            gpus=role.resources.gpus,
+            localise_s=job.timeouts.localise_s,
+            stop_s=job.timeouts.stop_s,
+        )
+
+    def world_environment(self, state: GangState, task: TaskState) -> Mapping[str, str]:
+        """Variables that only the whole gang determines."""
+        world = state.world()
+        ours = world_variables(world, task.id, job_id=self.job_id, job_name=state.job.name, attempt=task.attempt)
+        return {**ours, **self.framework.environment(world, task.id)}
+
+    def commit_request(self, state: GangState) -> dict[str, object]:
+        """Which parts of which outputs count, for `howdah.data.commit`."""
+        chief = state_job_chief(state.job.roles)
+        outputs = []
+        for number, output in enumerate(state.job.outputs):
+            takers = [t for t in state.tasks.values() if uploads(chief, output, t.id, state.tracked(t.id))]
+            parts = [
+                {"from": part(task), "to": "" if output.tasks and len(takers) == 1 else task.id.slug}
+                for task in takers
+                if task.exit is not None and task.exit.ok
+            ]
+            outputs.append(
+                {
+                    "temporary": temporary(self.job_id, number, output),
+                    "final": output.path,
+                    "overwrite": output.overwrite,
+                    "parts": parts,
+                }
+            )
+        return {"outputs": outputs}
+
+
+def _settled(goal: Goal, state: GangState, status: Status) -> bool:
+    return status.epoch == state.epoch and status.phase in _ON_THE_WAY[goal]
+
+
+def satisfied(orders: Orders, status: Status) -> bool:
+    """Whether the executor is on the way to what `orders` ask, so that the answer can wait for news."""
+    if orders.assignment is not None or orders.log_requests or orders.goal is Goal.LEAVE:
+        return False
+    return status.epoch == orders.epoch and status.phase in _ON_THE_WAY[orders.goal]
+
+
+def state_job_chief(roles: Mapping[str, object]) -> TaskId:
+    """`chief:0`, `master:0`, else `worker:0`, else the first role's first task: whom `tasks: chief` means."""
+    for role in ("chief", "master", "worker"):
+        if role in roles:
+            return TaskId(role, 0)
+    return TaskId(next(iter(roles)), 0)
+
+
+def temporary(job_id: str, number: int, output: Output) -> str:
+    """Where an output's parts are gathered: beside its final place, so that one rename moves it."""
+    return posixpath.join(posixpath.dirname(output.path.rstrip("/")), f".howdah-{job_id}-{number}")
+
+
+def part(task: TaskState) -> str:
+    """The name under which one attempt uploads: two attempts never write one place."""
+    return f"{task.id.slug}.{task.attempt}"
+
+
+def uploads(chief: TaskId, output: Output, task: TaskId, tracked: bool) -> bool:
+    """Whether this task uploads this output."""
+    if not output.tasks:
+        return tracked
+    if output.tasks == "chief":
+        return task == chief
+    return output.tasks in (str(task), task.role)
