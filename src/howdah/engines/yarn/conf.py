@@ -1,0 +1,184 @@
+"""Hadoop's XML configuration, as its own clients read it: the *-site files of HADOOP_CONF_DIR over Hadoop's defaults.
+
+Document types, and with them entities, are refused: no real configuration has one.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.parsers import expat
+
+from howdah.engines.yarn.rpc import Address, Kerberos, Login, User
+from howdah.errors import SpecError
+
+FILES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml", "resource-types.xml")
+ADVICE = "point it at the cluster's configuration directory, or start a cluster with `howdah sandbox up`"
+_VARIABLE = re.compile(r"\$\{([^}$\s]+)\}")
+_PORTS = {"": 8032, "scheduler": 8030, "resource-tracker": 8031, "admin": 8033}
+# The defaults of Hadoop 3 for what howdah asks.
+_DEFAULTS = {
+    "fs.defaultFS": "file:///",
+    "hadoop.security.authentication": "simple",
+    "yarn.resourcemanager.hostname": "0.0.0.0",  # noqa: S104
+    "yarn.resourcemanager.ha.enabled": "false",
+    "yarn.log-aggregation-enable": "false",
+    "yarn.nodemanager.remote-app-log-dir": "/tmp/logs",  # noqa: S108
+    "yarn.nodemanager.remote-app-log-dir-suffix": "logs",
+}
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The merged properties, not yet expanded. `directory` is where they are from, `origins` the file of each."""
+
+    directory: str = ""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    origins: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+    def text(self, key: str, default: str = "") -> str:
+        """The value with `${...}` replaced, or `default`, or Hadoop's own default."""
+        value = self.properties.get(key, default or _DEFAULTS.get(key, ""))
+        return self._expand(value).strip()
+
+    def flag(self, key: str, default: bool = False) -> bool:
+        """A boolean; as in Hadoop anything but true and false is the default."""
+        return {"true": True, "false": False}.get(self.text(key).lower(), default)
+
+    def number(self, key: str, default: int) -> int:
+        """A whole number. Raises SpecError naming the file."""
+        value = self.text(key, str(default))
+        try:
+            return int(value, 0)
+        except ValueError:
+            raise SpecError.at(self.origins.get(key, key), f"{key} is {value!r}, must be a whole number") from None
+
+    def words(self, key: str, default: str = "") -> list[str]:
+        """The parts of a comma-separated value."""
+        return [word.strip() for word in self.text(key, default).split(",") if word.strip()]
+
+    @property
+    def secure(self) -> bool:
+        """Whether the cluster wants Kerberos."""
+        return self.text("hadoop.security.authentication").lower() == "kerberos"
+
+    def login(self) -> Login:
+        """How a user logs in to the ResourceManager. Raises SpecError when the server's principal is not known."""
+        if not self.secure:
+            return User(self.user)
+        principal = self.text("yarn.resourcemanager.principal")
+        if not principal:
+            raise SpecError.at("yarn.resourcemanager.principal", f"is not set, but {self.directory} demands Kerberos")
+        return Kerberos(principal)
+
+    @property
+    def user(self) -> str:
+        """HADOOP_USER_NAME, else the account of this process. With Kerberos the cluster decides."""
+        return self.environment.get("HADOOP_USER_NAME") or getpass.getuser()
+
+    def resourcemanagers(self, service: str = "") -> list[Address]:
+        """The ResourceManager's addresses, several with high availability. `service` is "" (clients) or `scheduler`."""
+        key = f"yarn.resourcemanager.{service}.address" if service else "yarn.resourcemanager.address"
+        ids = self.words("yarn.resourcemanager.ha.rm-ids") if self.flag("yarn.resourcemanager.ha.enabled") else []
+        if not ids:
+            return [self._address(key, "yarn.resourcemanager.hostname", _PORTS[service])]
+        return [self._address(f"{key}.{id_}", f"yarn.resourcemanager.hostname.{id_}", _PORTS[service]) for id_ in ids]
+
+    def _address(self, key: str, host_key: str, default_port: int) -> Address:
+        value = self.text(key) or self.text(host_key)
+        if not value:
+            raise SpecError.at(key, f"neither it nor {host_key} is set in {self.directory}")
+        host, _, port = value.rpartition(":") if re.search(r":\d+$", value) else (value, "", "")
+        return Address(host.strip("[]"), int(port or default_port), "ResourceManager", key)
+
+    def _expand(self, value: str) -> str:
+        for _ in range(20):  # Hadoop's own limit
+            expanded = _VARIABLE.sub(self._variable, value)
+            if expanded == value:
+                break
+            value = expanded
+        return value
+
+    def _variable(self, match: re.Match[str]) -> str:
+        name = match[1]
+        if name.startswith("env."):
+            variable, operator, default = re.fullmatch(r"(\w+)(:?-)?(.*)", name[4:]).groups()  # type: ignore[union-attr]
+            found = self.environment.get(variable)
+            usable = found is not None and (found or operator != ":-")
+            return str(found) if usable else (default if operator else match[0])
+        system = {"user.name": self.user, "user.home": str(Path.home()), "java.io.tmpdir": "/tmp"}  # noqa: S108
+        return system.get(name) or self.properties.get(name, _DEFAULTS.get(name, match[0]))
+
+
+def load(directory: str | None) -> Configuration:
+    """The configuration in `directory`. Raises SpecError saying what to set when there is none."""
+    if not directory:
+        raise SpecError.at("HADOOP_CONF_DIR", f"is not set: {ADVICE}")
+    found = [path for path in (Path(directory) / name for name in FILES) if path.is_file()]
+    if not any(path.name in ("core-site.xml", "yarn-site.xml") for path in found):
+        raise SpecError.at("HADOOP_CONF_DIR", f"{directory!r} has neither core-site.xml nor yarn-site.xml: {ADVICE}")
+    properties: dict[str, str] = {}
+    origins: dict[str, str] = {}
+    for path in found:
+        for name, value in read_properties(path):
+            properties[name], origins[name] = value, str(path)
+    return Configuration(str(directory), properties, origins)
+
+
+def read_properties(path: Path, depth: int = 0) -> Iterator[tuple[str, str]]:
+    """(name, value) of each property in one file, XIncluded files in their place. Raises SpecError naming the line."""
+    reader = _Reader()
+    try:
+        reader.parser.Parse(path.read_bytes(), True)
+    except OSError as error:
+        raise SpecError.at(str(path), error.strerror or str(error)) from None
+    except (expat.ExpatError, ValueError) as error:
+        raise SpecError.at(f"{path}:{reader.parser.CurrentLineNumber}", str(error)) from None
+    for name, value in reader.found:
+        if name != _INCLUDE:
+            yield name, value
+        elif depth < 5:
+            yield from read_properties(path.parent / value, depth + 1)
+
+
+_INCLUDE = "xi:include"
+
+
+class _Reader:
+    """Collects <property> elements; the text of <name> and <value> is all that counts in them."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[str, str]] = []
+        self._property: dict[str, str] = {}
+        self._inside = ""
+        self.parser = expat.ParserCreate()
+        self.parser.buffer_text = True
+        self.parser.StartDoctypeDeclHandler = self._refuse
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._text
+
+    def _refuse(self, *_: object) -> None:
+        raise ValueError("a document type is not allowed in a Hadoop configuration")
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        if tag == "property":
+            self._property = dict(attributes)
+        elif tag == _INCLUDE and "href" in attributes:
+            self.found.append((_INCLUDE, attributes["href"]))
+        elif tag in ("name", "value"):
+            self._inside, self._property[tag] = tag, ""
+
+    def _end(self, tag: str) -> None:
+        self._inside = ""
+        if tag == "property" and self._property.get("name", "").strip():
+            self.found.append((self._property["name"].strip(), self._property.get("value", "")))
+
+    def _text(self, text: str) -> None:
+        if self._inside:
+            self._property[self._inside] += text

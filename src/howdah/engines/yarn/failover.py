@@ -1,0 +1,70 @@
+"""One protocol of the ResourceManagers, whichever of them is active.
+
+A manager that is down or on standby is passed over; each is asked once before any is asked again. A call may so arrive
+twice, which every ResourceManager call we make allows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from google.protobuf.message import Message
+
+from howdah.engines.yarn.rpc import CALL_TIMEOUT_S, Address, Connection, Login, M, RpcError
+from howdah.errors import EngineUnavailable, SpecError
+
+NOT_ACTIVE = ("StandbyException", "RetriableException", "ObserverRetryOnActiveException")
+PAUSE_S = 1.0
+
+
+class ResourceManagers:
+    """`patience` (seconds) is how long rounds are repeated while no manager is active; 0 asks each once."""
+
+    def __init__(
+        self,
+        addresses: Sequence[Address],
+        protocol: str,
+        login: Login,
+        patience: float = 0.0,
+        connect_timeout: float = 10,
+    ) -> None:
+        if not addresses:
+            raise SpecError.at("yarn.resourcemanager.address", "no ResourceManager is configured")
+        self._addresses, self._protocol, self._patience = tuple(addresses), protocol, patience
+        self._connect_timeout, self._current = connect_timeout, 0
+        self._connections = self._connect(login)
+
+    def _connect(self, login: Login) -> list[Connection]:
+        return [Connection(address, self._protocol, login, self._connect_timeout) for address in self._addresses]
+
+    async def log_in(self, login: Login) -> None:
+        """From now on log in with `login`, a renewed token."""
+        old, self._connections = self._connections, self._connect(login)
+        for connection in old:
+            await connection.close()
+
+    async def call(self, method: str, request: Message, kind: type[M], timeout: float = CALL_TIMEOUT_S) -> M:
+        """Raises EngineUnavailable listing what each manager said, RpcError with the active one's exception."""
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + self._patience
+        while True:
+            refusals = []
+            for _ in self._connections:
+                try:
+                    return await self._connections[self._current].call(method, request, kind, timeout)
+                except EngineUnavailable as error:
+                    refusals.append(str(error))
+                except RpcError as error:
+                    if error.name not in NOT_ACTIVE:
+                        raise
+                    refusals.append(f"{self._addresses[self._current]} is not active ({error.name})")
+                self._current = (self._current + 1) % len(self._connections)
+            if clock() + PAUSE_S > deadline:
+                raise EngineUnavailable("; ".join(refusals))
+            await asyncio.sleep(PAUSE_S)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for connection in self._connections:
+            await connection.close()

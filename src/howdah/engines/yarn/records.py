@@ -1,0 +1,91 @@
+"""YARN's records in the form people and our values have them: ids as text, resources as amounts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from howdah.engines.yarn.proto import hadoop_pb2 as pb
+from howdah.spec import Resources
+
+GPU = "yarn.io/gpu"
+MEMORY, VCORES = "memory-mb", "vcores"
+EPOCH_SHIFT = 40
+_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+
+APPLICATION_STATES = ("", "NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING", "FINISHED", "FAILED", "KILLED")
+FINAL_STATUSES = ("UNDEFINED", "SUCCEEDED", "FAILED", "KILLED", "ENDED")
+NODE_STATES = (
+    "", "new", "running", "unhealthy", "decommissioned", "lost", "rebooted", "decommissioning", "shut down",
+)  # fmt: skip
+NODE_RUNNING = 2
+COMPLETE = 3
+
+
+def name(names: tuple[str, ...], number: int) -> str:
+    """The name of an enumeration's value; a value of a later Hadoop gives its number."""
+    return names[number] if 0 <= number < len(names) else str(number)
+
+
+def application_id(id_: pb.ApplicationId) -> str:
+    """`application_1700000000000_0001`."""
+    return f"application_{id_.cluster_timestamp}_{id_.id:04d}"
+
+
+def parse_application_id(text: str) -> pb.ApplicationId:
+    """Raises ValueError when `text` is no application id."""
+    match = re.fullmatch(r"application_(\d+)_(\d+)", text)
+    if not match:
+        raise ValueError(f"{text!r} is not an application id (application_<timestamp>_<number>)")
+    return pb.ApplicationId(cluster_timestamp=int(match[1]), id=int(match[2]))
+
+
+def container_id(id_: pb.ContainerId) -> str:
+    """`container_e02_1700000000000_0001_01_000003`; the epoch `e02` is there after ResourceManager restarts only."""
+    attempt, epoch = id_.attempt_id, id_.id >> EPOCH_SHIFT
+    prefix = f"e{epoch:02d}_" if epoch else ""
+    number = id_.id & ((1 << EPOCH_SHIFT) - 1)
+    application = f"{attempt.application_id.cluster_timestamp}_{attempt.application_id.id:04d}"
+    return f"container_{prefix}{application}_{attempt.attempt:02d}_{number:06d}"
+
+
+def parse_container_id(text: str) -> pb.ContainerId:
+    """Raises ValueError when `text` is no container id."""
+    match = re.fullmatch(r"container_(?:e(\d+)_)?(\d+)_(\d+)_(\d+)_(\d+)", text)
+    if not match:
+        raise ValueError(f"{text!r} is not a container id (container_<timestamp>_<application>_<attempt>_<number>)")
+    epoch, timestamp, application, attempt, number = (int(part or 0) for part in match.groups())
+    app = pb.ApplicationId(cluster_timestamp=timestamp, id=application)
+    attempt_id = pb.AttemptId(application_id=app, attempt=attempt)
+    return pb.ContainerId(application_id=app, attempt_id=attempt_id, id=number | epoch << EPOCH_SHIFT)
+
+
+def amounts(resources: Resources) -> dict[str, int]:
+    """Amount by YARN's resource name, memory in MiB; GPUs only when there are any."""
+    gpus = {GPU: resources.gpus} if resources.gpus else {}
+    return {MEMORY: resources.memory_mib, VCORES: resources.vcores, **gpus, **resources.named}
+
+
+def to_resource(wanted: Mapping[str, int]) -> pb.Resource:
+    """Hadoop 3 drops memory and cores that are in the two fields only, when there is a map too: fill both."""
+    resource = pb.Resource(memory=wanted[MEMORY], vcores=wanted[VCORES])
+    for key, value in wanted.items():
+        resource.values.add(key=key, value=value, units="Mi" if key == MEMORY else "", type=0)
+    return resource
+
+
+def from_resource(resource: pb.Resource) -> dict[str, int]:
+    """The inverse of `to_resource`, in base units (memory in MiB)."""
+    others = {
+        value.key: value.value * _UNITS.get(value.units, 1)
+        for value in resource.values
+        if value.key not in (MEMORY, VCORES)
+    }
+    return {MEMORY: resource.memory, VCORES: resource.vcores, **others}
+
+
+def to_resources(resource: pb.Resource) -> Resources:
+    """What a granted container has."""
+    found = from_resource(resource)
+    memory, vcores, gpus = found.pop(MEMORY), found.pop(VCORES), found.pop(GPU, 0)
+    return Resources(memory, vcores, gpus, {key: value for key, value in found.items() if value})
