@@ -1,0 +1,99 @@
+"""For tests of what stands on howdah: `Gang` drives the master's `step` by hand.
+
+It grants containers, plays executors, and keeps what the master wanted; no process, socket or clock is involved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from howdah.master import actions as a
+from howdah.master.state import GangState
+from howdah.master.step import step
+from howdah.spec import Container, Exit, JobSpec, Outcome, Role, TaskId
+from howdah.spec import events as e
+from howdah.wire.messages import Phase, Status
+
+OK = Exit("exit", 0)
+A = TypeVar("A", bound=a.Action)
+E = TypeVar("E", bound=e.Event)
+
+
+def job(**changes: Any) -> JobSpec:
+    """Two workers and a parameter server that is not waited for."""
+    roles = {"ps": Role("ps", tracked=False), "worker": Role("train", replicas=2)}
+    return replace(JobSpec(roles=roles), **changes)
+
+
+class Gang:
+    """A job under test. `now` is its clock, `did` everything the master wanted, in order, `gone` the containers that ended."""
+
+    def __init__(self, spec: JobSpec, now: float = 1000.0) -> None:
+        self.state = GangState.of("job-1", spec)
+        self.now, self.number = now, 0
+        self.did: list[a.Action] = []
+        self.sequences: dict[str, int] = {}
+        self.gone: set[str] = set()
+        self.feed(e.JobStarted(now, "job-1", "local", "alice", spec))
+
+    def feed(self, event: e.Event) -> list[a.Action]:
+        """What `step` wants done about `event`."""
+        if isinstance(event, e.ContainerEnded):
+            self.gone.add(event.container_id)
+        actions = step(self.state, event)
+        self.did += actions
+        return actions
+
+    def of(self, kind: type[A]) -> list[A]:
+        """All actions of one kind so far."""
+        return [action for action in self.did if isinstance(action, kind)]
+
+    def recorded(self, kind: type[E]) -> list[E]:
+        """All recorded events of one kind so far."""
+        return [action.event for action in self.of(a.Record) if isinstance(action.event, kind)]
+
+    def grant(self, role: str) -> Container:
+        """The allocator grants one container on a node of its own."""
+        self.number += 1
+        container = Container(f"c{self.number}", f"node{self.number}", role)
+        self.feed(e.Allocated(self.now, container))
+        return container
+
+    def say(self, task: str, phase: Phase, **fields: Any) -> None:
+        """The executor of the task's current attempt posts its status."""
+        known = self.state.tasks[TaskId.parse(task)]
+        number = self.sequences[task] = self.sequences.get(task, 0) + 1
+        base: dict[str, Any] = {"epoch": self.state.epoch, "host": f"host-{task}", "pid": 1}
+        status = Status(task, known.attempt, sequence=number, phase=phase, **{**base, **fields})
+        self.feed(a.Heard(self.now, status))
+
+    def join(self, task: str) -> None:
+        """The task's files are there and its port is reserved."""
+        self.say(task, Phase.JOINED, ports={"main": 4000})
+
+    def run(self, task: str) -> None:
+        """The task's program runs."""
+        self.say(task, Phase.RUNNING, ports={"main": 4000}, program_pid=7)
+
+    def end(self, task: str, exit: Exit = OK) -> None:
+        """The task's program ended."""
+        self.say(task, Phase.ENDED, ports={"main": 4000}, program_pid=7, exit=exit)
+
+    def form(self) -> None:
+        """Everything is granted, joined and running."""
+        for task in self.state.tasks:
+            self.grant(task.role)
+        for task in self.state.tasks:
+            self.join(str(task))
+            self.run(str(task))
+
+    def wait(self, seconds: float) -> None:
+        """Time passes, and nobody speaks."""
+        self.now += seconds
+        self.feed(a.Tick(self.now))
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How the job ended; None while it has not."""
+        return self.of(a.Finish)[0].outcome if self.of(a.Finish) else None

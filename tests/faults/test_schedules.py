@@ -1,0 +1,85 @@
+"""Seeded schedules of everything that can happen, against the real `step`; after each event the invariants hold."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from howdah.master import actions as a
+from howdah.master.state import Stage
+from howdah.spec import Exit, State, Timeouts
+from howdah.spec import events as e
+from howdah.testing import OK, Gang, job
+from howdah.wire.messages import Phase
+
+SEEDS = 1000
+FAILURES = (
+    Exit("exit", 1),
+    Exit("memory", signal=9),
+    Exit("lost", detail="node lost"),
+    Exit("preempted"),
+    Exit("port", 1),
+)
+
+
+def containers(gang: Gang) -> set[str]:
+    """Granted, and neither given back nor gone."""
+    released = {action.container_id for action in gang.of(a.Release)}
+    return {action.container.id for action in gang.of(a.Launch)} - released
+
+
+def one_event(gang: Gang, chance: random.Random) -> None:
+    tasks = list(gang.state.tasks.values())
+    task = chance.choice(tasks)
+    dice = chance.random()
+    if dice < 0.30:
+        gang.grant(chance.choice(list(gang.state.job.roles)))
+    elif dice < 0.50 and task.container:
+        gang.join(str(task.id))
+    elif dice < 0.62 and task.container and gang.state.stage is Stage.RUNNING:
+        gang.run(str(task.id))
+    elif dice < 0.74 and task.container and task.started == gang.state.epoch:
+        gang.end(str(task.id), OK if chance.random() < 0.8 else chance.choice(FAILURES))
+    elif dice < 0.78 and task.container:
+        gang.feed(e.ContainerEnded(gang.now, task.container.id, chance.choice(FAILURES)))
+    elif dice < 0.80:
+        gang.say(str(task.id), Phase.ENDED, epoch=max(0, gang.state.epoch - 1), exit=Exit("exit", 9))
+    elif dice < 0.805:
+        gang.feed(e.CancelRequested(gang.now, "chance"))
+    else:
+        gang.wait(chance.choice((0.5, 1.0, 5.0, 30.0)))
+
+
+def check(gang: Gang) -> None:
+    state = gang.state
+    held = [task.container.id for task in state.tasks.values() if task.container]
+    assert len(held) == len(set(held)), "two tasks in one container"
+    assert set(held) <= containers(gang), "a task in a container that was given back"
+    assert len(gang.of(a.Finish)) <= 1, "the end is final"
+    for formed in gang.recorded(e.WorldFormed):
+        joined = {event.task for event in gang.recorded(e.Joined) if event.epoch == formed.epoch}
+        assert joined == set(state.tasks), "the world formed without all"
+    epochs = [event.epoch for event in gang.recorded(e.WorldFormed)]
+    assert epochs == sorted(set(epochs)), "an epoch formed twice"
+    started = [(event.task, event.epoch) for event in gang.recorded(e.Started)]
+    assert len(started) == len(set(started)), "one epoch of a task started twice"
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_whatever_happens_the_invariants_hold_and_the_job_ends(block: int):
+    for seed in range(block * SEEDS // 10, (block + 1) * SEEDS // 10):
+        chance = random.Random(seed)
+        retries, success = chance.randrange(3), chance.choice(("all", "any", "chief"))
+        gang = Gang(job(retries=retries, success=success, timeouts=Timeouts(gang_s=900, run_s=2000)))
+        for _ in range(chance.randrange(20, 150)):
+            one_event(gang, chance)
+            check(gang)
+        for _ in range(400):  # the faults end; nobody speaks any more, and every wait has its limit
+            gang.wait(30.0)
+        check(gang)
+        assert gang.outcome is not None, f"seed {seed} never ends: {gang.state.stage}"
+        if gang.outcome.state is State.SUCCEEDED:
+            assert any(event.exit.ok for event in gang.recorded(e.Ended)), f"seed {seed}: success from nothing"
+        leaked = containers(gang) - gang.gone - set(gang.state.containers)
+        assert not leaked, f"seed {seed}: {leaked} are neither given back nor known at the end"
