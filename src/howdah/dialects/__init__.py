@@ -1,0 +1,31 @@
+"""Other systems' command lines: each makes a JobSpec of what its users have always typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from howdah.spec import JobSpec
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """`origins` gives for places of the spec (`roles.worker.replicas`) the words the user typed (`--worker-num`);
+    `notes` are sentences to show: what this command line means differently here."""
+
+    job: JobSpec
+    origins: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+class Dialect(Protocol):
+    """One command line. Its files are relative to where the command is typed."""
+
+    def parse(self, argv: Sequence[str]) -> Parsed:
+        """Read the arguments after the command's name.
+
+        Raises:
+            SpecError: everything that is wrong with them, in the words of this dialect.
+        """
+        ...
