@@ -1,0 +1,189 @@
+"""ApplicationMasterProtocol: asks go out, containers come in, one allocate at a time.
+
+The ResourceManager may forget us at any time (a restart, a failover). Everything it must know is therefore kept here
+as what is wanted, not as what was sent, and is said again after a new registration.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from howdah.engines.yarn import records
+from howdah.engines.yarn.failover import ResourceManagers
+from howdah.engines.yarn.proto import hadoop_pb2 as pb
+from howdah.engines.yarn.rpc import Address, RpcError
+from howdah.errors import EngineRejected, EngineUnavailable
+from howdah.wire.credentials import Token
+
+PROTOCOL = "org.apache.hadoop.yarn.api.ApplicationMasterProtocolPB"
+TOKEN_KIND = "YARN_AM_RM_TOKEN"  # noqa: S105
+ANYWHERE = "*"
+FINISH_TIMEOUT_S = 30.0
+_RESYNC, _SHUTDOWN = 1, 2
+_GUARANTEED = 1
+
+
+@dataclass(frozen=True)
+class Ask:
+    """`count` containers, all alike, not granted yet. Asks that differ in size need different ids and priorities."""
+
+    id: int
+    priority: int
+    count: int
+    resources: Mapping[str, int]
+    node_label: str = ""
+
+    def message(self) -> pb.ResourceRequest:
+        """As the ResourceManager takes it: the count is absolute, for this priority and id."""
+        return pb.ResourceRequest(
+            priority=pb.Priority(priority=self.priority),
+            resource_name=ANYWHERE,
+            capability=records.to_resource(self.resources),
+            containers=self.count,
+            relax_locality=True,
+            node_label=self.node_label,
+            execution=pb.ExecutionTypeRequest(type=_GUARANTEED, enforce=True),
+            allocation_request_id=self.id,
+        )
+
+
+class ApplicationMaster:
+    """One attempt of an application, seen by the ResourceManager.
+
+    Every method raises EngineUnavailable when no ResourceManager answers; what was to be said is said by the next call.
+    """
+
+    def __init__(self, addresses: Sequence[Address], token: Token) -> None:
+        self._rm = ResourceManagers(addresses, PROTOCOL, token)
+        self._registration = pb.RegisterRequest()
+        self._response_id = 0
+        self._asks: dict[int, Ask] = {}
+        self._releases: dict[str, pb.ContainerId] = {}
+        self._unsaid: set[int | str] = set()  # the ids of asks, the names of released containers
+        self._blacklist: set[str] = set()
+        self._blacklist_said: set[str] = set()
+        self._tracking_url = ""
+
+    async def register(self, host: str, port: int, tracking_url: str) -> pb.RegisterResponse:
+        """Say where we are; containers of an earlier attempt that still run are in the answer."""
+        self._registration = pb.RegisterRequest(host=host, rpc_port=port, tracking_url=tracking_url)
+        return await self._register()
+
+    async def _register(self) -> pb.RegisterResponse:
+        self._response_id, self._unsaid, self._blacklist_said = 0, {*self._asks, *self._releases}, set()
+        try:
+            return await self._rm.call("registerApplicationMaster", self._registration, pb.RegisterResponse)
+        except RpcError as error:
+            if "already registered" in error.text:  # it heard us the first time, and we did not hear the answer
+                return pb.RegisterResponse()
+            raise
+
+    def ask(self, ask: Ask) -> None:
+        """From now on this is what is wanted under `ask.id`; a count of 0 takes it back."""
+        self._asks[ask.id] = ask
+        self._unsaid.add(ask.id)
+
+    def release(self, id_: pb.ContainerId) -> None:
+        """Give a container back; what runs in it is killed."""
+        name = records.container_id(id_)
+        self._releases[name] = id_
+        self._unsaid.add(name)
+
+    def avoid(self, hosts: Iterable[str]) -> None:
+        """From now on no container is wanted on exactly these hosts."""
+        self._blacklist = set(hosts)
+
+    def show_at(self, tracking_url: str) -> None:
+        """A new tracking URL; it holds from the next heartbeat on."""
+        self._tracking_url = self._registration.tracking_url = tracking_url
+
+    async def allocate(self, progress: float = 0.0) -> pb.AllocateResponse:
+        """The heartbeat: says what has changed, brings what is new. Containers nobody wants any more are given back.
+
+        Raises:
+            EngineRejected: the ResourceManager wants this attempt to end, or refuses an ask.
+        """
+        said, self._unsaid = self._unsaid, set()
+        avoided = set(self._blacklist)
+        try:
+            response = await self._call_allocate(self._request(progress, said))
+        except BaseException:
+            self._unsaid |= said
+            raise
+        if response is None:
+            renewed = await self._register()
+            return pb.AllocateResponse(nm_tokens=renewed.nm_tokens, previous=renewed.previous)
+        self._blacklist_said, self._response_id = avoided, response.response_id
+        if response.HasField("am_rm_token"):
+            new = response.am_rm_token
+            await self._rm.log_in(Token(new.identifier, new.password, new.kind, new.service))
+        if response.command == _SHUTDOWN:
+            raise EngineRejected("the ResourceManager told this attempt to shut down")
+        self._settle(response)
+        return response
+
+    async def _call_allocate(self, request: pb.AllocateRequest) -> pb.AllocateResponse | None:
+        """None when the ResourceManager does not know us (any more)."""
+        try:
+            response = await self._rm.call("allocate", request, pb.AllocateResponse)
+        except RpcError as error:
+            if error.name in ("ApplicationAttemptNotFoundException", "InvalidToken"):
+                raise EngineRejected(f"YARN has ended this attempt of the job: {error}") from None
+            if error.name != "ApplicationMasterNotRegisteredException":
+                raise
+            return None
+        return None if response.command == _RESYNC else response
+
+    def _request(self, progress: float, unsaid: Collection[int | str]) -> pb.AllocateRequest:
+        request = pb.AllocateRequest(
+            asks=[ask.message() for ask in self._asks.values() if ask.id in unsaid],
+            releases=[id_ for name, id_ in self._releases.items() if name in unsaid],
+            response_id=self._response_id,
+            progress=progress,
+            tracking_url=self._tracking_url or None,
+        )
+        if self._blacklist != self._blacklist_said:
+            request.blacklist.add.extend(sorted(self._blacklist - self._blacklist_said))
+            request.blacklist.remove.extend(sorted(self._blacklist_said - self._blacklist))
+        return request
+
+    def _settle(self, response: pb.AllocateResponse) -> None:
+        """Count the granted containers off; those beyond what is wanted crossed our own message on its way."""
+        granted = list(response.allocated)
+        del response.allocated[:]
+        for container in granted:
+            ask = self._asks.get(container.allocation_request_id)
+            if ask is None or ask.count == 0:
+                self.release(container.id)
+            else:
+                self._asks[ask.id] = replace(ask, count=ask.count - 1)
+                response.allocated.append(container)
+        for status in response.completed:
+            self._releases.pop(records.container_id(status.id), None)
+
+    async def finish(self, final_status: int, diagnostics: str, tracking_url: str = "") -> None:
+        """End the application: 1 succeeded, 2 failed, 3 killed. All its containers are killed by YARN."""
+        request = pb.FinishRequest(diagnostics=diagnostics, tracking_url=tracking_url, final_status=final_status)
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + FINISH_TIMEOUT_S
+        while True:
+            try:
+                answer = await self._rm.call("finishApplicationMaster", request, pb.FinishResponse)
+                if answer.unregistered:
+                    return
+            except RpcError as error:
+                if error.name != "ApplicationMasterNotRegisteredException":
+                    raise
+                await self._register()
+            except EngineUnavailable:
+                if clock() > deadline:
+                    raise
+            if clock() > deadline:
+                raise EngineUnavailable(f"the ResourceManager has not let us go within {FINISH_TIMEOUT_S:g} s")
+            await asyncio.sleep(0.1)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._rm.close()
