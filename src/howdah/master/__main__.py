@@ -62,10 +62,7 @@ async def _run(identity: Identity) -> Outcome:
     master = Master(identity, find_allocator(identity.engine))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        name = signal.Signals(number).name
-        loop.add_signal_handler(
-            number, lambda name=name: master.apply(e.CancelRequested(time.time(), f"signal {name}"))
-        )
+        loop.add_signal_handler(number, _cancel, master, signal.Signals(number).name)
     try:
         return await master.run()
     except Exception as error:

@@ -48,7 +48,7 @@ class Api:
         self.job_key, self.state, self.director, self.log = job_key, state, director, log
         self.apply, self.admits = apply, admits
         self.hosts: set[str] = set()
-        self.beats = 0
+        self.log_read_at = 0.0
         self._wake: dict[TaskId, asyncio.Event] = defaultdict(asyncio.Event)
         self._log_requests: dict[TaskId, dict[int, LogRequest]] = defaultdict(dict)
         self._log_answers: dict[int, asyncio.Future[LogChunk]] = {}
@@ -112,7 +112,6 @@ class Api:
             return _refuse(403, f"{principal} may not speak for {status.task}/{status.attempt}")
         if task is None or task.attempt != status.attempt or task.container is None:
             return _refuse(410, f"attempt {status.attempt} of {status.task} is not wanted any more")
-        self.beats += 1
         self._take_chunks(task.id, status.chunks)
         self.apply(Heard(time.time(), status))
         until = asyncio.get_running_loop().time() + _seconds(request.query)
@@ -149,6 +148,7 @@ class Api:
             return _refuse(404, f"no task {task}; there are {', '.join(map(str, self.state.tasks))}")
         if self.state.tasks[task].phase is None:
             return _json(encode(LogChunk(0, 0, 0)))
+        self.log_read_at = time.monotonic()
         number = next(self._numbers)
         limit = min(int(query.get("limit", "65536")), MAX_LOG_BYTES)
         wanted = LogRequest(number, query.get("stream", "stdout"), int(query.get("offset", "0")), limit)

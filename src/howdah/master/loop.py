@@ -34,6 +34,9 @@ COMMIT_S = 600.0
 LINGER_S = 0.1
 """After the end the API answers this long, so that a client that follows gets the last event."""
 
+FOLLOWED_S, LAST_LINES_S = 3.0, 0.3
+"""Who has read a log within the last 3 s gets this long to read its last lines before the containers go."""
+
 
 @dataclass(frozen=True)
 class Identity:
@@ -181,6 +184,8 @@ class Master:
     async def _leave(self, outcome: Outcome) -> None:
         assert self.allocator is not None
         await self.log.flush()
+        if time.monotonic() - self.api.log_read_at < FOLLOWED_S:
+            await asyncio.sleep(LAST_LINES_S)
         for container_id in list(self.state.containers):
             self.allocator.release(container_id)
         await self.allocator.unregister(outcome, self.log.view.progress)

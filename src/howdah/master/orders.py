@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from howdah.data.deal import fetches
 from howdah.frameworks import Framework, world_variables
 from howdah.master.state import GangState, Stage, TaskState
-from howdah.spec import Output, StagedJob, TaskId
+from howdah.spec import JobSpec, Output, StagedJob, TaskId, chief
 from howdah.wire.messages import Assignment, Goal, LogRequest, Orders, Phase, Status, Upload
 
 LEASE_S = 30.0
@@ -17,8 +17,9 @@ _GOALS = {
     Stage.FORMING: Goal.JOIN,
     Stage.RUNNING: Goal.RUN,
     Stage.STOPPING: Goal.STOP,
-    Stage.COMMITTING: Goal.LEAVE,
-    Stage.DONE: Goal.LEAVE,
+    # Executors stay to the last, for their logs are read through them; releasing the container ends them.
+    Stage.COMMITTING: Goal.STOP,
+    Stage.DONE: Goal.STOP,
 }
 # The phases in which an executor is doing, or has done, what a goal asks of its epoch.
 _ON_THE_WAY = {
@@ -63,7 +64,7 @@ class Director:
             uploads=tuple(
                 Upload(output.source, posixpath.join(temporary(self.job_id, number, output), part(task)))
                 for number, output in enumerate(job.outputs)
-                if uploads(state_job_chief(job.roles), output, task.id, role.tracked is not False)
+                if uploads(job, output, task.id)
             ),
             ports=("main", *role.ports),
             hold_ports=self.framework.hold_ports,
@@ -83,10 +84,9 @@ class Director:
 
     def commit_request(self, state: GangState) -> dict[str, object]:
         """Which parts of which outputs count, for `howdah.data.commit`."""
-        chief = state_job_chief(state.job.roles)
         outputs = []
         for number, output in enumerate(state.job.outputs):
-            takers = [t for t in state.tasks.values() if uploads(chief, output, t.id, state.tracked(t.id))]
+            takers = [t for t in state.tasks.values() if uploads(state.job, output, t.id)]
             parts = [
                 {"from": part(task), "to": "" if output.tasks and len(takers) == 1 else task.id.slug}
                 for task in takers
@@ -114,14 +114,6 @@ def satisfied(orders: Orders, status: Status) -> bool:
     return status.epoch == orders.epoch and status.phase in _ON_THE_WAY[orders.goal]
 
 
-def state_job_chief(roles: Mapping[str, object]) -> TaskId:
-    """`chief:0`, `master:0`, else `worker:0`, else the first role's first task: whom `tasks: chief` means."""
-    for role in ("chief", "master", "worker"):
-        if role in roles:
-            return TaskId(role, 0)
-    return TaskId(next(iter(roles)), 0)
-
-
 def temporary(job_id: str, number: int, output: Output) -> str:
     """Where an output's parts are gathered: beside its final place, so that one rename moves it."""
     return posixpath.join(posixpath.dirname(output.path.rstrip("/")), f".howdah-{job_id}-{number}")
@@ -132,10 +124,10 @@ def part(task: TaskState) -> str:
     return f"{task.id.slug}.{task.attempt}"
 
 
-def uploads(chief: TaskId, output: Output, task: TaskId, tracked: bool) -> bool:
+def uploads(job: JobSpec, output: Output, task: TaskId) -> bool:
     """Whether this task uploads this output."""
     if not output.tasks:
-        return tracked
+        return job.roles[task.role].tracked is not False
     if output.tasks == "chief":
-        return task == chief
+        return task == chief(job)
     return output.tasks in (str(task), task.role)

@@ -81,13 +81,6 @@ class GangState:
         """The tasks the job waits for."""
         return (task for task in self.tasks.values() if self.tracked(task.id))
 
-    def chief(self) -> TaskId:
-        """Whose end decides under `success: chief`: `chief:0`, else `master:0`, else the first tracked task."""
-        for role in ("chief", "master"):
-            if TaskId(role, 0) in self.tasks:
-                return TaskId(role, 0)
-        return next((task.id for task in self.tracked_tasks()), next(iter(self.tasks)))
-
     def world(self) -> World:
         """The world as joined; complete once the stage is RUNNING."""
         return World(self.epoch, tuple(Member(task.id, task.host, task.ports) for task in self.tasks.values()))

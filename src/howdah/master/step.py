@@ -24,7 +24,7 @@ from howdah.master.actions import (
     Tick,
 )
 from howdah.master.state import GangState, Stage, TaskState
-from howdah.spec import Exit, Outcome, State, TaskId
+from howdah.spec import Exit, Outcome, State, TaskId, chief
 from howdah.spec import events as e
 from howdah.wire.messages import Phase, Status
 
@@ -198,8 +198,8 @@ def _check_success(state: GangState, now: float, actions: list[Action]) -> None:
     if state.job.success == "any":
         done = bool(ended_well)
     elif state.job.success == "chief":
-        chief = state.tasks[state.chief()]
-        done = chief.exit is not None and chief.exit.ok
+        deciding = state.tasks[chief(state.job)]
+        done = deciding.exit is not None and deciding.exit.ok
     else:
         done = all(task.exit is not None for task in tracked) and bool(ended_well)
     if done:
@@ -209,7 +209,7 @@ def _check_success(state: GangState, now: float, actions: list[Action]) -> None:
 
 
 def _nobody(state: GangState) -> str:
-    wanted = str(state.chief()) if state.job.success == "chief" else "any task"
+    wanted = str(chief(state.job)) if state.job.success == "chief" else "any task"
     return f"all tasks ended, and {wanted} had not ended well (success: {state.job.success})"
 
 

@@ -13,7 +13,7 @@ from howdah.spec.job import (
     Timeouts,
 )
 from howdah.spec.staged import DataFile, JobReport, Plan, StagedFile, StagedInput, StagedJob
-from howdah.spec.world import Container, Exit, Member, Outcome, State, TaskId, World
+from howdah.spec.world import Container, Exit, Member, Outcome, State, TaskId, World, chief
 
 __all__ = [
     "Container",
@@ -36,4 +36,5 @@ __all__ = [
     "TaskId",
     "Timeouts",
     "World",
+    "chief",
 ]

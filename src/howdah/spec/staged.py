@@ -51,10 +51,10 @@ class StagedInput:
 class StagedJob:
     """A job whose every file has a place. This, as JSON, is what the master starts from (`job.json`).
 
-    `inputs` are listed and checked; the outputs of `job` hold absolute URIs. `files` go to every container, `runtime` is howdah itself with
-    what it needs (empty on this machine). `home` is the URI below which howdah keeps jobs and its cache.
-    `python` is the interpreter that runs master and executors, `program_path` what is put first on the programs' PATH.
-    `sources` says where each setting came from, for people.
+    `inputs` are listed and checked; the outputs of `job` hold absolute URIs. `files` go to every container, `runtime`
+    is howdah itself with what it needs (empty on this machine). `home` is the URI below which howdah keeps jobs and
+    its cache. `python` is the interpreter that runs master and executors, `program_path` what is put first on the
+    programs' PATH. `sources` says where each setting came from, for people.
     """
 
     job: JobSpec

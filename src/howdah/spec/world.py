@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass, field
 from typing import Mapping, Optional, Tuple
 
-from howdah.spec.job import Resources
+from howdah.spec.job import JobSpec, Resources
 
 
 @dataclass(frozen=True, order=True)
@@ -35,6 +35,15 @@ class TaskId:
         if not separator or not role or not index.isdigit():
             raise ValueError(f"{text!r} is not a task: write role:index, such as worker:0")
         return cls(role, int(index))
+
+
+def chief(job: JobSpec) -> TaskId:
+    """Whom `chief` means in a job: `chief:0`, `master:0`, `worker:0`, else the first role that is waited for."""
+    for name in ("chief", "master", "worker"):
+        if name in job.roles:
+            return TaskId(name, 0)
+    tracked = (name for name, role in job.roles.items() if role.tracked is not False)
+    return TaskId(next(tracked, next(iter(job.roles))), 0)
 
 
 class State(str, enum.Enum):

@@ -1,0 +1,147 @@
+"""Following a job from outside: from its master while that lives, from its log afterwards.
+
+A master that does not answer is not the end of a job: the engine is asked, and says what became of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from howdah.client.link import MasterLink, link_to, recorded_events
+from howdah.engines import Engine
+from howdah.errors import StagingError
+from howdah.spec import JobReport, Outcome, TaskId, chief
+from howdah.spec.events import Event, JobFinished, Noted, Used
+from howdah.spec.view import JobView, fold
+from howdah.wire.connection import WireError
+
+FIRST_LOOK_S, LAST_LOOK_S = 0.03, 1.0
+
+
+@dataclass
+class Update:
+    """What is new: events in order, the view after them, log bytes by task and stream, the engine's word so far."""
+
+    view: JobView
+    report: JobReport
+    events: list[Event] = field(default_factory=list)
+    logs: list[tuple[TaskId, str, bytes]] = field(default_factory=list)
+
+
+class Follower:
+    """Follows one job; `log_tasks` says whose output is wanted, too: `all`, `chief`, a role, a task, or "" for none."""
+
+    def __init__(self, engine: Engine, job_id: str, log_tasks: str = "") -> None:
+        self.engine, self.job_id, self.log_tasks = engine, job_id, log_tasks
+        self.view = JobView(id=job_id)
+        self.link: MasterLink | None = None
+        self._since = 0
+        self._offsets: dict[tuple[TaskId, str], int] = {}
+        self._silent_since = 0.0
+
+    def updates(self, wait_s: float = 1.0) -> Iterator[Update]:
+        """Updates until the job has ended, at least one a `wait_s`; the last one's view has an outcome.
+
+        Raises:
+            EngineUnavailable: the engine itself does not answer.
+        """
+        look = FIRST_LOOK_S
+        while True:
+            report = self._report()
+            if report.state.ended:
+                yield self._ending(report)
+                return
+            self.link = self.link or self._connect(report)
+            if self.link is None:
+                yield Update(self.view, report)
+                time.sleep(look)
+                look = min(look * 1.5, LAST_LOOK_S)
+                continue
+            yield from self._live(report, wait_s)
+            if self.view.outcome is not None:
+                return
+            look = FIRST_LOOK_S
+
+    def _report(self) -> JobReport:
+        found = self.engine.describe(self.job_id)
+        if not found:
+            raise StagingError(f"no job {self.job_id} on engine {self.engine.name}; `howdah list` shows yours")
+        return found[0]
+
+    def _connect(self, report: JobReport) -> MasterLink | None:
+        try:
+            return link_to(report)
+        except StagingError:
+            return None  # another's job, or a directory that is gone: the engine's word is all there is
+
+    def _live(self, report: JobReport, wait_s: float) -> Iterator[Update]:
+        """Updates from the master until it ends or stops answering."""
+        assert self.link is not None
+        wait = 0.0
+        while True:
+            try:
+                news = self.link.news(self._since, wait)
+                self._silent_since = 0.0
+            except WireError as error:
+                yield self._unanswered(report, error)
+                return
+            self._since, wait = news.next, wait_s
+            fold([*news.events, *news.usage], self.view)
+            yield Update(self.view, report, news.events, self._new_logs())
+            if self.view.outcome is not None:
+                yield Update(self.view, report, [], self._new_logs())
+                return
+
+    def _unanswered(self, report: JobReport, error: WireError) -> Update:
+        self.link = None
+        now = time.time()
+        notes: list[Event] = []
+        if not self._silent_since:
+            self._silent_since = now
+        elif now - self._silent_since > 5.0:
+            notes = [Noted(now, f"the master has not answered for {now - self._silent_since:.0f} s: {error}")]
+            time.sleep(LAST_LOOK_S)
+        time.sleep(0.1)
+        return Update(self.view, report, notes)
+
+    def _new_logs(self) -> list[tuple[TaskId, str, bytes]]:
+        """What wanted tasks wrote since the last time; a task whose executor does not answer is passed over."""
+        found: list[tuple[TaskId, str, bytes]] = []
+        for task in self._wanted():
+            for stream in ("stdout", "stderr"):
+                found += [(task, stream, data) for data in self._new_bytes(task, stream)]
+        return found
+
+    def _wanted(self) -> list[TaskId]:
+        if self.log_tasks == "all":
+            chosen = list(self.view.tasks)
+        elif self.log_tasks == "chief":
+            chosen = [chief(self.view.job)] if self.view.job else []
+        else:
+            chosen = [task for task in self.view.tasks if self.log_tasks in (str(task), task.role)]
+        return [task for task in chosen if self.view.tasks[task].started]
+
+    def _new_bytes(self, task: TaskId, stream: str) -> Iterator[bytes]:
+        assert self.link is not None
+        offset = self._offsets.get((task, stream), 0)
+        try:
+            chunk = self.link.log(task, stream, offset)
+        except WireError:
+            return
+        if chunk.text:
+            self._offsets[task, stream] = chunk.offset + len(chunk.text)
+            yield chunk.text.encode("latin-1")
+
+    def _ending(self, report: JobReport) -> Update:
+        """The whole of an ended job; where its log lacks the end (a killed master), the engine's word is the end."""
+        try:
+            events = list(recorded_events(report))
+        except StagingError:
+            events = []
+        if not any(isinstance(event, JobFinished) for event in events):
+            events.append(JobFinished(report.finished or time.time(), Outcome(report.state, report.diagnostics)))
+        self.view = fold(events)
+        numbered = [event for event in events if not isinstance(event, Used)]
+        return Update(self.view, report, numbered[self._since :])
