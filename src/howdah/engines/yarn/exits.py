@@ -1,0 +1,76 @@
+"""What YARN's exit statuses mean: negative ones are its own (ContainerExitStatus), others are the process's."""
+
+from __future__ import annotations
+
+import re
+import signal
+
+from howdah.spec import Exit
+
+# status: (cause, what people read)
+STATUSES = {
+    -100: ("lost", "the container was given back or its node was lost"),
+    -101: ("lost", "the node's disks failed"),
+    -102: ("preempted", "preempted: the scheduler gave the room to another queue or job"),
+    -103: ("memory", "killed by the node for using too much virtual memory"),
+    -104: ("memory", "killed by the node for using too much memory"),
+    -105: ("stopped", "stopped by the job's master"),
+    -106: ("stopped", "stopped by the ResourceManager"),
+    -107: ("stopped", "stopped because the job had ended"),
+    -108: ("preempted", "stopped by its node in favour of a guaranteed container"),
+    -109: ("logs", "killed by the node for writing more logs than it allows"),
+    -1000: ("localise", "it was never started: its files could not be fetched"),
+}
+_USAGE = re.compile(
+    r"Current usage: ([\d.]+) ?([KMGT]?)B? of ([\d.]+) ?([KMGT]?)B? physical memory used; "
+    r"([\d.]+) ?([KMGT]?)B? of ([\d.]+) ?([KMGT]?)B? virtual memory used"
+)
+_TAIL = re.compile(r"^Last \d+ bytes of (?!prelaunch\.err).*:\s*$", re.MULTILINE)
+_STAMP = re.compile(r"^\[\d{4}-\d\d-\d\d [^\]]*\]")
+_KEPT_LINES = 20
+
+
+def explain(status: int, diagnostics: str) -> Exit:
+    """The Exit of a container, from its exit status and YARN's diagnostics."""
+    if status in STATUSES:
+        cause, sentence = STATUSES[status]
+        detail = _memory(status, diagnostics) if cause == "memory" else ""
+        if not detail and cause in ("localise", "lost", "logs", "stopped"):
+            detail = _with_reason(sentence, diagnostics)
+        return Exit(cause, detail=detail or sentence)
+    lines = last_lines(diagnostics)
+    if 128 < status < 128 + signal.NSIG:
+        number = status - 128
+        hint = " (often the kernel, out of memory)" if number == signal.SIGKILL else ""
+        return Exit("signal", signal=number, detail=f"killed by signal {number}{hint}", lines=lines)
+    if status < 0:
+        return Exit("lost", detail=_with_reason(f"ended by YARN with status {status}", diagnostics))
+    return Exit("exit", code=status, lines=lines)
+
+
+def last_lines(diagnostics: str) -> tuple[str, ...]:
+    """The end of the process's own standard error, which YARN puts into the diagnostics of a failed container."""
+    matches = list(_TAIL.finditer(diagnostics))
+    if not matches:
+        return ()
+    lines = [_STAMP.sub("", line) for line in diagnostics[matches[-1].end() :].splitlines()]
+    return tuple(line for line in lines if line.strip())[-_KEPT_LINES:]
+
+
+def _memory(status: int, diagnostics: str) -> str:
+    match = _USAGE.search(diagnostics)
+    if not match:
+        return ""
+    used, used_unit, limit, limit_unit = match.groups()[:4] if status == -104 else match.groups()[4:]
+    kind = "" if status == -104 else " of virtual memory"
+    return f"killed by the node, used {_amount(used, used_unit)} of {_amount(limit, limit_unit)}{kind}"
+
+
+def _amount(number: str, unit: str) -> str:
+    return f"{float(number):g} {unit + 'i' if unit else ''}B"
+
+
+def _with_reason(sentence: str, diagnostics: str) -> str:
+    lines = [_STAMP.sub("", line).strip() for line in diagnostics.splitlines()]
+    first = next((line for line in lines if line), "")
+    return f"{sentence}: {first}" if first else sentence

@@ -1,0 +1,92 @@
+"""Logs of ended applications, from the files that the NodeManagers left on the cluster's file system.
+
+By then the NodeManagers themselves answer 404. Where the files are differs between Hadoop versions; all known places
+are looked at.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from howdah.engines.yarn import records, tfile
+from howdah.engines.yarn.conf import Configuration
+from howdah.errors import StagingError
+
+NOT_CONTAINERS = ("VERSION", "APPLICATION_ACL", "APPLICATION_OWNER")
+
+
+@dataclass(frozen=True)
+class LogFiles:
+    """Access to the cluster's file system: `names(directory)` lists base names and raises OSError when there is none
+    such; `open(path)` gives a seekable binary file."""
+
+    names: Callable[[str], list[str]]
+    open: Callable[[str], BinaryIO]
+
+
+def directories(configuration: Configuration, application: str, user: str) -> list[str]:
+    """Where the logs of `application` may be, the layout of the newest Hadoop first."""
+    text = configuration.text
+    suffix = text("yarn.nodemanager.remote-app-log-dir-suffix")
+    root = text("yarn.log-aggregation.TFile.remote-app-log-dir", text("yarn.nodemanager.remote-app-log-dir"))
+    tfile_suffix = text("yarn.log-aggregation.TFile.remote-app-log-dir-suffix", f"{suffix}-tfile").lower()
+    bucket = records.parse_application_id(application).id % 10000
+    return [
+        f"{root}/{user}/bucket-{tfile_suffix}/{bucket:04d}/{application}",
+        f"{root}/{user}/{tfile_suffix}/{application}",
+        f"{root}/{user}/bucket-{suffix}/{bucket:04d}/{application}",
+        f"{root}/{user}/{suffix}/{application}",
+    ]
+
+
+def read(
+    files: LogFiles, configuration: Configuration, application: str, user: str
+) -> Iterator[tuple[str, str, bytes]]:
+    """(container id, file name, piece of its bytes) of every log file, the pieces of one in order.
+
+    Raises:
+        StagingError: there are none, or they are in a format we don't read.
+    """
+    places = directories(configuration, application, user)
+    for place in places:
+        with contextlib.suppress(OSError):
+            nodes = sorted(name for name in files.names(place) if not name.endswith(".tmp"))
+            break
+    else:
+        raise StagingError(
+            f"no logs of {application} under {places[0]} or {places[-1]}: log aggregation is off "
+            "(yarn.log-aggregation-enable), still under way, or the logs have expired"
+        )
+    for node in nodes:
+        with files.open(f"{place}/{node}") as file:
+            yield from _read_node(file, f"{place}/{node}")
+
+
+def _read_node(file: BinaryIO, path: str) -> Iterator[tuple[str, str, bytes]]:
+    try:
+        for key, value in tfile.records(file):
+            (length,) = struct.unpack(">H", key[:2])
+            container = key[2 : 2 + length].decode()
+            if container not in NOT_CONTAINERS:
+                yield from _read_container(container, value)
+    except (tfile.TFileError, struct.error) as error:
+        raise StagingError(f"{path}: {error}") from None
+
+
+def _read_container(container: str, value: tfile.Value) -> Iterator[tuple[str, str, bytes]]:
+    """A container's value: for each file its name and its size, as Java's writeUTF writes them, then its bytes."""
+    while head := value.take(2):
+        name = value.take(int.from_bytes(head, "big")).decode()
+        left = int(value.take(int.from_bytes(value.take(2), "big")))
+        if not left:
+            yield container, name, b""
+        while left:
+            piece = value.some(min(left, tfile.PIECE))
+            if not piece:
+                raise tfile.TFileError(f"{container} {name} is cut off")
+            left -= len(piece)
+            yield container, name, piece

@@ -1,0 +1,103 @@
+"""Why a job can never run on a cluster, in the words of the job: found before anything is uploaded."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from howdah.engines.yarn import records
+from howdah.engines.yarn.proto import hadoop_pb2 as pb
+from howdah.engines.yarn.resourcemanager import ResourceManagerClient, leaves
+from howdah.errors import EngineRejected
+from howdah.spec import JobSpec
+
+FIELDS = {records.MEMORY: "memory", records.VCORES: "vcores", records.GPU: "gpus"}
+
+
+async def check(rm: ResourceManagerClient, job: JobSpec) -> None:
+    """Raises EngineRejected with everything that can never be granted, a line each."""
+    nodes, labels = await rm.nodes(), set()
+    if any(label_of(job, role) for role in job.roles):
+        labels = set(await rm.node_labels())
+    problems = [*unknown_labels(job, labels), *too_large(job, nodes)]
+    if job.queue:
+        problems += await _queue(rm, job.queue)
+    if problems:
+        raise EngineRejected("\n".join(problems))
+
+
+def label_of(job: JobSpec, role: str) -> str:
+    """The node label a role runs under."""
+    return job.roles[role].node_label or job.node_label
+
+
+def unknown_labels(job: JobSpec, known: Iterable[str]) -> Iterator[str]:
+    """A line for each role whose label the cluster does not have."""
+    names = ", ".join(sorted(known)) or "none"
+    for role in job.roles:
+        label = label_of(job, role)
+        if label and label not in known:
+            yield f"role {role!r}: the cluster has no node label {label!r} (it has: {names})"
+
+
+def too_large(job: JobSpec, nodes: Sequence[pb.NodeReport]) -> Iterator[str]:
+    """A line for each resource of a role that no node has, and for each that the cluster has too little of in all."""
+    if not nodes:
+        yield "the cluster has no node that takes containers now"
+        return
+    total: dict[str, int] = {}
+    for role, spec in job.roles.items():
+        label = label_of(job, role)
+        usable = [node for node in nodes if not label or label in node.labels] or list(nodes)
+        largest = _largest(records.from_resource(node.capability) for node in usable)
+        for key, wanted in records.amounts(spec.resources).items():
+            total[key] = total.get(key, 0) + wanted * spec.replicas
+            if wanted > largest.get(key, 0):
+                total[key] = 0  # said here
+                yield f"role {role!r}: {show(key, wanted)} asked, the largest node has {show(key, largest.get(key, 0))}"
+    for key, wanted in total.items():
+        there = sum(records.from_resource(node.capability).get(key, 0) for node in nodes)
+        if wanted > there:
+            yield f"the job needs {show(key, wanted)} in all, the whole cluster has {show(key, there)}"
+
+
+def over_maximum(job: JobSpec, maximum: pb.Resource) -> Iterator[str]:
+    """A line for each resource of a role that is more than the scheduler grants to one container."""
+    limits = records.from_resource(maximum)
+    for role, spec in job.roles.items():
+        for key, wanted in records.amounts(spec.resources).items():
+            if key in limits and wanted > limits[key]:
+                yield f"role {role!r}: {show(key, wanted)} asked, the scheduler grants at most {show(key, limits[key])}"
+
+
+def show(key: str, amount: int) -> str:
+    """`9.5 GiB memory`, `2 gpus`."""
+    if key == records.MEMORY:
+        text = f"{amount / 1024:g} GiB" if amount >= 1024 else f"{amount} MiB"
+        return f"{text} memory"
+    return f"{amount} {FIELDS.get(key, key)}"
+
+
+def _largest(nodes: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    most: dict[str, int] = {}
+    for node in nodes:
+        for key, amount in node.items():
+            most[key] = max(most.get(key, 0), amount)
+    return most
+
+
+async def _queue(rm: ResourceManagerClient, name: str) -> list[str]:
+    queue, mine = await rm.queue(name), await rm.submittable_queues()
+    yours = f"yours are: {', '.join(mine) or 'none'}"
+    if queue is None:
+        parent = name.rpartition(".")[0]
+        if parent and parent != "root" and await rm.queue(parent):
+            return []  # a scheduler may create leaves by itself; it has the last word
+        near = difflib.get_close_matches(name, mine, 1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        return [f"there is no queue {name!r}; {yours}.{hint}"]
+    if queue.children:
+        return [f"queue {name!r} takes no jobs, only those below it do: {', '.join(leaves(queue))}"]
+    if queue.name.rpartition(".")[2] not in mine:
+        return [f"you may not submit to queue {name!r}; {yours}"]
+    return [] if queue.state == 2 else [f"queue {name!r} is stopped; {yours}"]
