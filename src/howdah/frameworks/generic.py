@@ -14,5 +14,5 @@ class Generic:
     def expand(self, job: JobSpec) -> JobSpec:
         return decided(job)
 
-    def environment(self, world: World, task: TaskId) -> dict[str, str]:
+    def environment(self, world: World, task: TaskId) -> dict[str, str]:  # noqa: ARG002
         return {}
