@@ -72,6 +72,7 @@ def _local(port: int) -> str:
 class Launcher:
     """Turns a role into a command line and an environment."""
 
+    hadoop: str
     java: Java
     jars: Path
     run: Path
@@ -98,6 +99,8 @@ class Launcher:
             *("-Djava.net.preferIPv4Stack=true", f"-Djdk.net.hosts.file={run}/hosts"),
             *(f"-Dproc_{name}", f"-Dhadoop.log.dir={run}/log", "-Dhadoop.root.logger=INFO,console"),
             f"-Dlog4j.configuration=file:{run}/conf/log4j.properties",
+            # Guice, as old as Hadoop before 3.5 has it, defines classes by reflection.
+            *([] if self.hadoop.startswith("3.5") else ["--add-opens=java.base/java.lang=ALL-UNNAMED"]),
             f"-XX:ErrorFile={run}/log/{name}-crash-%p.log",
             *("-cp", class_path),
         ]

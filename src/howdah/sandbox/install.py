@@ -26,6 +26,9 @@ APT_LIMIT_S = 600
 
 Progress = Callable[[str], None]
 
+# Part of Java until 10; the pages and WebHDFS of Hadoop before 3.5 still ask for it. What implements it is in the jars.
+_JAXB = ("javax.xml.bind", "jaxb-api", "2.3.1")
+
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>howdah.sandbox</groupId><artifactId>hadoop-{version}</artifactId><version>1</version>
 <dependencies>
@@ -157,6 +160,7 @@ def pom(hadoop: str) -> str:
         ("org.slf4j", "slf4j-reload4j", "1.7.36"),
         # The ResourceManager's proxy makes certificates at start and dies without BouncyCastle.
         ("org.bouncycastle", "bcpkix-jdk18on", "1.82"),
+        *([] if hadoop.startswith("3.5") else [_JAXB]),
     ]
     rows = (
         f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version></dependency>"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import getpass
 import json
+import re
 import socket
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from howdah.sandbox.process import Process
 READY_LIMIT_S = 120.0
 _POLL_S = 0.1
 _TAIL_LINES = 5
+_ERROR = re.compile(r"\b(ERROR|FATAL)\b|^Error|^Exception in thread")
 
 Watched = Mapping[str, tuple[Process, Path]]
 
@@ -48,11 +50,15 @@ def accepts(address: str) -> bool:
 
 
 def hdfs_is_writable(namenode_web: str) -> bool:
-    """Out of safe mode and with a DataNode alive (the NameNode's FSNamesystemState bean)."""
-    query = "Hadoop:service=NameNode,name=FSNamesystemState"
-    beans = get_json(f"http://{namenode_web}/jmx?qry={query}").get("beans")
-    state = beans[0] if beans else {}
+    """Out of safe mode and with a DataNode alive."""
+    state = bean(namenode_web, "Hadoop:service=NameNode,name=FSNamesystemState")
     return bool(state.get("FSState") == "Operational" and state.get("NumLiveDataNodes", 0) >= 1)
+
+
+def active_nodes(rm_web: str) -> int:
+    """How many NodeManagers the ResourceManager counts as running; -1 when it does not answer."""
+    # Not its REST: Hadoop 3.3's and 3.4's, run from the shaded jars, leave out the outermost name in their JSON.
+    return int(bean(rm_web, "Hadoop:service=ResourceManager,name=ClusterMetrics").get("NumActiveNMs", -1))
 
 
 def open_to_everyone(namenode_web: str) -> None:
@@ -71,32 +77,23 @@ def _webhdfs_put(namenode_web: str, call: str) -> None:
         raise EngineUnavailable(f"WebHDFS at {namenode_web} did not do {call}: {error}") from error
 
 
-def active_nodes(rm_web: str) -> int:
-    """How many NodeManagers the ResourceManager counts as running; -1 when it does not answer."""
-    metrics = get_json(f"http://{rm_web}/ws/v1/cluster/metrics").get("clusterMetrics")
-    return int(metrics["activeNodes"]) if metrics else -1
-
-
-def get_json(url: str) -> dict[str, Any]:
-    """The object a daemon answers, {} when it gives none yet."""
+def bean(web: str, name: str) -> dict[str, Any]:
+    """One of a daemon's management beans, {} when it does not answer yet."""
     try:
-        with urllib.request.urlopen(url, timeout=2) as response:  # noqa: S310 - http:// by every caller
-            answer = json.load(response)
-    except (OSError, ValueError):
+        with urllib.request.urlopen(f"http://{web}/jmx?qry={name}", timeout=2) as response:
+            beans = json.load(response)["beans"]
+    except (OSError, ValueError, KeyError):
         return {}
-    return answer if isinstance(answer, dict) else {}
+    return beans[0] if beans else {}
 
 
-def tail(log: Path, lines: int = _TAIL_LINES) -> str:
-    """The last lines that say something: Java's stack frames left out."""
-    return "\n".join(list(_telling(log))[-lines:]) or "(empty)"
-
-
-def _telling(log: Path) -> Iterator[str]:
+def tail(log: Path) -> str:
+    """What the end of a daemon's log says: its last error and that one's cause, or else the last lines."""
     try:
-        text = log.read_text(errors="replace")
+        lines = [line.rstrip()[:300] for line in log.read_text(errors="replace").splitlines() if line.strip()]
     except OSError:
-        return
-    for line in text.splitlines():
-        if line.strip() and not line.lstrip().startswith(("at ", "... ", "SHUTDOWN_MSG", "/***", "***")):
-            yield f"  {line[:300]}"
+        lines = []
+    errors = [line for line in lines if _ERROR.search(line) and "RECEIVED SIGNAL" not in line]
+    causes = [line for line in lines if line.startswith("Caused by:")]
+    said = [*errors[-1:], *causes[-1:]] or lines[-_TAIL_LINES:] or ["(empty)"]
+    return "\n".join(f"  {line}" for line in said)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -61,4 +60,4 @@ def save(run: Path, record: Record) -> None:
     }
     fresh = run / f"{NAME}.new"
     fresh.write_text(json.dumps(document, indent=1) + "\n")
-    os.replace(fresh, run / NAME)
+    fresh.replace(run / NAME)

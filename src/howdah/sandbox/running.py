@@ -40,7 +40,7 @@ class Running:
         self.record = known
         self.roles = {role.name: role for role in roles(known.shape, known.ports)}
         java = Java(Path(known.java), known.java_release)
-        self._launcher = Launcher(java, Path(known.jars), run)
+        self._launcher = Launcher(known.shape.hadoop, java, Path(known.jars), run)
 
     def role(self, name: str) -> Role:
         if name not in self.roles:
@@ -92,7 +92,7 @@ class Running:
             self._note(name, None)
 
     def stop_all(self) -> int:
-        """NodeManagers first, while HDFS can still take their logs; returns how many containers a killed one had left."""
+        """NodeManagers first, while HDFS takes their logs; returns how many containers a killed one had left."""
         self.stop([name for name in self.roles if name.startswith("nm")])
         self.stop([name for name in self.roles if not name.startswith("nm")])
         # YARN names the node's folders in every container's environment.
