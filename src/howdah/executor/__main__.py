@@ -1,0 +1,29 @@
+"""`python -m howdah.executor`: one attempt of one task, as the environment names it (howdah.executor.identity)."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main() -> int:
+    """Run it; the exit status (0 left, 75 the master was not heard, 76 not wanted, 143 terminated, 78 not set up)."""
+    # The program's own files lie in the working directory; a json.py or queue.py there must not become ours.
+    here = os.getcwd()
+    sys.path[:] = [path for path in sys.path if path and os.path.abspath(path) != here]
+    from howdah.executor.executor import Executor, note
+    from howdah.executor.identity import Identity
+
+    try:
+        identity = Identity.of(os.environ)
+        if identity.work_directory:
+            os.chdir(identity.work_directory)
+        executor = Executor(identity, dict(os.environ))
+    except (KeyError, ValueError, OSError) as error:
+        note(f"this executor cannot begin: {type(error).__name__}: {error}")
+        return 78
+    return executor.run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""The variables a program starts with: the container's, the assignment's, the world's, its secrets, in that order."""
+
+from __future__ import annotations
+
+import os
+from typing import Dict, Mapping, Sequence, Tuple, Union
+
+from howdah.executor.identity import PRIVATE
+from howdah.wire.messages import Assignment
+
+# Where howdah itself was imported from: its libraries are made for the executor's Python, not for the program's.
+_OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def build(
+    container: Mapping[str, str],
+    assignment: Assignment,
+    world: Mapping[str, str],
+    secrets: Mapping[str, str],
+    directory: str,
+) -> Dict[str, str]:
+    """`directory` is the program's working directory: relative entries of program_path are meant from there."""
+    environment = {name: value for name, value in container.items() if name not in PRIVATE}
+    _forget_ours(environment)
+    environment.update(assignment.environment)
+    environment.update(world)
+    environment.update({name: value for name, value in secrets.items() if name in assignment.secrets})
+    environment.setdefault("PYTHONUNBUFFERED", "1")
+    _prepend(environment, "PATH", [os.path.join(directory, entry) for entry in assignment.program_path])
+    # A script that is a link into a cache finds its neighbours: Python looks beside the link's target only.
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [environment.get("PYTHONPATH"), directory]))
+    environment["PWD"] = directory
+    return environment
+
+
+def python_of(environment: Mapping[str, str]) -> str:
+    """The interpreter a program's `python3` or `python` leads to, "" when there is none."""
+    directories = environment.get("PATH", os.defpath).split(os.pathsep)
+    found = (os.path.join(one, name) for name in ("python3", "python") for one in directories)
+    return next((path for path in found if os.access(path, os.X_OK)), "")
+
+
+def argv_of(command: Union[str, Tuple[str, ...]]) -> Tuple[str, ...]:
+    """A shell line runs in bash where there is one, byte for byte as it was typed; a vector runs as it is."""
+    if isinstance(command, str):
+        shell = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
+        return (shell, "-c", command)
+    return command
+
+
+def _prepend(environment: Dict[str, str], name: str, entries: Sequence[str]) -> None:
+    if entries:
+        environment[name] = os.pathsep.join([*entries, environment.get(name, os.defpath)])
+
+
+def _forget_ours(environment: Dict[str, str]) -> None:
+    entries = [entry for entry in environment.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    kept = [entry for entry in entries if os.path.abspath(entry) != _OURS]
+    environment.pop("PYTHONPATH", None)
+    if kept:
+        environment["PYTHONPATH"] = os.pathsep.join(kept)

@@ -1,0 +1,74 @@
+"""Who this executor is: from its environment and its credentials file, once, at the start."""
+
+from __future__ import annotations
+
+import os
+import socket
+import urllib.parse
+from dataclasses import dataclass, field
+from typing import Dict, Mapping, Tuple
+
+from howdah.wire import auth, credentials
+
+# Ours alone: the program does not see them.
+PRIVATE = ("HOWDAH_CREDENTIALS", "HOWDAH_MASTER", "HOWDAH_LOG_DIR", "HOWDAH_WORK_DIR", "HOWDAH_PARENT", "HOWDAH_HOST")
+
+
+@dataclass(frozen=True)
+class Identity:
+    """One attempt of one task, where its master is, and the key that proves it.
+
+    `parent` is the process whose death ends this executor, 0 for none. `secrets` are the user's, by variable.
+    """
+
+    task: str
+    attempt: int
+    master: Tuple[str, int]
+    key: bytes = field(repr=False)
+    host: str = ""
+    log_directory: str = "."
+    work_directory: str = ""
+    parent: int = 0
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def principal(self) -> str:
+        return auth.executor_principal(self.task, self.attempt)
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> Identity:
+        """Read it.
+
+        Raises:
+            KeyError, ValueError, OSError: a variable is absent or wrong, or the credentials cannot be read.
+        """
+        master = urllib.parse.urlsplit(environment["HOWDAH_MASTER"])
+        address = (master.hostname or "", master.port or 80)
+        known = credentials.load(environment.get("HOWDAH_CREDENTIALS") or environment["HADOOP_TOKEN_FILE_LOCATION"])
+        return cls(
+            task=environment["HOWDAH_TASK"],
+            attempt=int(environment["HOWDAH_ATTEMPT"]),
+            master=address,
+            key=known.secrets[credentials.JOB_KEY],
+            host=environment.get("HOWDAH_HOST") or _host_towards(address),
+            log_directory=os.path.abspath(environment.get("HOWDAH_LOG_DIR", ".")),
+            work_directory=environment.get("HOWDAH_WORK_DIR", ""),
+            parent=int(environment.get("HOWDAH_PARENT", "0")),
+            secrets=_secrets(known.secrets),
+        )
+
+
+def _secrets(secrets: Mapping[str, bytes]) -> Dict[str, str]:
+    return {
+        name[len(credentials.SECRET_PREFIX) :]: os.fsdecode(value)
+        for name, value in secrets.items()
+        if name.startswith(credentials.SECRET_PREFIX)
+    }
+
+
+def _host_towards(address: Tuple[str, int]) -> str:
+    """Our address on the route to the master: what the others reach us by."""
+    family, kind, protocol, _, where = socket.getaddrinfo(*address, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, kind, protocol) as probe:
+        probe.connect(where)
+        return str(probe.getsockname()[0])

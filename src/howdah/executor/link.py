@@ -1,0 +1,138 @@
+"""The executor's line to its master: a long poll that brings orders, and a second connection that brings news at once.
+
+Silence has a limit: when the master has not been heard for as long as its lease, or does not want this attempt, the
+link is given up.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import Any, Callable, List, Mapping, Set, Tuple
+
+from howdah.executor.channel import Channel
+from howdah.executor.identity import Identity
+from howdah.executor.logs import StreamLog
+from howdah.executor.loop import Loop
+from howdah.spec.codec import decode, encode
+from howdah.wire.messages import LogChunk, LogRequest, Orders, Status
+
+_PATH = "/v1/executor"
+_WAIT_S = 2
+_TIMEOUT_S = 10.0
+_RETRY_S = 0.5
+_SAME_AGAIN_S = 0.25  # An answer that came at once and said nothing new: the master waits for us, no need to ask fast.
+_UNWANTED = (403, 409, 410)
+_NOT_HEARD, _NOT_WANTED = 75, 76
+_CHUNK_LIMIT = 1 << 20
+
+
+class Link:
+    """Sends `status()` and hands orders to `obey`; `lost(exit status, reason)` is called when it is given up."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        identity: Identity,
+        status: Callable[[], Status],
+        obey: Callable[[Orders], None],
+        lost: Callable[[int, str], None],
+    ) -> None:
+        self.loop, self.status, self.obey, self.lost = loop, status, obey, lost
+        where, who, key = identity.master, identity.principal, identity.key
+        self.where = f"{where[0]}:{where[1]}"
+        self._beat = Channel(loop, where, who, key, self._beat_answered, self._beat_failed)
+        self._news = Channel(loop, where, who, key, self._heard, self._news_failed)
+        self._sequence = 0
+        self._news_waiting = False
+        self._chunks: List[LogChunk] = []
+        self._answered: Set[int] = set()
+        self._last: Any = None
+        self._sent = 0.0
+        self._heard_at, self._lease = time.monotonic(), Orders.lease_s
+        self._closed = False
+
+    def start(self) -> None:
+        """Say hello, and keep asking."""
+        self._poll()
+        self._check_lease()
+
+    def push(self) -> None:
+        """The status has changed: tell now."""
+        if self._closed:
+            return
+        if self._news.busy:
+            self._news_waiting = True
+            return
+        self._news_waiting = False
+        chunks, self._chunks = tuple(self._chunks), []
+        self._news.post(_PATH, self._message(chunks), _TIMEOUT_S)
+
+    def answer_log_requests(self, requests: Tuple[LogRequest, ...], logs: Mapping[str, StreamLog]) -> None:
+        """Send what is asked for, once; again if the message with it was lost."""
+        fresh = [one for one in requests if one.request not in self._answered and one.stream in logs]
+        self._answered = {one.request for one in requests}
+        for one in fresh:
+            log = logs[one.stream]
+            offset, data = log.read(one.offset, min(one.limit, _CHUNK_LIMIT))
+            self._chunks.append(LogChunk(one.request, offset, log.size, data.decode("latin-1")))
+        if fresh:
+            self.push()
+
+    def close(self) -> None:
+        """No more messages."""
+        self._closed = True
+        self._beat.close()
+        self._news.close()
+
+    def _message(self, chunks: Tuple[LogChunk, ...] = ()) -> Any:
+        self._sequence += 1
+        return encode(dataclasses.replace(self.status(), sequence=self._sequence, chunks=chunks))
+
+    def _poll(self) -> None:
+        if not self._closed and not self._beat.busy:
+            self._sent = time.monotonic()
+            # The first beat is the greeting: its answer is wanted at once.
+            wait = _WAIT_S if self._last is not None else 0
+            self._beat.post(f"{_PATH}?wait={wait}", self._message(), _WAIT_S + _TIMEOUT_S)
+
+    def _beat_answered(self, message: Any) -> None:
+        same = message == self._last
+        self._last = message
+        self._heard(message)
+        soon = same and time.monotonic() - self._sent < _SAME_AGAIN_S
+        self.loop.later(_SAME_AGAIN_S if soon else 0.0, self._poll)
+
+    def _heard(self, message: Any) -> None:
+        self._heard_at = time.monotonic()
+        orders = decode(Orders, message)
+        self._lease = orders.lease_s
+        self.obey(orders)
+        if self._news_waiting and not self._news.busy:
+            self.push()
+
+    def _beat_failed(self, reason: str, status: int) -> None:
+        if not self._unwanted(reason, status):
+            self.loop.later(_RETRY_S, self._poll)
+
+    def _news_failed(self, reason: str, status: int) -> None:
+        self._answered.clear()
+        if not self._unwanted(reason, status):
+            self.loop.later(_RETRY_S, self.push)
+
+    def _unwanted(self, reason: str, status: int) -> bool:
+        if status in _UNWANTED:
+            self._give_up(_NOT_WANTED, f"the master at {self.where} does not want this attempt: {reason}")
+        return status in _UNWANTED
+
+    def _check_lease(self) -> None:
+        silence = time.monotonic() - self._heard_at
+        if silence >= self._lease:
+            self._give_up(_NOT_HEARD, f"the master at {self.where} was not heard for {silence:.0f} s")
+        elif not self._closed:
+            self.loop.later(min(1.0, self._lease - silence + 0.01), self._check_lease)
+
+    def _give_up(self, code: int, reason: str) -> None:
+        if not self._closed:
+            self.close()
+            self.lost(code, reason)

@@ -1,0 +1,111 @@
+"""A program's output on disk: all of it up to a limit, then its first and its last part.
+
+Offsets count what the program wrote, so a reader that follows by offset is never confused by what was dropped. While
+the program runs the last part lies in two segments, the older of which is dropped as the newer fills; `close` joins
+everything into one file, with a line where the gap is.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import List, Mapping, NamedTuple, Tuple
+
+DEFAULT_LIMIT_MIB = 1024
+
+
+class _Piece(NamedTuple):
+    """Bytes `start` to `end` of the stream are in `file` from its beginning."""
+
+    path: str
+    file: int
+    start: int
+    end: int
+
+
+class StreamLog:
+    """One stream, in `path`. `size` is what the program wrote so far, in bytes; `limit` what is kept of it.
+
+    The first half of the limit is the beginning; a quarter to a half of it is the end.
+
+    Raises:
+        OSError: the file cannot be created; afterwards, from `write`: the disk is full.
+    """
+
+    def __init__(self, path: str, limit: int) -> None:
+        self.path, self.limit = path, limit
+        self.size = 0
+        self.dropped = 0
+        self._pieces: List[_Piece] = [_create(path, 0)]
+
+    def write(self, data: bytes) -> None:
+        """Append; what no longer fits pushes out the middle."""
+        view = memoryview(data)
+        while len(view):
+            piece = self._pieces[-1]
+            room = self._room(piece)
+            if room == 0:
+                self._next_segment()
+                continue
+            written = os.write(piece.file, view[:room])
+            self.size += written
+            self._pieces[-1] = piece._replace(end=piece.end + written)
+            view = view[written:]
+
+    def read(self, offset: int, limit: int) -> Tuple[int, bytes]:
+        """(offset, bytes): up to `limit` bytes from `offset` on, or from after the gap if it lies in it.
+
+        A negative `offset` counts from the end.
+        """
+        offset = max(0, self.size + offset) if offset < 0 else offset
+        for piece in self._pieces:
+            if offset < piece.end:
+                start = max(offset, piece.start)
+                return start, os.pread(piece.file, min(limit, piece.end - start), start - piece.start)
+        return self.size, b""
+
+    def close(self) -> None:
+        """Join the parts into the one file. The log is not written to afterwards."""
+        head, *rest = self._pieces
+        if rest and self.dropped:
+            gap = f"\n[howdah: {self.dropped} bytes are left out here; HOWDAH_LOG_LIMIT_MIB sets the limit]\n"
+            os.write(head.file, gap.encode())
+        for piece in rest:
+            _append(head.file, piece.file, piece.end - piece.start)
+            os.close(piece.file)
+            os.unlink(piece.path)
+        os.close(head.file)
+        self._pieces = []
+
+    def _room(self, piece: _Piece) -> int:
+        whole = self.limit // 2 if piece.start == 0 else self.limit // 4
+        return max(0, whole - (piece.end - piece.start))
+
+    def _next_segment(self) -> None:
+        if len(self._pieces) == 3:
+            oldest = self._pieces.pop(1)
+            self.dropped += oldest.end - oldest.start
+            os.close(oldest.file)
+            os.unlink(oldest.path)
+        used = {piece.path for piece in self._pieces}
+        path = next(f"{self.path}.end{n}" for n in (1, 2) if f"{self.path}.end{n}" not in used)
+        self._pieces.append(_create(path, self.size))
+
+
+def limit_from(environment: Mapping[str, str]) -> int:
+    """Bytes kept per stream: HOWDAH_LOG_LIMIT_MIB, else a GiB."""
+    given = environment.get("HOWDAH_LOG_LIMIT_MIB", "")
+    return (int(given) if given.isdigit() and int(given) else DEFAULT_LIMIT_MIB) << 20
+
+
+def _create(path: str, start: int) -> _Piece:
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o640)
+    return _Piece(path, file, start, start)
+
+
+def _append(target: int, source: int, length: int) -> None:
+    offset = 0
+    while offset < length:
+        sent = os.sendfile(target, source, offset, length - offset)
+        if sent == 0:
+            return
+        offset += sent

@@ -1,0 +1,90 @@
+"""The one thread that waits for everything: descriptors, moments and signals.
+
+There is no second thread in an executor: it forks safely, and the kernel's parent-death signal, which follows the
+forking *thread*, follows the process.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import os
+import selectors
+import signal
+import time
+from typing import Any, Callable, List, Tuple
+
+READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
+
+
+class Timer:
+    """A call to come; `cancel` makes it nothing."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self.call = call
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class Loop:
+    """Calls back when something can be read or written, when a moment has come, when a signal has arrived."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._timers: List[Tuple[float, int, Timer]] = []
+        self._order = itertools.count()
+
+    def watch(self, file: int, events: int, call: Callable[[int], None]) -> None:
+        """Call `call(events)` whenever `file` is ready, in place of what was called before."""
+        try:
+            self._selector.modify(file, events, call)
+        except KeyError:
+            self._selector.register(file, events, call)
+
+    def forget(self, file: int) -> None:
+        """No more calls for `file`; to be called before it is closed."""
+        try:
+            self._selector.unregister(file)
+        except KeyError:
+            return
+
+    def later(self, seconds: float, call: Callable[[], None]) -> Timer:
+        """Call `call` once, after `seconds`."""
+        timer = Timer(call)
+        heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._order), timer))
+        return timer
+
+    def on_signal(self, number: int, call: Callable[[], None]) -> None:
+        """Call `call` from the loop, never in the middle of something, once signal `number` has arrived."""
+        reader, writer = os.pipe()
+        os.set_blocking(reader, False)
+        os.set_blocking(writer, False)
+
+        def note(*_: Any) -> None:
+            try:
+                os.write(writer, b"!")
+            except BlockingIOError:
+                return
+
+        def arrived(_: int) -> None:
+            os.read(reader, 4096)
+            call()
+
+        self.watch(reader, READ, arrived)
+        signal.signal(number, note)
+
+    def turn(self) -> None:
+        """Wait for the next thing and deal with all that is due."""
+        while self._timers and self._timers[0][2].cancelled:
+            heapq.heappop(self._timers)
+        timeout = max(0.0, self._timers[0][0] - time.monotonic()) if self._timers else None
+        for key, events in self._selector.select(timeout):
+            if key.fd in self._selector.get_map():
+                key.data(events)
+        now = time.monotonic()
+        while self._timers and self._timers[0][0] <= now:
+            timer = heapq.heappop(self._timers)[2]
+            if not timer.cancelled:
+                timer.call()

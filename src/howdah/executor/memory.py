@@ -1,0 +1,63 @@
+"""Whether the kernel killed something of ours for memory: our control group's own count of such kills."""
+
+from __future__ import annotations
+
+import os
+from typing import Optional, Tuple
+
+_ROOT = "/sys/fs/cgroup"
+_MIB = 1 << 20
+
+
+class MemoryGroup:
+    """The control group (version 1 or 2) this process is in. `kills` is None where the kernel does not tell."""
+
+    def __init__(self) -> None:
+        self._directory, self._v2 = _own_directory()
+        self._kills_before = self.kills() or 0
+
+    def kills(self) -> Optional[int]:
+        """Processes of the group killed for memory so far: `oom_kill` of memory.oom_control or memory.events."""
+        text = self._read("memory.events" if self._v2 else "memory.oom_control")
+        for line in text.splitlines():
+            word, _, number = line.partition(" ")
+            if word == "oom_kill":
+                return int(number)
+        return None
+
+    def verdict(self) -> Optional[str]:
+        """A sentence if one was killed since this object was made, with used and limit where the group has a limit."""
+        if (self.kills() or 0) <= self._kills_before:
+            return None
+        limit = self._number("memory.max" if self._v2 else "memory.limit_in_bytes")
+        used = self._number("memory.peak" if self._v2 else "memory.max_usage_in_bytes") or limit
+        if limit is None or used is None or limit >= 1 << 60:
+            return "killed by the kernel, which was out of memory"
+        return f"killed by the kernel: used {used // _MIB} MiB of {limit // _MIB} MiB"
+
+    def _number(self, name: str) -> Optional[int]:
+        text = self._read(name).strip()
+        return int(text) if text.isdigit() else None
+
+    def _read(self, name: str) -> str:
+        try:
+            with open(os.path.join(self._directory, name), encoding="ascii") as file:
+                return file.read()
+        except OSError:
+            return ""
+
+
+def _own_directory() -> Tuple[str, bool]:
+    """(directory, whether it is version 2), from /proc/self/cgroup (cgroups(7))."""
+    try:
+        with open("/proc/self/cgroup", encoding="utf-8") as file:
+            lines = [line.rstrip("\n").split(":", 2) for line in file]
+    except OSError:
+        return "", False
+    for _, controllers, path in lines:
+        if "memory" in controllers.split(","):
+            return f"{_ROOT}/memory{path}", False
+    for _, controllers, path in lines:
+        if not controllers:
+            return f"{_ROOT}{path}", True
+    return "", False

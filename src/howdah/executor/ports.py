@@ -1,0 +1,53 @@
+"""Ports reserved by name, so that nobody else gets them between joining and the program's own bind.
+
+A bound socket that never listens keeps a port to itself, yet lets in a program that sets SO_REUSEADDR (Linux allows
+that while no socket of the port listens) or SO_REUSEPORT: frameworks that set either need no close-then-bind race.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import Dict, Sequence
+
+
+class Reservation:
+    """Ports by name on `host`, held until `release`. A host whose name is not an address of ours holds them on all.
+
+    Raises:
+        OSError: no port is free.
+    """
+
+    def __init__(self, host: str, names: Sequence[str]) -> None:
+        self._sockets = {}
+        for name in names:
+            self._sockets[name] = _bind(host)
+
+    @property
+    def ports(self) -> Dict[str, int]:
+        return {name: one.getsockname()[1] for name, one in self._sockets.items()}
+
+    def release(self) -> None:
+        """Let them go; `ports` is empty from now on."""
+        for one in self._sockets.values():
+            one.close()
+        self._sockets = {}
+
+
+def _bind(host: str) -> socket.socket:
+    for address in (host, ""):
+        try:
+            family = socket.getaddrinfo(address, None)[0][0] if address else socket.AF_INET
+        except OSError:
+            continue
+        one = socket.socket(family, socket.SOCK_STREAM)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        try:
+            one.bind((address, 0))
+        except OSError:
+            one.close()
+            if not address:
+                raise
+        else:
+            return one
+    raise OSError(f"no port could be reserved on {host}")

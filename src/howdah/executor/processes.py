@@ -1,0 +1,173 @@
+"""Processes of this container: born with a tie to us, found wherever they hide, reaped always.
+
+The executor is a sub-reaper (prctl(2), PR_SET_CHILD_SUBREAPER): a process that forks twice or starts a session of its
+own becomes our child when its parent ends, so the tree below us holds everything the program ever started.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import time
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_libc = ctypes.CDLL(None, use_errno=True)
+
+Ended = Callable[[int, Any], None]
+"""`ended(wait status, resource usage)`, as os.wait4 gives them."""
+
+
+class Reaper:
+    """Starts children and tells how each ended. All our children, the adopted ones too, are reaped by `reap`."""
+
+    def __init__(self) -> None:
+        self._ended: Dict[int, Ended] = {}
+
+    def spawn(
+        self,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        streams: Tuple[int, int, int],
+        ended: Ended,
+        directory: Optional[str] = None,
+    ) -> int:
+        """Run `argv` (found on the PATH of `environment`) in a session of its own; its pid.
+
+        `streams` become its stdin, stdout, stderr. It is killed by the kernel when we die.
+
+        Raises:
+            OSError: it could not be executed, or there is no room for a process.
+        """
+        reader, writer = os.pipe()
+        parent = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            _become(argv, environment, streams, directory, parent, writer)
+        os.close(writer)
+        with os.fdopen(reader, "rb") as failure:
+            reason = failure.read()
+        if reason:
+            os.waitpid(pid, 0)
+            code = int(reason)
+            raise OSError(code, os.strerror(code), argv[0])
+        self._ended[pid] = ended
+        return pid
+
+    def reap(self) -> None:
+        """Take every ended child; to be called after each SIGCHLD."""
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            ended = self._ended.pop(pid, None)
+            if ended is not None:
+                ended(status, usage)
+
+
+def _become(
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    streams: Tuple[int, int, int],
+    directory: Optional[str],
+    parent: int,
+    failure: int,
+) -> None:
+    """In the forked child: never returns. An errno goes to `failure`, which closes by itself at exec."""
+    try:
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
+        os.setsid()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
+        for target, stream in enumerate(streams):
+            os.dup2(stream, target)
+        if directory is not None:
+            os.chdir(directory)
+        os.execvpe(argv[0], list(argv), dict(environment))  # noqa: S606
+    except OSError as error:
+        os.write(failure, str(error.errno or 0).encode())
+    except BaseException:
+        os.write(failure, b"22")
+    finally:
+        os._exit(127)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every descendant whose own parent ends."""
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def end_with_parent(parent: int) -> bool:
+    """Get SIGTERM when process `parent` dies; False when it is dead already. TERM, so that we can clean up."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    return os.getppid() == parent
+
+
+def children(pid: int) -> List[int]:
+    """Living and unreaped children of `pid`, from /proc/PID/task/*/children (proc(5))."""
+    found: List[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
+                found.extend(int(word) for word in file.read().split())
+    except OSError:
+        pass
+    return found
+
+
+def tree(pid: int) -> List[int]:
+    """`pid` and all its descendants."""
+    found = [pid]
+    for one in found:
+        found.extend(children(one))
+    return found
+
+
+def descendants() -> List[int]:
+    """Everything below this process."""
+    return tree(os.getpid())[1:]
+
+
+def name(pid: int) -> str:
+    """What the kernel calls it, for messages."""
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        return "?"
+
+
+def kill(pid: int, number: int) -> None:
+    """Send signal `number`; nothing when the process is gone or not ours."""
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def kill_group(group: int, number: int) -> None:
+    """Send signal `number` to a whole process group; nothing when it is gone."""
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def end_everything(reaper: Reaper, limit: float) -> List[int]:
+    """KILL all descendants until none is left or `limit` seconds are over, blocking; those that would not die."""
+    deadline = time.monotonic() + limit
+    while True:
+        reaper.reap()
+        left = descendants()
+        if not left or time.monotonic() > deadline:
+            return left
+        for pid in left:
+            kill(pid, signal.SIGKILL)
+        time.sleep(0.002)
