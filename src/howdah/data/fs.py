@@ -1,0 +1,216 @@
+"""The one filesystem seam: a few calls on URIs, the same for HDFS, this machine and whatever fsspec reaches.
+
+A reader never sees half a file: what is written appears under its name by a rename, when it is complete.
+Errors are howdah's own: StagingError for the file, EngineUnavailable for a filesystem that does not answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from howdah.data import uris
+from howdah.errors import StagingError
+
+CHUNK = 4 << 20
+"""Bytes per read. HDFS reads open a block stream each: 64 KiB gives a quarter of the speed, 64 MiB less again."""
+
+
+class Broken(StagingError):
+    """The connection broke in the middle of a file: the same call may succeed when it is made again."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file or directory. `size` in bytes, `modified_ms` in epoch milliseconds, `mode` the permission bits."""
+
+    uri: str
+    size: int
+    modified_ms: int
+    is_dir: bool = False
+    owner: str = ""
+    group: str = ""
+    mode: int = 0
+
+
+class Sink(Protocol):
+    """A file being written. `close` makes it complete; a sink that is dropped instead leaves rubbish to delete."""
+
+    def write(self, data: bytes | memoryview, /) -> object: ...
+
+    def close(self) -> object: ...
+
+
+class FileSystem(ABC):
+    """Calls take URIs of this filesystem. Safe to use from several threads, and after a fork."""
+
+    @abstractmethod
+    def stat(self, uri: str) -> Entry | None:
+        """What is there; None when nothing is."""
+
+    @abstractmethod
+    def children(self, directory: str) -> list[Entry]:
+        """What lies directly in it, by name; a file gives itself."""
+
+    @abstractmethod
+    def walk(self, directory: str) -> Iterator[Entry]:
+        """Every file below it, in no order."""
+
+    @abstractmethod
+    def glob(self, pattern: str) -> list[Entry]:
+        """Files and directories that match, sorted; `*`, `?`, `[ab]`, `{a,b}`. No match is an empty list."""
+
+    @abstractmethod
+    def open_read(self, uri: str) -> BinaryIO:
+        """Read it, seekable, buffered so that small reads are cheap."""
+
+    @abstractmethod
+    def create(self, uri: str, mode: int = 0o644) -> Sink:
+        """Write it in place, replacing what is there. For files that people read, use `writing`."""
+
+    @abstractmethod
+    def append(self, uri: str, data: bytes) -> None:
+        """Add to its end, creating it; on return the bytes are visible to readers."""
+
+    @abstractmethod
+    def mkdirs(self, directory: str, mode: int = 0o755) -> None:
+        """Make it and its parents; nothing happens when it exists."""
+
+    @abstractmethod
+    def rename(self, old: str, new: str, overwrite: bool = False) -> None:
+        """Move a file or directory, atomically; an existing `new` is refused, or if a file replaced on request."""
+
+    @abstractmethod
+    def delete(self, uri: str) -> bool:
+        """Remove a file or a whole directory; whether there was one."""
+
+    @abstractmethod
+    def chmod(self, uri: str, mode: int) -> None:
+        """Set its permission bits."""
+
+    @abstractmethod
+    def touch(self, uri: str) -> None:
+        """Set its modification time to now."""
+
+    def exists(self, uri: str) -> bool:
+        """Whether something is there."""
+        return self.stat(uri) is not None
+
+    def is_empty(self, directory: str) -> bool:
+        """Whether no file is below it."""
+        return next(iter(self.walk(directory)), None) is None
+
+    def read_bytes(self, uri: str) -> bytes:
+        """A small file's content."""
+        with self.open_read(uri) as file:
+            return file.read()
+
+    @contextlib.contextmanager
+    def writing(self, uri: str, mode: int = 0o644) -> Iterator[Sink]:
+        """Write a file that appears when the block ends, or not at all when it ends by an exception."""
+        temporary = uris.join(uris.parent(uri), f".{uris.name(uri)}.{secrets.token_hex(4)}.part")
+        try:
+            sink = self.create(temporary, mode)
+            yield sink
+            sink.close()
+            self.rename(temporary, uri, overwrite=True)
+        except BaseException:
+            with contextlib.suppress(Exception):
+                self.delete(temporary)
+            raise
+
+    def write_bytes(self, uri: str, data: bytes, mode: int = 0o644) -> None:
+        """Write a small file, whole or not at all."""
+        with self.writing(uri, mode) as sink:
+            sink.write(data)
+
+    def put(self, path: str | os.PathLike[str], uri: str, mode: int = 0o644) -> int:
+        """Copy a file of this machine to `uri`; its size in bytes."""
+        with readable(path) as source, self.writing(uri, mode) as sink:
+            return copy(source, sink)
+
+    def get(self, uri: str, path: str | os.PathLike[str]) -> int:
+        """Copy it to a file of this machine, which appears when it is complete; its size in bytes."""
+        temporary = f"{os.fspath(path)}.{secrets.token_hex(4)}.part"
+        try:
+            with self.open_read(uri) as source, writable(temporary) as target:
+                size = copy(source, target)
+            Path(temporary).replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                Path(temporary).unlink()
+            raise
+        return size
+
+
+def copy(source: BinaryIO, sink: Sink) -> int:
+    """Move bytes to the end of `source`, CHUNK at a time; how many."""
+    size = 0
+    while data := source.read(CHUNK):
+        _write(sink, data)
+        size += len(data)
+    return size
+
+
+def _write(sink: Sink, data: bytes) -> None:
+    try:
+        sink.write(data)
+    except OSError as error:
+        raise explain(error, getattr(sink, "name", "")) from error
+
+
+def readable(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open a file of this machine; StagingError when that can't be done."""
+    try:
+        return Path(path).open("rb", buffering=0)
+    except OSError as error:
+        raise explain(error, os.fspath(path)) from error
+
+
+def writable(path: str) -> BinaryIO:
+    """Open a file of this machine for writing; StagingError when that can't be done."""
+    try:
+        return Path(path).open("wb", buffering=0)
+    except OSError as error:
+        raise explain(error, path) from error
+
+
+def explain(error: OSError, place: str) -> StagingError:
+    """A system call's failure in words."""
+    reason = (error.strerror or str(error) or type(error).__name__).lower()
+    return StagingError(f"{place or error.filename}: {reason}")
+
+
+def free_bytes(directory: str) -> int:
+    """Room left where `directory` is, on this machine."""
+    return shutil.disk_usage(directory).free
+
+
+def filesystem(uri: str, conf_dir: str = "") -> FileSystem:
+    """The filesystem that `uri` is on. `conf_dir` is Hadoop's configuration directory, else $HADOOP_CONF_DIR.
+
+    Libraries are imported here, when a scheme first needs them: HDFS takes hdfs-native, others but `file` fsspec.
+
+    Raises:
+        StagingError: no library here knows the scheme.
+        EngineUnavailable: the configuration can't be read, or names no such cluster.
+    """
+    scheme = uris.split(uri)[0]
+    if scheme == "file":
+        from howdah.data.local import LocalFileSystem
+
+        return LocalFileSystem()
+    if scheme in ("hdfs", "viewfs"):
+        from howdah.data.hdfs import HdfsFileSystem
+
+        return HdfsFileSystem(uris.root(uri), conf_dir)
+    from howdah.data.remote import RemoteFileSystem
+
+    return RemoteFileSystem(uri)

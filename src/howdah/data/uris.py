@@ -1,0 +1,98 @@
+"""Names of files: `scheme://authority/path`.
+
+In `file:` URIs the path is percent-encoded, as every library does it. On all other filesystems it is taken letter by
+letter: HDFS allows `?`, `#` and `%` in names, and a URI parser would cut there and name a *different* file.
+"""
+
+# ruff: noqa: PTH100 - resolving links would change what the user named
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from urllib.parse import quote, unquote
+
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)(.*)", re.DOTALL)
+
+
+def split(uri: str) -> tuple[str, str, str]:
+    """(scheme, authority, path); a plain path is a `file`, made absolute."""
+    match = _URI.fullmatch(uri)
+    if match and match[1].lower() != "file":
+        return match[1].lower(), match[2], match[3] or "/"
+    if match:
+        return "file", "", unquote(match[3]) or "/"
+    if uri.startswith("file:/"):
+        return "file", "", unquote(uri[5:])
+    return "file", "", os.path.abspath(uri)
+
+
+def build(scheme: str, authority: str, path: str) -> str:
+    """The inverse of `split`."""
+    return f"{scheme}://{authority}{quote(path) if scheme == 'file' else path}"
+
+
+def has_scheme(text: str) -> bool:
+    """Whether `text` says by itself which file system it is on."""
+    return bool(_URI.fullmatch(text)) or text.startswith("file:/")
+
+
+def of_local(path: str | os.PathLike[str]) -> str:
+    """The URI of a file of this machine."""
+    return build("file", "", os.path.abspath(path))
+
+
+def path(uri: str) -> str:
+    """The path on its file system."""
+    return split(uri)[2]
+
+
+def root(uri: str) -> str:
+    """The file system `uri` is on: `hdfs://host:port`, `file://`."""
+    scheme, authority, _ = split(uri)
+    return f"{scheme}://{authority}"
+
+
+def join(uri: str, *parts: str) -> str:
+    """`uri` with further (plain, not encoded) path parts below it."""
+    scheme, authority, base = split(uri)
+    kept = [part.strip("/") for part in parts if part.strip("/")]
+    return build(scheme, authority, "/".join([base.rstrip("/"), *kept]) or "/")
+
+
+def parent(uri: str) -> str:
+    """The directory that holds it; the root's is the root."""
+    scheme, authority, full = split(uri)
+    return build(scheme, authority, posixpath.dirname(full.rstrip("/")) or "/")
+
+
+def name(uri: str) -> str:
+    """The last part of its path."""
+    return posixpath.basename(path(uri).rstrip("/"))
+
+
+def below(uri: str, directory: str) -> str:
+    """The path of `uri` relative to `directory`, which holds it."""
+    return path(uri)[len(path(directory).rstrip("/")) + 1 :]
+
+
+def normal(uri: str) -> str:
+    """The same file, written one way: no `.`, `..`, doubled or trailing slashes."""
+    scheme, authority, full = split(uri)
+    return build(scheme, authority, posixpath.normpath("/" + full.lstrip("/")))
+
+
+def absolute(text: str, default_root: str, directory: str) -> str:
+    """What a user's `text` names: a URI as it is, an absolute path on `default_root`, else below URI `directory`."""
+    if has_scheme(text):
+        return normal(text)
+    scheme, authority, _ = split(default_root)
+    if text.startswith("/"):
+        return normal(build(scheme, authority, text))
+    return normal(join(directory, text))
+
+
+def is_pattern(text: str) -> bool:
+    """Whether it has to be expanded before it names files: it contains `*`, `?`, `[` or `{`."""
+    return any(letter in text for letter in "*?[{")
