@@ -1,1 +1,1 @@
-"""Outside the cluster: from a job file to a plan, from a plan to a job, and back from a job to what people see."""
+"""What runs where the job is submitted: reading the job, finding the settings, handing over, looking on."""

@@ -30,6 +30,8 @@ ON_FAILURE = ("fail", "ignore")
 SHARE = ("split", "all")
 # One master holds them in memory, and each is a container that somebody pays for.
 MOST_TASKS = 100_000
+# What a cluster's messages can hold.
+LARGEST = 2**31 - 1
 _OWN_FIELDS = {
     "memory": "memory",
     "memory-mb": "memory",
@@ -88,6 +90,8 @@ def origin_of(place: str, origins: Mapping[str, str]) -> Optional[str]:
 def _at_least(place: str, value: float, least: int, unit: str = "") -> _Found:
     if math.isnan(value) or value < least:
         yield Mistake(place, f"is {value:g}{unit}, must be at least {least}{unit}")
+    elif value > LARGEST:
+        yield Mistake(place, f"is {value:g}{unit}, must be at most {LARGEST}{unit}")
 
 
 def _one_of(place: str, value: str, allowed: Collection[str]) -> _Found:

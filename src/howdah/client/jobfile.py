@@ -1,0 +1,125 @@
+"""A job file: YAML text in, a JobSpec out, or everything that is wrong with it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from howdah.client.reading import Reader
+from howdah.client.units import duration_text, memory_text
+from howdah.client.variables import declared, overridden
+from howdah.client.yamltree import MOST_BYTES, Keys, parse
+from howdah.errors import Mistake, SpecError, StagingError
+from howdah.frameworks import find, names
+from howdah.spec import JobSpec
+from howdah.spec.check import mistakes
+from howdah.spec.codec import encode
+from howdah.spec.job import ALIASES
+
+
+@dataclass(frozen=True)
+class LoadedJob:
+    """`base_dir` is where relative paths of the job start; `sources` gives places of the spec their origin:
+    `job.yaml:12`, `--set roles.worker.replicas`, and for variables `environment steps`."""
+
+    spec: JobSpec
+    base_dir: Path
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+
+def load(path: Path, sets: Mapping[str, str] | None = None, environ: Mapping[str, str] | None = None) -> LoadedJob:
+    """The job in the file at `path`, with `--set` applied; `environ` is this process's unless given.
+
+    Raises:
+        StagingError: the file can't be read.
+        SpecError: every mistake in it.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SpecError.at(str(path), f"is not UTF-8: byte {error.start} is {data[error.start]:#04x}") from None
+    except OSError as error:
+        raise StagingError(f"{path}: {error.strerror}. Give the path of a job file") from error
+    spec, sources = loads(text, path.name, sets or {}, os.environ if environ is None else environ)
+    return LoadedJob(spec, path.resolve().parent, sources)
+
+
+def loads(
+    text: str, file: str, sets: Mapping[str, str], environ: Mapping[str, str]
+) -> tuple[JobSpec, Mapping[str, str]]:
+    """The job in `text`, and the origin of each of its values; `file` names the text.
+
+    Raises:
+        SpecError: every mistake in it.
+    """
+    root, found = parse(text, file)
+    variables, sources = declared(root, sets, environ)
+    root, wrong_sets = overridden(root, sets, variables)
+    if isinstance(root, Keys):
+        root = Keys({name: node for name, node in root.entries.items() if name != "vars"}, root.origin)
+    reader = Reader(variables)
+    spec: JobSpec = reader.read(root, JobSpec, "")
+    found += [*wrong_sets, *reader.mistakes]
+    found += [mistake for mistake in wrong(spec, reader.sources) if not _said(mistake, found)]
+    if found:
+        raise SpecError(sorted(found, key=lambda mistake: _line(mistake.origin or "", file)))
+    return spec, {**sources, **reader.sources}
+
+
+def wrong(spec: JobSpec, origins: Mapping[str, str] | None = None) -> list[Mistake]:
+    """Everything wrong with a job however it came to be, from a file, in Python or from a command line."""
+    found = mistakes(spec, names(spec.framework), origins)
+    return found or mistakes(find(spec.framework).expand(spec), origins=origins)
+
+
+def to_yaml(spec: JobSpec) -> str:
+    """A job file that `load` reads back as an equal `spec`."""
+    return yaml.dump(_written(spec), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+
+
+def _line(origin: str, file: str) -> int:
+    """Reading order; what isn't from the file comes last."""
+    number = origin.removeprefix(f"{file}:")
+    return int(number) if number != origin and number.isdigit() else MOST_BYTES
+
+
+def _said(mistake: Mistake, earlier: list[Mistake]) -> bool:
+    """Whether a stand-in for something refused already is what `mistake` is about."""
+    return any(mistake.place == other.place or mistake.place.startswith(other.place + ".") for other in earlier)
+
+
+def _written(value: Any) -> Any:
+    """`value` by the keys and in the units of a job file, defaults left out."""
+    if isinstance(value, Mapping):
+        return {name: _written(item) for name, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_written(item) for item in value]
+    if not dataclasses.is_dataclass(value):
+        return value
+    return {ALIASES.get(name, name): _field(name, getattr(value, name)) for name in encode(value)}
+
+
+def _field(name: str, value: Any) -> Any:
+    if name.endswith("_mib"):
+        return memory_text(value)
+    return duration_text(value) if name.endswith("_s") else _written(value)
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+        return True
+
+
+def _text(dumper: _Dumper, text: str) -> yaml.Node:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _text)

@@ -1,0 +1,53 @@
+"""Memory and durations as people write them."""
+
+from __future__ import annotations
+
+import math
+import re
+
+MEMORY = re.compile(r"(-?\d+(?:\.\d+)?)\s*(?:([KMGT])(?:iB)?)?", re.IGNORECASE)
+_MIB = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024}
+_PART = r"\d+(?:\.\d+)?\s*(?:ms|s|min|m|h|d)"
+DURATION = re.compile(rf"-?(?:{_PART}\s*)+")
+_SECONDS = {"ms": 0.001, "s": 1, "min": 60, "m": 60, "h": 3600, "d": 86400}
+
+
+def memory_mib(text: str) -> int:
+    """MiB of `2GiB`, `2G`, `1.5g`, `512MiB`, `2048` (MiB). Parts of a MiB are rounded up.
+
+    Raises:
+        ValueError: says how memory is written.
+    """
+    match = MEMORY.fullmatch(text.strip())
+    if not match:
+        raise ValueError("must be memory, like 2GiB, 512MiB, 1.5G, or a number of MiB")
+    return math.ceil(float(match[1]) * _MIB[(match[2] or "M").upper()])
+
+
+def seconds(text: str) -> float:
+    """Seconds of `30s`, `10min`, `2h`, `1d`, `1h30min`, `250ms`, or a number of seconds.
+
+    Raises:
+        ValueError: says how a duration is written.
+    """
+    text = text.strip()
+    if re.fullmatch(r"-?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", text, re.IGNORECASE):
+        return float(text)
+    if not DURATION.fullmatch(text):
+        raise ValueError("must be a duration, like 30s, 10min, 2h, 1d, or a number of seconds")
+    parts = re.findall(r"([\d.]+)\s*([a-z]+)", text)
+    return (-1 if text[0] == "-" else 1) * sum(float(number) * _SECONDS[unit] for number, unit in parts)
+
+
+def memory_text(mib: int) -> str:
+    """The shortest writing of `mib`."""
+    return f"{mib // 1024}GiB" if mib and mib % 1024 == 0 else f"{mib}MiB"
+
+
+def duration_text(value: float) -> str:
+    """The shortest exact writing of `value` seconds."""
+    for unit in ("d", "h", "min", "s"):
+        count = value / _SECONDS[unit]
+        if value and count == int(count):
+            return f"{int(count)}{unit}"
+    return repr(float(value))
