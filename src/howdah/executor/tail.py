@@ -9,7 +9,6 @@ LAST_BYTES = 4096
 LAST_LINES = 20
 _CARRY = 96
 _PROGRESS = re.compile(rb"(?:reporter progress:|howdah progress )[ \t]*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(%?)[ \t]*[\r\n]")
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 
 
 class Tail:
@@ -32,7 +31,7 @@ class Tail:
         overwritten with carriage returns only what was seen last is kept."""
         text = self._last.decode("utf-8", "backslashreplace")
         lines = [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")]
-        readable = [_CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", line) for line in lines]
+        readable = [_printable(line) for line in lines]
         while readable and not readable[-1].strip():
             readable.pop()
         return tuple(readable[-LAST_LINES:])
@@ -46,3 +45,9 @@ class Tail:
         for match in _PROGRESS.finditer(data):
             value = float(match.group(1)) / (100.0 if match.group(2) else 1.0)
             self.progress = min(1.0, value)
+
+
+def _printable(line: str) -> str:
+    if line.isprintable():
+        return line
+    return "".join(one if one.isprintable() or one == "\t" else f"\\x{ord(one):02x}" for one in line)

@@ -1,0 +1,199 @@
+"""A master for one executor, by the wire messages alone: it says what the test tells it to, and keeps what it hears."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from howdah.spec.codec import decode, encode
+from howdah.wire import auth
+from howdah.wire.credentials import JOB_KEY, SECRET_PREFIX, Credentials
+from howdah.wire.messages import Assignment, Goal, LogChunk, LogRequest, Orders, Phase, Status
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+
+
+class Conductor:
+    """Serves POST /v1/executor; `say` changes the orders, `until` waits for a status, `start` runs an executor."""
+
+    def __init__(self, directory: Path, assignment: Assignment, lease_s: float = 30.0) -> None:
+        self.directory, self.assignment, self.lease_s = directory, assignment, lease_s
+        self.work, self.logs = directory / "work", directory / "logs"
+        self.work.mkdir()
+        self.logs.mkdir()
+        self.key = secrets.token_bytes(32)
+        self.refuse = 0
+        self.world: dict[str, str] = {}
+        self.heard: list[Status] = []
+        self.chunks: list[LogChunk] = []
+        self.executor: subprocess.Popen[bytes] | None = None
+        self._goal, self._epoch, self._stop_s = Goal.JOIN, 1, 5.0
+        self._requests: tuple[LogRequest, ...] = ()
+        self._changed = threading.Condition()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+
+    @property
+    def principal(self) -> str:
+        return auth.executor_principal("worker:1", 1)
+
+    def start(self, environment: dict[str, str] | None = None, secrets: dict[str, bytes] | None = None) -> None:
+        """Start the executor."""
+        held = {JOB_KEY: auth.derive(self.key, self.principal)}
+        held.update({SECRET_PREFIX + name: value for name, value in (secrets or {}).items()})
+        file = self.directory / "credentials"
+        file.write_bytes(Credentials(secrets=held).to_bytes())
+        variables = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(SOURCE),
+            "HOWDAH_MASTER": f"http://127.0.0.1:{self._server.server_port}",
+            "HOWDAH_TASK": "worker:1",
+            "HOWDAH_ATTEMPT": "1",
+            "HOWDAH_CREDENTIALS": str(file),
+            "HOWDAH_LOG_DIR": str(self.logs),
+            "HOWDAH_WORK_DIR": str(self.work),
+            **(environment or {}),
+        }
+        with (self.logs / "executor.log").open("wb") as log:
+            self.executor = subprocess.Popen(
+                [sys.executable, "-m", "howdah.executor"], env=variables, cwd=self.logs, stderr=log
+            )
+
+    def say(self, goal: Goal, epoch: int = 0, stop_s: float = 5.0) -> None:
+        """From now on these are the orders."""
+        with self._changed:
+            self._goal, self._epoch, self._stop_s = goal, epoch or self._epoch, stop_s
+            self._changed.notify_all()
+
+    def until(self, wanted: Callable[[Status], Any], limit: float = 10.0) -> Status:
+        """The first status, heard already or to come, that is `wanted`."""
+        deadline, seen = time.monotonic() + limit, 0
+        with self._changed:
+            while True:
+                for status in self.heard[seen:]:
+                    if wanted(status):
+                        return status
+                seen = len(self.heard)
+                assert self._changed.wait(deadline - time.monotonic()) or time.monotonic() < deadline, (
+                    f"not heard within {limit} s; last: {self.heard[-1:]}; log: {self.log()}"
+                )
+
+    def phase(self, phase: Phase, epoch: int = 1, limit: float = 10.0) -> Status:
+        return self.until(lambda status: status.phase is phase and status.epoch == epoch, limit)
+
+    def run(self, limit: float = 10.0, **world: str) -> Status:
+        """Start an executor if there is none, let it join and run; the status in which it has ended."""
+        self.world = world
+        if self.executor is None:
+            self.start()
+        self.phase(Phase.JOINED)
+        self.say(Goal.RUN)
+        return self.phase(Phase.ENDED, limit=limit)
+
+    def ask_log(self, stream: str, offset: int, limit: int) -> LogChunk:
+        with self._changed:
+            number = len(self.chunks) + 1
+            self._requests = (LogRequest(number, stream, offset, limit),)
+            self._changed.notify_all()
+            assert self._changed.wait_for(lambda: len(self.chunks) >= number, 5)
+            return self.chunks[-1]
+
+    def leave(self, limit: float = 10.0) -> int:
+        """Tell it to leave; its exit status."""
+        self.say(Goal.LEAVE)
+        return self.exit_status(limit)
+
+    def exit_status(self, limit: float = 10.0) -> int:
+        assert self.executor is not None
+        return self.executor.wait(limit)
+
+    def output(self, stream: str = "stdout") -> bytes:
+        return (self.logs / stream).read_bytes()
+
+    def log(self) -> str:
+        return (self.logs / "executor.log").read_text() if self.executor else ""
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        if self.executor is not None and self.executor.poll() is None:
+            self.executor.kill()
+            self.executor.wait()
+
+    def _orders(self, status: Status) -> Orders:
+        return Orders(
+            self._epoch,
+            self._goal,
+            self.assignment if status.phase is Phase.HELLO else None,
+            self.world if self._goal is Goal.RUN else {},
+            self._stop_s,
+            self.lease_s,
+            tuple(one for one in self._requests if one.request > len(self.chunks)),
+        )
+
+    def _satisfied(self, orders: Orders, status: Status) -> bool:
+        phases = {
+            Goal.JOIN: (Phase.LOCALISING, Phase.JOINED),
+            Goal.RUN: (Phase.RUNNING, Phase.UPLOADING, Phase.ENDED),
+            Goal.STOP: (Phase.ENDED,),
+            Goal.LEAVE: (),
+        }
+        return status.epoch == orders.epoch and status.phase in phases[orders.goal] and not orders.log_requests
+
+    def _answer(self, status: Status, wait: float) -> Orders:
+        deadline = time.monotonic() + wait
+        with self._changed:
+            self.heard.append(status)
+            self.chunks.extend(chunk for chunk in status.chunks if chunk.request > len(self.chunks))
+            self._changed.notify_all()
+            while self._satisfied(self._orders(status), status) and time.monotonic() < deadline:
+                self._changed.wait(deadline - time.monotonic())
+            return self._orders(status)
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        conductor = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+            wbufsize = -1
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                key = auth.derive(conductor.key, conductor.principal)
+                genuine = auth.verify(key, "request", self.headers[auth.HEADER], self.path, time.time(), body)
+                if conductor.refuse or not genuine:
+                    self._send(conductor.refuse or 403, b"not wanted", "")
+                    return
+                wait = float(urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query).get("wait", ["0"])[0])
+                orders = conductor._answer(decode(Status, json.loads(body)), wait)
+                answer = json.dumps(encode(orders)).encode()
+                header = auth.sign(key, "response", conductor.principal, self.path, time.time(), answer)
+                self._send(200, answer, header)
+
+            def _send(self, status: int, body: bytes, signature: str) -> None:
+                try:
+                    self.send_response(status)
+                    self.send_header(auth.HEADER, signature)
+                    self.send_header("Content-Length", str(len(body)))
+                    self.end_headers()
+                    self.wfile.write(body)
+                    self.wfile.flush()
+                except ConnectionError:
+                    self.close_connection = True
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        return Handler

@@ -1,0 +1,432 @@
+"""The executor against the wire: a real one, run by a master that the test plays."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import socketserver
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from conductor import SOURCE, Conductor
+
+from howdah.spec import DataFile
+from howdah.wire.messages import Assignment, Fetch, Goal, Phase, Upload
+
+Start = Callable[..., Conductor]
+PYTHON = sys.executable
+
+
+@pytest.fixture
+def conduct(tmp_path: Path) -> Iterator[Start]:
+    started: list[Conductor] = []
+
+    def start(command: object = "true", lease_s: float = 30.0, **fields: object) -> Conductor:
+        started.append(Conductor(tmp_path, Assignment(command, **fields), lease_s))  # type: ignore[arg-type]
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.close()
+
+
+def program(source: str) -> tuple[str, ...]:
+    return (PYTHON, "-c", source)
+
+
+def marked(mark: str) -> list[int]:
+    """Living processes that have `mark` in their environment."""
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            if mark.encode() in Path(f"/proc/{name}/environ").read_bytes():
+                found.append(int(name))
+        except OSError:
+            continue
+    return found
+
+
+def gone(mark: str, limit: float = 3.0) -> bool:
+    deadline = time.monotonic() + limit
+    while marked(mark) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not marked(mark)
+
+
+class TestRunning:
+    def test_it_joins_runs_reports_and_leaves(self, conduct: Start) -> None:
+        master = conduct("echo hello; echo problem >&2; exit 3", ports=("main", "tensorboard"))
+        ended = master.run()
+        assert ended.exit is not None
+        assert (ended.exit.cause, ended.exit.code, ended.exit.lines) == ("exit", 3, ("problem",))
+        assert set(ended.ports) == {"main", "tensorboard"}
+        assert len(set(ended.ports.values())) == 2
+        assert ended.host == "127.0.0.1"
+        assert master.leave() == 0
+        assert (master.output(), master.output("stderr")) == (b"hello\n", b"problem\n")
+
+    def test_a_shell_line_arrives_byte_for_byte(self, conduct: Start) -> None:
+        master = conduct("""printf '%s|' "a  b" '$HOME' \\$x "ü"; echo $((1+2)) && [[ x == x ]]""")
+        ended = master.run()
+        assert ended.exit is not None
+        assert ended.exit.ok
+        assert master.output() == "a  b|$HOME|$x|ü|3\n".encode()
+
+    def test_variables_come_from_container_assignment_world_and_secrets(self, conduct: Start) -> None:
+        master = conduct(
+            program("import os; print({n: v for n, v in os.environ.items() if n[:2] == 'X_' or n[:6] == 'HOWDAH'})"),
+            environment={"X_JOB": "job", "X_BOTH": "job"},
+            secrets=("X_TOKEN",),
+        )
+        master.start({"X_NODE": "node", "X_BOTH": "node"}, {"X_TOKEN": b"hush", "X_OTHER": b"not asked for"})
+        master.run(X_WORLD="world", HOWDAH_RANK="3")
+        seen = eval(master.output())
+        assert seen == {
+            "X_NODE": "node",
+            "X_BOTH": "job",
+            "X_JOB": "job",
+            "X_WORLD": "world",
+            "X_TOKEN": "hush",
+            "HOWDAH_RANK": "3",
+            "HOWDAH_TASK": "worker:1",
+            "HOWDAH_ATTEMPT": "1",
+        }
+
+    def test_program_path_goes_first_and_howdah_is_not_imported_by_the_program(self, conduct: Start) -> None:
+        master = conduct("which python3; echo $PATH; echo $PYTHONPATH", program_path=("environment/bin", "/opt/x"))
+        tool = master.work / "environment" / "bin" / "python3"
+        tool.parent.mkdir(parents=True)
+        tool.write_text("#!/bin/sh\n")
+        tool.chmod(0o755)
+        ended = master.run()
+        which, path, python_path = master.output().decode().splitlines()
+        assert which == ended.program_python == str(tool)
+        assert path.startswith(f"{tool.parent}:/opt/x:")
+        assert python_path == str(master.work)
+
+    def test_a_failed_program_says_its_last_words(self, conduct: Start) -> None:
+        ended = conduct(("/bin/sh", "-c", "nosuchprogram --x")).run()
+        assert ended.exit is not None
+        assert (ended.exit.cause, ended.exit.code) == ("exit", 127)
+        assert "nosuchprogram" in ended.exit.lines[-1]
+
+    def test_a_missing_program_is_a_start_failure(self, conduct: Start) -> None:
+        ended = conduct(("nosuchprogram", "--x")).run()
+        assert ended.exit is not None
+        assert ended.exit.cause == "start"
+        assert ended.exit.detail.startswith("'nosuchprogram' is not found on PATH (/")
+
+    def test_a_signal_is_named(self, conduct: Start) -> None:
+        ended = conduct(program("import os; os.abort()")).run()
+        assert ended.exit is not None
+        assert (ended.exit.cause, ended.exit.signal, ended.exit.code) == ("signal", signal.SIGABRT, None)
+        assert str(ended.exit) == "killed by SIGABRT (6)"
+
+    def test_progress_and_usage_are_reported(self, conduct: Start) -> None:
+        source = "x = bytearray(80 << 20); import time; print('howdah progress 0.25'); time.sleep(1)"
+        master = conduct(program(source))
+        ended = master.run()
+        assert ended.usage.progress == 0.25
+        assert 80 < ended.usage.peak_mib < 120
+
+    def test_xlearnings_progress_line_is_understood(self, conduct: Start) -> None:
+        assert conduct("echo reporter progress:0.5 >&2").run().usage.progress == 0.5
+
+    def test_binary_output_is_kept_and_can_be_shown(self, conduct: Start) -> None:
+        master = conduct(program("import os, sys; os.write(2, bytes(range(256)) + b'\\xff\\n'); sys.exit(1)"))
+        ended = master.run()
+        assert ended.exit is not None
+        assert "\\xff" in ended.exit.lines[-1]
+        assert all(line.replace("\t", "").isprintable() for line in ended.exit.lines)
+        assert master.output("stderr") == bytes(range(256)) + b"\xff\n"
+
+
+class TestData:
+    def test_local_files_are_linked_with_their_directories(self, conduct: Start, tmp_path: Path) -> None:
+        source = tmp_path / "ein Ort" / "1.txt"
+        source.parent.mkdir()
+        source.write_text("one")
+        files = (DataFile(source.as_uri(), "train/1.txt", 3), DataFile(str(source), "2.txt", 3))
+        master = conduct("cat data/train/1.txt data/2.txt", fetches=(Fetch("data", files),))
+        ended = master.run()
+        assert master.output() == b"oneone"
+        assert (ended.data_files, ended.data_bytes) == (2, 6)
+
+    @pytest.mark.parametrize(("to", "name"), [("data", "../../x"), ("../data", "x"), ("link", "x"), ("/data", "x")])
+    def test_a_name_that_leads_out_is_refused(self, conduct: Start, tmp_path: Path, to: str, name: str) -> None:
+        (tmp_path / "x").write_text("")
+        master = conduct(fetches=(Fetch(to, (DataFile((tmp_path / "x").as_uri(), name),)),))
+        (master.work / "link").symlink_to(tmp_path)
+        master.start()
+        ended = master.phase(Phase.ENDED)
+        assert ended.exit is not None
+        assert ended.exit.cause == "localise"
+        assert "leads out of the working directory" in ended.exit.detail
+
+    def test_a_missing_file_is_named(self, conduct: Start) -> None:
+        master = conduct(fetches=(Fetch("data", (DataFile("file:///nowhere/x", "x"),)),))
+        master.start()
+        ended = master.phase(Phase.ENDED)
+        assert ended.exit is not None
+        assert ended.exit.detail.startswith("file:///nowhere/x: no such file")
+
+    def test_what_the_helper_cannot_fetch_is_said(self, conduct: Start) -> None:
+        master = conduct(fetches=(Fetch("data", (DataFile("nosuch://host/x", "x"),)),))
+        master.start()
+        ended = master.phase(Phase.ENDED)
+        assert ended.exit is not None
+        assert (ended.exit.cause, bool(ended.exit.detail)) == ("localise", True)
+
+    def test_a_missing_output_directory_fails_the_task(self, conduct: Start, tmp_path: Path) -> None:
+        ended = conduct(uploads=(Upload("model", (tmp_path / "out").as_uri()),)).run()
+        assert ended.exit is not None
+        assert (ended.exit.cause, "'model'" in ended.exit.detail) == ("upload", True)
+
+
+class TestPorts:
+    SERVE = "import os, socket; s = socket.socket(); {}; s.bind(('', int(os.environ['PORT']))); s.listen(); print('ok')"
+
+    def serve(self, conduct: Start, hold: bool, option: str) -> Conductor:
+        master = conduct(program(self.SERVE.format(option)), hold_ports=hold)
+        master.start()
+        joined = master.phase(Phase.JOINED)
+        master.run(PORT=str(joined.ports["main"]))
+        return master
+
+    @pytest.mark.parametrize("option", ["SO_REUSEADDR", "SO_REUSEPORT"])
+    def test_a_held_port_lets_in_a_program_with_either_option(self, conduct: Start, option: str) -> None:
+        master = self.serve(conduct, True, f"s.setsockopt(socket.SOL_SOCKET, socket.{option}, 1)")
+        assert master.output() == b"ok\n"
+
+    def test_a_released_port_lets_in_any_program(self, conduct: Start) -> None:
+        assert self.serve(conduct, False, "pass").output() == b"ok\n"
+
+    def test_a_port_in_use_is_told_apart(self, conduct: Start) -> None:
+        ended = self.serve(conduct, True, "pass").heard[-1]
+        assert ended.exit is not None
+        assert (ended.exit.cause, ended.exit.code) == ("port", 1)
+
+    def test_socketserver_binds_while_the_port_is_held(self, conduct: Start) -> None:
+        source = (
+            "import os, socketserver as s; s.TCPServer.allow_reuse_address = True; "
+            "s.TCPServer(('127.0.0.1', int(os.environ['PORT'])), s.BaseRequestHandler); print('ok')"
+        )
+        master = conduct(program(source), hold_ports=True)
+        master.start()
+        master.run(PORT=str(master.phase(Phase.JOINED).ports["main"]))
+        assert master.output() == b"ok\n"
+        assert socketserver.TCPServer.allow_reuse_address is False
+
+    def test_nobody_else_gets_a_reserved_port(self, conduct: Start) -> None:
+        master = conduct()
+        master.start()
+        port = master.phase(Phase.JOINED).ports["main"]
+        with socket.socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind(("127.0.0.1", port))
+
+
+class TestStopping:
+    def test_stop_is_asked_for_first(self, conduct: Start) -> None:
+        master = conduct("trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done")
+        master.start()
+        master.phase(Phase.JOINED)
+        master.say(Goal.RUN)
+        master.phase(Phase.RUNNING)
+        wait_for_output(master)
+        master.say(Goal.STOP)
+        ended = master.phase(Phase.ENDED)
+        assert ended.exit is not None
+        assert (ended.exit.cause, ended.exit.code) == ("stopped", 0)
+        assert master.output() == b"up\nbye\n"
+
+    def test_what_ignores_term_is_killed(self, conduct: Start) -> None:
+        master = conduct(program("import signal, time; signal.signal(15, signal.SIG_IGN); print(1); time.sleep(60)"))
+        master.start()
+        master.phase(Phase.JOINED)
+        master.say(Goal.RUN)
+        wait_for_output(master)
+        master.say(Goal.STOP, stop_s=0.3)
+        ended = master.phase(Phase.ENDED)
+        assert ended.exit is not None
+        assert (ended.exit.cause, ended.exit.signal) == ("stopped", signal.SIGKILL)
+
+    def test_a_new_epoch_runs_it_again_with_new_ports(self, conduct: Start) -> None:
+        master = conduct("echo $EPOCH; [ $EPOCH = 2 ] || sleep 60", ports=("main",))
+        master.start()
+        first = master.phase(Phase.JOINED)
+        master.world = {"EPOCH": "1"}
+        master.say(Goal.RUN)
+        wait_for_output(master)
+        master.say(Goal.JOIN, epoch=2)
+        second = master.phase(Phase.JOINED, epoch=2)
+        assert second.exit is None
+        assert second.ports.keys() == first.ports.keys()
+        master.world = {"EPOCH": "2"}
+        master.say(Goal.RUN)
+        ended = master.phase(Phase.ENDED, epoch=2)
+        assert ended.exit is not None
+        assert ended.exit.ok
+        assert master.output() == b"1\n2\n"
+
+    def test_an_old_epoch_is_not_obeyed(self, conduct: Start) -> None:
+        master = conduct("sleep 60")
+        master.start()
+        master.phase(Phase.JOINED)
+        master.say(Goal.JOIN, epoch=5)
+        master.phase(Phase.JOINED, epoch=5)
+        master.say(Goal.RUN, epoch=4)
+        count = len(master.heard)
+        master.until(lambda status: status.sequence > master.heard[count - 1].sequence + 1)
+        assert all(status.phase is Phase.JOINED for status in master.heard[count:])
+
+    def test_children_that_hide_are_found(self, conduct: Start) -> None:
+        source = (
+            "import os, time\n"
+            "if os.fork() == 0:\n"
+            "    os.setsid()\n"
+            "    if os.fork() == 0:\n"
+            "        time.sleep(60)\n"
+            "    os._exit(0)\n"
+            "time.sleep(0.2)\n"
+        )
+        mark = f"HIDDEN_{os.getpid()}"
+        master = conduct(program(source), environment={mark: "1"})
+        ended = master.run()
+        assert ended.exit is not None
+        assert ended.exit.ok
+        assert marked(mark) == []
+        assert "left 1 processes, which were killed: python" in master.log()
+
+    def test_sigterm_ends_everything_within_200_ms(self, conduct: Start) -> None:
+        mark = f"TERM_{os.getpid()}"
+        master = conduct("trap '' TERM; echo up; (setsid sleep 60 &) ; sleep 60", environment={mark: "1"})
+        master.start()
+        master.phase(Phase.JOINED)
+        master.say(Goal.RUN)
+        wait_for_output(master)
+        assert master.executor is not None
+        since = time.monotonic()
+        master.executor.terminate()
+        assert master.exit_status() == 143
+        assert time.monotonic() - since < 0.25
+        assert marked(mark) == []
+
+    def test_the_program_dies_with_a_killed_executor(self, conduct: Start) -> None:
+        mark = f"KILL_{os.getpid()}"
+        master = conduct(program("import time; print(1); time.sleep(60)"), environment={mark: "1"})
+        master.start()
+        master.phase(Phase.JOINED)
+        master.say(Goal.RUN)
+        wait_for_output(master)
+        assert master.executor is not None
+        master.executor.kill()
+        assert gone(mark)
+
+    def test_it_ends_when_the_master_falls_silent(self, conduct: Start) -> None:
+        mark = f"SILENT_{os.getpid()}"
+        master = conduct("sleep 60", lease_s=1.0, environment={mark: "1"})
+        master.start()
+        master.phase(Phase.JOINED)
+        master.say(Goal.RUN)
+        master.phase(Phase.RUNNING)
+        master.refuse = 500
+        assert master.exit_status() == 75
+        assert "was not heard for 1 s" in master.log()
+        assert marked(mark) == []
+
+    @pytest.mark.parametrize("status", [403, 409, 410])
+    def test_it_ends_when_it_is_not_wanted(self, conduct: Start, status: int) -> None:
+        master = conduct("sleep 60")
+        master.refuse = status
+        master.start()
+        assert master.exit_status() == 76
+        assert "does not want this attempt" in master.log()
+
+    def test_it_ends_with_its_parent(self, conduct: Start) -> None:
+        master = conduct("sleep 60")
+        master.start({"HOWDAH_PARENT": "1"})
+        assert master.exit_status() == 143
+
+
+class TestLogs:
+    def test_a_flood_is_not_held_up_and_its_middle_is_dropped(self, conduct: Start) -> None:
+        source = (
+            "import os, time\n"
+            "block, until, n = b'x' * 65535 + b'\\n', time.time() + 3, 0\n"
+            "os.write(1, b'first\\n')\n"
+            "while n < 300 << 20:\n"
+            "    n += os.write(1, block)\n"
+            "os.write(1, b'last\\n')\n"
+        )
+        master = conduct(program(source))
+        master.start({"HOWDAH_LOG_LIMIT_MIB": "4"})
+        since = time.monotonic()
+        master.run(limit=20)
+        assert time.monotonic() - since < 3.5, "300 MB took longer than at 100 MB/s"
+        chunk = master.ask_log("stdout", -5, 100)
+        assert (chunk.text, chunk.offset + 5 == chunk.size) == ("last\n", True)
+        assert master.ask_log("stdout", 0, 6).text == "first\n"
+        assert resident_mib(master) < 24
+        assert master.leave() == 0
+        output = master.output()
+        assert output.startswith(b"first\n")
+        assert output.endswith(b"last\n")
+        assert b"bytes are left out here" in output
+        assert 3 << 20 < len(output) <= (4 << 20) + 200
+
+    def test_log_requests_are_answered_while_it_runs(self, conduct: Start) -> None:
+        master = conduct("echo 0123456789; sleep 60")
+        master.start()
+        master.phase(Phase.JOINED)
+        master.say(Goal.RUN)
+        wait_for_output(master)
+        chunk = master.ask_log("stdout", 3, 4)
+        assert (chunk.offset, chunk.size, chunk.text) == (3, 11, "3456")
+
+
+class TestCost:
+    def test_it_is_small(self, conduct: Start) -> None:
+        master = conduct("sleep 60")
+        master.start()
+        master.phase(Phase.JOINED)
+        master.say(Goal.RUN)
+        master.phase(Phase.RUNNING)
+        assert resident_mib(master) <= 20
+
+    @pytest.mark.parametrize("version", ["3.9", "3.13"])
+    def test_it_needs_the_standard_library_only(self, version: str) -> None:
+        found = interpreter(version)
+        if found is None:
+            pytest.skip(f"no CPython {version} here")
+        code = f"import sys; sys.path.insert(0, {str(SOURCE)!r}); import howdah.executor.executor"
+        subprocess.run([found, "-I", "-S", "-W", "error", "-c", code], check=True)
+
+
+def interpreter(version: str) -> str | None:
+    """Where pyenv and uv keep theirs, for their shims run one version only; else the PATH's."""
+    homes = (Path.home() / ".pyenv/versions", Path.home() / ".local/share/uv/python")
+    for home, pattern in zip(homes, (f"{version}.*", f"cpython-{version}.*"), strict=True):
+        for found in home.glob(f"{pattern}/bin/python3"):
+            return str(found)
+    return shutil.which(f"python{version}")
+
+
+def resident_mib(master: Conductor) -> float:
+    assert master.executor is not None
+    pages = int(Path(f"/proc/{master.executor.pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+
+
+def wait_for_output(master: Conductor) -> None:
+    deadline = time.monotonic() + 5
+    while not (master.logs / "stdout").exists() or not master.output():
+        assert time.monotonic() < deadline, master.log()
+        time.sleep(0.01)
