@@ -160,6 +160,8 @@ def yarn(run: Path, shape: Shape, ports: Ports) -> Site:
         f"{rm}.work-preserving-recovery.scheduling-wait-ms": 2000,
         f"{rm}.am.max-attempts": 3,
         f"{rm}.placement-constraints.handler": "scheduler",
+        # How long a NodeManager waits before it looks for a restarted ResourceManager again; 30 s by default.
+        f"{rm}.connect.retry-interval.ms": 2000,
         **_preemption(),
         "yarn.nm.liveness-monitor.expiry-interval-ms": shape.expiry_s * 1000,
         "yarn.am.liveness-monitor.expiry-interval-ms": 60000,

@@ -16,6 +16,7 @@ from pathlib import Path
 TERM_LIMIT_S = 10.0
 KILL_LIMIT_S = 5.0
 _POLL_S = 0.05
+_spawned: set[int] = set()
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ def spawn(command: list[str], environment: Mapping[str, str], log: Path) -> Proc
         (os.POSIX_SPAWN_DUP2, 1, 2),
     ]
     pid = os.posix_spawn(command[0], command, environment, file_actions=actions, setsid=True)
+    _spawned.add(pid)
     # Our own child: until it is reaped it has an entry in /proc, so the start time is there to read.
     return Process(pid, _started(pid) or "")
 
@@ -110,5 +112,6 @@ def _boot() -> str:
 
 
 def _reap(pid: int) -> None:
-    with contextlib.suppress(ChildProcessError):  # started by another process than this
-        os.waitpid(pid, os.WNOHANG)
+    if pid in _spawned:  # no other child of this process is ours to reap
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)

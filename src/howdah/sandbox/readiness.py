@@ -58,7 +58,9 @@ def hdfs_is_writable(namenode_web: str) -> bool:
 def active_nodes(rm_web: str) -> int:
     """How many NodeManagers the ResourceManager counts as running; -1 when it does not answer."""
     # Not its REST: Hadoop 3.3's and 3.4's, run from the shaded jars, leave out the outermost name in their JSON.
-    return int(bean(rm_web, "Hadoop:service=ResourceManager,name=ClusterMetrics").get("NumActiveNMs", -1))
+    # Nor its ClusterMetrics bean, which may be ten seconds old.
+    managers = bean(rm_web, "Hadoop:service=ResourceManager,name=RMNMInfo").get("LiveNodeManagers")
+    return sum(node["State"] == "RUNNING" for node in json.loads(managers)) if managers else -1
 
 
 def open_to_everyone(namenode_web: str) -> None:

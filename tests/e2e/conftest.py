@@ -1,0 +1,20 @@
+"""One Hadoop for all e2e tests of a run; its jars stay in the user's own cache, all else goes to pytest's folders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from howdah.sandbox import Sandbox
+from howdah.sandbox.cluster import cache_dir
+
+
+@pytest.fixture(scope="session")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """A running default sandbox, found by `howdah.sandbox.current()` and by child processes (HOWDAH_HOME is set)."""
+    jars = cache_dir()
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("HOWDAH_HOME", str(tmp_path_factory.mktemp("howdah")))
+        with Sandbox(cache=jars) as running:
+            yield running
