@@ -1,13 +1,16 @@
-"""For tests of what stands on howdah: `Gang` drives the master's `step` by hand.
+"""For tests of what stands on howdah: `Gang` drives the master's `step` by hand, `FakeAllocator` is an engine's inside.
 
-It grants containers, plays executors, and keeps what the master wanted; no process, socket or clock is involved.
+`Gang` grants containers, plays executors, and keeps what the master wanted; no process, socket or clock is involved.
 """
 
 from __future__ import annotations
 
+import asyncio
+import time
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
+from howdah.engines import Allocator, Launch, MasterContext
 from howdah.master import actions as a
 from howdah.master.state import GangState
 from howdah.master.step import step
@@ -97,3 +100,50 @@ class Gang:
     def outcome(self) -> Outcome | None:
         """How the job ended; None while it has not."""
         return self.of(a.Finish)[0].outcome if self.of(a.Finish) else None
+
+
+class FakeAllocator(Allocator):
+    """Grants every request at once, on nodes of its own naming, and starts nothing: the test plays the executors.
+
+    `script` are batches of events that `poll` gives out, one batch a call, after the grants.
+    """
+
+    script: ClassVar[list[list[e.Event]]] = []
+
+    def __init__(self, context: MasterContext) -> None:
+        self.context = context
+        self.launched: list[tuple[Container, Launch]] = []
+        self.released: list[str] = []
+        self.outcome: Outcome | None = None
+        self._news: asyncio.Queue[list[e.Event]] = asyncio.Queue()
+        self._number = 0
+        for batch in self.script:
+            self._news.put_nowait(batch)
+
+    @classmethod
+    async def open(cls, context: MasterContext) -> FakeAllocator:
+        """Nobody refuses."""
+        return cls(context)
+
+    def request(self, role: str, count: int) -> None:
+        """Grant it all."""
+        for _ in range(count):
+            self._number += 1
+            container = Container(f"c{self._number}", f"node{self._number}", role)
+            self._news.put_nowait([e.Allocated(time.time(), container)])
+
+    async def poll(self) -> list[e.Event]:
+        """The next batch."""
+        return await self._news.get()
+
+    async def launch(self, container: Container, launch: Launch) -> None:
+        """Remember it."""
+        self.launched.append((container, launch))
+
+    def release(self, container_id: str) -> None:
+        """Remember it."""
+        self.released.append(container_id)
+
+    async def unregister(self, outcome: Outcome, progress: float = 1.0) -> None:
+        """Remember it."""
+        self.outcome = outcome

@@ -33,6 +33,12 @@ class MasterLink:
         self._connection = Connection(url, auth.CLIENT, auth.derive(job_key, auth.CLIENT), timeout=5.0)
         self.url = url
 
+    def __enter__(self) -> MasterLink:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def news(self, since: int, wait_s: float) -> News:
         """Events from number `since` on; waits up to `wait_s` seconds for one."""
         answer = self._connection.call("GET", f"/v1/events?since={since}&wait={wait_s}", timeout=wait_s + 5.0)

@@ -75,6 +75,11 @@ class EventLog:
             self._pending = batch + self._pending
             print(f"event log: {self._uri}: {error}; kept for later", file=sys.stderr, flush=True)
 
+    def close(self) -> None:
+        """No more events come."""
+        if self._local is not None:
+            self._local.close()
+
     def _append(self, data: bytes) -> None:
         from howdah.data.fs import filesystem
 

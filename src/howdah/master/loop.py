@@ -85,8 +85,8 @@ class Master:
 
     async def _serve(self) -> None:
         host = self.identity.host
-        server = await serve(self.api.handle, host)
-        port = server.sockets[0].getsockname()[1]
+        self._server = await serve(self.api.handle, host)
+        port = self._server.sockets[0].getsockname()[1]
         self.api.hosts = {f"{name}:{port}" for name in (host, "127.0.0.1", "localhost")}
         self.context = MasterContext(self.identity.job_id, self.staged, self.identity.directory, host, port)
         _announce(self.identity.directory, self.context.url)
@@ -190,9 +190,15 @@ class Master:
             self.allocator.release(container_id)
         await self.allocator.unregister(outcome, self.log.view.progress)
         await asyncio.sleep(LINGER_S)
+        await self.close()
+
+    async def close(self) -> None:
+        """Let go of everything."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._server.close()
+        self.log.close()
 
 
 async def _run_helper(module: str, verb: str, request: Any) -> dict[str, Any]:

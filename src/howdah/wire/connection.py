@@ -30,6 +30,12 @@ class Connection:
         self.principal, self.key, self.timeout = principal, key, timeout
         self._http: Optional[http.client.HTTPConnection] = None
 
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def call(self, method: str, path: str, message: Any = None, timeout: Optional[float] = None) -> Any:
         """Send `message` as JSON; the decoded answer. `path` includes the query.
 

@@ -1,0 +1,81 @@
+"""The command line. A sub-command's module is imported when it is used, so that `howdah --help` stays quick."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from howdah.cli.language import choose, say
+from howdah.errors import HowdahError
+
+COMMANDS = {
+    "run": ("howdah.cli.run:run", "Run a job and follow it; exits with its result."),
+    "submit": ("howdah.cli.run:submit", "Submit a job and print its id."),
+    "plan": ("howdah.cli.run:plan", "Show what submit would do, and change nothing."),
+    "list": ("howdah.cli.jobs:list_jobs", "List your jobs."),
+    "status": ("howdah.cli.jobs:status", "Show a job and its tasks."),
+    "logs": ("howdah.cli.jobs:logs", "Print the logs of a job or a task."),
+    "cancel": ("howdah.cli.jobs:cancel", "End a job."),
+    "sandbox": ("howdah.cli.sandbox:sandbox", "A real Hadoop on this machine's loopback."),
+    "config": ("howdah.cli.config:config", "Show and change settings."),
+    "schema": ("howdah.cli.run:schema", "Print the JSON Schema of job files."),
+    "xl-submit": ("howdah.cli.dialect:xl_submit", "XLearning's submit command."),
+}
+
+
+class LazyGroup(click.Group):
+    """Knows its commands by name and summary, and imports one when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names, in the order of COMMANDS."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does; a misspelt name gets the nearest one."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            nearest = get_close_matches(args[0], COMMANDS, 1)
+            hint = f" {say('Did you mean {nearest}?', nearest=nearest[0])}" if nearest else ""
+            ctx.fail(say("No command {name}.", name=repr(args[0])) + hint)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table of commands, without importing them."""
+        with formatter.section(say("Commands")):
+            formatter.write_dl([(name, say(summary)) for name, (_, summary) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="howdah")
+def cli() -> None:
+    """Distributed training on this machine and on Hadoop YARN: one job file, one command."""
+
+
+def main() -> None:
+    """The console script: errors people can act on are one line each; anything else is a bug and keeps its traceback."""
+    choose()
+    cli.help = say(cli.help or "")
+    try:
+        sys.exit(cli.main(standalone_mode=False))
+    except HowdahError as error:
+        for line in str(error).splitlines():
+            click.echo(f"howdah: {line}", err=True)
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(64)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)

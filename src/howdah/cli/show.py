@@ -1,0 +1,195 @@
+"""How jobs look on a terminal: a live table while people watch, plain lines when nobody does, JSON for programs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any, TextIO
+
+import click
+
+from howdah.cli.language import say
+from howdah.client.follow import Update
+from howdah.client.link import to_json
+from howdah.spec import JobReport, State, TaskId
+from howdah.spec import events as e
+from howdah.spec.codec import encode
+from howdah.spec.view import JobView, TaskView
+
+_COLOURS = {State.RUNNING: "cyan", State.SUCCEEDED: "green", State.FAILED: "red", State.CANCELLED: "yellow"}
+
+
+def sentence(event: e.Event) -> str:
+    """One line about an event; "" for one that people need not see."""
+    if isinstance(event, e.Asked):
+        return say("waiting for {count} containers of {role}", count=event.count, role=event.role)
+    if isinstance(event, e.Launched):
+        return say("{task} has a container on {node}", task=event.task, node=event.container.node)
+    if isinstance(event, e.Joined):
+        return say("{task} joined on {host}", task=event.task, host=event.host)
+    if isinstance(event, e.Started):
+        return f"{event.task}: pid {event.pid}, {event.python}"
+    if isinstance(event, e.Ended):
+        return say("{task} on {node}: {exit}", task=event.task, node=event.node, exit=event.exit)
+    if isinstance(event, e.GangReleased):
+        return f"{event.reason}; {event.retry_in:.0f} s"
+    if isinstance(event, e.GangRestarted):
+        return f"epoch {event.epoch}: {event.reason}"
+    if isinstance(event, e.Stopping):
+        return say("stopping: {reason}", reason=event.reason)
+    if isinstance(event, e.Noted):
+        return event.text
+    if isinstance(event, e.Committed):
+        return say("output: {uri}", uri=event.uri)
+    return ""
+
+
+class Plain:
+    """Lines, for logs and pipes."""
+
+    def __init__(self, out: TextIO = sys.stdout) -> None:
+        self.out = out
+        self._rest: dict[tuple[TaskId, str], bytes] = {}
+        self._waiting = ""
+
+    def __enter__(self) -> Plain:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for (task, stream), rest in self._rest.items():
+            if rest:
+                self._line(task, stream, rest)
+
+    def show(self, update: Update) -> None:
+        """Print what is new."""
+        for event in update.events:
+            text = sentence(event)
+            if text:
+                self._print(f"{_clock(event.time)} {text}")
+        if not update.events and not update.view.tasks and update.report.diagnostics != self._waiting:
+            self._waiting = update.report.diagnostics
+            self._print(f"{_clock(time.time())} {self._waiting}")
+        for task, stream, data in update.logs:
+            self._feed(task, stream, data)
+
+    def _feed(self, task: TaskId, stream: str, data: bytes) -> None:
+        *lines, rest = (self._rest.get((task, stream), b"") + data).split(b"\n")
+        self._rest[task, stream] = rest
+        for line in lines:
+            self._line(task, stream, line)
+
+    def _line(self, task: TaskId, stream: str, line: bytes) -> None:
+        text = readable(line)
+        self._print(f"{task} | {text}" if stream == "stdout" else f"{task} ! {text}")
+
+    def _print(self, text: str) -> None:
+        print(text, file=self.out, flush=True)
+
+
+class Json:
+    """One JSON object a line: every event, and log lines as they come."""
+
+    def __enter__(self) -> Json:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def show(self, update: Update) -> None:
+        """Print what is new."""
+        for event in update.events:
+            print(e.to_line(event), end="", flush=True)
+        for task, stream, data in update.logs:
+            record = {"kind": "Log", "task": str(task), "stream": stream, "text": data.decode("utf-8", "replace")}
+            print(to_json(record), flush=True)
+
+
+class Live(Plain):
+    """A table of the tasks that stays at the bottom, with the lines above it."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.live import Live as RichLive
+
+        super().__init__()
+        self._console = Console()
+        self._live = RichLive(console=self._console, refresh_per_second=4, transient=False)
+
+    def __enter__(self) -> Live:
+        self._live.__enter__()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        super().__exit__()
+        self._live.__exit__(None, None, None)
+
+    def show(self, update: Update) -> None:
+        """Print what is new and draw the table again."""
+        super().show(update)
+        if update.view.tasks:
+            self._live.update(task_table(update.view))
+
+    def _print(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def task_table(view: JobView) -> Any:
+    """The tasks as a rich table."""
+    from rich.table import Table
+
+    names = ("Task", "State", "Attempt", "Host", "Progress", "Memory", "Peak", "CPU", "Exit")
+    table = Table(*(say(name) for name in names), box=None, header_style="bold", pad_edge=False)
+    for task in view.tasks.values():
+        colour = _COLOURS.get(task.state, "")
+        state, *cells = row(task)
+        table.add_row(str(task.id), f"[{colour}]{state}[/]" if colour else state, *cells)
+    return table
+
+
+def row(task: TaskView) -> tuple[str, ...]:
+    """State, attempt, host, progress, memory, peak, CPU and exit of one task, as text."""
+    return (
+        task.phase if task.state is State.PENDING else task.state.value,
+        str(task.attempt),
+        task.host or task.node,
+        "" if task.progress is None else f"{task.progress:.0%}",
+        f"{task.memory_mib:.0f} MiB" if task.memory_mib else "",
+        f"{task.peak_mib:.0f} MiB" if task.peak_mib else "",
+        f"{task.cpu:.2f}" if task.started else "",
+        str(task.exit) if task.exit else "",
+    )
+
+
+def verdict(view: JobView) -> Iterator[str]:
+    """How it ended: the state, why, and the last lines of the task that failed first."""
+    outcome = view.outcome
+    if outcome is None:
+        return
+    state = click.style(outcome.state.value, fg=_COLOURS.get(outcome.state), bold=True)
+    yield say("{id} {state}", id=view.id, state=state) + (f": {outcome.diagnostics}" if outcome.diagnostics else "")
+    if outcome.first is not None and outcome.exit is not None and outcome.exit.lines:
+        yield say("last lines of {task}:", task=outcome.first)
+        yield from (f"    {line}" for line in outcome.exit.lines)
+
+
+def report_json(report: JobReport) -> dict[str, Any]:
+    """A report for `--json`, every field present."""
+    return {name: encode(getattr(report, name)) for name in report.__dataclass_fields__}
+
+
+def readable(line: bytes) -> str:
+    """A line of a program's output as text: what is no UTF-8 or would steer the terminal is escaped."""
+    text = line.decode("utf-8", "backslashreplace").rstrip("\r")
+    return "".join(char if char.isprintable() or char == "\t" else repr(char)[1:-1] for char in text)
+
+
+def columns(rows: list[tuple[str, ...]]) -> Iterator[str]:
+    """Rows as aligned lines."""
+    widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))] if rows else []
+    for cells in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def _clock(moment: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(moment))

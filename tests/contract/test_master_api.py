@@ -1,0 +1,200 @@
+"""The master's port, spoken to over a real socket: who may say what, and that an answer comes when there is one."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from howdah.client.link import MasterLink
+from howdah.master.loop import Identity, Master
+from howdah.spec import Exit, JobSpec, Role, StagedJob, State
+from howdah.spec.codec import decode, encode
+from howdah.testing import FakeAllocator
+from howdah.wire import auth
+from howdah.wire.connection import Connection, WireError
+from howdah.wire.messages import Goal, Orders, Phase, Status
+
+KEY = b"k" * 32
+WORKER = auth.executor_principal("worker:0", 1)
+
+
+class Running:
+    """A master of one worker in a thread of its own."""
+
+    def __init__(self, directory: Path) -> None:
+        staged = StagedJob(JobSpec(roles={"worker": Role("train")}, name="<b>job</b>"), home=f"file://{directory}")
+        self.identity = Identity("job-1", "fake", f"file://{directory}", "127.0.0.1", staged, KEY, {})
+        self.ready = threading.Event()
+        self.thread = threading.Thread(target=lambda: asyncio.run(self._run()))
+        self.thread.start()
+        assert self.ready.wait(10)
+
+    async def _run(self) -> None:
+        self.master = Master(self.identity, FakeAllocator)
+        running = asyncio.ensure_future(self.master.run())
+        while self.master.allocator is None or not self.master.allocator.launched:
+            await asyncio.sleep(0.01)
+        assert self.master.context is not None
+        self.url = self.master.context.url
+        self.ready.set()
+        self.outcome = await running
+
+    def executor(self, principal: str = WORKER, key: bytes = KEY) -> Connection:
+        return Connection(self.url, principal, auth.derive(key, principal))
+
+    def plain(self, method: str, path: str, **headers: str) -> tuple[int, bytes]:
+        address = self.url.removeprefix("http://")
+        connection = http.client.HTTPConnection(address, timeout=10)
+        connection.request(method, path, headers={"Host": address, **headers})
+        answer = connection.getresponse()
+        body = answer.read()
+        connection.close()
+        return answer.status, body
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Running]:
+    running = Running(tmp_path)
+    yield running
+    if running.thread.is_alive():
+        with MasterLink(running.url, KEY) as link:
+            link.cancel("the test")
+    running.thread.join(20)
+    assert not running.thread.is_alive()
+
+
+def status(sequence: int, phase: Phase, **fields: object) -> Status:
+    return Status("worker:0", 1, fields.pop("epoch", 1), sequence, phase, "127.0.0.1", 7, **fields)
+
+
+def say(connection: Connection, sequence: int, phase: Phase, wait: float = 0.0, **fields: object) -> Orders:
+    message = encode(status(sequence, phase, **fields))
+    try:
+        return decode(Orders, connection.call("POST", f"/v1/executor?wait={wait}", message))
+    finally:
+        connection.close()
+
+
+def test_a_whole_life_over_the_wire(running: Running):
+    hello = say(running.executor(), 1, Phase.HELLO)
+    assert hello.goal is Goal.JOIN
+    assert hello.assignment is not None
+    assert hello.assignment.command == "train"
+    told = say(running.executor(), 2, Phase.JOINED, wait=5, ports={"main": 4321})
+    assert told.goal is Goal.RUN
+    assert told.environment["HOWDAH_PORT"] == "4321"
+    say(running.executor(), 3, Phase.RUNNING, ports={"main": 4321}, program_pid=9)
+    say(running.executor(), 4, Phase.ENDED, ports={"main": 4321}, program_pid=9, exit=Exit("exit", 0))
+    running.thread.join(10)
+    assert running.outcome.state is State.SUCCEEDED
+
+
+def test_a_client_follows_events(running: Running):
+    with MasterLink(running.url, KEY) as link:
+        first = link.news(0, 0)
+        assert [type(event).__name__ for event in first.events[:2]] == ["JobStarted", "Asked"]
+        assert link.news(first.next, 0).events == []
+
+
+@pytest.mark.parametrize(
+    ("principal", "key", "code"),
+    [
+        (WORKER, b"x" * 32, 403),
+        (auth.executor_principal("worker:0", 2), KEY, 403),
+        (auth.CLIENT, KEY, 404),
+    ],
+)
+def test_who_is_not_this_attempt_is_refused(running: Running, principal: str, key: bytes, code: int):
+    with pytest.raises(WireError) as refused:
+        say(running.executor(principal, key), 5, Phase.HELLO)
+    assert refused.value.status == code
+
+
+def test_an_old_attempt_is_told_that_it_is_not_wanted(running: Running):
+    principal = auth.executor_principal("worker:0", 2)
+    message = encode(status(1, Phase.HELLO)) | {"attempt": 2}
+    with running.executor(principal) as connection, pytest.raises(WireError) as refused:
+        connection.call("POST", "/v1/executor", message)
+    assert refused.value.status == 410
+
+
+def test_an_executor_may_not_cancel(running: Running):
+    with running.executor() as connection, pytest.raises(WireError) as refused:
+        connection.call("POST", "/v1/cancel", {})
+    assert refused.value.status == 404
+
+
+def test_an_answer_is_believed_only_with_the_masters_signature(running: Running):
+    key, path = auth.derive(KEY, auth.CLIENT), "/v1/events?since=0"
+    request = {auth.HEADER: auth.sign(key, "request", auth.CLIENT, path, time.time(), b"")}
+    raw = http.client.HTTPConnection(running.url.removeprefix("http://"), timeout=10)
+    raw.request("GET", path, headers=request)
+    answer = raw.getresponse()
+    body, signature = answer.read(), answer.headers[auth.HEADER]
+    raw.close()
+    assert auth.verify(key, "response", signature, path, time.time(), body)
+    assert not auth.verify(key, "response", signature, path, time.time(), body + b" ")
+    assert not auth.verify(b"other", "response", signature, path, time.time(), body)
+
+
+def test_a_signature_is_good_for_its_own_message_and_minute_only():
+    key = auth.derive(KEY, auth.CLIENT)
+    header = auth.sign(key, "request", auth.CLIENT, "/v1/cancel", 1000.0, b"{}")
+    assert auth.verify(key, "request", header, "/v1/cancel", 1000.0, b"{}")
+    for changed in (
+        ("response", "/v1/cancel", 1000.0, b"{}"),
+        ("request", "/v1/other", 1000.0, b"{}"),
+        ("request", "/v1/cancel", 1301.0, b"{}"),
+        ("request", "/v1/cancel", 1000.0, b"{ }"),
+    ):
+        direction, path, now, body = changed
+        assert not auth.verify(key, direction, header, path, now, body)
+
+
+def test_the_page_needs_its_token(running: Running):
+    token = auth.view_token(KEY)
+    assert running.plain("GET", "/")[0] == 403
+    assert running.plain("GET", "/?token=wrong")[0] == 403
+    assert running.plain("GET", "/", Cookie="proxy-user=alice")[0] == 403
+    code, body = running.plain("GET", f"/?token={token}")
+    assert (code, body[:15]) == (200, b"<!doctype html>")
+    code, body = running.plain("GET", f"/api/v1/job?token={token}")
+    assert json.loads(body)["name"] == "<b>job</b>"
+
+
+def test_the_token_does_not_let_its_holder_act(running: Running):
+    token = auth.view_token(KEY)
+    assert running.plain("POST", f"/v1/cancel?token={token}")[0] == 403
+    assert running.plain("GET", f"/v1/events?token={token}")[0] == 404
+
+
+def test_foreign_hosts_and_origins_are_refused(running: Running):
+    token = auth.view_token(KEY)
+    assert running.plain("GET", f"/?token={token}", Host="evil.example")[0] == 403
+    assert running.plain("GET", f"/?token={token}", Origin="http://evil.example")[0] == 403
+
+
+@pytest.mark.parametrize(
+    ("bytes_sent", "code"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n", 413),
+        (b"GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+        (b"nonsense\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nX: " + b"a" * 40000 + b"\r\n\r\n", 413),
+    ],
+)
+def test_what_is_no_request_is_refused_and_the_master_lives(running: Running, bytes_sent: bytes, code: int):
+    host, _, port = running.url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=10) as raw:
+        raw.sendall(bytes_sent)
+        assert raw.recv(4096).split(b" ")[1] == str(code).encode()
+    with MasterLink(running.url, KEY) as link:
+        assert link.news(0, 0).events
