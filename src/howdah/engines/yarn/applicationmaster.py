@@ -80,6 +80,11 @@ class ApplicationMaster:
                 return pb.RegisterResponse()
             raise
 
+    @property
+    def outstanding(self) -> bool:
+        """Whether containers are wanted that have not been granted."""
+        return any(ask.count for ask in self._asks.values())
+
     def ask(self, ask: Ask) -> None:
         """From now on this is what is wanted under `ask.id`; a count of 0 takes it back."""
         self._asks[ask.id] = ask

@@ -19,10 +19,12 @@ from howdah.errors import SpecError
 FILES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml", "resource-types.xml")
 ADVICE = "point it at the cluster's configuration directory, or start a cluster with `howdah sandbox up`"
 _VARIABLE = re.compile(r"\$\{([^}$\s]+)\}")
+_SECRET = re.compile(r"password|passwd|secret(?!-)|access\.key|account\.key", re.IGNORECASE)
 _PORTS = {"": 8032, "scheduler": 8030, "resource-tracker": 8031, "admin": 8033}
 # The defaults of Hadoop 3 for what howdah asks.
 _DEFAULTS = {
     "fs.defaultFS": "file:///",
+    "hadoop.http.staticuser.user": "dr.who",
     "hadoop.security.authentication": "simple",
     "yarn.resourcemanager.hostname": "0.0.0.0",  # noqa: S104
     "yarn.resourcemanager.ha.enabled": "false",
@@ -61,6 +63,10 @@ class Configuration:
     def words(self, key: str, default: str = "") -> list[str]:
         """The parts of a comma-separated value."""
         return [word.strip() for word in self.text(key, default).split(",") if word.strip()]
+
+    def merged(self) -> dict[str, str]:
+        """All properties, expanded, but for those whose names speak of secrets."""
+        return {key: self.text(key) for key in self.properties if not _SECRET.search(key)}
 
     @property
     def secure(self) -> bool:

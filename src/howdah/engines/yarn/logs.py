@@ -6,33 +6,26 @@ are looked at.
 
 from __future__ import annotations
 
-import contextlib
 import struct
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import BinaryIO
 
+from howdah.data import uris
+from howdah.data.fs import FileSystem
 from howdah.engines.yarn import records, tfile
 from howdah.engines.yarn.conf import Configuration
 from howdah.errors import StagingError
 
+STREAMS = ("stdout", "stderr")
 NOT_CONTAINERS = ("VERSION", "APPLICATION_ACL", "APPLICATION_OWNER")
-
-
-@dataclass(frozen=True)
-class LogFiles:
-    """Access to the cluster's file system: `names(directory)` lists base names and raises OSError when there is none
-    such; `open(path)` gives a seekable binary file."""
-
-    names: Callable[[str], list[str]]
-    open: Callable[[str], BinaryIO]
 
 
 def directories(configuration: Configuration, application: str, user: str) -> list[str]:
     """Where the logs of `application` may be, the layout of the newest Hadoop first."""
     text = configuration.text
     suffix = text("yarn.nodemanager.remote-app-log-dir-suffix")
-    root = text("yarn.log-aggregation.TFile.remote-app-log-dir", text("yarn.nodemanager.remote-app-log-dir"))
+    base = text("yarn.log-aggregation.TFile.remote-app-log-dir", text("yarn.nodemanager.remote-app-log-dir"))
+    root = uris.absolute(base, text("fs.defaultFS"), "")
     tfile_suffix = text("yarn.log-aggregation.TFile.remote-app-log-dir-suffix", f"{suffix}-tfile").lower()
     bucket = records.parse_application_id(application).id % 10000
     return [
@@ -44,7 +37,7 @@ def directories(configuration: Configuration, application: str, user: str) -> li
 
 
 def read(
-    files: LogFiles, configuration: Configuration, application: str, user: str
+    files: FileSystem, configuration: Configuration, application: str, user: str
 ) -> Iterator[tuple[str, str, bytes]]:
     """(container id, file name, piece of its bytes) of every log file, the pieces of one in order.
 
@@ -52,18 +45,16 @@ def read(
         StagingError: there are none, or they are in a format we don't read.
     """
     places = directories(configuration, application, user)
-    for place in places:
-        with contextlib.suppress(OSError):
-            nodes = sorted(name for name in files.names(place) if not name.endswith(".tmp"))
-            break
-    else:
+    place = next((place for place in places if files.exists(place)), None)
+    if place is None:
         raise StagingError(
             f"no logs of {application} under {places[0]} or {places[-1]}: log aggregation is off "
             "(yarn.log-aggregation-enable), still under way, or the logs have expired"
         )
-    for node in nodes:
-        with files.open(f"{place}/{node}") as file:
-            yield from _read_node(file, f"{place}/{node}")
+    for node in files.children(place):
+        if not node.uri.endswith(".tmp"):
+            with files.open_read(node.uri) as file:
+                yield from _read_node(file, node.uri)
 
 
 def _read_node(file: BinaryIO, path: str) -> Iterator[tuple[str, str, bytes]]:

@@ -1,0 +1,226 @@
+"""The Engine outside the cluster: a job becomes a YARN application whose master is ours."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import getpass
+import os
+import re
+import secrets as random
+from collections.abc import Coroutine, Iterator, Mapping
+from typing import Any, TypeVar
+
+from howdah.data import uris
+from howdah.data.fs import FileSystem, filesystem
+from howdah.engines import Engine, Progress, silent
+from howdah.engines.yarn import conf, launch, logs, records, refusals
+from howdah.engines.yarn.proto import hadoop_pb2 as pb
+from howdah.engines.yarn.resourcemanager import ResourceManagerClient
+from howdah.engines.yarn.staging import MasterFiles, Stager
+from howdah.errors import EngineRejected, EngineUnavailable, HowdahError, SpecError, StagingError
+from howdah.spec import JobReport, Plan, StagedJob, State, TaskId
+from howdah.spec.events import Launched, read_lines
+from howdah.wire.credentials import JOB_KEY, SECRET_PREFIX, Credentials
+
+T = TypeVar("T")
+
+APPLICATION_TYPE = "HOWDAH"
+MASTER_MEMORY_MIB = 512
+_RUNNING, _FINISHED, _FAILED, _KILLED = 5, 6, 7, 8
+_FINAL = {1: State.SUCCEEDED, 2: State.FAILED, 3: State.CANCELLED}
+
+
+class YarnEngine(Engine):
+    """Settings: `hadoop_conf_dir` (else HADOOP_CONF_DIR), `yarn_home` (else .howdah in the user's home directory on the
+    default file system), `master_memory_mib`, `master_vcores`.
+    """
+
+    name = "yarn"
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self._settings = settings
+        self._configuration = conf.load(settings.get("hadoop_conf_dir") or os.environ.get("HADOOP_CONF_DIR"))
+
+    @property
+    def home(self) -> str:
+        return self._settings.get("yarn_home") or self._home_of(self._configuration.user)
+
+    def _home_of(self, user: str) -> str:
+        return uris.join(self._configuration.text("fs.defaultFS"), "user", user, ".howdah")
+
+    def _files(self, uri: str) -> FileSystem:
+        return filesystem(uri, self._configuration.directory)
+
+    def _ask(self, question: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run(question)
+
+    def plan(self, job: StagedJob) -> Plan:
+        self._ask(self._check(job))
+        return Plan(self.name, dataclasses.replace(job, user=self._configuration.user), self._request(job))
+
+    async def _check(self, job: StagedJob) -> None:
+        async with ResourceManagerClient(self._configuration) as rm:
+            await refusals.check(rm, job.job)
+
+    def _request(self, staged: StagedJob) -> dict[str, Any]:
+        """The application as it will be submitted, but for its id."""
+        job = staged.job
+        memory = int(self._settings.get("master_memory_mib") or MASTER_MEMORY_MIB)
+        return {
+            "resourcemanagers": [str(address) for address in self._configuration.resourcemanagers()],
+            "name": job.name,
+            "type": APPLICATION_TYPE,
+            "queue": job.queue,
+            "priority": job.priority,
+            "tags": [*job.tags, *(f"{key}:{value}" for key, value in job.labels.items())],
+            "master": {
+                "memory_mib": memory,
+                "vcores": int(self._settings.get("master_vcores") or 1),
+                "node_label": job.node_label,
+                "command": [staged.python, "-m", "howdah.master"],
+            },
+        }
+
+    def submit(self, plan: Plan, secrets: Mapping[str, str], progress: Progress = silent) -> str:
+        return self._ask(self._submit(plan, secrets, progress))
+
+    async def _submit(self, plan: Plan, secrets: Mapping[str, str], progress: Progress) -> str:
+        async with ResourceManagerClient(self._configuration) as rm:
+            application = await rm.new_application()
+            if problems := list(refusals.over_maximum(plan.job.job, application.maximum)):
+                raise EngineRejected("\n".join(problems))
+            id_ = records.application_id(application.id)
+            directory = uris.join(self.home, "jobs", id_)
+            files = self._files(self.home)
+            key = random.token_bytes(32)
+            try:
+                stager = Stager(files, self._configuration.directory, self.home, progress)
+                own = await asyncio.to_thread(stager.stage, plan.job, directory, key, self._configuration.merged())
+                await rm.submit(self._context(plan, application.id, directory, own, key, secrets))
+            except BaseException:
+                with contextlib.suppress(HowdahError):  # it may have arrived without our hearing so
+                    await rm.kill(application.id, "its submission failed")
+                await asyncio.to_thread(files.delete, directory)
+                raise
+        return id_
+
+    def _context(
+        self,
+        plan: Plan,
+        id_: pb.ApplicationId,
+        directory: str,
+        own: MasterFiles,
+        key: bytes,
+        secrets: Mapping[str, str],
+    ) -> pb.SubmissionContext:
+        request, master = plan.request, plan.request["master"]
+        held = Credentials({}, {JOB_KEY: key, **{SECRET_PREFIX + name: os.fsencode(v) for name, v in secrets.items()}})
+        options = ["--engine", self.name, "--id", records.application_id(id_), "--job", own.job.name]
+        environment = launch.common_environment(own.runtime, plan.job.user, self._configuration.secure)
+        files = (own.job, *own.runtime)
+        command = [*master["command"], *options, "--directory", directory]
+        resource = {records.MEMORY: master["memory_mib"], records.VCORES: master["vcores"]}
+        context = pb.SubmissionContext(
+            application_id=id_,
+            name=request["name"],
+            queue=request["queue"] or None,
+            type=request["type"],
+            tags=request["tags"],
+            master=launch.context(files, environment, command, held, "stderr"),
+            max_attempts=1,
+            resource=records.to_resource(resource),
+            node_label=master["node_label"] or None,
+        )
+        if request["priority"] is not None:
+            context.priority.priority = request["priority"]
+        return context
+
+    def describe(self, job_id: str | None = None) -> list[JobReport]:
+        return self._ask(self._describe(job_id))
+
+    async def _describe(self, job_id: str | None) -> list[JobReport]:
+        async with ResourceManagerClient(self._configuration) as rm:
+            if job_id is None:
+                reports = await rm.reports(types=[APPLICATION_TYPE], users=[self._configuration.user])
+            else:
+                report = await rm.report(_parse(job_id))
+                reports = [report] if report else []
+        return sorted(map(self._report, reports), key=lambda report: report.submitted, reverse=True)
+
+    def _report(self, found: pb.ApplicationReport) -> JobReport:
+        id_ = records.application_id(found.id)
+        home = self.home if found.user == self._configuration.user else self._home_of(found.user)
+        master = f"http://{found.host}:{found.rpc_port}" if found.state == _RUNNING and found.rpc_port > 0 else ""
+        state = state_of(found)
+        return JobReport(
+            id=id_,
+            name=found.name,
+            state=state,
+            engine=self.name,
+            user=found.user,
+            queue=found.queue,
+            submitted=(found.submitted_ms or found.started_ms) / 1000,
+            started=found.launched_ms / 1000,
+            finished=found.finished_ms / 1000,
+            progress=found.progress,
+            diagnostics=tidy(found.diagnostics),
+            master=master,
+            tracking_url="" if found.tracking_url == "N/A" else found.tracking_url,
+            directory=uris.join(home, "jobs", id_),
+        )
+
+    def cancel(self, job_id: str) -> None:
+        self._ask(self._cancel(job_id))
+
+    async def _cancel(self, job_id: str) -> None:
+        async with ResourceManagerClient(self._configuration) as rm:
+            await rm.kill(_parse(job_id), f"cancelled by {getpass.getuser()}")
+
+    def logs(self, job_id: str, task: TaskId | None, stream: str = "") -> Iterator[tuple[str, bytes]]:
+        found = self.describe(job_id)
+        if not found:
+            raise EngineRejected(f"the ResourceManager does not know {job_id}: it keeps the last applications only")
+        report = found[0]
+        tasks = self._tasks(report)
+        files = self._files(self._configuration.text("fs.defaultFS"))
+        for container, name, piece in logs.read(files, self._configuration, job_id, report.user):
+            owner = tasks.get(container)
+            if (task is None or (owner and owner[0] == task)) and name in ((stream,) if stream else logs.STREAMS):
+                who = f"{owner[0]} attempt {owner[1]}" if owner else _unnamed(container)
+                yield f"{who} {name}", piece
+
+    def _tasks(self, report: JobReport) -> dict[str, tuple[TaskId, int]]:
+        """Which attempt of which task ran in a container, from the job's event log as far as it goes."""
+        uri = uris.join(report.directory, "events.jsonl")
+        try:
+            text = self._files(uri).read_bytes(uri).decode("utf-8", "replace")
+        except (StagingError, EngineUnavailable):
+            return {}
+        events = read_lines(text.splitlines())
+        return {e.container.id: (e.task, e.attempt) for e in events if isinstance(e, Launched)}
+
+
+def state_of(report: pb.ApplicationReport) -> State:
+    """Our state of a YARN application; a finished one says itself how."""
+    if report.state == _FINISHED:
+        return _FINAL.get(report.final_status, State.FAILED)
+    return {_RUNNING: State.RUNNING, _FAILED: State.FAILED, _KILLED: State.CANCELLED}.get(report.state, State.PENDING)
+
+
+def tidy(diagnostics: str) -> str:
+    """Without what YARN adds to every application."""
+    lines = (re.sub(r"^Attempt recovered after RM restart", "", line).rstrip() for line in diagnostics.splitlines())
+    return "\n".join(line for line in lines if line)
+
+
+def _unnamed(container: str) -> str:
+    return "master" if container.endswith("_000001") else container
+
+
+def _parse(job_id: str) -> pb.ApplicationId:
+    try:
+        return records.parse_application_id(job_id)
+    except ValueError as error:
+        raise SpecError.at("job", str(error)) from None
