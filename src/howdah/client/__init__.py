@@ -1,1 +1,1 @@
-"""What runs where the job is submitted: reading the job, finding the settings, handing over, looking on."""
+"""Outside the cluster: from a job file to a plan, from a plan to a job, and back from a job to what people see."""

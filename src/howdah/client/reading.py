@@ -57,6 +57,15 @@ def keys_of(cls: Any) -> Mapping[str, Key]:
     }
 
 
+def _records(cls: Any) -> list[tuple[str, type]]:
+    """The keys of `cls` that hold one dataclass, with that."""
+    return [
+        (name, key.kind)
+        for name, key in keys_of(cls).items()
+        if isinstance(key.kind, type) and dataclasses.is_dataclass(key.kind)
+    ]
+
+
 class Reader:
     """Reads one file. `variables` are the values of `${name}`; `sources` gets the origin of every value read."""
 
@@ -98,8 +107,7 @@ class Reader:
 
     def unknown(self, name: str, node: Node, cls: type, place: str) -> None:
         known, meant = keys_of(cls), _ELSEWHERE.get(name, name)
-        records = {outer: keys_of(key.kind) for outer, key in known.items() if dataclasses.is_dataclass(key.kind)}
-        inside = next((outer for outer, keys in records.items() if meant in keys), None)
+        inside = next((outer for outer, kind in _records(cls) if meant in keys_of(kind)), None)
         if inside and meant not in known:
             mistake = Mistake(below(place, name), f"is no key here: write {meant!r} inside {inside!r}")
         else:

@@ -11,7 +11,6 @@ import math
 import posixpath
 import re
 import typing
-from collections import Counter
 from difflib import get_close_matches
 from typing import Any, Collection, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -147,14 +146,14 @@ def _resources(place: str, resources: Resources) -> _Found:
 
 
 def _ports(place: str, ports: Sequence[str]) -> _Found:
-    variables = Counter(name.upper().replace("-", "_") for name in ports)
+    variables = [name.upper().replace("-", "_") for name in ports]
     for number, name in enumerate(ports):
         if not NAME.fullmatch(name):
             yield Mistake(f"{place}.{number}", f"is {name!r}: a port's name is like a role's, small letters first")
         elif name == "main":
             yield Mistake(f"{place}.{number}", "is 'main', which every task has anyway")
-        elif variables[name.upper().replace("-", "_")] > 1:
-            yield Mistake(f"{place}.{number}", f"is {name!r}, which two ports would share")
+        elif variables[number] in variables[:number]:
+            yield Mistake(f"{place}.{number}", f"is {name!r}, but HOWDAH_PORT_{variables[number]} is taken by another")
 
 
 def _job(job: JobSpec, frameworks: Collection[str]) -> _Found:
@@ -279,28 +278,31 @@ def _types(value: Any, kind: Any, place: str) -> _Found:
     """Where `value` is not what `kind`, a declared type of the spec, says."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is Union:
-        if not any(True for _ in _first_fit(value, arguments)):
-            yield from _types(value, arguments[0], place)
-    elif dataclasses.is_dataclass(kind) and isinstance(value, typing.cast(type, kind)):
+        yield from _union_types(value, arguments, place)
+    elif isinstance(kind, type) and dataclasses.is_dataclass(kind) and isinstance(value, kind):
         for name, hint in typing.get_type_hints(kind).items():
             if typing.get_origin(hint) is not typing.ClassVar:
                 yield from _types(getattr(value, name), hint, f"{place}.{name}" if place else name)
     elif origin is tuple and isinstance(value, (tuple, list)):
         for number, item in enumerate(value):
             yield from _types(item, arguments[0], f"{place}.{number}")
-    elif arguments and isinstance(value, Mapping) and origin is not tuple:
+    elif arguments and origin is not tuple and isinstance(value, Mapping):
         for key, item in value.items():
             yield from _types(item, arguments[1], f"{place}.{key}")
     elif not _plain(value, kind):
-        wanted = _WORDS.get(kind, "a list" if origin is tuple else getattr(kind, "__name__", "a mapping"))
+        wanted = "a list" if origin is tuple else "a mapping" if arguments else _WORDS.get(kind, f"a {kind.__name__}")
         yield Mistake(place, f"is {value!r}, must be {wanted}")
 
 
-def _first_fit(value: Any, kinds: Sequence[Any]) -> Iterator[Any]:
-    return (kind for kind in kinds if not any(True for _ in _types(value, kind, "")))
+def _union_types(value: Any, kinds: Sequence[Any], place: str) -> _Found:
+    """Optional[X], or text or a list."""
+    if not (value is None and type(None) in kinds):
+        listed = isinstance(value, (tuple, list))
+        fit = next((kind for kind in kinds if (typing.get_origin(kind) is tuple) == listed), kinds[0])
+        yield from _types(value, fit, place)
 
 
 def _plain(value: Any, kind: Any) -> bool:
     if kind is float:
         return isinstance(value, (int, float)) and not isinstance(value, bool)
-    return type(value) is kind or (kind is type(None) and value is None) or (kind is str and isinstance(value, str))
+    return type(value) is kind or (kind is str and isinstance(value, str))

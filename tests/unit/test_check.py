@@ -1,0 +1,142 @@
+"""Every rule of the spec, by the message people read; and that a sound job has none."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from howdah.spec import Environment, Input, JobSpec, Output, Resources, Role, TaskId, Timeouts
+from howdah.spec.check import chief, file_name, mistakes
+
+WORKER = Role(command="true", replicas=2)
+SOUND = JobSpec(roles={"worker": WORKER, "ps": Role(command=("serve", "-v"))})
+KNOWN = ("generic", "tensorflow", "pytorch")
+
+
+def job(**changes: object) -> JobSpec:
+    return dataclasses.replace(SOUND, **changes)  # type: ignore[arg-type]
+
+
+def worker(**changes: object) -> JobSpec:
+    return job(roles={"worker": dataclasses.replace(WORKER, **changes)})  # type: ignore[arg-type]
+
+
+def test_a_sound_job_has_no_mistakes() -> None:
+    assert mistakes(SOUND, KNOWN) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (job(roles={}), "roles: is empty, a job has at least one role"),
+        (job(roles={"Worker": WORKER}), "roles.Worker: is no name"),
+        (job(roles={"w" * 64: WORKER}), "is no name"),
+        (worker(replicas=0), "roles.worker.replicas: is 0, must be at least 1"),
+        (worker(replicas=100_001), "roles: have 100001 tasks together, at most 100000 are possible"),
+        (worker(command="  "), "roles.worker.command: is empty"),
+        (worker(command=()), "roles.worker.command: is empty"),
+        (worker(command=("", "x")), "roles.worker.command: is empty"),
+        (worker(command="a\0b"), "roles.worker.command: contains a NUL byte"),
+        (worker(resources=Resources(memory_mib=0)), "resources.memory: is 0 MiB, must be at least 1 MiB"),
+        (worker(resources=Resources(memory_mib=2**40)), "must be at most 2147483647 MiB"),
+        (worker(resources=Resources(vcores=0)), "resources.vcores: is 0, must be at least 1"),
+        (worker(resources=Resources(gpus=-1)), "resources.gpus: is -1, must be at least 0"),
+        (worker(resources=Resources(named={"yarn.io/gpu": 1})), "named.yarn.io/gpu: has its own key: write `gpus`"),
+        (worker(resources=Resources(named={"a b": 1})), "named.a b: is no resource type"),
+        (worker(resources=Resources(named={"yarn.io/fpga": -1})), "named.yarn.io/fpga: is -1, must be at least 0"),
+        (worker(env={"1A": "x"}), "roles.worker.env.1A: is no variable name"),
+        (worker(env={"A": "\0"}), "roles.worker.env.A: contains a NUL byte"),
+        (worker(node_label="a b"), "roles.worker.node_label: is 'a b', must be one label"),
+        (worker(on_failure="ignor"), "on_failure: is 'ignor', must be one of fail, ignore (did you mean 'ignore'?)"),
+        (worker(ports=("main",)), "ports.0: is 'main', which every task has anyway"),
+        (worker(ports=("a-b", "a_b")), "ports.1: is 'a_b', but HOWDAH_PORT_A_B is taken"),
+        (worker(ports=("A",)), "ports.0: is 'A'"),
+        (worker(tracked=False), "roles: none is tracked"),
+        (job(name=""), "name: is '', must be one line"),
+        (job(name="a\nb"), "name: is 'a\\nb', must be one line"),
+        (job(framework="tensorfow"), "framework: is 'tensorfow', must be one of generic, pytorch, tensorflow (did"),
+        (job(success="cheif"), "success: is 'cheif', must be one of all, any, chief (did you mean 'chief'?)"),
+        (job(roles={"a": WORKER, "b": WORKER}, success="chief"), "success: is 'chief', but the roles a, b have no"),
+        (job(retries=-1), "retries: is -1, must be at least 0"),
+        (job(queue="a b"), "queue: is 'a b', which no queue can be called"),
+        (job(priority=-1), "priority: is -1, must be at least 0"),
+        (job(node_label="!"), "node_label: is '!', must be one label"),
+        (job(tags=("a,b",)), "tags.0: is 'a,b'"),
+        (job(timeouts=Timeouts(gang_s=-1)), "timeouts.gang: is -1 s, must be at least 0 s"),
+        (job(timeouts=Timeouts(run_s=float("nan"))), "timeouts.run: is nan s"),
+        (job(environment=Environment(python="a", archive="b")), "environment: has python and archive, at most one"),
+        (job(files=("a/x", "b/x")), "files.1: would be 'x' in the working directory, as files.0 is"),
+        (
+            job(files=("x",), inputs=(Input("d", to="x/y"),)),
+            "files.0: would be 'x' in the working directory, as inputs.0",
+        ),
+        (job(files=("/",)), "files.0: is '/', must be a path"),
+        (job(archives=("a#b/c",)), "archives.0: is 'a#b/c', must be a path, or path#name with a plain name"),
+        (job(inputs=(Input(""),)), "inputs.0.path: is empty"),
+        (job(inputs=(Input(("a", "")),)), "inputs.0.path: is empty"),
+        (job(inputs=(Input("a", to="../b"),)), "inputs.0.to: is '../b', must be a directory inside"),
+        (job(inputs=(Input("a", share="any"),)), "inputs.0.share: is 'any', must be one of all, split"),
+        (job(inputs=(Input("a", roles=("wrker",)),)), "inputs.0.roles.0: is 'wrker', which is no role of this job"),
+        (job(outputs=(Output(""),)), "outputs.0.path: is empty"),
+        (job(outputs=(Output("/o", source="/m"),)), "outputs.0.from: is '/m', must be a directory inside"),
+        (job(outputs=(Output("/o"), Output("/o/"))), "outputs.1.path: is '/o', as outputs.0.path is"),
+        (job(outputs=(Output("/o/p"), Output("/o"))), "outputs.0.path: is '/o/p', which lies inside outputs.1.path"),
+        (job(outputs=(Output("/o", tasks="worker:2"),)), "outputs.0.tasks: is 'worker:2', the tasks of worker are"),
+        (job(outputs=(Output("/o", tasks="wrker:0"),)), "outputs.0.tasks: is 'wrker:0', which is no role"),
+        (job(roles={"a": WORKER, "b": WORKER}, outputs=(Output("/o", tasks="chief"),)), "outputs.0.tasks: is 'chief'"),
+        (job(env={"A=B": "x"}), "env.A=B: is no variable name"),
+        (job(secrets={"P": "env:P"}, env={"P": "x"}), "secrets.P: is in env too"),
+        (job(secrets={"1": "env:P"}), "secrets.1: is no variable name"),
+    ],
+)
+def test_each_rule_is_told_with_place_value_and_what_is_allowed(spec: JobSpec, message: str) -> None:
+    (mistake,) = mistakes(spec, KNOWN)
+    assert message in str(mistake)
+
+
+def test_a_secret_written_out_is_refused_and_not_repeated() -> None:
+    (mistake,) = mistakes(job(secrets={"PASSWORD": "hunter2"}))
+    assert str(mistake) == "secrets.PASSWORD: must be a reference: env:NAME or file:/path"
+
+
+def test_all_mistakes_come_at_once_and_in_the_users_words() -> None:
+    spec = job(roles={"worker": Role(replicas=0)}, framework="caffe")
+    origins = {"roles.worker.replicas": "--worker-num", "roles.worker": "--launch-cmd"}
+    assert [(m.place, m.origin) for m in mistakes(spec, KNOWN, origins)] == [
+        ("roles.worker.command", "--launch-cmd"),
+        ("roles.worker.replicas", "--worker-num"),
+        ("framework", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (worker(replicas="2"), "roles.worker.replicas: is '2', must be a whole number"),
+        (worker(replicas=True), "roles.worker.replicas: is True, must be a whole number"),
+        (worker(command=7), "roles.worker.command: is 7, must be text"),
+        (worker(command=("a", 1)), "roles.worker.command.1: is 1, must be text"),
+        (worker(tracked="yes"), "roles.worker.tracked: is 'yes', must be true or false"),
+        (worker(resources={"memory_mib": 1}), "must be a Resources"),
+        (job(files="a"), "files: is 'a', must be a list"),
+        (job(env={"A": 1}), "env.A: is 1, must be text"),
+        (job(env=[]), "env: is [], must be a mapping"),
+        (job(timeouts=Timeouts(run_s="1h")), "timeouts.run_s: is '1h', must be a number"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_job_built_in_python_with_wrong_types_is_told_so(spec: JobSpec, message: str) -> None:
+    (mistake,) = mistakes(spec, KNOWN)
+    assert message in str(mistake)
+
+
+def test_whom_chief_means() -> None:
+    assert chief({"worker": WORKER, "chief": WORKER}) == TaskId("chief", 0)
+    assert chief({"worker": WORKER, "master": WORKER}) == TaskId("master", 0)
+    assert chief({"ps": WORKER, "worker": WORKER}) == TaskId("worker", 0)
+    assert chief({"trainer": WORKER}) == TaskId("trainer", 0)
+    assert chief({"a": WORKER, "b": WORKER}) is None
+
+
+def test_names_in_the_working_directory() -> None:
+    assert [file_name(entry) for entry in ("a/b.py", "src/", "a/b.py#c", "hdfs://n/x/y#z")] == ["b.py", "src", "c", "z"]
