@@ -71,7 +71,7 @@ class HdfsFileSystem(FileSystem):
 
     def open_read(self, uri: str) -> BinaryIO:
         reader = self._call(uri, lambda client, path: client.read(path))
-        return io.BufferedReader(_Reader(self, uri, reader), CHUNK)
+        return io.BufferedReader(_Reader(self, uri, reader), _GATHER)
 
     def create(self, uri: str, mode: int = 0o644) -> Sink:
         options = hdfs_native.WriteOptions(permission=mode, overwrite=True, create_parent=False)

@@ -1,6 +1,6 @@
 """This machine's files as a FileSystem; standard library only."""
 
-# ruff: noqa: PTH - names stay text here, as the system calls take them
+# ruff: noqa: PTH101, PTH104, PTH108, PTH112, PTH113, PTH114, PTH116, PTH118, PTH123, PTH207, PTH208
 
 from __future__ import annotations
 

@@ -1,0 +1,147 @@
+"""`python -m howdah.data.commit commit|discard`: an output appears in its place by one rename, or not at all.
+
+On stdin {"outputs": [{"temporary", "final", "overwrite", "parts": [{"from", "to"}]}]}, on stdout one line
+{"committed": [uri, ...]}, and {"error"} with it when something could not be done. Whatever was interrupted can be run
+again: every step looks first whether it has been done.
+
+    <temporary>/<from>            what one attempt uploaded; an attempt that does not count is simply not in `parts`
+    <temporary>/_commit/<to>      the attempts that count, under their tasks' names, and _SUCCESS
+    <final>                       `_commit`, renamed
+    <temporary>-replaced          what was at <final> before, when it is to be overwritten
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from howdah.data import uris
+from howdah.data.fs import FileSystem, filesystem
+from howdah.errors import HowdahError, StagingError
+
+SUCCESS = "_SUCCESS"
+
+
+@dataclass(frozen=True)
+class Commitment:
+    """One output. `parts` are pairs: the attempt's own directory, and its name in the output ("" for the output
+    itself)."""
+
+    temporary: str
+    final: str
+    overwrite: bool = False
+    parts: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def gathered(self) -> str:
+        return uris.join(self.temporary, "_commit")
+
+    @property
+    def replaced(self) -> str:
+        return self.temporary.rstrip("/") + "-replaced"
+
+    @property
+    def marker(self) -> str:
+        """Lies in the output beside _SUCCESS until the commit is done, and says whose commit it was."""
+        return f".{uris.name(self.temporary).lstrip('.')}"
+
+
+def commit(output: Commitment) -> None:
+    """Put it in its place.
+
+    Raises:
+        StagingError: something else is there already, or may not be written; the uploads are kept, and named.
+    """
+    fs = filesystem(output.final)
+    if not _is_ours(fs, output):
+        _gather(fs, output)
+        try:
+            _publish(fs, output)
+        except StagingError as error:
+            raise StagingError(f"{error}; the output is kept in {output.gathered}") from error
+    fs.delete(output.replaced)
+    # The marker goes last: without it a second run would take the output for somebody else's.
+    fs.delete(output.temporary)
+    fs.delete(uris.join(output.final, output.marker))
+
+
+def discard(output: Commitment) -> None:
+    """Remove what was uploaded for it."""
+    fs = filesystem(output.temporary)
+    _restore(fs, output)
+    fs.delete(output.temporary)
+
+
+def _is_ours(fs: FileSystem, output: Commitment) -> bool:
+    """Whether the rename has happened: the marker is at the final place, or nothing is left to be moved there."""
+    if fs.exists(uris.join(output.final, output.marker)):
+        return True
+    if fs.exists(output.temporary) or not fs.exists(uris.join(output.final, SUCCESS)):
+        return False
+    # Each part, even an empty one, was a directory below `temporary`: with parts it has existed, and was removed last.
+    return bool(output.parts) or len(fs.children(output.final)) == 1
+
+
+def _gather(fs: FileSystem, output: Commitment) -> None:
+    fs.mkdirs(output.gathered)
+    for source, name in output.parts:
+        part = uris.join(output.temporary, source)
+        if not fs.exists(part) or not fs.children(part):
+            continue  # moved before an interruption, or the task wrote nothing
+        if name:
+            fs.rename(part, uris.join(output.gathered, name))
+        else:
+            _spill(fs, part, output.gathered)
+    for name in (output.marker, SUCCESS):
+        fs.create(uris.join(output.gathered, name)).close()
+
+
+def _spill(fs: FileSystem, part: str, target: str) -> None:
+    """Move what lies in `part` into `target`, one level: whole directories go at once."""
+    for entry in fs.children(part):
+        fs.rename(entry.uri, uris.join(target, uris.name(entry.uri)))
+
+
+def _publish(fs: FileSystem, output: Commitment) -> None:
+    if fs.exists(output.final):
+        if not output.overwrite:
+            raise StagingError(f"{output.final}: exists already, and was not there when the job was submitted")
+        if fs.exists(output.replaced):
+            fs.delete(output.final)
+        else:
+            fs.rename(output.final, output.replaced)
+    fs.rename(output.gathered, output.final)
+
+
+def _restore(fs: FileSystem, output: Commitment) -> None:
+    """Put back what a commit that never came to its end had moved aside."""
+    if fs.exists(output.replaced) and not fs.exists(output.final):
+        fs.rename(output.replaced, output.final)
+
+
+def run(verb: str, request: dict[str, Any]) -> dict[str, Any]:
+    """Do it for every output; those after one that fails are tried all the same."""
+    act = {"commit": commit, "discard": discard}[verb]
+    done: list[str] = []
+    errors: list[str] = []
+    for item in request["outputs"]:
+        parts = tuple((part["from"], part["to"]) for part in item.get("parts", ()))
+        try:
+            act(Commitment(item["temporary"], item["final"], bool(item.get("overwrite")), parts))
+            done.append(item["final"])
+        except HowdahError as error:
+            errors.append(str(error).replace("\n", "; "))
+    answer: dict[str, Any] = {"committed": done if verb == "commit" else []}
+    return {**answer, "error": "; ".join(errors)} if errors else answer
+
+
+def main(argv: list[str]) -> int:
+    answer = run(argv[1] if len(argv) > 1 else "commit", json.load(sys.stdin))
+    print(json.dumps(answer), flush=True)
+    return 1 if "error" in answer else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))
