@@ -293,8 +293,8 @@ class Executor:
 
     def _terminated(self) -> None:
         """Blocking, and short: whoever sent the signal will not wait."""
-        note("terminated by a signal")
         if isinstance(self.activity, Program):
+            note("terminated by a signal while the program ran")
             processes.kill_group(self.activity.pid, signal.SIGTERM)
             deadline = time.monotonic() + _TERM_GRACE_S
             while processes.descendants() and time.monotonic() < deadline:

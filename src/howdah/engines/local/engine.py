@@ -1,0 +1,192 @@
+"""The engine that needs no cluster: the same master and executors, as processes of this machine.
+
+A job is a directory below `<state>/jobs`; its master runs in a session of its own, so that it outlives the terminal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import getpass
+import json
+import os
+import secrets as random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from howdah.data import uris
+from howdah.engines import Engine, Progress, silent
+from howdah.engines.local.container import write_secret
+from howdah.engines.local.jobs import JobDirectory
+from howdah.engines.local.ledger import Ledger, clear
+from howdah.engines.local.machine import Machine, figures, refusals
+from howdah.engines.local.processes import start_of
+from howdah.errors import EngineRejected, StagingError
+from howdah.spec import JobReport, Outcome, Plan, StagedJob, State, TaskId
+from howdah.spec.codec import encode
+from howdah.wire.credentials import JOB_KEY, SECRET_PREFIX, Credentials
+
+_PIECE = 1 << 20
+_END_S = 5.0
+
+
+class LocalEngine(Engine):
+    """Settings: `local_home`, else HOWDAH_HOME, else the user's state directory. GPUs, memory and vcores: Machine."""
+
+    name = "local"
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self._home = Path(settings.get("local_home") or state_directory(os.environ)).absolute()
+        self._masters: list[subprocess.Popen[bytes]] = []
+
+    @property
+    def home(self) -> str:
+        return uris.of_local(self._home)
+
+    def plan(self, job: StagedJob) -> Plan:
+        machine = Machine.here()
+        problems = list(refusals(job.job, machine))
+        if problems:
+            raise EngineRejected("\n".join(f"job {job.job.name!r} can never run here: {one}" for one in problems))
+        staged = dataclasses.replace(job, python=sys.executable, home=self.home, user=job.user or getpass.getuser())
+        demand = {one.what: {"needs": one.wanted, "of": one.offered} for one in figures(job.job, machine)}
+        return Plan(self.name, staged, {"machine": demand, "master": [sys.executable, "-m", "howdah.master"]})
+
+    def submit(self, plan: Plan, secrets: Mapping[str, str], progress: Progress = silent) -> str:
+        job = JobDirectory(self._new_directory())
+        try:
+            _fetch_files(plan.job, progress)
+            self._write(job, plan.job, secrets)
+            self._start(job, plan.request["master"])
+        except BaseException as error:
+            shutil.rmtree(job.path, ignore_errors=True)
+            if isinstance(error, OSError):
+                raise StagingError(f"{error.filename or job.path}: {error.strerror or error}") from error
+            raise
+        return job.id
+
+    def _new_directory(self) -> Path:
+        jobs = self._home / "jobs"
+        while True:
+            path = jobs / f"local-{time.strftime('%Y%m%d-%H%M%S')}-{random.token_hex(2)}"
+            try:
+                jobs.mkdir(parents=True, exist_ok=True, mode=0o700)
+                path.mkdir(mode=0o700)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise StagingError(f"{error.filename}: {error.strerror}") from error
+            return path
+
+    def _write(self, job: JobDirectory, staged: StagedJob, secrets: Mapping[str, str]) -> None:
+        key = random.token_bytes(32)
+        held = {JOB_KEY: key, **{SECRET_PREFIX + name: os.fsencode(value) for name, value in secrets.items()}}
+        (job.path / "job.json").write_text(json.dumps(encode(staged), indent=1), encoding="utf-8")
+        write_secret(job.path / "key", key.hex().encode())
+        write_secret(job.path / "credentials", Credentials(secrets=held).to_bytes())
+
+    def _start(self, job: JobDirectory, command: list[str]) -> None:
+        arguments = ["--engine", self.name, "--id", job.id, "--job", str(job.path / "job.json")]
+        environment = {**os.environ, "HOWDAH_CREDENTIALS": str(job.path / "credentials"), "HOWDAH_HOST": "127.0.0.1"}
+        with (job.path / "master.log").open("ab") as log:
+            master = subprocess.Popen(
+                [*command, *arguments, "--directory", uris.of_local(job.path)],
+                # Not in the caller's directory, whose files could pass for modules.
+                cwd=job.path,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        job.note_master(master.pid, start_of(master.pid))
+        self._masters.append(master)
+
+    def describe(self, job_id: str | None = None) -> list[JobReport]:
+        for master in self._masters:
+            master.poll()
+        return [job.report() for job in self._jobs(job_id)]
+
+    def _jobs(self, job_id: str | None) -> list[JobDirectory]:
+        jobs = self._home / "jobs"
+        if job_id is not None:
+            found = [jobs / job_id] if job_id == Path(job_id).name and (jobs / job_id).is_dir() else []
+        else:
+            found = sorted(jobs.glob("local-*"), key=lambda path: path.stat().st_ctime, reverse=True)
+        return [JobDirectory(path) for path in found]
+
+    def cancel(self, job_id: str) -> None:
+        for job in self._jobs(job_id):
+            if job.report().state.ended:
+                continue
+            pid = job.master_pid()
+            if pid and not self._ends(job, pid, signal.SIGTERM):
+                self._ends(job, pid, signal.SIGKILL)
+            clear(job.id, [])
+            Ledger(self._home / "local", Machine.here(), job.id).sweep()
+            if not job.view().state.ended:
+                job.finish(Outcome(State.CANCELLED, f"cancelled by {getpass.getuser()}; the master had to be killed"))
+
+    def _ends(self, job: JobDirectory, pid: int, number: int) -> bool:
+        """Whether the master has ended soon after a signal."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+        deadline = time.monotonic() + _END_S
+        while job.master_pid() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return not job.master_pid()
+
+    def logs(self, job_id: str, task: TaskId | None, stream: str = "") -> Iterator[tuple[str, bytes]]:
+        for job in self._jobs(job_id):
+            for slug, attempt, directory in job.attempts():
+                role, _, index = slug.rpartition("-")
+                if task is None or slug == task.slug:
+                    yield from _attempt_logs(f"{role}:{index} attempt {attempt}", directory, stream)
+            if task is None and not stream:
+                yield from _read(job.path / "master.log", "master")
+
+
+def _attempt_logs(heading: str, directory: Path, stream: str) -> Iterator[tuple[str, bytes]]:
+    names = (stream,) if stream else ("stdout", "stderr")
+    for name in names:
+        yield from _read(directory / name, f"{heading} {name}")
+    if not stream and not (directory / "stdout").exists():
+        yield from _read(directory / "executor.log", f"{heading} executor")
+
+
+def _read(path: Path, heading: str) -> Iterator[tuple[str, bytes]]:
+    with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            yield heading, piece
+
+
+def _fetch_files(staged: StagedJob, progress: Progress) -> None:
+    """Copy what lies elsewhere into the cache: the job runs with what was there when it was submitted."""
+    wanted = {file.uri: file.source for file in staged.files if file.source}
+    for one in staged.inputs:
+        wanted.update(one.uploads)
+    for uri, source in wanted.items():
+        target = Path(uris.path(uri))
+        size = Path(source).stat().st_size
+        if not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            partial = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+            try:
+                shutil.copyfile(source, partial)
+                shutil.copymode(source, partial)
+                partial.replace(target)
+            finally:
+                partial.unlink(missing_ok=True)
+        progress(Path(source).name, size, size)
+
+
+def state_directory(environment: Mapping[str, str]) -> Path:
+    """$HOWDAH_HOME/state, else $XDG_STATE_HOME/howdah, else ~/.local/state/howdah."""
+    if environment.get("HOWDAH_HOME"):
+        return Path(environment["HOWDAH_HOME"]) / "state"
+    return Path(environment.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "howdah"

@@ -1,0 +1,129 @@
+"""What this machine offers, and whether a gang can ever fit it.
+
+Memory is offered as it is, and not promised twice. Cores are shares, as on YARN, where a vcore pins nothing: training
+programs wait for each other and for data, so twice the cores are offered, and at least four, which lets a laptop run a
+small gang. GPUs are dealt out whole.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from howdah.spec import JobSpec, Resources
+
+OVERCOMMIT = 2
+LEAST_VCORES = 4
+
+
+@dataclass(frozen=True)
+class Machine:
+    """`gpus` are the devices' names as CUDA_VISIBLE_DEVICES takes them."""
+
+    vcores: int
+    memory_mib: int
+    gpus: tuple[str, ...] = ()
+
+    @classmethod
+    def here(cls, environment: Mapping[str, str] = os.environ) -> Machine:
+        """This one. HOWDAH_LOCAL_VCORES, HOWDAH_LOCAL_MEMORY_MIB and HOWDAH_LOCAL_GPUS (a number) say otherwise."""
+        cores = len(os.sched_getaffinity(0))
+        vcores = _given(environment, "VCORES") or max(OVERCOMMIT * cores, LEAST_VCORES)
+        return cls(vcores, _given(environment, "MEMORY_MIB") or _memory_mib(), _gpus(environment))
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One kind of resource: what each of `count` containers of a role wants of it, in which unit people read it."""
+
+    what: str
+    parts: tuple[tuple[str, int, int], ...]
+    offered: int
+
+    @property
+    def wanted(self) -> int:
+        """Of all together."""
+        return sum(count * each for _, count, each in self.parts)
+
+    def __str__(self) -> str:
+        parts = [f"{count} × {self.amount(each)} ({role})" for role, count, each in self.parts if each]
+        return f"needs {' + '.join(parts)} = {self.amount(self.wanted)}, this machine has {self.amount(self.offered)}"
+
+    def amount(self, number: int) -> str:
+        return gib(number) if self.what == "memory" else f"{number} {self.what}"
+
+
+def refusals(job: JobSpec, machine: Machine) -> Iterator[str]:
+    """Why the job can never run here, one line for each kind of resource; nothing when it can."""
+    for figure in figures(job, machine):
+        if figure.wanted > figure.offered:
+            yield str(figure)
+    for name, role in job.roles.items():
+        for resource, wanted in role.resources.named.items():
+            if wanted:
+                yield f"role {name!r} wants {wanted} {resource!r}, a resource this machine does not know"
+
+
+def figures(job: JobSpec, machine: Machine) -> tuple[Figure, ...]:
+    """The whole gang's demand, for it is granted whole."""
+
+    def parts(of: str) -> tuple[tuple[str, int, int], ...]:
+        return tuple((name, role.replicas, getattr(role.resources, of)) for name, role in job.roles.items())
+
+    return (
+        Figure("memory", parts("memory_mib"), machine.memory_mib),
+        Figure("vcores", parts("vcores"), machine.vcores),
+        Figure("GPUs", parts("gpus"), len(machine.gpus)),
+    )
+
+
+def gib(mib: int) -> str:
+    """`4 GiB`, `1.5 GiB`, `512 MiB`."""
+    return f"{mib / 1024:.3g} GiB" if mib >= 1024 else f"{mib} MiB"
+
+
+def total(wanted: Iterator[Resources] | list[Resources]) -> Resources:
+    """The sum."""
+    listed = list(wanted)
+    return Resources(
+        sum(one.memory_mib for one in listed), sum(one.vcores for one in listed), sum(one.gpus for one in listed)
+    )
+
+
+def _given(environment: Mapping[str, str], name: str) -> int:
+    text = environment.get(f"HOWDAH_LOCAL_{name}", "")
+    return int(text) if text.isdigit() else 0
+
+
+def _memory_mib() -> int:
+    match = re.search(r"^MemTotal:\s+(\d+) kB", Path("/proc/meminfo").read_text(encoding="ascii"), re.MULTILINE)
+    physical = int(match.group(1)) * 1024 if match else 0
+    limits = [limit for limit in _group_limits() if limit]
+    return min([physical, *limits]) >> 20
+
+
+def _group_limits() -> Iterator[int]:
+    """Limits of the control groups we are in, where the system is itself a container."""
+    for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
+        _, controllers, path = line.split(":", 2)
+        version1 = "memory" in controllers.split(",")
+        if not version1 and controllers:
+            continue
+        root = Path("/sys/fs/cgroup/memory" if version1 else "/sys/fs/cgroup")
+        own = root / path.lstrip("/")
+        for directory in (own, *(one for one in own.parents if one.is_relative_to(root))):
+            file = directory / ("memory.limit_in_bytes" if version1 else "memory.max")
+            text = file.read_text(encoding="ascii").strip() if file.is_file() else ""
+            yield int(text) if text.isdigit() else 0
+
+
+def _gpus(environment: Mapping[str, str]) -> tuple[str, ...]:
+    if environment.get("HOWDAH_LOCAL_GPUS", "").isdigit():
+        return tuple(str(number) for number in range(_given(environment, "GPUS")))
+    if "CUDA_VISIBLE_DEVICES" in environment:
+        return tuple(filter(None, environment["CUDA_VISIBLE_DEVICES"].split(",")))
+    found = (re.fullmatch(r"nvidia(\d+)", one.name) for one in Path("/dev").iterdir())
+    return tuple(sorted((match.group(1) for match in found if match), key=int))
