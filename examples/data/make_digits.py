@@ -19,8 +19,9 @@ TRAIN_PARTS = 8
 def rows() -> list[str]:
     """Every image as one line, `label,pixel,...,pixel`: 64 pixels of 0..16, row by row; shuffled."""
     digits = load_digits()
-    lines = [",".join(map(str, [int(label), *map(int, pixels)])) for label, pixels in zip(digits.target, digits.data)]
-    random.Random(SEED).shuffle(lines)
+    labelled = zip(digits.target, digits.data, strict=True)
+    lines = [",".join(str(int(number)) for number in (label, *pixels)) for label, pixels in labelled]
+    random.Random(SEED).shuffle(lines)  # noqa: S311 - for an even mix, not for a secret
     return lines
 
 

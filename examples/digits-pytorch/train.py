@@ -1,7 +1,8 @@
-"""Handwritten digits with PyTorch's DistributedDataParallel over gloo: every rank holds the model, gradients are averaged.
+"""Handwritten digits with PyTorch's DistributedDataParallel over gloo: gradients are averaged.
 
-MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE say who a process is. Each rank reads the CSV files in its own --data
-folder; ranks may have different numbers of rows. Rank 0 tests after each epoch, and saves the model.
+Every rank holds the model; MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE say who a process is. Each rank reads the CSV
+files in its own --data folder; ranks may have different numbers of rows. Rank 0 tests after each epoch, and saves the
+model.
 """
 
 import argparse

@@ -47,10 +47,9 @@ def serve(resolver: tf.distribute.cluster_resolver.TFConfigClusterResolver) -> N
     """Lends this process to the chief, for good."""
     # A worker runs several operations that wait for other processes: with a thread per core it would stand still.
     threads = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=8)
-    server = tf.distribute.Server(
-        resolver.cluster_spec(), job_name=resolver.task_type, task_index=resolver.task_id, protocol="grpc", config=threads
-    )
-    print(f"{resolver.task_type}:{resolver.task_id} serves at {server.target}", flush=True)
+    role, index = resolver.task_type, resolver.task_id
+    server = tf.distribute.Server(resolver.cluster_spec(), role, index, protocol="grpc", config=threads)
+    print(f"{role}:{index} serves at {server.target}", flush=True)
     server.join()
 
 
@@ -77,7 +76,8 @@ def train(options: argparse.Namespace, resolver: tf.distribute.cluster_resolver.
             with tf.GradientTape() as tape:
                 scores = model(pixels)
                 loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=scores))
-            for variable, gradient in zip(model.trainable_variables, tape.gradient(loss, model.trainable_variables)):
+            variables = model.trainable_variables
+            for variable, gradient in zip(variables, tape.gradient(loss, variables), strict=True):
                 variable.assign_sub(options.learning_rate * gradient)
             return loss
 
@@ -87,7 +87,8 @@ def train(options: argparse.Namespace, resolver: tf.distribute.cluster_resolver.
         losses = [coordinator.schedule(step, args=(feed,)) for _ in range(options.steps)]
         coordinator.join()
         loss = np.mean([loss.fetch() for loss in losses])
-        print(f"epoch {epoch}: loss {loss:.4f}, test accuracy {accuracy(model, test_pixels, test_labels):.4f}", flush=True)
+        tested = accuracy(model, test_pixels, test_labels)
+        print(f"epoch {epoch}: loss {loss:.4f}, test accuracy {tested:.4f}", flush=True)
         print(f"reporter progress:{epoch / options.epochs:.2f}", file=sys.stderr, flush=True)
     save(model, options.model)
 
@@ -95,7 +96,7 @@ def train(options: argparse.Namespace, resolver: tf.distribute.cluster_resolver.
 def save(model: Classifier, folder: str) -> None:
     """Saves a copy that needs no parameter server."""
     copy = Classifier(seed=0)
-    for mine, trained in zip(copy.variables, model.variables):
+    for mine, trained in zip(copy.variables, model.variables, strict=True):
         mine.assign(trained.numpy())
     tf.saved_model.save(copy, folder)
     print(f"model saved in {folder}", flush=True)
