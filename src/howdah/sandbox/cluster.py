@@ -185,7 +185,8 @@ class Sandbox:
         jars = install.jars(self.shape.hadoop, java, self.cache, progress)
         ports = addresses.choose(self.shape.nodes)
         shutil.rmtree(self.run_dir / "log", ignore_errors=True)
-        (self.run_dir / "log").mkdir()
+        for folder in ("log", "tmp"):
+            (self.run_dir / folder).mkdir(exist_ok=True)
         conf.write(self.run_dir, self.shape, ports)
         prepared = Record(self.shape, ports, str(java.home), java.release, str(jars))
         record.save(self.run_dir, prepared)

@@ -99,6 +99,8 @@ class Launcher:
             *("-Djava.net.preferIPv4Stack=true", f"-Djdk.net.hosts.file={run}/hosts"),
             *(f"-Dproc_{name}", f"-Dhadoop.log.dir={run}/log", "-Dhadoop.root.logger=INFO,console"),
             f"-Dlog4j.configuration=file:{run}/conf/log4j.properties",
+            # Nothing of ours stays in the machine's own temporary folder.
+            *("-XX:-UsePerfData", f"-Djava.io.tmpdir={run}/tmp"),  # noqa: S108
             # Guice, as old as Hadoop before 3.5 has it, defines classes by reflection.
             *([] if self.hadoop.startswith("3.5") else ["--add-opens=java.base/java.lang=ALL-UNNAMED"]),
             f"-XX:ErrorFile={run}/log/{name}-crash-%p.log",
