@@ -1,0 +1,182 @@
+"""Where each setting comes from, and that changing one changes one line."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from howdah.client.config import SETTINGS, resolve, user_file
+from howdah.client.configfile import changed, write
+from howdah.errors import SpecError
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    """An environment whose howdah home and Hadoop configuration are empty folders."""
+    (tmp_path / "conf").mkdir()
+    return {"HOWDAH_HOME": str(tmp_path / "home"), "HADOOP_CONF_DIR": str(tmp_path / "conf"), "HOME": str(tmp_path)}
+
+
+def user(env: dict[str, str], text: str) -> Path:
+    path = user_file(env)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def cluster(env: dict[str, str], text: str) -> Path:
+    path = Path(env["HADOOP_CONF_DIR"], "howdah.yaml")
+    path.write_text(text)
+    return path
+
+
+def test_without_anything_all_is_default(env: dict[str, str]) -> None:
+    settings = resolve({}, {"HOME": env["HOME"]})
+    assert settings.values == {key: setting.default for key, setting in SETTINGS.items()}
+    assert settings.explain("engine") == "engine = local (default)"
+
+
+def test_the_stronger_source_wins_one_by_one(env: dict[str, str]) -> None:
+    def queue(flag: str | None = None) -> str:
+        return resolve({"queue": flag}, env).explain("queue")
+
+    there = cluster(env, "queue: c\n")
+    assert queue() == f"queue = c (cluster file {there})"
+    cluster(env, "queue: c\nprofiles: {prod: {queue: cp}}\n")
+    env["HOWDAH_PROFILE"] = "prod"
+    assert queue() == f"queue = cp (cluster file {there}, profile prod)"
+    here = user(env, "queue: u\n")
+    assert queue() == f"queue = u (user file {here})"
+    user(env, "queue: u\nprofiles: {prod: {queue: up}}\n")
+    assert queue() == f"queue = up (user file {here}, profile prod)"
+    env["HOWDAH_QUEUE"] = "e"
+    assert queue() == "queue = e (environment HOWDAH_QUEUE)"
+    assert queue("f") == "queue = f (flag)"
+
+
+def test_a_profile_is_chosen_by_flag_variable_or_file(env: dict[str, str]) -> None:
+    user(env, "profile: a\nprofiles:\n  a: {queue: qa}\n  b: {queue: qb}\n  c: {queue: qc}\n")
+    assert resolve({}, env)["queue"] == "qa"
+    env["HOWDAH_PROFILE"] = "b"
+    assert resolve({}, env)["queue"] == "qb"
+    assert resolve({"profile": "c"}, env)["queue"] == "qc"
+    with pytest.raises(SpecError, match="profile: is 'd', known are a, b, c"):
+        resolve({"profile": "d"}, env)
+
+
+def test_a_profiles_conf_dir_brings_its_own_cluster_file(env: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "howdah.yaml").write_text("queue: theirs\n")
+    cluster(env, "queue: ours\n")
+    user(env, f"profiles: {{other: {{hadoop_conf_dir: {tmp_path / 'other'}}}}}\n")
+    assert resolve({}, env)["queue"] == "ours"
+    assert resolve({"profile": "other"}, env)["queue"] == "theirs"
+    assert resolve({}, env).explain("hadoop_conf_dir").endswith("(environment HADOOP_CONF_DIR)")
+
+
+def test_a_running_sandbox_is_found_and_an_ended_one_is_not(env: dict[str, str]) -> None:
+    del env["HADOOP_CONF_DIR"]
+    record = Path(env["HOWDAH_HOME"], "state", "sandbox", "sandbox.json")
+    record.parent.mkdir(parents=True)
+    record.write_text(json.dumps({"conf_dir": "/sandbox/conf", "pids": {"rm": {"pid": os.getpid()}}}))
+    settings = resolve({}, env)
+    assert settings.explain("hadoop_conf_dir") == "hadoop_conf_dir = /sandbox/conf (the running sandbox)"
+    assert settings.shared_paths == ("/",)
+    record.write_text(json.dumps({"conf_dir": "/sandbox/conf", "pids": {"rm": {"pid": 2**30}}}))
+    assert resolve({}, env)["hadoop_conf_dir"] == ""
+    record.write_text("half")
+    assert resolve({}, env)["hadoop_conf_dir"] == ""
+
+
+def test_values_are_brought_into_one_form(env: dict[str, str]) -> None:
+    path = user(env, "master_memory_mib: 1.5GiB\nshared_paths: [/nfs, data]\npython_archive: hdfs://n/py.tgz\n")
+    settings = resolve({}, env)
+    assert settings["master_memory_mib"] == "1536"
+    assert settings.shared_paths == ("/nfs", str(path.parent / "data"))
+    assert settings["python_archive"] == "hdfs://n/py.tgz"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("queu: x\n", r"queu: is no setting, known are .* \(did you mean 'queue'\?\) \(.*config.yaml:1\)"),
+        ("profiles: {a: {enginee: x}}\n", r"profiles.a.enginee: is no setting.*did you mean 'engine'"),
+        ("profiles: [a]\n", "profiles: must be a mapping"),
+        ("profiles: {a: 1}\n", "profiles.a: must be a mapping"),
+        ("queue: {a: b}\n", "queue: must be a single value"),
+        ("- a\n", "must be a mapping of settings"),
+        ("a: [\n", "is not YAML"),
+        ("queue: a\nqueue: b\n", "queue: is there twice"),
+        ("language: zhh\n", r"language: is 'zhh', must be one of auto, en, zh \(did you mean 'zh'\?\) \(user file"),
+        ("cache_days: soon\n", "cache_days: is 'soon', must be a whole number"),
+        ("log_limit_mib: 2 GB\n", "log_limit_mib: is '2 GB', must be memory"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(env: dict[str, str], text: str, message: str) -> None:
+    user(env, text)
+    with pytest.raises(SpecError, match=message):
+        resolve({}, env)
+
+
+def test_a_wrong_value_that_is_overridden_does_no_harm(env: dict[str, str]) -> None:
+    cluster(env, "cache_days: soon\n")
+    assert resolve({"cache_days": "3"}, env)["cache_days"] == "3"
+
+
+BEFORE = """\
+# mine
+engine: yarn   # not here
+queue: "a b"
+profiles:
+    # ours
+    prod:
+        queue: high  # urgent
+        python: py#thon
+
+    test: {queue: low}
+# end"""
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "profile", "old", "new"),
+    [
+        ("engine", "local", "", "engine: yarn   # not here", "engine: local   # not here"),
+        ("queue", "c: d", "", 'queue: "a b"', 'queue: "c: d"'),
+        ("queue", "low", "prod", "queue: high  # urgent", "queue: low  # urgent"),
+        ("cache_days", "3", "", "profiles:\n", "cache_days: 3\nprofiles:\n"),
+        ("cache_days", "3", "prod", "    prod:\n", "    prod:\n        cache_days: 3\n"),
+        ("cache_days", "3", "new", "profiles:\n", "profiles:\n    new:\n      cache_days: 3\n"),
+    ],
+)
+def test_setting_one_changes_one_line(tmp_path: Path, key: str, value: str, profile: str, old: str, new: str) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(BEFORE)
+    write(path, key, value, profile)
+    assert path.read_text() == BEFORE.replace(old, new, 1) + "\n"
+
+
+def test_setting_makes_the_file_and_the_profile(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "config.yaml"
+    write(path, "queue", "q", "prod")
+    write(path, "engine", "yarn")
+    write(path, "profile", "prod")
+    assert path.read_text() == "engine: yarn\nprofile: prod\nprofiles:\n  prod:\n    queue: q\n"
+    assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+@pytest.mark.parametrize("text", ["{queue: a}\n", "queue: |\n  a\n", "queue:\n  a\n"])
+def test_a_form_that_can_not_be_changed_by_line_is_left_alone(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    with pytest.raises(SpecError, match=r"edit it yourself|is not YAML"):
+        write(path, "queue", "b")
+    assert path.read_text() == text
+
+
+def test_an_unknown_key_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="did you mean 'queue'"):
+        write(tmp_path / "config.yaml", "queu", "b")
+    assert changed("", "queue", "b") == "queue: b\n"
