@@ -1,0 +1,100 @@
+"""The examples, as people run them: `howdah run`, unmodified programs, and the model that is left in the end.
+
+The rule: an example counts as trained when check.py, which loads the saved model and nothing else, says so.
+Environments stay in the user's own cache, for they are big; everything else goes to pytest's folders.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from howdah.data import uris
+from howdah.data.fs import filesystem
+from howdah.data.transfer import Copy, download, upload
+from howdah.sandbox import Sandbox
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+HOWDAH = str(Path(sys.executable).with_name("howdah"))
+# Making an environment takes the longest by far, on a fresh machine: torch brings 5 GB along.
+LONGEST_S = 900
+NAMES = ["digits-tensorflow", "digits-tensorflow-v1", "digits-tensorflow-mwms", "digits-pytorch"]
+
+pytestmark = pytest.mark.timeout(LONGEST_S)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> dict[str, str]:
+    """The environment of a user whose jobs are in a folder of this test, and whose cache is the real one."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("HOWDAH_HOME", "HADOOP_CONF_DIR")}
+    return {**kept, "XDG_STATE_HOME": str(tmp_path / "state")}
+
+
+@pytest.fixture(scope="module")
+def hdfs(sandbox: Sandbox) -> Iterator[str]:
+    """The root of the sandbox's HDFS, which this process's own filesystem calls know too; the digits are in it."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("HADOOP_CONF_DIR", str(sandbox.conf_dir))
+        settings = ElementTree.parse(sandbox.conf_dir / "core-site.xml").iter("property")
+        root = next(item.findtext("value") for item in settings if item.findtext("name") == "fs.defaultFS")
+        assert root is not None
+        parts = (EXAMPLES / "data" / "digits").rglob("*.csv")
+        upload([Copy(str(part), f"{root}/data/digits/{part.parent.name}/{part.name}") for part in parts], ignored)
+        yield root
+
+
+def ignored(files: int, size: int) -> None:
+    """Nobody watches this transfer."""
+
+
+def howdah(*arguments: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [HOWDAH, *arguments], env=env, cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_S, check=False
+    )
+    assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+    return done
+
+
+def check(name: str, model: Path, env: dict[str, str]) -> None:
+    """Run the example's own check in the example's own environment."""
+    planned = json.loads(howdah("plan", "--on", "local", "--json", f"examples/{name}/job.yaml", env=env).stdout)
+    python = Path(planned["job"]["program_path"][0]) / "python"
+    done = subprocess.run(
+        [python, EXAMPLES / name / "check.py", model], env=env, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr[-2000:]
+    assert "test accuracy 0.9" in done.stdout
+
+
+def test_on_this_machine(tmp_path: Path, home: dict[str, str]) -> None:
+    model = tmp_path / "model"
+    done = howdah(
+        "run", "--on", "local", "--set", f"DIGITS_MODEL={model}", "examples/digits-tensorflow/job.yaml", env=home
+    )
+    assert "test accuracy" in done.stdout
+    check("digits-tensorflow", model, home)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_on_hadoop(name: str, sandbox: Sandbox, hdfs: str, tmp_path: Path, home: dict[str, str]) -> None:
+    target = f"{hdfs}/models/{name}"
+    sets = ["--set", f"DIGITS_DATA={hdfs}/data/digits", "--set", f"DIGITS_MODEL={target}"]
+    howdah("run", "--on", "yarn", *sets, f"examples/{name}/job.yaml", env={**home, **sandbox.env()})
+    saved = files_below(target)
+    assert "_SUCCESS" in saved
+    download([Copy(str(tmp_path / "model" / file), f"{target}/{file}") for file in saved], ignored)
+    check(name, tmp_path / "model", home)
+    if name == "digits-tensorflow-v1":
+        assert any(file.startswith("events.out.tfevents.") for file in files_below(f"{target}-events"))
+
+
+def files_below(uri: str) -> list[str]:
+    return [uris.below(entry.uri, uri) for entry in filesystem(uri).walk(uri)]
