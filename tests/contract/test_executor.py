@@ -43,7 +43,7 @@ def program(source: str) -> tuple[str, ...]:
 def marked(mark: str) -> list[int]:
     """Living processes that have `mark` in their environment."""
     found = []
-    for name in os.listdir("/proc"):
+    for name in (one.name for one in Path("/proc").iterdir()):
         if not name.isdigit():
             continue
         try:
@@ -184,6 +184,20 @@ class TestData:
         ended = master.phase(Phase.ENDED)
         assert ended.exit is not None
         assert (ended.exit.cause, bool(ended.exit.detail)) == ("localise", True)
+
+    def test_an_output_is_uploaded_before_the_end_is_told(self, conduct: Start, tmp_path: Path) -> None:
+        target = tmp_path / "parts" / "worker-1.1"
+        master = conduct("mkdir -p model/sub; echo w > model/sub/weights", uploads=(Upload("model", target.as_uri()),))
+        ended = master.run()
+        assert ended.exit is not None
+        assert (ended.exit.cause, ended.exit.code, ended.exit.detail) == ("exit", 0, "")
+        assert ended.uploaded == (target.as_uri(),)
+        assert (target / "sub" / "weights").read_text() == "w\n"
+
+    def test_nothing_is_uploaded_after_a_failure(self, conduct: Start, tmp_path: Path) -> None:
+        target = tmp_path / "parts"
+        ended = conduct("mkdir model; exit 4", uploads=(Upload("model", target.as_uri()),)).run()
+        assert (ended.uploaded, target.exists()) == ((), False)
 
     def test_a_missing_output_directory_fails_the_task(self, conduct: Start, tmp_path: Path) -> None:
         ended = conduct(uploads=(Upload("model", (tmp_path / "out").as_uri()),)).run()

@@ -7,9 +7,9 @@ import json
 import os
 import signal
 import sys
-import urllib.parse
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set
 
+from howdah.data import uris
 from howdah.executor import processes
 from howdah.executor.loop import READ, Loop, Timer
 from howdah.spec.staged import DataFile
@@ -44,7 +44,7 @@ def link_local(fetches: Sequence[Fetch], directory: str, totals: Totals) -> List
         for file in fetch.files:
             target = os.path.normpath(os.path.join(directory, fetch.to, file.name))
             _make_directory(directory, os.path.dirname(target), made)
-            if urllib.parse.urlsplit(file.uri).scheme in ("", "file"):
+            if uris.split(file.uri)[0] == "file":
                 _link(file, target, totals)
             else:
                 remote.append({"uri": file.uri, "path": target, "size": file.size})
@@ -116,8 +116,8 @@ class Transfer:
         except ValueError:
             return
         if isinstance(message, dict):
-            self.files = message.get("done_files", self.files)
-            self.bytes = message.get("done_bytes", self.bytes)
+            self.files = message.get("files", message.get("done_files", self.files))
+            self.bytes = message.get("bytes", message.get("done_bytes", self.bytes))
             if "ok" in message or "error" in message:
                 self._answer = message
 
@@ -133,7 +133,7 @@ class Transfer:
 
 
 def _link(file: DataFile, target: str, totals: Totals) -> None:
-    source = urllib.parse.unquote(urllib.parse.urlsplit(file.uri).path)
+    source = uris.path(file.uri)
     if not os.path.exists(source):
         raise Misplaced(f"{file.uri}: no such file on {os.uname().nodename}")
     try:

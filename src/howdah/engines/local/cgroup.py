@@ -44,9 +44,10 @@ class MemoryGroup:
         path = Path(directory)
         return cls(path, 1 if (path / "memory.limit_in_bytes").exists() else 2)
 
-    def add(self, pid: int) -> None:
-        """Put a process in; its children to come will be in it too."""
-        self._write("cgroup.procs", pid)
+    def entering(self, command: tuple[str, ...]) -> tuple[str, ...]:
+        """A command that enters the group, then becomes `command`: moved in later, it might have children already."""
+        enter = 'echo $$ > "$0" || exit 126; exec "$@"'
+        return ("/bin/sh", "-c", enter, str(self.directory / "cgroup.procs"), *command)
 
     def verdict(self) -> str:
         """A sentence if the kernel has killed one of its processes for memory, else ""."""

@@ -62,7 +62,7 @@ class LocalContainer:
         with (directory / "executor.log").open("ab") as log:
             # In a session of its own: what is typed at the terminal of the submitter is not meant for it.
             self._process = subprocess.Popen(
-                launch.command,
+                self.group.entering(launch.command) if self.group is not None else launch.command,
                 cwd=directory,
                 env=variables,
                 stdin=subprocess.DEVNULL,
@@ -70,8 +70,6 @@ class LocalContainer:
                 stderr=log,
                 start_new_session=True,
             )
-        if self.group is not None:
-            self.group.add(self._process.pid)
         self._watch(self._process.pid)
 
     def release(self) -> None:

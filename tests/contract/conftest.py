@@ -1,0 +1,22 @@
+"""A ResourceManager alone: real, up in seconds, and enough where no process has to run in the containers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from howdah.engines.yarn.conf import Configuration, load
+from howdah.sandbox import Sandbox
+
+
+@pytest.fixture(scope="session")
+def resourcemanager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    with Sandbox(tmp_path_factory.mktemp("rm") / "run", nodes=0, hdfs=False, expiry_s=600) as alone:
+        yield alone
+
+
+@pytest.fixture
+def configuration(resourcemanager: Sandbox) -> Configuration:
+    """How clients reach the ResourceManager that runs alone."""
+    return load(str(resourcemanager.conf_dir))

@@ -1,0 +1,170 @@
+"""The allocator of this machine: the contract, and what is its own: the ledger, memory limits, GPUs."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from allocator_contract import AllocatorContract, Driver, drive
+
+from howdah.engines import MasterContext
+from howdah.engines.local.allocator import LocalAllocator
+from howdah.engines.local.processes import marked
+from howdah.spec import JobSpec, Resources, Role, StagedFile, StagedJob
+from howdah.spec.events import Noted
+
+GROUPS = Path("/sys/fs/cgroup/memory")
+
+
+@pytest.fixture(autouse=True)
+def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of 1 GiB, so that four containers of 256 MiB fill it."""
+    for name, value in (("MEMORY_MIB", "1024"), ("VCORES", "8"), ("GPUS", "2")):
+        monkeypatch.setenv(f"HOWDAH_LOCAL_{name}", value)
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> MasterContext:
+    return context_of(tmp_path, "job-a")
+
+
+def context_of(home: Path, job_id: str, **resources: int) -> MasterContext:
+    asked = Resources(**{"memory_mib": 256, **resources})
+    job = JobSpec({"worker": Role("", 3, asked), "ps": Role("", 1, asked)})
+    file = home / "cache" / "aa" / "aa00-greeting.txt"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("hello")
+    staged = StagedJob(job, home.as_uri(), (StagedFile("greeting.txt", file.as_uri()),))
+    directory = home / "jobs" / job_id
+    directory.mkdir(parents=True)
+    return MasterContext(job_id, staged, directory.as_uri(), "127.0.0.1", 1)
+
+
+def notes(driver: Driver) -> list[str]:
+    return [event.text for event in driver.events if isinstance(event, Noted)]
+
+
+class TestLocalAllocator(AllocatorContract):
+    implementation = LocalAllocator
+
+
+class TestSharing:
+    def test_a_gang_waits_whole_until_it_fits(self, tmp_path: Path) -> None:
+        async def play() -> list[str]:
+            one = Driver(await LocalAllocator.open(context_of(tmp_path, "job-a")))
+            two = Driver(await LocalAllocator.open(context_of(tmp_path, "job-b")))
+            first = await one.get("worker", 3)
+            two.allocator.request("worker", 2)
+            two.events += await two.allocator.poll()
+            two.events += await two.allocator.poll()
+            assert two.granted == []
+            one.allocator.release(first[0].id)
+            await two.until(lambda: len(two.granted) == 2)
+            return notes(two)
+
+        assert asyncio.run(play()) == ["waiting for 512 MiB: 768 MiB of 1 GiB are used by job-a"]
+
+    def test_first_come_first_served(self, tmp_path: Path) -> None:
+        async def play() -> list[str]:
+            drivers = [Driver(await LocalAllocator.open(context_of(tmp_path, f"job-{n}"))) for n in range(3)]
+            held = await drivers[0].get("worker", 3)
+            drivers[1].allocator.request("worker", 3)
+            drivers[1].events += await drivers[1].allocator.poll()
+            # It would fit beside the first, but the second has come before.
+            drivers[2].allocator.request("worker", 1)
+            drivers[2].events += await drivers[2].allocator.poll()
+            assert drivers[2].granted == []
+            # Who holds containers may replace one.
+            await drivers[0].get("worker", 1)
+            for container in held:
+                drivers[0].allocator.release(container.id)
+            await drivers[1].until(lambda: len(drivers[1].granted) == 3)
+            return notes(drivers[2])
+
+        assert asyncio.run(play()) == ["waiting behind job-1, which came first"]
+
+    def test_gpus_are_dealt_out_exclusively(self, tmp_path: Path) -> None:
+        async def play(driver: Driver) -> list[str]:
+            containers = await driver.get("worker", 2)
+            for container in containers:
+                await driver.launch(container, 'echo "$CUDA_VISIBLE_DEVICES" > "$HOWDAH_WORK_DIR"/gpus')
+            await driver.until(lambda: all(driver.ended(container) for container in containers))
+            return sorted(path.read_text().strip() for path in tmp_path.glob("jobs/*/tasks/*/*/work/gpus"))
+
+        assert drive(LocalAllocator, context_of(tmp_path, "job-a", gpus=1), play) == ["0", "1"]
+
+    def test_what_a_killed_master_held_is_free_and_gone(self, tmp_path: Path) -> None:
+        context_of(tmp_path, "job-a")
+        source = (
+            "import asyncio, sys; sys.path[:0] = [sys.argv[1]]\n"
+            "from pathlib import Path\n"
+            "from allocator_contract import Driver\n"
+            "from test_local_allocator import LocalAllocator, context_of\n"
+            "async def main():\n"
+            "    driver = Driver(await LocalAllocator.open(context_of(Path(sys.argv[2]), 'job-dead')))\n"
+            "    for one in await driver.get('worker', 3):\n"
+            "        await driver.launch(one, 'sleep 600 & sleep 600')\n"
+            "    print('up', flush=True)\n"
+            "    await asyncio.sleep(600)\n"
+            "asyncio.run(main())\n"
+        )
+        arguments = [sys.executable, "-c", source, str(Path(__file__).parent), str(tmp_path)]
+        with subprocess.Popen(arguments, stdout=subprocess.PIPE) as master:
+            assert master.stdout is not None
+            assert master.stdout.readline() == b"up\n"
+            groups = held_groups(tmp_path, "job-dead")
+            master.kill()
+        assert len(list(marked("job-dead."))) > 0, "these programs are no executors: they do not die by themselves"
+        context = dataclasses.replace(context_of(tmp_path, "job-b"))
+        drive(LocalAllocator, context, lambda driver: driver.get("worker", 3))
+        assert list(marked("job-dead.")) == []
+        assert not any(Path(group).exists() for group in groups if group)
+
+
+class TestLimits:
+    def test_more_memory_than_asked_for_is_named(self, tmp_path: Path) -> None:
+        if not os.access(GROUPS, os.W_OK):
+            pytest.skip("control groups cannot be written here")
+        line = f"exec {sys.executable} -c 'x = bytearray(200 << 20)'"
+        ended = drive(LocalAllocator, context_of(tmp_path, "job-a", memory_mib=64), lambda driver: driver.run(line))
+        assert ended.exit.cause == "memory"
+        assert ended.exit.detail == "killed by the kernel: used 64 MiB of 64 MiB"
+
+    def test_a_killed_program_leaves_nothing(self, context: MasterContext) -> None:
+        ended = drive(LocalAllocator, context, lambda driver: driver.run("(setsid sleep 600 &); kill -9 $$"))
+        assert (ended.exit.cause, ended.exit.signal) == ("signal", signal.SIGKILL)
+        assert list(marked("job-a.")) == []
+
+    def test_no_group_and_no_entry_stay_behind(self, context: MasterContext, tmp_path: Path) -> None:
+        async def play(driver: Driver) -> list[str]:
+            (container,) = await driver.get("worker")
+            await driver.launch(container, "sleep 600")
+            return held_groups(tmp_path, "job-a")
+
+        groups = drive(LocalAllocator, context, play)
+        assert not any(Path(group).exists() for group in groups if group)
+        assert json.loads((tmp_path / "local" / "ledger.json").read_text()) == {}
+
+    def test_an_end_is_seen_at_once(self, context: MasterContext) -> None:
+        async def play(driver: Driver) -> float:
+            (container,) = await driver.get("worker")
+            await driver.launch(container, "date +%s.%N > $HOWDAH_WORK_DIR/end")
+            await driver.until(lambda: driver.ended(container))
+            return time.time()
+
+        seen = drive(LocalAllocator, context, play)
+        (end,) = Path(context.directory[7:]).glob("tasks/*/*/work/end")
+        assert seen - float(end.read_text()) < 0.05
+
+
+def held_groups(home: Path, job_id: str) -> list[str]:
+    book = json.loads((home / "local" / "ledger.json").read_text())
+    return [held["group"] for held in book[job_id]["held"].values()]
