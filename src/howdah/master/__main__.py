@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import importlib
-import importlib.metadata
 import json
 import os
 import signal
 import sys
 import time
 import traceback
+import zlib
 from pathlib import Path
 
 from howdah.engines import Allocator
@@ -21,7 +21,7 @@ from howdah.spec import Outcome, StagedJob, State
 from howdah.spec import events as e
 from howdah.spec.codec import decode
 from howdah.wire import credentials
-from howdah.wire.credentials import JOB_KEY, SECRET_PREFIX
+from howdah.wire.credentials import JOB, JOB_KEY, SECRET_PREFIX
 
 _ALLOCATORS = {
     "local": ("howdah.engines.local.allocator", "LocalAllocator"),
@@ -32,9 +32,10 @@ _ALLOCATORS = {
 def main() -> int:
     """Run the job; 0 when it was seen through to an outcome, whatever that is."""
     options = _arguments().parse_args()
-    staged = decode(StagedJob, json.loads(Path(options.job).read_text(encoding="utf-8")))
     location = os.environ.get("HOWDAH_CREDENTIALS") or os.environ.get("HADOOP_TOKEN_FILE_LOCATION")
     held = credentials.load(location).secrets
+    text = Path(options.job).read_bytes() if options.job else zlib.decompress(held[JOB])
+    staged = decode(StagedJob, json.loads(text))
     identity = Identity(
         job_id=options.id,
         engine=options.engine,
@@ -53,7 +54,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m howdah.master", description=__doc__)
     parser.add_argument("--engine", required=True, help="the engine whose allocator to use")
     parser.add_argument("--id", required=True, help="the job's id")
-    parser.add_argument("--job", required=True, help="path of job.json, a StagedJob")
+    parser.add_argument("--job", default="", help="path of job.json, a StagedJob; else it is in the credentials")
     parser.add_argument("--directory", required=True, help="URI of the job's directory")
     return parser
 
@@ -89,7 +90,9 @@ def find_allocator(engine: str) -> type[Allocator]:
         module, name = _ALLOCATORS[engine]
         found: type[Allocator] = getattr(importlib.import_module(module), name)
         return found
-    for entry in importlib.metadata.entry_points(group="howdah.allocators"):
+    from importlib.metadata import entry_points  # 14 ms that the built-in engines do without
+
+    for entry in entry_points(group="howdah.allocators"):
         if entry.name == engine:
             found = entry.load()
             return found

@@ -9,9 +9,16 @@ from __future__ import annotations
 import os
 import struct
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Optional, Tuple
 
 MAGIC = b"HDTS"
+JOB_KEY = "howdah.key"
+"""Alias of the key its holder signs with: the master's is the job key, an executor's is derived from it."""
+JOB = "howdah.job"
+"""Alias of the job itself where it travels with the credentials: job.json, compressed by zlib."""
+SECRET_PREFIX = "howdah.secret."  # noqa: S105 - a prefix of aliases, no secret
+"""Aliases of the user's secret variables begin with this."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +59,13 @@ def parse(data: bytes) -> Credentials:
     if data[:4] != MAGIC or len(data) < 5:
         raise ValueError("not a Hadoop credentials file (it does not start with HDTS)")
     if data[4] not in (0, 1):
-        raise ValueError("Hadoop credentials file of unknown version {}".format(data[4]))
+        raise ValueError(f"Hadoop credentials file of unknown version {data[4]}")
     return _parse_writable(_Cursor(data, 5)) if data[4] == 0 else _parse_protobuf(_Cursor(data, 5))
 
 
 def load(path: Optional[str] = None) -> Credentials:
     """Read the file that YARN names in HADOOP_TOKEN_FILE_LOCATION, or `path`. Raises OSError, ValueError, KeyError."""
-    with open(path or os.environ["HADOOP_TOKEN_FILE_LOCATION"], "rb") as file:
-        return parse(file.read())
+    return parse(Path(path or os.environ["HADOOP_TOKEN_FILE_LOCATION"]).read_bytes())
 
 
 class _Cursor:
@@ -69,7 +75,7 @@ class _Cursor:
     def take(self, length: int) -> bytes:
         end = self.position + length
         if length < 0 or end > len(self.data):
-            raise ValueError("Hadoop credentials are cut off at byte {}".format(self.position))
+            raise ValueError(f"Hadoop credentials are cut off at byte {self.position}")
         self.position, start = end, self.position
         return self.data[start:end]
 
@@ -105,7 +111,7 @@ class _Cursor:
             elif wire_type in skip:
                 skip[wire_type]()
             else:
-                raise ValueError("Hadoop credentials: unknown wire type {}".format(wire_type))
+                raise ValueError(f"Hadoop credentials: unknown wire type {wire_type}")
 
 
 def write_vlong(value: int) -> bytes:

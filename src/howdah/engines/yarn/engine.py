@@ -9,7 +9,9 @@ import getpass
 import os
 import re
 import secrets as random
-from collections.abc import Coroutine, Iterator, Mapping
+import time
+import zlib
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from howdah.data import uris
@@ -18,23 +20,26 @@ from howdah.engines import Engine, Progress, silent
 from howdah.engines.yarn import conf, launch, logs, records, refusals
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.resourcemanager import ResourceManagerClient
-from howdah.engines.yarn.staging import MasterFiles, Stager
+from howdah.engines.yarn.staging import Stager, job_text
 from howdah.errors import EngineRejected, EngineUnavailable, HowdahError, SpecError, StagingError
-from howdah.spec import JobReport, Plan, StagedJob, State, TaskId
+from howdah.spec import JobReport, Plan, StagedFile, StagedJob, State, TaskId
 from howdah.spec.events import Launched, read_lines
-from howdah.wire.credentials import JOB_KEY, SECRET_PREFIX, Credentials
+from howdah.wire.credentials import JOB, JOB_KEY, SECRET_PREFIX, Credentials
 
 T = TypeVar("T")
 
 APPLICATION_TYPE = "HOWDAH"
 MASTER_MEMORY_MIB = 512
+AGGREGATION_S = 60.0
+LARGEST_PACKED = 128 << 10  # a ResourceManager keeps what was submitted in ZooKeeper, where 1 MiB is the most
+_UNDER_WAY = (2, 3, 7)  # log aggregation not started, running, running with failure
 _RUNNING, _FINISHED, _FAILED, _KILLED = 5, 6, 7, 8
 _FINAL = {1: State.SUCCEEDED, 2: State.FAILED, 3: State.CANCELLED}
 
 
 class YarnEngine(Engine):
-    """Settings: `hadoop_conf_dir` (else HADOOP_CONF_DIR), `yarn_home` (else .howdah in the user's home directory on the
-    default file system), `master_memory_mib`, `master_vcores`.
+    """Settings: `hadoop_conf_dir` (else HADOOP_CONF_DIR), `staging_dir` (else .howdah in the user's home directory on
+    the default file system), `master_memory_mib`, `master_vcores`.
     """
 
     name = "yarn"
@@ -45,7 +50,7 @@ class YarnEngine(Engine):
 
     @property
     def home(self) -> str:
-        return self._settings.get("yarn_home") or self._home_of(self._configuration.user)
+        return self._settings.get("staging_dir") or self._home_of(self._configuration.user)
 
     def _home_of(self, user: str) -> str:
         return uris.join(self._configuration.text("fs.defaultFS"), "user", user, ".howdah")
@@ -91,36 +96,50 @@ class YarnEngine(Engine):
             application = await rm.new_application()
             if problems := list(refusals.over_maximum(plan.job.job, application.maximum)):
                 raise EngineRejected("\n".join(problems))
-            id_ = records.application_id(application.id)
-            directory = uris.join(self.home, "jobs", id_)
+            directory = uris.join(self.home, "jobs", records.application_id(application.id))
             files = self._files(self.home)
-            key = random.token_bytes(32)
             try:
-                stager = Stager(files, self._configuration.directory, self.home, progress)
-                own = await asyncio.to_thread(stager.stage, plan.job, directory, key, self._configuration.merged())
-                await rm.submit(self._context(plan, application.id, directory, own, key, secrets))
+                await asyncio.to_thread(files.mkdirs, directory, 0o700)
+                await self._start(rm, application.id, plan, directory, secrets, progress)
             except BaseException:
                 with contextlib.suppress(HowdahError):  # it may have arrived without our hearing so
                     await rm.kill(application.id, "its submission failed")
                 await asyncio.to_thread(files.delete, directory)
                 raise
-        return id_
+        return records.application_id(application.id)
+
+    async def _start(
+        self,
+        rm: ResourceManagerClient,
+        id_: pb.ApplicationId,
+        plan: Plan,
+        directory: str,
+        secrets: Mapping[str, str],
+        progress: Progress,
+    ) -> None:
+        """Upload and submit. The job travels with the credentials if it is small: recording it takes longer."""
+        stager = Stager(self._files(self.home), self._configuration.directory, self.home, progress)
+        placed = await asyncio.to_thread(stager.place, plan.job, self._configuration.merged())
+        key, text = random.token_bytes(32), job_text(placed)
+        record = asyncio.to_thread(stager.record, text, directory, key)
+        held = {SECRET_PREFIX + name: os.fsencode(value) for name, value in secrets.items()} | {JOB_KEY: key}
+        packed = zlib.compress(text)
+        if len(packed) <= LARGEST_PACKED:
+            context = self._context(plan, id_, placed.runtime, held | {JOB: packed})
+            await asyncio.gather(record, rm.submit(context))
+        else:
+            await rm.submit(self._context(plan, id_, (await record, *placed.runtime), held))
 
     def _context(
-        self,
-        plan: Plan,
-        id_: pb.ApplicationId,
-        directory: str,
-        own: MasterFiles,
-        key: bytes,
-        secrets: Mapping[str, str],
+        self, plan: Plan, id_: pb.ApplicationId, files: Sequence[StagedFile], held: Mapping[str, bytes]
     ) -> pb.SubmissionContext:
         request, master = plan.request, plan.request["master"]
-        held = Credentials({}, {JOB_KEY: key, **{SECRET_PREFIX + name: os.fsencode(v) for name, v in secrets.items()}})
-        options = ["--engine", self.name, "--id", records.application_id(id_), "--job", own.job.name]
-        environment = launch.common_environment(own.runtime, plan.job.user, self._configuration.secure)
-        files = (own.job, *own.runtime)
-        command = [*master["command"], *options, "--directory", directory]
+        application = records.application_id(id_)
+        command = [*master["command"], "--engine", self.name, "--id", application]
+        command += ["--directory", uris.join(self.home, "jobs", application)]
+        if JOB not in held:
+            command += ["--job", files[0].name]
+        environment = launch.common_environment(files, plan.job.user, self._configuration.secure)
         resource = {records.MEMORY: master["memory_mib"], records.VCORES: master["vcores"]}
         context = pb.SubmissionContext(
             application_id=id_,
@@ -128,7 +147,7 @@ class YarnEngine(Engine):
             queue=request["queue"] or None,
             type=request["type"],
             tags=request["tags"],
-            master=launch.context(files, environment, command, held, "stderr"),
+            master=launch.context(files, environment, command, Credentials({}, dict(held)), "stderr"),
             max_attempts=1,
             resource=records.to_resource(resource),
             node_label=master["node_label"] or None,
@@ -183,6 +202,7 @@ class YarnEngine(Engine):
         if not found:
             raise EngineRejected(f"the ResourceManager does not know {job_id}: it keeps the last applications only")
         report = found[0]
+        self._ask(self._aggregated(job_id))
         tasks = self._tasks(report)
         files = self._files(self._configuration.text("fs.defaultFS"))
         for container, name, piece in logs.read(files, self._configuration, job_id, report.user):
@@ -190,6 +210,18 @@ class YarnEngine(Engine):
             if (task is None or (owner and owner[0] == task)) and name in ((stream,) if stream else logs.STREAMS):
                 who = f"{owner[0]} attempt {owner[1]}" if owner else _unnamed(container)
                 yield f"{who} {name}", piece
+
+    async def _aggregated(self, job_id: str) -> None:
+        """Wait until the nodes have brought the logs to the cluster's file system, which they do when a job ends."""
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + AGGREGATION_S
+        async with ResourceManagerClient(self._configuration) as rm:
+            while clock() < deadline:
+                report = await rm.report(_parse(job_id))
+                old = report is None or time.time() - report.finished_ms / 1000 > AGGREGATION_S
+                if report is None or old or report.log_aggregation not in _UNDER_WAY:
+                    return
+                await asyncio.sleep(0.2)
 
     def _tasks(self, report: JobReport) -> dict[str, tuple[TaskId, int]]:
         """Which attempt of which task ran in a container, from the job's event log as far as it goes."""

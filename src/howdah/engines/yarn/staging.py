@@ -11,7 +11,6 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from howdah.data import uris
@@ -25,41 +24,38 @@ from howdah.spec.codec import encode
 AT_ONCE = 8
 
 
-@dataclass(frozen=True)
-class MasterFiles:
-    """What the master's container gets: the job as JSON, and howdah itself with the cluster's configuration."""
-
-    job: StagedFile
-    runtime: tuple[StagedFile, ...]
-
-
 class Stager:
-    """Uploads for one job into `directory`, which belongs to the job alone."""
+    """Uploads to one cluster; `home` is below which the cache is."""
 
     def __init__(self, files: FileSystem, conf_dir: str, home: str, progress: Progress) -> None:
         self._files, self._conf_dir, self._home, self._progress = files, conf_dir, home, progress
 
-    def stage(self, job: StagedJob, directory: str, key: bytes, configuration: Mapping[str, str]) -> MasterFiles:
-        """Everything the application needs, in place.
+    def place(self, job: StagedJob, configuration: Mapping[str, str]) -> StagedJob:
+        """Put everything that containers need in its place; the job with each file's size and time as they are there.
 
         Raises:
             StagingError: a file is missing, or there is no permission or room.
         """
-        self._files.mkdirs(directory, 0o700)
         with ThreadPoolExecutor(AT_ONCE) as pool:
             inputs = [pool.submit(self._upload, source, uri) for uri, source in _uploads(job)]
-            key_file = pool.submit(self._files.write_bytes, uris.join(directory, "key"), key.hex().encode(), 0o600)
             conf_file = pool.submit(self._configuration, configuration)
-            runtime = pool.map(self._place, job.runtime)
-            placed = dataclasses.replace(job, files=tuple(pool.map(self._place, job.files)))
-            placed = dataclasses.replace(placed, runtime=(*runtime, conf_file.result()))
-            for future in (*inputs, key_file):
+            files, runtime = tuple(pool.map(self._place, job.files)), tuple(pool.map(self._place, job.runtime))
+            for future in inputs:
                 future.result()
-        return MasterFiles(self._write_job(placed, uris.join(directory, "job.json")), placed.runtime)
+        return dataclasses.replace(job, files=files, runtime=(*runtime, conf_file.result()))
 
-    def _write_job(self, job: StagedJob, uri: str) -> StagedFile:
-        self._files.write_bytes(uri, json.dumps(encode(job), separators=(",", ":")).encode(), 0o600)
-        return self._measured(StagedFile("job.json", uri))
+    def record(self, text: bytes, directory: str, key: bytes) -> StagedFile:
+        """Keep the job's key and text in its own directory; the latter as a file that a container can have.
+
+        Small files take HDFS half a second each, for its client waits that long before it asks again whether a block
+        has arrived: both at once.
+        """
+        job_uri = uris.join(directory, "job.json")
+        with ThreadPoolExecutor(2) as pool:
+            written = pool.submit(self._files.write_bytes, job_uri, text, 0o600)
+            self._files.write_bytes(uris.join(directory, "key"), key.hex().encode(), 0o600)
+            written.result()
+        return self._measured(StagedFile("job.json", job_uri))
 
     def _place(self, file: StagedFile) -> StagedFile:
         """The file, uploaded if it has to be, with its size and time as the cluster has them."""
@@ -99,6 +95,11 @@ class Stager:
 def _uploads(job: StagedJob) -> Iterator[tuple[str, str]]:
     for entry in job.inputs:
         yield from entry.uploads.items()
+
+
+def job_text(job: StagedJob) -> bytes:
+    """What the master starts from."""
+    return json.dumps(encode(job), separators=(",", ":")).encode()
 
 
 def configuration_xml(properties: Mapping[str, str]) -> bytes:
