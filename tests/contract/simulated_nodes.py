@@ -96,6 +96,10 @@ class Node:
         self._response_id = 0
         self._renew(answer)
 
+    async def unregister(self, manager: Connection) -> None:
+        """As a NodeManager does that is stopped: it counts as gone at once. The request's only field is the node."""
+        await manager.call("unRegisterNodeManager", pb.RegisterNodeRequest(node=self.id), pb.Empty)
+
     async def beat(self, manager: Connection) -> None:
         self._end_those_due(time.monotonic())
         keys = {"container_key": self.container_keys.present, "nm_key": self.nm_keys.present}
@@ -182,11 +186,14 @@ class SimulatedNodes:
         await self._close()
 
     async def _close(self) -> None:
+        """Stop everything; a ResourceManager that is gone by now need not be told."""
         self._server.close()
         tasks = [*self._beating, *self._serving]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        leaving = [node.unregister(self._manager(at)) for at, node in enumerate(self.nodes.values())]
+        await asyncio.gather(*leaving, return_exceptions=True)
         for manager in self._managers:
             await manager.close()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -23,6 +23,13 @@ from howdah.wire.credentials import Token
 
 SMALL = {records.MEMORY: 256, records.VCORES: 1}
 LIMIT_S = 60
+
+
+def within_limit(work: Coroutine[None, None, None]) -> None:
+    async def limited() -> None:
+        await asyncio.wait_for(work, LIMIT_S)
+
+    asyncio.run(limited())
 
 
 def token_of(message: pb.Token) -> Token:
@@ -56,10 +63,9 @@ async def collect(
     master: ApplicationMaster, enough: Callable[[], bool], take: Callable[[pb.AllocateResponse], Awaitable[None]]
 ) -> None:
     """Poll the ResourceManager until `enough`, handing each answer to `take`."""
-    async with asyncio.timeout(LIMIT_S):
-        while not enough():
-            await take(await master.allocate())
-            await asyncio.sleep(0.05)
+    while not enough():
+        await take(await master.allocate())
+        await asyncio.sleep(0.05)
 
 
 async def granted(master: ApplicationMaster, count: int) -> tuple[list[pb.Container], list[pb.NmToken]]:
@@ -97,7 +103,7 @@ def test_every_container_starts_and_its_end_is_reported(resourcemanager: Sandbox
             assert nodes.counts["started"] == 40
             assert nodes.counts["refused_logins"] == 0
 
-    asyncio.run(run())
+    within_limit(run())
 
 
 def test_a_stopped_container_is_reported_as_killed(configuration: Configuration) -> None:
@@ -121,7 +127,7 @@ def test_a_stopped_container_is_reported_as_killed(configuration: Configuration)
             await collect(master, lambda: bool(ended), note)
             assert ended == [-105]
 
-    asyncio.run(run())
+    within_limit(run())
 
 
 def test_only_the_nodes_own_token_logs_in(configuration: Configuration) -> None:
@@ -150,7 +156,7 @@ def test_only_the_nodes_own_token_logs_in(configuration: Configuration) -> None:
             assert nodes.counts["refused_logins"] == 4
             assert nodes.counts["logins"] == 1
 
-    asyncio.run(run())
+    within_limit(run())
 
 
 def test_a_forged_container_token_starts_nothing(configuration: Configuration) -> None:
@@ -170,7 +176,7 @@ def test_a_forged_container_token_starts_nothing(configuration: Configuration) -
             assert nodes.counts["refused_starts"] == 1
             assert nodes.counts["started"] == 0
 
-    asyncio.run(run())
+    within_limit(run())
 
 
 def test_hadoops_own_client_logs_in_and_starts_a_master(configuration: Configuration) -> None:
@@ -187,11 +193,10 @@ def test_hadoops_own_client_logs_in_and_starts_a_master(configuration: Configura
         ):
             id_ = (await client.new_application()).id
             report = await client.submit(context(id_))
-            async with asyncio.timeout(LIMIT_S):
-                while records.APPLICATION_STATES[report.state] != "FAILED":
-                    await asyncio.sleep(0.1)
-                    report = await client.report(id_)
+            while records.APPLICATION_STATES[report.state] != "FAILED":
+                await asyncio.sleep(0.1)
+                report = await client.report(id_)
             assert commands == ["true"]
             assert "exitCode: 3" in report.diagnostics
 
-    asyncio.run(run())
+    within_limit(run())
