@@ -26,6 +26,8 @@ T = TypeVar("T")
 _PATIENCE = {"dfs.client.failover.sleep.base.millis": "200", "dfs.client.failover.sleep.max.millis": "1000"}
 _TRIES, _TRIES_HA = "5", "30"
 _GATHER = 1 << 20
+# -1 in ClientProtocol.setTimes; the library takes unsigned numbers only.
+_UNCHANGED = (1 << 64) - 1
 
 
 class HdfsFileSystem(FileSystem):
@@ -98,7 +100,7 @@ class HdfsFileSystem(FileSystem):
 
     def touch(self, uri: str) -> None:
         now = int(time.time() * 1000)
-        self._call(uri, lambda client, path: client.set_times(path, now, now))
+        self._call(uri, lambda client, path: client.set_times(path, _UNCHANGED, now))
 
     def _entry(self, status: hdfs_native.FileStatus) -> Entry:
         return Entry(
@@ -109,6 +111,7 @@ class HdfsFileSystem(FileSystem):
             status.owner,
             status.group,
             status.permission,
+            status.access_time,
         )
 
 

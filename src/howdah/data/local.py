@@ -13,6 +13,7 @@ import pathlib
 import re
 import shutil
 import stat
+import time
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -117,7 +118,7 @@ class LocalFileSystem(FileSystem):
     def touch(self, uri: str) -> None:
         path = uris.path(uri)
         with _explained(path):
-            os.utime(path)
+            os.utime(path, ns=(time.time_ns(), os.stat(path).st_mtime_ns))
 
 
 def _entry(path: str) -> Entry:
@@ -125,7 +126,8 @@ def _entry(path: str) -> Entry:
     is_dir = stat.S_ISDIR(found.st_mode)
     size = 0 if is_dir else found.st_size
     mode = stat.S_IMODE(found.st_mode)
-    return Entry(uris.of_local(path), size, found.st_mtime_ns // 10**6, is_dir, str(found.st_uid), "", mode)
+    times = (found.st_mtime_ns // 10**6, found.st_atime_ns // 10**6)
+    return Entry(uris.of_local(path), size, times[0], is_dir, str(found.st_uid), "", mode, times[1])
 
 
 def _alternatives(pattern: str) -> list[str]:
