@@ -297,8 +297,7 @@ class Executor:
             note("terminated by a signal while the program ran")
             processes.kill_group(self.activity.pid, signal.SIGTERM)
             deadline = time.monotonic() + _TERM_GRACE_S
-            while processes.descendants() and time.monotonic() < deadline:
-                self.reaper.reap()
+            while not self.reaper.reap() and time.monotonic() < deadline:
                 time.sleep(0.005)
         processes.end_everything(self.reaper, 0.1)
         if isinstance(self.activity, Program):

@@ -56,7 +56,7 @@ class Loop:
         heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._order), timer))
         return timer
 
-    def on_signal(self, number: int, call: Callable[[], None]) -> None:
+    def on_signal(self, number: int, call: Callable[[], object]) -> None:
         """Call `call` from the loop, never in the middle of something, once signal `number` has arrived."""
         reader, writer = os.pipe()
         os.set_blocking(reader, False)

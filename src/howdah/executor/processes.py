@@ -56,15 +56,18 @@ class Reaper:
         self._ended[pid] = ended
         return pid
 
-    def reap(self) -> None:
-        """Take every ended child; to be called after each SIGCHLD."""
+    def reap(self) -> bool:
+        """Take every ended child, to be called after each SIGCHLD; whether none, living or dead, is left.
+
+        That is the kernel's own word. What /proc lists (`children`) may miss one while others come and go.
+        """
         while True:
             try:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
-                return
+                return True
             if pid == 0:
-                return
+                return False
             ended = self._ended.pop(pid, None)
             if ended is not None:
                 ended(status, usage)
@@ -163,11 +166,11 @@ def kill_group(group: int, number: int) -> None:
 def end_everything(reaper: Reaper, limit: float) -> List[int]:
     """KILL all descendants until none is left or `limit` seconds are over, blocking; those that would not die."""
     deadline = time.monotonic() + limit
-    while True:
-        reaper.reap()
+    while not reaper.reap():
         left = descendants()
-        if not left or time.monotonic() > deadline:
+        if time.monotonic() > deadline:
             return left
         for pid in left:
             kill(pid, signal.SIGKILL)
         time.sleep(0.002)
+    return []

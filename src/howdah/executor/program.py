@@ -50,7 +50,7 @@ class Program:
         self._started = 0.0
         self._status: Optional[int] = None
         self._strays: Dict[int, str] = {}
-        self._finished = False
+        self._swept = self._finished = False
 
     def start(self, argv: Sequence[str], environment: Mapping[str, str], directory: str) -> None:
         """Run it.
@@ -137,10 +137,9 @@ class Program:
     def _sweep(self, since: float) -> None:
         """Until nothing is left below us: what does not leave by itself at once is killed."""
         waited = time.monotonic() - since
-        left = processes.descendants()
-        if left and waited < _SWEEP_LIMIT_S:
+        if not self.reaper.reap() and waited < _SWEEP_LIMIT_S:
             if waited >= _LEAVE_S:
-                for pid in left:
+                for pid in processes.descendants():
                     self._strays.setdefault(pid, processes.name(pid))
                     processes.kill(pid, signal.SIGKILL)
             self.loop.later(_SWEEP_S, lambda: self._sweep(since))
@@ -148,11 +147,12 @@ class Program:
         if self._strays:
             names = ", ".join(f"{name} (pid {pid})" for pid, name in list(self._strays.items())[:10])
             self.note(f"the program left {len(self._strays)} processes, which were killed: {names}")
+        self._swept = True
         self.loop.later(_DRAIN_LIMIT_S, self._finish)
         self._finish_if_drained()
 
     def _finish_if_drained(self) -> None:
-        if self._status is not None and not self._readers and not processes.descendants():
+        if self._swept and not self._readers:
             self._finish()
 
     def _finish(self) -> None:

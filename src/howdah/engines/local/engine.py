@@ -35,6 +35,13 @@ _PIECE = 1 << 20
 _END_S = 5.0
 
 
+class _Detached(subprocess.Popen[bytes]):
+    """A process that is meant to outlive us: no warning when it does."""
+
+    def __del__(self) -> None:
+        self.poll()
+
+
 class LocalEngine(Engine):
     """Settings: `local_home`, else HOWDAH_HOME, else the user's state directory. GPUs, memory and vcores: Machine."""
 
@@ -42,7 +49,7 @@ class LocalEngine(Engine):
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         self._home = Path(settings.get("local_home") or state_directory(os.environ)).absolute()
-        self._masters: list[subprocess.Popen[bytes]] = []
+        self._masters: list[_Detached] = []
 
     @property
     def home(self) -> str:
@@ -94,7 +101,7 @@ class LocalEngine(Engine):
         arguments = ["--engine", self.name, "--id", job.id, "--job", str(job.path / "job.json")]
         environment = {**os.environ, "HOWDAH_CREDENTIALS": str(job.path / "credentials"), "HOWDAH_HOST": "127.0.0.1"}
         with (job.path / "master.log").open("ab") as log:
-            master = subprocess.Popen(
+            master = _Detached(
                 [*command, *arguments, "--directory", uris.of_local(job.path)],
                 # Not in the caller's directory, whose files could pass for modules.
                 cwd=job.path,

@@ -1,0 +1,278 @@
+"""Jobs that go wrong on purpose, on this machine's engine: a clear line, the right state, nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from howdah.engines.local.engine import LocalEngine
+from howdah.engines.local.jobs import JobDirectory
+from howdah.engines.local.processes import marked
+from howdah.errors import EngineRejected, StagingError
+from howdah.spec import JobReport, JobSpec, Resources, Role, StagedFile, StagedJob, State, TaskId, Timeouts
+from howdah.spec.view import JobView
+
+GROUPS = Path("/sys/fs/cgroup/memory")
+PYTHON = sys.executable
+
+
+class Local:
+    """A local engine with a home of its own."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.engine = LocalEngine({"local_home": str(home)})
+        self.jobs: list[str] = []
+
+    def submit(self, command: str | tuple[str, ...], replicas: int = 1, memory_mib: int = 128, **job: object) -> str:
+        role = Role(command, replicas, Resources(memory_mib))
+        files = job.pop("files", ())
+        spec = JobSpec({"worker": role}, timeouts=Timeouts(stop_s=0.3), **job)  # type: ignore[arg-type]
+        staged = StagedJob(spec, self.engine.home, files)  # type: ignore[arg-type]
+        self.jobs.append(self.engine.submit(self.engine.plan(staged), {}))
+        return self.jobs[-1]
+
+    def run(self, command: str | tuple[str, ...], **job: object) -> JobReport:
+        """Submit it and wait for its end."""
+        return self.end(self.submit(command, **job))  # type: ignore[arg-type]
+
+    def report(self, job_id: str) -> JobReport:
+        return self.engine.describe(job_id)[0]
+
+    def until(self, job_id: str, wanted: Callable[[JobReport], object], limit: float = 20.0) -> JobReport:
+        deadline = time.monotonic() + limit
+        while not wanted(report := self.report(job_id)):
+            assert time.monotonic() < deadline, (report, self.master_log(job_id))
+            time.sleep(0.02)
+        return report
+
+    def end(self, job_id: str, limit: float = 20.0) -> JobReport:
+        """The job's end, after its master has gone too."""
+        directory = JobDirectory(self.home / "jobs" / job_id)
+        return self.until(job_id, lambda report: report.state.ended and not directory.master_pid(), limit)
+
+    def view(self, job_id: str) -> JobView:
+        return JobDirectory(self.home / "jobs" / job_id).view()
+
+    def master(self, job_id: str) -> int:
+        return JobDirectory(self.home / "jobs" / job_id).master_pid()
+
+    def master_log(self, job_id: str) -> str:
+        return (self.home / "jobs" / job_id / "master.log").read_text()
+
+    def log(self, job_id: str, stream: str, index: int = 0) -> bytes:
+        return b"".join(piece for _, piece in self.engine.logs(job_id, TaskId("worker", index), stream))
+
+    def left(self, job_id: str) -> list[object]:
+        """Whatever of an ended job is still there."""
+        book = json.loads((self.home / "local" / "ledger.json").read_text())
+        secrets = [*(self.home / "jobs" / job_id).rglob("credentials")]
+        return [*marked(f"{job_id}."), *book.get(job_id, {}), *secrets, *GROUPS.rglob(f"howdah-{job_id}*")]
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Iterator[Local]:
+    here = Local(tmp_path)
+    yield here
+    for job_id in here.jobs:
+        here.engine.cancel(job_id)
+
+
+def running(report: JobReport) -> bool:
+    return report.state is State.RUNNING
+
+
+def printed(local: Local, job_id: str) -> Callable[[JobReport], object]:
+    return lambda _: local.log(job_id, "stdout")
+
+
+class TestEnds:
+    def test_success(self, local: Local) -> None:
+        report = local.run("echo done")
+        assert (report.state, report.diagnostics, report.progress) == (State.SUCCEEDED, "", 1.0)
+        assert local.log(report.id, "stdout") == b"done\n"
+        assert local.left(report.id) == []
+
+    def test_a_program_that_exits_at_once(self, local: Local) -> None:
+        report = local.run("echo 'no such layer' >&2; exit 3")
+        assert report.state is State.FAILED
+        assert "worker:0" in report.diagnostics
+        assert "exit code 3" in report.diagnostics
+        exit = local.view(report.id).tasks[TaskId("worker", 0)].exit
+        assert exit is not None
+        assert exit.lines == ("no such layer",)
+        assert local.left(report.id) == []
+
+    def test_a_program_that_does_not_exist(self, local: Local) -> None:
+        report = local.run(("nosuchprogram",))
+        assert report.state is State.FAILED
+        assert "'nosuchprogram' is not found on PATH" in report.diagnostics
+
+    def test_a_program_that_leaves_children(self, local: Local) -> None:
+        report = local.run("(setsid sh -c 'sleep 600 & sleep 600' &); sleep 0.2")
+        assert report.state is State.SUCCEEDED
+        assert local.left(report.id) == []
+        log = (local.home / "jobs" / report.id / "tasks/worker-0/1/executor.log").read_text()
+        assert "processes, which were killed: s" in log
+
+    def test_more_memory_than_the_limit(self, local: Local) -> None:
+        if not os.access(GROUPS, os.W_OK):
+            pytest.skip("control groups cannot be written here")
+        report = local.run((PYTHON, "-c", "x = bytearray(300 << 20)"), memory_mib=96)
+        assert report.state is State.FAILED
+        assert "used 96 MiB of 96 MiB" in report.diagnostics
+        exit = local.view(report.id).tasks[TaskId("worker", 0)].exit
+        assert exit is not None
+        assert exit.cause == "memory"
+        assert local.left(report.id) == []
+
+    def test_one_fails_while_the_others_wait(self, local: Local) -> None:
+        report = local.run("[ $HOWDAH_INDEX != 1 ] || exit 9; sleep 600", replicas=3)
+        assert report.state is State.FAILED
+        assert "worker:1" in report.diagnostics
+        assert local.left(report.id) == []
+
+
+class TestOutput:
+    def test_a_flood_of_300_mb(self, local: Local) -> None:
+        source = "import os; b = b'x' * 65535 + b'\\n'; [os.write(1, b) for _ in range(4800)]"
+        report = local.run((PYTHON, "-c", source))
+        assert report.state is State.SUCCEEDED
+        assert (local.home / "jobs" / report.id / "tasks/worker-0/1/stdout").stat().st_size == 4800 * 65536
+        assert report.finished - report.started < 4
+
+    def test_binary(self, local: Local) -> None:
+        report = local.run((PYTHON, "-c", "import os; os.write(2, bytes(range(256)) * 100); os._exit(1)"))
+        assert report.state is State.FAILED
+        assert local.log(report.id, "stderr") == bytes(range(256)) * 100
+
+
+class TestKilled:
+    def test_cancel_of_what_ignores_term(self, local: Local) -> None:
+        source = "import signal, time; signal.signal(15, signal.SIG_IGN); print('up'); time.sleep(600)"
+        job_id = local.submit((PYTHON, "-c", source))
+        local.until(job_id, printed(local, job_id))
+        local.engine.cancel(job_id)
+        report = local.end(job_id)
+        assert report.state is State.CANCELLED
+        assert local.left(job_id) == []
+
+    def test_cancel_is_idempotent(self, local: Local) -> None:
+        job_id = local.submit("sleep 600")
+        local.engine.cancel(job_id)
+        local.engine.cancel(job_id)
+        assert local.end(job_id).state is State.CANCELLED
+        local.engine.cancel(local.run("true").id)
+        assert local.report(local.jobs[-1]).state is State.SUCCEEDED
+        local.engine.cancel("local-nosuch")
+
+    def test_a_killed_master_leaves_nothing(self, local: Local) -> None:
+        job_id = local.submit("(setsid sleep 600 &); echo up; sleep 600; true", replicas=2)
+        local.until(job_id, printed(local, job_id))
+        os.kill(local.master(job_id), signal.SIGKILL)
+        report = local.end(job_id)
+        assert report.state is State.FAILED
+        assert "the master was killed (pid " in report.diagnostics
+        deadline = time.monotonic() + 1.0
+        while list(marked(f"{job_id}.")) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert list(marked(f"{job_id}.")) == []
+        # The next master cleans up the books.
+        assert local.run("true").state is State.SUCCEEDED
+        assert [one for one in local.left(job_id) if not str(one).endswith("credentials")] == []
+
+    def test_a_killed_executor_is_named_and_leaves_nothing(self, local: Local) -> None:
+        job_id = local.submit("(setsid sleep 600 &); echo up; sleep 600; true")
+        local.until(job_id, printed(local, job_id))
+        os.kill(executor_of(local, job_id), signal.SIGKILL)
+        report = local.end(job_id)
+        assert report.state is State.FAILED
+        assert "its executor was killed by signal 9" in report.diagnostics
+        assert local.left(job_id) == []
+
+    def test_a_master_that_cannot_begin(self, local: Local) -> None:
+        job_id = local.submit("true", framework="nosuch")
+        report = local.end(job_id)
+        assert report.state is State.FAILED
+        assert "nosuch" in report.diagnostics
+
+
+class TestRoom:
+    def test_a_job_that_can_never_fit(self, local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("HOWDAH_LOCAL_MEMORY_MIB", str(24 << 10))
+        with pytest.raises(EngineRejected, match="never run here") as refusal:
+            local.submit("true", replicas=3, memory_mib=40 << 10)
+        assert "needs 3 × 40 GiB (worker) = 120 GiB, this machine has 24 GiB" in str(refusal.value)
+        assert not (local.home / "jobs").exists()
+
+    def test_jobs_queue_when_the_machine_is_full(self, local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("HOWDAH_LOCAL_MEMORY_MIB", "256")
+        first = local.submit("sleep 600", replicas=2)
+        local.until(first, running)
+        second = local.submit("true", replicas=2)
+        local.until(second, lambda _: local.view(second).notes)
+        assert local.view(second).notes == [f"waiting for 256 MiB: 256 MiB of 256 MiB are used by {first}"]
+        assert local.report(second).state is State.PENDING
+        local.engine.cancel(first)
+        assert local.end(second).state is State.SUCCEEDED
+
+    def test_a_waiting_job_can_be_cancelled(self, local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("HOWDAH_LOCAL_MEMORY_MIB", "128")
+        first = local.submit("sleep 600")
+        local.until(first, running)
+        second = local.submit("true")
+        local.until(second, lambda _: local.view(second).notes)
+        local.engine.cancel(second)
+        assert local.end(second).state is State.CANCELLED
+        assert local.left(second) == []
+
+    def test_a_missing_file_leaves_no_job(self, local: Local) -> None:
+        uri = (local.home / "cache" / "aa" / "aa-x.py").as_uri()
+        with pytest.raises(StagingError, match=r"nowhere/x\.py: No such file"):
+            local.submit("true", files=(StagedFile("x.py", uri, source="/nowhere/x.py"),))
+        assert local.engine.describe() == []
+
+
+class TestLife:
+    def test_a_job_outlives_its_submitter(self, local: Local) -> None:
+        source = (
+            "import sys; from howdah.engines.local.engine import LocalEngine; from howdah.spec import *\n"
+            "engine = LocalEngine({'local_home': sys.argv[1]})\n"
+            "job = JobSpec({'worker': Role('sleep 0.5; echo survived', 1, Resources(64))})\n"
+            "print(engine.submit(engine.plan(StagedJob(job, engine.home)), {}))\n"
+        )
+        command = [PYTHON, "-W", "ignore", "-c", source, str(local.home)]
+        submitted = subprocess.run(command, capture_output=True, text=True, check=True, start_new_session=True)
+        job_id = submitted.stdout.strip()
+        assert local.end(job_id).state is State.SUCCEEDED
+        assert local.log(job_id, "stdout") == b"survived\n"
+
+    def test_the_newest_job_is_listed_first(self, local: Local) -> None:
+        ids = [local.run("true").id for _ in range(3)]
+        assert [report.id for report in local.engine.describe()] == ids[::-1]
+        assert local.engine.describe("local-nosuch") == []
+        assert local.engine.describe("../jobs") == []
+
+    def test_secrets_and_the_directory_are_private(self, local: Local) -> None:
+        job_id = local.submit("sleep 600")
+        local.until(job_id, running)
+        directory = local.home / "jobs" / job_id
+        assert directory.stat().st_mode & 0o777 == 0o700
+        for path in (directory / "key", *directory.rglob("credentials")):
+            assert path.stat().st_mode & 0o777 == 0o600
+
+
+def executor_of(local: Local, job_id: str) -> int:
+    """The one marked process that runs our executor."""
+    for pid in marked(f"{job_id}."):
+        if b"howdah.executor" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            return pid
+    raise AssertionError("no executor")
