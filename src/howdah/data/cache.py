@@ -24,6 +24,7 @@ from howdah.spec.staged import StagedFile
 Progress = Callable[[str, int, int], None]
 AT_ONCE = 16
 _HASH_BYTES = 1 << 20
+_WORTH_REMEMBERING = 16 << 20
 
 
 def silent(what: str, done: int, total: int) -> None:
@@ -43,11 +44,31 @@ def location(home: str, sha256: str, name: str) -> str:
 
 
 def sha256_of(path: str | os.PathLike[str]) -> str:
-    """Hash of a file's content, read in pieces.
+    """Hash of a file's content. A large file's is remembered, by its size and time, below this machine's cache.
 
     Raises:
         StagingError: it can't be read.
     """
+    try:
+        status = Path(path).stat()
+    except OSError as error:
+        raise explain(error, os.fspath(path)) from error
+    if status.st_size < _WORTH_REMEMBERING:
+        return _hash(path)
+    name = f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
+    note = local_directory() / "hashes" / hashlib.sha256(name.encode()).hexdigest()
+    with contextlib.suppress(OSError):
+        return note.read_text()
+    digest = _hash(path)
+    with contextlib.suppress(OSError):  # a cache that can't be written costs time only
+        note.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        fresh = note.with_name(f"{note.name}.{os.getpid()}")
+        fresh.write_text(digest)
+        fresh.replace(note)
+    return digest
+
+
+def _hash(path: str | os.PathLike[str]) -> str:
     digest = hashlib.sha256()
     buffer = bytearray(_HASH_BYTES)
     try:

@@ -22,8 +22,6 @@ from howdah.spec.job import Input, JobSpec, Output
 from howdah.spec.staged import DataFile, StagedFile, StagedInput, StagedJob
 
 ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar")
-ENVIRONMENT = "environment"
-"""Name of the job's environment in each working directory."""
 
 
 def stage(
@@ -31,33 +29,49 @@ def stage(
     base: Path,
     home: str,
     *,
-    cluster_fs: str = "file://",
+    conf_dir: str = "",
     user: str = "",
     overwrite: bool = False,
-    settings: Mapping[str, str] | None = None,
     origins: Mapping[str, str] | None = None,
 ) -> StagedJob:
     """`job` with its files found, its inputs listed, its outputs absolute.
 
-    Paths are relative to `base`, the job file's directory. `home` is the URI of the engine's home, `cluster_fs` of the
-    file system that paths without scheme are on. `overwrite` allows it for all outputs. The files are not uploaded:
-    those that must be have a `source`, the inputs' are in `uploads`. Of `environment` it places `archive` only;
-    `settings` may name `hadoop_conf_dir`.
+    Paths are relative to `base`, the job file's directory. `home` is the URI of the engine's home: when that is on this
+    machine everything is, else paths without a scheme are on the default file system of the Hadoop configuration in
+    `conf_dir`. `overwrite` allows it for all outputs. Nothing is uploaded: files that must be have a `source`, the
+    inputs' are in `uploads`. The job's `environment` is not placed here.
 
     Raises:
         SpecError: everything that is missing, in the way, or not what it should be.
         EngineUnavailable: the file system does not answer.
     """
-    conf_dir = (settings or {}).get("hadoop_conf_dir", "")
-    stager = _Stager(base.absolute(), home, cluster_fs, user or _user(), conf_dir)
-    files = [*stager.files(job), *stager.environment(job)]
+    conf = hadoop_conf.load(hadoop_conf.directory(conf_dir)) if uris.split(home)[0] != "file" else {}
+    stager = _Stager(base.absolute(), home, conf_dir, user or _user(), conf)
+    files = tuple(stager.files(job))
     inputs = tuple(stager.input(number, entry) for number, entry in enumerate(job.inputs))
     outputs = tuple(stager.outputs(job, overwrite))
     if stager.mistakes:
         found = (replace(one, origin=origin_of(one.place, origins or {})) for one in stager.mistakes)
         raise SpecError(list(found))
-    staged = StagedJob(replace(job, outputs=outputs), home, tuple(files), inputs, user=user or _user())
-    return replace(staged, program_path=(f"{ENVIRONMENT}/bin",) if job.environment.archive else ())
+    return StagedJob(replace(job, outputs=outputs), home, files, inputs, user=stager.user)
+
+
+def archive_file(name: str, path: str, home: str) -> StagedFile:
+    """An environment to ship as `name`: an archive with a `bin` in it, or a pex, which becomes `<name>/bin/python`.
+
+    Raises:
+        SpecError: there is no such file.
+    """
+    if not Path(path).is_file():
+        raise SpecError.at("environment.archive", f"{path!r}: no such file", _neighbour(Path(path)))
+    if path.endswith(ARCHIVES):
+        return _local_file(Path(path), name, "archive", home)
+    return _local_file(Path(path), f"{name}/bin/python", "file", home)
+
+
+def _local_file(path: Path, name: str, kind: str, home: str) -> StagedFile:
+    digest = sha256_of(path)
+    return StagedFile(name, location(home, digest, path.name), kind, str(path), digest, path.stat().st_size)
 
 
 def _user() -> str:
@@ -68,22 +82,27 @@ def _user() -> str:
 class _Stager:
     base: Path
     home: str
-    cluster_fs: str
-    user: str
     conf_dir: str
+    user: str
+    conf: Mapping[str, str]
     mistakes: list[Mistake] = field(default_factory=list)
 
     @property
     def is_local(self) -> bool:
-        return uris.split(self.cluster_fs)[0] == "file"
+        return uris.split(self.home)[0] == "file"
+
+    @property
+    def cluster_fs(self) -> str:
+        """The file system that paths without a scheme are on."""
+        default = hadoop_conf.default_filesystem(self.conf)
+        return uris.root(self.home if default.startswith("file:") else default)
 
     @property
     def user_directory(self) -> str:
         """Where relative paths on the job's file system start."""
         if self.is_local:
             return uris.of_local(self.base)
-        conf = hadoop_conf.load(hadoop_conf.directory(self.conf_dir))
-        return uris.join(self.cluster_fs, conf.get("dfs.user.home.dir.prefix", "/user"), self.user)
+        return uris.join(self.cluster_fs, self.conf.get("dfs.user.home.dir.prefix", "/user"), self.user)
 
     def wrong(self, place: str, problem: str, near: str | None = None) -> None:
         self.mistakes.append(Mistake(place, problem, near))
@@ -96,17 +115,6 @@ class _Stager:
         for number, entry in enumerate(job.archives):
             yield from self._file(f"archives.{number}", entry, "archive")
 
-    def environment(self, job: JobSpec) -> Iterator[StagedFile]:
-        entry = job.environment.archive
-        if not entry:
-            return
-        path = entry.partition("#")[0]
-        if path.endswith(ARCHIVES) or (self.base / path).is_dir():
-            yield from self._file("environment.archive", f"{path}#{ENVIRONMENT}", "archive")
-        else:  # a pex: a program that is a Python interpreter
-            found = list(self._file("environment.archive", f"{path}#python", "file"))
-            yield from (replace(file, name=f"{ENVIRONMENT}/bin/{name}") for file in found for name in _PYTHONS)
-
     def _file(self, place: str, entry: str, kind: str) -> Iterator[StagedFile]:
         path, name = entry.partition("#")[0], file_name(entry)
         local = self.base / path
@@ -114,10 +122,10 @@ class _Stager:
             if uris.has_scheme(path):
                 yield from self._file_there(place, path, name, kind)
             elif local.is_dir():
-                yield self._local_file(pack.directory(local, local_directory() / "packed"), name, "archive")
+                yield _local_file(pack.directory(local, local_directory() / "packed"), name, "archive", self.home)
             elif local.exists():
                 self._check_archive(place, path, kind)
-                yield self._local_file(local, name, kind)
+                yield _local_file(local, name, kind, self.home)
             elif path.startswith("/") and not self.is_local:
                 yield from self._file_there(place, uris.absolute(path, self.cluster_fs, ""), name, kind)
             else:
@@ -138,11 +146,6 @@ class _Stager:
     def _check_archive(self, place: str, path: str, kind: str) -> None:
         if kind == "archive" and not path.endswith(ARCHIVES):
             self.wrong(place, f"{path!r} is no archive: its name must end in one of {', '.join(ARCHIVES)}")
-
-    def _local_file(self, path: Path, name: str, kind: str) -> StagedFile:
-        digest = sha256_of(path)
-        uri = location(self.home, digest, path.name)
-        return StagedFile(name, uri, kind, str(path), digest, path.stat().st_size)
 
     # Inputs
 
@@ -173,7 +176,8 @@ class _Stager:
         if not found.found:
             also = f"{self.base / path} nor " if relative and not self.is_local else ""
             near = _neighbour(Path(uris.path(uri))) if uris.split(uri)[0] == "file" else None
-            self.wrong(place, f"{path!r}: no such file or directory: {'neither ' + also if also else ''}{uri}", near)
+            where = _shown(uri)
+            self.wrong(place, f"{path!r}: no such file or directory: {'neither ' + also if also else ''}{where}", near)
         elif not found.files:
             self.wrong(place, f"{path!r} has no files (names that begin with _ or . are passed over): {uri}")
         yield from ((file, "") for file in found.files)
@@ -194,13 +198,17 @@ class _Stager:
             replaces = output.overwrite or overwrite
             try:
                 if not replaces and filesystem(uri, self.conf_dir).exists(uri):
-                    self.wrong(place, f"{uri} exists already: remove it, choose another, or allow it with overwrite")
+                    self.wrong(
+                        place, f"{_shown(uri)} exists already: remove it, choose another, or allow it with overwrite"
+                    )
             except StagingError as error:
                 self.wrong(place, str(error))
             yield replace(output, path=uri, overwrite=replaces)
 
 
-_PYTHONS = ("python", "python3")
+def _shown(uri: str) -> str:
+    """A file of this machine is known by its path."""
+    return uris.path(uri) if uris.split(uri)[0] == "file" else uri
 
 
 def _places(place: str, entry: Input) -> list[tuple[str, str]]:
