@@ -63,7 +63,8 @@ def test_output_is_aggregated_and_a_killed_nodes_containers_end(one_node: Sandbo
 
     def logs() -> list[str]:
         files = hdfs.list_status("/logs", recursive=True)
-        return [found.path for found in files if records.application_id(id_) in found.path and found.length]
+        complete = [found.path for found in files if not found.isdir and not found.path.endswith(".tmp")]
+        return [path for path in complete if records.application_id(id_) in path]
 
     [log] = eventually("aggregated log", logs)
     with hdfs.read(log) as aggregated:
