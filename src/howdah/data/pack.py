@@ -32,8 +32,11 @@ class Member:
     content: bytes | None = None
 
 
-def members(directory: Path) -> Iterator[Member]:
-    """All files in `directory`, sorted; links that stay inside it are kept as links, others are followed."""
+def members(directory: Path, as_they_are: bool = False) -> Iterator[Member]:
+    """All files in `directory`, sorted; links that stay inside it are kept as links, others are followed.
+
+    `as_they_are`: every link is kept, as environments need that lead to a Python outside.
+    """
     root = directory.resolve()
     for folder, folders, names in os.walk(directory, onerror=_raise):
         folders[:] = sorted(name for name in folders if name not in NEVER)
@@ -41,7 +44,10 @@ def members(directory: Path) -> Iterator[Member]:
         for name in sorted([*names, *links]):
             path = Path(folder, name)
             relative = path.relative_to(directory).as_posix()
-            if path.is_symlink() and root in path.resolve().parents and not path.readlink().is_absolute():
+            inside = (
+                not path.readlink().is_absolute() and root in path.resolve().parents if path.is_symlink() else False
+            )
+            if inside or (as_they_are and path.is_symlink()):
                 yield Member(relative, path, str(path.readlink()))
             elif path.is_file():
                 yield Member(relative, path)

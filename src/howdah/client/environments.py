@@ -1,0 +1,174 @@
+"""Environments made from requirement files: once per content, under one lock, never seen half made.
+
+`<cache>/environments/<first 16 digits of the file's SHA-256>` is a virtual environment that may be moved. It leads to
+the Python it was made with: a machine that runs it needs that Python at the same place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from howdah.data import pack as packing
+from howdah.data.cache import local_directory
+from howdah.data.fs import explain
+from howdah.errors import SpecError, StagingError
+
+Notice = Callable[[str], None]
+INSTALL_LIMIT_S = 3600.0
+# A shell finds the interpreter beside the script; Python reads the same lines as a string and goes on (PEP 397 tools
+# and pip write such headers where a path is too long for `#!`).
+_HEADER = b"#!/bin/sh\n'''exec' \"$(dirname -- \"$(realpath -- \"$0\")\")\"/'python' \"$0\" \"$@\"\n' '''\n"
+
+
+def build(requirements: Path, notice: Notice) -> Path:
+    """The environment of a requirements file, installed when it is not there. `notice` is told what takes time.
+
+    Raises:
+        SpecError: there is no such file.
+        StagingError: it can't be installed, or there is no room; nothing is left behind.
+    """
+    try:
+        content = requirements.read_bytes()
+    except OSError as error:
+        raise SpecError.at("environment.requirements", f"{str(requirements)!r}: {error.strerror}") from error
+    target = local_directory() / "environments" / hashlib.sha256(content).hexdigest()[:16]
+    if target.is_dir():
+        return target
+    with _alone(target, notice):
+        if not target.is_dir():
+            count = len(packages(content))
+            notice(f"installing {count} packages for {requirements.name}: once, into {target}")
+            _install(requirements, b"--hash=" in content, target)
+    return target
+
+
+def pack(venv: Path, notice: Notice) -> Path:
+    """An archive of an environment made by `build`, for machines that have the same Python; made once.
+
+    Raises:
+        StagingError: there is no room.
+    """
+    archive = venv.with_name(f"{venv.name}.tar.gz")
+    if archive.is_file():
+        return archive
+    with _alone(archive, notice):
+        if not archive.is_file():
+            notice(f"packing the environment {venv.name} (CPython {python_version(venv)}): once, into {archive}")
+            packing.write(packing.members(venv, as_they_are=True), archive)
+    return archive
+
+
+def python_version(venv: Path) -> str:
+    """`3.11.7`, of the Python an environment was made with; "" when it doesn't say."""
+    return _setting(venv, "version_info") or _setting(venv, "version")
+
+
+def packages(content: bytes) -> list[str]:
+    """The requirements in a file: its lines but for comments, options and the hashes that continue a line."""
+    lines = (line.strip() for line in content.decode("utf-8", "replace").splitlines())
+    return [line for line in lines if line and not line.startswith(("#", "-"))]
+
+
+def _setting(venv: Path, name: str) -> str:
+    with contextlib.suppress(OSError):
+        for line in (venv / "pyvenv.cfg").read_text(encoding="utf-8").splitlines():
+            key, _, value = line.partition("=")
+            if key.strip() == name:
+                return value.strip()
+    return ""
+
+
+def _install(requirements: Path, hashed: bool, target: Path) -> None:
+    partial = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        for command in _commands(requirements.absolute(), hashed, partial):
+            _run(command, requirements)
+        make_relocatable(partial)
+        partial.rename(target)
+    except OSError as error:
+        raise explain(error, error.filename or str(target)) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _commands(requirements: Path, hashed: bool, venv: Path) -> list[list[str]]:
+    strict = ["--require-hashes"] if hashed else []
+    uv = _uv()
+    if uv:
+        python = str(venv / "bin" / "python")
+        install = [uv, "pip", "install", "--quiet", "--python", python, *strict, "-r", str(requirements)]
+        return [[uv, "venv", "--quiet", "--relocatable", "--python", sys.executable, str(venv)], install]
+    pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    return [[sys.executable, "-m", "venv", str(venv)], [*pip, *strict, "-r", str(requirements)]]
+
+
+def _uv() -> str | None:
+    beside = Path(sys.executable).with_name("uv")
+    if importlib.util.find_spec("uv") and beside.exists():
+        return str(beside)
+    return shutil.which("uv")
+
+
+def _run(command: list[str], requirements: Path) -> None:
+    """Its own messages are kept for the error: a person wants to see the last lines, with the name of what failed."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_LIMIT_S, errors="replace")
+    except subprocess.TimeoutExpired:
+        raise StagingError(f"{requirements}: installing it took longer than {INSTALL_LIMIT_S:.0f} s") from None
+    if done.returncode:
+        last = "\n".join((done.stderr or done.stdout).strip().splitlines()[-6:])
+        raise StagingError(f"{requirements}: cannot be installed by {Path(command[0]).name}:\n{last}")
+
+
+def make_relocatable(venv: Path) -> None:
+    """Let its scripts find their Python beside them, wherever the environment is."""
+    for script in (venv / "bin").iterdir():
+        if script.is_symlink() or not script.is_file():
+            continue
+        with script.open("rb") as file:
+            first = file.readline(4096)
+            if first.startswith(b"#!") and os.fsencode(str(venv)) in first:
+                rest = file.read()
+                mode = script.stat().st_mode
+                script.write_bytes(_HEADER + rest)
+                script.chmod(mode)
+
+
+@contextlib.contextmanager
+def _alone(target: Path, notice: Notice) -> Iterator[None]:
+    """One builder at a time; the others wait for it, as long as it may take."""
+    path = target.with_name(f".{target.name}.lock")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with path.open("w") as lock:
+            _wait(lock.fileno(), target, notice)
+            yield
+    except OSError as error:
+        raise explain(error, error.filename or str(target)) from error
+
+
+def _wait(lock: int, target: Path, notice: Notice) -> None:
+    until = time.monotonic() + INSTALL_LIMIT_S
+    said = False
+    while True:
+        try:
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise StagingError(
+                    f"{target} is still being made by another howdah after {INSTALL_LIMIT_S:.0f} s"
+                ) from None
+            if not said:
+                notice(f"waiting for another howdah that makes {target}")
+                said = True
+            time.sleep(0.2)
