@@ -60,7 +60,10 @@ def parse(data: bytes) -> Credentials:
         raise ValueError("not a Hadoop credentials file (it does not start with HDTS)")
     if data[4] not in (0, 1):
         raise ValueError(f"Hadoop credentials file of unknown version {data[4]}")
-    return _parse_writable(_Cursor(data, 5)) if data[4] == 0 else _parse_protobuf(_Cursor(data, 5))
+    try:
+        return _parse_writable(_Cursor(data, 5)) if data[4] == 0 else _parse_protobuf(_Cursor(data, 5))
+    except KeyError as error:
+        raise ValueError(f"Hadoop credentials lack field {error}") from None
 
 
 def load(path: Optional[str] = None) -> Credentials:

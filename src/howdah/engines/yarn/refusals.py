@@ -73,7 +73,7 @@ def over_maximum(job: JobSpec, maximum: pb.Resource) -> Iterator[str]:
 def show(key: str, amount: int) -> str:
     """`9.5 GiB memory`, `2 gpus`."""
     if key == records.MEMORY:
-        text = f"{amount / 1024:g} GiB" if amount >= 1024 else f"{amount} MiB"
+        text = f"{round(amount / 1024, 2):g} GiB" if amount >= 1024 else f"{amount} MiB"
         return f"{text} memory"
     return f"{amount} {FIELDS.get(key, key)}"
 
