@@ -50,6 +50,7 @@ class Program:
         self._started = 0.0
         self._status: Optional[int] = None
         self._strays: Dict[int, str] = {}
+        self._largest_kib = 0
         self._swept = self._finished = False
 
     def start(self, argv: Sequence[str], environment: Mapping[str, str], directory: str) -> None:
@@ -129,9 +130,7 @@ class Program:
         return True
 
     def _child_ended(self, status: int, usage: Any) -> None:
-        self._status = status
-        assert self.meter is not None
-        self.meter.note_peak(usage.ru_maxrss, self.progress)
+        self._status, self._largest_kib = status, usage.ru_maxrss
         self._sweep(time.monotonic())
 
     def _sweep(self, since: float) -> None:
@@ -147,6 +146,7 @@ class Program:
         if self._strays:
             names = ", ".join(f"{name} (pid {pid})" for pid, name in list(self._strays.items())[:10])
             self.note(f"the program left {len(self._strays)} processes, which were killed: {names}")
+        self._largest_kib = 0
         self._swept = True
         self.loop.later(_DRAIN_LIMIT_S, self._finish)
         self._finish_if_drained()
@@ -159,6 +159,8 @@ class Program:
         if not self._finished:
             self._finished = True
             self._close_readers()
+            assert self.meter is not None
+            self.meter.note_end(self._largest_kib, self.progress)
             self.ended(self._exit())
 
     def _close_readers(self) -> None:

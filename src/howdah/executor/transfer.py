@@ -116,8 +116,9 @@ class Transfer:
         except ValueError:
             return
         if isinstance(message, dict):
-            self.files = int(message.get("files", message.get("done_files", self.files)))
-            self.bytes = int(message.get("bytes", message.get("done_bytes", self.bytes)))
+            for prefix in ("done_", ""):
+                self.files = message.get(f"{prefix}files", self.files)
+                self.bytes = message.get(f"{prefix}bytes", self.bytes)
             if "ok" in message or "error" in message:
                 self._answer = message
 

@@ -19,7 +19,7 @@ _MIB = 1 << 20
 
 
 class Meter:
-    """Samples one tree. `usage` is the last sample; its peak is the highest sample, or what `note_peak` was told."""
+    """Samples one tree. `usage` is the last sample; its peak is the highest sample, or what `note_end` was told."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -39,7 +39,7 @@ class Meter:
         memory = resident / _MIB
         self.usage = Usage(round(memory, 1), round(max(memory, self.usage.peak_mib), 1), round(cpu, 2), progress)
 
-    def note_peak(self, kib: int, progress: Optional[float]) -> None:
+    def note_end(self, kib: int, progress: Optional[float]) -> None:
         """The program has ended; its largest resident size was `kib` (ru_maxrss)."""
         self.usage = Usage(0.0, round(max(kib / 1024, self.usage.peak_mib), 1), 0.0, progress)
 

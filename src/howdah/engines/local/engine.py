@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import getpass
+import hashlib
 import json
 import os
 import secrets as random
@@ -27,7 +28,7 @@ from howdah.engines.local.ledger import Ledger, clear
 from howdah.engines.local.machine import Machine, figures, refusals
 from howdah.engines.local.processes import start_of
 from howdah.errors import EngineRejected, StagingError
-from howdah.spec import JobReport, Outcome, Plan, StagedJob, State, TaskId
+from howdah.spec import JobReport, Outcome, Plan, StagedFile, StagedJob, State, TaskId
 from howdah.spec.codec import encode
 from howdah.wire.credentials import JOB_KEY, SECRET_PREFIX, Credentials
 
@@ -67,8 +68,7 @@ class LocalEngine(Engine):
     def submit(self, plan: Plan, secrets: Mapping[str, str], progress: Progress = silent) -> str:
         job = JobDirectory(self._new_directory())
         try:
-            _fetch_files(plan.job, progress)
-            self._write(job, plan.job, secrets)
+            self._write(job, _placed(plan.job, progress), secrets)
             self._start(job, plan.request["master"])
         except BaseException as error:
             shutil.rmtree(job.path, ignore_errors=True)
@@ -172,24 +172,31 @@ def _read(path: Path, heading: str) -> Iterator[tuple[str, bytes]]:
             yield heading, piece
 
 
-def _fetch_files(staged: StagedJob, progress: Progress) -> None:
-    """Copy what lies elsewhere into the cache: the job runs with what was there when it was submitted."""
-    wanted = {file.uri: file.source for file in staged.files if file.source}
-    for one in staged.inputs:
-        wanted.update(one.uploads)
-    for uri, source in wanted.items():
-        target = Path(uris.path(uri))
-        size = Path(source).stat().st_size
-        if not target.exists():
-            target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            partial = target.with_name(f"{target.name}.{os.getpid()}.tmp")
-            try:
-                shutil.copyfile(source, partial)
-                shutil.copymode(source, partial)
-                partial.replace(target)
-            finally:
-                partial.unlink(missing_ok=True)
-        progress(Path(source).name, size, size)
+def _placed(staged: StagedJob, progress: Progress) -> StagedJob:
+    """With its files in the cache: the job runs with what was there when it was submitted."""
+    wanted = [file for file in staged.files if file.source or not file.uri.startswith("file:")]
+    if not wanted:
+        return staged
+    # Not worth its import for a job without files.
+    from howdah.data import transfer
+    from howdah.data.cache import Cache
+
+    cache = Cache(staged.home, progress=progress)
+    placed = []
+    for file in staged.files:
+        if not file.uri.startswith("file:"):
+            target = _cached(staged.home, file)
+            transfer.download([transfer.Copy(uris.path(target), file.uri, file.size)], lambda _files, _bytes: None)
+            file = dataclasses.replace(file, uri=target)
+        placed.append(cache.place(file))
+    return dataclasses.replace(staged, files=tuple(placed))
+
+
+def _cached(home: str, file: StagedFile) -> str:
+    """Where a file of a cluster is kept here: its address, size and time stand for a content we have not seen."""
+    seen = f"{file.uri} {file.size} {file.modified_ms}"
+    digest = hashlib.sha256(seen.encode()).hexdigest()
+    return uris.join(home, "cache", digest[:2], f"{digest}-{uris.name(file.uri)}")
 
 
 def state_directory(environment: Mapping[str, str]) -> Path:
