@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -156,8 +157,9 @@ def _surroundings(env: Mapping[str, str]) -> Iterator[_Layer]:
         yield _Layer("environment HADOOP_CONF_DIR", {"hadoop_conf_dir": env["HADOOP_CONF_DIR"]}, Path.cwd())
     conf_dir = _sandbox(env)
     if conf_dir:
-        # Its nodes are this machine: they see every path that we see.
-        values = {"hadoop_conf_dir": conf_dir} | ({} if env.get("HADOOP_CONF_DIR") else {"shared_paths": "/"})
+        # Its nodes are this machine: they see every path that we see, and run the Python that we run.
+        here = {"shared_paths": "/", "python": os.path.realpath(sys.executable)}
+        values = {"hadoop_conf_dir": conf_dir} | ({} if env.get("HADOOP_CONF_DIR") else here)
         yield _Layer("the running sandbox", values, Path("/"))
 
 

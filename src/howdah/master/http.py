@@ -76,7 +76,9 @@ async def serve(handler: Handler, host: str, port: int = 0) -> asyncio.Server:
     """Listen; `server.sockets[0].getsockname()` tells the port."""
 
     async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError, TimeoutError, asyncio.IncompleteReadError):
+        # CancelledError: the master ends; a task that says so is reported by asyncio as a fault.
+        ends = (ConnectionError, TimeoutError, asyncio.IncompleteReadError, asyncio.CancelledError)
+        with contextlib.suppress(*ends):
             await _converse(handler, reader, writer)
         with contextlib.suppress(ConnectionError):
             writer.close()

@@ -1,0 +1,120 @@
+"""From a checked job to a plan: settings, framework, environment, staging, engine. Nothing is changed on a cluster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from howdah.client.config import Settings
+from howdah.client.engines import engine as engine_for
+from howdah.client.engines import settings_for
+from howdah.data.stage import stage
+from howdah.engines import Engine
+from howdah.errors import Mistake, SpecError
+from howdah.frameworks import find
+from howdah.spec import JobSpec, Plan, StagedFile, StagedJob
+
+PYTHON_ARCHIVE = "howdah-python"
+ENVIRONMENT_ARCHIVE = "howdah-environment"
+Notice = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A plan, the engine to submit it to, and the values of the job's secret variables, which no plan shows."""
+
+    engine: Engine
+    plan: Plan
+    secrets: Mapping[str, str]
+
+
+def prepare(
+    job: JobSpec, base: Path, engine_name: str, profile: str, overwrite: bool, notice: Notice
+) -> Prepared:
+    """Plan `job`, whose relative paths start at `base`. `notice` is told of what takes time.
+
+    Raises:
+        SpecError, StagingError, EngineRejected, EngineUnavailable: why it cannot run.
+    """
+    settings = settings_for({"engine": engine_name, "profile": profile})
+    engine = engine_for(settings)
+    job = find(job.framework).expand(replace(job, queue=job.queue or settings["queue"]))
+    secrets = read_secrets(job.secrets)
+    environment = _environment(job, base, engine, settings, notice)
+    staged = stage(job, base, engine.home, overwrite=overwrite, conf_dir=settings["hadoop_conf_dir"])
+    staged = replace(
+        staged,
+        files=(*staged.files, *environment.files),
+        python=environment.python,
+        program_path=environment.program_path,
+        settings=settings.values,
+        sources=settings.sources,
+    )
+    return Prepared(engine, engine.plan(staged), secrets)
+
+
+def read_secrets(references: Mapping[str, str]) -> dict[str, str]:
+    """The values behind `env:NAME` and `file:/path`.
+
+    Raises:
+        SpecError: one that is not there; its value is never part of the message.
+    """
+    values, mistakes = {}, []
+    for name, reference in references.items():
+        kind, _, where = reference.partition(":")
+        try:
+            values[name] = os.environ[where] if kind == "env" else Path(where).expanduser().read_text().rstrip("\n")
+        except KeyError:
+            mistakes.append(Mistake(f"secrets.{name}", f"the variable {where} is not set here"))
+        except (OSError, UnicodeDecodeError) as error:
+            mistakes.append(Mistake(f"secrets.{name}", f"{where} can't be read: {error}"))
+    if mistakes:
+        raise SpecError(mistakes)
+    return values
+
+
+@dataclass(frozen=True)
+class _Environment:
+    python: str
+    program_path: tuple[str, ...] = ()
+    files: tuple[StagedFile, ...] = ()
+
+
+def _environment(job: JobSpec, base: Path, engine: Engine, settings: Settings, notice: Notice) -> _Environment:
+    """Which Python runs howdah on the nodes, what the programs' PATH begins with, and what is shipped for both."""
+    ours = _our_python(engine, settings)
+    wanted = job.environment
+    if wanted.python:
+        directory = os.path.dirname(wanted.python)
+        return replace(ours, program_path=(directory,) if directory else ())
+    if wanted.requirements:
+        from howdah.client.environments import build
+
+        venv = build(base / wanted.requirements, notice)
+        if engine.name == "local" or any(venv.is_relative_to(path) for path in settings.shared_paths):
+            return replace(ours, program_path=(str(venv / "bin"),))
+        return _shipped(ours, _packed(venv, notice), engine)
+    if wanted.archive:
+        return _shipped(ours, str(base / wanted.archive), engine)
+    return ours
+
+
+def _our_python(engine: Engine, settings: Settings) -> _Environment:
+    archive = settings["python_archive"]
+    if not archive or engine.name == "local":
+        return _Environment(settings["python"] or "python3")
+    files = (archive_file(PYTHON_ARCHIVE, archive, engine.home),)
+    return _Environment(f"./{PYTHON_ARCHIVE}/bin/python3", files=files)
+
+
+def _packed(venv: Path, notice: Notice) -> str:
+    from howdah.client.environments import pack
+
+    return str(pack(venv, notice))
+
+
+def _shipped(ours: _Environment, archive: str, engine: Engine) -> _Environment:
+    file = archive_file(ENVIRONMENT_ARCHIVE, archive, engine.home)
+    return replace(ours, program_path=(f"{ENVIRONMENT_ARCHIVE}/bin",), files=(*ours.files, file))
