@@ -85,6 +85,13 @@ def to_yaml(spec: JobSpec) -> str:
     return yaml.dump(_written(spec), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
 
 
+def schema() -> dict[str, Any]:
+    """The JSON Schema of job files, for editors."""
+    from howdah.client.schema import schema as published
+
+    return published()
+
+
 def _line(origin: str, file: str) -> int:
     """Reading order; what isn't from the file comes last."""
     number = origin.removeprefix(f"{file}:")
@@ -110,7 +117,10 @@ def _written(value: Any) -> Any:
 def _field(name: str, value: Any) -> Any:
     if name.endswith("_mib"):
         return memory_text(value)
-    return duration_text(value) if name.endswith("_s") else _written(value)
+    if name.endswith("_s"):
+        text = duration_text(value)
+        return text if text[-1].isalpha() else float(value)
+    return _written(value)
 
 
 class _Dumper(yaml.SafeDumper):

@@ -45,9 +45,9 @@ def memory_text(mib: int) -> str:
 
 
 def duration_text(value: float) -> str:
-    """The shortest exact writing of `value` seconds."""
+    """The shortest exact writing of `value` seconds; a bare number where no unit divides it."""
     for unit in ("d", "h", "min", "s"):
-        count = value / _SECONDS[unit]
-        if value and count == int(count):
-            return f"{int(count)}{unit}"
+        count = round(value / _SECONDS[unit])
+        if count and count * _SECONDS[unit] == value:
+            return f"{count}{unit}"
     return repr(float(value))

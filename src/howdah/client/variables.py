@@ -116,7 +116,7 @@ def _value(leaf: Text, kind: Any) -> Node:
     """Text where text is possible, byte for byte; YAML where the place takes a list or a mapping."""
     if kind in (str, int, float, bool) or typing.get_origin(kind) is typing.Union:
         return dataclasses.replace(leaf, plain=kind is not str)
-    tree, mistakes = parse(leaf.value, leaf.origin)
+    tree, mistakes = parse(leaf.value, leaf.origin, lines=False)
     if mistakes:
         raise SpecError(mistakes)
     return tree

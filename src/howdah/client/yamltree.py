@@ -54,8 +54,8 @@ class Keys:
 Node = Text | Items | Keys
 
 
-def parse(text: str, file: str) -> tuple[Node, list[Mistake]]:
-    """The tree of the first document; `file` names the text in origins, as `file:line`.
+def parse(text: str, file: str, lines: bool = True) -> tuple[Node, list[Mistake]]:
+    """The tree of the first document; `file` names the text in origins, as `file:line` if it has `lines`.
 
     Mistakes that leave a tree (a duplicate key, a tag) come with it.
 
@@ -64,7 +64,7 @@ def parse(text: str, file: str) -> tuple[Node, list[Mistake]]:
     """
     if len(text) > MOST_BYTES:
         raise SpecError.at(file, f"is {len(text)} characters long, a job file has at most {MOST_BYTES}")
-    builder = _Builder(file)
+    builder = _Builder(file, lines)
     try:
         return builder.document(yaml.parse(text, Loader=_LOADER)), builder.mistakes
     except yaml.MarkedYAMLError as error:
@@ -79,8 +79,9 @@ def parse(text: str, file: str) -> tuple[Node, list[Mistake]]:
 class _Builder:
     """Builds from the parser's events: PyYAML's own composers recurse without bound, the C one until it crashes."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, lines: bool) -> None:
         self.file = file
+        self.lines = lines
         self.mistakes: list[Mistake] = []
         self.anchors: dict[str, Node] = {}
         self.aliases = 0
@@ -161,7 +162,7 @@ class _Builder:
             )
 
     def origin(self, event: yaml.Event) -> str:
-        return f"{self.file}:{event.start_mark.line + 1}" if event.start_mark else self.file
+        return f"{self.file}:{event.start_mark.line + 1}" if event.start_mark and self.lines else self.file
 
 
 def below(place: str, name: str) -> str:
