@@ -17,7 +17,8 @@ import pytest
 from conductor import SOURCE, Conductor
 
 from howdah.spec import DataFile
-from howdah.wire.messages import Assignment, Fetch, Goal, Phase, Upload
+from howdah.spec.staged import Fetch
+from howdah.wire.messages import Assignment, Goal, Phase, Upload
 
 Start = Callable[..., Conductor]
 PYTHON = sys.executable

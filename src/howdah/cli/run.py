@@ -93,7 +93,8 @@ def from_file(
 
     changes = {key: value for key, value in (("name", name), ("queue", queue)) if value}
     loaded = load(job_file, {**_pairs(sets), **changes})
-    return prepare(loaded.spec, loaded.base_dir, engine, profile, overwrite, notice)
+    flags = {"engine": engine, "profile": profile}
+    return prepare(loaded.spec, loaded.base_dir, flags, notice, overwrite=overwrite, origins=loaded.sources)
 
 
 def _pairs(sets: tuple[str, ...]) -> dict[str, str]:

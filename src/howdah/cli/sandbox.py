@@ -16,13 +16,13 @@ def sandbox() -> None:
 
 
 @sandbox.command()
-@click.option("--hadoop", default="", help="Version, such as 3.3.6, 3.4.3, 3.5.0.")
+@click.option("--hadoop", default="3.5", show_default=True, help="Version: 3.3, 3.4, 3.5, or a full one.")
 @click.option("--nodes", default=3, show_default=True, type=click.IntRange(1, 20), help="NodeManagers.")
 def up(hadoop: str, nodes: int) -> None:
     """Start it; `howdah run --on yarn` uses it from then on, unless HADOOP_CONF_DIR says otherwise."""
     from howdah.sandbox import Sandbox
 
-    box = Sandbox(nodes=nodes, **({"hadoop": hadoop} if hadoop else {}))
+    box = Sandbox(hadoop=hadoop, nodes=nodes)
     box.up(lambda text: click.echo(text, err=True))
     click.echo(
         say(

@@ -10,7 +10,8 @@ from pathlib import Path
 from howdah.client.config import Settings
 from howdah.client.engines import engine as engine_for
 from howdah.client.engines import settings_for
-from howdah.data.stage import stage
+from howdah.data.runtime import runtime
+from howdah.data.stage import archive_file, stage
 from howdah.engines import Engine
 from howdah.errors import Mistake, SpecError
 from howdah.frameworks import find
@@ -31,22 +32,33 @@ class Prepared:
 
 
 def prepare(
-    job: JobSpec, base: Path, engine_name: str, profile: str, overwrite: bool, notice: Notice
+    job: JobSpec,
+    base: Path,
+    flags: Mapping[str, str | None],
+    notice: Notice,
+    *,
+    overwrite: bool = False,
+    origins: Mapping[str, str] | None = None,
 ) -> Prepared:
-    """Plan `job`, whose relative paths start at `base`. `notice` is told of what takes time.
+    """Plan `job`, whose relative paths start at `base`.
+
+    `flags` are settings from the command line, `origins` what the user typed for places of the spec; `notice` is told
+    of what takes time.
 
     Raises:
         SpecError, StagingError, EngineRejected, EngineUnavailable: why it cannot run.
     """
-    settings = settings_for({"engine": engine_name, "profile": profile})
+    settings = settings_for(flags)
     engine = engine_for(settings)
     job = find(job.framework).expand(replace(job, queue=job.queue or settings["queue"]))
     secrets = read_secrets(job.secrets)
     environment = _environment(job, base, engine, settings, notice)
-    staged = stage(job, base, engine.home, overwrite=overwrite, conf_dir=settings["hadoop_conf_dir"])
+    conf_dir = settings["hadoop_conf_dir"]
+    staged = stage(job, base, engine.home, overwrite=overwrite, conf_dir=conf_dir, origins=origins)
     staged = replace(
         staged,
         files=(*staged.files, *environment.files),
+        runtime=() if engine.name == "local" else (runtime(engine.home),),
         python=environment.python,
         program_path=environment.program_path,
         settings=settings.values,

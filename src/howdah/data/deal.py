@@ -8,9 +8,8 @@ from __future__ import annotations
 import posixpath
 from dataclasses import replace
 
-from howdah.spec.staged import DataFile, StagedInput, StagedJob
+from howdah.spec.staged import DataFile, Fetch, StagedInput, StagedJob
 from howdah.spec.world import TaskId
-from howdah.wire.messages import Fetch
 
 NO_DATA = ("ps", "evaluator")
 """Roles that get no input unless it names them."""

@@ -12,8 +12,8 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set
 from howdah.data import uris
 from howdah.executor import processes
 from howdah.executor.loop import READ, Loop, Timer
-from howdah.spec.staged import DataFile
-from howdah.wire.messages import Fetch, Upload
+from howdah.spec.staged import DataFile, Fetch
+from howdah.wire.messages import Upload
 
 Done = Callable[[str], None]
 """Called with "" when all is in place, else with one line that says what is not."""

@@ -12,7 +12,7 @@ from howdah.spec.job import (
     Role,
     Timeouts,
 )
-from howdah.spec.staged import DataFile, JobReport, Plan, StagedFile, StagedInput, StagedJob
+from howdah.spec.staged import DataFile, Fetch, JobReport, Plan, StagedFile, StagedInput, StagedJob
 from howdah.spec.world import Container, Exit, Member, Outcome, State, TaskId, World, chief
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "DataFile",
     "Environment",
     "Exit",
+    "Fetch",
     "Input",
     "JobReport",
     "JobSpec",

@@ -37,6 +37,14 @@ class DataFile:
 
 
 @dataclass(frozen=True)
+class Fetch:
+    """Files to have below `to` before the program starts."""
+
+    to: str
+    files: Tuple[DataFile, ...]
+
+
+@dataclass(frozen=True)
 class StagedInput:
     """An input whose files are known. `source` of a file still to be uploaded is in `uploads` (source path by URI)."""
 

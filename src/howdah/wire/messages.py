@@ -10,7 +10,7 @@ import enum
 from dataclasses import dataclass, field
 from typing import Mapping, Optional, Tuple, Union
 
-from howdah.spec.staged import DataFile
+from howdah.spec.staged import Fetch
 from howdah.spec.world import Exit
 
 
@@ -89,14 +89,6 @@ class LogRequest:
     stream: str
     offset: int
     limit: int
-
-
-@dataclass(frozen=True)
-class Fetch:
-    """Files to have below `to` before the program starts."""
-
-    to: str
-    files: Tuple[DataFile, ...]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,60 @@
+"""`howdah config`: every setting with where it came from, and the user's own file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from howdah.cli.show import columns
+from howdah.client.config import SETTINGS, user_file
+from howdah.client.configfile import write
+from howdah.client.engines import settings_for
+from howdah.client.link import to_json
+from howdah.errors import SpecError
+
+
+@click.group(invoke_without_command=True)
+@click.option("--profile", default="", help="A profile of your configuration.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.pass_context
+def config(context: click.Context, profile: str, as_json: bool) -> None:
+    """Show every setting and where it came from; `get`, `set` and `path` for one."""
+    if context.invoked_subcommand is not None:
+        return
+    settings = settings_for({"profile": profile})
+    if as_json:
+        both = {key: {"value": settings[key], "source": settings.sources[key]} for key in SETTINGS}
+        click.echo(to_json(both))
+        return
+    for line in columns([(key, settings[key] or "-", settings.sources[key]) for key in SETTINGS]):
+        click.echo(line)
+
+
+@config.command()
+@click.argument("key")
+@click.option("--profile", default="", help="A profile of your configuration.")
+def get(key: str, profile: str) -> None:
+    """Print the value of KEY."""
+    settings = settings_for({"profile": profile})
+    if key not in SETTINGS:
+        raise SpecError.at(key, f"is no setting, known are {', '.join(SETTINGS)}")
+    click.echo(settings[key])
+
+
+@config.command("set")
+@click.argument("key")
+@click.argument("value")
+@click.option("--profile", default="", help="Set it in this profile.")
+def set_(key: str, value: str, profile: str) -> None:
+    """Set KEY to VALUE in your own file."""
+    path = user_file(os.environ)
+    write(path, key, value, profile)
+    click.echo(str(path))
+
+
+@config.command()
+def path() -> None:
+    """Print where your own file is."""
+    click.echo(str(Path(user_file(os.environ))))
