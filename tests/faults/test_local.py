@@ -236,9 +236,26 @@ class TestRoom:
 
     def test_a_missing_file_leaves_no_job(self, local: Local) -> None:
         uri = (local.home / "cache" / "aa" / "aa-x.py").as_uri()
-        with pytest.raises(StagingError, match=r"nowhere/x\.py: No such file"):
+        with pytest.raises(StagingError, match=r"(?i)nowhere/x\.py: no such file"):
             local.submit("true", files=(StagedFile("x.py", uri, source="/nowhere/x.py"),))
         assert local.engine.describe() == []
+
+    def test_a_full_disk_leaves_no_job(self, tmp_path: Path) -> None:
+        home = tmp_path / "small"
+        home.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "howdah-test", str(home)], check=False)
+        if mounted.returncode:
+            pytest.skip("no file system can be mounted here")
+        try:
+            (tmp_path / "large").write_bytes(bytes(2 << 20))
+            local = Local(home)
+            file = StagedFile("large", (home / "cache" / "aa" / "aa-large").as_uri(), source=str(tmp_path / "large"))
+            with pytest.raises(StagingError, match=r"(?i)no space left"):
+                local.submit("true", files=(file,))
+            assert local.engine.describe() == []
+            assert [path for path in home.rglob("*") if path.is_file()] == []
+        finally:
+            subprocess.run(["umount", str(home)], check=True)
 
 
 class TestLife:

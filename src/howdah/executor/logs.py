@@ -35,10 +35,13 @@ class StreamLog:
         self.path, self.limit = path, limit
         self.size = 0
         self.dropped = 0
+        self._given_up = False
         self._pieces: List[_Piece] = [_create(path, 0)]
 
     def write(self, data: bytes) -> None:
         """Append; what no longer fits pushes out the middle."""
+        if self._given_up:
+            return
         view = memoryview(data)
         while len(view):
             piece = self._pieces[-1]
@@ -50,6 +53,10 @@ class StreamLog:
             self.size += written
             self._pieces[-1] = piece._replace(end=piece.end + written)
             view = view[written:]
+
+    def give_up(self) -> None:
+        """Keep nothing more: the disk is full, and the program must not wait for it."""
+        self._given_up = True
 
     def read(self, offset: int, limit: int) -> Tuple[int, bytes]:
         """(offset, bytes): up to `limit` bytes from `offset` on, or from after the gap if it lies in it.

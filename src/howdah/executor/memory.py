@@ -25,14 +25,17 @@ class MemoryGroup:
                 return int(number)
         return None
 
-    def verdict(self) -> Optional[str]:
-        """A sentence if one was killed since this object was made, with used and limit where the group has a limit."""
+    def verdict(self, killed: bool) -> Optional[str]:
+        """A sentence if one was killed since this object was made, with used and limit where the group has a limit.
+
+        A group without one may be shared with strangers: then it counts only if our program was `killed`.
+        """
         if (self.kills() or 0) <= self._kills_before:
             return None
         limit = self._number("memory.max" if self._v2 else "memory.limit_in_bytes")
         used = self._number("memory.peak" if self._v2 else "memory.max_usage_in_bytes") or limit
         if limit is None or used is None or limit >= 1 << 60:
-            return "killed by the kernel, which was out of memory"
+            return "killed by the kernel, which was out of memory" if killed else None
         return f"killed by the kernel: used {used // _MIB} MiB of {limit // _MIB} MiB"
 
     def _number(self, name: str) -> Optional[int]:

@@ -125,11 +125,27 @@ def children(pid: int) -> List[int]:
     return found
 
 
+def children_by_parent() -> Dict[int, List[int]]:
+    """All processes by their parent's pid (field 4 of proc(5) stat), for kernels that list no children."""
+    found: Dict[int, List[int]] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat", "rb") as file:
+                    parent = int(file.read().rpartition(b")")[2].split()[1])
+            except OSError:
+                continue
+            found.setdefault(parent, []).append(int(entry))
+    return found
+
+
 def tree(pid: int) -> List[int]:
     """`pid` and all its descendants."""
+    listed = os.path.exists(f"/proc/{pid}/task/{pid}/children")
+    everyone = {} if listed else children_by_parent()
     found = [pid]
     for one in found:
-        found.extend(children(one))
+        found.extend(children(one) if listed else everyone.get(one, ()))
     return found
 
 

@@ -126,7 +126,7 @@ class Program:
             self.logs[name].write(data)
         except OSError as error:
             self.note(f"{name} is no longer kept: {error}")
-            self.logs[name].limit = 0
+            self.logs[name].give_up()
         return True
 
     def _child_ended(self, status: int, usage: Any) -> None:
@@ -175,7 +175,7 @@ class Program:
         code = None if number is not None else os.WEXITSTATUS(self._status)
         cause, detail = ("exit", "") if number is None else ("signal", f"killed by {_signal_name(number)}")
         if code != 0:
-            memory = self._memory.verdict()
+            memory = self._memory.verdict(killed=signal.SIGKILL in (number, (code or 0) - 128))
             if memory is not None:
                 cause, detail = "memory", memory
             elif self._port_was_taken():

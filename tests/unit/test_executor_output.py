@@ -1,0 +1,113 @@
+"""What is kept of a program's output: in memory (Tail) and on disk (StreamLog)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from howdah.executor.logs import StreamLog
+from howdah.executor.tail import Tail
+
+
+def fed(*pieces: bytes) -> Tail:
+    tail = Tail()
+    for piece in pieces:
+        tail.feed(piece)
+    return tail
+
+
+class TestTail:
+    def test_the_last_twenty_lines(self) -> None:
+        tail = fed(*(b"line %d\n" % number for number in range(100)))
+        assert tail.lines() == tuple(f"line {number}" for number in range(80, 100))
+
+    def test_a_long_line_is_cut_at_its_beginning(self) -> None:
+        (line,) = fed(b"x" * 10_000, b"end\n").lines()
+        assert len(line) == 4095
+        assert line.endswith("xend")
+
+    def test_of_an_overwritten_line_the_last_state(self) -> None:
+        assert fed(b"10%\r50%\r100%\r\ndone").lines() == ("100%", "done")
+
+    def test_trailing_blank_lines_are_left_out(self) -> None:
+        assert fed(b"a\n\nb\n\n \n").lines() == ("a", "", "b")
+
+    def test_undecodable_and_control_bytes_are_escaped(self) -> None:
+        assert fed(b"\xff\x1b[31mred\x00\t\xc3\xa9").lines() == ("\\xff\\x1b[31mred\\x00\té",)
+
+    @given(st.lists(st.binary(max_size=300)))
+    def test_any_bytes_give_printable_lines(self, pieces: list[bytes]) -> None:
+        assert all(line.replace("\t", "").isprintable() for line in fed(*pieces).lines())
+
+    @pytest.mark.parametrize(
+        ("text", "progress"),
+        [
+            (b"howdah progress 0.25\n", 0.25),
+            (b"reporter progress:0.5\n", 0.5),
+            (b"reporter progress: 1\r", 1.0),
+            (b"howdah progress 40%\n", 0.4),
+            (b"howdah progress 7\n", 1.0),
+            (b"howdah progress .5\nhowdah progress 0.75\nother\n", 0.75),
+            (b"howdah progress much\n", None),
+            (b"progress 0.5\n", None),
+        ],
+    )
+    def test_progress(self, text: bytes, progress: float | None) -> None:
+        assert fed(text).progress == progress
+
+    @given(st.integers(0, 40), st.integers(0, 40))
+    def test_progress_is_seen_across_pieces(self, first: int, second: int) -> None:
+        text = b"...\nhowdah progress 0.25\n...................."
+        cuts = sorted((first, second))
+        assert fed(text[: cuts[0]], text[cuts[0] : cuts[1]], text[cuts[1] :]).progress == 0.25
+
+
+class TestStreamLog:
+    def test_what_fits_is_kept_whole(self, tmp_path: Path) -> None:
+        log = StreamLog(str(tmp_path / "log"), 100)
+        log.write(b"a" * 50)
+        log.write(b"b" * 50)
+        log.close()
+        assert (tmp_path / "log").read_bytes() == b"a" * 50 + b"b" * 50
+
+    def test_nothing_is_written_after_giving_up(self, tmp_path: Path) -> None:
+        log = StreamLog(str(tmp_path / "log"), 100)
+        log.write(b"kept")
+        log.give_up()
+        log.write(b"lost" * 1000)
+        log.close()
+        assert (tmp_path / "log").read_bytes() == b"kept"
+
+    def test_the_middle_is_left_out_and_said_so(self, tmp_path: Path) -> None:
+        log = StreamLog(str(tmp_path / "log"), 400)
+        text = b"".join(b"%07d\n" % number for number in range(1000))
+        log.write(text)
+        assert log.size == len(text)
+        log.close()
+        kept = (tmp_path / "log").read_bytes()
+        head, _, rest = kept.partition(b"\n[howdah: ")
+        said, _, tail = rest.partition(b"]\n")
+        assert head == text[:200]
+        assert tail == text[-len(tail) :]
+        assert 100 <= len(tail) <= 200
+        assert said.startswith(b"%d bytes are left out here" % (len(text) - len(head) - len(tail)))
+        assert [path.name for path in tmp_path.iterdir()] == ["log"]
+
+    @settings(deadline=None)
+    @given(st.lists(st.binary(max_size=60)), st.integers(-500, 500), st.integers(1, 100))
+    def test_reading_gives_what_was_written_there(
+        self, tmp_path_factory: pytest.TempPathFactory, pieces: list[bytes], offset: int, limit: int
+    ) -> None:
+        log = StreamLog(str(tmp_path_factory.mktemp("log") / "log"), 64)
+        for piece in pieces:
+            log.write(piece)
+        text = b"".join(pieces)
+        start, data = log.read(offset, limit)
+        assert data == text[start : start + len(data)]
+        assert start >= (max(0, len(text) + offset) if offset < 0 else min(offset, len(text)))
+        assert bool(data) == (start < len(text))
+        assert log.size == len(text)
+        log.close()

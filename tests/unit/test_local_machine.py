@@ -1,0 +1,101 @@
+"""What this machine offers, what is refused, and how a working directory is made."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from howdah.engines.local.engine import state_directory
+from howdah.engines.local.machine import Machine, gib, refusals
+from howdah.engines.local.workdir import prepare
+from howdah.errors import StagingError
+from howdah.spec import JobSpec, Resources, Role, StagedFile
+
+
+def job(**roles: Role) -> JobSpec:
+    return JobSpec(roles)
+
+
+class TestMachine:
+    def test_it_is_measured(self) -> None:
+        machine = Machine.here({})
+        assert machine.vcores >= 4
+        assert 256 < machine.memory_mib <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
+
+    def test_it_can_be_told_otherwise(self) -> None:
+        told = {"HOWDAH_LOCAL_VCORES": "64", "HOWDAH_LOCAL_MEMORY_MIB": "100", "HOWDAH_LOCAL_GPUS": "2"}
+        assert Machine.here(told) == Machine(64, 100, ("0", "1"))
+
+    def test_gpus_that_the_user_may_not_see_are_not_offered(self) -> None:
+        assert Machine.here({"CUDA_VISIBLE_DEVICES": "2,5"}).gpus == ("2", "5")
+        assert Machine.here({"CUDA_VISIBLE_DEVICES": ""}).gpus == ()
+
+    def test_a_small_gang_fits_a_laptop(self) -> None:
+        small = Role("", resources=Resources(1024, 1))
+        laptop = Machine(4, 8 << 10)
+        assert list(refusals(job(ps=small, worker=Role("", 2, Resources(1024, 1))), laptop)) == []
+
+    def test_a_refusal_names_each_figure(self) -> None:
+        workers = Role("", 3, Resources(40 << 10, 2, 1, {"yarn.io/fpga": 1}))
+        found = list(refusals(job(worker=workers, ps=Role("", 1, Resources(512, 1))), Machine(4, 24 << 10, ("0",))))
+        assert found == [
+            "needs 3 × 40 GiB (worker) + 1 × 512 MiB (ps) = 120 GiB, this machine has 24 GiB",
+            "needs 3 × 2 vcores (worker) + 1 × 1 vcores (ps) = 7 vcores, this machine has 4 vcores",
+            "needs 3 × 1 GPUs (worker) = 3 GPUs, this machine has 1 GPUs",
+            "role 'worker' wants 1 'yarn.io/fpga', a resource this machine does not know",
+        ]
+
+    @pytest.mark.parametrize(("mib", "text"), [(512, "512 MiB"), (1024, "1 GiB"), (1536, "1.5 GiB"), (0, "0 MiB")])
+    def test_memory_as_people_read_it(self, mib: int, text: str) -> None:
+        assert gib(mib) == text
+
+
+def test_where_jobs_are_kept() -> None:
+    assert state_directory({"HOWDAH_HOME": "/h"}) == Path("/h/state")
+    assert state_directory({"XDG_STATE_HOME": "/s"}) == Path("/s/howdah")
+    assert state_directory({}) == Path.home() / ".local/state/howdah"
+
+
+class TestWorkingDirectory:
+    def stored(self, tmp_path: Path, name: str, kind: str = "file") -> StagedFile:
+        return StagedFile(name, (tmp_path / name).as_uri(), kind)
+
+    def test_a_small_file_is_a_copy(self, tmp_path: Path) -> None:
+        (tmp_path / "train.py").write_text("x")
+        prepare(tmp_path / "work", (self.stored(tmp_path, "train.py"),), tmp_path / "cache")
+        copy = tmp_path / "work" / "train.py"
+        assert not copy.is_symlink()
+        copy.write_text("changed")
+        assert (tmp_path / "train.py").read_text() == "x"
+
+    def test_archives_keep_modes_and_links_and_are_unpacked_once(self, tmp_path: Path) -> None:
+        tool = tmp_path / "tool"
+        tool.write_text("#!/bin/sh\n")
+        tool.chmod(0o755)
+        with zipfile.ZipFile(tmp_path / "a.zip", "w") as zipped:
+            zipped.write(tool, "bin/tool")
+            link = zipfile.ZipInfo("bin/link")
+            link.external_attr = 0o120777 << 16
+            zipped.writestr(link, "tool")
+        with tarfile.open(tmp_path / "b.tar.gz", "w:gz") as tar:
+            tar.add(tool, "bin/tool")
+        files = (self.stored(tmp_path, "a.zip", "archive"), self.stored(tmp_path, "b.tar.gz", "archive"))
+        for work in (tmp_path / "one", tmp_path / "two"):
+            prepare(work, files, tmp_path / "cache")
+            assert os.access(work / "a.zip" / "bin" / "link", os.X_OK)
+            assert os.access(work / "b.tar.gz" / "bin" / "tool", os.X_OK)
+            assert (work / "a.zip" / "bin" / "link").readlink() == Path("tool")
+        assert (tmp_path / "one" / "a.zip").resolve() == (tmp_path / "two" / "a.zip").resolve()
+
+    def test_what_is_no_archive_is_named(self, tmp_path: Path) -> None:
+        (tmp_path / "a.zip").write_text("no")
+        with pytest.raises(StagingError, match=r"a\.zip is not a \.zip"):
+            prepare(tmp_path / "work", (self.stored(tmp_path, "a.zip", "archive"),), tmp_path / "cache")
+
+    def test_what_is_gone_is_named(self, tmp_path: Path) -> None:
+        with pytest.raises(StagingError, match=r"x\.py: No such file"):
+            prepare(tmp_path / "work", (self.stored(tmp_path, "x.py"),), tmp_path / "cache")
