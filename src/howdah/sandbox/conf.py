@@ -196,6 +196,8 @@ def _node_defaults(shape: Shape) -> Site:
         f"{nm}.resource-plugins": "",
         f"{nm}.resource-type.yarn.io/gpu": shape.gpus,
         f"{nm}.pmem-check-enabled": "true",
+        # Hadoop's default, true, leaves memory limits to cgroups even where it uses none: nothing would be killed.
+        f"{nm}.resource.memory.enforced": "false",
         f"{nm}.vmem-check-enabled": "false",
         f"{nm}.container-monitor.interval-ms": 1000,
         f"{nm}.remote-app-log-dir": "/logs",
