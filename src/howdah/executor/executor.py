@@ -85,6 +85,7 @@ class Executor:
             usage=meter.usage if meter is not None else Usage(),
             exit=self.exit,
             uploaded=self.uploaded,
+            told=self.orders.mark,
         )
 
     def _enter(self, phase: Phase) -> None:

@@ -21,7 +21,6 @@ _PATH = "/v1/executor"
 _WAIT_S = 2
 _TIMEOUT_S = 10.0
 _RETRY_S = 0.5
-_SAME_AGAIN_S = 0.25  # An answer that came at once and said nothing new: the master waits for us, no need to ask fast.
 _UNWANTED = (403, 409, 410)
 _NOT_HEARD, _NOT_WANTED = 75, 76
 _CHUNK_LIMIT = 1 << 20
@@ -47,8 +46,6 @@ class Link:
         self._news_waiting = False
         self._chunks: List[LogChunk] = []
         self._answered: Set[int] = set()
-        self._last: Any = None
-        self._sent = 0.0
         self._heard_at, self._lease = time.monotonic(), Orders.lease_s
         self._closed = False
 
@@ -91,17 +88,11 @@ class Link:
 
     def _poll(self) -> None:
         if not self._closed and not self._beat.busy:
-            self._sent = time.monotonic()
-            # The first beat is the greeting: its answer is wanted at once.
-            wait = _WAIT_S if self._last is not None else 0
-            self._beat.post(f"{_PATH}?wait={wait}", self._message(), _WAIT_S + _TIMEOUT_S)
+            self._beat.post(f"{_PATH}?wait={_WAIT_S}", self._message(), _WAIT_S + _TIMEOUT_S)
 
     def _beat_answered(self, message: Any) -> None:
-        same = message == self._last
-        self._last = message
         self._heard(message)
-        soon = same and time.monotonic() - self._sent < _SAME_AGAIN_S
-        self.loop.later(_SAME_AGAIN_S if soon else 0.0, self._poll)
+        self.loop.later(0.0, self._poll)
 
     def _heard(self, message: Any) -> None:
         self._heard_at = time.monotonic()

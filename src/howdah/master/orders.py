@@ -21,13 +21,7 @@ _GOALS = {
     Stage.COMMITTING: Goal.STOP,
     Stage.DONE: Goal.STOP,
 }
-# The phases in which an executor is doing, or has done, what a goal asks of its epoch.
-_ON_THE_WAY = {
-    Goal.JOIN: {Phase.LOCALISING, Phase.JOINED},
-    Goal.RUN: {Phase.RUNNING, Phase.UPLOADING, Phase.ENDED},
-    Goal.STOP: {Phase.ENDED},
-    Goal.LEAVE: set(),
-}
+_BEYOND_START = (Phase.RUNNING, Phase.UPLOADING, Phase.ENDED)
 
 
 @dataclass(frozen=True)
@@ -42,12 +36,12 @@ class Director:
         """The orders for the executor that sent `status`."""
         task = state.tasks[TaskId.parse(status.task)]
         goal = _GOALS[state.stage]
-        running = goal is Goal.RUN
+        starts = goal is Goal.RUN and not (status.epoch == state.epoch and status.phase in _BEYOND_START)
         return Orders(
             epoch=state.epoch,
             goal=goal,
             assignment=self.assignment(task) if status.phase is Phase.HELLO else None,
-            environment=self.world_environment(state, task) if running and not _settled(goal, state, status) else {},
+            environment=self.world_environment(state, task) if starts else {},
             stop_s=state.job.timeouts.stop_s,
             lease_s=LEASE_S,
             log_requests=logs,
@@ -103,15 +97,10 @@ class Director:
         return {"outputs": outputs}
 
 
-def _settled(goal: Goal, state: GangState, status: Status) -> bool:
-    return status.epoch == state.epoch and status.phase in _ON_THE_WAY[goal]
-
-
 def satisfied(orders: Orders, status: Status) -> bool:
-    """Whether the executor is on the way to what `orders` ask, so that the answer can wait for news."""
-    if orders.assignment is not None or orders.log_requests or orders.goal is Goal.LEAVE:
-        return False
-    return status.epoch == orders.epoch and status.phase in _ON_THE_WAY[orders.goal]
+    """Whether the executor has these orders already, so that the answer can wait for news."""
+    news = orders.assignment is not None or orders.log_requests or orders.goal is Goal.LEAVE
+    return not news and status.told == orders.mark
 
 
 def temporary(job_id: str, number: int, output: Output) -> str:

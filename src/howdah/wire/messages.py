@@ -58,7 +58,8 @@ class LogChunk:
 class Status:
     """An executor, whole. `sequence` grows with each message: the master ignores one that is older than it knows.
 
-    `exit` is set when phase is ENDED; `uploaded` names the outputs that lie complete under this attempt's name.
+    `told` is the mark of the orders it had last: while they stand, a long poll waits. `exit` is set when phase is ENDED;
+    `uploaded` names the outputs that lie complete under this attempt's name.
     """
 
     task: str
@@ -79,6 +80,7 @@ class Status:
     exit: Optional[Exit] = None
     uploaded: Tuple[str, ...] = ()
     chunks: Tuple[LogChunk, ...] = ()
+    told: str = ""
 
 
 @dataclass(frozen=True)
@@ -138,3 +140,8 @@ class Orders:
     stop_s: float = 10.0
     lease_s: float = 30.0
     log_requests: Tuple[LogRequest, ...] = ()
+
+    @property
+    def mark(self) -> str:
+        """What an executor repeats in its status to say that it has these orders."""
+        return f"{self.epoch}/{self.goal.value}"
