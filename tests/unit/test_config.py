@@ -180,3 +180,8 @@ def test_an_unknown_key_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="did you mean 'queue'"):
         write(tmp_path / "config.yaml", "queu", "b")
     assert changed("", "queue", "b") == "queue: b\n"
+
+
+def test_every_setting_is_described_for_people() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
+    assert [key for key in SETTINGS if f"| `{key}` |" not in text] == []

@@ -194,11 +194,11 @@ def _listed(words: _Words, name: str) -> list[str]:
 
 
 def _on_cluster(words: _Words, name: str) -> list[str]:
-    """Files of the cluster's. Here a path without scheme is one of this machine, so it can't stand for them."""
+    """Files of the cluster's: a relative path would be looked for on this machine."""
     entries = _listed(words, name)
     for entry in entries:
-        if "://" not in entry:
-            words.wrong(name, f"is {entry!r}: write it with its scheme, like hdfs://{entry}")
+        if "://" not in entry and not entry.startswith("/"):
+            words.wrong(name, f"is {entry!r}, must be a path on the cluster: /… or hdfs://…")
     return entries
 
 
