@@ -23,6 +23,13 @@ from howdah.wire.messages import Assignment, Goal, LogChunk, LogRequest, Orders,
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Executors are killed in the middle of requests here."""
+
+
 class Conductor:
     """Serves POST /v1/executor; `say` changes the orders, `until` waits for a status, `start` runs an executor."""
 
@@ -40,8 +47,7 @@ class Conductor:
         self._goal, self._epoch, self._stop_s = Goal.JOIN, 1, 5.0
         self._requests: tuple[LogRequest, ...] = ()
         self._changed = threading.Condition()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), self._handler())
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
     @property
