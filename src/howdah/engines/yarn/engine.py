@@ -31,6 +31,7 @@ T = TypeVar("T")
 APPLICATION_TYPE = "HOWDAH"
 MASTER_MEMORY_MIB = 512
 AGGREGATION_S = 60.0
+CACHE_DAYS = 30
 LARGEST_PACKED = 128 << 10  # a ResourceManager keeps what was submitted in ZooKeeper, where 1 MiB is the most
 _UNDER_WAY = (2, 3, 7)  # log aggregation not started, running, running with failure
 _RUNNING, _FINISHED, _FAILED, _KILLED = 5, 6, 7, 8
@@ -39,7 +40,7 @@ _FINAL = {1: State.SUCCEEDED, 2: State.FAILED, 3: State.CANCELLED}
 
 class YarnEngine(Engine):
     """Settings: `hadoop_conf_dir` (else HADOOP_CONF_DIR), `staging_dir` (else .howdah in the user's home directory on
-    the default file system), `master_memory_mib`, `master_vcores`.
+    the default file system), `master_memory_mib`, `master_vcores`, `cache_days`.
     """
 
     name = "yarn"
@@ -118,7 +119,7 @@ class YarnEngine(Engine):
         progress: Progress,
     ) -> None:
         """Upload and submit. The job travels with the credentials if it is small: recording it takes longer."""
-        stager = Stager(self._files(self.home), self._configuration.directory, self.home, progress)
+        stager = Stager(self.home, self._configuration.directory, progress)
         placed = await asyncio.to_thread(stager.place, plan.job, self._configuration.merged())
         key, text = random.token_bytes(32), job_text(placed)
         record = asyncio.to_thread(stager.record, text, directory, key)
@@ -126,7 +127,8 @@ class YarnEngine(Engine):
         packed = zlib.compress(text)
         if len(packed) <= LARGEST_PACKED:
             context = self._context(plan, id_, placed.runtime, held | {JOB: packed})
-            await asyncio.gather(record, rm.submit(context))
+            clean = asyncio.to_thread(stager.clean, float(self._settings.get("cache_days") or CACHE_DAYS))
+            await asyncio.gather(record, clean, rm.submit(context))
         else:
             await rm.submit(self._context(plan, id_, (await record, *placed.runtime), held))
 

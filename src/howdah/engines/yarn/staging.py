@@ -6,6 +6,7 @@ told, so both are read back from the cluster after the upload, and a file in the
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -14,21 +15,23 @@ from concurrent.futures import ThreadPoolExecutor
 from xml.sax.saxutils import escape
 
 from howdah.data import uris
-from howdah.data.fs import CHUNK, FileSystem, filesystem, readable
+from howdah.data.cache import Cache, location
+from howdah.data.fs import filesystem
 from howdah.engines import Progress
 from howdah.engines.yarn.launch import CONF_NAME
-from howdah.errors import StagingError
+from howdah.errors import HowdahError
 from howdah.spec import StagedFile, StagedJob
 from howdah.spec.codec import encode
 
 AT_ONCE = 8
+CLEAN_S = 0.3
 
 
 class Stager:
     """Uploads to one cluster; `home` is below which the cache is."""
 
-    def __init__(self, files: FileSystem, conf_dir: str, home: str, progress: Progress) -> None:
-        self._files, self._conf_dir, self._home, self._progress = files, conf_dir, home, progress
+    def __init__(self, home: str, conf_dir: str, progress: Progress) -> None:
+        self._files, self._cache, self._home = filesystem(home, conf_dir), Cache(home, conf_dir, progress), home
 
     def place(self, job: StagedJob, configuration: Mapping[str, str]) -> StagedJob:
         """Put everything that containers need in its place; the job with each file's size and time as they are there.
@@ -37,11 +40,12 @@ class Stager:
             StagingError: a file is missing, or there is no permission or room.
         """
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            inputs = [pool.submit(self._upload, source, uri) for uri, source in _uploads(job)]
+            inputs = [pool.submit(self._cache.upload, source, uri) for uri, source in _uploads(job)]
             conf_file = pool.submit(self._configuration, configuration)
-            files, runtime = tuple(pool.map(self._place, job.files)), tuple(pool.map(self._place, job.runtime))
+            placed = self._cache.place_all((*job.files, *job.runtime))
             for future in inputs:
                 future.result()
+        files, runtime = placed[: len(job.files)], placed[len(job.files) :]
         return dataclasses.replace(job, files=files, runtime=(*runtime, conf_file.result()))
 
     def record(self, text: bytes, directory: str, key: bytes) -> StagedFile:
@@ -55,41 +59,22 @@ class Stager:
             written = pool.submit(self._files.write_bytes, job_uri, text, 0o600)
             self._files.write_bytes(uris.join(directory, "key"), key.hex().encode(), 0o600)
             written.result()
-        return self._measured(StagedFile("job.json", job_uri))
+        return self._cache.place(StagedFile("job.json", job_uri))
 
-    def _place(self, file: StagedFile) -> StagedFile:
-        """The file, uploaded if it has to be, with its size and time as the cluster has them."""
-        there = filesystem(file.uri, self._conf_dir).stat(file.uri)
-        if file.source and (there is None or (file.sha256 and file.size and there.size != file.size)):
-            self._upload(file.source, file.uri)
-        return self._measured(file)
-
-    def _measured(self, file: StagedFile) -> StagedFile:
-        entry = filesystem(file.uri, self._conf_dir).stat(file.uri)
-        if entry is None:
-            raise StagingError(f"{file.uri}: no such file (for {file.name})")
-        return dataclasses.replace(file, size=entry.size, modified_ms=entry.modified_ms)
-
-    def _upload(self, source: str, uri: str) -> None:
-        files = filesystem(uri, self._conf_dir)
-        files.mkdirs(uris.parent(uri))
-        with readable(source) as content, files.writing(uri) as sink:
-            total, done = content.seek(0, 2), 0
-            content.seek(0)
-            while data := content.read(CHUNK):
-                sink.write(data)
-                done += len(data)
-                self._progress(source, done, total)
+    def clean(self, days: float) -> None:
+        """Remove cached files unused for `days`, as many as are found within a moment."""
+        with contextlib.suppress(HowdahError):
+            self._cache.clean(days * 86400, limit_s=CLEAN_S)
 
     def _configuration(self, properties: Mapping[str, str]) -> StagedFile:
         """The client's Hadoop configuration, merged into one file: master and executors read the same as we do."""
         content = configuration_xml(properties)
         digest = hashlib.sha256(content).hexdigest()
-        uri = uris.join(self._home, "cache", f"conf-{digest[:16]}.xml")
+        uri = location(self._home, digest, "conf.xml")
         if not self._files.exists(uri):
-            self._files.mkdirs(uris.parent(uri))
+            self._files.mkdirs(uris.parent(uri), 0o700)
             self._files.write_bytes(uri, content)
-        return self._measured(StagedFile(CONF_NAME, uri, sha256=digest))
+        return self._cache.place(StagedFile(CONF_NAME, uri, sha256=digest))
 
 
 def _uploads(job: StagedJob) -> Iterator[tuple[str, str]]:
