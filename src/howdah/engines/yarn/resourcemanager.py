@@ -104,7 +104,8 @@ class ResourceManagerClient:
         """The queue with its children, all the way down; None when there is none of that name."""
         request = pb.QueueRequest(name=name, children=True, recursive=True)
         try:
-            return (await self._rm.call("getQueueInfo", request, pb.QueueResponse)).queue
+            answer = await self._rm.call("getQueueInfo", request, pb.QueueResponse)
+            return answer.queue if answer.queue.name else None
         except RpcError as error:
             if "unknown queue" in error.text.lower():
                 return None
