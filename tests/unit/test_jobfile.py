@@ -400,6 +400,11 @@ class TestOneSpec:
     def test_python_and_yaml(self) -> None:
         assert read(to_yaml(WHOLE_SPEC)) == WHOLE_SPEC
 
+    @pytest.mark.parametrize("text", ["a\x85b", "\u2028", "\u2029\n", "a\r\nb", "\ufeffa", "a\n b \n", " \n", "\x07"])
+    def test_odd_characters_survive(self, text: str) -> None:
+        spec = JobSpec({"worker": Role("x" + text, env={"A": text})})
+        assert read(to_yaml(spec)) == spec
+
     @given(JOBS)
     @settings(max_examples=60, deadline=None)
     def test_any_sound_job_survives_being_written(self, spec: JobSpec) -> None:

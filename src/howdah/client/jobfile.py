@@ -22,6 +22,8 @@ from howdah.spec.check import mistakes
 from howdah.spec.codec import encode
 from howdah.spec.job import ALIASES
 
+_ODD_BREAKS = set("\r\x85\u2028\u2029\ufeff")
+
 
 @dataclass(frozen=True)
 class LoadedJob:
@@ -129,7 +131,9 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: _Dumper, text: str) -> yaml.Node:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    # Only between double quotes does YAML keep the other characters that it takes for line ends.
+    style = '"' if _ODD_BREAKS & set(text) else "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 _Dumper.add_representer(str, _text)
