@@ -200,10 +200,15 @@ class TestData:
         ended = conduct("mkdir model; exit 4", uploads=(Upload("model", target.as_uri()),)).run()
         assert (ended.uploaded, target.exists()) == ((), False)
 
-    def test_a_missing_output_directory_fails_the_task(self, conduct: Start, tmp_path: Path) -> None:
-        ended = conduct(uploads=(Upload("model", (tmp_path / "out").as_uri()),)).run()
+    def test_a_missing_output_directory_fails_the_task_that_must_make_it(self, conduct: Start, tmp_path: Path) -> None:
+        ended = conduct(uploads=(Upload("model", (tmp_path / "out").as_uri(), required=True),)).run()
         assert ended.exit is not None
         assert (ended.exit.cause, "'model'" in ended.exit.detail) == ("upload", True)
+
+    def test_a_task_that_may_make_an_output_may_do_without(self, conduct: Start, tmp_path: Path) -> None:
+        ended = conduct(uploads=(Upload("model", (tmp_path / "out").as_uri()),)).run()
+        assert ended.exit is not None
+        assert (ended.exit.ok, ended.uploaded) == (True, ())
 
 
 class TestPorts:

@@ -65,7 +65,7 @@ def cli() -> None:
 
 
 def main() -> None:
-    """The console script: errors people can act on are one line each; anything else is a bug and keeps its traceback."""
+    """The console script: an error people can act on is one line; anything else is a bug and keeps its traceback."""
     choose()
     cli.help = say(cli.help or "")
     try:

@@ -67,7 +67,9 @@ def status(job_id: str, profile: str, as_json: bool) -> None:
     click.echo(f"{report.id}  {report.name}  {report.state.value}  {_took(report)}")
     if not report.state.ended and (report.master or report.tracking_url):
         click.echo(say("page: {url}", url=page_url(report)))
-    head = tuple(say(name) for name in ("Task", "State", "Attempt", "Host", "Progress", "Memory", "Peak", "CPU", "Exit"))
+    head = tuple(
+        say(name) for name in ("Task", "State", "Attempt", "Host", "Progress", "Memory", "Peak", "CPU", "Exit")
+    )
     rows = [head, *((str(task.id), *row(task)) for task in view.tasks.values())]
     for line in columns(rows) if view.tasks else ():
         click.echo(line)

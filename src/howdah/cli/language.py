@@ -1,4 +1,4 @@
-"""What the command line says, in English or Chinese. English is the key; `tests/unit/test_language.py` finds what lacks.
+"""What the command line says, in English or Chinese. English is the key; tests/unit/test_language.py finds what lacks.
 
 HOWDAH_LANGUAGE (en, zh, auto) decides, else LC_ALL, LC_MESSAGES, LANG. Errors keep English: people search for them.
 """

@@ -191,5 +191,3 @@ def _ask() -> str:
     question = say("Cancel the job, detach from it, or go on following?")
     answer: str = click.prompt(question, type=click.Choice(["cancel", "detach", "follow"]), default="follow", err=True)
     return answer
-
-

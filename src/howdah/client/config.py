@@ -39,6 +39,7 @@ SETTINGS = {
     "staging_dir": Setting("", "URI below which jobs and cached files are kept on the cluster."),
     "python": Setting("", "Interpreter on the nodes, by path or name; empty: the engine's choice."),
     "python_archive": Setting("", "Standalone Python or conda-pack archive for nodes that have none.", "path"),
+    "environment": Setting("", "For jobs that name none: an interpreter, an archive, or a requirements file.", "path"),
     "shared_paths": Setting("", "Path prefixes that the nodes see too, separated by commas: not uploaded.", "paths"),
     "master_memory_mib": Setting("", "Memory of the master's container; empty: the engine's choice.", "memory"),
     "master_vcores": Setting("1", "Cores of the master's container.", "whole"),

@@ -25,8 +25,7 @@ from howdah.errors import SpecError, StagingError
 
 Notice = Callable[[str], None]
 INSTALL_LIMIT_S = 3600.0
-# A shell finds the interpreter beside the script; Python reads the same lines as a string and goes on (PEP 397 tools
-# and pip write such headers where a path is too long for `#!`).
+# A shell finds the interpreter beside the script; Python reads the same lines as a string and goes on.
 _HEADER = b"#!/bin/sh\n'''exec' \"$(dirname -- \"$(realpath -- \"$0\")\")\"/'python' \"$0\" \"$@\"\n' '''\n"
 
 

@@ -11,11 +11,11 @@ from howdah.client.config import Settings
 from howdah.client.engines import engine as engine_for
 from howdah.client.engines import settings_for
 from howdah.data.runtime import runtime
-from howdah.data.stage import archive_file, stage
+from howdah.data.stage import ARCHIVES, archive_file, stage
 from howdah.engines import Engine
 from howdah.errors import Mistake, SpecError
 from howdah.frameworks import find
-from howdah.spec import JobSpec, Plan, StagedFile, StagedJob
+from howdah.spec import Environment, JobSpec, Plan, StagedFile
 
 PYTHON_ARCHIVE = "howdah-python"
 ENVIRONMENT_ARCHIVE = "howdah-environment"
@@ -97,10 +97,10 @@ class _Environment:
 def _environment(job: JobSpec, base: Path, engine: Engine, settings: Settings, notice: Notice) -> _Environment:
     """Which Python runs howdah on the nodes, what the programs' PATH begins with, and what is shipped for both."""
     ours = _our_python(engine, settings)
-    wanted = job.environment
+    wanted = job.environment if job.environment != Environment() else _default_environment(settings["environment"])
     if wanted.python:
-        directory = os.path.dirname(wanted.python)
-        return replace(ours, program_path=(directory,) if directory else ())
+        directory = str(Path(wanted.python).parent)
+        return replace(ours, program_path=(directory,) if "/" in wanted.python else ())
     if wanted.requirements:
         from howdah.client.environments import build
 
@@ -111,6 +111,13 @@ def _environment(job: JobSpec, base: Path, engine: Engine, settings: Settings, n
     if wanted.archive:
         return _shipped(ours, str(base / wanted.archive), engine)
     return ours
+
+
+def _default_environment(path: str) -> Environment:
+    """The environment that the setting of this name means, by what the file's name ends in."""
+    if path.endswith((".txt", ".lock")):
+        return Environment(requirements=path)
+    return Environment(archive=path) if path.endswith((*ARCHIVES, ".pex")) else Environment(python=path)
 
 
 def _our_python(engine: Engine, settings: Settings) -> _Environment:

@@ -20,6 +20,7 @@ from typing import Any
 from howdah.data import uris
 from howdah.data.fs import FileSystem, filesystem
 from howdah.errors import HowdahError, StagingError
+from howdah.spec.job import JobSpec
 
 SUCCESS = "_SUCCESS"
 
@@ -48,30 +49,50 @@ class Commitment:
         return f".{uris.name(self.temporary).lstrip('.')}"
 
 
-def commit(output: Commitment) -> None:
+def temporary(job_id: str, number: int, final: str) -> str:
+    """Where the parts of a job's output `number` are gathered: beside its final place, so that one rename moves it."""
+    return uris.join(uris.parent(final), f".howdah-{job_id}-{number}")
+
+
+def reserve(job: JobSpec, job_id: str, conf_dir: str = "") -> None:
+    """Make the places of a job's outputs (absolute URIs), so that one that may not be written is told of before the
+    work, not after it. `discard` removes them.
+
+    Raises:
+        StagingError: no permission, no quota.
+    """
+    for number, output in enumerate(job.outputs):
+        where = temporary(job_id, number, output.path)
+        filesystem(where, conf_dir).mkdirs(where)
+
+
+def commit(output: Commitment, fs: FileSystem) -> None:
     """Put it in its place.
 
     Raises:
         StagingError: something else is there already, or may not be written; the uploads are kept, and named.
     """
-    fs = filesystem(output.final)
     if not _is_ours(fs, output):
         _gather(fs, output)
         try:
             _publish(fs, output)
         except StagingError as error:
             raise StagingError(f"{error}; the output is kept in {output.gathered}") from error
+    _tidy(fs, output)
+
+
+def discard(output: Commitment, fs: FileSystem) -> None:
+    """Remove what was uploaded for it. An output that is in its place already stays there."""
+    if not fs.exists(output.final) and fs.exists(output.replaced):
+        fs.rename(output.replaced, output.final)
+    _tidy(fs, output)
+
+
+def _tidy(fs: FileSystem, output: Commitment) -> None:
     fs.delete(output.replaced)
     # The marker goes last: without it a second run would take the output for somebody else's.
     fs.delete(output.temporary)
     fs.delete(uris.join(output.final, output.marker))
-
-
-def discard(output: Commitment) -> None:
-    """Remove what was uploaded for it."""
-    fs = filesystem(output.temporary)
-    _restore(fs, output)
-    fs.delete(output.temporary)
 
 
 def _is_ours(fs: FileSystem, output: Commitment) -> bool:
@@ -115,12 +136,6 @@ def _publish(fs: FileSystem, output: Commitment) -> None:
     fs.rename(output.gathered, output.final)
 
 
-def _restore(fs: FileSystem, output: Commitment) -> None:
-    """Put back what a commit that never came to its end had moved aside."""
-    if fs.exists(output.replaced) and not fs.exists(output.final):
-        fs.rename(output.replaced, output.final)
-
-
 def run(verb: str, request: dict[str, Any]) -> dict[str, Any]:
     """Do it for every output; those after one that fails are tried all the same."""
     act = {"commit": commit, "discard": discard}[verb]
@@ -129,7 +144,8 @@ def run(verb: str, request: dict[str, Any]) -> dict[str, Any]:
     for item in request["outputs"]:
         parts = tuple((part["from"], part["to"]) for part in item.get("parts", ()))
         try:
-            act(Commitment(item["temporary"], item["final"], bool(item.get("overwrite")), parts))
+            output = Commitment(item["temporary"], item["final"], bool(item.get("overwrite")), parts)
+            act(output, filesystem(output.final))
             done.append(item["final"])
         except HowdahError as error:
             errors.append(str(error).replace("\n", "; "))

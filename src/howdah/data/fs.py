@@ -7,6 +7,7 @@ Errors are howdah's own: StagingError for the file, EngineUnavailable for a file
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import secrets
 import shutil
@@ -117,6 +118,7 @@ class FileSystem(ABC):
     def writing(self, uri: str, mode: int = 0o644) -> Iterator[Sink]:
         """Write a file that appears when the block ends, or not at all when it ends by an exception."""
         temporary = uris.join(uris.parent(uri), f".{uris.name(uri)}.{secrets.token_hex(4)}.part")
+        sink: Sink | None = None
         try:
             sink = self.create(temporary, mode)
             yield sink
@@ -124,6 +126,8 @@ class FileSystem(ABC):
             self.rename(temporary, uri, overwrite=True)
         except BaseException as error:
             with contextlib.suppress(Exception):
+                if isinstance(sink, io.IOBase):
+                    sink.close()
                 self.delete(temporary)
             if isinstance(error, StagingError):  # people know the file by its own name
                 raise type(error)(str(error).replace(uris.path(temporary), uris.path(uri))) from error

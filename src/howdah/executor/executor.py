@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from typing import Mapping, Optional, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
 from howdah.executor import environment, gpus, processes
 from howdah.executor.identity import Identity
@@ -249,20 +249,22 @@ class Executor:
         self._enter(Phase.UPLOADING)
         try:
             items = upload_items(self.assignment.uploads, self.directory)
-            done = lambda problem: self._uploaded(problem, exit)  # noqa: E731
+            if not items:
+                self._end(exit)
+                return
+            done = lambda problem: self._uploaded(problem, exit, items)  # noqa: E731
             self.activity = Transfer(self.loop, self.reaper, "upload", items, self.assignment.localise_s, done)
         except (Misplaced, OSError) as error:
             self._end(Exit("upload", detail=str(error), lines=exit.lines))
 
-    def _uploaded(self, problem: str, exit: Exit) -> None:
+    def _uploaded(self, problem: str, exit: Exit, items: List[Dict[str, Any]]) -> None:
         stopped = self._activity_over()
-        assert self.assignment is not None
         if stopped:
             self._end(Exit("stopped", detail=stopped))
         elif problem:
             self._end(Exit("upload", detail=problem, lines=exit.lines))
         else:
-            self.uploaded = tuple(upload.uri for upload in self.assignment.uploads)
+            self.uploaded = tuple(str(item["uri"]) for item in items)
             self._end(exit)
 
     def _end(self, exit: Exit) -> None:

@@ -50,7 +50,7 @@ class Identity:
             attempt=int(environment["HOWDAH_ATTEMPT"]),
             master=address,
             key=known.secrets[credentials.JOB_KEY],
-            host=environment.get("HOWDAH_HOST") or _host_towards(address),
+            host=environment.get("HOWDAH_HOST") or environment.get("NM_HOST") or _host_towards(address),
             log_directory=os.path.abspath(environment.get("HOWDAH_LOG_DIR", ".")),
             work_directory=environment.get("HOWDAH_WORK_DIR", ""),
             parent=int(environment.get("HOWDAH_PARENT", "0")),

@@ -52,15 +52,16 @@ def link_local(fetches: Sequence[Fetch], directory: str, totals: Totals) -> List
 
 
 def upload_items(uploads: Sequence[Upload], directory: str) -> List[Dict[str, Any]]:
-    """The helper's items.
+    """The helper's items; a directory that need not be there, and is not, has none.
 
     Raises:
-        Misplaced: the program made no such directory.
+        Misplaced: the program made no directory that it should have made.
     """
+    made = [upload for upload in uploads if os.path.isdir(os.path.join(directory, upload.source))]
     for upload in uploads:
-        if not os.path.isdir(os.path.join(directory, upload.source)):
+        if upload.required and upload not in made:
             raise Misplaced(f"the program made no directory {upload.source!r} to upload to {upload.uri}")
-    return [{"path": os.path.join(directory, upload.source), "uri": upload.uri} for upload in uploads]
+    return [{"path": os.path.join(directory, upload.source), "uri": upload.uri} for upload in made]
 
 
 class Transfer:

@@ -22,6 +22,7 @@ from howdah.master.api import Api
 from howdah.master.eventlog import EventLog
 from howdah.master.http import serve
 from howdah.master.orders import Director
+from howdah.master.outputs import commit_request
 from howdah.master.state import GangState
 from howdah.master.step import step
 from howdah.spec import Exit, Outcome, StagedJob, State
@@ -172,7 +173,7 @@ class Master:
         return Launch(action.task, action.attempt, command, environment, {**secrets, JOB_KEY: key})
 
     async def _commit(self, keep: bool) -> None:
-        request = self.director.commit_request(self.state)
+        request = commit_request(self.state)
         verb = "commit" if keep else "discard"
         try:
             answer = await asyncio.wait_for(_run_helper("howdah.data.commit", verb, request), COMMIT_S)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from howdah.data.deal import fetches
 from howdah.frameworks import Framework, world_variables
+from howdah.master.outputs import part, temporary, uploads
 from howdah.master.state import GangState, Stage, TaskState
-from howdah.spec import JobSpec, Output, StagedJob, TaskId, chief
+from howdah.spec import StagedJob, TaskId
 from howdah.wire.messages import Assignment, Goal, LogRequest, Orders, Phase, Status, Upload
 
 LEASE_S = 30.0
@@ -56,7 +57,11 @@ class Director:
             environment={**job.env, **role.env},
             fetches=fetches(staged, task.id),
             uploads=tuple(
-                Upload(output.source, posixpath.join(temporary(self.job_id, number, output), part(task)))
+                Upload(
+                    output.source,
+                    posixpath.join(temporary(self.job_id, number, output), part(task)),
+                    required=bool(output.tasks),
+                )
                 for number, output in enumerate(job.outputs)
                 if uploads(job, output, task.id)
             ),
@@ -76,47 +81,8 @@ class Director:
         ours = world_variables(world, task.id, job_id=self.job_id, job_name=state.job.name, attempt=task.attempt)
         return {**ours, **self.framework.environment(world, task.id)}
 
-    def commit_request(self, state: GangState) -> dict[str, object]:
-        """Which parts of which outputs count, for `howdah.data.commit`."""
-        outputs = []
-        for number, output in enumerate(state.job.outputs):
-            takers = [t for t in state.tasks.values() if uploads(state.job, output, t.id)]
-            parts = [
-                {"from": part(task), "to": "" if output.tasks and len(takers) == 1 else task.id.slug}
-                for task in takers
-                if task.exit is not None and task.exit.ok
-            ]
-            outputs.append(
-                {
-                    "temporary": temporary(self.job_id, number, output),
-                    "final": output.path,
-                    "overwrite": output.overwrite,
-                    "parts": parts,
-                }
-            )
-        return {"outputs": outputs}
-
 
 def satisfied(orders: Orders, status: Status) -> bool:
     """Whether the executor has these orders already, so that the answer can wait for news."""
     news = orders.assignment is not None or orders.log_requests or orders.goal is Goal.LEAVE
     return not news and status.told == orders.mark
-
-
-def temporary(job_id: str, number: int, output: Output) -> str:
-    """Where an output's parts are gathered: beside its final place, so that one rename moves it."""
-    return posixpath.join(posixpath.dirname(output.path.rstrip("/")), f".howdah-{job_id}-{number}")
-
-
-def part(task: TaskState) -> str:
-    """The name under which one attempt uploads: two attempts never write one place."""
-    return f"{task.id.slug}.{task.attempt}"
-
-
-def uploads(job: JobSpec, output: Output, task: TaskId) -> bool:
-    """Whether this task uploads this output."""
-    if not output.tasks:
-        return job.roles[task.role].tracked is not False
-    if output.tasks == "chief":
-        return task == chief(job)
-    return output.tasks in (str(task), task.role)

@@ -23,6 +23,7 @@ from howdah.master.actions import (
     Release,
     Tick,
 )
+from howdah.master.outputs import empty_outputs
 from howdah.master.state import GangState, Stage, TaskState
 from howdah.spec import Exit, Outcome, State, TaskId, chief
 from howdah.spec import events as e
@@ -155,9 +156,9 @@ def _on_heard(state: GangState, event: Heard, actions: list[Action]) -> None:
 
 def _note_usage(task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
     """Samples grow sparser as a task grows older (about a hundred a factor of e), so that logs stay small."""
-    moved = status.usage.progress != task.usage.progress
+    telling = status.usage.progress != task.usage.progress or (status.exit is not None and task.exit is None)
     task.usage = status.usage
-    if task.started and (moved or now - task.used_at >= max(5.0, (now - task.launched_at) / 100)):
+    if task.started and (telling or now - task.used_at >= max(5.0, (now - task.launched_at) / 100)):
         task.used_at = now
         usage = status.usage
         actions.append(Record(e.Used(now, task.id, usage.memory_mib, usage.peak_mib, usage.cpu, usage.progress)))
@@ -312,6 +313,8 @@ def _conclude(state: GangState, now: float, actions: list[Action]) -> None:
 def _on_committed(state: GangState, event: CommitDone, actions: list[Action]) -> None:
     assert state.outcome is not None
     actions += [Record(e.Committed(event.time, uri)) for uri in event.uris]
+    if state.outcome.state is State.SUCCEEDED:
+        actions += [Record(e.Noted(event.time, text)) for text in empty_outputs(state)]
     if event.error and state.outcome.state is State.SUCCEEDED:
         state.outcome = Outcome(State.FAILED, f"the programs ended well, but the outputs were not kept: {event.error}")
     elif event.error:

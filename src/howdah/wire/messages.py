@@ -58,8 +58,8 @@ class LogChunk:
 class Status:
     """An executor, whole. `sequence` grows with each message: the master ignores one that is older than it knows.
 
-    `told` is the mark of the orders it had last: while they stand, a long poll waits. `exit` is set when phase is ENDED;
-    `uploaded` names the outputs that lie complete under this attempt's name.
+    `told` is the mark of the orders it had last: while they stand, a long poll waits. `exit` is set when phase is
+    ENDED; `uploaded` names the outputs that lie complete under this attempt's name.
     """
 
     task: str
@@ -95,10 +95,14 @@ class LogRequest:
 
 @dataclass(frozen=True)
 class Upload:
-    """After the program ended well, copy directory `source` to `uri` (this attempt's own place, not yet the output)."""
+    """After the program ended well, copy directory `source` to `uri` (this attempt's own place, not yet the output).
+
+    `required`: it is a failure when the program made no such directory.
+    """
 
     source: str
     uri: str
+    required: bool = False
 
 
 @dataclass(frozen=True)

@@ -129,6 +129,7 @@ class YarnAllocator(Allocator):
         for container in response.previous:
             if records.container_id(container.id) not in self._granted:
                 self._am.release(container.id)
+        yield from self._nodes_news(response.nodes, now)
         for container in response.allocated:
             yield self._allocated(container, now)
         for status in response.completed:
@@ -136,7 +137,9 @@ class YarnAllocator(Allocator):
             if self._granted.pop(id_, None):  # YARN tells some twice after a restart
                 yield ContainerEnded(now, id_, exits.explain(status.exit_status, status.diagnostics))
         yield from self._preemption(response.preemption, now)
-        for node in response.nodes:
+
+    def _nodes_news(self, nodes: Iterable[pb.NodeReport], now: float) -> Iterator[Event]:
+        for node in nodes:
             ours = sum(container.node == node.node for container in self._granted.values())
             if ours and node.state in _BAD_NODE_STATES:
                 state = records.name(records.NODE_STATES, node.state)
