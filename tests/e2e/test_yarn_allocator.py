@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,11 +16,12 @@ from howdah.data.cache import Cache
 from howdah.engines import MasterContext
 from howdah.engines.yarn import conf, records
 from howdah.engines.yarn.allocator import YarnAllocator
+from howdah.engines.yarn.applicationmaster import ApplicationMaster, Ask
 from howdah.engines.yarn.resourcemanager import ResourceManagerClient
 from howdah.engines.yarn.staging import Stager
 from howdah.sandbox import Sandbox
 from howdah.spec import JobSpec, Resources, Role, StagedFile, StagedJob
-from howdah.spec.events import Noted
+from howdah.spec.events import ContainerEnded, Noted
 from howdah.wire.credentials import Credentials
 
 ROLES = {"worker": Role("x", 3, Resources(256, 1, 1)), "ps": Role("x", 1, Resources(128, 1))}
@@ -81,6 +84,53 @@ class TestYarnAllocator(AllocatorContract):
         assert "answers again" in said[1]
         assert len(said) == 2
 
+    def test_preemption_is_announced_and_named(self, context: MasterContext, sandbox: Sandbox) -> None:
+        filled = with_workers(context, 11, Resources(2048, 1))
+
+        async def play(driver: Driver) -> list[str]:
+            for container in await driver.get("worker", 11):
+                await driver.launch(container, "exec sleep 600")
+            configuration = conf.load(str(sandbox.conf_dir))
+            claimant, token = await unmanaged(configuration, "prod")
+            am = ApplicationMaster(configuration.resourcemanagers("scheduler"), token)
+            await am.register("127.0.0.1", 1, "")
+            am.ask(Ask(1, 1, 3, {records.MEMORY: 2048, records.VCORES: 1}))
+            while not causes(driver):
+                driver.events += await driver.allocator.poll()
+                await am.allocate()
+            await am.finish(1, "")
+            await am.close()
+            await kill(configuration, claimant)
+            return causes(driver)
+
+        said: list[str] = []
+
+        async def heard(driver: Driver) -> list[str]:
+            found = await asyncio.wait_for(play(driver), 60)
+            said.extend(notes(driver))
+            return found
+
+        assert set(drive(YarnAllocator, filled, heard)) == {"preempted"}
+        assert any("about to preempt container_" in text for text in said)
+
+    def test_a_lost_node_is_named(self, context: MasterContext, sandbox: Sandbox) -> None:
+        async def play(driver: Driver) -> None:
+            filled = await driver.get("worker", 11)
+            victim = next(container for container in filled if container.node == "127.0.0.13")
+            await asyncio.to_thread(sandbox.stop, "nm3", signal.SIGKILL)
+            try:
+                await driver.until(lambda: driver.ended(victim), 60)
+            finally:
+                await asyncio.to_thread(sandbox.start, "nm3")
+                await asyncio.to_thread(sandbox.wait_nodes, 3)
+            ended = driver.ended(victim)
+            assert ended is not None
+            assert ended.exit.cause == "lost"
+            assert "lost" in ended.exit.detail
+            assert any("node 127.0.0.13 with" in text and "is lost" in text for text in notes(driver))
+
+        drive(YarnAllocator, with_workers(context, 11, Resources(2048, 1)), play)
+
     def test_only_the_proxy_is_believed(self, context: MasterContext) -> None:
         async def play(driver: Driver) -> list[bool]:
             admits, user = driver.allocator.admits, context.staged.user
@@ -92,6 +142,15 @@ class TestYarnAllocator(AllocatorContract):
             ]
 
         assert self.play(context, play) == [True, False, False, False]
+
+
+def with_workers(context: MasterContext, count: int, resources: Resources) -> MasterContext:
+    job = JobSpec({"worker": Role("x", count, resources)})
+    return dataclasses.replace(context, staged=dataclasses.replace(context.staged, job=job))
+
+
+def causes(driver: Driver) -> list[str]:
+    return [event.exit.cause for event in driver.events if isinstance(event, ContainerEnded)]
 
 
 def notes(driver: Driver) -> list[str]:
