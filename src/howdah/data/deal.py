@@ -5,7 +5,9 @@ Names are settled for the whole job before anything is dealt: a file has the sam
 
 from __future__ import annotations
 
+import itertools
 import posixpath
+from collections.abc import Iterator
 from dataclasses import replace
 
 from howdah.spec.staged import DataFile, Fetch, StagedInput, StagedJob
@@ -49,26 +51,37 @@ class _Folder:
         self._next: dict[str, int] = {}
 
     def take(self, name: str) -> str:
-        free = name
-        while not self._is_free(free):
-            self._next[name] = self._next.get(name, 1) + 1
-            free = _numbered(name, self._next[name])
+        *folders, base = name.split("/")
+        path = ""
+        for folder in folders:
+            path = self._folder(posixpath.join(path, folder))
+            self._folders.add(path)
+        free = self._file(posixpath.join(path, base))
         self._files.add(free)
-        self._folders.update(_parents(free))
         return free
 
-    def _is_free(self, name: str) -> bool:
-        return name not in self._files and name not in self._folders and self._files.isdisjoint(_parents(name))
+    def _folder(self, wanted: str) -> str:
+        """Where a directory goes: there, unless a file has the name."""
+        return next(name for name in _numbered(wanted) if name not in self._files)
+
+    def _file(self, wanted: str) -> str:
+        if wanted not in self._files and wanted not in self._folders:
+            return wanted
+        for number in itertools.count(self._next.get(wanted, 2)):
+            free = _with(wanted, number)
+            if free not in self._files and free not in self._folders:
+                break
+        self._next[wanted] = number + 1  # ten thousand files of one name take ten thousand steps, not their square
+        return free
 
 
-def _parents(name: str) -> list[str]:
-    parts = name.split("/")
-    return ["/".join(parts[:length]) for length in range(1, len(parts))]
+def _numbered(path: str) -> Iterator[str]:
+    yield path
+    yield from (_with(path, number) for number in itertools.count(2))
 
 
-def _numbered(name: str, number: int) -> str:
-    """`dir/a.tar.gz` -> `dir-2/a.tar.gz` would part what belongs together, so the file itself: `dir/a-2.tar.gz`."""
-    folder, _, base = name.rpartition("/")
+def _with(path: str, number: int) -> str:
+    folder, _, base = path.rpartition("/")
     stem, dot, rest = base.partition(".") if not base.startswith(".") else (base, "", "")
     return posixpath.join(folder, f"{stem}-{number}{dot}{rest}")
 

@@ -52,7 +52,7 @@ class RemoteFileSystem(FileSystem):
         with _explained(uri):
             return self._fs.open(uri, "rb")  # type: ignore[no-any-return]
 
-    def create(self, uri: str, mode: int = 0o644) -> Sink:  # noqa: ARG002 - no permission bits there
+    def create(self, uri: str, mode: int = 0o644) -> Sink:
         with _explained(uri):
             return self._fs.open(uri, "wb")  # type: ignore[no-any-return]
 
@@ -60,7 +60,7 @@ class RemoteFileSystem(FileSystem):
         with _explained(uri), self._fs.open(uri, "ab") as file:
             file.write(data)
 
-    def mkdirs(self, directory: str, mode: int = 0o755) -> None:  # noqa: ARG002
+    def mkdirs(self, directory: str, mode: int = 0o755) -> None:
         with _explained(directory):
             self._fs.makedirs(directory, exist_ok=True)
 

@@ -31,7 +31,7 @@ THREADS = 48
 LARGE_AT_ONCE = 4
 LARGE = 2 << 20
 TRIES = 3
-BACK_OFF_S = 0.5
+BACK_OFF_S = 0.25
 REPORT_S = 0.5
 
 Report = Callable[[int, int], None]
