@@ -1,0 +1,159 @@
+"""A commit that dies at any step and is run again ends as one that never died: a suite for each filesystem."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import pytest
+
+from howdah.data import uris
+from howdah.data.commit import Commitment, commit, discard
+from howdah.data.fs import Entry, FileSystem, Sink
+from howdah.errors import StagingError
+
+
+class Crash(Exception):
+    """The process ended here."""
+
+
+class Mortal(FileSystem):
+    """A filesystem whose user dies instead of making change number `life`."""
+
+    def __init__(self, real: FileSystem, life: int) -> None:
+        self.real, self.life = real, life
+
+    def _change(self) -> FileSystem:
+        if self.life == 0:
+            raise Crash
+        self.life -= 1
+        return self.real
+
+    def stat(self, uri: str) -> Entry | None:
+        return self.real.stat(uri)
+
+    def children(self, directory: str) -> list[Entry]:
+        return self.real.children(directory)
+
+    def walk(self, directory: str) -> Iterator[Entry]:
+        return self.real.walk(directory)
+
+    def glob(self, pattern: str) -> list[Entry]:
+        return self.real.glob(pattern)
+
+    def open_read(self, uri: str) -> BinaryIO:
+        return self.real.open_read(uri)
+
+    def create(self, uri: str, mode: int = 0o644) -> Sink:
+        return self._change().create(uri, mode)
+
+    def append(self, uri: str, data: bytes) -> None:
+        self._change().append(uri, data)
+
+    def mkdirs(self, directory: str, mode: int = 0o755) -> None:
+        self._change().mkdirs(directory, mode)
+
+    def rename(self, old: str, new: str, overwrite: bool = False) -> None:
+        self._change().rename(old, new, overwrite)
+
+    def delete(self, uri: str) -> bool:
+        return self._change().delete(uri)
+
+    def chmod(self, uri: str, mode: int) -> None:
+        self._change().chmod(uri, mode)
+
+    def touch(self, uri: str) -> None:
+        self._change().touch(uri)
+
+
+@dataclass(frozen=True)
+class Case:
+    parts: tuple[tuple[str, str], ...]
+    overwrite: bool
+    expected: tuple[str, ...]
+
+
+CASES = {
+    "every task below its name": Case(
+        (("worker-0.1", "worker-0"), ("worker-1.2", "worker-1")),
+        False,
+        ("_SUCCESS", "worker-0/m", "worker-1/d/w", "worker-1/m"),
+    ),
+    "one task alone": Case((("worker-1.2", ""),), False, ("_SUCCESS", "d/w", "m")),
+    "over what was there": Case((("worker-0.1", ""),), True, ("_SUCCESS", "m")),
+    "nothing written": Case((("worker-2.1", "worker-2"),), False, ("_SUCCESS",)),
+    "no part counts": Case((), True, ("_SUCCESS",)),
+}
+
+
+class CommitContract:
+    """A subclass gives fixtures `fs` and `base`."""
+
+    def _lay_out(self, fs: FileSystem, base: str, case: Case) -> Commitment:
+        fs.delete(base)
+        output = Commitment(uris.join(base, ".howdah-j-0"), uris.join(base, "model"), case.overwrite, case.parts)
+        for name in ("worker-0.1/m", "worker-1.1/m", "worker-1.2/m", "worker-1.2/d/w"):
+            fs.mkdirs(uris.parent(uris.join(output.temporary, name)))
+            fs.create(uris.join(output.temporary, name)).close()
+        fs.mkdirs(uris.join(output.temporary, "worker-2.1"))
+        if case.overwrite:
+            fs.mkdirs(output.final)
+            fs.create(uris.join(output.final, "old")).close()
+        return output
+
+    def _found(self, fs: FileSystem, base: str) -> tuple[list[str], tuple[str, ...]]:
+        top = [uris.name(entry.uri) for entry in fs.children(base)]
+        final = uris.join(base, "model")
+        return top, tuple(sorted(uris.below(entry.uri, final) for entry in fs.walk(final)))
+
+    @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+    def test_a_crash_anywhere_is_made_good(self, fs: FileSystem, base: str, case: Case) -> None:
+        for life in range(40):
+            output = self._lay_out(fs, base, case)
+            mortal = Mortal(fs, life)
+            try:
+                commit(output, mortal)
+                finished = True
+            except Crash:
+                finished = False
+            commit(output, fs)
+            assert self._found(fs, base) == (["model"], case.expected), life
+            commit(output, fs)
+            assert self._found(fs, base) == (["model"], case.expected), life
+            if finished:
+                assert life >= 6
+                return
+        raise AssertionError("it never finished")
+
+    def test_what_is_there_is_not_touched_and_the_uploads_are_kept(self, fs: FileSystem, base: str) -> None:
+        case = CASES["one task alone"]
+        output = self._lay_out(fs, base, case)
+        fs.mkdirs(output.final)
+        fs.create(uris.join(output.final, "theirs")).close()
+        for _ in range(2):
+            with pytest.raises(StagingError, match=r"exists already.*kept in .*_commit"):
+                commit(output, fs)
+        assert self._found(fs, base)[1] == ("theirs",)
+        assert fs.exists(uris.join(output.gathered, "m"))
+
+    def test_discard_leaves_nothing_of_a_failed_job(self, fs: FileSystem, base: str) -> None:
+        output = self._lay_out(fs, base, CASES["over what was there"])
+        discard(output, fs)
+        discard(output, fs)
+        assert self._found(fs, base) == (["model"], ("old",))
+
+    def test_discard_after_a_crash_keeps_the_old_output_or_the_new(self, fs: FileSystem, base: str) -> None:
+        seen = []
+        for life in range(10):
+            output = self._lay_out(fs, base, CASES["over what was there"])
+            with contextlib.suppress(Crash):
+                commit(output, Mortal(fs, life))
+            discard(output, fs)
+            top, final = self._found(fs, base)
+            assert top == ["model"]
+            seen.append(final)
+        old, new = ("old",), ("_SUCCESS", "m")
+        assert seen == sorted(seen, reverse=True)
+        assert set(seen) == {old, new}

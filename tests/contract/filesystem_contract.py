@@ -1,0 +1,187 @@
+"""What every FileSystem must do: a suite that the tests of each one inherit.
+
+A subclass gives fixtures `fs` and `base`, the URI of an empty directory.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from howdah.data import uris
+from howdah.data.fs import FileSystem
+from howdah.errors import StagingError
+
+NAMES = ("plain", "with space", "é", "q?uestion", "ha#sh", "per%cent", "plus+&=", "quote'\"")
+
+
+class FileSystemContract:
+    """Files, directories, names, errors."""
+
+    names: tuple[str, ...] = NAMES
+
+    def test_what_is_written_is_read(self, fs: FileSystem, base: str) -> None:
+        uri = uris.join(base, "file")
+        fs.write_bytes(uri, b"one")
+        fs.write_bytes(uri, b"two")
+        assert fs.read_bytes(uri) == b"two"
+        entry = fs.stat(uri)
+        assert entry is not None
+        assert (entry.size, entry.is_dir, uris.normal(entry.uri)) == (3, False, uris.normal(uri))
+
+    def test_empty_file(self, fs: FileSystem, base: str) -> None:
+        fs.write_bytes(uris.join(base, "empty"), b"")
+        assert fs.read_bytes(uris.join(base, "empty")) == b""
+
+    def test_names_are_taken_letter_by_letter(self, fs: FileSystem, base: str) -> None:
+        for name in self.names:
+            fs.write_bytes(uris.join(base, name), name.encode())
+        assert sorted(uris.name(entry.uri) for entry in fs.children(base)) == sorted(self.names)
+        for entry in fs.walk(base):
+            assert fs.read_bytes(entry.uri) == uris.name(entry.uri).encode()
+
+    def test_walk_finds_files_at_any_depth_and_children_only_the_next(self, fs: FileSystem, base: str) -> None:
+        fs.mkdirs(uris.join(base, "a/b"))
+        for name in ("top", "a/x", "a/b/y"):
+            fs.write_bytes(uris.join(base, name), b"1")
+        assert sorted(uris.below(entry.uri, base) for entry in fs.walk(base)) == ["a/b/y", "a/x", "top"]
+        assert [(uris.name(entry.uri), entry.is_dir) for entry in fs.children(base)] == [("a", True), ("top", False)]
+
+    def test_a_file_walked_is_itself(self, fs: FileSystem, base: str) -> None:
+        fs.write_bytes(uris.join(base, "f"), b"1")
+        assert [uris.name(entry.uri) for entry in fs.walk(uris.join(base, "f"))] == ["f"]
+
+    def test_glob(self, fs: FileSystem, base: str) -> None:
+        for name in ("a1", "a2", "b1"):
+            fs.write_bytes(uris.join(base, name), b"")
+        assert [uris.name(entry.uri) for entry in fs.glob(f"{base}/a*")] == ["a1", "a2"]
+        assert [uris.name(entry.uri) for entry in fs.glob(f"{base}/[ab]1")] == ["a1", "b1"]
+        assert fs.glob(f"{base}/nothing*") == []
+
+    def test_what_is_not_there(self, fs: FileSystem, base: str) -> None:
+        missing = uris.join(base, "missing")
+        assert fs.stat(missing) is None
+        assert not fs.exists(missing)
+        assert fs.delete(missing) is False
+        with pytest.raises(StagingError, match="missing"):
+            fs.read_bytes(missing)
+        with pytest.raises(StagingError, match="missing"):
+            list(fs.walk(missing))
+        with pytest.raises(StagingError, match="missing"):
+            fs.children(missing)
+        with pytest.raises(StagingError, match="missing"):
+            fs.rename(missing, uris.join(base, "new"))
+
+    def test_append(self, fs: FileSystem, base: str) -> None:
+        log = uris.join(base, "log")
+        for line in (b"1\n", b"2\n", b"3\n"):
+            fs.append(log, line)
+        assert fs.read_bytes(log) == b"1\n2\n3\n"
+
+    def test_rename_refuses_what_exists(self, fs: FileSystem, base: str) -> None:
+        for name in ("a", "b"):
+            fs.mkdirs(uris.join(base, name))
+            fs.write_bytes(uris.join(base, name, "f"), name.encode())
+        with pytest.raises(StagingError, match="exists already"):
+            fs.rename(uris.join(base, "a"), uris.join(base, "b"))
+        fs.rename(uris.join(base, "a"), uris.join(base, "c"))
+        assert fs.read_bytes(uris.join(base, "c/f")) == b"a"
+        assert not fs.exists(uris.join(base, "a"))
+
+    def test_delete_takes_everything_below(self, fs: FileSystem, base: str) -> None:
+        fs.mkdirs(uris.join(base, "d/e"))
+        fs.write_bytes(uris.join(base, "d/e/f"), b"1")
+        assert fs.delete(uris.join(base, "d")) is True
+        assert not fs.exists(uris.join(base, "d"))
+
+    def test_mkdirs_twice(self, fs: FileSystem, base: str) -> None:
+        fs.mkdirs(uris.join(base, "x/y"))
+        fs.mkdirs(uris.join(base, "x/y"))
+
+    def test_an_exception_publishes_nothing(self, fs: FileSystem, base: str) -> None:
+        def interrupted() -> None:
+            with fs.writing(uris.join(base, "half")) as sink:
+                sink.write(b"x" * 3_000_000)
+                raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            interrupted()
+        assert fs.children(base) == []
+
+    def test_seeking(self, fs: FileSystem, base: str) -> None:
+        data = os.urandom(3_000_001)
+        fs.write_bytes(uris.join(base, "big"), data)
+        with fs.open_read(uris.join(base, "big")) as file:
+            assert file.read(10) == data[:10]
+            file.seek(2_999_999)
+            assert file.read(100) == data[2_999_999:]
+            file.seek(1_500_000)
+            assert file.read(7) == data[1_500_000:1_500_007]
+            file.seek(9_000_000)
+            assert file.read(1) == b""
+            file.seek(-3, os.SEEK_END)
+            assert file.read() == data[-3:]
+
+    def test_put_and_get(self, fs: FileSystem, base: str, tmp_path: Path) -> None:
+        data = os.urandom(2_500_000)
+        (tmp_path / "here").write_bytes(data)
+        assert fs.put(tmp_path / "here", uris.join(base, "there")) == len(data)
+        assert fs.get(uris.join(base, "there"), tmp_path / "back") == len(data)
+        assert (tmp_path / "back").read_bytes() == data
+        assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["back", "here"]
+
+    def test_a_failed_get_leaves_nothing(self, fs: FileSystem, base: str, tmp_path: Path) -> None:
+        with pytest.raises(StagingError):
+            fs.get(uris.join(base, "none"), tmp_path / "back")
+        assert not (tmp_path / "back").exists()
+
+    def test_many_threads(self, fs: FileSystem, base: str) -> None:
+        started = threading.Barrier(8)
+
+        def work(number: int) -> bytes:
+            started.wait(10)
+            uri = uris.join(base, f"f{number}")
+            fs.write_bytes(uri, str(number).encode())
+            return fs.read_bytes(uri)
+
+        with ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(work, range(8))) == [str(number).encode() for number in range(8)]
+
+
+class PermissionContract:
+    """For filesystems that have permission bits and times."""
+
+    def test_modes(self, fs: FileSystem, base: str) -> None:
+        fs.mkdirs(uris.join(base, "private"), 0o700)
+        fs.write_bytes(uris.join(base, "key"), b"secret", 0o600)
+        modes = [entry.mode & 0o777 for entry in fs.children(base)]
+        assert modes == [0o600, 0o700]
+        fs.chmod(uris.join(base, "key"), 0o640)
+        assert fs.children(base)[0].mode & 0o777 == 0o640
+
+    def test_touch_leaves_the_modification_time(self, fs: FileSystem, base: str) -> None:
+        uri = uris.join(base, "f")
+        fs.write_bytes(uri, b"1")
+        before = fs.stat(uri)
+        fs.touch(uri)
+        after = fs.stat(uri)
+        assert before is not None
+        assert after is not None
+        assert after.modified_ms == before.modified_ms > 0
+        assert after.accessed_ms >= before.accessed_ms > 0
+
+    def test_a_file_is_no_directory(self, fs: FileSystem, base: str) -> None:
+        fs.write_bytes(uris.join(base, "f"), b"1")
+        assert fs.stat(uris.join(base, "f/below")) is None
+        with pytest.raises(StagingError):
+            fs.mkdirs(uris.join(base, "f/below"))
+        with pytest.raises(StagingError, match="is a directory"):
+            fs.read_bytes(base)
+
+    def test_errors_name_the_file_not_its_temporary_name(self, fs: FileSystem, base: str) -> None:
+        with pytest.raises(StagingError, match=r"none/file: no such file or directory$"):
+            fs.write_bytes(uris.join(base, "none/file"), b"1")

@@ -1,0 +1,247 @@
+"""The filesystem seam, the commit and the helpers on a real HDFS."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from commit_contract import CommitContract
+from filesystem_contract import FileSystemContract, PermissionContract
+
+from howdah.data import uris
+from howdah.data.cache import Cache, location, sha256_of
+from howdah.data.fs import FileSystem, filesystem
+from howdah.data.hadoop_conf import default_filesystem, load
+from howdah.errors import EngineUnavailable, StagingError
+from howdah.sandbox import Sandbox, record
+from howdah.sandbox.hadoop import Launcher
+from howdah.sandbox.install import Java
+from howdah.spec import StagedFile
+
+Admin = Callable[..., None]
+
+
+@pytest.fixture(scope="module")
+def hadoop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    with Sandbox(tmp_path_factory.mktemp("hdfs") / "run", nodes=0) as running:
+        yield running
+
+
+@pytest.fixture
+def conf_dir(hadoop: Sandbox) -> str:
+    return str(hadoop.conf_dir)
+
+
+@pytest.fixture
+def root(conf_dir: str) -> str:
+    return default_filesystem(load(conf_dir))
+
+
+@pytest.fixture
+def fs(root: str, conf_dir: str) -> FileSystem:
+    return filesystem(root, conf_dir)
+
+
+@pytest.fixture
+def base(fs: FileSystem, root: str) -> str:
+    directory = uris.join(root, "test", os.urandom(4).hex())
+    fs.mkdirs(directory)
+    return directory
+
+
+@pytest.fixture
+def admin(hadoop: Sandbox) -> Admin:
+    """Hadoop's own dfsadmin."""
+    known = record.load(hadoop.run_dir)
+    assert known is not None
+    java = Java(Path(known.java), known.java_release)
+    launcher = Launcher(hadoop.shape.hadoop, java, Path(known.jars), hadoop.run_dir)
+
+    def run(*arguments: str) -> None:
+        command = launcher.tool("org.apache.hadoop.hdfs.tools.DFSAdmin", arguments)
+        subprocess.run(command, env=launcher.environment(), check=True, capture_output=True, timeout=60)
+
+    return run
+
+
+@pytest.fixture
+def helper(conf_dir: str) -> Callable[[str, str, object], dict[str, object]]:
+    """Run one of our modules as the master and the executor do; its last line."""
+
+    def run(module: str, verb: str, request: object) -> dict[str, object]:
+        command = [sys.executable, "-m", f"howdah.data.{module}", verb]
+        environment = {**os.environ, "HADOOP_CONF_DIR": conf_dir}
+        done = subprocess.run(
+            command, input=json.dumps(request), env=environment, capture_output=True, text=True, timeout=60
+        )
+        assert done.stderr == ""
+        answer = json.loads(done.stdout.splitlines()[-1])
+        assert done.returncode == (1 if "error" in answer else 0)
+        return dict(answer)
+
+    return run
+
+
+class TestHdfs(FileSystemContract, PermissionContract, CommitContract):
+    pass
+
+
+def test_another_user_is_told_whom_to_ask(
+    fs: FileSystem, base: str, root: str, conf_dir: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fs.mkdirs(uris.join(base, "private"), 0o700)
+    fs.write_bytes(uris.join(base, "private/x"), b"1")
+    owner = fs.children(base)[0].owner
+    monkeypatch.setenv("HADOOP_USER_NAME", "alice")
+    alice = filesystem(root, conf_dir)
+    with pytest.raises(StagingError, match=rf"user alice may not enter .*/private \(drwx------ {owner}:"):
+        alice.read_bytes(uris.join(base, "private/x"))
+    with pytest.raises(StagingError, match="user alice may not list"):
+        alice.children(uris.join(base, "private"))
+    with pytest.raises(StagingError, match="user alice may not write to"):
+        alice.mkdirs(uris.join(base, "new"))
+
+
+def test_quotas_are_named_and_nothing_is_left(fs: FileSystem, base: str, admin: Admin, tmp_path: Path) -> None:
+    (tmp_path / "big").write_bytes(bytes(24 << 20))
+    admin("-setSpaceQuota", "20m", uris.path(base))
+    with pytest.raises(StagingError, match=r"big: over the quota: The DiskSpace quota of .* is exceeded"):
+        fs.put(tmp_path / "big", uris.join(base, "big"))
+    assert fs.children(base) == []
+    admin("-clrSpaceQuota", uris.path(base))
+    admin("-setQuota", "2", uris.path(base))
+    fs.create(uris.join(base, "one")).close()
+    with pytest.raises(StagingError, match="over the quota: The NameSpace quota"):
+        fs.mkdirs(uris.join(base, "two"))
+
+
+def test_safe_mode(fs: FileSystem, base: str, admin: Admin) -> None:
+    admin("-safemode", "enter")
+    try:
+        with pytest.raises(EngineUnavailable, match="is in safe mode"):
+            fs.mkdirs(uris.join(base, "x"))
+        assert fs.children(base) == []
+    finally:
+        admin("-safemode", "leave")
+
+
+def test_no_namenode_there_is_told_soon(conf_dir: str) -> None:
+    begun = time.monotonic()
+    with pytest.raises(EngineUnavailable, match=r"hdfs://127\.0\.0\.1:1 does not answer: Connection refused"):
+        filesystem("hdfs://127.0.0.1:1", conf_dir).stat("hdfs://127.0.0.1:1/x")
+    assert time.monotonic() - begun < 15
+
+
+def test_an_unknown_name_service(conf_dir: str) -> None:
+    with pytest.raises(EngineUnavailable, match=r"which NameNodes these are \(dfs\.ha\.namenodes"):
+        filesystem("hdfs://nowhere", conf_dir).stat("hdfs://nowhere/x")
+
+
+def test_a_client_survives_a_fork(fs: FileSystem, base: str) -> None:
+    fs.write_bytes(uris.join(base, "f"), b"1")
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if fs.read_bytes(uris.join(base, "f")) == b"1" else 1)
+    until = time.monotonic() + 20
+    while (ended := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < until:
+        time.sleep(0.02)
+    if ended[0] == 0:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+    assert ended == (child, 0)
+
+
+def test_a_listing_of_many(fs: FileSystem, base: str) -> None:
+    names = [f"f{number:04}" for number in range(1100)]  # more than a NameNode lists at once
+    for name in names:
+        fs.create(uris.join(base, name)).close()
+    assert sorted(uris.name(entry.uri) for entry in fs.walk(base)) == names
+
+
+def test_the_cache_keeps_the_time_that_yarn_compares(fs: FileSystem, base: str, conf_dir: str, tmp_path: Path) -> None:
+    source = tmp_path / "train.py"
+    source.write_text("print(1)")
+    source.chmod(0o755)
+    digest = sha256_of(source)
+    cache = Cache(base, conf_dir)
+    uri = location(base, digest, source.name)
+    first = cache.place(StagedFile("t.py", uri, source=str(source), sha256=digest))
+    again = cache.place_all([StagedFile("t.py", uri, source=str(source), sha256=digest)])
+    assert again == (first,)
+    assert first.size == 8
+    entry = fs.stat(uri)
+    assert entry is not None
+    assert entry.modified_ms == first.modified_ms
+    assert entry.mode & 0o777 == 0o755
+    assert [each.mode & 0o777 for each in fs.children(uris.join(base, "cache"))] == [0o700]
+
+
+def test_the_cache_is_cleaned_by_last_use(fs: FileSystem, base: str, conf_dir: str, tmp_path: Path) -> None:
+    cache = Cache(base, conf_dir)
+    placed = []
+    for name in ("a", "b"):
+        (tmp_path / name).write_text(name)
+        digest = sha256_of(tmp_path / name)
+        placed.append(cache.place(StagedFile(name, location(base, digest, name), "file", str(tmp_path / name), digest)))
+    now = placed[0].modified_ms / 1000
+    assert cache.clean(3600, now=now + 3000) == 0
+    assert cache.clean(3600, now=now + 4000) == 2
+    assert [*fs.walk(base)] == []
+
+
+def test_upload_commit_download(fs: FileSystem, base: str, helper: Callable[..., object], tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    (made / "deep/er").mkdir(parents=True)
+    for number in range(120):
+        (made / "deep" / f"f {number}").write_bytes(os.urandom(number))
+    (made / "deep/er/b#ig?").write_bytes(os.urandom(5_000_000))
+    temporary = uris.join(base, ".howdah-j-0")
+    items = [
+        {"path": str(made), "uri": uris.join(temporary, "worker-0.1")},
+        {"path": str(tmp_path / "none"), "uri": uris.join(temporary, "worker-1.1")},
+    ]
+    uploaded = helper("transfer", "upload", {"items": items})
+    assert uploaded == {"ok": True, "files": 121, "bytes": 5_007_140, "empty": [str(tmp_path / "none")]}
+    parts = [{"from": "worker-0.1", "to": "worker-0"}, {"from": "worker-1.1", "to": "worker-1"}]
+    request = {"outputs": [{"temporary": temporary, "final": uris.join(base, "out"), "parts": parts}]}
+    assert helper("commit", "commit", request) == {"committed": [uris.join(base, "out")]}
+    assert [uris.name(entry.uri) for entry in fs.children(uris.join(base, "out"))] == ["_SUCCESS", "worker-0"]
+
+    got = tmp_path / "got"
+    wanted = [
+        {
+            "uri": entry.uri,
+            "path": str(got / uris.below(entry.uri, uris.join(base, "out/worker-0"))),
+            "size": entry.size,
+        }
+        for entry in fs.walk(uris.join(base, "out/worker-0"))
+    ]
+    assert helper("transfer", "download", {"items": wanted}) == {"ok": True, "files": 121, "bytes": 5_007_140}
+    same = subprocess.run(["diff", "-r", str(made), str(got)], capture_output=True, text=True)
+    assert same.stdout == ""
+
+
+def test_a_file_that_went_or_changed(fs: FileSystem, base: str, helper: Callable[..., object], tmp_path: Path) -> None:
+    fs.write_bytes(uris.join(base, "f"), b"123")
+    gone = {"uri": uris.join(base, "gone"), "path": str(tmp_path / "gone"), "size": 1}
+    assert helper("transfer", "download", {"items": [gone]}) == {"error": f"{base}/gone: no such file or directory"}
+    changed = {"uri": uris.join(base, "f"), "path": str(tmp_path / "f"), "size": 4}
+    answer = helper("transfer", "download", {"items": [changed]})
+    assert "3 bytes came, 4 were listed" in str(answer)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_commit_that_may_not_be_made(base: str, helper: Callable[..., object]) -> None:
+    request = {"outputs": [{"temporary": f"{base}/.howdah-j-0", "final": f"{base}/out", "parts": []}]}
+    helper("commit", "commit", request)
+    other = {"outputs": [{"temporary": f"{base}/.howdah-k-0", "final": f"{base}/out", "parts": []}]}
+    # Neither job wrote anything: what the second would commit is what is there.
+    assert helper("commit", "commit", other) == {"committed": [f"{base}/out"]}
+    with_parts = {"outputs": [{**other["outputs"][0], "temporary": f"{base}/.howdah-k-1", "parts": []}]}
+    assert "error" not in str(helper("commit", "discard", with_parts))

@@ -1,0 +1,98 @@
+"""Every file of a split input reaches exactly one task of its row, and the row's tasks differ by one file at most."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from howdah.data.deal import fetches, named
+from howdah.spec import DataFile, JobSpec, Role, StagedInput, StagedJob, TaskId
+from howdah.wire.messages import Fetch
+
+PATHS = st.lists(
+    st.lists(st.sampled_from(["a", "b", "a-2", "b.csv", "a.tar.gz", "c", ".x"]), min_size=1, max_size=3).map("/".join),
+    max_size=30,
+    unique=True,
+)
+
+
+def job(*inputs: StagedInput, **replicas: int) -> StagedJob:
+    return StagedJob(
+        JobSpec({name: Role("true", count) for name, count in replicas.items()}), "file:///home", (), inputs
+    )
+
+
+def files(*names: str) -> tuple[DataFile, ...]:
+    return tuple(DataFile(f"hdfs://n/{name}", name, 1) for name in names)
+
+
+def names(found: tuple[Fetch, ...]) -> list[str]:
+    return [f"{fetch.to}/{file.name}" for fetch in found for file in fetch.files]
+
+
+@settings(deadline=None)  # this machine may be busy
+@given(st.integers(0, 50), st.integers(1, 12), st.integers(0, 1))
+def test_every_file_once_and_evenly(count: int, workers: int, chiefs: int) -> None:
+    roles = {"worker": workers, "ps": 2, **({"chief": 1} if chiefs else {})}
+    staged = job(StagedInput("input", files(*map(str, range(count)))), **roles)
+    row = [TaskId(role, n) for role in ("chief", "worker") if role in roles for n in range(roles[role])]
+    dealt = [names(fetches(staged, task)) for task in row]
+    assert sorted(name for share in dealt for name in share) == sorted(f"input/{number}" for number in range(count))
+    assert max(map(len, dealt)) - min(map(len, dealt)) <= 1
+    assert dealt[0] == [f"input/{number}" for number in range(0, count, len(row))]
+
+
+@settings(deadline=None)  # this machine may be busy
+@given(st.lists(PATHS, max_size=4))
+def test_names_never_clash(inputs: list[list[str]]) -> None:
+    settled = named(tuple(StagedInput("input", files(*paths)) for paths in inputs))
+    taken = [file.name for entry in settled for file in entry.files]
+    folders = {name.rsplit("/", depth)[0] for name in taken for depth in range(1, name.count("/") + 1)}
+    assert len(set(taken)) == len(taken) == sum(map(len, inputs))
+    assert folders.isdisjoint(taken)
+    assert [file.uri for entry in settled for file in entry.files] == [
+        f"hdfs://n/{p}" for paths in inputs for p in paths
+    ]
+
+
+def test_the_second_of_a_name_gets_a_number_before_its_endings() -> None:
+    one, two, three = (StagedInput("input", files("d/a.tar.gz", "plain")) for _ in range(3))
+    other = StagedInput("other", files("plain"))
+    assert [[file.name for file in entry.files] for entry in named((one, two, other, three))] == [
+        ["d/a.tar.gz", "plain"],
+        ["d/a-2.tar.gz", "plain-2"],
+        ["plain"],
+        ["d/a-3.tar.gz", "plain-3"],
+    ]
+
+
+def test_two_ways_to_write_one_directory_are_one() -> None:
+    staged = job(StagedInput("./in/", files("a")), StagedInput("in", files("a")), worker=1)
+    assert fetches(staged, TaskId("worker", 0)) == (Fetch("in", (files("a")[0], replace(files("a")[0], name="a-2"))),)
+
+
+def test_all_gives_everyone_everything() -> None:
+    staged = job(StagedInput("input", files("a", "b"), share="all"), worker=2)
+    assert [names(fetches(staged, TaskId("worker", n))) for n in (0, 1)] == [["input/a", "input/b"]] * 2
+
+
+def test_ps_and_evaluator_get_data_only_when_they_ask() -> None:
+    entry = StagedInput("input", files("a", "b"))
+    staged = job(entry, worker=2, ps=1, evaluator=1)
+    assert fetches(staged, TaskId("ps", 0)) == fetches(staged, TaskId("evaluator", 0)) == ()
+    asked = job(replace(entry, roles=("ps",)), worker=2, ps=1)
+    assert names(fetches(asked, TaskId("ps", 0))) == ["input/a", "input/b"]
+    assert fetches(asked, TaskId("worker", 0)) == ()
+
+
+def test_roles_of_their_own_are_rows_of_their_own() -> None:
+    staged = job(StagedInput("input", files("a", "b")), reader=2, worker=1)
+    assert names(fetches(staged, TaskId("worker", 0))) == ["input/a", "input/b"]
+    assert names(fetches(staged, TaskId("reader", 1))) == ["input/b"]
+
+
+def test_a_task_without_files_still_gets_the_directory() -> None:
+    staged = job(StagedInput("input", files("a")), worker=2)
+    assert fetches(staged, TaskId("worker", 1)) == (Fetch("input", ()),)

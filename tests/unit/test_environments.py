@@ -1,0 +1,95 @@
+"""Environments from requirement files, installed from a wheel made here: nothing is fetched."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import subprocess
+import tarfile
+import threading
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from howdah.client.environments import build, pack, packages, python_version
+from howdah.errors import SpecError, StagingError
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOWDAH_HOME", str(tmp_path / "home"))
+    return tmp_path / "home/cache/environments"
+
+
+@pytest.fixture
+def requirements(tmp_path: Path) -> Path:
+    """A file that asks for a package with a module and a script."""
+    wheel = tmp_path / "greeting-1.0-py3-none-any.whl"
+    content = {
+        "greeting.py": "def main():\n    print('hello')\n",
+        "greeting-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: greeting\nVersion: 1.0\n",
+        "greeting-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        "greeting-1.0.dist-info/entry_points.txt": "[console_scripts]\ngreet = greeting:main\n",
+    }
+    rows = [f"{name},sha256={_digest(text)},{len(text)}\n" for name, text in content.items()]
+    content["greeting-1.0.dist-info/RECORD"] = "".join([*rows, "greeting-1.0.dist-info/RECORD,,\n"])
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name, text in content.items():
+            archive.writestr(name, text)
+    path = tmp_path / "requirements.txt"
+    path.write_text(f"# one package\ngreeting @ {wheel.as_uri()}\n")
+    return path
+
+
+def _digest(text: str) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+
+
+def test_it_is_built_once_and_may_be_moved(requirements: Path, cache: Path, tmp_path: Path) -> None:
+    said: list[str] = []
+    venv = build(requirements, said.append)
+    assert venv == cache / hashlib.sha256(requirements.read_bytes()).hexdigest()[:16]
+    assert said == [f"installing 1 packages for requirements.txt: once, into {venv}"]
+    assert build(requirements, said.append) == venv
+    archive = pack(venv, said.append)
+    assert pack(venv, said.append) == archive
+    assert len(said) == 2
+    with tarfile.open(archive) as tar:
+        tar.extraction_filter = tarfile.tar_filter
+        tar.extractall(tmp_path / "elsewhere/environment")
+    moved = tmp_path / "elsewhere/environment/bin"
+    assert subprocess.check_output([moved / "greet"], text=True) == "hello\n"
+    prefix = subprocess.check_output([moved / "python", "-c", "import sys; print(sys.prefix)"], text=True)
+    assert prefix.strip() == str(moved.parent)
+    version = subprocess.check_output([moved / "python", "-V"], text=True).split()[1]
+    assert python_version(venv) == version
+
+
+def test_two_at_once_build_it_once(requirements: Path, cache: Path) -> None:
+    said: list[str] = []
+    builders = [threading.Thread(target=build, args=(requirements, said.append)) for _ in range(3)]
+    for builder in builders:
+        builder.start()
+    for builder in builders:
+        builder.join(60)
+    assert sum(line.startswith("installing") for line in said) == 1
+    assert [path.name for path in cache.iterdir() if not path.name.startswith(".")] != []
+
+
+def test_what_cannot_be_installed_leaves_nothing(tmp_path: Path, cache: Path) -> None:
+    path = tmp_path / "requirements.txt"
+    path.write_text(f"nothing @ {(tmp_path / 'nothing-1.0-py3-none-any.whl').as_uri()}\n")
+    with pytest.raises(StagingError, match=r"requirements\.txt: cannot be installed by .*:\n.*"):
+        build(path, lambda line: None)
+    assert [each for each in cache.iterdir() if each.suffix != ".lock"] == []
+
+
+def test_no_such_file(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"environment\.requirements: .*none\.txt'?: No such file"):
+        build(tmp_path / "none.txt", lambda line: None)
+
+
+def test_packages_are_counted_as_a_person_would() -> None:
+    lock = b"# made by uv\n-i https://x\nnumpy==1.0 \\\n    --hash=sha256:aa \\\n    --hash=sha256:bb\n\ntorch==2\n"
+    assert packages(lock) == ["numpy==1.0 \\", "torch==2"]

@@ -1,0 +1,67 @@
+"""The runtime archive runs under other Pythons, without anything else of this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from howdah.data.runtime import NAME, runtime
+from howdah.spec import StagedFile
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[StagedFile, Path]:
+    folder = tmp_path_factory.mktemp("runtime")
+    file = runtime("hdfs://n/home", folder / "cache")
+    with zipfile.ZipFile(file.source) as archive:
+        archive.extractall(folder / "unpacked")
+    return file, folder
+
+
+def interpreter(version: str) -> str | None:
+    """A CPython of that version which answers to its name: a version manager's stand-in need not."""
+    kept = Path.home().glob(f".pyenv/versions/{version}.*/bin/python3")
+    for path in [shutil.which(f"python{version}"), *map(str, kept)]:
+        command = [path or "false", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+        if subprocess.run(command, capture_output=True, text=True).stdout.strip() == version:
+            return path
+    return None
+
+
+def test_it_is_built_once(built: tuple[StagedFile, Path]) -> None:
+    file, folder = built
+    begun = time.perf_counter()
+    assert runtime("hdfs://n/home", folder / "cache") == file
+    assert time.perf_counter() - begun < 0.5
+    assert (file.name, file.kind) == (NAME, "archive")
+    assert file.uri == f"hdfs://n/home/cache/{file.sha256[:2]}/{file.sha256}-{Path(file.source).name}"
+    assert Path(file.source).stat().st_size == file.size < 16 << 20
+
+
+def test_what_is_in_it(built: tuple[StagedFile, Path]) -> None:
+    unpacked = built[1] / "unpacked"
+    for name in ("howdah/executor", "howdah/master", "howdah/data", "google/protobuf", "hdfs_native", "VERSION"):
+        assert (unpacked / name).exists(), name
+    for name in ("howdah/cli", "howdah/client", "howdah/sandbox", "fsspec", "click"):
+        assert not (unpacked / name).exists(), name
+
+
+@pytest.mark.parametrize("version", ["3.9", "3.10", "3.13", "{}.{}".format(*sys.version_info)])
+def test_it_runs_alone(built: tuple[StagedFile, Path], version: str) -> None:
+    found = interpreter(version)
+    code = "import howdah.executor, sys; print(sys.version_info[0])"
+    if version != "3.9":
+        code += "; import google.protobuf.message, hdfs_native, howdah.data.commit, howdah.data.transfer"
+        code += "; import importlib.metadata as m; assert m.entry_points(group='howdah.allocators')"
+    environment = {"PYTHONPATH": str(built[1] / "unpacked"), "PATH": os.environ["PATH"], "HOME": str(built[1])}
+    if not found:
+        pytest.skip(f"no CPython {version} here")
+    done = subprocess.run([found, "-S", "-c", code], env=environment, capture_output=True, text=True, cwd="/")
+    assert (done.stdout, done.stderr) == ("3\n", "")

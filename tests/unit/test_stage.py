@@ -1,0 +1,165 @@
+"""What a user wrote becomes files with places, on this machine; all that is missing is told at once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from howdah.data import pack, uris
+from howdah.data.cache import Cache, location, sha256_of
+from howdah.data.stage import archive_file, stage
+from howdah.errors import SpecError, StagingError
+from howdah.spec import Input, JobSpec, Output, Role, StagedFile
+
+ROLES = {"worker": Role("true", 2)}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> str:
+    folder = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOWDAH_HOME", str(folder))
+    return uris.of_local(folder / "state")
+
+
+def write(path: Path, text: str = "x") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_files_are_named_by_content(tmp_path: Path, home: str) -> None:
+    write(tmp_path / "train.py", "print(1)")
+    (file,) = stage(JobSpec(ROLES, files=("train.py#main.py",)), tmp_path, home).files
+    digest = sha256_of(tmp_path / "train.py")
+    uri = location(home, digest, "train.py")
+    assert file == StagedFile("main.py", uri, "file", str(tmp_path / "train.py"), digest, 8)
+    placed = Cache(home).place(file)
+    assert (placed.size, placed.modified_ms > 0) == (8, True)
+    assert Path(uris.path(uri)).read_text() == "print(1)"
+
+
+def test_a_directory_travels_as_an_archive_without_what_is_no_code(tmp_path: Path, home: str) -> None:
+    for name in ("lib/a.py", "lib/.git/config", "lib/__pycache__/a.pyc", "lib/sub/b.py"):
+        write(tmp_path / name)
+    (tmp_path / "lib/link").symlink_to("a.py")
+    (tmp_path / "lib/a.py").chmod(0o755)
+    (file,) = stage(JobSpec(ROLES, files=("lib",)), tmp_path, home).files
+    assert (file.name, file.kind) == ("lib", "archive")
+    with tarfile.open(file.source) as tar:
+        members = {member.name: (member.mode, member.mtime, member.linkname) for member in tar}
+    assert members == {
+        "a.py": (0o755, 0, ""),
+        "link": (0o644, 0, "a.py"),
+        "sub/b.py": (0o644, 0, ""),
+    }
+
+
+def test_the_same_directory_gives_the_same_archive(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        for name in ("a", "b/c"):
+            write(tmp_path / folder / name, name)
+    os.utime(tmp_path / "one/a", (1, 1))
+    first = pack.directory(tmp_path / "one", tmp_path / "packed1")
+    second = pack.directory(tmp_path / "two", tmp_path / "packed2")
+    assert first.name == second.name
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_inputs_are_listed_with_their_directories(tmp_path: Path, home: str) -> None:
+    for name in ("data/a.csv", "data/x/b.csv", "data/_SUCCESS", "data/.a.crc", "data/_tmp/c", "more/a.csv"):
+        write(tmp_path / name)
+    inputs = (Input("data"), Input(("data/a.csv", "more")), Input("*/a.csv"), Input("da*"), Input("data/_SUCCESS"))
+    staged = stage(JobSpec(ROLES, inputs=inputs), tmp_path, home).inputs
+    assert [[file.name for file in entry.files] for entry in staged] == [
+        ["a.csv", "x/b.csv"],
+        ["a.csv", "a.csv"],
+        ["a.csv", "a.csv"],
+        ["data/a.csv", "data/x/b.csv"],
+        ["_SUCCESS"],
+    ]
+    assert staged[0].files[0].uri == uris.of_local(tmp_path / "data/a.csv")
+    assert staged[0].files[0].size == 1
+    assert staged[0].uploads == {}
+
+
+def test_a_file_named_twice_is_there_once(tmp_path: Path, home: str) -> None:
+    write(tmp_path / "data/a")
+    (entry,) = stage(JobSpec(ROLES, inputs=(Input(("data", "data/*", "data/a")),)), tmp_path, home).inputs
+    assert [file.name for file in entry.files] == ["a"]
+
+
+def test_everything_missing_is_told_at_once(tmp_path: Path, home: str) -> None:
+    for name in ("train.py", "taken/x", "empty/_SUCCESS"):
+        write(tmp_path / name)
+    job = JobSpec(
+        ROLES,
+        files=("trian.py", "/nowhere/x"),
+        archives=("train.py",),
+        inputs=(Input("dta"), Input(("train.py", "no*")), Input("empty")),
+        outputs=(Output("taken"), Output("free")),
+    )
+    with pytest.raises(SpecError) as error:
+        stage(job, tmp_path, home, origins={"files.0": "job.yaml:3"})
+    assert str(error.value).splitlines() == [
+        f"files.0: 'trian.py': no such file: {tmp_path}/trian.py (did you mean 'train.py'?) (job.yaml:3)",
+        "files.1: '/nowhere/x': no such file: /nowhere/x",
+        "archives.0: 'train.py' is no archive: its name must end in one of .zip, .tar.gz, .tgz, .tar",
+        f"inputs.0.path: 'dta': no such file or directory: {tmp_path}/dta",
+        f"inputs.1.path.1: 'no*': no such file or directory: {tmp_path}/no*",
+        f"inputs.2.path: 'empty' has no files (names that begin with _ or . are passed over): {tmp_path}/empty",
+        f"outputs.0.path: {tmp_path}/taken exists already: remove it, choose another, or allow it with overwrite",
+    ]
+
+
+def test_outputs_are_absolute(tmp_path: Path, home: str) -> None:
+    write(tmp_path / "taken/x")
+    job = JobSpec(ROLES, outputs=(Output("taken"), Output("hdfs://n:1/new", overwrite=True)))
+    staged = stage(job, tmp_path, home, overwrite=True).job.outputs
+    assert [(output.path, output.overwrite) for output in staged] == [
+        (uris.of_local(tmp_path / "taken"), True),
+        ("hdfs://n:1/new", True),
+    ]
+
+
+def test_an_unreadable_directory_is_a_mistake_not_a_crash(tmp_path: Path, home: str) -> None:
+    write(tmp_path / "data/a")
+    (tmp_path / "data/loop").symlink_to("loop")
+    job = JobSpec(ROLES, inputs=(Input("data/loop/x"),))
+    with pytest.raises(SpecError, match=r"inputs\.0\.path"):
+        stage(job, tmp_path, home)
+
+
+def test_environment_archives(tmp_path: Path, home: str) -> None:
+    write(tmp_path / "env.tar.gz")
+    write(tmp_path / "env.pex")
+    assert archive_file("env", str(tmp_path / "env.tar.gz"), home).kind == "archive"
+    pex = archive_file("env", str(tmp_path / "env.pex"), home)
+    assert (pex.name, pex.kind) == ("env/bin/python", "file")
+    with pytest.raises(SpecError, match=r"environment.archive: .*no such file \(did you mean 'env.pex'\?\)"):
+        archive_file("env", str(tmp_path / "evn.pex"), home)
+
+
+def test_a_large_files_hash_is_remembered_until_it_changes(tmp_path: Path) -> None:
+    path = tmp_path / "large"
+    path.write_bytes(bytes(17 << 20))
+    first = sha256_of(path)
+    assert (
+        first
+        == sha256_of(path)
+        == subprocess.run(["sha256sum", path], capture_output=True, text=True, check=True).stdout.split()[0]
+    )
+    path.write_bytes(bytes((17 << 20) - 1) + b"1")
+    assert sha256_of(path) != first
+
+
+def test_a_cache_that_may_not_be_written(tmp_path: Path) -> None:
+    source = write(tmp_path / "a")
+    (tmp_path / "home").write_text("a file is in the way")
+    home = uris.of_local(tmp_path / "home")
+    digest = sha256_of(source)
+    with pytest.raises(StagingError, match=r"home.*"):
+        Cache(home).place(StagedFile("a", location(home, digest, "a"), "file", str(source), digest))

@@ -1,0 +1,53 @@
+"""Names of files: letter by letter on HDFS, percent-encoded in `file:` URIs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from howdah.data import uris
+
+PARTS = st.lists(st.text("ab%?#& é*", min_size=1, max_size=5), min_size=1, max_size=4)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(["hdfs://ns", "hdfs://h:8020", "file://", "s3://bucket"]), PARTS)
+def test_what_is_joined_is_taken_apart(root: str, parts: list[str]) -> None:
+    uri = uris.join(root + "/base", *parts)
+    assert uris.path(uri) == "/".join(["/base", *parts])
+    assert uris.name(uri) == parts[-1]
+    assert uris.below(uri, root + "/base") == "/".join(parts)
+    assert uris.join(uris.parent(uri), parts[-1]) == uri
+    assert uris.root(uri) == root
+
+
+@settings(deadline=None)
+@given(PARTS)
+def test_file_uris_are_those_of_everybody_else(parts: list[str]) -> None:
+    path = Path("/base", *parts)
+    assert uris.path(path.as_uri()) == str(path)
+    assert uris.path(uris.of_local(path)) == str(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "default", "directory", "expected"),
+    [
+        ("hdfs://a/x//y/", "hdfs://b", "hdfs://b/user/me", "hdfs://a/x/y"),
+        ("/data/in", "hdfs://b", "hdfs://b/user/me", "hdfs://b/data/in"),
+        ("out", "hdfs://b", "hdfs://b/user/me", "hdfs://b/user/me/out"),
+        ("../you/out", "hdfs://b", "hdfs://b/user/me", "hdfs://b/user/you/out"),
+        ("out 1", "file://", "file:///work", "file:///work/out%201"),
+        ("/abs", "file://", "file:///work", "file:///abs"),
+        ("file:/abs", "hdfs://b", "hdfs://b/user/me", "file:///abs"),
+    ],
+)
+def test_absolute(text: str, default: str, directory: str, expected: str) -> None:
+    assert uris.absolute(text, default, directory) == expected
+
+
+def test_the_root_is_its_own_parent() -> None:
+    assert uris.parent("hdfs://ns/") == uris.parent("hdfs://ns/x") == "hdfs://ns/"
+    assert uris.split("hdfs://ns") == ("hdfs", "ns", "/")
