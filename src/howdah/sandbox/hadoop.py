@@ -13,7 +13,7 @@ from howdah.sandbox.install import Java
 # What a service manager would give the daemons, and these pass on to containers; the user's own environment
 # (a venv on PATH, secrets) must not reach containers this way.
 NODE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_KEPT = ("HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ")
+_KEPT = ("HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "JAVA_TOOL_OPTIONS")
 
 _HDFS = "org.apache.hadoop.hdfs.server"
 _YARN = "org.apache.hadoop.yarn.server"
