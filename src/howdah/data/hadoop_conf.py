@@ -1,18 +1,34 @@
-"""Hadoop's `*-site.xml` files: properties by name, `${other}` and `${env.VAR}` written out as Hadoop does."""
+"""Hadoop's `*-site.xml` files as its own clients read them: a later file wins, but never over a final property.
+
+Document types, and with them entities, are refused: no real configuration has one.
+"""
 
 from __future__ import annotations
 
 import getpass
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from xml.parsers import expat
 
-from howdah.errors import EngineUnavailable
+from howdah.errors import SpecError
 
 FILES = ("core-site.xml", "hdfs-site.xml")
 _VARIABLE = re.compile(r"\$\{([^}$\s]+)\}")
-_MAX_DEPTH = 20  # Configuration.MAX_SUBST
+_MAX_DEPTH = 20  # Hadoop's own limit (Configuration.MAX_SUBST)
+_INCLUDE = "xi:include"
+_MAX_INCLUDES = 5
+
+
+@dataclass(frozen=True)
+class Property:
+    """One <property>; `final` ones are not overridden by later files."""
+
+    name: str
+    value: str
+    final: bool = False
 
 
 def directory(named: str = "") -> str:
@@ -23,65 +39,119 @@ def directory(named: str = "") -> str:
     return str(Path(home, "etc", "hadoop")) if home else ""
 
 
-def load(conf_dir: str, files: Sequence[str] = FILES) -> dict[str, str]:
-    """The properties of those `files` that exist; a later file wins, but never over one marked final.
+def load(conf_dir: str) -> dict[str, str]:
+    """What a client of a file system needs of the configuration in `conf_dir`, expanded; nothing when that is "".
 
     Raises:
-        EngineUnavailable: there is no such directory, or a file in it is not a Hadoop configuration.
+        SpecError: there is no such directory, or a file in it is not a Hadoop configuration.
     """
     if not conf_dir:
         return {}
     if not Path(conf_dir).is_dir():
-        raise EngineUnavailable(f"Hadoop configuration: no directory {conf_dir} (set HADOOP_CONF_DIR)")
-    raw: dict[str, str] = {}
-    finals: set[str] = set()
-    for file in files:
-        path = Path(conf_dir, file)
-        for name, value, final in _properties(path) if path.exists() else ():
-            if name not in finals:
-                raw[name] = value
-            if final:
-                finals.add(name)
-    return {name: expand(value, raw) for name, value in raw.items()}
+        raise SpecError.at("HADOOP_CONF_DIR", f"no such directory: {conf_dir}")
+    raw, _ = merge(Path(conf_dir, name) for name in FILES)
+    return {name: expand(value, lambda variable: _variable(variable, raw)) for name, value in raw.items()}
 
 
 def default_filesystem(conf: Mapping[str, str]) -> str:
-    """URI of the filesystem that paths without a scheme are on."""
+    """URI of the file system that paths without a scheme are on."""
     return (conf.get("fs.defaultFS") or conf.get("fs.default.name") or "file:///").rstrip("/") or "file:///"
 
 
-def expand(value: str, properties: Mapping[str, str]) -> str:
-    """`value` with its variables replaced; one that is unknown stays as it is."""
+def merge(paths: Iterable[Path]) -> tuple[dict[str, str], dict[str, str]]:
+    """The properties of those files that exist, as they are written, and the file that each is from.
+
+    Raises:
+        SpecError: a file can't be read or is no configuration; names its line.
+    """
+    values: dict[str, str] = {}
+    origins: dict[str, str] = {}
+    finals: set[str] = set()
+    for path in paths:
+        for found in read_properties(path) if path.is_file() else ():
+            if found.name not in finals:
+                values[found.name], origins[found.name] = found.value, str(path)
+            if found.final:
+                finals.add(found.name)
+    return values, origins
+
+
+def expand(value: str, lookup: Callable[[str], str | None]) -> str:
+    """`value` with each `${name}` replaced by `lookup(name)`; what that doesn't know stays as it is."""
     for _ in range(_MAX_DEPTH):
-        replaced = _VARIABLE.sub(lambda match: _variable(match, properties), value)
-        if replaced == value:
+        expanded = _VARIABLE.sub(lambda match: match[0] if (found := lookup(match[1])) is None else found, value)
+        if expanded == value:
             break
-        value = replaced
+        value = expanded
     return value
 
 
-def _variable(match: re.Match[str], properties: Mapping[str, str]) -> str:
-    name = match[1]
+def environment_variable(name: str, environment: Mapping[str, str]) -> str | None:
+    """The value of `env.NAME`, `env.NAME-default` (when it is not set) or `env.NAME:-default` (nor empty)."""
+    parts = re.fullmatch(r"env\.(\w+)(:?-)?(.*)", name)
+    if parts is None:
+        return None
+    found = environment.get(parts[1])
+    usable = found is not None and (found or parts[2] != ":-")
+    return found if usable else (parts[3] if parts[2] else None)
+
+
+def _variable(name: str, properties: Mapping[str, str]) -> str | None:
     if name.startswith("env."):
-        variable, _, default = name[4:].partition(":-")
-        return os.environ.get(variable, default or match[0])
+        return environment_variable(name, os.environ)
     if name == "user.name":
         return os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
-    return properties.get(name, match[0])
+    return properties.get(name)
 
 
-def _properties(path: Path) -> list[tuple[str, str, bool]]:
-    # The parser alone costs a master half a megabyte; one without a configuration never pays it.
-    from xml.etree import ElementTree
-
+def read_properties(path: Path, depth: int = 0) -> Iterator[Property]:
+    """Each property in one file, XIncluded files in their place. Raises SpecError naming the line."""
+    reader = _Reader()
     try:
-        elements = list(ElementTree.parse(path).getroot().iter("property"))  # noqa: S314
-        found = [(_text(each, "name"), _text(each, "value"), _text(each, "final") == "true") for each in elements]
-    except (OSError, ElementTree.ParseError) as error:
-        raise EngineUnavailable(f"Hadoop configuration: {path}: {error}") from error
-    return [row for row in found if row[0]]
+        reader.parser.Parse(path.read_bytes(), True)
+    except OSError as error:
+        raise SpecError.at(str(path), error.strerror or str(error)) from None
+    except (expat.ExpatError, ValueError) as error:
+        raise SpecError.at(f"{path}:{reader.parser.CurrentLineNumber}", str(error)) from None
+    for found in reader.found:
+        if found.name != _INCLUDE:
+            yield found
+        elif depth < _MAX_INCLUDES:
+            yield from read_properties(path.parent / found.value, depth + 1)
 
 
-def _text(element: object, name: str) -> str:
-    found = element.findtext(name)  # type: ignore[attr-defined]
-    return (found or "").strip()
+class _Reader:
+    """Collects <property> elements; the text of <name>, <value> and <final> is all that counts in them."""
+
+    def __init__(self) -> None:
+        self.found: list[Property] = []
+        self._property: dict[str, str] = {}
+        self._inside = ""
+        self.parser = expat.ParserCreate()
+        self.parser.buffer_text = True
+        self.parser.StartDoctypeDeclHandler = self._refuse
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._text
+
+    def _refuse(self, *_: object) -> None:
+        raise ValueError("a document type is not allowed in a Hadoop configuration")
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        if tag == "property":
+            self._property = dict(attributes)
+        elif tag == _INCLUDE and "href" in attributes:
+            self.found.append(Property(_INCLUDE, attributes["href"]))
+        elif tag in ("name", "value", "final"):
+            self._inside, self._property[tag] = tag, ""
+
+    def _end(self, tag: str) -> None:
+        self._inside = ""
+        name = self._property.get("name", "").strip()
+        if tag == "property" and name:
+            final = self._property.get("final", "").strip().lower() == "true"
+            self.found.append(Property(name, self._property.get("value", ""), final))
+
+    def _text(self, text: str) -> None:
+        if self._inside:
+            self._property[self._inside] += text

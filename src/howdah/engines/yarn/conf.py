@@ -1,24 +1,20 @@
-"""Hadoop's XML configuration, as its own clients read it: the *-site files of HADOOP_CONF_DIR over Hadoop's defaults.
-
-Document types, and with them entities, are refused: no real configuration has one.
-"""
+"""Hadoop's XML configuration as its own clients read it: the *-site files of a directory over Hadoop's defaults."""
 
 from __future__ import annotations
 
 import getpass
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from xml.parsers import expat
 
+from howdah.data import hadoop_conf
 from howdah.engines.yarn.rpc import Address, Kerberos, Login, User
 from howdah.errors import SpecError
 
 FILES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml", "resource-types.xml")
 ADVICE = "point it at the cluster's configuration directory, or start a cluster with `howdah sandbox up`"
-_VARIABLE = re.compile(r"\$\{([^}$\s]+)\}")
 _SECRET = re.compile(r"password|passwd|secret(?!-)|access\.key|account\.key", re.IGNORECASE)
 _PORTS = {"": 8032, "scheduler": 8030, "resource-tracker": 8031, "admin": 8033}
 # The defaults of Hadoop 3 for what howdah asks.
@@ -103,22 +99,13 @@ class Configuration:
         return Address(host.strip("[]"), int(port or default_port), "ResourceManager", key)
 
     def _expand(self, value: str) -> str:
-        for _ in range(20):  # Hadoop's own limit
-            expanded = _VARIABLE.sub(self._variable, value)
-            if expanded == value:
-                break
-            value = expanded
-        return value
+        return hadoop_conf.expand(value, self._variable)
 
-    def _variable(self, match: re.Match[str]) -> str:
-        name = match[1]
+    def _variable(self, name: str) -> str | None:
         if name.startswith("env."):
-            variable, operator, default = re.fullmatch(r"(\w+)(:?-)?(.*)", name[4:]).groups()  # type: ignore[union-attr]
-            found = self.environment.get(variable)
-            usable = found is not None and (found or operator != ":-")
-            return str(found) if usable else (default if operator else match[0])
+            return hadoop_conf.environment_variable(name, self.environment)
         system = {"user.name": self.user, "user.home": str(Path.home()), "java.io.tmpdir": "/tmp"}  # noqa: S108
-        return system.get(name) or self.properties.get(name, _DEFAULTS.get(name, match[0]))
+        return system.get(name) or self.properties.get(name, _DEFAULTS.get(name))
 
 
 def load(directory: str | None) -> Configuration:
@@ -128,63 +115,5 @@ def load(directory: str | None) -> Configuration:
     found = [path for path in (Path(directory) / name for name in FILES) if path.is_file()]
     if not any(path.name in ("core-site.xml", "yarn-site.xml") for path in found):
         raise SpecError.at("HADOOP_CONF_DIR", f"{directory!r} has neither core-site.xml nor yarn-site.xml: {ADVICE}")
-    properties: dict[str, str] = {}
-    origins: dict[str, str] = {}
-    for path in found:
-        for name, value in read_properties(path):
-            properties[name], origins[name] = value, str(path)
+    properties, origins = hadoop_conf.merge(found)
     return Configuration(str(directory), properties, origins)
-
-
-def read_properties(path: Path, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """(name, value) of each property in one file, XIncluded files in their place. Raises SpecError naming the line."""
-    reader = _Reader()
-    try:
-        reader.parser.Parse(path.read_bytes(), True)
-    except OSError as error:
-        raise SpecError.at(str(path), error.strerror or str(error)) from None
-    except (expat.ExpatError, ValueError) as error:
-        raise SpecError.at(f"{path}:{reader.parser.CurrentLineNumber}", str(error)) from None
-    for name, value in reader.found:
-        if name != _INCLUDE:
-            yield name, value
-        elif depth < 5:
-            yield from read_properties(path.parent / value, depth + 1)
-
-
-_INCLUDE = "xi:include"
-
-
-class _Reader:
-    """Collects <property> elements; the text of <name> and <value> is all that counts in them."""
-
-    def __init__(self) -> None:
-        self.found: list[tuple[str, str]] = []
-        self._property: dict[str, str] = {}
-        self._inside = ""
-        self.parser = expat.ParserCreate()
-        self.parser.buffer_text = True
-        self.parser.StartDoctypeDeclHandler = self._refuse
-        self.parser.StartElementHandler = self._start
-        self.parser.EndElementHandler = self._end
-        self.parser.CharacterDataHandler = self._text
-
-    def _refuse(self, *_: object) -> None:
-        raise ValueError("a document type is not allowed in a Hadoop configuration")
-
-    def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        if tag == "property":
-            self._property = dict(attributes)
-        elif tag == _INCLUDE and "href" in attributes:
-            self.found.append((_INCLUDE, attributes["href"]))
-        elif tag in ("name", "value"):
-            self._inside, self._property[tag] = tag, ""
-
-    def _end(self, tag: str) -> None:
-        self._inside = ""
-        if tag == "property" and self._property.get("name", "").strip():
-            self.found.append((self._property["name"].strip(), self._property.get("value", "")))
-
-    def _text(self, text: str) -> None:
-        if self._inside:
-            self._property[self._inside] += text
