@@ -1,0 +1,30 @@
+"""`python -m bench [name ...]`: measure, print, and exit with 1 when a target was missed."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+from bench.rounds import Report, wait_for_quiet
+
+NAMES = ("startup", "local", "yarn_first_line", "memory", "training")
+
+
+def main(names: list[str]) -> int:
+    """Run the named benchmarks, all of them without a name."""
+    unknown = [name for name in names if name not in NAMES]
+    if unknown:
+        print(f"no benchmark {', '.join(unknown)}; there are {', '.join(NAMES)}", file=sys.stderr)
+        return 64
+    report = Report()
+    for name in names or NAMES:
+        module = importlib.import_module(f"bench.{name}")
+        print(f"{name}: {(module.__doc__ or '').splitlines()[0]}", flush=True)
+        wait_for_quiet()
+        module.measure(report)
+    print(f"missed: {', '.join(report.missed)}" if report.missed else "all targets met")
+    return 1 if report.missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
