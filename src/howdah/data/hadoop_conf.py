@@ -55,7 +55,8 @@ def load(conf_dir: str) -> dict[str, str]:
 
 def default_filesystem(conf: Mapping[str, str]) -> str:
     """URI of the file system that paths without a scheme are on."""
-    return (conf.get("fs.defaultFS") or conf.get("fs.default.name") or "file:///").rstrip("/") or "file:///"
+    found = conf.get("fs.defaultFS") or conf.get("fs.default.name") or "file:"
+    return "file:///" if found.startswith("file:") else found.rstrip("/")
 
 
 def merge(paths: Iterable[Path]) -> tuple[dict[str, str], dict[str, str]]:

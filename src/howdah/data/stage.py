@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from howdah.data import hadoop_conf, pack, uris
+from howdah.data import hadoop_conf, uris
 from howdah.data.cache import local_directory, location, sha256_of
 from howdah.data.fs import filesystem
 from howdah.data.listing import Listing, listing
@@ -122,7 +122,7 @@ class _Stager:
             if uris.has_scheme(path):
                 yield from self._file_there(place, path, name, kind)
             elif local.is_dir():
-                yield _local_file(pack.directory(local, local_directory() / "packed"), name, "archive", self.home)
+                yield _local_file(_packed(local), name, "archive", self.home)
             elif local.exists():
                 self._check_archive(place, path, kind)
                 yield _local_file(local, name, kind, self.home)
@@ -209,6 +209,13 @@ class _Stager:
 def _shown(uri: str) -> str:
     """A file of this machine is known by its path."""
     return uris.path(uri) if uris.split(uri)[0] == "file" else uri
+
+
+def _packed(folder: Path) -> Path:
+    # Most jobs have none, and archives are slow to import.
+    from howdah.data import pack
+
+    return pack.directory(folder, local_directory() / "packed")
 
 
 def _places(place: str, entry: Input) -> list[tuple[str, str]]:
