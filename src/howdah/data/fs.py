@@ -105,10 +105,6 @@ class FileSystem(ABC):
         """Whether something is there."""
         return self.stat(uri) is not None
 
-    def is_empty(self, directory: str) -> bool:
-        """Whether no file is below it."""
-        return next(iter(self.walk(directory)), None) is None
-
     def read_bytes(self, uri: str) -> bytes:
         """A small file's content."""
         with self.open_read(uri) as file:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import io
 import os
-import shutil
 import tarfile
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -16,7 +14,6 @@ from typing import BinaryIO
 
 from howdah.data.cache import sha256_of
 from howdah.data.fs import explain
-from howdah.errors import StagingError
 
 NEVER = {".git", ".hg", ".svn", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".ipynb_checkpoints"}
 """Directories that are not the user's code: never entered."""
@@ -24,12 +21,11 @@ NEVER = {".git", ".hg", ".svn", "__pycache__", ".mypy_cache", ".pytest_cache", "
 
 @dataclass(frozen=True)
 class Member:
-    """A file or a symbolic link (`link` is where it points) to be packed under `name`; `content` replaces its bytes."""
+    """A file or a symbolic link (`link` is where it points) to be packed under `name`."""
 
     name: str
     path: Path
     link: str = ""
-    content: bytes | None = None
 
 
 def members(directory: Path, as_they_are: bool = False) -> Iterator[Member]:
@@ -105,8 +101,8 @@ def _add(tar: tarfile.TarFile, member: Member) -> None:
     with member.path.open("rb") as file:
         status = os.fstat(file.fileno())
         info.mode = 0o755 if status.st_mode & 0o100 else 0o644
-        info.size = status.st_size if member.content is None else len(member.content)
-        tar.addfile(info, file if member.content is None else io.BytesIO(member.content))
+        info.size = status.st_size
+        tar.addfile(info, file)
 
 
 def _digest(found: Iterable[Member]) -> str:
@@ -115,13 +111,6 @@ def _digest(found: Iterable[Member]) -> str:
         what = member.link or f"{sha256_of(member.path)} {os.access(member.path, os.X_OK)}"
         digest.update(f"{member.name}\0{what}\n".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
-
-
-def room_for(size: int, directory: Path) -> None:
-    """Raises StagingError when `directory`, which exists, has less room."""
-    free = shutil.disk_usage(directory).free
-    if free < size:
-        raise StagingError(f"{directory}: no space left on device: {size} bytes are needed, {free} are free")
 
 
 def _raise(error: OSError) -> None:
