@@ -39,8 +39,8 @@ def test_file_uris_are_those_of_everybody_else(parts: list[str]) -> None:
         ("/data/in", "hdfs://b", "hdfs://b/user/me", "hdfs://b/data/in"),
         ("out", "hdfs://b", "hdfs://b/user/me", "hdfs://b/user/me/out"),
         ("../you/out", "hdfs://b", "hdfs://b/user/me", "hdfs://b/user/you/out"),
-        ("out 1", "file://", "file:///work", "file:///work/out%201"),
-        ("/abs", "file://", "file:///work", "file:///abs"),
+        ("out 1", "file://", "file:///base", "file:///base/out%201"),
+        ("/abs", "file://", "file:///base", "file:///abs"),
         ("file:/abs", "hdfs://b", "hdfs://b/user/me", "file:///abs"),
     ],
 )
