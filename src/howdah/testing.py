@@ -30,7 +30,7 @@ def job(**changes: Any) -> JobSpec:
 
 
 class Gang:
-    """A job under test. `now` is its clock, `did` everything the master wanted, in order, `gone` the containers that ended."""
+    """A job under test. `now` is its clock, `did` all that the master wanted, in order, `gone` the ended containers."""
 
     def __init__(self, spec: JobSpec, now: float = 1000.0) -> None:
         self.state = GangState.of("job-1", spec)

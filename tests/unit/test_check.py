@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from howdah.spec import Environment, Input, JobSpec, Output, Resources, Role, TaskId, Timeouts
-from howdah.spec.check import chief, file_name, mistakes
+from howdah.spec import Environment, Input, JobSpec, Output, Resources, Role, TaskId, Timeouts, chief
+from howdah.spec.check import file_name, has_chief, mistakes
 
 WORKER = Role(command="true", replicas=2)
 SOUND = JobSpec(roles={"worker": WORKER, "ps": Role(command=("serve", "-v"))})
@@ -130,12 +130,18 @@ def test_a_job_built_in_python_with_wrong_types_is_told_so(spec: JobSpec, messag
     assert message in str(mistake)
 
 
-def test_whom_chief_means() -> None:
-    assert chief({"worker": WORKER, "chief": WORKER}) == TaskId("chief", 0)
-    assert chief({"worker": WORKER, "master": WORKER}) == TaskId("master", 0)
-    assert chief({"ps": WORKER, "worker": WORKER}) == TaskId("worker", 0)
-    assert chief({"trainer": WORKER}) == TaskId("trainer", 0)
-    assert chief({"a": WORKER, "b": WORKER}) is None
+@pytest.mark.parametrize(
+    ("names", "first"),
+    [("worker chief", "chief"), ("worker master", "master"), ("ps worker", "worker"), ("trainer", "trainer")],
+)
+def test_whom_chief_means(names: str, first: str) -> None:
+    roles = dict.fromkeys(names.split(), WORKER)
+    assert has_chief(roles)
+    assert chief(JobSpec(roles)) == TaskId(first, 0)
+
+
+def test_among_equals_it_is_not_plain_whom_chief_means() -> None:
+    assert not has_chief({"a": WORKER, "b": WORKER})
 
 
 def test_names_in_the_working_directory() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from howdah.master import actions as a
 from howdah.master.state import Stage
 from howdah.spec import Exit, Output, Role, State, TaskId, Timeouts

@@ -14,5 +14,5 @@ class Generic:
     def expand(self, job: JobSpec) -> JobSpec:
         return decided(job)
 
-    def environment(self, world: World, task: TaskId) -> dict[str, str]:  # noqa: ARG002
+    def environment(self, world: World, task: TaskId) -> dict[str, str]:
         return {}

@@ -29,6 +29,7 @@ class EventLog:
         self.changed = asyncio.Event()
         self._uri = f"{directory.rstrip('/')}/events.jsonl"
         self._pending: list[str] = []
+        self._writing = asyncio.Lock()
         self._local = self._open_local()
 
     def _open_local(self) -> Any:
@@ -66,14 +67,15 @@ class EventLog:
 
     async def flush(self) -> None:
         """Bring what is pending to its file; what cannot be written now is kept for the next time."""
-        if not self._pending:
-            return
-        batch, self._pending = self._pending, []
-        try:
-            await asyncio.to_thread(self._append, "".join(batch).encode())
-        except Exception as error:  # the file system may be down for a while: keep the lines
-            self._pending = batch + self._pending
-            print(f"event log: {self._uri}: {error}; kept for later", file=sys.stderr, flush=True)
+        async with self._writing:
+            if not self._pending:
+                return
+            batch, self._pending = self._pending, []
+            try:
+                await asyncio.to_thread(self._append, "".join(batch).encode())
+            except Exception as error:  # the file system may be down for a while: keep the lines
+                self._pending = batch + self._pending
+                print(f"event log: {self._uri}: {error}; kept for later", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """No more events come."""

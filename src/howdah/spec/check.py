@@ -16,7 +16,7 @@ from typing import Any, Collection, Dict, Iterator, List, Mapping, Optional, Seq
 
 from howdah.errors import Mistake
 from howdah.spec.job import Input, JobSpec, Output, Resources, Role
-from howdah.spec.world import TaskId
+from howdah.spec.world import CHIEFS
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -58,12 +58,9 @@ def mistakes(
     return [dataclasses.replace(mistake, origin=origin_of(mistake.place, origins or {})) for mistake in found]
 
 
-def chief(roles: Mapping[str, Role]) -> Optional[TaskId]:
-    """Whom `chief` means: chief:0, else master:0, else worker:0, else the only role's first task."""
-    for name in ("chief", "master", "worker"):
-        if name in roles:
-            return TaskId(name, 0)
-    return TaskId(next(iter(roles)), 0) if len(roles) == 1 else None
+def has_chief(roles: Mapping[str, Role]) -> bool:
+    """Whether it is plain whom `chief` means (`howdah.spec.world.chief`)."""
+    return len(roles) == 1 or any(name in roles for name in CHIEFS)
 
 
 def file_name(entry: str) -> str:
@@ -162,7 +159,7 @@ def _job(job: JobSpec, frameworks: Collection[str]) -> _Found:
     if frameworks:
         yield from _one_of("framework", job.framework, frameworks)
     yield from _one_of("success", job.success, SUCCESS)
-    if job.success == "chief" and chief(job.roles) is None:
+    if job.success == "chief" and not has_chief(job.roles):
         yield Mistake("success", f"is 'chief', but the roles {', '.join(job.roles)} have no chief, master or worker")
     yield from _at_least("retries", job.retries, 0)
     if any(letter.isspace() for letter in job.queue):
@@ -230,7 +227,7 @@ def _output(place: str, output: Output, job: JobSpec) -> _Found:
         yield Mistake(f"{place}.path", "is empty: write where the output goes")
     yield from _inside(f"{place}.from", output.source)
     role, _, index = output.tasks.rpartition(":") if ":" in output.tasks else (output.tasks, "", "0")
-    if output.tasks in ("", "chief") and (not output.tasks or chief(job.roles)):
+    if output.tasks in ("", "chief") and (not output.tasks or has_chief(job.roles)):
         return
     if role not in job.roles:
         yield _unknown_role(f"{place}.tasks", output.tasks, job)

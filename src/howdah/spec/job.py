@@ -6,7 +6,7 @@ Units are in the names. A JobSpec can be built wrong; `howdah.spec.check.mistake
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Dict, Mapping, Optional, Tuple, Union
+from typing import Mapping, Optional, Tuple, Union
 
 # How people write a key, where it differs from the field: the unit is in their value ("2GiB", "10min").
 ALIASES = {
@@ -20,26 +20,9 @@ ALIASES = {
 }
 
 
-def _alias(name: str) -> str:
-    return ALIASES.get(name, name)
-
-
-# Read by pydantic where the job file is validated; a plain dictionary, so that this module needs no library.
-_STRICT: Dict[str, Any] = {
-    "extra": "forbid",
-    "alias_generator": _alias,
-    "validate_by_name": True,
-    "validate_by_alias": True,
-    "use_attribute_docstrings": True,
-    "arbitrary_types_allowed": False,
-}
-
-
 @dataclass(frozen=True)
 class Resources:
     """What one container of a role gets."""
-
-    __pydantic_config__: ClassVar[Dict[str, Any]] = _STRICT
 
     memory_mib: int = 1024
     """Memory, as `2GiB`, `512MiB`, or a number of MiB."""
@@ -54,8 +37,6 @@ class Resources:
 @dataclass(frozen=True)
 class Role:
     """One kind of task. `command` is a shell line (text) or an argument vector (list); it is kept byte for byte."""
-
-    __pydantic_config__: ClassVar[Dict[str, Any]] = _STRICT
 
     command: Union[str, Tuple[str, ...]] = ""
     """What each task runs: a shell line, or a list of arguments run without a shell."""
@@ -79,8 +60,6 @@ class Role:
 class Input:
     """Files each task finds below `to` in its working directory when it starts."""
 
-    __pydantic_config__: ClassVar[Dict[str, Any]] = _STRICT
-
     path: Union[str, Tuple[str, ...]]
     """Where the data is: files, directories, globs. On a cluster a path without scheme is on its file system;
     a relative one is looked for beside the job file first, and uploaded."""
@@ -96,8 +75,6 @@ class Input:
 class Output:
     """A directory the tasks write, kept when the job succeeds: moved to `path` once, by one rename."""
 
-    __pydantic_config__: ClassVar[Dict[str, Any]] = _STRICT
-
     path: str
     """Where it goes. One that exists already is refused before anything starts, unless `overwrite`."""
     source: str = "output"
@@ -112,8 +89,6 @@ class Output:
 class Environment:
     """The Python (and more) the commands run in; at most one of the three, else the node's own."""
 
-    __pydantic_config__: ClassVar[Dict[str, Any]] = _STRICT
-
     python: str = ""
     """An interpreter that the nodes have, by path."""
     archive: str = ""
@@ -125,8 +100,6 @@ class Environment:
 @dataclass(frozen=True)
 class Timeouts:
     """Limits of the waits, in seconds; people write `30s`, `10min`, `2h`."""
-
-    __pydantic_config__: ClassVar[Dict[str, Any]] = _STRICT
 
     gang_s: float = 3600.0
     """All containers must be granted and joined within this."""
@@ -143,8 +116,6 @@ class Timeouts:
 @dataclass(frozen=True)
 class JobSpec:
     """A whole job."""
-
-    __pydantic_config__: ClassVar[Dict[str, Any]] = _STRICT
 
     roles: Mapping[str, Role]
     """The kinds of task, by name: ps, worker, chief, or any other."""

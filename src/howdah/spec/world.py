@@ -37,9 +37,13 @@ class TaskId:
         return cls(role, int(index))
 
 
+CHIEFS = ("chief", "master", "worker")
+"""Roles whose task 0 leads, in order."""
+
+
 def chief(job: JobSpec) -> TaskId:
     """Whom `chief` means in a job: `chief:0`, `master:0`, `worker:0`, else the first role that is waited for."""
-    for name in ("chief", "master", "worker"):
+    for name in CHIEFS:
         if name in job.roles:
             return TaskId(name, 0)
     tracked = (name for name, role in job.roles.items() if role.tracked is not False)

@@ -146,7 +146,7 @@ class LocalAllocator(Allocator):
             if local.group is not None:
                 local.group.remove()
 
-    async def unregister(self, outcome: Outcome, progress: float = 1.0) -> None:  # noqa: ARG002
+    async def unregister(self, outcome: Outcome, progress: float = 1.0) -> None:
         for container_id in list(self._containers):
             self.release(container_id)
         deadline = time.monotonic() + END_S
