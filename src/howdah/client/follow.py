@@ -18,6 +18,8 @@ from howdah.spec.view import JobView, fold
 from howdah.wire.connection import WireError
 
 FIRST_LOOK_S, LAST_LOOK_S = 0.03, 1.0
+LOOK_SHARE = 0.05
+"""Pauses grow with what was waited already: a whole job of a second must not fit between two looks."""
 
 
 @dataclass
@@ -47,7 +49,7 @@ class Follower:
         Raises:
             EngineUnavailable: the engine itself does not answer.
         """
-        look = FIRST_LOOK_S
+        began = time.monotonic()
         while True:
             report = self._report()
             if report.state.ended:
@@ -56,13 +58,12 @@ class Follower:
             self.link = self.link or self._connect(report)
             if self.link is None:
                 yield Update(self.view, report)
-                time.sleep(look)
-                look = min(look * 1.5, LAST_LOOK_S)
+                time.sleep(min(FIRST_LOOK_S + LOOK_SHARE * (time.monotonic() - began), LAST_LOOK_S))
                 continue
             yield from self._live(report, wait_s)
             if self.view.outcome is not None:
                 return
-            look = FIRST_LOOK_S
+            began = time.monotonic()
 
     def _report(self) -> JobReport:
         found = self.engine.describe(self.job_id)
