@@ -56,7 +56,7 @@ def temporary(job_id: str, number: int, final: str) -> str:
 
 def reserve(job: JobSpec, job_id: str, conf_dir: str = "") -> None:
     """Make the places of a job's outputs (absolute URIs), so that one that may not be written is told of before the
-    work, not after it. `discard` removes them.
+    work, not after it. `abandon` removes them.
 
     Raises:
         StagingError: no permission, no quota.
@@ -64,6 +64,17 @@ def reserve(job: JobSpec, job_id: str, conf_dir: str = "") -> None:
     for number, output in enumerate(job.outputs):
         where = temporary(job_id, number, output.path)
         filesystem(where, conf_dir).mkdirs(where)
+
+
+def abandon(job: JobSpec, job_id: str, conf_dir: str = "") -> None:
+    """Remove what `reserve` made and what lies in it: nobody will commit it.
+
+    Raises:
+        StagingError: no permission.
+    """
+    for number, output in enumerate(job.outputs):
+        given_up = Commitment(temporary(job_id, number, output.path), output.path, output.overwrite)
+        discard(given_up, filesystem(given_up.temporary, conf_dir))
 
 
 def commit(output: Commitment, fs: FileSystem) -> None:

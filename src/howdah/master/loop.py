@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from howdah.data.fs import filesystem
 from howdah.engines import Allocator, Launch, MasterContext
 from howdah.errors import HowdahError
 from howdah.frameworks import find
@@ -190,6 +191,7 @@ class Master:
         for container_id in list(self.state.containers):
             self.allocator.release(container_id)
         await self.allocator.unregister(outcome, self.log.view.progress)
+        await asyncio.to_thread(_forget_key, self.identity.directory)
         await asyncio.sleep(LINGER_S)
         await self.close()
 
@@ -200,6 +202,12 @@ class Master:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._server.close()
         self.log.close()
+
+
+def _forget_key(directory: str) -> None:
+    """The last act: without its key a job is over and needs nobody to look after it."""
+    with contextlib.suppress(HowdahError):
+        filesystem(directory).delete(f"{directory.rstrip('/')}/key")
 
 
 async def _run_helper(module: str, verb: str, request: Any) -> dict[str, Any]:

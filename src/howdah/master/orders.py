@@ -6,9 +6,10 @@ import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from howdah.data.commit import temporary
 from howdah.data.deal import fetches
 from howdah.frameworks import Framework, world_variables
-from howdah.master.outputs import part, temporary, uploads
+from howdah.master.outputs import part, uploads
 from howdah.master.state import GangState, Stage, TaskState
 from howdah.spec import StagedJob, TaskId
 from howdah.wire.messages import Assignment, Goal, LogRequest, Orders, Phase, Status, Upload
@@ -59,7 +60,7 @@ class Director:
             uploads=tuple(
                 Upload(
                     output.source,
-                    posixpath.join(temporary(self.job_id, number, output), part(task)),
+                    posixpath.join(temporary(self.job_id, number, output.path), part(task)),
                     required=bool(output.tasks),
                 )
                 for number, output in enumerate(job.outputs)

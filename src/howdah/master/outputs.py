@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import posixpath
-
+from howdah.data.commit import temporary
 from howdah.master.state import GangState, TaskState
 from howdah.spec import JobSpec, Output, TaskId, chief
 
@@ -20,7 +19,7 @@ def commit_request(state: GangState) -> dict[str, object]:
         ]
         outputs.append(
             {
-                "temporary": temporary(state.id, number, output),
+                "temporary": temporary(state.id, number, output.path),
                 "final": output.path,
                 "overwrite": output.overwrite,
                 "parts": parts,
@@ -35,13 +34,8 @@ def empty_outputs(state: GangState) -> list[str]:
     return [
         f"output {output.path} is empty: no task made a directory {output.source!r}"
         for number, output in enumerate(state.job.outputs)
-        if not any(uri.startswith(f"{temporary(state.id, number, output)}/") for uri in uploaded)
+        if not any(uri.startswith(f"{temporary(state.id, number, output.path)}/") for uri in uploaded)
     ]
-
-
-def temporary(job_id: str, number: int, output: Output) -> str:
-    """Where an output's parts are gathered: beside its final place, so that one rename moves it."""
-    return posixpath.join(posixpath.dirname(output.path.rstrip("/")), f".howdah-{job_id}-{number}")
 
 
 def part(task: TaskState) -> str:

@@ -154,6 +154,9 @@ def _committed(view: JobView, event: e.Committed) -> None:
 
 def _finished(view: JobView, event: e.JobFinished) -> None:
     view.outcome, view.state, view.finished = event.outcome, event.outcome.state, event.time
+    for task in view.tasks.values():
+        if not task.state.ended:  # nobody told of its end, and nothing of the job runs any more
+            task.state, task.phase, task.finished = State.CANCELLED, "ended", event.time
 
 
 _HANDLERS: Dict[Type[e.Event], Callable[..., None]] = {

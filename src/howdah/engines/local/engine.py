@@ -21,13 +21,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from howdah.data import uris
-from howdah.engines import Engine, Progress, silent
+from howdah.data.commit import abandon, reserve
+from howdah.data.fs import filesystem
+from howdah.engines import Engine, Progress, silent, sweep
 from howdah.engines.local.container import write_secret
 from howdah.engines.local.jobs import JobDirectory
 from howdah.engines.local.ledger import Ledger, clear
 from howdah.engines.local.machine import Machine, figures, refusals
 from howdah.engines.local.processes import start_of
-from howdah.errors import EngineRejected, StagingError
+from howdah.errors import EngineRejected, HowdahError, StagingError
 from howdah.spec import JobReport, Outcome, Plan, StagedFile, StagedJob, State, TaskId
 from howdah.spec.codec import encode
 from howdah.wire.credentials import JOB_KEY, SECRET_PREFIX, Credentials
@@ -49,6 +51,7 @@ class LocalEngine(Engine):
     name = "local"
 
     def __init__(self, settings: Mapping[str, str]) -> None:
+        self._settings = settings
         self._home = Path(settings.get("local_home") or state_directory(os.environ)).absolute()
         self._masters: list[_Detached] = []
 
@@ -67,15 +70,29 @@ class LocalEngine(Engine):
 
     def submit(self, plan: Plan, secrets: Mapping[str, str], progress: Progress = silent) -> str:
         job = JobDirectory(self._new_directory())
+        conf_dir = self._settings.get("hadoop_conf_dir", "")
         try:
+            reserve(plan.job.job, job.id, conf_dir)
             self._write(job, _placed(plan.job, progress), secrets)
             self._start(job, plan.request["master"])
+            self._sweep(conf_dir)
         except BaseException as error:
             shutil.rmtree(job.path, ignore_errors=True)
+            with contextlib.suppress(HowdahError):
+                abandon(plan.job.job, job.id, conf_dir)
             if isinstance(error, OSError):
                 raise StagingError(f"{error.filename or job.path}: {error.strerror or error}") from error
             raise
         return job.id
+
+    def _sweep(self, conf_dir: str) -> None:
+        """Look after jobs whose master was killed; what cannot be done now is for the next submission."""
+        files = filesystem(self.home)
+        with contextlib.suppress(HowdahError):
+            for job_id in sweep.unfinished(files, self.home):
+                report = JobDirectory(self._home / "jobs" / job_id).report()
+                if report.state.ended:
+                    sweep.settle(files, report, conf_dir)
 
     def _new_directory(self) -> Path:
         jobs = self._home / "jobs"
@@ -99,7 +116,9 @@ class LocalEngine(Engine):
 
     def _start(self, job: JobDirectory, command: list[str]) -> None:
         arguments = ["--engine", self.name, "--id", job.id, "--job", str(job.path / "job.json")]
-        environment = {**os.environ, "HOWDAH_CREDENTIALS": str(job.path / "credentials"), "HOWDAH_HOST": "127.0.0.1"}
+        conf_dir = self._settings.get("hadoop_conf_dir")
+        inherited = {**os.environ, "HADOOP_CONF_DIR": conf_dir} if conf_dir else os.environ
+        environment = {**inherited, "HOWDAH_CREDENTIALS": str(job.path / "credentials"), "HOWDAH_HOST": "127.0.0.1"}
         with (job.path / "master.log").open("ab") as log:
             master = _Detached(
                 [*command, *arguments, "--directory", uris.of_local(job.path)],

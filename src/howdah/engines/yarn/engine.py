@@ -15,8 +15,9 @@ from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from howdah.data import uris
+from howdah.data.commit import abandon, reserve
 from howdah.data.fs import FileSystem, filesystem
-from howdah.engines import Engine, Progress, silent
+from howdah.engines import Engine, Progress, silent, sweep
 from howdah.engines.yarn import conf, launch, logs, records, refusals
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.resourcemanager import ResourceManagerClient
@@ -106,6 +107,7 @@ class YarnEngine(Engine):
                 with contextlib.suppress(HowdahError):  # it may have arrived without our hearing so
                     await rm.kill(application.id, "its submission failed")
                 await asyncio.to_thread(files.delete, directory)
+                await asyncio.to_thread(abandon, plan.job.job, uris.name(directory), self._configuration.directory)
                 raise
         return records.application_id(application.id)
 
@@ -122,15 +124,26 @@ class YarnEngine(Engine):
         stager = Stager(self.home, self._configuration.directory, progress)
         placed = await asyncio.to_thread(stager.place, plan.job, self._configuration.merged())
         key, text = random.token_bytes(32), job_text(placed)
+        application = records.application_id(id_)
+        await asyncio.to_thread(reserve, plan.job.job, application, self._configuration.directory)
         record = asyncio.to_thread(stager.record, text, directory, key)
         held = {SECRET_PREFIX + name: os.fsencode(value) for name, value in secrets.items()} | {JOB_KEY: key}
         packed = zlib.compress(text)
         if len(packed) <= LARGEST_PACKED:
             context = self._context(plan, id_, placed.runtime, held | {JOB: packed})
             clean = asyncio.to_thread(stager.clean, float(self._settings.get("cache_days") or CACHE_DAYS))
-            await asyncio.gather(record, clean, rm.submit(context))
+            await asyncio.gather(record, clean, self._sweep(rm, application), rm.submit(context))
         else:
             await rm.submit(self._context(plan, id_, (await record, *placed.runtime), held))
+
+    async def _sweep(self, rm: ResourceManagerClient, submitted: str) -> None:
+        """Look after jobs whose master was killed; what cannot be done now is for the next submission."""
+        files = self._files(self.home)
+        with contextlib.suppress(HowdahError):
+            for job_id in await asyncio.to_thread(sweep.unfinished, files, self.home):
+                found = await rm.report(_parse(job_id)) if job_id != submitted else None
+                if found and self._report(found).state.ended:
+                    await asyncio.to_thread(sweep.settle, files, self._report(found), self._configuration.directory)
 
     def _context(
         self, plan: Plan, id_: pb.ApplicationId, files: Sequence[StagedFile], held: Mapping[str, bytes]

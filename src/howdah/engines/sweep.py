@@ -1,0 +1,43 @@
+"""What a master that was killed could not do itself: remove what its job had staged, and write down its end.
+
+A master that sees its job through removes the job's key last; a key that is still there after the job has ended tells
+of one that did not. The next submission looks after a few of them.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+
+from howdah.data import uris
+from howdah.data.commit import abandon
+from howdah.data.fs import FileSystem
+from howdah.spec import JobReport, Outcome, StagedJob
+from howdah.spec.codec import decode
+from howdah.spec.events import JobFinished, to_line
+
+MOST = 20
+"""So many of the newest jobs are looked at."""
+
+
+def unfinished(files: FileSystem, home: str) -> list[str]:
+    """Ids of this user's newest jobs whose key is still there: they run, or their master was killed."""
+    jobs = uris.join(home, "jobs")
+    if not files.exists(jobs):
+        return []
+    newest = sorted((uris.name(entry.uri) for entry in files.children(jobs)), reverse=True)[:MOST]
+    return [job_id for job_id in newest if files.exists(uris.join(jobs, job_id, "key"))]
+
+
+def settle(files: FileSystem, report: JobReport, conf_dir: str) -> None:
+    """Do for an ended job what its master did not.
+
+    Raises:
+        StagingError, EngineUnavailable: the file system refuses, or does not answer.
+    """
+    staged = decode(StagedJob, json.loads(files.read_bytes(uris.join(report.directory, "job.json"))))
+    abandon(staged.job, report.id, conf_dir)
+    end = JobFinished(report.finished or time.time(), Outcome(report.state, report.diagnostics))
+    files.append(uris.join(report.directory, "events.jsonl"), to_line(end).encode())
+    for secret in ("credentials", "key"):
+        files.delete(uris.join(report.directory, secret))
