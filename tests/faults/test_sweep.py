@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import signal
 import time
@@ -28,11 +30,10 @@ def submit(engine: LocalEngine, command: str, *outputs: Output) -> str:
 
 def test_outputs_key_and_credentials_of_a_killed_master_are_removed(engine: LocalEngine, tmp_path: Path) -> None:
     killed = submit(engine, "sleep 60", Output((tmp_path / "out").as_uri()))
-    for update in Follower(engine, killed).updates():
-        if any(isinstance(event, Started) for event in update.events):
-            break
+    with contextlib.closing(Follower(engine, killed).updates()) as updates:
+        next(update for update in updates if any(isinstance(event, Started) for event in update.events))
     directory = tmp_path / "home/state/jobs" / killed
-    os.kill(int((directory / "master.pid").read_text().split()[0]), signal.SIGKILL)
+    os.kill(json.loads((directory / "master.pid").read_text())["pid"], signal.SIGKILL)
     until = time.monotonic() + 10
     while not engine.describe(killed)[0].state.ended and time.monotonic() < until:
         time.sleep(0.02)
@@ -41,7 +42,7 @@ def test_outputs_key_and_credentials_of_a_killed_master_are_removed(engine: Loca
     *_, last = Follower(engine, submit(engine, "true")).updates()
     assert last.view.state is State.SUCCEEDED
     assert not list(tmp_path.glob(".howdah-*"))
-    assert not {"key", "credentials"} & set(os.listdir(directory))
+    assert not {"key", "credentials"} & {path.name for path in directory.iterdir()}
     *_, last = Follower(engine, killed).updates()
     assert last.view.state is State.FAILED
     assert "the master was killed" in last.view.outcome.diagnostics

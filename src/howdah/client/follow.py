@@ -49,6 +49,12 @@ class Follower:
         Raises:
             EngineUnavailable: the engine itself does not answer.
         """
+        try:
+            yield from self._updates(wait_s)
+        finally:
+            self._unlink()
+
+    def _updates(self, wait_s: float) -> Iterator[Update]:
         began = time.monotonic()
         while True:
             report = self._report()
@@ -96,7 +102,7 @@ class Follower:
                 return
 
     def _unanswered(self, report: JobReport, error: WireError) -> Update:
-        self.link = None
+        self._unlink()
         now = time.time()
         notes: list[Event] = []
         if not self._silent_since:
@@ -106,6 +112,11 @@ class Follower:
             time.sleep(LAST_LOOK_S)
         time.sleep(0.1)
         return Update(self.view, report, notes)
+
+    def _unlink(self) -> None:
+        if self.link is not None:
+            self.link.close()
+        self.link = None
 
     def _new_logs(self) -> list[tuple[TaskId, str, bytes]]:
         """What wanted tasks wrote since the last time; a task whose executor does not answer is passed over."""
