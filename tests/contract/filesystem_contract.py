@@ -112,6 +112,14 @@ class FileSystemContract:
             interrupted()
         assert fs.children(base) == []
 
+    def test_the_first_of_two_writers_can_win(self, fs: FileSystem, base: str) -> None:
+        uri = uris.join(base, "cached")
+        with fs.writing(uri, replace=False) as slow:
+            slow.write(b"slow")
+            fs.write_bytes(uri, b"first")
+        assert fs.read_bytes(uri) == b"first"
+        assert [entry.uri for entry in fs.children(base)] == [uri]
+
     def test_seeking(self, fs: FileSystem, base: str) -> None:
         data = os.urandom(3_000_001)
         fs.write_bytes(uris.join(base, "big"), data)

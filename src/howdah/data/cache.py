@@ -104,7 +104,7 @@ class Cache:
         fs = filesystem(file.uri, self._conf_dir)
         there = fs.stat(file.uri)
         if file.source and (there is None or there.size != Path(file.source).stat().st_size):
-            self.upload(file.source, file.uri)
+            self.upload(file.source, file.uri, replace=there is not None)
             there = fs.stat(file.uri)
         elif file.source:
             with contextlib.suppress(StagingError):  # somebody else's file, which we may still read
@@ -113,12 +113,15 @@ class Cache:
             raise StagingError(f"{file.uri}: no such file (for {file.name})")
         return replace(file, size=there.size, modified_ms=there.modified_ms)
 
-    def upload(self, source: str, uri: str) -> None:
-        """Copy a file of this machine to `uri`, below directories that only this user may enter."""
+    def upload(self, source: str, uri: str, replace: bool = False) -> None:
+        """Copy a file of this machine to `uri`, below directories that only this user may enter.
+
+        Two submitters may bring the same file at once: the first one's stays, for the first has told YARN its time.
+        """
         fs = filesystem(uri, self._conf_dir)
         fs.mkdirs(uris.parent(uri), 0o700)
         mode = 0o755 if os.access(source, os.X_OK) else 0o644
-        with readable(source) as content, fs.writing(uri, mode) as sink:
+        with readable(source) as content, fs.writing(uri, mode, replace) as sink:
             total, done = os.fstat(content.fileno()).st_size, 0
             while data := content.read(CHUNK):
                 sink.write(data)

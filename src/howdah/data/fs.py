@@ -111,15 +111,18 @@ class FileSystem(ABC):
             return file.read()
 
     @contextlib.contextmanager
-    def writing(self, uri: str, mode: int = 0o644) -> Iterator[Sink]:
-        """Write a file that appears when the block ends, or not at all when it ends by an exception."""
+    def writing(self, uri: str, mode: int = 0o644, replace: bool = True) -> Iterator[Sink]:
+        """Write a file that appears when the block ends, or not at all when it ends by an exception.
+
+        Without `replace` a file that somebody else has put there in the meantime stays as it is.
+        """
         temporary = uris.join(uris.parent(uri), f".{uris.name(uri)}.{secrets.token_hex(4)}.part")
         sink: Sink | None = None
         try:
             sink = self.create(temporary, mode)
             yield sink
             sink.close()
-            self.rename(temporary, uri, overwrite=True)
+            self._reveal(temporary, uri, replace)
         except BaseException as error:
             with contextlib.suppress(Exception):
                 if isinstance(sink, io.IOBase):
@@ -128,6 +131,14 @@ class FileSystem(ABC):
             if isinstance(error, StagingError):  # people know the file by its own name
                 raise type(error)(str(error).replace(uris.path(temporary), uris.path(uri))) from error
             raise
+
+    def _reveal(self, temporary: str, uri: str, replace: bool) -> None:
+        try:
+            self.rename(temporary, uri, overwrite=replace)
+        except StagingError:
+            if replace or not self.exists(uri):
+                raise
+            self.delete(temporary)
 
     def write_bytes(self, uri: str, data: bytes, mode: int = 0o644) -> None:
         """Write a small file, whole or not at all."""

@@ -40,7 +40,7 @@ class Stager:
             StagingError: a file is missing, or there is no permission or room.
         """
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            inputs = [pool.submit(self._cache.upload, source, uri) for uri, source in _uploads(job)]
+            inputs = [pool.submit(self._cache.place, file) for file in _uploads(job)]
             conf_file = pool.submit(self._configuration, configuration)
             placed = self._cache.place_all((*job.files, *job.runtime))
             for future in inputs:
@@ -73,13 +73,15 @@ class Stager:
         uri = location(self._home, digest, "conf.xml")
         if not self._files.exists(uri):
             self._files.mkdirs(uris.parent(uri), 0o700)
-            self._files.write_bytes(uri, content)
+            with self._files.writing(uri, replace=False) as sink:
+                sink.write(content)
         return self._cache.place(StagedFile(CONF_NAME, uri, sha256=digest))
 
 
-def _uploads(job: StagedJob) -> Iterator[tuple[str, str]]:
+def _uploads(job: StagedJob) -> Iterator[StagedFile]:
     for entry in job.inputs:
-        yield from entry.uploads.items()
+        for uri, source in entry.uploads.items():
+            yield StagedFile(uris.name(uri), uri, source=source)
 
 
 def job_text(job: StagedJob) -> bytes:
