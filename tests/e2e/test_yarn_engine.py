@@ -13,7 +13,6 @@ import pytest
 
 from howdah.data.fs import filesystem
 from howdah.data.runtime import runtime
-from howdah.engines.yarn import engine as yarn_engine
 from howdah.engines.yarn.engine import LARGEST_PACKED, YarnEngine
 from howdah.engines.yarn.staging import job_text
 from howdah.errors import EngineRejected, EngineUnavailable, SpecError, StagingError
@@ -153,7 +152,3 @@ def test_no_python_on_the_nodes_is_said(engine: YarnEngine) -> None:
     report = wait(engine, id_)
     assert report.state is State.FAILED
     assert "/nonexistent/python3" in report.diagnostics
-
-
-def test_tidy() -> None:
-    assert yarn_engine.tidy("Attempt recovered after RM restartall\n\nfine\n") == "all\nfine"

@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import getpass
 import os
-import re
 import secrets as random
 import time
 import zlib
@@ -19,6 +18,7 @@ from howdah.data.commit import abandon, reserve
 from howdah.data.fs import FileSystem, filesystem
 from howdah.engines import Engine, Progress, silent, sweep
 from howdah.engines.yarn import conf, launch, logs, records, refusals
+from howdah.engines.yarn.diagnostics import tidy, waiting
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.resourcemanager import ResourceManagerClient
 from howdah.engines.yarn.staging import Stager, job_text
@@ -187,7 +187,7 @@ class YarnEngine(Engine):
         id_ = records.application_id(found.id)
         home = self.home if found.user == self._configuration.user else self._home_of(found.user)
         master = f"http://{found.host}:{found.rpc_port}" if found.state == _RUNNING and found.rpc_port > 0 else ""
-        state = state_of(found)
+        state, said = state_of(found), found.diagnostics
         return JobReport(
             id=id_,
             name=found.name,
@@ -199,7 +199,7 @@ class YarnEngine(Engine):
             started=found.launched_ms / 1000,
             finished=found.finished_ms / 1000,
             progress=found.progress,
-            diagnostics=tidy(found.diagnostics),
+            diagnostics=waiting(said, found.queue) if state is State.PENDING else tidy(said),
             master=master,
             tracking_url="" if found.tracking_url == "N/A" else found.tracking_url,
             directory=uris.join(home, "jobs", id_),
@@ -254,12 +254,6 @@ def state_of(report: pb.ApplicationReport) -> State:
     if report.state == _FINISHED:
         return _FINAL.get(report.final_status, State.FAILED)
     return {_RUNNING: State.RUNNING, _FAILED: State.FAILED, _KILLED: State.CANCELLED}.get(report.state, State.PENDING)
-
-
-def tidy(diagnostics: str) -> str:
-    """Without what YARN adds to every application."""
-    lines = (re.sub(r"^Attempt recovered after RM restart", "", line).rstrip() for line in diagnostics.splitlines())
-    return "\n".join(line for line in lines if line)
 
 
 def _unnamed(container: str) -> str:

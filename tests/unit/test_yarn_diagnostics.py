@@ -1,0 +1,48 @@
+"""The ResourceManager's long sentences, as a real one (Hadoop 3.5.0) writes them, and what is told to people."""
+
+from __future__ import annotations
+
+from howdah.engines.yarn.diagnostics import tidy, waiting
+
+ACTIVATED = (
+    "[Sat Nov 21 12:57:17 +0000 2026] Application is Activated, waiting for resources to be assigned for AM.  "
+    "Last Node which was processed for the application : n3:28088 ( Partition : [], Total resource : "
+    "<memory:8192, vCores:8, yarn.io/gpu: 4>, Available resource : <memory:1024, vCores:4, yarn.io/gpu: 4> ). "
+    "Details : AM Partition = <DEFAULT_PARTITION> ; Partition Resource = <memory:24576, vCores:24, yarn.io/gpu: 12> ; "
+    "Queue's Absolute capacity = 50.0 % ; "
+)
+EXCEEDED = (
+    "[Sat Nov 21 12:57:32 +0000 2026] Application is added to the scheduler and is not yet activated. Queue's AM "
+    "resource limit exceeded.  Details : AM Partition = <DEFAULT_PARTITION>; AM Resource Request = "
+    "<memory:5120, vCores:1>; Queue Resource Limit for AM = <memory:12288, vCores:12, yarn.io/gpu: 6>; User AM Resource "
+    "Limit of the queue = <memory:12288, vCores:12, yarn.io/gpu: 6>; Queue AM Resource Usage = <memory:10240, vCores:2>; "
+)
+
+
+def test_room_is_waited_for() -> None:
+    assert waiting(ACTIVATED, "root.prod") == "waiting for the master's container in queue root.prod"
+
+
+def test_the_reason_of_a_limit_is_kept() -> None:
+    assert waiting(EXCEEDED, "root.default") == (
+        "waiting for the master's container in queue root.default: Queue's AM resource limit exceeded "
+        "(asks <memory:5120, vCores:1>, limit <memory:12288, vCores:12, yarn.io/gpu: 6>, "
+        "of this user <memory:12288, vCores:12, yarn.io/gpu: 6>, in use <memory:10240, vCores:2>)"
+    )
+
+
+def test_other_reasons_are_kept() -> None:
+    added = "Application is added to the scheduler and is not yet activated. "
+    text = added + "Skipping AM assignment as cluster resource is empty.  Details : AM Partition = x"
+    assert waiting(text, "q").endswith("in queue q: Skipping AM assignment as cluster resource is empty")
+    assert waiting("Something nobody has seen.", "q").endswith("in queue q: Something nobody has seen")
+    assert waiting("", "q") == ""
+
+
+def test_the_master_is_on_its_way() -> None:
+    launched = "[Sat Nov 21 12:57:17 +0000 2026] AM container is launched, waiting for AM container to Register with RM"
+    assert waiting(launched, "q") == "the master is starting"
+
+
+def test_tidy() -> None:
+    assert tidy("Attempt recovered after RM restartall\n\nfine\n") == "all\nfine"
