@@ -65,10 +65,10 @@ def measure(report: Report) -> None:
 
 
 def _ours(home: Path, sandbox: Path) -> Run:
-    done = run([HOWDAH, "run", "--on", "yarn", "--logs", "all", str(home / "job.yaml")])
-    lines = [float(text) for text in re.findall(r"^worker:\d \| (\d+\.\d+)$", done.output, re.MULTILINE)]
+    done = run([HOWDAH, "run", "--on", "yarn", str(home / "job.yaml")])
     id_ = done.find(r"application_\d+_\d+")
-    report = engine_of(id_).describe(id_)[0]
+    engine = engine_of(id_)
+    lines, report = _lines(engine, id_), engine.describe(id_)[0]
     events = list(recorded_events(report))
     ended = max(event.time for event in events if isinstance(event, Ended))
     steps = milestones(id_, sandbox / "log", events, done.started, report.submitted)
@@ -77,10 +77,14 @@ def _ours(home: Path, sandbox: Path) -> Run:
 
 def _theirs(rival: DistributedShell) -> Run:
     id_, done = rival.run(COMMAND, 2)
-    engine: Engine = engine_of(id_)
+    engine = engine_of(id_)
+    return _run(done, _lines(engine, id_), engine.describe(id_)[0].submitted)
+
+
+def _lines(engine: Engine, id_: str) -> list[float]:
+    """The times that the containers of an ended application printed."""
     logs = b"".join(data for heading, data in engine.logs(id_, None) if heading.endswith("stdout"))
-    lines = [float(text) for text in re.findall(rb"^(\d+\.\d+)$", logs, re.MULTILINE)]
-    return _run(done, lines, engine.describe(id_)[0].submitted)
+    return [float(text) for text in re.findall(rb"^(\d+\.\d+)$", logs, re.MULTILINE)]
 
 
 def _run(

@@ -1,0 +1,112 @@
+"""What the master and an executor take: memory idle and per container, and the master's CPU for a beat."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.place import HOWDAH, place, run
+from bench.processes import cpu_s, of_job, proportional_mb, resident_mb
+from bench.rounds import Report
+from bench.simulated_executors import Gang
+from howdah.sandbox import Sandbox
+
+MASTER_MB, EXECUTOR_MB, CONTAINER_KB = 45.0, 20.0, 20.0
+TASKS = (2, 1000, 5000)
+SETTLE_S, WINDOW_S, LIMIT_S = 5.0, 10.0, 60.0
+JOB = """name: idle
+roles:
+  worker:
+    replicas: 2
+    command: sleep 300
+    resources: { memory: 256MiB, vcores: 1 }
+"""
+
+
+def measure(report: Report) -> None:
+    """Idle on both engines, then simulated gangs."""
+    with place() as home:
+        (home / "job.yaml").write_text(JOB)
+        _idle(report, home, "local")
+        with Sandbox() as sandbox:
+            os.environ.update(sandbox.env())
+            _idle(report, home, "yarn")
+        sizes = [_simulated(home, tasks) for tasks in TASKS]
+    for tasks, (resident, beat_us) in zip(TASKS, sizes, strict=True):
+        report.figure(f"master with {tasks} simulated containers: resident", [resident], "MB")
+        report.figure(f"master with {tasks} simulated containers: CPU of a beat", [beat_us], "us")
+    slope = (sizes[-1][0] - sizes[0][0]) * 1e3 / (TASKS[-1] - TASKS[0])
+    report.target("master, for one more container", slope, CONTAINER_KB, " kB")
+
+
+def _idle(report: Report, home: Path, engine: str) -> None:
+    done = run([HOWDAH, "submit", "--on", engine, str(home / "job.yaml")])
+    id_ = done.find(r"^(application_\d+_\d+|local-\S+)")
+    try:
+        executors = _settled(id_)
+        (master,) = of_job("howdah.master", id_)
+        resident = report.figure(f"{engine}: master of 2 tasks, resident", [resident_mb(master)], "MB")
+        report.figure(f"{engine}: master of 2 tasks, proportional", [proportional_mb(master)], "MB")
+        largest = report.figure(f"{engine}: executor, resident", [resident_mb(pid) for pid in executors], "MB")
+        report.figure(f"{engine}: executor, proportional", [proportional_mb(pid) for pid in executors], "MB")
+    finally:
+        run([HOWDAH, "cancel", id_])
+    report.target(f"{engine}: master idle", resident, MASTER_MB, " MB")
+    report.target(f"{engine}: executor", largest, EXECUTOR_MB, " MB")
+
+
+def _settled(id_: str) -> list[int]:
+    """The executors, once both programs have run for a while."""
+    deadline = time.monotonic() + LIMIT_S
+    while "RUNNING" not in run([HOWDAH, "status", "--json", id_]).output or len(_executors(id_)) < 2:
+        if time.monotonic() > deadline:
+            raise SystemExit(f"{id_} does not run after {LIMIT_S:.0f} s")
+        time.sleep(0.2)
+    time.sleep(SETTLE_S)
+    return _executors(id_)
+
+
+def _executors(id_: str) -> list[int]:
+    return of_job("howdah.executor", id_)
+
+
+def _simulated(home: Path, tasks: int) -> tuple[float, float]:
+    """Resident MB, and microseconds of CPU for one beat, of a master with this many beating executors."""
+    folder, key = home / f"simulated-{tasks}", secrets.token_bytes(32)
+    folder.mkdir()
+    with _master(folder, tasks, key) as (pid, url):
+        return asyncio.run(_observe(Gang(url, key, tasks), pid))
+
+
+@contextlib.contextmanager
+def _master(folder: Path, tasks: int, key: bytes) -> Iterator[tuple[int, str]]:
+    command = [sys.executable, "-m", "bench.simulated_master", str(tasks), str(folder)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            print(key.hex(), file=process.stdin, flush=True)
+            yield process.pid, process.stdout.readline().strip()
+        finally:
+            process.kill()
+
+
+async def _observe(gang: Gang, pid: int) -> tuple[float, float]:
+    began = time.monotonic()
+    await gang.start()
+    print(f"  {gang.count} simulated executors run after {time.monotonic() - began:.1f} s", flush=True)
+    await asyncio.sleep(SETTLE_S)
+    beats, cpu = gang.beats, cpu_s(pid)
+    await asyncio.sleep(WINDOW_S)
+    used = (cpu_s(pid) - cpu) / max(1, gang.beats - beats)
+    resident = resident_mb(pid)
+    await gang.stop()
+    return resident, used * 1e6

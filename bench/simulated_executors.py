@@ -1,0 +1,109 @@
+"""Executors that speak the wire and run nothing: each keeps two connections and beats, as a real one does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from howdah.spec.codec import encode
+from howdah.wire import auth
+from howdah.wire.messages import Goal, Orders, Phase, Status, Usage
+
+PATH, BEAT = "/v1/executor", "/v1/executor?wait=2"
+
+
+class Channel:
+    """One kept-alive connection to the master."""
+
+    def __init__(self, url: str, principal: str, key: bytes) -> None:
+        self._address, self._principal, self._key = urlsplit(url).netloc, principal, key
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def post(self, path: str, message: Any) -> Any:
+        """The answer's JSON; what isn't 200 is a fault of the simulation."""
+        host, _, port = self._address.partition(":")
+        self._streams = self._streams or await asyncio.open_connection(host, int(port), limit=4 << 20)
+        reader, writer = self._streams
+        body = json.dumps(message, separators=(",", ":")).encode()
+        signature = auth.sign(self._key, "request", self._principal, path, time.time(), body)
+        head = f"POST {path} HTTP/1.1\r\nHost: {self._address}\r\n{auth.HEADER}: {signature}\r\n"
+        writer.write(f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+        answer = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        length = next(int(line.split(":")[1]) for line in answer.split("\r\n") if line.startswith("Content-Length"))
+        text = await reader.readexactly(length)
+        if " 200 " not in answer:
+            raise SystemExit(f"{self._principal}: {answer.splitlines()[0]}: {text.decode()}")
+        return json.loads(text)
+
+    def close(self) -> None:
+        """Let it go."""
+        if self._streams is not None:
+            self._streams[1].close()
+
+
+@dataclass
+class Gang:
+    """`count` executors of role `worker`; `running` and `beats` are counted over all of them."""
+
+    url: str
+    key: bytes
+    count: int
+    running: int = 0
+    beats: int = 0
+    _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    _channels: list[Channel] = field(default_factory=list)
+
+    async def start(self, at_once: int = 200) -> None:
+        """Bring them up a few at a time; returns when all run."""
+        for number in range(self.count):
+            self._tasks.append(asyncio.create_task(self._executor(number)))
+            if number % at_once == at_once - 1:
+                await asyncio.sleep(0.2)
+        while self.running < self.count:
+            self._check()
+            await asyncio.sleep(0.1)
+
+    def _check(self) -> None:
+        for task in self._tasks:
+            if task.done():
+                task.result()
+                raise SystemExit("a simulated executor has ended")
+
+    async def stop(self) -> None:
+        """End them all."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for channel in self._channels:
+            channel.close()
+
+    async def _executor(self, number: int) -> None:
+        principal = auth.executor_principal(f"worker:{number}", 1)
+        key = auth.derive(self.key, principal)
+        beat, news = Channel(self.url, principal, key), Channel(self.url, principal, key)
+        self._channels += [beat, news]
+        python = "/usr/bin/python3 (3.11.2)"
+        status = Status(f"worker:{number}", 1, 0, 1, Phase.HELLO, f"node{number}.example", 4711, python=python)
+        while True:
+            answer = await beat.post(BEAT, encode(status))
+            self.beats += 1
+            mark = Orders(answer["epoch"], Goal(answer["goal"])).mark
+            status = replace(status, sequence=status.sequence + 2, told=mark)
+            if changed := self._obey(status, answer):
+                await news.post(PATH, encode(replace(changed, sequence=changed.sequence - 1)))
+                self.running += changed.phase is Phase.RUNNING
+                status = changed
+
+    @staticmethod
+    def _obey(status: Status, answer: dict[str, Any]) -> Status | None:
+        """What the orders make of it, when they change something."""
+        if status.phase is Phase.HELLO:
+            return replace(status, phase=Phase.JOINED, epoch=answer["epoch"], ports={"main": 40000})
+        if answer["goal"] == "run" and status.phase is Phase.JOINED:
+            used = Usage(812.5, 901.2, 0.98)
+            return replace(status, phase=Phase.RUNNING, program_pid=4712, program_python="python3", usage=used)
+        return None
