@@ -58,7 +58,7 @@ def prepare(
     staged = replace(
         staged,
         files=(*staged.files, *environment.files),
-        runtime=() if engine.name == "local" else (runtime(engine.home),),
+        runtime=() if engine.name == "local" else (runtime(engine.home), *environment.runtime),
         python=environment.python,
         program_path=environment.program_path,
         settings=settings.values,
@@ -92,6 +92,7 @@ class _Environment:
     python: str
     program_path: tuple[str, ...] = ()
     files: tuple[StagedFile, ...] = ()
+    runtime: tuple[StagedFile, ...] = ()
 
 
 def _environment(job: JobSpec, base: Path, engine: Engine, settings: Settings, notice: Notice) -> _Environment:
@@ -109,7 +110,8 @@ def _environment(job: JobSpec, base: Path, engine: Engine, settings: Settings, n
             return replace(ours, program_path=(str(venv / "bin"),))
         return _shipped(ours, _packed(venv, notice), engine)
     if wanted.archive:
-        return _shipped(ours, str(base / wanted.archive), engine)
+        archive = wanted.archive if "://" in wanted.archive else str(base / wanted.archive)
+        return _shipped(ours, archive, engine)
     return ours
 
 
@@ -121,11 +123,13 @@ def _default_environment(path: str) -> Environment:
 
 
 def _our_python(engine: Engine, settings: Settings) -> _Environment:
-    archive = settings["python_archive"]
+    """`python_archive` may say where in it the `bin` is: `cpython-3.12.tar.gz#python`."""
+    archive, _, inside = settings["python_archive"].partition("#")
     if not archive or engine.name == "local":
         return _Environment(settings["python"] or "python3")
-    files = (archive_file(PYTHON_ARCHIVE, archive, engine.home),)
-    return _Environment(f"./{PYTHON_ARCHIVE}/bin/python3", files=files)
+    file = archive_file(PYTHON_ARCHIVE, archive, engine.home, "python_archive", settings["hadoop_conf_dir"])
+    root = "/".join(filter(None, (".", PYTHON_ARCHIVE, inside.strip("/"))))
+    return _Environment(f"{root}/bin/python3", runtime=(file,))
 
 
 def _packed(venv: Path, notice: Notice) -> str:

@@ -21,10 +21,8 @@ import howdah
 from howdah.data.cache import local_directory, location, sha256_of
 from howdah.data.fs import explain
 from howdah.errors import StagingError
-from howdah.spec.staged import StagedFile
+from howdah.spec.staged import RUNTIME, StagedFile
 
-NAME = "howdah-runtime"
-"""Directory in a container into which it is unpacked."""
 LIBRARIES = ("protobuf", "hdfs-native", "typing-extensions")
 # Programs of the submitting machine.
 _LEFT_OUT = {"cli", "client", "dialects", "sandbox", "testing.py"}
@@ -50,7 +48,7 @@ def runtime(home: str, cache: Path | None = None) -> StagedFile:
     except OSError as error:
         raise explain(error, error.filename or str(folder)) from error
     uri = location(home, known["sha256"], archive.name)
-    return StagedFile(NAME, uri, "archive", str(archive), known["sha256"], archive.stat().st_size)
+    return StagedFile(RUNTIME, uri, "archive", str(archive), known["sha256"], archive.stat().st_size)
 
 
 def _sources() -> Iterator[tuple[str, Path]]:

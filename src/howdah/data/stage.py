@@ -56,14 +56,21 @@ def stage(
     return StagedJob(replace(job, outputs=outputs), home, files, inputs, user=stager.user)
 
 
-def archive_file(name: str, path: str, home: str) -> StagedFile:
+def archive_file(name: str, path: str, home: str, place: str = "environment.archive", conf_dir: str = "") -> StagedFile:
     """An environment to ship as `name`: an archive with a `bin` in it, or a pex, which becomes `<name>/bin/python`.
+
+    `path` is on this machine, or the URI of one that is on the cluster already; `place` is who names it.
 
     Raises:
         SpecError: there is no such file.
     """
+    if uris.has_scheme(path):
+        there = filesystem(path, conf_dir).stat(path)
+        if there is None:
+            raise SpecError.at(place, f"{path!r}: no such file")
+        return StagedFile(name, there.uri, "archive", size=there.size, modified_ms=there.modified_ms)
     if not Path(path).is_file():
-        raise SpecError.at("environment.archive", f"{path!r}: no such file", _neighbour(Path(path)))
+        raise SpecError.at(place, f"{path!r}: no such file", _neighbour(Path(path)))
     if path.endswith(ARCHIVES):
         return _local_file(Path(path), name, "archive", home)
     return _local_file(Path(path), f"{name}/bin/python", "file", home)

@@ -8,6 +8,9 @@ from typing import Any, Mapping, Tuple
 from howdah.spec.job import JobSpec
 from howdah.spec.world import State
 
+RUNTIME = "howdah-runtime"
+"""Directory in a container in which howdah itself is, with what it needs."""
+
 
 @dataclass(frozen=True)
 class StagedFile:

@@ -12,7 +12,11 @@ from howdah.spec.world import Exit, Outcome, State, TaskId
 
 @dataclass
 class TaskView:
-    """One task as people see it. `phase` is the state's finer grain: asked, launched, localising, joined, running."""
+    """One task as people see it.
+
+    `phase` is the state's finer grain: asked, launched, localising, joined, running. `python` is what runs the
+    executor, `program` the one that the program finds.
+    """
 
     id: TaskId
     state: State = State.PENDING
@@ -23,6 +27,8 @@ class TaskView:
     node: str = ""
     log_url: str = ""
     pid: int = 0
+    python: str = ""
+    program: str = ""
     ports: Mapping[str, int] = field(default_factory=dict)
     started: float = 0.0
     finished: float = 0.0
@@ -96,7 +102,7 @@ def _launched(view: JobView, event: e.Launched) -> None:
 
 def _greeted(view: JobView, event: e.Greeted) -> None:
     task = view.tasks[event.task]
-    task.phase, task.host = "localising", event.host
+    task.phase, task.host, task.python = "localising", event.host, event.python
 
 
 def _joined(view: JobView, event: e.Joined) -> None:
@@ -112,6 +118,7 @@ def _formed(view: JobView, event: e.WorldFormed) -> None:
 def _running(view: JobView, event: e.Started) -> None:
     task = view.tasks[event.task]
     task.phase, task.state, task.pid, task.started = "running", State.RUNNING, event.pid, event.time
+    task.program = event.python
 
 
 def _used(view: JobView, event: e.Used) -> None:

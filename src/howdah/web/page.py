@@ -54,6 +54,8 @@ def _task(task: TaskView) -> dict[str, Any]:
         "node": task.node,
         "host": task.host,
         "pid": task.pid,
+        "python": task.python,
+        "program_python": task.program,
         "ports": dict(task.ports),
         "started": task.started,
         "finished": task.finished,
