@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from howdah.data.runtime import NAME, runtime
+from howdah.data.runtime import runtime
 from howdah.spec import StagedFile
+from howdah.spec.staged import RUNTIME
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,7 @@ def test_it_is_built_once(built: tuple[StagedFile, Path]) -> None:
     begun = time.perf_counter()
     assert runtime("hdfs://n/home", folder / "cache") == file
     assert time.perf_counter() - begun < 0.5
-    assert (file.name, file.kind) == (NAME, "archive")
+    assert (file.name, file.kind) == (RUNTIME, "archive")
     assert file.uri == f"hdfs://n/home/cache/{file.sha256[:2]}/{file.sha256}-{Path(file.source).name}"
     assert Path(file.source).stat().st_size == file.size < 16 << 20
 
