@@ -14,9 +14,34 @@ ACTIVATED = (
 EXCEEDED = (
     "[Sat Nov 21 12:57:32 +0000 2026] Application is added to the scheduler and is not yet activated. Queue's AM "
     "resource limit exceeded.  Details : AM Partition = <DEFAULT_PARTITION>; AM Resource Request = "
-    "<memory:5120, vCores:1>; Queue Resource Limit for AM = <memory:12288, vCores:12, yarn.io/gpu: 6>; User AM Resource "
-    "Limit of the queue = <memory:12288, vCores:12, yarn.io/gpu: 6>; Queue AM Resource Usage = <memory:10240, vCores:2>; "
+    "<memory:5120, vCores:1>; Queue Resource Limit for AM = <memory:12288, vCores:12, yarn.io/gpu: 6>; User AM "
+    "Resource Limit of the queue = <memory:12288, vCores:12, yarn.io/gpu: 6>; "
+    "Queue AM Resource Usage = <memory:10240, vCores:2>; "
 )
+
+DIED = (
+    "Application application_1_0019 failed 1 times (global limit =3; local limit is =1) due to AM Container for "
+    "appattempt_1_0019_000001 exited with  exitCode: {status}\nFailing this attempt.Diagnostics: "
+    "[2026-11-21 13:02:23.828]{reason}\nFor more detailed output, check the application tracking page: "
+    "http://rm:8088/cluster/app/application_1_0019 Then click on links to logs of each attempt.\n"
+    ". Failing the application."
+)
+LAUNCH = (
+    "Exception from container-launch.\nContainer id: container_1_0019_01_000001\nExit code: 127\n"
+    "[2026-11-21 13:02:23.829]Container exited with a non-zero exit code 127. Error file: prelaunch.err.\n"
+    "Last 4096 bytes of prelaunch.err :\nLast 4096 bytes of stderr :\n"
+    "/bin/bash: line 1: /opt/python3: No such file or directory\n"
+)
+
+
+def test_a_master_that_died_is_a_sentence_of_its_own() -> None:
+    said = tidy(DIED.format(status=127, reason=LAUNCH))
+    assert said == (
+        "the job's master ended: exit code 127: /bin/bash: line 1: /opt/python3: No such file or directory"
+    )
+    assert waiting(DIED.format(status=127, reason=LAUNCH), "q") == said
+    killed = DIED.format(status=137, reason="Container killed on request. Exit code is 137\nKilled by external signal")
+    assert tidy(killed) == "the job's master ended: killed by signal 9 (often the kernel, out of memory)"
 
 
 def test_room_is_waited_for() -> None:

@@ -1,1 +1,8 @@
 """The master: one loop that does what `step` decides, and writes down what happens."""
+
+import sys
+
+# Before anything else is read, and in words that any Python understands.
+if sys.version_info < (3, 10):  # noqa: UP036
+    _found = sys.executable + " is " + sys.version.split()[0]
+    sys.exit("howdah's master needs CPython 3.10 or newer, " + _found + " (settings: python, python_archive)")

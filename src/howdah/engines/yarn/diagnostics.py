@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import re
 
+from howdah.engines.yarn.exits import explain
+
+_MASTER = re.compile(r"AM Container for appattempt_\w+ exited with\s+exitCode: (-?\d+)")
+_EPILOGUE = re.compile(r"^For more detailed output, check the application tracking page.*", re.DOTALL | re.MULTILINE)
 _STAMP = re.compile(r"^\[\w{3} \w{3} \d[^\]]*\] ?")
 _STATE = re.compile(r"Application is (?:added to the scheduler and is not yet activated|Activated, waiting [^.]*)\.")
 _STARTING = re.compile(r"Scheduler has assigned a container for AM|AM container is launched")
@@ -20,16 +24,25 @@ _LIMITS = {
 
 
 def tidy(diagnostics: str) -> str:
-    """Without what YARN adds to every application."""
+    """Without what YARN adds to every application; for a master that could not say how it ended, its exit and lines."""
+    died = _MASTER.search(diagnostics)
+    if died:
+        return _death(int(died[1]), _EPILOGUE.sub("", diagnostics))
     lines = (re.sub(r"^Attempt recovered after RM restart", "", line).rstrip() for line in diagnostics.splitlines())
     return "\n".join(line for line in lines if line)
+
+
+def _death(status: int, diagnostics: str) -> str:
+    exit = explain(status, diagnostics)
+    between = ": " if len(exit.lines) == 1 else "\n"
+    return between.join((f"the job's master ended: {exit}", *exit.lines))
 
 
 def waiting(diagnostics: str, queue: str) -> str:
     """Why an application without a running master has none yet; "" when nothing is said."""
     text = _STAMP.sub("", tidy(diagnostics))
-    if not text:
-        return ""
+    if not text or _MASTER.search(diagnostics):
+        return text
     if _STARTING.match(text):
         return "the master is starting"
     reason = _DETAILS.sub("", _STATE.sub("", text)).strip().rstrip(".")
