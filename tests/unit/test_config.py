@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from howdah.client.config import SETTINGS, resolve, user_file
+from howdah.client.config import SETTINGS, resolve
 from howdah.client.configfile import changed, write
+from howdah.client.userfile import language_setting, user_file
 from howdah.errors import SpecError
 
 
@@ -185,3 +186,11 @@ def test_an_unknown_key_is_not_written(tmp_path: Path) -> None:
 def test_every_setting_is_described_for_people() -> None:
     text = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
     assert [key for key in SETTINGS if f"| `{key}` |" not in text] == []
+
+
+def test_the_language_is_found_without_reading_yaml(env: dict[str, str]) -> None:
+    assert language_setting(env) == ""
+    write(user_file(env), "queue", "training")
+    assert language_setting(env) == ""
+    write(user_file(env), "language", "zh")
+    assert language_setting(env) == resolve({}, env)["language"] == "zh"

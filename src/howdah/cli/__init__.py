@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from howdah.cli.language import choose, say
+from howdah.cli.language import choose, localise, say
 from howdah.errors import HowdahError
 
 COMMANDS = {
@@ -38,6 +38,7 @@ class LazyGroup(click.Group):
             return None
         module, _, name = COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(importlib.import_module(module), name)
+        localise(command)
         return command
 
     def resolve_command(
@@ -67,7 +68,7 @@ def cli() -> None:
 def main() -> None:
     """The console script: an error people can act on is one line; anything else is a bug and keeps its traceback."""
     choose()
-    cli.help = say(cli.help or "")
+    localise(cli)
     try:
         sys.exit(cli.main(standalone_mode=False))
     except HowdahError as error:

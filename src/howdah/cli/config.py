@@ -8,10 +8,11 @@ from pathlib import Path
 import click
 
 from howdah.cli.show import columns
-from howdah.client.config import SETTINGS, user_file
+from howdah.client.config import SETTINGS, checked
 from howdah.client.configfile import write
 from howdah.client.engines import settings_for
 from howdah.client.link import to_json
+from howdah.client.userfile import user_file
 from howdah.errors import SpecError
 
 
@@ -50,6 +51,8 @@ def get(key: str, profile: str) -> None:
 def set_(key: str, value: str, profile: str) -> None:
     """Set KEY to VALUE in your own file."""
     path = user_file(os.environ)
+    if key in SETTINGS and SETTINGS[key].kind in ("path", "paths"):
+        value = checked(key, value, "howdah config set", Path.cwd())  # not relative to a file that nobody looks at
     write(path, key, value, profile)
     click.echo(str(path))
 
@@ -57,4 +60,4 @@ def set_(key: str, value: str, profile: str) -> None:
 @config.command()
 def path() -> None:
     """Print where your own file is."""
-    click.echo(str(Path(user_file(os.environ))))
+    click.echo(str(user_file(os.environ)))

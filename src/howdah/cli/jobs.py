@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import click
 
 from howdah.cli.language import say
-from howdah.cli.show import columns, readable, report_json, row, verdict
+from howdah.cli.show import TASK_COLUMNS, columns, pythons, readable, report_json, row, verdict
 from howdah.client.engines import engine_of, engines
 from howdah.client.follow import Follower, Update
 from howdah.client.link import link_to, page_url, to_json
@@ -20,6 +20,7 @@ from howdah.spec import JobReport, TaskId
 from howdah.web.page import describe
 from howdah.wire.connection import WireError
 
+LIST_COLUMNS = ("Id", "Name", "State", "Engine", "User", "Queue", "Started", "Took")
 TAIL_BYTES = 64 << 10
 CANCEL_S = 30.0
 
@@ -46,8 +47,10 @@ def list_jobs(engine_name: str, profile: str, as_json: bool) -> None:
     if not reports:
         click.echo(say("no jobs"))
         return
-    head = tuple(say(name) for name in ("Id", "Name", "State", "Engine", "User", "Queue", "Started", "Took"))
-    rows = [head, *((r.id, r.name, r.state.value, r.engine, r.user, r.queue, _when(r), _took(r)) for r in reports)]
+    rows = [
+        tuple(map(say, LIST_COLUMNS)),
+        *((r.id, r.name, r.state.value, r.engine, r.user, r.queue, _when(r), _took(r)) for r in reports),
+    ]
     for line in columns(rows):
         click.echo(line)
 
@@ -67,11 +70,10 @@ def status(job_id: str, profile: str, as_json: bool) -> None:
     click.echo(f"{report.id}  {report.name}  {report.state.value}  {_took(report)}")
     if not report.state.ended and (report.master or report.tracking_url):
         click.echo(say("page: {url}", url=page_url(report)))
-    head = tuple(
-        say(name) for name in ("Task", "State", "Attempt", "Host", "Progress", "Memory", "Peak", "CPU", "Exit")
-    )
-    rows = [head, *((str(task.id), *row(task)) for task in view.tasks.values())]
+    rows = [tuple(map(say, TASK_COLUMNS)), *((str(task.id), *row(task)) for task in view.tasks.values())]
     for line in columns(rows) if view.tasks else ():
+        click.echo(line)
+    for line in pythons(view):
         click.echo(line)
     for note in view.notes:
         click.echo(note)

@@ -1,11 +1,16 @@
 """What the command line says, in English or Chinese. English is the key; tests/unit/test_language.py finds what lacks.
 
-HOWDAH_LANGUAGE (en, zh, auto) decides, else LC_ALL, LC_MESSAGES, LANG. Errors keep English: people search for them.
+HOWDAH_LANGUAGE (en, zh, auto) decides, else the user's `language` setting, else LC_ALL, LC_MESSAGES, LANG. Errors keep
+English: people search for them. Help too is English in the code; `localise` translates a command when it is loaded.
 """
 
 from __future__ import annotations
 
 import os
+
+import click
+
+from howdah.client.userfile import language_setting
 
 _ZH = {
     "Commands": "命令",
@@ -28,10 +33,12 @@ _ZH = {
     "submitted {id} to {engine}": "已提交 {id} 到 {engine}",
     "page: {url}": "页面：{url}",
     "{task} joined on {host}": "{task} 已在 {host} 就绪",
-    "{task} runs on {host} (pid {pid})": "{task} 正在 {host} 上运行（pid {pid}）",
     "{task} on {node}: {exit}": "{task}（{node}）：{exit}",
-    "all {count} tasks have joined; the programs start": "全部 {count} 个任务已就绪；程序启动",
-    "waiting for {count} containers of {role}": "等待 {role} 的 {count} 个容器",
+    "waiting for containers: {count} × {role}": "等待容器：{count} × {role}",
+    "{task} runs: pid {pid}, {python}": "{task} 已启动：pid {pid}，{python}",
+    "{reason}; asking again in {seconds} s": "{reason}；{seconds} 秒后重新申请",
+    "starting again, epoch {epoch}: {reason}": "重新启动，第 {epoch} 轮：{reason}",
+    "all it printed: howdah logs {id} {task}": "全部输出：howdah logs {id} {task}",
     "{task} has a container on {node}": "{task} 已获得 {node} 上的容器",
     "output: {uri}": "输出：{uri}",
     "stopping: {reason}": "正在停止：{reason}",
@@ -66,14 +73,67 @@ _ZH = {
     ),
     "sandbox is down": "沙箱已关闭",
     "no sandbox is up": "没有正在运行的沙箱",
+    # Help of commands and options
+    "Show the version and exit.": "显示版本并退出。",
+    "Run the job in JOB_FILE and follow it; exits with its result.": (
+        "运行 JOB_FILE 描述的作业并跟踪其进展；以作业的结果作为退出码。"
+    ),
+    "Submit the job in JOB_FILE and print its id.": "提交 JOB_FILE 描述的作业并打印其编号。",
+    "Show what submit would do with JOB_FILE, and change nothing.": "显示提交 JOB_FILE 将执行的操作，不作任何更改。",
+    "Print the JSON Schema of job files, for editors.": "打印作业文件的 JSON Schema，供编辑器使用。",
+    "local, yarn, or another installed engine.": "local、yarn 或其他已安装的引擎。",
+    "A profile of your configuration.": "配置文件中的一个 profile。",
+    "A variable or field of the job.": "作业的一个变量或字段。",
+    "Name, over the job's.": "名称，优先于作业文件。",
+    "Queue, over the job's.": "队列，优先于作业文件。",
+    "Replace outputs that exist.": "覆盖已存在的输出。",
+    "JSON, for programs.": "JSON 输出，供程序使用。",
+    "Whose output to show: chief, all, none, a role, a task.": "显示谁的输出：chief、all、none、某个角色或某个任务。",
+    "What Ctrl-C does to the job.": "按 Ctrl-C 时如何处理作业。",
+    "List your jobs, the newest first.": "列出你的作业，最新的在前。",
+    "Only this engine's jobs.": "只列出该引擎的作业。",
+    "One JSON object a line.": "每行一个 JSON 对象。",
+    "Everything, as one JSON object.": "全部内容，一个 JSON 对象。",
+    "Print the logs of JOB_ID, or of its TASK (worker:1).": "打印 JOB_ID 或其任务 TASK（如 worker:1）的日志。",
+    "Go on until the job ends.": "持续输出，直到作业结束。",
+    "Only this stream.": "只输出该流。",
+    "From the beginning, not the last 64 KiB.": "从头输出，而不是最后 64 KiB。",
+    "One JSON object a piece.": "每段一个 JSON 对象。",
+    "End a job: its master is asked first, then the engine.": "结束作业：先请求其主控程序，再请求引擎。",
+    "The report as JSON.": "以 JSON 输出报告。",
+    "A real Hadoop on this machine's loopback: NameNode, DataNode, ResourceManager, NodeManagers.": (
+        "在本机回环地址上运行真实的 Hadoop：NameNode、DataNode、ResourceManager、NodeManager。"
+    ),
+    "Start it; `howdah run --on yarn` uses it from then on, unless HADOOP_CONF_DIR says otherwise.": (
+        "启动沙箱；此后 `howdah run --on yarn` 即使用它，除非另设 HADOOP_CONF_DIR。"
+    ),
+    "Version: 3.3, 3.4, 3.5, or a full one.": "版本：3.3、3.4、3.5 或完整版本号。",
+    "NodeManagers.": "NodeManager 的数量。",
+    "Stop its daemons, and remove its data.": "停止其守护进程并删除数据。",
+    "Keep its data for the next `up`.": "保留数据，供下次 `up` 使用。",
+    "List its daemons.": "列出其守护进程。",
+    'Print the line that points Hadoop clients at it: `eval "$(howdah sandbox env)"`.': (
+        '打印让 Hadoop 客户端指向沙箱的命令行：`eval "$(howdah sandbox env)"`。'
+    ),
+    "Show every setting and where it came from; `get`, `set` and `path` for one.": (
+        "显示所有设置及其来源；`get`、`set`、`path` 用于单项。"
+    ),
+    "One JSON object.": "一个 JSON 对象。",
+    "Print the value of KEY.": "打印 KEY 的值。",
+    "Set KEY to VALUE in your own file.": "在你自己的配置文件中将 KEY 设为 VALUE。",
+    "Set it in this profile.": "设在该 profile 中。",
+    "Print where your own file is.": "打印你自己的配置文件的位置。",
+    "Submit as XLearning's xl-submit does, to YARN unless HOWDAH_ENGINE says otherwise.": (
+        "与 XLearning 的 xl-submit 用法相同；提交到 YARN，除非 HOWDAH_ENGINE 另有指定。"
+    ),
 }
 _language = "en"
 
 
 def choose(wanted: str = "") -> str:
-    """Set the language from `wanted` or the environment; the one chosen."""
+    """Set the language from `wanted`, the environment or the user's settings; the one chosen."""
     global _language
-    wanted = wanted or os.environ.get("HOWDAH_LANGUAGE", "auto")
+    wanted = wanted or os.environ.get("HOWDAH_LANGUAGE") or language_setting(os.environ) or "auto"
     if wanted == "auto":
         names = (os.environ.get(name, "") for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
         wanted = next((name for name in names if name), "en")
@@ -85,3 +145,13 @@ def say(text: str, **values: object) -> str:
     """`text` in the chosen language, with `{name}` filled in."""
     chosen = _ZH.get(text, text) if _language == "zh" else text
     return chosen.format(**values) if values else chosen
+
+
+def localise(command: click.Command) -> None:
+    """Put its help, that of its options and of its sub-commands into the chosen language."""
+    command.help = say(command.help or "")
+    for option in command.params:
+        if isinstance(option, click.Option) and option.help:
+            option.help = say(option.help)
+    for below in command.commands.values() if isinstance(command, click.Group) else ():
+        localise(below)

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from typing import Any, TextIO
+from unicodedata import east_asian_width
 
 import click
 
@@ -17,25 +18,26 @@ from howdah.spec import events as e
 from howdah.spec.codec import encode
 from howdah.spec.view import JobView, TaskView
 
+TASK_COLUMNS = ("Task", "State", "Attempt", "Host", "Progress", "Memory", "Peak", "CPU", "Exit")
 _COLOURS = {State.RUNNING: "cyan", State.SUCCEEDED: "green", State.FAILED: "red", State.CANCELLED: "yellow"}
 
 
 def sentence(event: e.Event) -> str:
     """One line about an event; "" for one that people need not see."""
     if isinstance(event, e.Asked):
-        return say("waiting for {count} containers of {role}", count=event.count, role=event.role)
+        return say("waiting for containers: {count} × {role}", count=event.count, role=event.role)
     if isinstance(event, e.Launched):
         return say("{task} has a container on {node}", task=event.task, node=event.container.node)
     if isinstance(event, e.Joined):
         return say("{task} joined on {host}", task=event.task, host=event.host)
     if isinstance(event, e.Started):
-        return f"{event.task}: pid {event.pid}, {event.python}"
+        return say("{task} runs: pid {pid}, {python}", task=event.task, pid=event.pid, python=event.python)
     if isinstance(event, e.Ended):
         return say("{task} on {node}: {exit}", task=event.task, node=event.node, exit=event.exit)
     if isinstance(event, e.GangReleased):
-        return f"{event.reason}; {event.retry_in:.0f} s"
+        return say("{reason}; asking again in {seconds} s", reason=event.reason, seconds=round(event.retry_in))
     if isinstance(event, e.GangRestarted):
-        return f"epoch {event.epoch}: {event.reason}"
+        return say("starting again, epoch {epoch}: {reason}", epoch=event.epoch, reason=event.reason)
     if isinstance(event, e.Stopping):
         return say("stopping: {reason}", reason=event.reason)
     if isinstance(event, e.Noted):
@@ -67,9 +69,10 @@ class Plain:
             text = sentence(event)
             if text:
                 self._print(f"{_clock(event.time)} {text}")
-        if not update.events and not update.view.tasks and update.report.diagnostics != self._waiting:
-            self._waiting = update.report.diagnostics
-            self._print(f"{_clock(time.time())} {self._waiting}")
+        waiting = update.report.diagnostics
+        if waiting and waiting != self._waiting and not update.events and not update.view.tasks:
+            self._waiting = waiting
+            self._print(f"{_clock(time.time())} {waiting}")
         for task, stream, data in update.logs:
             self._feed(task, stream, data)
 
@@ -138,8 +141,7 @@ def task_table(view: JobView) -> Any:
     """The tasks as a rich table."""
     from rich.table import Table
 
-    names = ("Task", "State", "Attempt", "Host", "Progress", "Memory", "Peak", "CPU", "Exit")
-    table = Table(*(say(name) for name in names), box=None, header_style="bold", pad_edge=False)
+    table = Table(*map(say, TASK_COLUMNS), box=None, header_style="bold", pad_edge=False)
     for task in view.tasks.values():
         colour = _COLOURS.get(task.state, "")
         state, *cells = row(task)
@@ -161,6 +163,18 @@ def row(task: TaskView) -> tuple[str, ...]:
     )
 
 
+def pythons(view: JobView) -> Iterator[str]:
+    """Which Python runs the master, the executors, and what the programs find."""
+    found = {
+        "master": {view.python},
+        "executors": {task.python for task in view.tasks.values()},
+        "programs": {task.program for task in view.tasks.values()},
+    }
+    parts = [f"{who} {', '.join(sorted(filter(None, which)))}" for who, which in found.items() if any(which)]
+    if parts:
+        yield f"python: {'; '.join(parts)}"
+
+
 def verdict(view: JobView) -> Iterator[str]:
     """How it ended: the state, why, and the last lines of the task that failed first."""
     outcome = view.outcome
@@ -171,6 +185,8 @@ def verdict(view: JobView) -> Iterator[str]:
     if outcome.first is not None and outcome.exit is not None and outcome.exit.lines:
         yield say("last lines of {task}:", task=outcome.first)
         yield from (f"    {line}" for line in outcome.exit.lines)
+    if outcome.first is not None:
+        yield say("all it printed: howdah logs {id} {task}", id=view.id, task=outcome.first)
 
 
 def report_json(report: JobReport) -> dict[str, Any]:
@@ -186,9 +202,15 @@ def readable(line: bytes) -> str:
 
 def columns(rows: list[tuple[str, ...]]) -> Iterator[str]:
     """Rows as aligned lines."""
-    widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))] if rows else []
+    widths = [max(_width(row[index]) for row in rows) for index in range(len(rows[0]))] if rows else []
     for cells in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+        padded = (cell + " " * (width - _width(cell)) for cell, width in zip(cells, widths, strict=True))
+        yield "  ".join(padded).rstrip()
+
+
+def _width(text: str) -> int:
+    """Places it takes on a terminal, where a Chinese character takes two."""
+    return len(text) if text.isascii() else sum(1 + (east_asian_width(char) in "WF") for char in text)
 
 
 def _clock(moment: float) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.client.units import memory_mib
+from howdah.client.userfile import user_file
 from howdah.client.yamltree import Items, Keys, Node, Text, parse
 from howdah.errors import Mistake, SpecError, StagingError
 from howdah.spec.check import nearest
@@ -96,14 +97,6 @@ def resolve(flags: Mapping[str, str | None], env: Mapping[str, str]) -> Settings
     files += [_read(path, "cluster file") for path in (*conf_files, SYSTEM_FILE)]
     profile = _existing_profile(wanted, files)
     return _merged([*top, *_parts(files, profile), *_surroundings(env)], profile)
-
-
-def user_file(env: Mapping[str, str]) -> Path:
-    """Where the user's own settings are kept."""
-    if env.get("HOWDAH_HOME"):
-        return Path(env["HOWDAH_HOME"], "config.yaml")
-    base = env.get("XDG_CONFIG_HOME") or Path(env.get("HOME") or Path.home(), ".config")
-    return Path(base, "howdah", "config.yaml")
 
 
 def checked(key: str, value: str, source: str, base: Path) -> str:

@@ -1,0 +1,99 @@
+"""Everything the command line says has its Chinese, and says the same: found by reading the source, not by hand."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib
+import os
+import string
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from howdah.cli import COMMANDS, cli
+from howdah.cli.jobs import LIST_COLUMNS
+from howdah.cli.language import _ZH
+from howdah.cli.show import TASK_COLUMNS, columns
+
+SOURCE = Path(__file__).parents[2] / "src" / "howdah" / "cli"
+HOWDAH = str(Path(sys.executable).with_name("howdah"))
+
+
+def sayings() -> Iterator[tuple[str, ast.Call]]:
+    """Every call of `say`, with where it is."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "say":
+                yield f"{path.relative_to(SOURCE)}:{node.lineno}", node
+
+
+@functools.cache
+def literals() -> dict[str, tuple[str, ast.Call]]:
+    return {
+        node.args[0].value: (where, node)
+        for where, node in sayings()
+        if isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str)
+    }
+
+
+def helps(command: click.Command) -> Iterator[str]:
+    yield command.help or ""
+    yield from (option.help for option in command.params if isinstance(option, click.Option) and option.help)
+    for below in command.commands.values() if isinstance(command, click.Group) else ():
+        yield from helps(below)
+
+
+def commands() -> Iterator[click.Command]:
+    yield cli
+    for target, _ in COMMANDS.values():
+        module, _, name = target.partition(":")
+        yield getattr(importlib.import_module(module), name)
+
+
+def said() -> set[str]:
+    summaries = {summary for _, summary in COMMANDS.values()}
+    help_texts = {text for command in commands() for text in helps(command)}
+    return {*literals(), *TASK_COLUMNS, *LIST_COLUMNS, *summaries, *help_texts}
+
+
+def names(text: str) -> set[str]:
+    return {field for _, field, _, _ in string.Formatter().parse(text) if field is not None}
+
+
+def test_everything_said_is_translated_and_nothing_else() -> None:
+    assert said() - set(_ZH) == set()
+    assert set(_ZH) - said() == set()
+
+
+def test_what_is_not_a_literal_is_known() -> None:
+    others = [where for where, node in sayings() if not isinstance(node.args[0], ast.Constant)]
+    assert [where.partition(":")[0] for where in others] == ["__init__.py", *["language.py"] * 2]
+
+
+@pytest.mark.parametrize("english", sorted(_ZH))
+def test_both_name_the_same(english: str) -> None:
+    assert names(_ZH[english]) == names(english)
+    if english in literals():
+        where, node = literals()[english]
+        assert {keyword.arg for keyword in node.keywords} == names(english), where
+
+
+@pytest.mark.parametrize(("variable", "value"), [("LANG", "zh_CN.UTF-8"), ("HOWDAH_LANGUAGE", "zh"), ("file", "zh")])
+def test_help_is_chinese(variable: str, value: str, tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(f"language: {value}\n" if variable == "file" else "")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG", "HOWDAH_"))}
+    environment = {**kept, "HOWDAH_HOME": str(tmp_path), "PYTHONUTF8": "1", variable: value}
+    for arguments, words in (((), "列出你的作业"), (("run",), "显示谁的输出"), (("sandbox", "up"), "启动沙箱")):
+        done = subprocess.run(
+            [HOWDAH, *arguments, "--help"], env=environment, capture_output=True, text=True, timeout=60, check=True
+        )
+        assert words in done.stdout
+
+
+def test_columns_count_places_not_characters() -> None:
+    assert list(columns([("任务", "状态"), ("worker:0", "RUNNING")])) == ["任务      状态", "worker:0  RUNNING"]
