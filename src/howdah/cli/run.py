@@ -15,12 +15,14 @@ from howdah.client.follow import Follower
 from howdah.client.link import page_url, to_json
 from howdah.client.prepare import Prepared, prepare
 from howdah.engines import Engine
-from howdah.errors import JobCancelled, JobFailed, SpecError
+from howdah.errors import EngineUnavailable, JobCancelled, JobFailed, SpecError
 from howdah.spec import State
 from howdah.spec.codec import encode
 from howdah.spec.view import JobView
 
 INTERRUPT = ["ask", "cancel", "detach"]
+PATIENCE_S = 300.0
+"""A job that runs is not given up because its ResourceManager restarts."""
 
 
 def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -139,8 +141,12 @@ def run_prepared(prepared: Prepared, log_tasks: str, on_interrupt: str, as_json:
     job_id = upload_and_submit(prepared, quiet=as_json)
     if not as_json:
         click.echo(say("submitted {id} to {engine}", id=job_id, engine=prepared.engine.name))
-    follower = Follower(prepared.engine, job_id, "" if log_tasks == "none" else log_tasks)
-    view = _follow(follower, on_interrupt, as_json)
+    follower = Follower(prepared.engine, job_id, "" if log_tasks == "none" else log_tasks, PATIENCE_S)
+    try:
+        view = _follow(follower, on_interrupt, as_json)
+    except EngineUnavailable as error:
+        hint = f"the job may go on: `howdah status {job_id}` tells, once the cluster answers"
+        raise EngineUnavailable(f"{error}, for {PATIENCE_S:.0f} s now; {hint}") from error
     if view is None:
         click.echo(say("the job goes on; `howdah status {id}` and `howdah cancel {id}` reach it", id=job_id), err=True)
         raise SystemExit(130)

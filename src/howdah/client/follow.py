@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from howdah.client.link import MasterLink, link_to, recorded_events
 from howdah.engines import Engine
-from howdah.errors import StagingError
-from howdah.spec import JobReport, Outcome, TaskId, chief
+from howdah.errors import EngineUnavailable, StagingError
+from howdah.spec import JobReport, Outcome, State, TaskId, chief
 from howdah.spec.events import Event, JobFinished, Noted, Used
 from howdah.spec.view import JobView, fold
 from howdah.wire.connection import WireError
@@ -33,15 +33,19 @@ class Update:
 
 
 class Follower:
-    """Follows one job; `log_tasks` says whose output is wanted, too: `all`, `chief`, a role, a task, or "" for none."""
+    """Follows one job; `log_tasks` says whose output is wanted, too: `all`, `chief`, a role, a task, or "" for none.
 
-    def __init__(self, engine: Engine, job_id: str, log_tasks: str = "") -> None:
-        self.engine, self.job_id, self.log_tasks = engine, job_id, log_tasks
+    An engine that does not answer (it restarts, say) is asked again for `patience_s`.
+    """
+
+    def __init__(self, engine: Engine, job_id: str, log_tasks: str = "", patience_s: float = 0.0) -> None:
+        self.engine, self.job_id, self.log_tasks, self.patience_s = engine, job_id, log_tasks, patience_s
         self.view = JobView(id=job_id)
         self.link: MasterLink | None = None
         self._since = 0
         self._offsets: dict[tuple[TaskId, str], int] = {}
-        self._silent_since = 0.0
+        self._silent_since = self._engine_silent_since = 0.0
+        self._known = JobReport(job_id, "", State.PENDING, engine.name)
 
     def updates(self, wait_s: float = 1.0) -> Iterator[Update]:
         """Updates until the job has ended, at least one a `wait_s`; the last one's view has an outcome.
@@ -57,7 +61,11 @@ class Follower:
     def _updates(self, wait_s: float) -> Iterator[Update]:
         began = time.monotonic()
         while True:
-            report = self._report()
+            try:
+                report = self._report()
+            except EngineUnavailable as error:
+                yield self._engine_unanswered(error)
+                continue
             if report.state.ended:
                 yield self._ending(report)
                 return
@@ -73,9 +81,21 @@ class Follower:
 
     def _report(self) -> JobReport:
         found = self.engine.describe(self.job_id)
+        self._engine_silent_since = 0.0
         if not found:
             raise StagingError(f"no job {self.job_id} on engine {self.engine.name}; `howdah list` shows yours")
-        return found[0]
+        self._known = found[0]
+        return self._known
+
+    def _engine_unanswered(self, error: EngineUnavailable) -> Update:
+        now, notes = time.time(), list[Event]()
+        if not self._engine_silent_since:
+            self._engine_silent_since = now
+            notes.append(Noted(now, f"{error}; asking again for {self.patience_s:.0f} s"))
+        if now - self._engine_silent_since >= self.patience_s:
+            raise error
+        time.sleep(LAST_LOOK_S)
+        return Update(self.view, self._known, notes)
 
     def _connect(self, report: JobReport) -> MasterLink | None:
         try:
@@ -154,6 +174,6 @@ class Follower:
             events = []
         if not any(isinstance(event, JobFinished) for event in events):
             events.append(JobFinished(report.finished or time.time(), Outcome(report.state, report.diagnostics)))
-        self.view = fold(events)
+        self.view = fold(events, JobView(id=self.job_id))
         numbered = [event for event in events if not isinstance(event, Used)]
         return Update(self.view, report, numbered[self._since :])
