@@ -46,7 +46,6 @@ SETTINGS = {
     "master_vcores": Setting("1", "Cores of the master's container.", "whole"),
     "cache_days": Setting("30", "Uploaded files unused for this long are removed.", "whole"),
     "log_limit_mib": Setting("1024", "Most that is kept of each of a task's streams.", "memory"),
-    "host": Setting("", "Name or address at which others reach this machine; empty: found out."),
     "language": Setting("auto", "Language of help and tables.", choices=("auto", "en", "zh")),
 }
 

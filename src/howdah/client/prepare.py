@@ -62,7 +62,7 @@ def prepare(
         python=environment.python,
         program_path=environment.program_path,
         settings=settings.values,
-        sources=settings.sources,
+        sources={**settings.sources, **(origins or {})},
     )
     return Prepared(engine, engine.plan(staged), secrets)
 

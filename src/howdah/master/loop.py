@@ -168,6 +168,7 @@ class Master:
             "HOWDAH_TASK": task,
             "HOWDAH_ATTEMPT": str(action.attempt),
             "HOWDAH_JOB_ID": self.identity.job_id,
+            "HOWDAH_LOG_LIMIT_MIB": self.staged.settings.get("log_limit_mib") or "1024",
         }
         secrets = {SECRET_PREFIX + name: value for name, value in self.identity.secrets.items()}
         command = (self.staged.python, "-m", "howdah.executor")
