@@ -140,12 +140,14 @@ class Live(Plain):
 def task_table(view: JobView) -> Any:
     """The tasks as a rich table."""
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(*map(say, TASK_COLUMNS), box=None, header_style="bold", pad_edge=False)
     for task in view.tasks.values():
         colour = _COLOURS.get(task.state, "")
         state, *cells = row(task)
-        table.add_row(str(task.id), f"[{colour}]{state}[/]" if colour else state, *cells)
+        # Not as markup: lines printed above the table turn markup off, for both.
+        table.add_row(*(Text(cell, colour if cell is state else "") for cell in (str(task.id), state, *cells)))
     return table
 
 

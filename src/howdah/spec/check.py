@@ -231,7 +231,7 @@ def _output(place: str, output: Output, job: JobSpec) -> _Found:
         return
     if role not in job.roles:
         yield _unknown_role(f"{place}.tasks", output.tasks, job)
-    elif not index.isdigit() or int(index) >= job.roles[role].replicas:
+    elif job.roles[role].replicas > 0 and (not index.isdigit() or int(index) >= job.roles[role].replicas):
         last = job.roles[role].replicas - 1
         yield Mistake(f"{place}.tasks", f"is {output.tasks!r}, the tasks of {role} are {role}:0 to {role}:{last}")
 
