@@ -12,7 +12,7 @@ import sys
 import time
 from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
-from howdah.executor import environment, gpus, processes
+from howdah.executor import environment, gpus, processes, sweeper
 from howdah.executor.identity import Identity
 from howdah.executor.link import Link
 from howdah.executor.logs import StreamLog, limit_from
@@ -53,6 +53,7 @@ class Executor:
         self.activity: Union[Program, Transfer, None] = None
         self.stopping = ""
         self.leaving: Optional[int] = None
+        self._sweeper = 0
 
     def run(self) -> int:
         """Until the master says LEAVE, or is silent for too long, or a signal ends us."""
@@ -275,6 +276,8 @@ class Executor:
     # Coming and going.
 
     def _settle_in(self) -> None:
+        if "HOWDAH_CONTAINER" in self.container and not self.identity.parent:
+            self._sweeper = sweeper.watch(f"HOWDAH_CONTAINER={self.container['HOWDAH_CONTAINER']}")
         processes.adopt_orphans()
         self.loop.on_signal(signal.SIGCHLD, self.reaper.reap)
         self.loop.on_signal(signal.SIGTERM, self._terminated)
@@ -310,6 +313,8 @@ class Executor:
     def _leave(self) -> int:
         for pid in processes.end_everything(self.reaper, 2.0):
             note(f"{processes.name(pid)} (pid {pid}) could not be killed")
+        if self._sweeper:
+            os.write(self._sweeper, b".")
         self.link.close()
         for log in self.logs.values():
             log.close()

@@ -168,6 +168,7 @@ class YarnAllocator(Allocator):
         staged = self._served.staged
         environment = common_environment(staged.runtime, staged.user, self._configuration.secure)
         environment |= {name: literal(value) for name, value in launch.environment.items()}
+        environment["HOWDAH_CONTAINER"] = container.id  # by this the executor's sweeper knows what is ours
         secrets = Credentials(self._tokens, dict(launch.secrets))
         files = (*staged.files, *staged.runtime)
         await self._nodes.start(granted, context(files, environment, launch.command, secrets, "executor.stderr"))
