@@ -12,6 +12,7 @@ import time
 from howdah.data import uris
 from howdah.data.commit import abandon
 from howdah.data.fs import FileSystem
+from howdah.errors import StagingError
 from howdah.spec import JobReport, Outcome, StagedJob
 from howdah.spec.codec import decode
 from howdah.spec.events import JobFinished, to_line
@@ -35,9 +36,17 @@ def settle(files: FileSystem, report: JobReport, conf_dir: str) -> None:
     Raises:
         StagingError, EngineUnavailable: the file system refuses, or does not answer.
     """
-    staged = decode(StagedJob, json.loads(files.read_bytes(uris.join(report.directory, "job.json"))))
+    staged = _staged(files, uris.join(report.directory, "job.json"))
     abandon(staged.job, report.id, conf_dir)
     end = JobFinished(report.finished or time.time(), Outcome(report.state, report.diagnostics))
     files.append(uris.join(report.directory, "events.jsonl"), to_line(end).encode())
     for secret in ("credentials", "key"):
         files.delete(uris.join(report.directory, secret))
+
+
+def _staged(files: FileSystem, uri: str) -> StagedJob:
+    text = files.read_bytes(uri)
+    try:
+        return decode(StagedJob, json.loads(text))
+    except (ValueError, TypeError, KeyError) as error:
+        raise StagingError(f"{uri}: is no job as this howdah writes them: {error}") from error

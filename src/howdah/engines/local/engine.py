@@ -92,7 +92,8 @@ class LocalEngine(Engine):
             for job_id in sweep.unfinished(files, self.home):
                 report = JobDirectory(self._home / "jobs" / job_id).report()
                 if report.state.ended:
-                    sweep.settle(files, report, conf_dir)
+                    with contextlib.suppress(HowdahError):
+                        sweep.settle(files, report, conf_dir)
 
     def _new_directory(self) -> Path:
         jobs = self._home / "jobs"

@@ -106,8 +106,12 @@ class YarnEngine(Engine):
             except BaseException:
                 with contextlib.suppress(HowdahError):  # it may have arrived without our hearing so
                     await rm.kill(application.id, "its submission failed")
-                await asyncio.to_thread(files.delete, directory)
-                await asyncio.to_thread(abandon, plan.job.job, uris.name(directory), self._configuration.directory)
+                for undo in (
+                    asyncio.to_thread(files.delete, directory),
+                    asyncio.to_thread(abandon, plan.job.job, uris.name(directory), self._configuration.directory),
+                ):
+                    with contextlib.suppress(HowdahError):  # what went wrong first is what people need to know
+                        await undo
                 raise
         return records.application_id(application.id)
 
@@ -143,7 +147,8 @@ class YarnEngine(Engine):
             for job_id in await asyncio.to_thread(sweep.unfinished, files, self.home):
                 found = await rm.report(_parse(job_id)) if job_id != submitted else None
                 if found and self._report(found).state.ended:
-                    await asyncio.to_thread(sweep.settle, files, self._report(found), self._configuration.directory)
+                    with contextlib.suppress(HowdahError):
+                        await asyncio.to_thread(sweep.settle, files, self._report(found), self._configuration.directory)
 
     def _context(
         self, plan: Plan, id_: pb.ApplicationId, files: Sequence[StagedFile], held: Mapping[str, bytes]
