@@ -1,8 +1,8 @@
 """The README is true: its console blocks are run in order, as printed, and print what they print there.
 
-A printed line counts as true when a line of the real output matches it, where numbers, ids, times, tokens and the user's
-name may differ, `…` stands for anything, and a state RUNNING may still be PENDING. Lines that the README leaves out are
-not looked at.
+A printed line counts as true when a line of the real output matches it, where numbers, ids, times and the user's name
+may differ, `…` stands for anything, and a state RUNNING may still be PENDING. Lines that the README leaves out are not
+looked at.
 """
 
 from __future__ import annotations
@@ -28,11 +28,10 @@ SKIPPED = {
 EXIT_CODES = {"--queue defualt": 77, "replcas": 64, "memory=256MiB": 1}
 ALREADY_UP = "howdah sandbox up"
 VARIABLE = re.compile(
-    r"(?P<id>local-\d{8}-\d{6}-[0-9a-f]{4}|application_\d+_\d+)|(?P<token>token=[0-9a-f]+)|(?P<state>RUNNING)"
+    r"(?P<id>local-\d{8}-\d{6}-[0-9a-f]{4}|application_\d+_\d+)|(?P<state>RUNNING)"
     r"|(?P<user>\broot\b)|(?P<any>…)|(?P<number>\d+)|(?P<space>\s{2,})"
 )
 PATTERNS = {
-    "token": "token=[0-9a-f]+",
     "state": "(?:RUNNING|PENDING)",
     "user": r"\S+",
     "any": ".*",

@@ -185,7 +185,8 @@ def cancel(job_id: str, profile: str, as_json: bool) -> None:
     engine = engine_of(job_id, profile)
     report = _report(engine, job_id)
     if report.state.ended:
-        click.echo(say("{id} had ended already: {state}", id=job_id, state=report.state.value))
+        words = say("{id} had ended already: {state}", id=job_id, state=report.state.value)
+        click.echo(to_json(report_json(report)) if as_json else words)
         return
     click.echo(say("cancelling {id}", id=job_id), err=True)
     report = end(engine, report)

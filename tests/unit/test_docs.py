@@ -1,0 +1,73 @@
+"""The papers name what there is: links lead somewhere; options, settings, keys and variables are all in them."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from howdah.cli import COMMANDS
+from howdah.client.config import SETTINGS
+from howdah.client.reading import keys_of
+from howdah.client.schema import schema
+from howdah.dialects.xlearning import READ
+from howdah.spec import Environment, Input, JobSpec, Output, Resources, Role, Timeouts
+
+ROOT = Path(__file__).parents[2]
+PAPERS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
+
+
+def anchors(path: Path) -> set[str]:
+    """The names that a Markdown page gives its headings."""
+    headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", PAPERS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(path: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", path.read_text(encoding="utf-8")):
+        target, _, anchor = link.partition("#")
+        if "://" in target:
+            continue
+        there = path.parent / target if target else path
+        assert there.exists(), link
+        assert not anchor or anchor in anchors(there), link
+
+
+def first_column(name: str) -> set[str]:
+    """The words in backquotes in the first column of a page's tables."""
+    rows = re.findall(r"^\| (`[^|]*) \|", (ROOT / "docs" / name).read_text(encoding="utf-8"), re.MULTILINE)
+    return {word for row in rows for word in re.findall(r"`([^`]+)`", row)}
+
+
+def test_settings() -> None:
+    assert first_column("configuration.md") == set(SETTINGS)
+
+
+def test_job_file() -> None:
+    keys = {key for kind in (JobSpec, Role, Resources, Input, Output, Environment, Timeouts) for key in keys_of(kind)}
+    assert first_column("spec.md") == keys | {"vars"}
+    assert set(schema()["properties"]) <= first_column("spec.md")
+
+
+def options(command: click.Command) -> Iterator[str]:
+    yield from (name for option in command.params if isinstance(option, click.Option) for name in option.opts)
+    for name, below in command.commands.items() if isinstance(command, click.Group) else ():
+        yield name
+        yield from options(below)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_commands(name: str) -> None:
+    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    for word in (name, *options(getattr(importlib.import_module(module), attribute))):
+        assert re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text), word
+
+
+def test_options_of_xlearning() -> None:
+    assert {f"--{option}" for option in READ} <= first_column("coming-from-xlearning.md")
