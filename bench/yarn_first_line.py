@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,7 @@ from howdah.sandbox import Sandbox
 from howdah.spec.events import Ended
 
 ROUNDS, WARM_UPS = 7, 3
+END_LIMIT_S = 30.0
 FROM_CLIENT, FROM_SUBMIT, RETURN_S = 0.25, 0.20, 0.5
 COMMAND = "date +%s.%N"
 JOB = f"""name: two-lines
@@ -82,7 +84,10 @@ def _theirs(rival: DistributedShell) -> Run:
 
 
 def _lines(engine: Engine, id_: str) -> list[float]:
-    """The times that the containers of an ended application printed."""
+    """The times that the application's containers printed, once it has ended for YARN, too."""
+    deadline = time.monotonic() + END_LIMIT_S
+    while not engine.describe(id_)[0].state.ended and time.monotonic() < deadline:
+        time.sleep(0.1)
     logs = b"".join(data for heading, data in engine.logs(id_, None) if heading.endswith("stdout"))
     return [float(text) for text in re.findall(rb"^(\d+\.\d+)$", logs, re.MULTILINE)]
 

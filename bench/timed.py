@@ -1,0 +1,23 @@
+"""`python timed.py PROGRAM ARGUMENT ...`: runs a Python program unchanged, each of its lines with its time in front."""
+
+from __future__ import annotations
+
+import builtins
+import runpy
+import sys
+import time
+from typing import Any
+
+_print = builtins.print
+
+
+def _timed(*values: Any, **options: Any) -> None:
+    if options.get("file") in (None, sys.stdout):
+        values = (f"{time.time():.6f}", *values)
+    _print(*values, **options)
+
+
+if __name__ == "__main__":
+    builtins.print = _timed
+    sys.argv = sys.argv[1:]
+    runpy.run_path(sys.argv[0], run_name="__main__")

@@ -1,0 +1,95 @@
+"""Training under howdah beside the same processes started by hand: epochs a second of the PyTorch example.
+
+Both print through bench/timed.py, so each epoch's line carries its time and the program is the example's, unchanged.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+from bench.place import HOWDAH, LIMIT_S, place, run
+from bench.rounds import Report, alternate, ratios
+from howdah.client.environments import build
+
+ROUNDS, RANKS = 9, 2
+EPOCHS, SKIPPED = 240, 20
+LEAST = 0.99
+HERE = Path(__file__).parent
+EXAMPLE = HERE.parent / "examples" / "digits-pytorch"
+DATA = HERE.parent / "examples" / "data" / "digits"
+ARGUMENTS = ["timed.py", "train.py", "--epochs", str(EPOCHS)]
+JOB = f"""name: training
+framework: pytorch
+roles:
+  worker:
+    command: [python, {", ".join(f'"{argument}"' for argument in ARGUMENTS)}]
+    replicas: {RANKS}
+    resources: {{ memory: 2GiB, vcores: 1 }}
+files: ["{EXAMPLE}/train.py", "{HERE}/timed.py"]
+environment:
+  requirements: "{EXAMPLE}/requirements.lock"
+inputs:
+  - {{ path: "{DATA}/train", to: data }}
+  - {{ path: "{DATA}/test", to: test, share: all }}
+"""
+
+
+def measure(report: Report) -> None:
+    """The rate counts from a moment when both ranks are warm; how long the start takes is no part of it."""
+    with place() as home:
+        (home / "job.yaml").write_text(JOB)
+        python = build(EXAMPLE / "requirements.lock", print) / "bin" / "python"
+        folders = [_folder(home, rank) for rank in range(RANKS)]
+        subjects = {
+            "howdah": lambda: _rate(run([HOWDAH, "run", str(home / "job.yaml")]).output),
+            "bare": lambda: _rate(_bare(python, folders)),
+        }
+        rates = alternate(subjects, ROUNDS)
+    report.figure("under howdah", rates["howdah"], "ep/s")
+    report.figure("started by hand", rates["bare"], "ep/s")
+    ratio = report.figure("ratio", ratios(rates["howdah"], rates["bare"]), "")
+    report.target("training under howdah, of bare", ratio, LEAST, at_least=True)
+
+
+def _folder(home: Path, rank: int) -> Path:
+    """What howdah gives this rank: the program, its part of the training files, the test files."""
+    folder = home / f"bare-{rank}"
+    (folder / "data").mkdir(parents=True)
+    for file in sorted((DATA / "train").iterdir())[rank::RANKS]:
+        (folder / "data" / file.name).symlink_to(file)
+    (folder / "test").symlink_to(DATA / "test")
+    shutil.copy(EXAMPLE / "train.py", folder)
+    shutil.copy(HERE / "timed.py", folder)
+    return folder
+
+
+def _bare(python: Path, folders: list[Path]) -> str:
+    """What rank 0 printed."""
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        port = str(reserved.getsockname()[1])
+    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(RANKS), "PYTHONUNBUFFERED": "1"}
+    ranks = []
+    for rank, folder in enumerate(folders):
+        environment = {**os.environ, **meeting, "RANK": str(rank), "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+        output = (folder / "stdout").open("w")
+        with output:
+            ranks.append(
+                subprocess.Popen([str(python), *ARGUMENTS], cwd=folder, env=environment, stdout=output, stderr=output)
+            )
+    if any(rank.wait(LIMIT_S) for rank in ranks):
+        raise SystemExit(f"the bare run failed:\n{(folders[0] / 'stdout').read_text()}")
+    return (folders[0] / "stdout").read_text()
+
+
+def _rate(output: str) -> float:
+    """Epochs a second after the first ones."""
+    times = {int(epoch): float(time) for time, epoch in re.findall(r"(\d+\.\d+) epoch (\d+):", output)}
+    if EPOCHS not in times:
+        raise SystemExit(f"no epoch {EPOCHS} in:\n{output}")
+    return (EPOCHS - SKIPPED) / (times[EPOCHS] - times[SKIPPED])
