@@ -102,7 +102,7 @@ class TestRunning:
         }
 
     def test_program_path_goes_first_and_howdah_is_not_imported_by_the_program(self, conduct: Start) -> None:
-        master = conduct("which python3; echo $PATH; echo $PYTHONPATH", program_path=("environment/bin", "/opt/x"))
+        master = conduct("which python3; echo $PATH; echo $PYTHONPATH", program_path=("environment/bin", "/usr"))
         tool = master.work / "environment" / "bin" / "python3"
         tool.parent.mkdir(parents=True)
         tool.write_text("#!/bin/sh\n")
@@ -110,8 +110,14 @@ class TestRunning:
         ended = master.run()
         which, path, python_path = master.output().decode().splitlines()
         assert which == ended.program_python == str(tool)
-        assert path.startswith(f"{tool.parent}:/opt/x:")
+        assert path.startswith(f"{tool.parent}:/usr:")
         assert python_path == str(master.work)
+
+    def test_no_other_python_takes_the_place_of_one_that_is_missing(self, conduct: Start) -> None:
+        ended = conduct("true", program_path=("/opt/missing/bin",)).run()
+        assert ended.exit is not None
+        assert ended.exit.cause == "start"
+        assert ended.exit.detail.startswith("/opt/missing/bin: no such directory on this node")
 
     def test_a_failed_program_says_its_last_words(self, conduct: Start) -> None:
         ended = conduct(("/bin/sh", "-c", "nosuchprogram --x")).run()

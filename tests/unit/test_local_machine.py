@@ -43,13 +43,13 @@ class TestMachine:
         workers = Role("", 3, Resources(40 << 10, 2, 1, {"yarn.io/fpga": 1}))
         found = list(refusals(job(worker=workers, ps=Role("", 1, Resources(512, 1))), Machine(4, 24 << 10, ("0",))))
         assert found == [
-            "needs 3 × 40 GiB (worker) + 1 × 512 MiB (ps) = 120 GiB, this machine has 24 GiB",
+            "needs 3 × 40 GiB (worker) + 1 × 512 MiB (ps) = 120.5 GiB, this machine has 24 GiB",
             "needs 3 × 2 vcores (worker) + 1 × 1 vcores (ps) = 7 vcores, this machine has 4 vcores",
             "needs 3 × 1 GPUs (worker) = 3 GPUs, this machine has 1 GPUs",
             "role 'worker' wants 1 'yarn.io/fpga', a resource this machine does not know",
         ]
 
-    @pytest.mark.parametrize(("mib", "text"), [(512, "512 MiB"), (1024, "1 GiB"), (1536, "1.5 GiB"), (0, "0 MiB")])
+    @pytest.mark.parametrize(("mib", "text"), [(512, "512 MiB"), (1024, "1 GiB"), (1536, "1.5 GiB"), (9216000, "9000 GiB"), (0, "0 MiB")])
     def test_memory_as_people_read_it(self, mib: int, text: str) -> None:
         assert gib(mib) == text
 

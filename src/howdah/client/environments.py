@@ -21,7 +21,8 @@ from pathlib import Path
 from howdah.data import pack as packing
 from howdah.data.cache import local_directory
 from howdah.data.fs import explain
-from howdah.errors import SpecError, StagingError
+from howdah.data.stage import FilesWrong
+from howdah.errors import StagingError
 
 Notice = Callable[[str], None]
 INSTALL_LIMIT_S = 3600.0
@@ -33,13 +34,13 @@ def build(requirements: Path, notice: Notice) -> Path:
     """The environment of a requirements file, installed when it is not there. `notice` is told what takes time.
 
     Raises:
-        SpecError: there is no such file.
+        FilesWrong: there is no such file.
         StagingError: it can't be installed, or there is no room; nothing is left behind.
     """
     try:
         content = requirements.read_bytes()
     except OSError as error:
-        raise SpecError.at("environment.requirements", f"{str(requirements)!r}: {error.strerror}") from error
+        raise FilesWrong.at("environment.requirements", f"{str(requirements)!r}: {error.strerror}") from error
     target = local_directory() / "environments" / hashlib.sha256(content).hexdigest()[:16]
     if target.is_dir():
         return target

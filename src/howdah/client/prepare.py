@@ -100,19 +100,27 @@ def _environment(job: JobSpec, base: Path, engine: Engine, settings: Settings, n
     ours = _our_python(engine, settings)
     wanted = job.environment if job.environment != Environment() else _default_environment(settings["environment"])
     if wanted.python:
-        directory = str(Path(wanted.python).parent)
-        return replace(ours, program_path=(directory,) if "/" in wanted.python else ())
+        if "/" not in wanted.python:
+            return ours
+        if _is_seen(wanted.python, engine, settings) and not os.access(wanted.python, os.X_OK):
+            raise SpecError.at("environment.python", f"{wanted.python!r}: no such interpreter")
+        return replace(ours, program_path=(str(Path(wanted.python).parent),))
     if wanted.requirements:
         from howdah.client.environments import build
 
         venv = build(base / wanted.requirements, notice)
-        if engine.name == "local" or any(venv.is_relative_to(path) for path in settings.shared_paths):
+        if _is_seen(venv, engine, settings):
             return replace(ours, program_path=(str(venv / "bin"),))
         return _shipped(ours, _packed(venv, notice), engine)
     if wanted.archive:
         archive = wanted.archive if "://" in wanted.archive else str(base / wanted.archive)
         return _shipped(ours, archive, engine)
     return ours
+
+
+def _is_seen(path: str | Path, engine: Engine, settings: Settings) -> bool:
+    """Whether the nodes have at `path` what this machine has there."""
+    return engine.name == "local" or any(Path(path).is_relative_to(shared) for shared in settings.shared_paths)
 
 
 def _default_environment(path: str) -> Environment:

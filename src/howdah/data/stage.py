@@ -24,6 +24,12 @@ from howdah.spec.staged import DataFile, StagedFile, StagedInput, StagedJob
 ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar")
 
 
+class FilesWrong(SpecError):
+    """Nothing is wrong with how the job is written, but with the files that it names."""
+
+    exit_code = StagingError.exit_code
+
+
 def stage(
     job: JobSpec,
     base: Path,
@@ -42,7 +48,7 @@ def stage(
     inputs' are in `uploads`. The job's `environment` is not placed here.
 
     Raises:
-        SpecError: everything that is missing, in the way, or not what it should be.
+        FilesWrong: everything that is missing, in the way, or not what it should be.
         EngineUnavailable: the file system does not answer.
     """
     conf = hadoop_conf.load(hadoop_conf.directory(conf_dir)) if uris.split(home)[0] != "file" else {}
@@ -52,7 +58,7 @@ def stage(
     outputs = tuple(stager.outputs(job, overwrite))
     if stager.mistakes:
         found = (replace(one, origin=origin_of(one.place, origins or {})) for one in stager.mistakes)
-        raise SpecError(list(found))
+        raise FilesWrong(list(found))
     return StagedJob(replace(job, outputs=outputs), home, files, inputs, user=stager.user)
 
 
@@ -62,15 +68,15 @@ def archive_file(name: str, path: str, home: str, place: str = "environment.arch
     `path` is on this machine, or the URI of one that is on the cluster already; `place` is who names it.
 
     Raises:
-        SpecError: there is no such file.
+        FilesWrong: there is no such file.
     """
     if uris.has_scheme(path):
         there = filesystem(path, conf_dir).stat(path)
         if there is None:
-            raise SpecError.at(place, f"{path!r}: no such file")
+            raise FilesWrong.at(place, f"{path!r}: no such file")
         return StagedFile(name, there.uri, "archive", size=there.size, modified_ms=there.modified_ms)
     if not Path(path).is_file():
-        raise SpecError.at(place, f"{path!r}: no such file", _neighbour(Path(path)))
+        raise FilesWrong.at(place, f"{path!r}: no such file", _neighbour(Path(path)))
     if path.endswith(ARCHIVES):
         return _local_file(Path(path), name, "archive", home)
     return _local_file(Path(path), f"{name}/bin/python", "file", home)

@@ -19,7 +19,11 @@ def build(
     secrets: Mapping[str, str],
     directory: str,
 ) -> Dict[str, str]:
-    """`directory` is the program's working directory: relative entries of program_path are meant from there."""
+    """`directory` is the program's working directory: relative entries of program_path are meant from there.
+
+    Raises:
+        OSError: one of them is not there; the program would run under another Python than it was promised.
+    """
     environment = {name: value for name, value in container.items() if name not in PRIVATE}
     _forget_ours(environment)
     environment.update(assignment.environment)
@@ -49,6 +53,9 @@ def argv_of(command: Union[str, Tuple[str, ...]]) -> Tuple[str, ...]:
 
 
 def _prepend(environment: Dict[str, str], name: str, entries: Sequence[str]) -> None:
+    for entry in entries:
+        if not os.path.isdir(entry):
+            raise OSError(f"{entry}: no such directory on this node; the job's environment names it")
     if entries:
         environment[name] = os.pathsep.join([*entries, environment.get(name, os.defpath)])
 

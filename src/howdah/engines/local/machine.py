@@ -82,7 +82,7 @@ def figures(job: JobSpec, machine: Machine) -> tuple[Figure, ...]:
 
 def gib(mib: int) -> str:
     """`4 GiB`, `1.5 GiB`, `512 MiB`."""
-    return f"{mib / 1024:.3g} GiB" if mib >= 1024 else f"{mib} MiB"
+    return f"{round(mib / 1024, 1):g} GiB" if mib >= 1024 else f"{mib} MiB"
 
 
 def total(wanted: Iterator[Resources] | list[Resources]) -> Resources:
