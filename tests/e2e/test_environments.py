@@ -1,0 +1,82 @@
+"""Environments and Pythons that travel: what the program and howdah itself run in, on nodes that have neither."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from howdah.sandbox import Sandbox
+
+HOWDAH = str(Path(sys.executable).with_name("howdah"))
+REQUIREMENTS = "colorama==0.4.6 --hash=sha256:4f1d9991f5acc0ca119f9d443620b77f9d6b33703e51011c16baf57afb285fc6\n"
+SHOW = "import colorama, sys; print('runs', colorama.__version__, sys.prefix)"
+
+
+def run(folder: Path, *arguments: str, **settings: str) -> str:
+    """What `howdah run` prints, of a job in `folder`."""
+    environment = {**os.environ, **{f"HOWDAH_{name.upper()}": value for name, value in settings.items()}}
+    done = subprocess.run(
+        [HOWDAH, "run", str(folder / "job.yaml"), *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def job(folder: Path, environment: str, command: str) -> Path:
+    text = f"environment: {environment}\nroles:\n  worker:\n    command: [python3, -c, {command!r}]\n"
+    (folder / "job.yaml").write_text(text + "    resources: {memory: 128MiB}\n")
+    return folder
+
+
+def pack(source: Path, archive: Path, left_out: tuple[str, ...] = ()) -> Path:
+    def wanted(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+        return None if any(part in left_out for part in Path(member.name).parts) else member
+
+    with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
+        tar.add(source, ".", filter=wanted)
+    return archive
+
+
+def test_requirements_are_made_into_an_environment_and_shipped(sandbox: Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text(REQUIREMENTS)
+    folder = job(tmp_path, "{requirements: requirements.txt}", SHOW)
+    shown = run(folder, "--on", "yarn", shared_paths="/nonexistent")
+    assert "runs 0.4.6" in shown
+    assert "container_" in shown.partition("runs 0.4.6")[2].splitlines()[0]
+
+
+@pytest.mark.parametrize("engine", ["local", "yarn"])
+def test_an_archive_comes_first_on_path(sandbox: Sandbox, tmp_path: Path, engine: str) -> None:
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
+    pack(venv, tmp_path / "env.tar.gz")
+    folder = job(tmp_path, "{archive: env.tar.gz}", "import sys; print('runs in', sys.prefix)")
+    assert "howdah-environment\n" in run(folder, "--on", engine)
+
+
+@pytest.fixture
+def standalone(tmp_path: Path) -> Path:
+    """This Python as an archive; Debian's own, whose parts are all over /usr, is no such thing."""
+    if sys.base_prefix == "/usr":
+        pytest.skip("the Python that runs the tests is the system's own and cannot be packed")
+    archive = tmp_path / "python.tar.gz"
+    return pack(Path(sys.base_prefix), archive, ("site-packages", "test", "__pycache__", "idlelib", "share"))
+
+
+def test_nodes_without_a_python_are_given_one(sandbox: Sandbox, tmp_path: Path, standalone: Path) -> None:
+    folder = job(tmp_path, "{}", "print('hello')")
+    shown = run(folder, "--on", "yarn", python_archive=str(standalone))
+    job_id = next(word for word in shown.split() if word.startswith("application_"))
+    status = subprocess.run([HOWDAH, "status", job_id], capture_output=True, text=True, check=True).stdout
+    pythons = next(line for line in status.splitlines() if line.startswith("python:"))
+    assert pythons.count("howdah-python/bin/python3") == 2
