@@ -5,18 +5,21 @@ A master that does not answer is not the end of a job: the engine is asked, and 
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from howdah.client.link import MasterLink, link_to, recorded_events
 from howdah.engines import Engine
-from howdah.errors import EngineUnavailable, StagingError
+from howdah.errors import EngineUnavailable, HowdahError, StagingError
 from howdah.spec import JobReport, Outcome, State, TaskId, chief
 from howdah.spec.events import Event, JobFinished, Noted, Used
 from howdah.spec.view import JobView, fold
 from howdah.wire.connection import WireError
 
+MOST_CHUNKS = 8
 FIRST_LOOK_S, LAST_LOOK_S = 0.03, 1.0
 LOOK_SHARE = 0.05
 """Pauses grow with what was waited already: a whole job of a second must not fit between two looks."""
@@ -111,6 +114,7 @@ class Follower:
             try:
                 news = self.link.news(self._since, wait)
                 self._silent_since = 0.0
+        self._log_lost = False
             except WireError as error:
                 yield self._unanswered(report, error)
                 return
@@ -118,7 +122,7 @@ class Follower:
             fold([*news.events, *news.usage], self.view)
             yield Update(self.view, report, news.events, self._new_logs())
             if self.view.outcome is not None:
-                yield Update(self.view, report, [], self._new_logs())
+                yield Update(self.view, report, [], self._new_logs() + (self._kept_logs() if self._log_lost else []))
                 return
 
     def _unanswered(self, report: JobReport, error: WireError) -> Update:
@@ -157,14 +161,29 @@ class Follower:
 
     def _new_bytes(self, task: TaskId, stream: str) -> Iterator[bytes]:
         assert self.link is not None
-        offset = self._offsets.get((task, stream), 0)
-        try:
-            chunk = self.link.log(task, stream, offset)
-        except WireError:
-            return
-        if chunk.text:
+        for _ in range(MOST_CHUNKS):
+            try:
+                chunk = self.link.log(task, stream, self._offsets.get((task, stream), 0))
+            except WireError:
+                self._log_lost = True
+                return
+            self._log_lost = False
+            if not chunk.text:
+                return
             self._offsets[task, stream] = chunk.offset + len(chunk.text)
             yield chunk.text.encode("latin-1")
+
+    def _kept_logs(self) -> list[tuple[TaskId, str, bytes]]:
+        """What wanted tasks wrote and nobody read while they lived, as far as the engine has it by now."""
+        found: list[tuple[TaskId, str, bytes]] = []
+        for task in self._wanted():
+            for stream in ("stdout", "stderr"):
+                read = self._offsets.get((task, stream), 0)
+                with contextlib.suppress(HowdahError):
+                    pieces = itertools.islice(self.engine.logs(self.job_id, task, stream), MOST_CHUNKS)
+                    data = b"".join(piece for _, piece in pieces)[read:]
+                    found += [(task, stream, data)] if data else []
+        return found
 
     def _ending(self, report: JobReport) -> Update:
         """The whole of an ended job; where its log lacks the end (a killed master), the engine's word is the end."""
@@ -176,4 +195,4 @@ class Follower:
             events.append(JobFinished(report.finished or time.time(), Outcome(report.state, report.diagnostics)))
         self.view = fold(events, JobView(id=self.job_id))
         numbered = [event for event in events if not isinstance(event, Used)]
-        return Update(self.view, report, numbered[self._since :])
+        return Update(self.view, report, numbered[self._since :], self._kept_logs())
