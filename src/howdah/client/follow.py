@@ -47,6 +47,7 @@ class Follower:
         self.link: MasterLink | None = None
         self._since = 0
         self._offsets: dict[tuple[TaskId, str], int] = {}
+        self._log_lost = False
         self._silent_since = self._engine_silent_since = 0.0
         self._known = JobReport(job_id, "", State.PENDING, engine.name)
 
@@ -114,7 +115,6 @@ class Follower:
             try:
                 news = self.link.news(self._since, wait)
                 self._silent_since = 0.0
-        self._log_lost = False
             except WireError as error:
                 yield self._unanswered(report, error)
                 return
