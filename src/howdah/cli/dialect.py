@@ -20,8 +20,11 @@ _VERBATIM = {"ignore_unknown_options": True, "help_option_names": [], "allow_int
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED)
 def xl_submit(argv: tuple[str, ...]) -> None:
     """Submit as XLearning's xl-submit does, to YARN unless HOWDAH_ENGINE says otherwise."""
-    from howdah.dialects.xlearning import XlSubmit
+    from howdah.dialects.xlearning import READ, XlSubmit
 
+    if not argv or argv[0].lstrip("-") in ("h", "help"):
+        click.echo(f"howdah xl-submit {' '.join(f'[--{name} …]' for name in READ)} [command …]")
+        return
     _run(XlSubmit(), argv)
 
 
