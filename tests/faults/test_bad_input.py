@@ -1,0 +1,287 @@
+"""What people get wrong before a job starts: the command line says the place, the value and what to do.
+
+Nothing of a refused job is left: no directory, no process, no entry in the ledger.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HOWDAH = str(Path(sys.executable).with_name("howdah"))
+SPEC, STAGING, UNAVAILABLE, REJECTED = 64, 66, 69, 77
+LIMIT_S = 60
+
+
+@dataclass(frozen=True)
+class User:
+    """Somebody with a home and a folder of their own, and no cluster."""
+
+    home: Path
+    folder: Path
+
+    def howdah(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        dropped = ("HADOOP_CONF_DIR", "HOWDAH_", "XDG_", "CUDA_")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+        return subprocess.run(
+            [HOWDAH, *arguments],
+            env={**kept, "HOWDAH_HOME": str(self.home), **environment},
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+        )
+
+    def job(self, **job: Any) -> str:
+        """The name of a job file that is all right, but for `job`."""
+        role = {"command": "true", "resources": {"memory": "64MiB"}, **job.pop("role", {})}
+        (self.folder / "job.yaml").write_text(json.dumps({"roles": {"worker": role}, **job}))
+        return "job.yaml"
+
+    def configuration(self, **properties: str) -> str:
+        """A Hadoop configuration directory; `_` in the names stands for a dot."""
+        directory = self.folder / "conf"
+        directory.mkdir()
+        rows = (
+            f"<property><name>{name.replace('_', '.')}</name><value>{value}</value></property>"
+            for name, value in properties.items()
+        )
+        (directory / "core-site.xml").write_text(f"<configuration>{''.join(rows)}</configuration>")
+        return str(directory)
+
+    def refused(self, code: int, *words: str, **how: Any) -> str:
+        """What `howdah run` of a job says that is refused like this."""
+        options, variables = how.pop("options", ()), how.pop("variables", {})
+        return self.fails(code, *words, arguments=("run", *options, self.job(**how)), variables=variables)
+
+    def fails(self, code: int, *words: str, arguments: tuple[str, ...], variables: dict[str, str] | None = None) -> str:
+        done = self.howdah(*arguments, **variables or {})
+        assert (done.returncode, done.stdout) == (code, ""), done
+        assert "Traceback" not in done.stderr
+        for word in words:
+            assert word in done.stderr
+        assert self.left() == []
+        return done.stderr
+
+    def left(self) -> list[str]:
+        """Whatever there is of jobs."""
+        jobs = [str(path) for path in (self.home / "state" / "jobs").glob("*")]
+        ledger = self.home / "state" / "local" / "ledger.json"
+        return jobs + (list(json.loads(ledger.read_text())) if ledger.exists() else [])
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> User:
+    (tmp_path / "work").mkdir()
+    return User(tmp_path / "home", tmp_path / "work")
+
+
+@pytest.fixture
+def answer() -> Iterator[Callable[[bytes], int]]:
+    """Starts a server that answers everybody with the same bytes, and gives its port."""
+    servers: list[socket.socket] = []
+
+    def start(data: bytes) -> int:
+        server = socket.create_server(("127.0.0.1", 0))
+        servers.append(server)
+        threading.Thread(target=serve, args=(server, data), daemon=True).start()
+        return int(server.getsockname()[1])
+
+    yield start
+    for server in servers:
+        server.shutdown(socket.SHUT_RDWR)
+        server.close()
+
+
+def serve(server: socket.socket, data: bytes) -> None:
+    with suppress(OSError):
+        while True:
+            with server.accept()[0] as peer:
+                peer.recv(1 << 16)
+                peer.sendall(data)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+class TestJobFile:
+    @pytest.mark.parametrize(
+        ("content", "code", "words"),
+        [
+            (b"roles: [1", SPEC, ["job.yaml:", "is not YAML", "expected ',' or ']'"]),
+            (b"\xff\xfe\x00", SPEC, ["job.yaml: is not UTF-8: byte 0 is 0xff"]),
+            (b"", SPEC, ["roles: is missing (job.yaml:1)"]),
+            (
+                b"roles:\n  worker:\n    comand: true\n",
+                SPEC,
+                ["roles.worker.comand: is no key here", "did you mean 'command'?", "job.yaml:3", "command: is empty"],
+            ),
+            (
+                b"roles: {worker: {command: x, replicas: 0, resources: {memory: 2 GB}}}\nframework: tensorfow\n",
+                SPEC,
+                [
+                    "replicas: is 0, must be at least 1",
+                    "'2 GB', must be memory, like 2GiB",
+                    "did you mean 'tensorflow'?",
+                ],
+            ),
+        ],
+    )
+    def test_every_mistake_has_its_place(self, user: User, content: bytes, code: int, words: list[str]) -> None:
+        (user.folder / "job.yaml").write_bytes(content)
+        user.fails(code, *words, arguments=("run", "job.yaml"))
+
+    def test_no_such_file(self, user: User) -> None:
+        user.fails(STAGING, "nosuch.yaml: No such file", "Give the path of a job", arguments=("run", "nosuch.yaml"))
+        user.fails(STAGING, "Is a directory", arguments=("run", "."))
+
+    def test_what_is_named_must_be_there(self, user: User) -> None:
+        (user.folder / "train.py").write_text("")
+        (user.folder / "model").mkdir()
+        said = user.refused(
+            STAGING,
+            f"files.0: 'tain.py': no such file: {user.folder}/tain.py (did you mean 'train.py'?) (job.yaml:1)",
+            f"inputs.0.path: 'data/*.csv': no such file or directory: {user.folder}/data/*.csv",
+            f"outputs.0.path: {user.folder}/model exists already: remove it, choose another, or allow it with",
+            files=["tain.py"],
+            inputs=[{"path": "data/*.csv", "to": "data"}],
+            outputs=[{"path": "model", "from": "out"}],
+        )
+        assert len(said.splitlines()) == 3
+
+    def test_environments_must_be_there(self, user: User) -> None:
+        user.refused(STAGING, "nosuch.txt': No such file", environment={"requirements": "nosuch.txt"})
+        user.refused(STAGING, "nosuch.tar.gz': no such file", environment={"archive": "nosuch.tar.gz"})
+        words = "environment.python: '/opt/nosuch/python3': no such interpreter"
+        user.refused(SPEC, words, environment={"python": "/opt/nosuch/python3"})
+
+    def test_names_that_clash(self, user: User) -> None:
+        said = user.refused(
+            SPEC,
+            "files.0: would be 'data' in the working directory, as ",
+            "rename it with #name",
+            files=["a.csv#data"],
+            archives=["b.zip#data"],
+            inputs=[{"path": "c", "to": "data"}],
+        )
+        assert "archives.0: would be 'data'" in said
+
+    def test_outputs_that_can_not_be_written(self, user: User) -> None:
+        (user.folder / "taken").write_text("a file")
+        user.refused(STAGING, f"{user.folder}/taken", outputs=[{"path": "taken/model"}])
+
+    def test_secrets_must_be_there(self, user: User) -> None:
+        secrets = {"TOKEN": "env:NOSUCHVARIABLE", "KEY": "file:/nonexistent/key"}
+        words = [
+            "secrets.TOKEN: the variable NOSUCHVARIABLE is not set here",
+            "secrets.KEY: /nonexistent/key can't be read",
+        ]
+        user.refused(SPEC, *words, secrets=secrets)
+
+
+class TestOptions:
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            (("--on", "yran"), "engine: is 'yran', known are local, yarn (did you mean 'yarn'?)"),
+            (("--set", "nonsense"), "--set: is 'nonsense', must be NAME=VALUE"),
+            (("--set", "roles.worker.replcas=2"), "roles.worker.replcas: is no key here"),
+            (("--set", "roles.worker.replicas=many"), "roles.worker.replicas: is 'many', must be"),
+            (("--profile", "nosuch"), "profile: is 'nosuch', no profiles are in "),
+            (("--nosuch",), "No such option '--nosuch'"),
+        ],
+    )
+    def test_wrong_ones(self, user: User, options: tuple[str, ...], words: str) -> None:
+        user.refused(SPEC, words, options=options)
+
+    def test_a_wrong_setting_names_its_file(self, user: User) -> None:
+        user.home.mkdir()
+        (user.home / "config.yaml").write_text("queue: prod\nenigne: yarn\n")
+        words = ["enigne: is no setting", "(did you mean 'engine'?)", f"({user.home}/config.yaml:2)"]
+        user.fails(SPEC, *words, arguments=("list",))
+
+    def test_commands_that_are_not_there(self, user: User) -> None:
+        user.fails(SPEC, "No command 'runn'. Did you mean run?", arguments=("runn", "job.yaml"))
+
+    def test_jobs_that_are_not_there(self, user: User) -> None:
+        for command in ("status", "logs", "cancel"):
+            words = "no job local-20260101-000000-abcd on engine local; `howdah list` shows yours"
+            user.fails(STAGING, words, arguments=(command, "local-20260101-000000-abcd"))
+        user.fails(SPEC, "TASK: 'worker' is not a task: write role:index", arguments=("logs", "local-1", "worker"))
+
+
+class TestThisMachine:
+    def test_a_job_that_never_fits(self, user: User) -> None:
+        role = {"replicas": 2, "resources": {"memory": "9000GiB", "gpus": 3}}
+        words = [
+            "can never run here: needs 2 × 9000 GiB (worker) = 18000 GiB",
+            "2 × 3 GPUs (worker) = 6 GPUs",
+            "has 4 GPUs",
+        ]
+        user.refused(REJECTED, *words, role=role, variables={"HOWDAH_LOCAL_GPUS": "4"})
+
+    def test_a_home_that_can_not_be(self, user: User) -> None:
+        path = user.job()
+        done = user.howdah("run", path, HOWDAH_HOME="/proc/nosuch")
+        assert (done.returncode, done.stdout) == (STAGING, "")
+        assert "/proc/nosuch" in done.stderr
+
+
+class TestCluster:
+    def test_no_configuration(self, user: User) -> None:
+        advice = "point it at the cluster's configuration directory, or start a cluster with `howdah sandbox up`"
+        on = ("--on", "yarn")
+        user.refused(SPEC, f"HADOOP_CONF_DIR: is not set: {advice}", options=on)
+        for wrong in ("/nonexistent", str(user.folder)):
+            words = f"{wrong!r} has neither core-site.xml nor yarn-site.xml: {advice}"
+            user.refused(SPEC, words, options=on, variables={"HADOOP_CONF_DIR": wrong})
+
+    def test_a_configuration_that_is_no_xml(self, user: User) -> None:
+        (user.folder / "yarn-site.xml").write_text("<configuration>\n<property>\n")
+        variables = {"HADOOP_CONF_DIR": str(user.folder)}
+        user.refused(SPEC, f"{user.folder}/yarn-site.xml:3: no element", options=("--on", "yarn"), variables=variables)
+
+    def test_nobody_listens(self, user: User) -> None:
+        port = free_port()
+        conf_dir = user.configuration(yarn_resourcemanager_address=f"127.0.0.1:{port}")
+        words = f"ResourceManager 127.0.0.1:{port} (yarn.resourcemanager.address): connection refused"
+        user.refused(UNAVAILABLE, words, options=("--on", "yarn"), variables={"HADOOP_CONF_DIR": conf_dir})
+        for arguments in (("status", "application_1_0001"), ("list", "--on", "yarn"), ("cancel", "application_1_0001")):
+            user.fails(UNAVAILABLE, words, arguments=arguments, variables={"HADOOP_CONF_DIR": conf_dir})
+
+    def test_a_host_that_is_not_there(self, user: User) -> None:
+        conf_dir = user.configuration(yarn_resourcemanager_hostname="nosuchhost.invalid")
+        words = "ResourceManager nosuchhost.invalid:8032 (yarn.resourcemanager.address)"
+        user.fails(UNAVAILABLE, words, arguments=("list", "--on", "yarn"), variables={"HADOOP_CONF_DIR": conf_dir})
+
+    def test_a_wrong_port(self, user: User, answer: Callable[[bytes], int]) -> None:
+        port = answer(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+        conf_dir = user.configuration(yarn_resourcemanager_address=f"127.0.0.1:{port}")
+        words = f"ResourceManager 127.0.0.1:{port} (yarn.resourcemanager.address)"
+        said = user.fails(
+            UNAVAILABLE, words, arguments=("list", "--on", "yarn"), variables={"HADOOP_CONF_DIR": conf_dir}
+        )
+        assert "that is no Hadoop IPC" in said
+
+    def test_no_namenode(self, user: User) -> None:
+        port = free_port()
+        conf_dir = user.configuration(
+            fs_defaultFS=f"hdfs://127.0.0.1:{port}", yarn_resourcemanager_address="127.0.0.1:1"
+        )
+        words = [f"the NameNode hdfs://127.0.0.1:{port} does not answer", "(tried for ", f"is from {conf_dir}"]
+        inputs = [{"path": "/data", "to": "data"}]
+        variables = {"HADOOP_CONF_DIR": conf_dir}
+        user.refused(UNAVAILABLE, *words, options=("--on", "yarn"), inputs=inputs, variables=variables)
