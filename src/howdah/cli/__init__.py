@@ -18,6 +18,7 @@ COMMANDS = {
     "status": ("howdah.cli.jobs:status", "Show a job and its tasks."),
     "logs": ("howdah.cli.jobs:logs", "Print the logs of a job or a task."),
     "cancel": ("howdah.cli.jobs:cancel", "End a job."),
+    "data": ("howdah.cli.data:data", "Files on HDFS: ls, get, put, head."),
     "sandbox": ("howdah.cli.sandbox:sandbox", "A real Hadoop on this machine's loopback."),
     "config": ("howdah.cli.config:config", "Show and change settings."),
     "schema": ("howdah.cli.run:schema", "Print the JSON Schema of job files."),

@@ -28,6 +28,17 @@ _ZH = {
     "Distributed training on this machine and on Hadoop YARN: one job file, one command.": (
         "在本机和 Hadoop YARN 上进行分布式训练：一个作业文件，一条命令。"
     ),
+    "Files on HDFS: ls, get, put, head.": "HDFS 上的文件：ls、get、put、head。",
+    "List, fetch, store and look into files on HDFS. Paths without a scheme are on the cluster's file system.": (
+        "列出、下载、上传、查看 HDFS 上的文件。不带协议的路径位于集群的文件系统上。"
+    ),
+    "List PATH, a file, a directory, or a pattern.": "列出 PATH：文件、目录或通配模式。",
+    "Fetch PATH, a file or a directory with all below it, to LOCAL.": "将 PATH（文件或整个目录）下载到 LOCAL。",
+    "Store LOCAL, a file or a directory with all below it, as PATH.": "将 LOCAL（文件或整个目录）上传为 PATH。",
+    "Replace files that exist.": "覆盖已存在的文件。",
+    "Print the beginning of the file PATH.": "打印文件 PATH 的开头。",
+    "How many bytes.": "字节数。",
+    "{files} files, {size} bytes: {where}": "{files} 个文件，{size} 字节：{where}",
     "No command {name}.": "没有命令 {name}。",
     "Did you mean {nearest}?": "是否想输入 {nearest}？",
     "submitted {id} to {engine}": "已提交 {id} 到 {engine}",

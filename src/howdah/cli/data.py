@@ -1,0 +1,124 @@
+"""`howdah data`: files on HDFS, or any filesystem, from a machine without a Hadoop client."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from howdah.cli.language import say
+from howdah.cli.show import columns
+from howdah.client.engines import settings_for
+from howdah.client.link import to_json
+from howdah.data import hadoop_conf, uris
+from howdah.data.fs import Entry, FileSystem, filesystem
+from howdah.data.transfer import Copy, below, download, upload
+from howdah.errors import StagingError
+
+
+@click.group()
+@click.option("--profile", default="", help="A profile of your configuration.")
+def data(profile: str) -> None:
+    """List, fetch, store and look into files on HDFS. Paths without a scheme are on the cluster's file system."""
+    conf_dir = settings_for({"profile": profile})["hadoop_conf_dir"]
+    if conf_dir:
+        os.environ["HADOOP_CONF_DIR"] = conf_dir  # what every filesystem of this process looks at
+
+
+def _uri(path: str) -> str:
+    conf = hadoop_conf.load(hadoop_conf.directory())
+    user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+    root = uris.root(hadoop_conf.default_filesystem(conf))
+    home = uris.join(root, "user", user)
+    return uris.absolute(path, root, home if not root.startswith("file:") else uris.of_local(Path.cwd()))
+
+
+def _entry(fs: FileSystem, uri: str) -> Entry:
+    entry = fs.stat(uri)
+    if entry is None:
+        raise StagingError(f"{uri}: no such file or directory")
+    return entry
+
+
+@data.command()
+@click.argument("path")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def ls(path: str, as_json: bool) -> None:
+    """List PATH, a file, a directory, or a pattern."""
+    uri = _uri(path)
+    fs = filesystem(uri)
+    if uris.is_pattern(path):
+        entries = fs.glob(uri)
+    else:
+        entry = _entry(fs, uri)
+        entries = fs.children(uri) if entry.is_dir else [entry]
+    entries.sort(key=lambda entry: entry.uri)
+    if as_json:
+        for entry in entries:
+            record = {"uri": entry.uri, "size": entry.size, "modified_ms": entry.modified_ms, "is_dir": entry.is_dir}
+            click.echo(to_json(record))
+        return
+    rows: list[tuple[str, ...]] = [(str(entry.size), _when(entry), entry.uri + "/" * entry.is_dir) for entry in entries]
+    for line in columns(rows):
+        click.echo(line)
+
+
+def _when(entry: Entry) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.modified_ms / 1000))
+
+
+@data.command()
+@click.argument("path")
+@click.argument("local", default=".", type=click.Path(path_type=Path))
+def get(path: str, local: Path) -> None:
+    """Fetch PATH, a file or a directory with all below it, to LOCAL."""
+    uri = _uri(path)
+    fs = filesystem(uri)
+    entry = _entry(fs, uri)
+    target = local / uris.name(uri) if local.is_dir() else local
+    if entry.is_dir:
+        copies = [Copy(str(target / uris.below(file.uri, uri)), file.uri, file.size) for file in fs.walk(uri)]
+    else:
+        copies = [Copy(str(target), uri, entry.size)]
+    _tell(*download(copies, _quiet), str(target))
+
+
+@data.command()
+@click.argument("local", type=click.Path(path_type=Path))
+@click.argument("path")
+@click.option("--overwrite", is_flag=True, help="Replace files that exist.")
+def put(local: Path, path: str, overwrite: bool) -> None:
+    """Store LOCAL, a file or a directory with all below it, as PATH."""
+    if not local.exists():
+        raise StagingError(f"{local}: no such file or directory")
+    uri = _uri(path)
+    copies = list(below(str(local), uri)) if local.is_dir() else [Copy(str(local), uri)]
+    there = [copy.uri for copy in copies if not overwrite and filesystem(uri).exists(copy.uri)]
+    if there:
+        raise StagingError(f"{there[0]}: exists already ({len(there)} of {len(copies)} do); allow it with --overwrite")
+    _tell(*upload(copies, _quiet), uri)
+
+
+@data.command()
+@click.argument("path")
+@click.option("-c", "--bytes", "count", default=4096, show_default=True, help="How many bytes.")
+def head(path: str, count: int) -> None:
+    """Print the beginning of the file PATH."""
+    uri = _uri(path)
+    if _entry(filesystem(uri), uri).is_dir:
+        raise StagingError(f"{uri} is a directory")
+    with filesystem(uri).open_read(uri) as file:
+        sys.stdout.buffer.write(file.read(count))
+        sys.stdout.buffer.flush()
+
+
+def _quiet(files: int, size: int) -> None:
+    pass
+
+
+def _tell(files: int, size: int, where: str) -> None:
+    click.echo(say("{files} files, {size} bytes: {where}", files=files, size=size, where=where), err=True)

@@ -1,0 +1,56 @@
+"""`howdah data` against a real HDFS, as somebody without a Hadoop client uses it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from howdah.sandbox import Sandbox
+
+HOWDAH = str(Path(sys.executable).with_name("howdah"))
+
+
+def data(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run([HOWDAH, "data", *arguments], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "in/sub").mkdir(parents=True)
+    (tmp_path / "in/a.txt").write_text("alpha\n")
+    (tmp_path / "in/sub/b#1?.txt").write_text("beta\n")
+    return tmp_path
+
+
+def test_there_and_back(sandbox: Sandbox, folder: Path) -> None:
+    where = f"/tmp/{folder.name}"
+    assert "2 files, 11 bytes" in data("put", str(folder / "in"), where).stderr
+    listed = [json.loads(line) for line in data("ls", "--json", where).stdout.splitlines()]
+    assert [(entry["uri"].rpartition("/")[2], entry["is_dir"]) for entry in listed] == [("a.txt", False), ("sub", True)]
+    assert data("head", "-c", "3", f"{where}/a.txt").stdout == "alp"
+    data("get", where, str(folder / "out"))
+    for name in ("a.txt", "sub/b#1?.txt"):
+        assert (folder / "out" / name).read_text() == (folder / "in" / name).read_text()
+
+
+def test_nothing_is_replaced_unasked(sandbox: Sandbox, folder: Path) -> None:
+    where = f"/tmp/{folder.name}"
+    data("put", str(folder / "in"), where)
+    (folder / "in/a.txt").write_text("new\n")
+    assert "exists already (2 of 2 do)" in data("put", str(folder / "in"), where, code=66).stderr
+    assert data("head", f"{where}/a.txt").stdout == "alpha\n"
+    data("put", "--overwrite", str(folder / "in"), where)
+    assert data("head", f"{where}/a.txt").stdout == "new\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [("ls", "/nowhere"), ("get", "/nowhere"), ("head", "/nowhere"), ("put", "no", "/x")]
+)
+def test_what_is_missing_is_named(sandbox: Sandbox, arguments: tuple[str, ...]) -> None:
+    assert "no such file or directory" in data(*arguments, code=66).stderr
