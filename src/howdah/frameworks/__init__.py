@@ -104,28 +104,19 @@ def world_variables(world: World, task: TaskId, *, job_id: str, job_name: str, a
         "HOWDAH_ROLE": task.role,
         "HOWDAH_INDEX": str(task.index),
         "HOWDAH_REPLICAS": str(len(world.of(task.role))),
-        "HOWDAH_RANK": str(world.members.index(member)),
+        "HOWDAH_RANK": str(world.rank(task)),
         "HOWDAH_WORLD_SIZE": str(len(world.members)),
         "HOWDAH_EPOCH": str(world.epoch),
         "HOWDAH_ATTEMPT": str(attempt),
         "HOWDAH_PORT": str(member.ports["main"]),
         **{port_variable(name): str(port) for name, port in member.ports.items() if name != "main"},
     }
-    text = world_json(world)
-    return variables if len(text) >= _LONGEST_VARIABLE - 16 else {**variables, "HOWDAH_WORLD": text}
+    return variables if len(world.text) >= _LONGEST_VARIABLE - 16 else {**variables, "HOWDAH_WORLD": world.text}
 
 
 def port_variable(name: str) -> str:
     """HOWDAH_PORT_TENSORBOARD for the port named `tensorboard`."""
     return "HOWDAH_PORT_" + name.upper().replace("-", "_")
-
-
-def world_json(world: World) -> str:
-    """`{"epoch":1,"roles":{"worker":[{"host":"h","ports":{"main":1}}]}}`, roles and members in order of rank."""
-    roles: dict[str, list[Mapping[str, object]]] = {}
-    for member in world.members:
-        roles.setdefault(member.task.role, []).append({"host": member.host, "ports": dict(member.ports)})
-    return json.dumps({"epoch": world.epoch, "roles": roles}, separators=(",", ":"))
 
 
 def _load(path: str) -> Framework:

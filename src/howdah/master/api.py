@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from howdah.master.actions import Heard
+from howdah.master.bell import Bell
 from howdah.master.eventlog import EventLog
 from howdah.master.http import Request, Response
 from howdah.master.orders import Director, satisfied
@@ -31,6 +32,8 @@ from howdah.wire.messages import LogChunk, LogRequest, Orders, Status
 MAX_WAIT_S = 30.0
 LOG_WAIT_S = 10.0
 MAX_LOG_BYTES = 1 << 20
+AT_ONCE, APART_S = 100, 0.01
+"""A large gang is woken in parts: between them the loop reads and writes, and not all answers lie in memory at once."""
 
 
 class Api:
@@ -49,17 +52,16 @@ class Api:
         self.apply, self.admits = apply, admits
         self.hosts: set[str] = set()
         self.log_read_at = 0.0
-        self._wake: dict[TaskId, asyncio.Event] = defaultdict(asyncio.Event)
+        self._bells: dict[TaskId, Bell] = defaultdict(Bell)
         self._log_requests: dict[TaskId, dict[int, LogRequest]] = defaultdict(dict)
         self._log_answers: dict[int, asyncio.Future[LogChunk]] = {}
         self._numbers = itertools.count(1)
 
     def notify(self, tasks: tuple[TaskId, ...]) -> None:
         """Answer these tasks' waiting polls: their orders have changed."""
-        for task in tasks:
-            event = self._wake.pop(task, None)
-            if event is not None:
-                event.set()
+        loop = asyncio.get_running_loop()
+        for number, task in enumerate(tasks):
+            loop.call_later(number // AT_ONCE * APART_S, self._bells[task].ring)
 
     async def handle(self, request: Request) -> Response:
         """Every request comes through here."""
@@ -116,7 +118,7 @@ class Api:
         self.apply(Heard(time.time(), status))
         until = asyncio.get_running_loop().time() + _seconds(request.query)
         orders = self._orders(task.id, status)
-        while satisfied(orders, status) and await _wait(self._wake[task.id], until):
+        while satisfied(orders, status) and await self._bells[task.id].rung(until):
             orders = self._orders(task.id, status)
         return _json(encode(orders))
 
@@ -133,7 +135,7 @@ class Api:
     async def _events(self, request: Request) -> Response:
         since = int(request.query.get("since", "0"))
         until = asyncio.get_running_loop().time() + _seconds(request.query)
-        while len(self.log.records) <= since and await _wait(self.log.changed, until):
+        while len(self.log.records) <= since and await self.log.changed.rung(until):
             pass
         return _json(
             {
@@ -184,18 +186,6 @@ class Api:
 
 def _seconds(query: dict[str, str]) -> float:
     return max(0.0, min(float(query.get("wait", "0")), MAX_WAIT_S))
-
-
-async def _wait(event: asyncio.Event, until: float) -> bool:
-    """Whether the event came before `until` (loop time)."""
-    left = until - asyncio.get_running_loop().time()
-    if left <= 0:
-        return False
-    try:
-        await asyncio.wait_for(event.wait(), left)
-    except asyncio.TimeoutError:
-        return False
-    return True
 
 
 def _json(value: Any) -> Response:

@@ -12,6 +12,7 @@ import urllib.parse
 from pathlib import Path
 from typing import Any
 
+from howdah.master.bell import Bell
 from howdah.spec.codec import encode
 from howdah.spec.events import Event, Used, to_line
 from howdah.spec.view import JobView, fold
@@ -26,7 +27,7 @@ class EventLog:
         self.records: list[dict[str, Any]] = []
         self.usage: dict[str, dict[str, Any]] = {}
         self.view = JobView()
-        self.changed = asyncio.Event()
+        self.changed = Bell()
         self._uri = f"{directory.rstrip('/')}/events.jsonl"
         self._pending: list[str] = []
         self._writing = asyncio.Lock()
@@ -50,8 +51,7 @@ class EventLog:
             self._write_local(to_line(event))
         else:
             self._pending.append(to_line(event))
-        self.changed.set()
-        self.changed = asyncio.Event()
+        self.changed.ring()
 
     def _write_local(self, line: str) -> None:
         try:

@@ -78,7 +78,7 @@ class Director:
 
     def world_environment(self, state: GangState, task: TaskState) -> Mapping[str, str]:
         """Variables that only the whole gang determines."""
-        world = state.world()
+        world = state.formed or state.world()
         ours = world_variables(world, task.id, job_id=self.job_id, job_name=state.job.name, attempt=task.attempt)
         return {**ours, **self.framework.environment(world, task.id)}
 

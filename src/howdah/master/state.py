@@ -48,7 +48,10 @@ class TaskState:
 
 @dataclass
 class GangState:
-    """The job: its spec (already expanded by its framework), its tasks, its deadlines (epoch seconds)."""
+    """The job: its spec (already expanded by its framework), its tasks, its deadlines (epoch seconds).
+
+    `formed` is the world of the epoch that runs: made once, for every task asks for it.
+    """
 
     id: str
     job: JobSpec
@@ -65,6 +68,7 @@ class GangState:
     running_since: float = 0.0
     stop_by: float = 0.0
     outcome: Outcome | None = None
+    formed: World | None = None
     containers: dict[str, TaskId] = field(default_factory=dict)
 
     @classmethod

@@ -121,7 +121,7 @@ def _shortage(state: GangState) -> str:
 
 
 def _form(state: GangState, now: float, actions: list[Action]) -> None:
-    state.stage = Stage.RUNNING
+    state.stage, state.formed = Stage.RUNNING, state.world()
     state.running_since = state.running_since or now
     actions += [Record(e.WorldFormed(now, state.epoch)), Notify(tuple(state.tasks))]
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import enum
+import functools
+import json
 from dataclasses import dataclass, field
-from typing import Mapping, Optional, Tuple
+from typing import Dict, List, Mapping, Optional, Tuple
 
 from howdah.spec.job import JobSpec, Resources
 
@@ -130,14 +132,37 @@ class World:
 
     def of(self, role: str) -> Tuple[Member, ...]:
         """The members of one role, by index."""
-        return tuple(member for member in self.members if member.task.role == role)
+        return self._roles.get(role, ())
 
     def member(self, task: TaskId) -> Member:
         """The member of this task; KeyError when there is none."""
+        return self.members[self.rank(task)]
+
+    def rank(self, task: TaskId) -> int:
+        """The place of this task among all members, from 0; KeyError when it has none."""
+        return self._ranks[task]
+
+    @functools.cached_property
+    def text(self) -> str:
+        """`{"epoch":1,"roles":{"worker":[{"host":"h","ports":{"main":1}}]}}`, roles and members in order of rank."""
+        roles = {
+            role: [{"host": member.host, "ports": dict(member.ports)} for member in members]
+            for role, members in self._roles.items()
+        }
+        return json.dumps({"epoch": self.epoch, "roles": roles}, separators=(",", ":"))
+
+    # Every task of a large gang asks: found once, not by looking through all members each time.
+
+    @functools.cached_property
+    def _ranks(self) -> Dict[TaskId, int]:
+        return {member.task: rank for rank, member in enumerate(self.members)}
+
+    @functools.cached_property
+    def _roles(self) -> Dict[str, Tuple[Member, ...]]:
+        roles: Dict[str, List[Member]] = {}
         for member in self.members:
-            if member.task == task:
-                return member
-        raise KeyError(str(task))
+            roles.setdefault(member.task.role, []).append(member)
+        return {role: tuple(members) for role, members in roles.items()}
 
 
 @dataclass(frozen=True)
