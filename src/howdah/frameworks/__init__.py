@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from difflib import get_close_matches
 from typing import Protocol, cast
 
