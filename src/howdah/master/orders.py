@@ -14,7 +14,8 @@ from howdah.master.state import GangState, Stage, TaskState
 from howdah.spec import StagedJob, TaskId
 from howdah.wire.messages import Assignment, Goal, LogRequest, Orders, Phase, Status, Upload
 
-LEASE_S = 30.0
+LEASE_S, STOPPED_LEASE_S = 30.0, 5.0
+"""An executor without word from its master ends after this; one that was told to stop has less to wait for."""
 _GOALS = {
     Stage.FORMING: Goal.JOIN,
     Stage.RUNNING: Goal.RUN,
@@ -45,7 +46,7 @@ class Director:
             assignment=self.assignment(task) if status.phase is Phase.HELLO else None,
             environment=self.world_environment(state, task) if starts else {},
             stop_s=state.job.timeouts.stop_s,
-            lease_s=LEASE_S,
+            lease_s=STOPPED_LEASE_S if goal is Goal.STOP else LEASE_S,
             log_requests=logs,
         )
 
