@@ -49,7 +49,9 @@ class TestMachine:
             "role 'worker' wants 1 'yarn.io/fpga', a resource this machine does not know",
         ]
 
-    @pytest.mark.parametrize(("mib", "text"), [(512, "512 MiB"), (1024, "1 GiB"), (1536, "1.5 GiB"), (9216000, "9000 GiB"), (0, "0 MiB")])
+    @pytest.mark.parametrize(
+        ("mib", "text"), [(512, "512 MiB"), (1024, "1 GiB"), (1536, "1.5 GiB"), (9216000, "9000 GiB"), (0, "0 MiB")]
+    )
     def test_memory_as_people_read_it(self, mib: int, text: str) -> None:
         assert gib(mib) == text
 
