@@ -184,6 +184,10 @@ def test_the_active_manager_is_found() -> None:
             managers = ResourceManagers(addresses, "protocol", User("a"))
             assert (await managers.call("x", pb.Priority(priority=4), pb.Priority)).priority == 4
             await managers.close()
+            again = ResourceManagers(addresses, "protocol", User("a"))
+            assert (await again.call("x", pb.Priority(priority=5), pb.Priority)).priority == 5
+            await again.close()
+            assert (first.users, active.users) == (["a"], ["a", "a"])
 
     run(test())
 
@@ -299,6 +303,25 @@ def test_an_ask_survives_a_heartbeat_that_failed() -> None:
             server.handler = manager
             assert len((await am.allocate()).allocated) == 2
             assert [id_.id for id_ in manager.asks[-1].releases] == [9]
+            await am.close()
+
+    run(test())
+
+
+def test_the_last_word_was_heard_though_its_answer_was_not() -> None:
+    answers = iter([pb.FinishResponse(unregistered=False)])
+
+    async def finish(method: str, request: bytes) -> Message:
+        for answer in answers:
+            return answer
+        raise Remote("org.apache.hadoop.security.token.SecretManager$InvalidToken", "appattempt_1 not found")
+
+    async def test() -> None:
+        async with HadoopServer(finish, {TOKEN.identifier: TOKEN.password}) as server:
+            am = ApplicationMaster([server.address], TOKEN)
+            await am.finish(1, "")
+            with pytest.raises(RpcError, match="InvalidToken: appattempt_1"):
+                await am.finish(1, "")
             await am.close()
 
     run(test())

@@ -11,20 +11,22 @@ from dataclasses import fields
 from pathlib import Path
 
 from howdah.errors import EngineUnavailable
-from howdah.sandbox.conf import Ports, node_host
+from howdah.sandbox.conf import Ports, Shape, node_host, rm_hosts
 
 _LOWEST, _HIGHEST = 20000, 32000
 _TRIES = 2000
 
 
-def choose(nodes: int) -> Ports:
-    """Ports free on 127.0.0.1 and, for the NodeManagers' own, on every node's address."""
+def choose(shape: Shape) -> Ports:
+    """Ports free on 127.0.0.1 and, for the NodeManagers' and ResourceManagers' own, on each one's address."""
     top = min(_HIGHEST, _ephemeral_start())
     drawn = iter(random.sample(range(_LOWEST, top), min(_TRIES, top - _LOWEST)))
+    nodes = [node_host(number) for number in range(1, shape.nodes + 1)]
+    hosts = {"nm": nodes, "rm": list(rm_hosts(shape).values())}
     chosen = {}
     for name in (field.name for field in fields(Ports)):
-        hosts = [node_host(number) for number in range(1, nodes + 1)] if name.startswith("nm") else ["127.0.0.1"]
-        chosen[name] = next((port for port in drawn if all(_is_free(host, port) for host in hosts)), 0)
+        needed = hosts.get(name[:2], ["127.0.0.1"])
+        chosen[name] = next((port for port in drawn if all(_is_free(host, port) for host in needed)), 0)
     if not all(chosen.values()):
         raise EngineUnavailable(f"no free port between {_LOWEST} and {top} on loopback")
     return Ports(**chosen)

@@ -44,9 +44,10 @@ def current() -> Sandbox | None:
 
 
 class Sandbox:
-    """A Hadoop of `nodes` NodeManagers, one ResourceManager and (`hdfs`) a NameNode and a DataNode.
+    """A Hadoop of `nodes` NodeManagers, `resourcemanagers` (one active) and (`hdfs`) a NameNode and a DataNode.
 
-    `nodes=0, hdfs=False` is a ResourceManager alone. `expiry_s` is after how long a silent NodeManager is lost.
+    `nodes=0, hdfs=False` is a ResourceManager alone. It is called rm; two are rm1 and rm2, with high availability.
+    `expiry_s` is after how long a silent NodeManager is lost.
     `properties` override Hadoop's, by file: {"yarn-site": {"yarn.…": "…"}}. `cache` is the folder for the jars.
     As a context manager it is up inside and leaves nothing behind.
     """
@@ -63,11 +64,14 @@ class Sandbox:
         vcores: int = 8,
         gpus: int = 4,
         expiry_s: int = 15,
+        resourcemanagers: int = 1,
         cache: Path | None = None,
     ) -> None:
         overrides = {file: dict(values) for file, values in (properties or {}).items()}
         version = install.resolve_version(hadoop)
-        self.shape = conf.checked(Shape(version, nodes, hdfs, memory_mib, vcores, gpus, expiry_s, overrides))
+        self.shape = conf.checked(
+            Shape(version, nodes, hdfs, memory_mib, vcores, gpus, expiry_s, overrides, resourcemanagers)
+        )
         self.run_dir = (run_dir or default_run_dir()).absolute()
         self.cache = cache or cache_dir()
 
@@ -134,7 +138,8 @@ class Sandbox:
             raise
 
     def _summary(self, running: Running) -> str:
-        return f"Hadoop {self.shape.hadoop}, {self.shape.nodes} NodeManagers, pages at http://{running.role('rm').web}"
+        web = (running.active() or running.resource_managers()[0]).web
+        return f"Hadoop {self.shape.hadoop}, {self.shape.nodes} NodeManagers, pages at http://{web}"
 
     def down(self, keep: bool = False, progress: Progress = _quiet) -> None:
         """Stop this sandbox's processes and, unless `keep`, remove its data; harmless when it is down."""
@@ -163,6 +168,33 @@ class Sandbox:
         """Return when the ResourceManager counts exactly `count` NodeManagers as running; raises EngineUnavailable."""
         self._opened().wait_nodes(count)
 
+    def active(self) -> str:
+        """The ResourceManager that serves, "" when none does."""
+        found = self._opened().active()
+        return found.name if found else ""
+
+    def standby(self, name: str) -> None:
+        """Put one of two ResourceManagers on standby."""
+        running = self._opened()
+        running.turn(running.role(name), "Standby")
+
+    def failover(self, signal: int = 0) -> str:
+        """The active ResourceManager, if any, goes on standby or ends by `signal`; the other takes over: its name.
+
+        Raises EngineUnavailable when no other runs.
+        """
+        running = self._opened()
+        old = running.active()
+        others = [role for role in running.resource_managers() if role != old and running.alive(role.name)]
+        if not others:
+            raise EngineUnavailable("no other ResourceManager of this sandbox runs")
+        if old and signal:
+            running.stop([old.name], signal)
+        elif old:
+            running.turn(old, "Standby")
+        running.turn(others[0], "Active")
+        return others[0].name
+
     def _opened(self) -> Running:
         known = record.load(self.run_dir)
         if known is None:
@@ -183,7 +215,7 @@ class Sandbox:
     def _prepare(self, progress: Progress) -> Record:
         java = install.require_java(self.shape.hadoop, progress)
         jars = install.jars(self.shape.hadoop, java, self.cache, progress)
-        ports = addresses.choose(self.shape.nodes)
+        ports = addresses.choose(self.shape)
         shutil.rmtree(self.run_dir / "log", ignore_errors=True)
         for folder in ("log", "tmp"):
             (self.run_dir / folder).mkdir(exist_ok=True)

@@ -1,7 +1,8 @@
 """Hadoop's configuration files for one sandbox: the same text for the same `Shape` and `Ports`.
 
 `conf/` is an ordinary client configuration (HADOOP_CONF_DIR); a NodeManager reads `conf-nm<i>/`, which differs only in
-its own addresses. Property names and defaults are those of Hadoop's *-default.xml.
+its own addresses, and one of two ResourceManagers `conf-rm<i>/`, which tells it which it is. Property names and
+defaults are those of Hadoop's *-default.xml.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from howdah.errors import Mistake, SpecError
 
 Site = dict[str, object]
 MOST_NODES = 200
+_RM_HOSTS = {"rm1": "127.0.0.1", "rm2": "127.0.0.2"}
 FILES = ("core-site", "hdfs-site", "yarn-site", "resource-types", "capacity-scheduler")
 
 _LOG4J = """log4j.rootLogger=INFO,console
@@ -41,15 +43,18 @@ class Shape:
     gpus: int = 4
     expiry_s: int = 15
     properties: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    resourcemanagers: int = 1
 
 
 def checked(shape: Shape) -> Shape:
     """The same shape; raises SpecError with everything that is wrong in it."""
-    least = {"nodes": 0, "memory_mib": 64, "vcores": 1, "gpus": 0, "expiry_s": 2}
+    least = {"nodes": 0, "memory_mib": 64, "vcores": 1, "gpus": 0, "expiry_s": 2, "resourcemanagers": 1}
     values = {name: getattr(shape, name) for name in least}
     wrong = [Mistake(n, f"is {values[n]}, must be at least {least[n]}") for n in least if values[n] < least[n]]
     if shape.nodes > MOST_NODES:
         wrong.append(Mistake("nodes", f"is {shape.nodes}, must be at most {MOST_NODES}"))
+    if shape.resourcemanagers > len(_RM_HOSTS):
+        wrong.append(Mistake("resourcemanagers", f"is {shape.resourcemanagers}, must be at most {len(_RM_HOSTS)}"))
     for file in sorted(set(shape.properties) - set(FILES)):
         wrong.append(Mistake("properties", f"{file!r} is not one of {', '.join(FILES)}"))
     if wrong:
@@ -79,11 +84,22 @@ class Ports:
     nm_localizer: int
     nm_web: int
     nm_collector: int
+    rm2_web: int = 0
 
 
 def node_host(number: int) -> str:
     """The loopback address of NodeManager 1, 2, ...: its NodeId's host."""
     return f"127.0.0.{10 + number}"
+
+
+def rm_hosts(shape: Shape) -> dict[str, str]:
+    """Each ResourceManager's id and the address it serves at, both at the same ports."""
+    return _RM_HOSTS if shape.resourcemanagers > 1 else {"rm": "127.0.0.1"}
+
+
+def rm_web(id_: str, ports: Ports) -> str:
+    """Where its pages are. Hadoop's links to them know one loopback address only."""
+    return f"127.0.0.1:{ports.rm2_web if id_ == 'rm2' else ports.rm_web}"
 
 
 def write(run: Path, shape: Shape, ports: Ports) -> None:
@@ -98,6 +114,9 @@ def write(run: Path, shape: Shape, ports: Ports) -> None:
         "capacity-scheduler": capacity_scheduler(),
     }
     _write_folder(run / "conf", sites, shape)
+    for id_ in rm_hosts(shape) if shape.resourcemanagers > 1 else ():
+        named = {**sites["yarn-site"], "yarn.resourcemanager.ha.id": id_}
+        _write_folder(run / f"conf-{id_}", {**sites, "yarn-site": named}, shape)
     for number in range(1, shape.nodes + 1):
         node = {**sites["yarn-site"], **node_manager(run, number, ports)}
         _write_folder(run / f"conf-nm{number}", {**sites, "yarn-site": node}, shape)
@@ -147,12 +166,7 @@ def yarn(run: Path, shape: Shape, ports: Ports) -> Site:
     scheduler = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacityScheduler"
     store = "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore"
     return {
-        f"{rm}.hostname": "127.0.0.1",
-        f"{rm}.address": f"127.0.0.1:{ports.rm}",
-        f"{rm}.scheduler.address": f"127.0.0.1:{ports.rm_scheduler}",
-        f"{rm}.resource-tracker.address": f"127.0.0.1:{ports.rm_tracker}",
-        f"{rm}.admin.address": f"127.0.0.1:{ports.rm_admin}",
-        f"{rm}.webapp.address": f"127.0.0.1:{ports.rm_web}",
+        **_resource_managers(shape, ports),
         f"{rm}.scheduler.class": scheduler,
         f"{rm}.recovery.enabled": "true",
         f"{rm}.store.class": store,
@@ -174,6 +188,30 @@ def yarn(run: Path, shape: Shape, ports: Ports) -> Site:
         "yarn.acl.enable": "false",
         **_node_defaults(shape),
     }
+
+
+def _resource_managers(shape: Shape, ports: Ports) -> Site:
+    """Their addresses; two are told apart by their ids, and which is active is said by hand, without ZooKeeper."""
+    rm, hosts = "yarn.resourcemanager", rm_hosts(shape)
+    site: Site = {}
+    if len(hosts) > 1:
+        site = {
+            f"{rm}.ha.enabled": "true",
+            f"{rm}.ha.automatic-failover.enabled": "false",
+            f"{rm}.ha.rm-ids": ",".join(hosts),
+            f"{rm}.cluster-id": "sandbox",
+            # How long a NodeManager pauses before it tries the other one.
+            "yarn.client.failover-sleep-base-ms": 200,
+            "yarn.client.failover-sleep-max-ms": 1000,
+        }
+    named = {"": ports.rm, "scheduler.": ports.rm_scheduler, "resource-tracker.": ports.rm_tracker}
+    named |= {"admin.": ports.rm_admin}
+    for id_, host in hosts.items():
+        end = f".{id_}" if len(hosts) > 1 else ""
+        site[f"{rm}.hostname{end}"] = host
+        site |= {f"{rm}.{name}address{end}": f"{host}:{port}" for name, port in named.items()}
+        site[f"{rm}.webapp.address{end}"] = rm_web(id_, ports)
+    return site
 
 
 def _preemption() -> Site:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from howdah.sandbox.conf import Ports, Shape, node_host
+from howdah.sandbox.conf import Ports, Shape, node_host, rm_hosts, rm_web
 from howdah.sandbox.install import Java
 
 # What a service manager would give the daemons, and these pass on to containers; the user's own environment
@@ -17,6 +17,7 @@ _KEPT = ("HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "JAVA_TOOL_OPTIONS")
 
 _HDFS = "org.apache.hadoop.hdfs.server"
 _YARN = "org.apache.hadoop.yarn.server"
+RM_ADMIN = "org.apache.hadoop.yarn.client.cli.RMAdminCLI"
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Role:
 def roles(shape: Shape, ports: Ports) -> list[Role]:
     """The daemons of this shape in the order they are started."""
     nodes = [_node_manager(number, ports) for number in range(1, shape.nodes + 1)]
-    return [*(_hdfs(ports) if shape.hdfs else []), _resource_manager(ports), *nodes]
+    return [*(_hdfs(ports) if shape.hdfs else []), *_resource_managers(shape, ports), *nodes]
 
 
 def _hdfs(ports: Ports) -> list[Role]:
@@ -52,10 +53,15 @@ def _hdfs(ports: Ports) -> list[Role]:
     ]
 
 
-def _resource_manager(ports: Ports) -> Role:
+def _resource_managers(shape: Shape, ports: Ports) -> list[Role]:
     main = f"{_YARN}.resourcemanager.ResourceManager"
+    if shape.resourcemanagers > 1:  # on standby it listens to administrators only
+        return [
+            Role(id_, "ResourceManager", main, 512, f"conf-{id_}", f"{host}:{ports.rm_admin}", rm_web(id_, ports))
+            for id_, host in rm_hosts(shape).items()
+        ]
     more = (_local(ports.rm_scheduler), _local(ports.rm_tracker), _local(ports.rm_admin))
-    return Role("rm", "ResourceManager", main, 512, "conf", _local(ports.rm), _local(ports.rm_web), more)
+    return [Role("rm", "ResourceManager", main, 512, "conf", _local(ports.rm), _local(ports.rm_web), more)]
 
 
 def _node_manager(number: int, ports: Ports) -> Role:

@@ -63,6 +63,11 @@ def active_nodes(rm_web: str) -> int:
     return sum(node["State"] == "RUNNING" for node in json.loads(managers)) if managers else -1
 
 
+def is_active(rm_web: str) -> bool:
+    """Whether this ResourceManager is the one that serves; of several the others are on standby."""
+    return bean(rm_web, "Hadoop:service=ResourceManager,name=RMInfo").get("State") == "active"
+
+
 def open_to_everyone(namenode_web: str) -> None:
     """Give any user a place in HDFS: /tmp and /logs as on every cluster (sticky), and homes under /user."""
     user = getpass.getuser()

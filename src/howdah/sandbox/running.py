@@ -10,12 +10,12 @@ from pathlib import Path
 
 from howdah.errors import EngineUnavailable, SpecError
 from howdah.sandbox import process, readiness, record
-from howdah.sandbox.hadoop import Launcher, Role, roles
+from howdah.sandbox.hadoop import RM_ADMIN, Launcher, Role, roles
 from howdah.sandbox.install import Java
 from howdah.sandbox.process import Process
 from howdah.sandbox.record import Record
 
-FORMAT_LIMIT_S = 60
+TOOL_LIMIT_S = 60
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,27 @@ class Running:
         """Make the NameNode's folder if HDFS is wanted and has none; EngineUnavailable with the reason if it can't."""
         if "nn" not in self.roles or (self.run / "dfs" / "name" / "current").exists():
             return
-        command = self._launcher.tool(self.role("nn").main, ["-format", "-nonInteractive"])
-        with self.log("format").open("wb") as log:
-            environment = self._launcher.environment()
-            done = subprocess.run(command, env=environment, stdout=log, stderr=log, timeout=FORMAT_LIMIT_S)
+        self._tool("format", self.role("nn").main, ["-format", "-nonInteractive"], "HDFS can't be formatted")
+
+    def _tool(self, name: str, main: str, arguments: Sequence[str], failure: str) -> None:
+        command, environment = self._launcher.tool(main, arguments), self._launcher.environment()
+        with self.log(name).open("wb") as log:
+            done = subprocess.run(command, env=environment, stdout=log, stderr=log, timeout=TOOL_LIMIT_S)
         if done.returncode:
-            raise EngineUnavailable(f"HDFS can't be formatted:\n{readiness.tail(self.log('format'))}")
+            raise EngineUnavailable(f"{failure}:\n{readiness.tail(self.log(name))}")
+
+    def resource_managers(self) -> list[Role]:
+        return [role for role in self.roles.values() if role.title == "ResourceManager"]
+
+    def active(self) -> Role | None:
+        """The ResourceManager that serves, if one does."""
+        return next((role for role in self.resource_managers() if readiness.is_active(role.web)), None)
+
+    def turn(self, role: Role, state: str) -> None:
+        """Make one of two ResourceManagers `Active` or `Standby`; it has become so on return."""
+        forced = ["--forceactive"] if state == "Active" else []  # else it would ask the other, dead or not
+        arguments = [f"-transitionTo{state}", *forced, role.name]
+        self._tool("rmadmin", RM_ADMIN, arguments, f"{role.name} does not become {state.lower()}")
 
     def spawn(self, role: Role) -> None:
         command, environment = self._launcher.command(role), self._launcher.environment()
@@ -103,6 +118,8 @@ class Running:
     def wait_ready(self) -> None:
         """Return when files can be written and jobs submitted; raises EngineUnavailable."""
         self.wait_listening(self.roles.values())
+        if len(self.resource_managers()) > 1 and not self.active():
+            self.turn(self.resource_managers()[0], "Active")
         if "nn" in self.roles:
             web = self.roles["nn"].web
             self.wait("HDFS", lambda: readiness.hdfs_is_writable(web))
@@ -115,8 +132,9 @@ class Running:
 
     def wait_nodes(self, count: int) -> None:
         """Return when the ResourceManager counts exactly `count` NodeManagers as running."""
-        web = self.roles["rm"].web
-        self.wait(f"YARN with {count} nodes", lambda: readiness.active_nodes(web) == count)
+        webs = [role.web for role in self.resource_managers()]
+        wanted = f"YARN with {count} nodes"
+        self.wait(wanted, lambda: count in (readiness.active_nodes(web) for web in webs if readiness.is_active(web)))
 
     def wait(self, what: str, ready: Callable[[], bool]) -> None:
         watched = {name: (running, self.log(name)) for name, running in self.record.processes.items()}

@@ -39,7 +39,8 @@ class YarnAllocator(Allocator):
         tokens = held.of_kind(TOKEN_KIND)
         if not tokens:
             raise EngineRejected(f"the master's credentials have no {TOKEN_KIND}: is it run by YARN?")
-        self._am = ApplicationMaster(configuration.resourcemanagers("scheduler"), tokens[0])
+        schedulers = configuration.resourcemanagers("scheduler")
+        self._am = ApplicationMaster(schedulers, tokens[0], configuration.silence_limit)
         # Executors read their data as the user does; speaking to the ResourceManager is the master's alone.
         self._tokens = {alias: token for alias, token in held.tokens.items() if token.kind != TOKEN_KIND}
         self._nodes = NodeManagers()
@@ -111,18 +112,22 @@ class YarnAllocator(Allocator):
 
     def _unavailable(self, error: EngineUnavailable) -> list[Event]:
         now = time.monotonic()
-        limit = self._configuration.number("yarn.resourcemanager.connect.max-wait.ms", 900_000) / 1000
+        limit = self._configuration.silence_limit
         if not self._silent_since:
             self._silent_since = now
             return [Noted(time.time(), f"{error}; containers run on, trying again for {limit / 60:g} min")]
         if now - self._silent_since > limit:
+            self._dismissed = True
             raise EngineUnavailable(f"no ResourceManager for {now - self._silent_since:.0f} s: {error}")
         return []
 
     def _back_again(self) -> Iterator[Event]:
+        renewed, manager = self._am.registered_anew(), self._am.manager
         if self._silent_since:
             seconds, self._silent_since = time.monotonic() - self._silent_since, 0.0
-            yield Noted(time.time(), f"the ResourceManager answers again after {seconds:.0f} s")
+            yield Noted(time.time(), f"{manager} answers again after {seconds:.0f} s")
+        elif renewed:
+            yield Noted(time.time(), f"registered anew with {manager}: it was restarted, or took over from another")
 
     def _news(self, response: pb.AllocateResponse) -> Iterator[Event]:
         now = time.time()

@@ -7,6 +7,7 @@ as what is wanted, not as what was sent, and is said again after a new registrat
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,9 +21,12 @@ from howdah.wire.credentials import Token
 PROTOCOL = "org.apache.hadoop.yarn.api.ApplicationMasterProtocolPB"
 TOKEN_KIND = "YARN_AM_RM_TOKEN"  # noqa: S105
 ANYWHERE = "*"
-FINISH_TIMEOUT_S = 30.0
+SILENCE_LIMIT_S = 900.0
+"""Hadoop's default for yarn.resourcemanager.connect.max-wait.ms."""
+RETRY_S, AGAIN_S = 1.0, 0.1
 _RESYNC, _SHUTDOWN = 1, 2
 _GUARANTEED = 1
+_ENDED = ("ApplicationAttemptNotFoundException", "InvalidToken")  # the attempt, for YARN
 
 
 @dataclass(frozen=True)
@@ -53,10 +57,11 @@ class ApplicationMaster:
     """One attempt of an application, seen by the ResourceManager.
 
     Every method raises EngineUnavailable when no ResourceManager answers; what was to be said is said by the next call.
+    The first and the last word have no next call: they are repeated for `patience` seconds.
     """
 
-    def __init__(self, addresses: Sequence[Address], token: Token) -> None:
-        self._rm = ResourceManagers(addresses, PROTOCOL, token)
+    def __init__(self, addresses: Sequence[Address], token: Token, patience: float = SILENCE_LIMIT_S) -> None:
+        self._rm, self._patience = ResourceManagers(addresses, PROTOCOL, token), patience
         self._registration = pb.RegisterRequest()
         self._response_id = 0
         self._asks: dict[int, Ask] = {}
@@ -65,11 +70,22 @@ class ApplicationMaster:
         self._blacklist: set[str] = set()
         self._blacklist_said: set[str] = set()
         self._tracking_url = ""
+        self._renewed = False
 
     async def register(self, host: str, port: int, tracking_url: str) -> pb.RegisterResponse:
         """Say where we are; containers of an earlier attempt that still run are in the answer."""
         self._registration = pb.RegisterRequest(host=host, rpc_port=port, tracking_url=tracking_url)
-        return await self._register()
+        deadline = asyncio.get_running_loop().time() + self._patience
+        while True:
+            try:
+                return await self._register()
+            except EngineUnavailable as error:
+                await self._pause(deadline, error, RETRY_S)
+
+    async def _pause(self, deadline: float, error: EngineUnavailable, pause: float) -> None:
+        if asyncio.get_running_loop().time() > deadline:
+            raise EngineUnavailable(f"{error}, for {self._patience:g} s now") from error
+        await asyncio.sleep(pause)
 
     async def _register(self) -> pb.RegisterResponse:
         self._response_id, self._unsaid, self._blacklist_said = 0, {*self._asks, *self._releases}, set()
@@ -84,6 +100,16 @@ class ApplicationMaster:
     def outstanding(self) -> bool:
         """Whether containers are wanted that have not been granted."""
         return any(ask.count for ask in self._asks.values())
+
+    @property
+    def manager(self) -> Address:
+        """The ResourceManager that answered last."""
+        return self._rm.current
+
+    def registered_anew(self) -> bool:
+        """Whether this attempt had to register again since the last time this was asked."""
+        renewed, self._renewed = self._renewed, False
+        return renewed
 
     def ask(self, ask: Ask) -> None:
         """From now on this is what is wanted under `ask.id`; a count of 0 takes it back."""
@@ -119,6 +145,7 @@ class ApplicationMaster:
             raise
         if response is None:
             renewed = await self._register()
+            self._renewed = True
             return pb.AllocateResponse(nm_tokens=renewed.nm_tokens, previous=renewed.previous)
         self._blacklist_said, self._response_id = avoided, response.response_id
         if response.HasField("am_rm_token"):
@@ -134,7 +161,7 @@ class ApplicationMaster:
         try:
             response = await self._rm.call("allocate", request, pb.AllocateResponse)
         except RpcError as error:
-            if error.name in ("ApplicationAttemptNotFoundException", "InvalidToken"):
+            if error.name in _ENDED:
                 raise EngineRejected(f"YARN has ended this attempt of the job: {error}") from None
             if error.name != "ApplicationMasterNotRegisteredException":
                 raise
@@ -171,23 +198,26 @@ class ApplicationMaster:
     async def finish(self, final_status: int, diagnostics: str, tracking_url: str = "") -> None:
         """End the application: 1 succeeded, 2 failed, 3 killed. All its containers are killed by YARN."""
         request = pb.FinishRequest(diagnostics=diagnostics, tracking_url=tracking_url, final_status=final_status)
-        clock = asyncio.get_running_loop().time
-        deadline = clock() + FINISH_TIMEOUT_S
+        deadline = asyncio.get_running_loop().time() + self._patience
+        unheard = EngineUnavailable("the ResourceManager has not let us go")
+        asked = False
         while True:
+            pause = RETRY_S
             try:
-                answer = await self._rm.call("finishApplicationMaster", request, pb.FinishResponse)
-                if answer.unregistered:
+                if (await self._rm.call("finishApplicationMaster", request, pb.FinishResponse)).unregistered:
                     return
+                pause = AGAIN_S
+            except EngineUnavailable as error:
+                unheard = error
             except RpcError as error:
+                if error.name in _ENDED and asked:  # it heard us, and we did not hear the answer
+                    return
                 if error.name != "ApplicationMasterNotRegisteredException":
                     raise
-                await self._register()
-            except EngineUnavailable:
-                if clock() > deadline:
-                    raise
-            if clock() > deadline:
-                raise EngineUnavailable(f"the ResourceManager has not let us go within {FINISH_TIMEOUT_S:g} s")
-            await asyncio.sleep(0.1)
+                with contextlib.suppress(EngineUnavailable):
+                    await self._register()
+            asked = True
+            await self._pause(deadline, unheard, pause)
 
     async def close(self) -> None:
         """Close the connections."""

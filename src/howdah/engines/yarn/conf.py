@@ -16,6 +16,7 @@ from howdah.errors import SpecError
 FILES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml", "resource-types.xml")
 ADVICE = "point it at the cluster's configuration directory, or start a cluster with `howdah sandbox up`"
 _SECRET = re.compile(r"password|passwd|secret(?!-)|access\.key|account\.key", re.IGNORECASE)
+FOREVER_S = 7 * 86400.0
 _PORTS = {"": 8032, "scheduler": 8030, "resource-tracker": 8031, "admin": 8033}
 # The defaults of Hadoop 3 for what howdah asks.
 _DEFAULTS = {
@@ -82,6 +83,12 @@ class Configuration:
     def user(self) -> str:
         """HADOOP_USER_NAME, else the account of this process. With Kerberos the cluster decides."""
         return self.environment.get("HADOOP_USER_NAME") or getpass.getuser()
+
+    @property
+    def silence_limit(self) -> float:
+        """For how many seconds a running job does without a ResourceManager, as Hadoop's own clients do."""
+        milliseconds = self.number("yarn.resourcemanager.connect.max-wait.ms", 900_000)
+        return milliseconds / 1000 if milliseconds >= 0 else FOREVER_S
 
     def resourcemanagers(self, service: str = "") -> list[Address]:
         """The ResourceManager's addresses, several with high availability. `service` is "" (clients) or `scheduler`."""

@@ -1,13 +1,14 @@
 """One protocol of the ResourceManagers, whichever of them is active.
 
-A manager that is down or on standby is passed over; each is asked once before any is asked again. A call may so arrive
-twice, which every ResourceManager call we make allows.
+A manager that is down or on standby is passed over; each is asked once before any is asked again, first of all the one
+that answered last. A call may so arrive twice, which every ResourceManager call we make allows.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import ClassVar
 
 from google.protobuf.message import Message
 
@@ -21,6 +22,9 @@ PAUSE_S = 1.0
 class ResourceManagers:
     """`patience` (seconds) is how long rounds are repeated while no manager is active; 0 asks each once."""
 
+    # By their addresses: a manager whose machine is down costs the connect timeout, and a process should pay it once.
+    _answered: ClassVar[dict[tuple[Address, ...], int]] = {}
+
     def __init__(
         self,
         addresses: Sequence[Address],
@@ -32,11 +36,16 @@ class ResourceManagers:
         if not addresses:
             raise SpecError.at("yarn.resourcemanager.address", "no ResourceManager is configured")
         self._addresses, self._protocol, self._patience = tuple(addresses), protocol, patience
-        self._connect_timeout, self._current = connect_timeout, 0
+        self._connect_timeout, self._current = connect_timeout, self._answered.get(self._addresses, 0)
         self._connections = self._connect(login)
 
     def _connect(self, login: Login) -> list[Connection]:
         return [Connection(address, self._protocol, login, self._connect_timeout) for address in self._addresses]
+
+    @property
+    def current(self) -> Address:
+        """The one that answered last, or is asked next."""
+        return self._addresses[self._current]
 
     async def log_in(self, login: Login) -> None:
         """From now on log in with `login`, a renewed token."""
@@ -47,22 +56,25 @@ class ResourceManagers:
     async def call(self, method: str, request: Message, kind: type[M], timeout: float = CALL_TIMEOUT_S) -> M:
         """Raises EngineUnavailable listing what each manager said, RpcError with the active one's exception."""
         clock = asyncio.get_running_loop().time
-        deadline = clock() + self._patience
-        while True:
-            refusals = []
+        begun, refusals = clock(), list[str]()
+        while not refusals or clock() + PAUSE_S <= begun + self._patience:
+            if refusals:
+                await asyncio.sleep(PAUSE_S)
+                refusals.clear()
             for _ in self._connections:
                 try:
-                    return await self._connections[self._current].call(method, request, kind, timeout)
+                    answer = await self._connections[self._current].call(method, request, kind, timeout)
+                    self._answered[self._addresses] = self._current
+                    return answer
                 except EngineUnavailable as error:
                     refusals.append(str(error))
                 except RpcError as error:
                     if error.name not in NOT_ACTIVE:
                         raise
-                    refusals.append(f"{self._addresses[self._current]} is not active ({error.name})")
+                    refusals.append(f"{self.current} is not active ({error.name})")
                 self._current = (self._current + 1) % len(self._connections)
-            if clock() + PAUSE_S > deadline:
-                raise EngineUnavailable("; ".join(refusals))
-            await asyncio.sleep(PAUSE_S)
+        tried = f"no ResourceManager within {clock() - begun:.0f} s: " if self._patience else ""
+        raise EngineUnavailable(tried + "; ".join(refusals))
 
     async def close(self) -> None:
         """Close all connections."""

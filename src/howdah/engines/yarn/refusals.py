@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -11,12 +12,13 @@ from howdah.engines.yarn.resourcemanager import ResourceManagerClient, leaves
 from howdah.errors import EngineRejected
 from howdah.spec import JobSpec
 
+NODES_S, MORE_NODES_S = 15.0, 2.0
 FIELDS = {records.MEMORY: "memory", records.VCORES: "vcores", records.GPU: "gpus"}
 
 
 async def check(rm: ResourceManagerClient, job: JobSpec) -> None:
     """Raises EngineRejected with everything that can never be granted, a line each."""
-    nodes, labels = await rm.nodes(), set()
+    nodes, labels = await _nodes(rm), set()
     if any(label_of(job, role) for role in job.roles):
         labels = set(await rm.node_labels())
     problems = [*unknown_labels(job, labels), *too_large(job, nodes)]
@@ -24,6 +26,21 @@ async def check(rm: ResourceManagerClient, job: JobSpec) -> None:
         problems += await _queue(rm, job.queue)
     if problems:
         raise EngineRejected("\n".join(problems))
+
+
+async def _nodes(rm: ResourceManagerClient) -> list[pb.NodeReport]:
+    """The cluster's nodes. A ResourceManager that has just become active knows none before they have found it."""
+    if nodes := await rm.nodes():
+        return nodes
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + NODES_S
+    while not nodes and clock() < deadline:
+        await asyncio.sleep(0.5)
+        nodes = await rm.nodes()
+    if nodes:  # the others are not far behind
+        await asyncio.sleep(MORE_NODES_S)
+        nodes = await rm.nodes()
+    return nodes
 
 
 def label_of(job: JobSpec, role: str) -> str:

@@ -15,15 +15,21 @@ from howdah.errors import EngineRejected, EngineUnavailable
 PROTOCOL = "org.apache.hadoop.yarn.api.ApplicationClientProtocolPB"
 ACCEPT_TIMEOUT_S = 60.0
 KILL_TIMEOUT_S = 30.0
+FAILOVER_S = 20.0
+"""ZooKeeper notices after 10 s that an active ResourceManager has died; the next one then reads its state."""
 _NEW, _NEW_SAVING, _SUBMITTED = 1, 2, 3
 _FAILED, _KILLED = 7, 8
 
 
 class ResourceManagerClient:
-    """Every method raises EngineUnavailable when no ResourceManager answers and RpcError when it says no."""
+    """Every method raises EngineUnavailable when no ResourceManager answers and RpcError when it says no.
 
-    def __init__(self, configuration: Configuration, patience: float = 0.0) -> None:
+    Of several, one is waited for to become active for `patience` seconds; a single one that is down stays down.
+    """
+
+    def __init__(self, configuration: Configuration, patience: float = FAILOVER_S) -> None:
         login, addresses = configuration.login(), configuration.resourcemanagers()
+        patience = patience if len(addresses) > 1 else 0.0
         self._rm = ResourceManagers(addresses, PROTOCOL, login, patience)
 
     async def __aenter__(self) -> ResourceManagerClient:

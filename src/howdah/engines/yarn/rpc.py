@@ -76,8 +76,8 @@ class RpcError(EngineRejected):
 
     @property
     def name(self) -> str:
-        """The class without its package."""
-        return self.java_class.rpartition(".")[2]
+        """The class without its package and without the class it is declared in."""
+        return self.java_class.rpartition(".")[2].rpartition("$")[2]
 
 
 class _Mechanism(Protocol):
