@@ -18,6 +18,8 @@ from howdah.sandbox import Sandbox, current
 from howdah.sandbox.cluster import cache_dir
 from howdah.sandbox.process import Process, with_variable_below
 
+JARS = cache_dir()  # as it is before the session's fixture moves HOWDAH_HOME
+
 HDFS_ROUND_TRIP = """
 import hdfs_native
 client = hdfs_native.Client()
@@ -99,7 +101,7 @@ def test_env_prints_what_a_shell_evaluates(sandbox: Sandbox) -> None:
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Sandbox]:
     """A ResourceManager alone, beside whatever else runs."""
-    sandbox = Sandbox(tmp_path / "run", nodes=0, hdfs=False, cache=cache_dir())
+    sandbox = Sandbox(tmp_path / "run", nodes=0, hdfs=False, cache=JARS)
     yield sandbox
     sandbox.down()
 
@@ -149,7 +151,7 @@ def test_a_recycled_pid_is_not_ours(small: Sandbox) -> None:
 
 def test_a_daemon_that_dies_at_start_is_named_with_its_reason(tmp_path: Path) -> None:
     wrong = {"yarn-site": {"yarn.resourcemanager.scheduler.class": "no.such.Scheduler"}}
-    sandbox = Sandbox(tmp_path / "run", nodes=0, hdfs=False, properties=wrong, cache=cache_dir())
+    sandbox = Sandbox(tmp_path / "run", nodes=0, hdfs=False, properties=wrong, cache=JARS)
     with pytest.raises(EngineUnavailable, match=r"(?s)rm ended while starting.*rm\.log.*no\.such\.Scheduler"):
         sandbox.up()
     assert not daemon(sandbox, "rm").up

@@ -20,12 +20,14 @@ from howdah.sandbox.cluster import cache_dir
 from howdah.sandbox.install import TRIED
 from howdah.sandbox.process import Process, with_variable_below
 
+JARS = cache_dir()  # as it is before the session's fixture moves HOWDAH_HOME
+
 LIMIT_S = 60
 
 
 @pytest.fixture(params=TRIED)
 def one_node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Sandbox]:
-    with Sandbox(tmp_path / "run", hadoop=request.param, nodes=1, cache=cache_dir()) as running:
+    with Sandbox(tmp_path / "run", hadoop=request.param, nodes=1, cache=JARS) as running:
         yield running
 
 

@@ -36,9 +36,7 @@ LAUNCH = (
 
 def test_a_master_that_died_is_a_sentence_of_its_own() -> None:
     said = tidy(DIED.format(status=127, reason=LAUNCH))
-    assert said == (
-        "the job's master ended: exit code 127: /bin/bash: line 1: /opt/python3: No such file or directory"
-    )
+    assert said == ("the job's master ended: exit code 127: /bin/bash: line 1: /opt/python3: No such file or directory")
     assert waiting(DIED.format(status=127, reason=LAUNCH), "q") == said
     killed = DIED.format(status=137, reason="Container killed on request. Exit code is 137\nKilled by external signal")
     assert tidy(killed) == "the job's master ended: killed by signal 9 (often the kernel, out of memory)"
