@@ -10,15 +10,18 @@ import re
 import shutil
 import socket
 import subprocess
+import time
 from pathlib import Path
 
 from bench.place import HOWDAH, LIMIT_S, place, run
+from bench.processes import cpu_s, of_job
 from bench.rounds import Report, alternate, ratios
 from howdah.client.environments import build
 
 ROUNDS, RANKS = 9, 2
 EPOCHS, SKIPPED = 240, 20
 LEAST = 0.99
+START_S, WINDOW_S = 4.0, 5.0
 HERE = Path(__file__).parent
 EXAMPLE = HERE.parent / "examples" / "digits-pytorch"
 DATA = HERE.parent / "examples" / "data" / "digits"
@@ -50,9 +53,11 @@ def measure(report: Report) -> None:
             "bare": lambda: _rate(_bare(python, folders)),
         }
         rates = alternate(subjects, ROUNDS)
+        share = _own_share(home)
     report.figure("under howdah", rates["howdah"], "ep/s")
     report.figure("started by hand", rates["bare"], "ep/s")
     ratio = report.figure("ratio", ratios(rates["howdah"], rates["bare"]), "")
+    report.figure("CPU of howdah's own processes, of the programs'", [share * 100], "%")
     report.target("training under howdah, of bare", ratio, LEAST, at_least=True)
 
 
@@ -85,6 +90,21 @@ def _bare(python: Path, folders: list[Path]) -> str:
     if any(rank.wait(LIMIT_S) for rank in ranks):
         raise SystemExit(f"the bare run failed:\n{(folders[0] / 'stdout').read_text()}")
     return (folders[0] / "stdout").read_text()
+
+
+def _own_share(home: Path) -> float:
+    """What master and executors use while the programs train; unlike rates it hardly depends on the machine's load."""
+    job = run([HOWDAH, "submit", str(home / "job.yaml")]).find(r"local-\S+")
+    modules = {"ours": ("howdah.master", "howdah.executor"), "programs": ("train.py",)}
+    while len(of_job("train.py", job)) < RANKS:
+        time.sleep(0.2)
+    time.sleep(START_S)
+    pids = {name: [pid for one in group for pid in of_job(one, job)] for name, group in modules.items()}
+    before = {name: sum(map(cpu_s, group)) for name, group in pids.items()}
+    time.sleep(WINDOW_S)
+    used = {name: sum(map(cpu_s, group)) - before[name] for name, group in pids.items()}
+    run([HOWDAH, "cancel", job])
+    return used["ours"] / used["programs"]
 
 
 def _rate(output: str) -> float:
