@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 
 from bench.rounds import Report, wait_for_quiet
@@ -20,7 +21,7 @@ def main(names: list[str]) -> int:
     for name in names or NAMES:
         module = importlib.import_module(f"bench.{name}")
         print(f"{name}: {(module.__doc__ or '').splitlines()[0]}", flush=True)
-        wait_for_quiet()
+        print(f"  {wait_for_quiet():.0%} of {os.cpu_count()} cores idle", flush=True)
         module.measure(report)
     print(f"missed: {', '.join(report.missed)}" if report.missed else "all targets met")
     return 1 if report.missed else 0

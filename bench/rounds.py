@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
-QUIET_LOAD, QUIET_LIMIT_S = 1.5, 120.0
+QUIET_SHARE, QUIET_LIMIT_S = 0.85, 60.0
 
 
 def alternate(subjects: Mapping[str, Callable[[], T]], rounds: int, warm_ups: int = 1) -> dict[str, list[T]]:
     """What each subject returned in each round, the order turned about every time; warm-ups are thrown away."""
     results: dict[str, list[T]] = {name: [] for name in subjects}
     for number in range(-warm_ups, rounds):
+        wait_for_quiet(QUIET_LIMIT_S / 4)
         names = list(subjects) if number % 2 == 0 else list(reversed(list(subjects)))
         for name in names:
             result = subjects[name]()
@@ -29,12 +30,24 @@ def ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
     return [one / other for one, other in zip(ours, theirs, strict=True)]
 
 
-def wait_for_quiet() -> None:
-    """Wait until other people's work is done, within limits, and say how busy the machine is then."""
-    deadline = time.monotonic() + QUIET_LIMIT_S
-    while os.getloadavg()[0] > QUIET_LOAD and time.monotonic() < deadline:
-        time.sleep(2.0)
-    print(f"  load {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores", flush=True)
+def wait_for_quiet(limit_s: float = QUIET_LIMIT_S) -> float:
+    """Wait until other work leaves the cores idle, within limits; the share that was idle in the last second."""
+    deadline = time.monotonic() + limit_s
+    while (share := _idle_share()) < QUIET_SHARE and time.monotonic() < deadline:
+        continue
+    return share
+
+
+def _idle_share() -> float:
+    """Of all cores, over a second: fields 4 and 5 of /proc/stat are idle and waiting for disks."""
+    before = _cpu_times()
+    time.sleep(1.0)
+    spent = [now - then for now, then in zip(_cpu_times(), before, strict=True)]
+    return sum(spent[3:5]) / max(1, sum(spent))
+
+
+def _cpu_times() -> list[int]:
+    return [int(text) for text in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
 
 
 class Report:
