@@ -315,6 +315,7 @@ class TestCluster:
             verdict = done.text.partition(f"{done.job} FAILED: ")[2]
             assert verdict.startswith(f"{task['task']} on {task['host']}: the container was given back")
             assert "*lost* node" in verdict
+            assert done.seconds < 50  # nothing is waited for that the node still has
             assert howdah.left(done.job, 40) == []
         finally:
             sandbox.start(node)

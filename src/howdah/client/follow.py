@@ -176,6 +176,8 @@ class Follower:
     def _kept_logs(self) -> list[tuple[TaskId, str, bytes]]:
         """What wanted tasks wrote and nobody read while they lived, as far as the engine has it by now."""
         found: list[tuple[TaskId, str, bytes]] = []
+        if any(task.exit is not None and task.exit.cause == "lost" for task in self.view.tasks.values()):
+            return found  # the engine would wait for a node that does not come back
         for task in self._wanted():
             for stream in ("stdout", "stderr"):
                 read = self._offsets.get((task, stream), 0)

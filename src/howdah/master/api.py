@@ -150,6 +150,8 @@ class Api:
             return _refuse(404, f"no task {task}; there are {', '.join(map(str, self.state.tasks))}")
         if self.state.tasks[task].phase is None:
             return _json(encode(LogChunk(0, 0, 0)))
+        if self.state.tasks[task].container is None:
+            return _refuse(410, f"the container of {task} is gone; what it printed is read when the job has ended")
         self.log_read_at = time.monotonic()
         number = next(self._numbers)
         limit = min(int(query.get("limit", "65536")), MAX_LOG_BYTES)
