@@ -35,7 +35,8 @@ pytestmark = pytest.mark.timeout(LONGEST_S)
 def home(tmp_path: Path) -> dict[str, str]:
     """The environment of a user whose jobs are in a folder of this test, and whose cache is the real one."""
     kept = {name: value for name, value in os.environ.items() if name not in ("HOWDAH_HOME", "HADOOP_CONF_DIR")}
-    return {**kept, "XDG_STATE_HOME": str(tmp_path / "state")}
+    # The nodes are this machine and see the environments where they are; that they can be shipped is tested elsewhere.
+    return {**kept, "XDG_STATE_HOME": str(tmp_path / "state"), "HOWDAH_SHARED_PATHS": "/"}
 
 
 @pytest.fixture(scope="module")

@@ -69,7 +69,7 @@ def job_key(report: JobReport) -> bytes:
         StagingError: it is not there, or not ours to read.
     """
     uri = f"{report.directory}/key"
-    with filesystem(uri).open_read(uri) as file:
+    with filesystem(uri, report.conf_dir).open_read(uri) as file:
         return bytes.fromhex(file.read().decode().strip())
 
 
@@ -85,7 +85,7 @@ def recorded_events(report: JobReport) -> Iterator[Event]:
         StagingError: there is none.
     """
     uri = f"{report.directory}/events.jsonl"
-    with filesystem(uri).open_read(uri) as file:
+    with filesystem(uri, report.conf_dir).open_read(uri) as file:
         text = file.read().decode("utf-8", "replace")
     yield from read_lines(line for line in text.splitlines() if line)
 

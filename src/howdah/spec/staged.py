@@ -94,7 +94,8 @@ class JobReport:
     """What an engine knows of a job from outside. Times are epoch seconds, 0 when not yet.
 
     `master` is the base URL of the master's API ("" when there is none), `directory` the URI of the job's own
-    directory: `events.jsonl` (the event log), `key` (0600), `job.json`.
+    directory: `events.jsonl` (the event log), `key` (0600), `job.json`; `conf_dir` the Hadoop configuration that knows
+    its file system.
     """
 
     id: str
@@ -111,3 +112,4 @@ class JobReport:
     master: str = ""
     tracking_url: str = ""
     directory: str = ""
+    conf_dir: str = ""

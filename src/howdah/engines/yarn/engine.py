@@ -208,6 +208,7 @@ class YarnEngine(Engine):
             master=master,
             tracking_url="" if found.tracking_url == "N/A" else found.tracking_url,
             directory=uris.join(home, "jobs", id_),
+            conf_dir=self._configuration.directory,
         )
 
     def cancel(self, job_id: str) -> None:
