@@ -1,4 +1,4 @@
-"""The user's program: started in a session of its own, read, measured, stopped, and cleaned up after.
+"""The user's program: started in a process group of its own, read, measured, stopped, and cleaned up after.
 
 It has ended only when nothing that it started is left and both its streams have been read to their end.
 """

@@ -60,7 +60,8 @@ class LocalContainer:
             **launch.environment,
         }
         with (directory / "executor.log").open("ab") as log:
-            # In a session of its own: what is typed at the terminal of the submitter is not meant for it.
+            # In the master's session, which has no terminal, so that what is typed at the submitter's is not meant for
+            # it; and not one of its own, for all tasks of a job are then scheduled as one.
             self._process = subprocess.Popen(
                 self.group.entering(launch.command) if self.group is not None else launch.command,
                 cwd=directory,
@@ -68,7 +69,6 @@ class LocalContainer:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,
             )
         self._watch(self._process.pid)
 
