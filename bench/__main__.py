@@ -8,7 +8,29 @@ import sys
 
 from bench.rounds import Report, wait_for_quiet
 
-NAMES = ("startup", "local", "yarn_first_line", "memory", "training")
+NAMES = (
+    "startup",
+    "local",
+    "yarn_first_line",
+    "memory",
+    "training",
+    "save",
+    "frameworks",
+    "download",
+    "stream",
+    "records",
+    "curves",
+    "doors",
+    "page",
+    "paint",
+    "chaos",
+    "containers",
+    "beats",
+    "failures",
+    "history",
+    "logsearch",
+    "sampling",
+)
 
 
 def main(names: list[str]) -> int:

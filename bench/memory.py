@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from bench.place import HOWDAH, place, run
 from bench.processes import cpu_s, of_job, proportional_mb, resident_mb
@@ -85,12 +86,13 @@ def _simulated(home: Path, tasks: int) -> tuple[float, float]:
     """Resident MB, and microseconds of CPU for one beat, of a master with this many beating executors."""
     folder, key = home / f"simulated-{tasks}", secrets.token_bytes(32)
     folder.mkdir()
-    with _master(folder, tasks, key) as (pid, url):
+    with simulated_master(folder, tasks, key) as (pid, url, _):
         return asyncio.run(_observe(Gang(url, key, tasks), pid))
 
 
 @contextlib.contextmanager
-def _master(folder: Path, tasks: int, key: bytes) -> Iterator[tuple[int, str]]:
+def simulated_master(folder: Path, tasks: int, key: bytes) -> Iterator[tuple[int, str, IO[str]]]:
+    """Its process, the address of its API, and what it says."""
     command = [sys.executable, "-m", "bench.simulated_master", str(tasks), str(folder)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
@@ -98,7 +100,7 @@ def _master(folder: Path, tasks: int, key: bytes) -> Iterator[tuple[int, str]]:
         assert process.stdout is not None
         try:
             print(key.hex(), file=process.stdin, flush=True)
-            yield process.pid, process.stdout.readline().strip()
+            yield process.pid, process.stdout.readline().strip(), process.stdout
         finally:
             process.kill()
 

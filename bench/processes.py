@@ -11,8 +11,9 @@ _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
 def of_job(module: str, job_id: str) -> list[int]:
-    """Processes that run `module` (howdah.master, howdah.executor) for this job."""
-    return [pid for pid, text in _all() if f"\0{module}\0".encode() in text and job_id.encode() in text]
+    """Processes that run `module` (howdah.master, howdah.executor) for this job; not who looks after them."""
+    found = (pid for pid, text in _all() if f"\0{module}\0".encode() in text and job_id.encode() in text)
+    return [pid for pid in found if b"warden.py" not in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 def _all() -> Iterator[tuple[int, bytes]]:

@@ -92,11 +92,19 @@ class Gang:
             answer = await beat.post(BEAT, encode(status))
             self.beats += 1
             mark = Orders(answer["epoch"], Goal(answer["goal"])).mark
-            status = replace(status, sequence=status.sequence + 2, told=mark)
+            status = replace(status, sequence=status.sequence + 2, told=mark, usage=self._used(status))
             if changed := self._obey(status, answer):
                 await news.post(PATH, encode(replace(changed, sequence=changed.sequence - 1)))
                 self.running += changed.phase is Phase.RUNNING
                 status = changed
+
+    @staticmethod
+    def _used(status: Status) -> Usage:
+        """Something else each time, once its program runs."""
+        if status.phase is not Phase.RUNNING:
+            return status.usage
+        swing = status.sequence % 200 / 1000
+        return Usage(812.5 + 100 * swing, 901.2, 0.9 + swing, progress=min(1.0, status.sequence / 100_000))
 
     @staticmethod
     def _obey(status: Status, answer: dict[str, Any]) -> Status | None:
@@ -104,6 +112,9 @@ class Gang:
         if status.phase is Phase.HELLO:
             return replace(status, phase=Phase.JOINED, epoch=answer["epoch"], ports={"main": 40000})
         if answer["goal"] == "run" and status.phase is Phase.JOINED:
-            used = Usage(812.5, 901.2, 0.98)
+            sums = {"log_bytes": 52_117, "cpu_s": 1042.7, "waits": 0.02, "read_mib": 311.5, "written_mib": 12.25}
+            rates = {"read_mib_s": 1.25, "written_mib_s": 0.5, "received_mib_s": 11.75, "sent_mib_s": 10.5}
+            network = {"received_mib": 8123.5, "sent_mib": 8001.25, "network": "node"}
+            used = Usage(812.5, 901.2, 0.98, 0.25, **sums, **rates, **network)  # type: ignore[arg-type]
             return replace(status, phase=Phase.RUNNING, program_pid=4712, program_python="python3", usage=used)
         return None

@@ -16,7 +16,7 @@ from pathlib import Path
 from bench.place import HOWDAH, LIMIT_S, place, run
 from bench.processes import cpu_s, of_job
 from bench.rounds import Report, alternate, ratios
-from howdah.client.environments import build
+from howdah.client.environments import ready
 
 ROUNDS, RANKS = 9, 2
 EPOCHS, SKIPPED = 240, 20
@@ -46,7 +46,7 @@ def measure(report: Report) -> None:
     """The rate counts from a moment when both ranks are warm; how long the start takes is no part of it."""
     with place() as home:
         (home / "job.yaml").write_text(JOB)
-        python = build(EXAMPLE / "requirements.lock", print) / "bin" / "python"
+        python = ready(EXAMPLE / "requirements.lock", print) / "bin" / "python"
         folders = [_folder(home, rank) for rank in range(RANKS)]
         subjects = {
             "howdah": lambda: _rate(run([HOWDAH, "run", str(home / "job.yaml")]).output),
@@ -87,8 +87,9 @@ def _bare(python: Path, folders: list[Path]) -> str:
             ranks.append(
                 subprocess.Popen([str(python), *ARGUMENTS], cwd=folder, env=environment, stdout=output, stderr=output)
             )
-    if any(rank.wait(LIMIT_S) for rank in ranks):
-        raise SystemExit(f"the bare run failed:\n{(folders[0] / 'stdout').read_text()}")
+    for rank, folder in zip(ranks, folders, strict=True):
+        if status := rank.wait(LIMIT_S):
+            raise SystemExit(f"the bare run failed ({status}):\n{(folder / 'stdout').read_text()[-3000:]}")
     return (folders[0] / "stdout").read_text()
 
 

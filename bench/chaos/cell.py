@@ -1,0 +1,146 @@
+"""One cell of the matrix: a job, a fault at a moment, and what is there afterwards."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench.chaos.cluster import Cluster, processes, until
+from bench.chaos.faults import Fault
+from howdah.spec import events as e
+
+COUNT = 40
+PROGRAM = Path(__file__).with_name("program.py")
+QUIET_S = 15.0
+# A sign that the fault was noticed, and one that it was repaired.
+_KEPT = {"local": "kept", "every": "1s", "tasks": "all", "valid": "glob:count-*"}
+_SEEN = (e.Ended, e.TookOver, e.GangRestarted, e.Noted)
+
+
+@dataclass
+class Result:
+    """`seen_s` and `repaired_s` are counted from the fault; None: nobody had to notice. `wrong` must be empty."""
+
+    fault: str
+    moment: str
+    state: str = ""
+    seconds: float = 0.0
+    seen_s: float | None = None
+    repaired_s: float | None = None
+    starts: int = 0
+    wrong: list[str] = field(default_factory=list)
+    told: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.fault}:{self.moment}"
+
+    @property
+    def line(self) -> str:
+        seen, repaired = (f"{one:6.2f} s" if one is not None else "      --" for one in (self.seen_s, self.repaired_s))
+        lost = "nothing" if not self.wrong else "; ".join(self.wrong)
+        ran = f"{self.starts} starts, {self.seconds:5.1f} s"
+        return f"{self.name:28s} seen {seen}  repaired {repaired}  {ran}  lost: {lost}"
+
+
+class Cell:
+    """`folder` is on the machine that all nodes are."""
+
+    def __init__(self, cluster: Cluster, folder: Path, fault: Fault, moment: str) -> None:
+        self.cluster, self.folder, self.fault, self.moment = cluster, folder, fault, moment
+        folder.mkdir()
+        self.output = f"{cluster.root}/chaos/{folder.name}-out"
+
+    def run(self) -> Result:
+        """To the end, however it ends; the cluster is whole again afterwards."""
+        result = Result(self.fault.name, self.moment)
+        began, log = time.time(), self.folder / "log"
+        client = self.cluster.start(self._job(), log)
+        job = ""
+        try:
+            job = until(lambda: self._submitted(log, client), "the submission")
+            self._wait_for_moment(log, job)
+            struck = time.time()
+            self.fault.strike(self.cluster, job, client)
+            self.cluster.heal()
+            result.state = until(lambda: self._ended(job), "the end of the job")
+            result.seconds = time.time() - began
+            self._check(result, job, struck)
+        except Exception as error:
+            result.wrong.append(f"{type(error).__name__}: {error}")
+        finally:
+            result.told = log.read_text(errors="replace")[-20000:] if result.wrong else ""
+            client.kill()
+            client.wait()
+            if job and result.wrong:
+                self.cluster.howdah("cancel", job)
+            self.cluster.heal()
+        return result
+
+    def _job(self) -> Path:
+        path = self.folder / "job.json"
+        command = f"{sys.executable} {PROGRAM} {self.folder} {COUNT}"
+        output = {"path": self.output, "save": {"every": "3s", "keep": 1}}
+        job: dict[str, Any] = {
+            "name": "chaos",
+            "retries": 5,
+            "roles": {"worker": {"command": command, "replicas": 2, "resources": {"memory": "128MiB"}}},
+            "checkpoint": {**_KEPT, "path": f"{self.cluster.root}/chaos/{self.folder.name}-kept"},
+            "outputs": [output],
+            "timeouts": {"stop": "2s"},
+            "master": {"attempts": 4},
+        }
+        path.write_text(json.dumps(job))
+        return path
+
+    def _submitted(self, log: Path, client: subprocess.Popen[bytes]) -> str:
+        ended = client.poll()
+        found = re.search(r"submitted (application_\d+_\d+)", log.read_text())
+        if ended and not found:
+            raise ChildProcessError(f"`howdah run` ended with {ended}")
+        return found[1] if found else ""
+
+    def _wait_for_moment(self, log: Path, job: str) -> None:
+        if self.moment == "start":
+            time.sleep(0.3 + hash(self.fault.name) % 10 / 10)
+            return
+        words = {"mid": "worker:1 | step 12", "save": "copy 1", "end": f"worker:1 | step {COUNT}"}[self.moment]
+        until(lambda: words in log.read_text(errors="replace"), f"{words!r} of {job}", 90.0)
+
+    def _ended(self, job: str) -> str:
+        state = str(self.cluster.status(job).get("state", ""))
+        return state if state in ("SUCCEEDED", "FAILED", "CANCELLED") else ""
+
+    def _check(self, result: Result, job: str, struck: float) -> None:
+        events = self.cluster.events(job)
+        seen = [event.time for event in events if isinstance(event, _SEEN) and event.time >= struck]
+        again = [event.time for event in events if isinstance(event, (e.Started, e.TookOver)) and event.time >= struck]
+        result.seen_s = min(seen) - struck if seen and (again or self.fault.name != "kill:client") else None
+        result.repaired_s = max(again) - struck if again else None
+        result.starts = sum(len(path.read_text().splitlines()) for path in self.folder.glob("starts-*"))
+        if result.state != "SUCCEEDED":
+            result.wrong.append(f"the job {result.state}")
+        if (self.folder / "double").exists():
+            result.wrong.append((self.folder / "double").read_text().strip())
+        result.wrong += self._missing() if result.state == "SUCCEEDED" else []
+        result.wrong += self._left(job)
+
+    def _missing(self) -> list[str]:
+        wanted, files = "\n".join(map(str, range(COUNT))), self.cluster.files
+        there = [f"{self.output}/worker-{index}/counted-{index}" for index in range(2)]
+        wrong = [uri for uri in there if not files.exists(uri) or files.read_bytes(uri).decode() != wanted]
+        marker = [] if files.exists(f"{self.output}/_SUCCESS") else ["no _SUCCESS"]
+        return [*(f"{uri} is not whole" for uri in wrong), *marker]
+
+    def _left(self, job: str) -> list[str]:
+        deadline = time.monotonic() + QUIET_S
+        while (left := processes(job, "")) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        beside = [entry.uri for entry in self.cluster.files.children(f"{self.cluster.root}/chaos") if job in entry.uri]
+        return [*(f"process {pid} is left" for pid in left), *(f"{uri} is left" for uri in beside)]

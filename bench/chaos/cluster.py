@@ -1,0 +1,161 @@
+"""The sandbox that chaos happens on, and howdah's own command beside it."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from bench.chaos import detour, full
+from bench.place import HOWDAH
+from howdah.client.engines import engine_of
+from howdah.client.link import recorded_events
+from howdah.data import hadoop_conf
+from howdah.data.fs import filesystem
+from howdah.sandbox import Sandbox, record
+from howdah.sandbox.hadoop import Launcher
+from howdah.sandbox.install import Java
+from howdah.spec.events import Event
+
+NODES, DATANODES = 3, 2
+LIMIT_S = 180.0
+
+
+class Cluster:
+    """Three nodes, one ResourceManager, one NameNode, two DataNodes. As root each node has a disk of its own.
+
+    `directories` are those on HDFS that a cell writes to.
+    """
+
+    def __init__(self) -> None:
+        self.sandbox = Sandbox(nodes=NODES, datanodes=DATANODES)
+        self.directories = (f"/user/{getpass.getuser()}/.howdah", "/chaos")
+        self._disks: list[Path] = []
+
+    def __enter__(self) -> Cluster:
+        if os.geteuid() == 0:
+            detour.ready()
+        self.sandbox.up()
+        if os.geteuid() == 0:
+            self._disks = full.small_disks(self.sandbox, NODES)
+        conf = str(self.sandbox.conf_dir)
+        os.environ["HADOOP_CONF_DIR"] = conf
+        self.root = hadoop_conf.default_filesystem(hadoop_conf.load(conf))
+        self.files = filesystem(self.root, conf)
+        for directory in self.directories:
+            self.files.mkdirs(f"{self.root}{directory}")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        full.unmount(self._disks)
+        self.sandbox.down()
+
+    def start(self, job: Path, log: Path) -> subprocess.Popen[bytes]:
+        """`howdah run` of a job file, its output in `log`."""
+        with log.open("wb") as out:
+            command = [HOWDAH, "run", "--on", "yarn", "--logs", "all", str(job)]
+            return subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+
+    def howdah(self, *arguments: str) -> str:
+        """What another command of ours prints; it may fail while the cluster does."""
+        done = subprocess.run([HOWDAH, *arguments], capture_output=True, text=True, timeout=LIMIT_S)
+        return done.stdout + done.stderr
+
+    def status(self, job: str) -> dict[str, Any]:
+        """`howdah status --json`, {} while it can't be told."""
+        try:
+            found = json.loads(self.howdah("status", "--json", job).partition("\nhowdah:")[0])
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def events(self, job: str) -> list[Event]:
+        """The event log as it is on HDFS."""
+        (report,) = engine_of(job).describe(job)
+        return list(recorded_events(report))
+
+    def dfsadmin(self, *arguments: str) -> None:
+        """Hadoop's own administration tool."""
+        known = record.load(self.sandbox.run_dir)
+        assert known is not None
+        java = Java(Path(known.java), known.java_release)
+        launcher = Launcher(known.shape.hadoop, java, Path(known.jars), self.sandbox.run_dir)
+        command = launcher.tool("org.apache.hadoop.hdfs.tools.DFSAdmin", arguments)
+        subprocess.run(command, env=launcher.environment(), check=True, capture_output=True, timeout=LIMIT_S)
+
+    def pid_of(self, daemon: str) -> int:
+        """Of a daemon of the sandbox."""
+        known = record.load(self.sandbox.run_dir)
+        assert known is not None
+        return known.processes[daemon].pid
+
+    def heal(self) -> None:
+        """Everything runs again, and is ready."""
+        for daemon in self.sandbox.status():
+            with contextlib.suppress(KeyError, ProcessLookupError):
+                os.kill(self.pid_of(daemon.name), signal.SIGCONT)
+            self.sandbox.start(daemon.name)
+        self.sandbox.wait_nodes(NODES)
+
+
+def processes(job: str, words: str) -> list[int]:
+    """Those of a job's containers whose command line has `words`, oldest first."""
+    mark, found = f"_{job.partition('_')[2]}_".encode(), []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and mark in _read(entry / "environ"):
+            command = _read(entry / "cmdline").replace(b"\0", b" ").decode("utf-8", "replace")
+            if words in command:
+                found.append(int(entry.name))
+    return sorted(found)
+
+
+def executors(job: str) -> list[int]:
+    """Those of a job's tasks: of the Pythons in a container that look like one the first, which the others outlive."""
+    found: dict[str, int] = {}
+    for pid in processes(job, "-m howdah.executor"):
+        if b"python" in _read(Path(f"/proc/{pid}/cmdline")).partition(b"\0")[0]:
+            container = re.search(rb"HOWDAH_CONTAINER=([^\0]*)", _read(Path(f"/proc/{pid}/environ")))
+            found.setdefault(container[1].decode() if container else "", pid)
+    return sorted(found.values())
+
+
+def environment_of(pid: int) -> dict[str, str]:
+    """What it was started with."""
+    pairs = _read(Path(f"/proc/{pid}/environ")).decode("utf-8", "replace").split("\0")
+    return {name: value for name, _, value in (pair.partition("=") for pair in pairs)}
+
+
+def node_of(pid: int) -> str:
+    """`nm2`, of a process in a container."""
+    match = re.search(rb"/(nm\d+)/", _read(Path(f"/proc/{pid}/environ")))
+    return match[1].decode() if match else ""
+
+
+def until(found: Callable[[], Any], what: str, limit_s: float = LIMIT_S) -> Any:
+    """What `found()` returns once it is true.
+
+    Raises:
+        TimeoutError: not within the limit.
+    """
+    deadline = time.monotonic() + limit_s
+    while not (value := found()):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {limit_s:.0f} s: {what}")
+        time.sleep(0.05)
+    return value
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:  # it has just ended
+        return b""

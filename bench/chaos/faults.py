@@ -1,0 +1,157 @@
+"""What goes wrong, and how it is put right again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+import urllib.parse
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bench.chaos import full
+from bench.chaos.cluster import Cluster, environment_of, executors, node_of, processes, until
+from bench.chaos.detour import TUN, Belongs, Detour, ip, local_is_asked_later
+
+MOMENTS = ("start", "mid", "save", "end")
+BACK_AFTER_S, STOPPED_S, CUT_S, FULL_S, SLOW_S = 4.0, 12.0, 40.0, 12.0, 30.0
+ONE_WAY_S = 0.1
+"""There and back are 200 ms."""
+MASTER, EXECUTOR, PROGRAM = "-m howdah.master --engine", "-m howdah.executor", "chaos/program.py"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """`strike` makes it, on the job of that id whose client is that process."""
+
+    name: str
+    strike: Callable[[Cluster, str, subprocess.Popen[bytes]], None]
+
+
+def _signal(words: str, number: int, back_s: float = 0.0) -> Callable[[Cluster, str, subprocess.Popen[bytes]], None]:
+    def strike(_: Cluster, job: str, __: subprocess.Popen[bytes]) -> None:
+        pids = executors(job) if words == EXECUTOR else processes(job, words)
+        if not pids:  # at the very start, or the end, there may be none yet, or none any more
+            return
+        _send(pids[-1], number)
+        if back_s:
+            time.sleep(back_s)
+            _send(pids[-1], signal.SIGCONT)
+
+    return strike
+
+
+def _daemon(name: str, number: int) -> Callable[[Cluster, str, subprocess.Popen[bytes]], None]:
+    def strike(cluster: Cluster, job: str, _: subprocess.Popen[bytes]) -> None:
+        victim = name
+        if name == "nm":
+            running = executors(job)
+            victim = node_of(running[-1]) if running else "nm1"
+        if number == signal.SIGKILL:
+            cluster.sandbox.stop(victim, signal.SIGKILL)
+            time.sleep(BACK_AFTER_S)
+            cluster.sandbox.start(victim)
+        else:
+            pid = cluster.pid_of(victim)
+            _send(pid, number)
+            time.sleep(STOPPED_S)
+            _send(pid, signal.SIGCONT)
+
+    return strike
+
+
+def _client(_: Cluster, __: str, client: subprocess.Popen[bytes]) -> None:
+    client.kill()
+    client.wait()
+
+
+def _cut_manager(_: Cluster, job: str, __: subprocess.Popen[bytes]) -> None:
+    """Of the last worker's node. Its executor's messages have the machine's own address, and pass."""
+    _cut(node_of(until(lambda: executors(job), "an executor")[-1]))
+
+
+def _cut_master(_: Cluster, job: str, __: subprocess.Popen[bytes]) -> None:
+    """From all executors, the client and the ResourceManager, with its node's NodeManager."""
+    _cut(node_of(until(lambda: processes(job, MASTER), "the master")[-1]))
+
+
+def _cut(node: str) -> None:
+    """No message passes to or from its address; its clock, and its processes, run on."""
+    address = f"127.0.0.1{node[2:]}"
+    rules = [("10", "to"), ("11", "from")]
+    with local_is_asked_later():
+        for preference, way in rules:
+            ip(f"rule add pref {preference} {way} {address} blackhole")
+        time.sleep(CUT_S)
+        for preference, _way in rules:
+            ip(f"rule del pref {preference}")
+
+
+def _cut_executor(_: Cluster, job: str, __: subprocess.Popen[bytes]) -> None:
+    """From the master alone: the other executor, the node and its NodeManager are heard, and so is HDFS."""
+    pids = until(lambda: executors(job), "an executor")
+    port = urllib.parse.urlsplit(environment_of(pids[-1])["HOWDAH_MASTER"]).port or 0
+    with Detour(f"ipproto tcp dport {port} or ipproto tcp sport {port}", lost=Belongs(pids[-1], port)):
+        time.sleep(CUT_S)
+
+
+def _slow(_: Cluster, __: str, ___: subprocess.Popen[bytes]) -> None:
+    """Every message in the whole cluster, and between it and the client."""
+    with Detour(delay_s=ONE_WAY_S):
+        time.sleep(SLOW_S)
+
+
+def _full(words: str) -> Callable[[Cluster, str, subprocess.Popen[bytes]], None]:
+    def strike(cluster: Cluster, job: str, _: subprocess.Popen[bytes]) -> None:
+        pids = executors(job) if words == EXECUTOR else processes(job, words)
+        victim = node_of(pids[-1]) if pids else "nm1"
+        full.keep_full(cluster.sandbox.run_dir / victim, FULL_S)
+
+    return strike
+
+
+def _full_hdfs(cluster: Cluster, _: str, __: subprocess.Popen[bytes]) -> None:
+    """For the event log, checkpoints, copies and outputs."""
+    cluster.dfsadmin("-setSpaceQuota", "1", *cluster.directories)
+    time.sleep(FULL_S)
+    cluster.dfsadmin("-clrSpaceQuota", *cluster.directories)
+
+
+def _send(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
+
+
+_DETOURS = [Fault("cut:executor", _cut_executor), Fault("slow:network", _slow)]
+_ROOTS = [
+    Fault("cut:nodemanager", _cut_manager),
+    Fault("cut:master", _cut_master),
+    *(_DETOURS if TUN.exists() else []),
+    Fault("full:disk", _full(EXECUTOR)),
+    Fault("full:master", _full(MASTER)),
+]
+"""Only root can make these."""
+_KILL, _STOP = signal.SIGKILL, signal.SIGSTOP
+_ALL = [
+    Fault("kill:user", _signal(PROGRAM, _KILL)),
+    Fault("kill:executor", _signal(EXECUTOR, _KILL)),
+    Fault("kill:master", _signal(MASTER, _KILL)),
+    Fault("kill:nodemanager", _daemon("nm", _KILL)),
+    Fault("kill:resourcemanager", _daemon("rm", _KILL)),
+    Fault("kill:datanode", _daemon("dn1", _KILL)),
+    Fault("kill:namenode", _daemon("nn", _KILL)),
+    Fault("kill:client", _client),
+    Fault("stop:user", _signal(PROGRAM, _STOP, STOPPED_S)),
+    Fault("stop:executor", _signal(EXECUTOR, _STOP, STOPPED_S * 3)),
+    Fault("stop:master", _signal(MASTER, _STOP, STOPPED_S)),
+    Fault("stop:nodemanager", _daemon("nm", _STOP)),
+    Fault("stop:resourcemanager", _daemon("rm", _STOP)),
+    Fault("stop:datanode", _daemon("dn1", _STOP)),
+    Fault("stop:namenode", _daemon("nn", _STOP)),
+    Fault("full:hdfs", _full_hdfs),
+    *(_ROOTS if os.geteuid() == 0 else []),
+]
+FAULTS = {fault.name: fault for fault in _ALL}

@@ -1,0 +1,127 @@
+"""How soon what fails is seen and repaired, on a real cluster; and what the master's decisions cost.
+
+CLUSTER: a gang of eight whose program, or one of whose executors, or whose master is killed. Beside it, here: decisions
+a second of the real `step`, for a job of a thousand tasks that beat.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from bench.chaos.cluster import Cluster, executors, processes, until
+from bench.place import place
+from bench.rounds import Report
+from howdah.errors import StagingError
+from howdah.master import actions as a
+from howdah.spec import JobSpec, Role
+from howdah.spec import events as e
+from howdah.testing import Gang
+from howdah.wire.messages import Phase, Status, Usage
+
+GANG, ROUNDS = 8, 3
+EXIT_S, RESTART_S, SPARE_S, TAKEOVER_S, EVENTS = 1.0, 5.0, 10.0, 15.0, 20_000
+COMMAND = "echo up $HOWDAH_TASK $HOWDAH_EPOCH; while :; do sleep 1; done"
+
+
+def measure(report: Report) -> None:
+    """Decisions first, for they need no cluster."""
+    report.target(
+        "decisions a second", report.figure("events a second, 1,000 tasks", [_events() for _ in range(ROUNDS)], "/s"),
+        EVENTS, "/s", at_least=True,
+    )  # fmt: skip
+    with place() as home, Cluster() as cluster:
+        restarts = [_killed(cluster, home, f"restart-{n}", 0, _program) for n in range(ROUNDS)]
+        spares = [_killed(cluster, home, f"spare-{n}", 1, _executor) for n in range(ROUNDS)]
+        takeovers = [_taken_over(cluster, home, f"takeover-{n}") for n in range(ROUNDS)]
+    seen = report.figure("a program is killed → decided", [seen for seen, _ in restarts])
+    report.target("exit → decision", seen, EXIT_S, " s")
+    again = report.figure(f"decided → all {GANG} programs run again, in place", [again for _, again in restarts])
+    report.target("restart in place", again, RESTART_S, " s")
+    report.figure("an executor is killed → decided", [seen for seen, _ in spares])
+    spare = report.figure("decided → all run again, one in a spare's container", [again for _, again in spares])
+    report.target("replacement by a spare", spare, SPARE_S, " s")
+    taken = report.figure("the master is killed → the next one is at work", takeovers)
+    report.target("takeover, no program restarted", taken, TAKEOVER_S, " s")
+
+
+def _events() -> float:
+    """Beats of a running gang with other usage each time, as `step` takes them."""
+    gang = Gang(JobSpec(roles={"worker": Role("w", replicas=1000)}))
+    gang.form()
+    beats = [
+        a.Heard(gang.now + number / 500, Status(f"worker:{number % 1000}", 1, 1, 10 + number, Phase.RUNNING, "h", 1,
+                ports={"main": 4000}, program_pid=7, usage=Usage(100.0 + number % 50, 200.0, 0.5)))
+        for number in range(40_000)
+    ]  # fmt: skip
+    gang.did.clear()
+    began = time.process_time()
+    for beat in beats:
+        gang.feed(beat)
+    return len(beats) / (time.process_time() - began)
+
+
+def _start(cluster: Cluster, home: Path, name: str, spares: int) -> tuple[str, subprocess.Popen[bytes]]:
+    role = {"command": COMMAND, "replicas": GANG, "spares": spares, "resources": {"memory": "128MiB"}}
+    job, log = home / f"{name}.json", home / f"{name}.log"
+    job.write_text(json.dumps({"name": name, "retries": 3, "roles": {"worker": role}, "timeouts": {"stop": "1s"}}))
+    client = cluster.start(job, log)
+    until(lambda: all(f"up worker:{n} 1" in log.read_text() for n in range(GANG)), "the gang")
+    if spares:
+        until(lambda: f"worker:{GANG} has a container" in log.read_text(), "the spare")
+        time.sleep(2.0)
+    found = re.search(r"application_\d+_\d+", log.read_text())
+    assert found is not None
+    return found[0], client
+
+
+def _end(cluster: Cluster, job: str, client: subprocess.Popen[bytes]) -> list[e.Event]:
+    cluster.howdah("cancel", job)
+    client.wait()
+    return cluster.events(job)
+
+
+def _program(job: str) -> int:
+    return processes(job, "while :; do sleep")[-1]
+
+
+def _executor(job: str) -> int:
+    return executors(job)[-2]
+
+
+def _killed(cluster: Cluster, home: Path, name: str, spares: int, victim: Callable[[str], int]) -> tuple[float, float]:
+    """Seconds from the kill to the decision, and from there until all run again."""
+    job, client = _start(cluster, home, name, spares)
+    log, pid, struck = home / f"{name}.log", victim(job), time.time()
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: all(f"up worker:{n} 2" in log.read_text() for n in range(GANG)), "the gang again")
+    events = _end(cluster, job, client)
+    decided = next(event.time for event in events if isinstance(event, e.GangRestarted))
+    started = max(event.time for event in events if isinstance(event, e.Started))
+    return decided - struck, started - decided
+
+
+def _started(cluster: Cluster, job: str) -> int:
+    try:
+        return sum(isinstance(event, e.Started) for event in cluster.events(job))
+    except StagingError:  # there is none yet
+        return 0
+
+
+def _taken_over(cluster: Cluster, home: Path, name: str) -> float:
+    job, client = _start(cluster, home, name, 0)
+    until(lambda: _started(cluster, job) == GANG, "the event log on HDFS")  # before, the next master begins anew
+    (master,), programs = processes(job, "-m howdah.master --engine"), processes(job, "while :; do sleep")
+    struck = time.time()
+    os.kill(master, signal.SIGKILL)
+    until(lambda: cluster.status(job).get("notes"), "the next master")
+    if processes(job, "while :; do sleep") != programs:
+        raise SystemExit(f"{job}: programs were started again")
+    events = _end(cluster, job, client)
+    return next(event.time for event in events if isinstance(event, e.TookOver)) - struck

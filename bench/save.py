@@ -1,0 +1,132 @@
+"""A gigabyte saved while two ranks train on all cores: what their steps, and the heartbeat, notice of it.
+
+In one run: steps that end while a copy is made, beside steps of the pauses between. BENCH_SAVE_MIB sets the size.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import threading
+import time
+from pathlib import Path
+
+from bench.place import HOWDAH, place, run
+from bench.rounds import Report
+from howdah.client.engines import engine_of
+from howdah.client.link import link_to
+from howdah.sandbox import Sandbox
+from howdah.spec import TaskId
+
+MIB = int(os.environ.get("BENCH_SAVE_MIB", "1024"))
+COPIES, PAUSE_S, WARM_S = 3, 15.0, 8.0
+SLOWER, LATEST_S = 1.02, 5.0
+EXAMPLE = Path(__file__).parent.parent / "examples" / "digits-pytorch"
+# One step is some 20 ms of arithmetic on one core; the file is old enough to be copied at once.
+PROGRAM = f"""
+import os, time, torch
+torch.set_num_threads(1)
+os.makedirs("output", exist_ok=True)
+if os.environ["HOWDAH_RANK"] == "0":
+    with open("output/model.bin", "wb") as file:
+        for _ in range({MIB}):
+            file.write(os.urandom(1 << 20))
+    os.utime("output/model.bin", (1, 1))
+print("ready", flush=True)
+x = torch.rand(500, 500)
+with open("steps", "w") as steps:
+    while True:
+        begun = time.time()
+        for _ in range(8):
+            x @ x
+        print(begun, time.time(), file=steps, flush=True)
+"""
+
+
+def measure(report: Report) -> None:
+    """To this machine's disk, and to HDFS on it, whose DataNode then takes its part of the same cores."""
+    with place() as home:
+        _measure(report, home, str(home / "saved"), "disk")
+    with place() as home, Sandbox(nodes=0) as sandbox:
+        os.environ["HADOOP_CONF_DIR"] = str(sandbox.conf_dir)
+        _measure(report, home, "hdfs:///tmp/saved", "HDFS")
+
+
+def _measure(report: Report, home: Path, path: str, where: str) -> None:
+    program = home / "program.py"
+    program.write_text(PROGRAM)
+    job = {
+        "name": "save",
+        "framework": "pytorch",
+        "roles": {"worker": {"command": "python program.py", "replicas": 2, "resources": {"memory": "2GiB"}}},
+        "files": [str(program)],
+        "environment": {"requirements": str(EXAMPLE / "requirements.lock")},
+        "outputs": [{"path": path, "tasks": "worker:0", "save": {"keep": 1}}],
+    }
+    (home / "job.yaml").write_text(json.dumps(job))
+    job_id = run([HOWDAH, "submit", "--on", "local", str(home / "job.yaml")]).find(r"local-\S+")
+    try:
+        _until_ready(job_id)
+        time.sleep(WARM_S)
+        slowest = _Slowest(job_id)
+        for _ in range(COPIES):
+            run([HOWDAH, "save", job_id, "--wait"])
+            time.sleep(PAUSE_S)
+        latest = slowest.end()
+        status = json.loads(run([HOWDAH, "status", "--json", job_id]).output)
+        steps = _steps(home, job_id)
+    finally:
+        run([HOWDAH, "cancel", job_id])
+    windows = [(copy["started"], copy["finished"]) for copy in status["saves"]]
+    first, last = windows[0][0] - WARM_S / 2, windows[-1][1] + PAUSE_S
+    during = [took for took, end in steps if any(begun < end < done for begun, done in windows)]
+    between = [took for took, end in steps if first < end < last and not any(b - 1 < end < d + 1 for b, d in windows)]
+    report.figure(f"a copy of {MIB} MiB to {where}", [done - begun for begun, done in windows], "s")
+    report.figure("a step while a copy is made", [1000 * statistics.mean(during)], "ms")
+    report.figure("a step between", [1000 * statistics.mean(between)], "ms")
+    ratio = report.figure("ratio", [statistics.mean(during) / statistics.mean(between)], "")
+    report.target(f"step time while saving to {where}", ratio, SLOWER)
+    report.target("longest wait for the executor's answer", report.figure("longest wait", [latest], "s"), LATEST_S)
+
+
+def _until_ready(job_id: str) -> None:
+    for _ in range(600):
+        if run([HOWDAH, "logs", job_id, "--stream", "stdout"]).output.count("ready") == 2:
+            return
+        time.sleep(0.5)
+    raise SystemExit("the programs did not start within 5 minutes")
+
+
+class _Slowest:
+    """Asks the executor for its log again and again, through its master: the answer comes with its beats."""
+
+    def __init__(self, job_id: str) -> None:
+        self.job_id, self.worst, self._ended = job_id, 0.0, threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def _watch(self) -> None:
+        link = link_to(engine_of(self.job_id).describe(self.job_id)[0])
+        assert link is not None
+        with link:
+            while not self._ended.wait(0.5):
+                begun = time.monotonic()
+                link.log(TaskId("worker", 0), "stdout", 0, 1)
+                self.worst = max(self.worst, time.monotonic() - begun)
+
+    def end(self) -> float:
+        """The longest wait, in seconds."""
+        self._ended.set()
+        self._thread.join()
+        return self.worst
+
+
+def _steps(home: Path, job_id: str) -> list[tuple[float, float]]:
+    """How long each step of both ranks took, and when it ended."""
+    found = []
+    for file in (home / "state" / "jobs" / job_id).rglob("steps"):
+        for line in file.read_text().splitlines()[:-1]:
+            begun, end = map(float, line.split())
+            found.append((end - begun, end))
+    return found
