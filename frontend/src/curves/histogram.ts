@@ -1,0 +1,127 @@
+// Histograms as ECharts draws them: bars of one step, and a map of all.
+
+import type { Histograms } from "../api";
+import { number } from "../format";
+import { say } from "../language";
+import { lineColour, variables } from "../theme";
+
+type Step = Histograms["steps"][number];
+
+interface Api {
+  value: (index: number) => number;
+  coord: (point: [number, number]) => [number, number];
+  style: () => object;
+}
+
+const BINS = 60;
+
+type Bucket = Step["buckets"][number];
+
+/** The same numbers in buckets of one width from `low` to `high`: those of event files grow away from zero. */
+function even(buckets: Bucket[], low: number, high: number): Bucket[] {
+  const width = (high - low) / BINS || 1;
+  const counts = new Array<number>(BINS).fill(0);
+  for (const [left, right, count] of buckets) {
+    const first = Math.max(0, Math.min(BINS - 1, Math.floor((left - low) / width)));
+    const last = Math.max(first, Math.min(BINS - 1, Math.ceil((right - low) / width) - 1));
+    for (let bin = first; bin <= last; bin += 1) {
+      const overlap = Math.min(right, low + (bin + 1) * width) - Math.max(left, low + bin * width);
+      const share = first === last ? 1 : Math.max(0, overlap) / (right - left);
+      counts[bin] = (counts[bin] ?? 0) + share * count;
+    }
+  }
+  return counts.map((count, bin) => [low + bin * width, low + (bin + 1) * width, count]);
+}
+
+/** Where the numbers of these steps lie. */
+function range(steps: Step[]): [number, number] {
+  let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  for (const { buckets } of steps) {
+    for (const [left, right, count] of buckets) {
+      if (count <= 0 || !Number.isFinite(left) || !Number.isFinite(right)) continue;
+      low = Math.min(low, left);
+      high = Math.max(high, right);
+    }
+  }
+  return low < high ? [low, high] : [0, 1];
+}
+
+/** Steps to the right, values up, the deeper the colour the more of them. */
+export function overSteps(steps: Step[], dark: boolean): object {
+  const [low, high] = range(steps);
+  const all = steps.map(({ step, buckets }) => ({ step, buckets: even(buckets, low, high) }));
+  const most = Math.max(1e-12, ...all.flatMap(({ buckets }) => buckets.map(([, , count]) => count)));
+  const colour = lineColour(0, dark);
+  const data = all.flatMap(({ step, buckets }, index) =>
+    buckets
+      .filter(([, , count]) => count > 0)
+      .map(([left, right, count]) => ({
+        value: [index, left, right, count, step],
+        itemStyle: { color: colour, opacity: 0.06 + 0.94 * Math.sqrt(count / most) },
+      })),
+  );
+  return {
+    ...frame(dark),
+    xAxis: { ...frame(dark).xAxis, type: "category", data: steps.map(({ step }) => `${step}`) },
+    tooltip: { formatter: (shown: { data: { value: number[] } }) => told(shown.data.value) },
+    series: [{ type: "custom", renderItem: cell(steps.length), encode: { x: 0, y: [1, 2] }, data, clip: true }],
+  };
+}
+
+function told([, left = 0, right = 0, count = 0, step = 0]: number[]): string {
+  return `${say("step {step}", { step })}\n${number(left)} … ${number(right)}: ${number(count)}`;
+}
+
+function cell(columns: number): (params: { coordSys: { width: number } }, api: Api) => object {
+  return (params, api) => {
+    const [x, top] = api.coord([api.value(0), api.value(2)]);
+    const [, bottom] = api.coord([api.value(0), api.value(1)]);
+    const width = Math.max(1, params.coordSys.width / Math.max(1, columns) - 1);
+    return {
+      type: "rect",
+      shape: { x: x - width / 2, y: top, width, height: Math.max(1, bottom - top) },
+      style: api.style(),
+    };
+  };
+}
+
+/** Values to the right, how many of them up; a bucket is as wide as it is. */
+export function oneStep(step: Step | undefined, dark: boolean): object {
+  const buckets = step ? even(step.buckets, ...range([step])) : [];
+  const bar = (_: unknown, api: Api): object => {
+    const [left, top] = api.coord([api.value(0), api.value(2)]);
+    const [right, bottom] = api.coord([api.value(1), 0]);
+    return {
+      type: "rect",
+      shape: { x: left, y: top, width: Math.max(1, right - left - 1), height: bottom - top },
+      style: api.style(),
+    };
+  };
+  return {
+    ...frame(dark),
+    tooltip: {
+      formatter: (shown: { data: number[] }) =>
+        `${number(shown.data[0] ?? 0)} … ${number(shown.data[1] ?? 0)}: ${number(shown.data[2] ?? 0)}`,
+    },
+    series: [
+      {
+        type: "custom",
+        renderItem: bar,
+        encode: { x: [0, 1], y: 2 },
+        data: buckets,
+        itemStyle: { color: lineColour(0, dark) },
+      },
+    ],
+  };
+}
+
+function frame(dark: boolean): { grid: object; xAxis: object; yAxis: object } {
+  const colours = variables(dark);
+  const axis = {
+    type: "value",
+    scale: true,
+    axisLabel: { color: colours["--muted"] },
+    splitLine: { lineStyle: { color: colours["--border"] } },
+  };
+  return { grid: { left: 60, right: 14, top: 14, bottom: 30 }, xAxis: axis, yAxis: axis };
+}

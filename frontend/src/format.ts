@@ -1,0 +1,75 @@
+// Numbers and times as people read them.
+
+const MINUS = "–";
+
+export function number(value: number, digits = 3): string {
+  if (!Number.isFinite(value)) return `${value}`;
+  const size = Math.abs(value);
+  if (value !== 0 && (size >= 1e6 || size < 1e-3)) return value.toExponential(digits - 1);
+  return `${Number(value.toPrecision(Math.max(digits, Math.trunc(size) === size ? 7 : digits)))}`;
+}
+
+export function bytes(value: number): string {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+  let at = 0;
+  let left = value;
+  while (Math.abs(left) >= 1024 && at < units.length - 1) {
+    left /= 1024;
+    at += 1;
+  }
+  return `${at === 0 || left >= 100 ? Math.round(left) : left.toFixed(1)} ${units[at]}`;
+}
+
+export function mib(value: number | null | undefined): string {
+  return value ? bytes(value * 1048576) : "";
+}
+
+export function percent(value: number | null | undefined): string {
+  return value === null || value === undefined ? "" : `${Math.floor(100 * value)} %`;
+}
+
+/** 4 s, 3:05, 2:03:05, 3 d 2:03:05. */
+export function duration(seconds: number): string {
+  if (!Number.isFinite(seconds) || seconds < 0) return "";
+  if (seconds < 60) return `${seconds < 10 ? Number(seconds.toFixed(1)) : Math.round(seconds)} s`;
+  const whole = Math.round(seconds);
+  const two = (value: number): string => `${value}`.padStart(2, "0");
+  const [days, hours, minutes] = [
+    Math.floor(whole / 86400),
+    Math.floor(whole / 3600) % 24,
+    Math.floor(whole / 60) % 60,
+  ];
+  const clock = whole < 3600 ? `${minutes}:${two(whole % 60)}` : `${hours}:${two(minutes)}:${two(whole % 60)}`;
+  return days ? `${days} d ${clock}` : clock;
+}
+
+/** Local time; the day only where it is not today. */
+export function time(seconds: number | null | undefined): string {
+  if (!seconds) return MINUS;
+  const when = new Date(seconds * 1000);
+  const clock = when.toTimeString().slice(0, 8);
+  return when.toDateString() === new Date().toDateString() ? clock : `${day(seconds)} ${clock}`;
+}
+
+/** A mark of a time axis whose marks are `step` seconds apart. */
+export function tick(seconds: number, step: number): string {
+  if (step >= 86400) return day(seconds).slice(5);
+  const clock = new Date(seconds * 1000).toTimeString();
+  return clock.slice(0, step < 60 ? 8 : 5);
+}
+
+export function day(seconds: number): string {
+  const when = new Date(seconds * 1000);
+  const two = (value: number): string => `${value}`.padStart(2, "0");
+  return `${when.getFullYear()}-${two(when.getMonth() + 1)}-${two(when.getDate())}`;
+}
+
+export function between(started: number, finished: number): string {
+  return started ? duration((finished || Date.now() / 1000) - started) : "";
+}
+
+/** One line of anything that JSON can say. */
+export function plain(value: unknown): string {
+  if (typeof value === "string") return value;
+  return value === undefined ? "" : JSON.stringify(value);
+}

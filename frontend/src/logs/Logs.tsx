@@ -1,0 +1,102 @@
+// What tasks print: one of them as it comes, and a search through all.
+
+import { Input, Segmented, Select } from "antd";
+import { type ReactNode, useState } from "react";
+import type { Job } from "../api";
+import { address, jobPath } from "../client";
+import { hasEnded } from "../job/JobPage";
+import { say } from "../language";
+import { amend, useRoute } from "../route";
+import { LogView } from "./LogView";
+import { SearchResults } from "./SearchResults";
+
+export default function Logs({ job }: { job: Job }): ReactNode {
+  const { query } = useRoute();
+  const names = job.roles.flatMap(({ name, replicas }) =>
+    Array.from({ length: replicas }, (_, index) => `${name}:${index}`),
+  );
+  const task = query.get("task") ?? job.failure?.task ?? names[0] ?? "";
+  const stream = query.get("stream") ?? "both";
+  const attempt = query.get("attempt") ?? "";
+  const level = query.get("level") ?? "";
+  const sought = query.get("text") ?? "";
+  const at = query.get("at") ?? "";
+  const [attempts, setAttempts] = useState<number[]>([]);
+  const place = (changes: Record<string, string>): void => amend({ at: "", ...changes });
+  return (
+    <>
+      <div className="row" style={{ marginBottom: 8 }}>
+        <Select
+          showSearch
+          aria-label={say("Task")}
+          value={task}
+          options={names.map((value) => ({ value, label: value }))}
+          onChange={(value) => place({ task: value, attempt: "" })}
+          style={{ width: 170 }}
+        />
+        <Select
+          aria-label={say("Attempt")}
+          value={attempt}
+          options={[
+            { value: "", label: say("Latest attempt") },
+            ...attempts.map((each) => ({ value: `${each}`, label: say("Attempt {number}", { number: each }) })),
+          ]}
+          onChange={(value) => place({ attempt: value })}
+          style={{ width: 160 }}
+        />
+        <Segmented
+          aria-label={say("Stream")}
+          value={stream}
+          options={[
+            { value: "both", label: say("Both") },
+            { value: "stdout", label: "stdout" },
+            { value: "stderr", label: "stderr" },
+          ]}
+          onChange={(value) => place({ stream: value })}
+        />
+        <Select
+          aria-label={say("Level")}
+          value={level}
+          options={[
+            { value: "", label: say("All levels") },
+            { value: "warning", label: say("Warnings, errors") },
+            { value: "error", label: say("Errors") },
+          ]}
+          onChange={(value) => amend({ level: value })}
+          style={{ width: 160 }}
+        />
+        <a href={address(jobPath(job.id, `logs/${encodeURIComponent(task)}/download`), { stream, attempt })} download>
+          {say("Download")}
+        </a>
+        {at && (
+          <button type="button" className="plain" onClick={() => place({})}>
+            {say("To the end")}
+          </button>
+        )}
+        <span className="grow" />
+        <Input.Search
+          allowClear
+          aria-label={say("Search all tasks' logs")}
+          placeholder={say("Search all tasks' logs")}
+          defaultValue={sought}
+          onSearch={(text) => amend({ text })}
+          style={{ width: 260 }}
+        />
+      </div>
+      {sought && <SearchResults job={job.id} text={sought} names={names} level={level} />}
+      {task && (
+        <LogView
+          job={job.id}
+          task={task}
+          attempt={attempt}
+          stream={stream}
+          level={level}
+          live={!hasEnded(job)}
+          at={at}
+          height={sought ? "calc(100vh - 560px)" : "calc(100vh - 300px)"}
+          onAttempts={setAttempts}
+        />
+      )}
+    </>
+  );
+}

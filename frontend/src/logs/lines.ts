@@ -1,0 +1,38 @@
+// A log's text as lines: what a terminal would have overwritten is left out, so are its colours.
+
+export type Level = "error" | "warning" | "";
+
+export interface LogLine {
+  text: string;
+  level: Level;
+}
+
+const LONGEST = 4000;
+const ESCAPES = /\u001b\[[0-9;?]*[A-Za-z]/g;
+const ERROR = /\b(ERROR|FATAL|CRITICAL|Traceback|[A-Z]\w*(Error|Exception)\b)|^[EF]\d{4} /;
+const WARNING = /\bWARN(ING)?\b|\w+Warning\b|^W\d{4} /;
+
+export function linesOf(text: string): LogLine[] {
+  const lines = text.split("\n");
+  if (lines.at(-1) === "") lines.pop();
+  return lines.map(lineOf);
+}
+
+function lineOf(raw: string): LogLine {
+  const whole = raw.length > LONGEST * 4 ? `${raw.slice(0, LONGEST)} … (+${raw.length - LONGEST})` : raw;
+  const shown = whole.replace(ESCAPES, "").replace(/\r+$/, "");
+  const text = shown.slice(shown.lastIndexOf("\r") + 1);
+  const cut = text.length > LONGEST ? `${text.slice(0, LONGEST)} … (+${text.length - LONGEST})` : text;
+  return { text: cut, level: levelOf(cut) };
+}
+
+function levelOf(text: string): Level {
+  if (ERROR.test(text)) return "error";
+  return WARNING.test(text) ? "warning" : "";
+}
+
+/** Lines of at least this level; all, for an empty one. */
+export function atLeast(lines: LogLine[], level: string): LogLine[] {
+  if (level === "error") return lines.filter((line) => line.level === "error");
+  return level === "warning" ? lines.filter((line) => line.level) : lines;
+}

