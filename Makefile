@@ -1,31 +1,39 @@
 # Two commands: `make demo` shows howdah at work on this machine, `make test` checks all of it on real engines.
 # Both prepare what they need, once: Python packages into .venv and, as root, Debian packages.
-.PHONY: demo test check unit e2e bench proto lock clean
+.PHONY: demo test check unit e2e simulate bench proto lock clean
 
 PYTHON := .venv/bin/python
+# End-to-end tests wait for clusters most of the time: two processes, each with a cluster of its own.
+BESIDE := -n 2 --dist loadfile
 
 demo: .venv/.demo
 	.venv/bin/howdah run examples/digits-tensorflow/job.yaml
 
 test: .venv/.test
 	tools/check
-	.venv/bin/pytest tests/unit tests/golden tests/contract tests/faults
-	.venv/bin/pytest tests/e2e
+	.venv/bin/pytest tests/unit tests/golden tests/contract tests/faults tests/simulation
+	.venv/bin/pytest $(BESIDE) tests/e2e
 
 check: .venv/.test
 	tools/check
 
 unit: .venv/.test
-	.venv/bin/pytest tests/unit tests/golden tests/contract tests/faults
+	.venv/bin/pytest tests/unit tests/golden tests/contract tests/faults tests/simulation
 
 e2e: .venv/.test
-	.venv/bin/pytest tests/e2e
+	.venv/bin/pytest $(BESIDE) tests/e2e
+
+# A hundred thousand jobs on a simulated cluster on which everything goes wrong.
+simulate: .venv/.test
+	HOWDAH_SEEDS=100000 .venv/bin/pytest --timeout=0 tests/simulation
 
 bench: .venv/.test
 	$(PYTHON) -m bench
 
 proto: .venv/.test
-	cd src/howdah/engines/yarn/proto && ../../../../../$(PYTHON) -m grpc_tools.protoc -I. --python_out=. --pyi_out=. hadoop.proto
+	$(PYTHON) -m grpc_tools.protoc -Isrc --python_out=src --pyi_out=src src/howdah/hadoop/proto/ipc.proto \
+		src/howdah/hadoop/proto/namenode.proto src/howdah/hadoop/proto/datanode.proto \
+		src/howdah/engines/yarn/proto/hadoop.proto src/howdah/curves/proto/event.proto
 
 lock: .venv/.test
 	tools/lock

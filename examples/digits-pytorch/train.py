@@ -6,12 +6,14 @@ model.
 """
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
 import numpy as np
 import torch
 import torch.distributed as dist
+from tensorboardX import SummaryWriter
 from torch import nn
 from torch.distributed.algorithms.join import Join
 from torch.nn.parallel import DistributedDataParallel
@@ -50,11 +52,21 @@ def accuracy(model: nn.Module, test: TensorDataset) -> float:
         return (model(pixels).argmax(dim=1) == labels).float().mean().item()
 
 
+def told(board: SummaryWriter, epoch: int, model: nn.Module, scalars: dict[str, float]) -> None:
+    """Writes what the job's page and TensorBoard draw."""
+    for tag, value in scalars.items():
+        board.add_scalar(tag, value, epoch)
+    for name, weights in model.named_parameters():
+        board.add_histogram(name, weights.detach().numpy(), epoch)
+    board.flush()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", default="data", help="folder with the CSV files this rank trains on")
     parser.add_argument("--test", default="test", help="folder with the CSV files that rank 0 tests on")
     parser.add_argument("--model", default="model", help="folder for the saved model")
+    parser.add_argument("--board", default=os.environ.get("HOWDAH_BOARD_DIR", "board"), help="folder for event files")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch", type=int, default=32, help="rows per rank and step")
     parser.add_argument("--learning-rate", type=float, default=0.005)
@@ -70,10 +82,13 @@ def main() -> None:
     model = DistributedDataParallel(classifier())
     optimizer = torch.optim.Adam(model.parameters(), lr=options.learning_rate)
     test = read(options.test) if rank == 0 else None
+    board = SummaryWriter(options.board) if rank == 0 else None
     for epoch in range(1, options.epochs + 1):
         loss = train_epoch(model, loader, optimizer)
-        tested = f", test accuracy {accuracy(model.module, test):.4f}" if test else ""
-        print(f"epoch {epoch}: loss {loss:.4f}{tested}", flush=True)
+        tested = accuracy(model.module, test) if test else 0.0
+        print(f"epoch {epoch}: loss {loss:.4f}" + (f", test accuracy {tested:.4f}" if test else ""), flush=True)
+        if board:
+            told(board, epoch, model.module, {"loss": loss, "test_accuracy": tested})
         print(f"reporter progress:{epoch / options.epochs:.2f}", file=sys.stderr, flush=True)
     if rank == 0:
         Path(options.model).mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,7 @@ Each worker reads the CSV files in its own --data folder; the chief needs only -
 """
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -62,6 +63,27 @@ def accuracy(model: Classifier, pixels: np.ndarray, labels: np.ndarray) -> float
     return float(np.mean(np.argmax(model(tf.constant(pixels)), axis=1) == labels))
 
 
+class Board:
+    """Event files. `tf.summary.scalar` and `.histogram` write the same, and need TensorBoard's package for it."""
+
+    def __init__(self, folder: str) -> None:
+        self._writer = tf.summary.create_file_writer(folder)
+
+    def write(self, epoch: int, model: Classifier, scalars: dict[str, float]) -> None:
+        with self._writer.as_default(step=epoch):
+            for tag, value in scalars.items():
+                tf.summary.write(tag, tf.constant(value, tf.float32), metadata=of_plugin("scalars"))
+            for variable in model.trainable_variables:
+                counts, edges = np.histogram(variable.numpy(), bins=30)
+                buckets = tf.constant(np.stack([edges[:-1], edges[1:], counts], axis=1), tf.float64)
+                tf.summary.write(variable.name, buckets, metadata=of_plugin("histograms"))
+        self._writer.flush()
+
+
+def of_plugin(name: str) -> tf.compat.v1.SummaryMetadata:
+    return tf.compat.v1.SummaryMetadata(plugin_data={"plugin_name": name})
+
+
 def train(options: argparse.Namespace, resolver: tf.distribute.cluster_resolver.TFConfigClusterResolver) -> None:
     test_pixels, test_labels = read(options.test)
     strategy = tf.distribute.ParameterServerStrategy(resolver)
@@ -83,12 +105,14 @@ def train(options: argparse.Namespace, resolver: tf.distribute.cluster_resolver.
 
         return strategy.run(on_worker, args=next(feed))
 
+    board = Board(options.board)
     for epoch in range(1, options.epochs + 1):
         losses = [coordinator.schedule(step, args=(feed,)) for _ in range(options.steps)]
         coordinator.join()
         loss = np.mean([loss.fetch() for loss in losses])
         tested = accuracy(model, test_pixels, test_labels)
         print(f"epoch {epoch}: loss {loss:.4f}, test accuracy {tested:.4f}", flush=True)
+        board.write(epoch, model, {"loss": loss, "test_accuracy": tested})
         print(f"reporter progress:{epoch / options.epochs:.2f}", file=sys.stderr, flush=True)
     save(model, options.model)
 
@@ -107,6 +131,7 @@ def main() -> None:
     parser.add_argument("--data", default="data", help="folder with the CSV files a worker trains on")
     parser.add_argument("--test", default="test", help="folder with the CSV files the chief tests on")
     parser.add_argument("--model", default="model", help="folder for the saved model")
+    parser.add_argument("--board", default=os.environ.get("HOWDAH_BOARD_DIR", "board"), help="folder for event files")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--steps", type=int, default=45, help="steps per epoch, all workers together")
     parser.add_argument("--batch", type=int, default=32)

@@ -10,8 +10,9 @@ import time
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
-from howdah.engines import Allocator, Launch, MasterContext
+from howdah.engines import ANYWHERE, Allocator, Launch, MasterContext, Wish
 from howdah.master import actions as a
+from howdah.master.replay import replay
 from howdah.master.state import GangState
 from howdah.master.step import step
 from howdah.spec import Container, Exit, JobSpec, Outcome, Role, TaskId
@@ -67,7 +68,7 @@ class Gang:
         """The executor of the task's current attempt posts its status."""
         known = self.state.tasks[TaskId.parse(task)]
         number = self.sequences[task] = self.sequences.get(task, 0) + 1
-        base: dict[str, Any] = {"epoch": self.state.epoch, "host": f"host-{task}", "pid": 1}
+        base: dict[str, Any] = {"epoch": known.epoch, "host": f"host-{task}", "pid": 1}
         status = Status(task, known.attempt, sequence=number, phase=phase, **{**base, **fields})
         self.feed(a.Heard(self.now, status))
 
@@ -95,6 +96,22 @@ class Gang:
         """Time passes, and nobody speaks."""
         self.now += seconds
         self.feed(a.Tick(self.now))
+
+    def take_over(self, lost: int = 0) -> None:
+        """The master is killed, its last `lost` events with it, and another takes over; the cluster takes back the
+        containers that the new one does not know."""
+        log = [action.event for action in self.of(a.Record)]
+        log = list(e.read_lines(e.to_line(event) for event in log[: len(log) - lost]))
+        self.state = GangState.of("job-1", self.state.job)
+        kept = [action for action in self.did if not isinstance(action, a.Record)]
+        self.did = [*kept, *map(a.Record, log), a.Record(e.TookOver(self.now, 2))]
+        self.did += replay(self.state, log, self.now)
+        given = {action.container.id for action in kept if isinstance(action, a.Launch)}
+        returned = {action.container_id for action in self.of(a.Release)}
+        unknown = given - returned - self.gone - set(self.state.containers)
+        self.did += [a.Release(container) for container in sorted(unknown)]
+        for container in [each for each in self.state.containers if each in self.gone | returned]:
+            self.feed(e.ContainerEnded(self.now, container, Exit("lost", detail="gone when the master came back")))
 
     @property
     def outcome(self) -> Outcome | None:
@@ -125,7 +142,7 @@ class FakeAllocator(Allocator):
         """Nobody refuses."""
         return cls(context)
 
-    def request(self, role: str, count: int) -> None:
+    def request(self, role: str, count: int, wish: Wish = ANYWHERE) -> None:
         """Grant it all."""
         for _ in range(count):
             self._number += 1

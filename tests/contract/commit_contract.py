@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 import pytest
@@ -157,3 +157,51 @@ class CommitContract:
         old, new = ("old",), ("_SUCCESS", "m")
         assert seen == sorted(seen, reverse=True)
         assert set(seen) == {old, new}
+
+    def test_copies_in_the_outputs_place_come_with_it_whenever_it_dies(self, fs: FileSystem, base: str) -> None:
+        copies = ("interResult/interResult_2026_11_21_15_00_00", "interResult/interResult_2026_11_21_15_10_00")
+        for life in range(60):
+            laid = self._lay_out(fs, base, CASES["one task alone"])
+            places = {
+                "saves": uris.join(laid.final, "interResult", "interResult_"),
+                "unfinished": laid.temporary + "-saves",
+            }
+            output = replace(laid, **places)
+            for copy in (*(uris.join(output.final, name) for name in copies), uris.join(output.unfinished, "half")):
+                fs.mkdirs(uris.join(copy, "worker-0"))
+                fs.create(uris.join(copy, "worker-0", "m")).close()
+            try:
+                commit(output, Mortal(fs, life))
+                finished = True
+            except Crash:
+                finished = False
+            commit(output, fs)
+            expected = ("_SUCCESS", "d/w", *(f"{copy}/worker-0/m" for copy in copies), "m")
+            assert self._found(fs, base) == (["model"], expected), life
+            if finished:
+                return
+        raise AssertionError("it never finished")
+
+    def test_copies_of_a_failed_job_stay(self, fs: FileSystem, base: str) -> None:
+        laid = self._lay_out(fs, base, CASES["one task alone"])
+        output = replace(
+            laid, saves=laid.final + ".saved/", unfinished=uris.join(laid.final + ".saved", ".howdah-j-0-saves")
+        )
+        kept = uris.join(laid.final + ".saved", "2026_11_21_15_00_00", "m")
+        for name in (kept, uris.join(output.unfinished, "x", "m")):
+            fs.mkdirs(uris.parent(name))
+            fs.create(name).close()
+        discard(output, fs)
+        assert [uris.name(entry.uri) for entry in fs.children(base)] == ["model.saved"]
+        assert [entry.uri for entry in fs.walk(base)] == [kept]
+
+    def test_others_in_the_outputs_place_are_not_touched_for_copies(self, fs: FileSystem, base: str) -> None:
+        laid = self._lay_out(fs, base, CASES["one task alone"])
+        output = replace(laid, saves=uris.join(laid.final, "save_"), unfinished=laid.temporary + "-saves")
+        for name in ("save_2026_11_21_15_00_00/m", "save_me", "theirs"):
+            fs.mkdirs(uris.parent(uris.join(output.final, name)))
+            fs.create(uris.join(output.final, name)).close()
+        with pytest.raises(StagingError, match="exists already"):
+            commit(output, fs)
+        assert self._found(fs, base)[1] == ("save_me", "theirs")
+        assert fs.exists(uris.join(output.gathered, "save_2026_11_21_15_00_00", "m"))

@@ -18,7 +18,7 @@ from typing import Any
 from howdah.spec.codec import decode, encode
 from howdah.wire import auth
 from howdah.wire.credentials import JOB_KEY, SECRET_PREFIX, Credentials
-from howdah.wire.messages import Assignment, Goal, LogChunk, LogRequest, Orders, Phase, Status
+from howdah.wire.messages import Assignment, Goal, LogChunk, LogRequest, Notice, Orders, Phase, SaveOrder, Status
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 
@@ -41,6 +41,9 @@ class Conductor:
         self.key = secrets.token_bytes(32)
         self.refuse = 0
         self.world: dict[str, str] = {}
+        self.saves: tuple[SaveOrder, ...] = ()
+        self.files: dict[str, str] = {}
+        self.notice: Notice | None = None
         self.heard: list[Status] = []
         self.chunks: list[LogChunk] = []
         self.executor: subprocess.Popen[bytes] | None = None
@@ -80,6 +83,18 @@ class Conductor:
         """From now on these are the orders."""
         with self._changed:
             self._goal, self._epoch, self._stop_s = goal, epoch or self._epoch, stop_s
+            self._changed.notify_all()
+
+    def save(self, *orders: SaveOrder) -> None:
+        """From now on these copies are wanted."""
+        with self._changed:
+            self.saves = orders
+            self._changed.notify_all()
+
+    def announce(self, notice: Notice) -> None:
+        """From now on the program is to be told."""
+        with self._changed:
+            self.notice = notice
             self._changed.notify_all()
 
     def until(self, wanted: Callable[[Status], Any], limit: float = 10.0) -> Status:
@@ -143,9 +158,12 @@ class Conductor:
             self._goal,
             self.assignment if status.phase is Phase.HELLO else None,
             self.world if self._goal is Goal.RUN else {},
-            self._stop_s,
-            self.lease_s,
-            tuple(one for one in self._requests if one.request > len(self.chunks)),
+            self.files if self._goal is Goal.RUN else {},
+            stop_s=self._stop_s,
+            lease_s=self.lease_s,
+            log_requests=tuple(one for one in self._requests if one.request > len(self.chunks)),
+            saves=self.saves,
+            notice=self.notice,
         )
 
     def _satisfied(self, orders: Orders, status: Status) -> bool:
@@ -155,7 +173,10 @@ class Conductor:
             Goal.STOP: (Phase.ENDED,),
             Goal.LEAVE: (),
         }
-        return status.epoch == orders.epoch and status.phase in phases[orders.goal] and not orders.log_requests
+        known = {save.number for save in status.saves} == {order.number for order in orders.saves}
+        told = status.epoch == orders.epoch and status.phase in phases[orders.goal]
+        noticed = orders.notice is None or f"notice{orders.notice.number}" in status.told
+        return told and not orders.log_requests and known and noticed
 
     def _answer(self, status: Status, wait: float) -> Orders:
         deadline = time.monotonic() + wait

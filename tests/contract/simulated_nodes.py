@@ -21,7 +21,8 @@ from google.protobuf.message import DecodeError, Message
 from howdah.engines.yarn import records
 from howdah.engines.yarn.conf import Configuration
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
-from howdah.engines.yarn.rpc import (
+from howdah.errors import EngineUnavailable
+from howdah.hadoop.rpc import (
     CHALLENGE,
     CONTEXT_CALL,
     INITIATE,
@@ -35,8 +36,7 @@ from howdah.engines.yarn.rpc import (
     read_frame,
     take,
 )
-from howdah.engines.yarn.sasl import DigestServer
-from howdah.errors import EngineUnavailable
+from howdah.hadoop.sasl import DigestServer
 
 TRACKER = "org.apache.hadoop.yarn.server.api.ResourceTrackerPB"
 INVALID_TOKEN = "org.apache.hadoop.security.token.SecretManager$InvalidToken"

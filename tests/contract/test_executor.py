@@ -91,6 +91,7 @@ class TestRunning:
         master.run(X_WORLD="world", HOWDAH_RANK="3")
         seen = eval(master.output())
         assert seen == {
+            "HOWDAH_HERE": f"{master.directory}/howdah-here",
             "X_NODE": "node",
             "X_BOTH": "job",
             "X_JOB": "job",
@@ -101,7 +102,26 @@ class TestRunning:
             "HOWDAH_ATTEMPT": "1",
         }
 
-    def test_program_path_goes_first_and_howdah_is_not_imported_by_the_program(self, conduct: Start) -> None:
+    def test_lists_are_extended_and_the_log_directory_is_put_in(self, conduct: Start) -> None:
+        master = conduct("echo $PATH; echo $X_NEW; echo $X_LOGS", extend={"PATH": "/opt/mine", "X_NEW": "./:/b"})
+        master.run(X_LOGS="at <LOG_DIR>")
+        path, new, logs = master.output().decode().split("\n")[:3]
+        assert path.endswith(":/opt/mine")
+        assert (new, logs) == ("./:/b", f"at {master.logs}")
+
+    def test_files_of_the_world_lie_there_anew_in_each_epoch(self, conduct: Start, tmp_path: Path) -> None:
+        shared = tmp_path / "shared"
+        shared.write_text("of others")
+        master = conduct("cat list.txt; rm list.txt; ln -s $X_SHARED list.txt")
+        master.files = {"list.txt": "first\n"}
+        master.run(X_SHARED=str(shared))
+        master.files = {"list.txt": "second ü\n"}
+        master.say(Goal.RUN, epoch=2)
+        master.until(lambda status: status.epoch == 2 and status.phase is Phase.ENDED)
+        assert master.output().decode() == "first\nsecond ü\n"
+        assert shared.read_text() == "of others"
+
+    def test_program_path_goes_first_and_of_howdah_the_program_sees_only_its_own_part(self, conduct: Start) -> None:
         master = conduct("which python3; echo $PATH; echo $PYTHONPATH", program_path=("environment/bin", "/usr"))
         tool = master.work / "environment" / "bin" / "python3"
         tool.parent.mkdir(parents=True)
@@ -111,7 +131,31 @@ class TestRunning:
         which, path, python_path = master.output().decode().splitlines()
         assert which == ended.program_python == str(tool)
         assert path.startswith(f"{tool.parent}:/usr:")
-        assert python_path == str(master.work)
+        assert python_path == f"{master.work}:{master.directory}/howdah-here/python"
+
+    @pytest.mark.parametrize(
+        ("python", "reason"),
+        [
+            ("-> /opt/other/python3", "leads to /opt/other/python3, which this node does not have"),
+            ("#!/bin/sh\necho no such libc >&2; exit 1", "does not run on this node: no such libc"),
+        ],
+    )
+    def test_an_environment_that_does_not_run_here_is_told_before_the_gang_starts(
+        self, conduct: Start, tmp_path: Path, python: str, reason: str
+    ) -> None:
+        (tmp_path / "env/bin").mkdir(parents=True)
+        if python.startswith("-> "):
+            (tmp_path / "env/bin/python3").symlink_to(python[3:])
+        else:
+            (tmp_path / "env/bin/python3").write_text(python)
+            (tmp_path / "env/bin/python3").chmod(0o755)
+        master = conduct("true", program_path=(str(tmp_path / "env/bin"),))
+        master.start()
+        ended = master.phase(Phase.ENDED)
+        assert ended.exit is not None
+        assert ended.exit.cause == "localise"
+        assert ended.exit.detail.startswith("the job's environment: ")
+        assert reason in ended.exit.detail
 
     def test_no_other_python_takes_the_place_of_one_that_is_missing(self, conduct: Start) -> None:
         ended = conduct("true", program_path=("/opt/missing/bin",)).run()
@@ -378,7 +422,9 @@ class TestStopping:
 
     def test_it_ends_with_its_parent(self, conduct: Start) -> None:
         master = conduct("sleep 60")
-        master.start({"HOWDAH_PARENT": "1"})
+        with subprocess.Popen(["true"]) as gone:
+            pass
+        master.start({"HOWDAH_PARENT": str(gone.pid)})
         assert master.exit_status() == 143
 
 

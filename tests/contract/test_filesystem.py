@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import fsspec
 import pytest
 from commit_contract import CommitContract
 from filesystem_contract import NAMES, FileSystemContract, PermissionContract
+from moto.server import ThreadedMotoServer
+from pyarrow.fs import LocalFileSystem
 
 from howdah.data import uris
 from howdah.data.fs import FileSystem, copy, filesystem
-from howdah.errors import StagingError
+from howdah.data.hdfs_arrow import ArrowHdfsFileSystem, wrapped
+from howdah.errors import SpecError, StagingError
 
 
 class TestLocal(FileSystemContract, PermissionContract, CommitContract):
@@ -57,6 +62,66 @@ class TestFsspec(FileSystemContract):
     @pytest.fixture
     def fs(self) -> FileSystem:
         return filesystem("memory:///test")
+
+
+class TestArrow(FileSystemContract):
+    """What libhdfs is reached through, on this machine's files: libhdfs itself comes with Hadoop's binaries only."""
+
+    @pytest.fixture
+    def base(self, tmp_path: Path) -> str:
+        (tmp_path / "cluster").mkdir()
+        return f"hdfs://nn{tmp_path}/cluster"
+
+    @pytest.fixture
+    def fs(self) -> FileSystem:
+        return ArrowHdfsFileSystem("hdfs://nn", wrapped(LocalFileSystem()))
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[None]:
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+            environment.setenv("AWS_ACCESS_KEY_ID", "key")
+            environment.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+            fsspec.filesystem("s3").mkdir("howdah")
+            yield
+    finally:
+        server.stop()
+
+
+@pytest.mark.usefixtures("s3")
+class TestS3(FileSystemContract):
+    """A server of the protocol, found by AWS's own variables."""
+
+    @pytest.fixture
+    def base(self, fs: FileSystem) -> Iterator[str]:
+        directory = f"s3://howdah/{os.urandom(4).hex()}"
+        fs.mkdirs(directory)
+        yield directory
+        fs.delete(directory)
+
+    @pytest.fixture
+    def fs(self) -> FileSystem:
+        return filesystem("s3://howdah")
+
+    def test_an_exception_publishes_nothing(self, fs: FileSystem, base: str) -> None:
+        with contextlib.suppress(ZeroDivisionError), fs.writing(uris.join(base, "half")) as sink:
+            sink.write(b"x" * 3_000_000)
+            raise ZeroDivisionError
+        assert not fs.exists(base)  # a directory is there as long as something is in it
+
+
+def test_libhdfs_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOWDAH_HDFS_CLIENT", "pyarrow")
+    with pytest.raises(StagingError, match=r"hdfs://nn: pyarrow can't start libhdfs: .* It needs Hadoop's libhdfs.so"):
+        filesystem("hdfs://nn/a")
+    monkeypatch.setenv("HOWDAH_HDFS_CLIENT", "java")
+    with pytest.raises(SpecError, match="'java' is neither hdfs-native nor pyarrow"):
+        filesystem("hdfs://nn/a")
 
 
 def test_an_unknown_scheme() -> None:

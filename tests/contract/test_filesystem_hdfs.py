@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -10,15 +11,16 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hdfs_native
 import pytest
 from commit_contract import CommitContract
 from filesystem_contract import FileSystemContract, PermissionContract
 
 from howdah.data import uris
 from howdah.data.cache import Cache, location, sha256_of
-from howdah.data.fs import FileSystem, filesystem
+from howdah.data.fs import Broken, Entry, FileSystem, filesystem
 from howdah.data.hadoop_conf import default_filesystem, load
-from howdah.errors import EngineUnavailable, StagingError
+from howdah.errors import EngineUnavailable, SpecError, StagingError
 from howdah.sandbox import Sandbox, record
 from howdah.sandbox.hadoop import Launcher
 from howdah.sandbox.install import Java
@@ -90,6 +92,45 @@ def helper(conf_dir: str) -> Callable[[str, str, object], dict[str, object]]:
 
 class TestHdfs(FileSystemContract, PermissionContract, CommitContract):
     pass
+
+
+class TestViewFs(FileSystemContract):
+    """A directory of that HDFS, seen at another place."""
+
+    @pytest.fixture
+    def view(self, conf_dir: str, root: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+        """A configuration with a mount table."""
+        folder = tmp_path_factory.mktemp("view")
+        table = {"link./data/seen": f"{root}/test/view", "link./tmp": f"{root}/tmp"}
+        rows = (
+            f"<property><name>fs.viewfs.mounttable.all.{name}</name><value>{value}</value></property>"
+            for name, value in table.items()
+        )
+        (folder / "core-site.xml").write_text(f"<configuration>{''.join(rows)}</configuration>")
+        return str(folder)
+
+    @pytest.fixture
+    def fs(self, view: str) -> FileSystem:
+        return filesystem("viewfs://all", view)
+
+    @pytest.fixture
+    def base(self, fs: FileSystem) -> str:
+        directory = uris.join("viewfs://all/data/seen", os.urandom(4).hex())
+        fs.mkdirs(directory)
+        return directory
+
+    def test_mounts_are_directories(self, fs: FileSystem, base: str) -> None:
+        assert [entry.uri for entry in fs.children("viewfs://all/")] == ["viewfs://all/data", "viewfs://all/tmp"]
+        assert [entry.uri for entry in fs.children("viewfs://all/data")] == ["viewfs://all/data/seen"]
+        fs.write_bytes(f"{base}/f", b"1")
+        assert f"{base}/f" in [entry.uri for entry in fs.walk("viewfs://all/data")]
+
+    def test_what_is_not_mounted(self, fs: FileSystem, view: str) -> None:
+        assert fs.stat("viewfs://all/other/x") is None
+        with pytest.raises(StagingError, match="/other/x: nothing is mounted there; viewfs://all has /data/seen, /tmp"):
+            fs.write_bytes("viewfs://all/other/x", b"1")
+        with pytest.raises(SpecError, match=r"fs\.viewfs\.mounttable\.none: has no mounts"):
+            filesystem("viewfs://none", view)
 
 
 def test_another_user_is_told_whom_to_ask(
@@ -164,6 +205,55 @@ def test_a_listing_of_many(fs: FileSystem, base: str) -> None:
     assert sorted(uris.name(entry.uri) for entry in fs.walk(base)) == names
 
 
+def poured(fs: FileSystem, entry: Entry, start: int = 0) -> bytes:
+    came: list[bytes] = []
+    fs.pour(entry, start, lambda pieces: came.extend(bytes(piece) for piece in pieces))
+    return b"".join(came)
+
+
+def test_small_files_are_known_by_their_directory(fs: FileSystem, base: str) -> None:
+    wanted = {f"{base}/part {number:02d}#?é": os.urandom(number * 999) for number in range(30)}
+    for uri, content in wanted.items():
+        fs.write_bytes(uri, content)
+    fs.mkdirs(f"{base}/part 00a")
+    known = fs.ahead(list(wanted))
+    assert list(known) == sorted(wanted)
+    assert fs.ahead(list(wanted)[:2]) == {}, "is worth no listing"
+    for uri, entry in known.items():
+        found = fs.stat(uri)
+        assert found is not None
+        assert (entry.size, entry.modified_ms, entry.mode) == (found.size, found.modified_ms, found.mode)
+        assert poured(fs, entry) == wanted[uri]
+        assert poured(fs, found, 777) == wanted[uri][777:]
+
+
+def test_a_small_file_of_several_blocks(root: str, conf_dir: str, fs: FileSystem, base: str) -> None:
+    content = os.urandom((1 << 20) + 5000)
+    options = hdfs_native.WriteOptions(block_size=1 << 20)
+    writer = hdfs_native.Client(root, load(conf_dir)).create(uris.path(f"{base}/two"), options)
+    writer.write(content)
+    writer.close()
+    entry = fs.stat(f"{base}/two")
+    assert entry is not None
+    for start in (0, 1, 4096, 1 << 20, (1 << 20) + 4999, len(content)):
+        assert poured(fs, entry, start) == content[start:]
+
+
+def test_a_file_that_changes_after_its_directory_was_listed(fs: FileSystem, base: str) -> None:
+    names = [f"{base}/{number}" for number in range(20)]
+    for name in names:
+        fs.write_bytes(name, b"old")
+    known = fs.ahead(names)
+    fs.write_bytes(names[0], b"new")
+    fs.delete(names[1])
+    for name in names[:2]:
+        came = ""
+        with contextlib.suppress(Broken):  # a DataNode has the old blocks until it is told to let go of them
+            came = poured(fs, known[name]).decode()
+        assert came in ("", "old")
+    assert poured(fs, known[names[2]]) == b"old"
+
+
 def test_the_cache_keeps_the_time_that_yarn_compares(fs: FileSystem, base: str, conf_dir: str, tmp_path: Path) -> None:
     source = tmp_path / "train.py"
     source.write_text("print(1)")
@@ -230,10 +320,12 @@ def test_upload_commit_download(fs: FileSystem, base: str, helper: Callable[...,
 def test_a_file_that_went_or_changed(fs: FileSystem, base: str, helper: Callable[..., object], tmp_path: Path) -> None:
     fs.write_bytes(uris.join(base, "f"), b"123")
     gone = {"uri": uris.join(base, "gone"), "path": str(tmp_path / "gone"), "size": 1}
-    assert helper("transfer", "download", {"items": [gone]}) == {"error": f"{base}/gone: no such file or directory"}
+    assert helper("transfer", "download", {"items": [gone]}) == {
+        "error": f"{base}/gone: no such file: it was there when the job was submitted"
+    }
     changed = {"uri": uris.join(base, "f"), "path": str(tmp_path / "f"), "size": 4}
     answer = helper("transfer", "download", {"items": [changed]})
-    assert "3 bytes came, 4 were listed" in str(answer)
+    assert "has changed since the job was submitted: it had 4 bytes, and has 3" in str(answer)
     assert list(tmp_path.iterdir()) == []
 
 

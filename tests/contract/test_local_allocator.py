@@ -97,7 +97,7 @@ class TestSharing:
             for container in containers:
                 await driver.launch(container, 'echo "$CUDA_VISIBLE_DEVICES" > "$HOWDAH_WORK_DIR"/gpus')
             await driver.until(lambda: all(driver.ended(container) for container in containers))
-            return sorted(path.read_text().strip() for path in tmp_path.glob("jobs/*/tasks/*/*/work/gpus"))
+            return sorted(path.read_text().strip() for path in tmp_path.glob("jobs/*/tasks/*/*/*/gpus"))
 
         assert drive(LocalAllocator, context_of(tmp_path, "job-a", gpus=1), play) == ["0", "1"]
 
@@ -161,7 +161,7 @@ class TestLimits:
             return time.time()
 
         seen = drive(LocalAllocator, context, play)
-        (end,) = Path(context.directory[7:]).glob("tasks/*/*/work/end")
+        (end,) = Path(context.directory[7:]).glob("tasks/*/*/*/end")
         assert seen - float(end.read_text()) < 0.05
 
 

@@ -30,7 +30,9 @@ class Running:
     """A master of one worker in a thread of its own."""
 
     def __init__(self, directory: Path) -> None:
-        staged = StagedJob(JobSpec(roles={"worker": Role("train")}, name="<b>job</b>"), home=f"file://{directory}")
+        roles = {"worker": Role("train", env={"DB_PASSWORD": "abc"})}
+        job = JobSpec(roles=roles, name="<b>job</b>", env={"API_TOKEN": "abc", "LR": "1"})
+        staged = StagedJob(job, home=f"file://{directory}")
         self.identity = Identity("job-1", "fake", f"file://{directory}", "127.0.0.1", staged, KEY, {})
         self.ready = threading.Event()
         self.thread = threading.Thread(target=lambda: asyncio.run(self._run()))
@@ -128,7 +130,7 @@ def test_an_old_attempt_is_told_that_it_is_not_wanted(running: Running):
 
 def test_an_executor_may_not_cancel(running: Running):
     with running.executor() as connection, pytest.raises(WireError) as refused:
-        connection.call("POST", "/v1/cancel", {})
+        connection.call("POST", "/v1/actions/cancel", {})
     assert refused.value.status == 404
 
 
@@ -161,13 +163,24 @@ def test_a_signature_is_good_for_its_own_message_and_minute_only():
 
 def test_the_page_needs_its_token(running: Running):
     token = auth.view_token(KEY)
-    assert running.plain("GET", "/")[0] == 403
-    assert running.plain("GET", "/?token=wrong")[0] == 403
-    assert running.plain("GET", "/", Cookie="proxy-user=alice")[0] == 403
-    code, body = running.plain("GET", f"/?token={token}")
-    assert (code, body[:15]) == (200, b"<!doctype html>")
-    code, body = running.plain("GET", f"/api/v1/job?token={token}")
+    job = "/api/v1/jobs/job-1"
+    assert running.plain("GET", job)[0] == 403
+    assert running.plain("GET", f"{job}?token=wrong")[0] == 403
+    assert running.plain("GET", job, Cookie="proxy-user=alice")[0] == 403
+    code, body = running.plain("GET", f"{job}?token={token}")
+    assert code == 200
     assert json.loads(body)["name"] == "<b>job</b>"
+    assert running.plain("GET", job, **{"Howdah-Token": token})[0] == 200
+
+
+def test_xlearnings_calls_need_the_token_and_change_nothing(running: Running):
+    token = auth.view_token(KEY)
+    assert running.plain("GET", "/ws/app")[0] == 403
+    code, body = running.plain("GET", f"/ws/app?token={token}")
+    assert code == 200
+    assert json.loads(body)["workerNum"] >= 1
+    assert running.plain("GET", f"/ws/app/savemodel?token={token}")[0] == 405
+    assert running.plain("POST", f"/ws/app/savemodel?token={token}")[0] == 403
 
 
 def test_the_token_does_not_let_its_holder_act(running: Running):

@@ -16,8 +16,8 @@ from howdah.engines.yarn.conf import Configuration
 from howdah.engines.yarn.nodemanager import PROTOCOL, NodeManagers
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.resourcemanager import ResourceManagerClient
-from howdah.engines.yarn.rpc import Address, Connection, RpcError, User
 from howdah.errors import EngineRejected
+from howdah.hadoop.rpc import Address, Connection, RpcError, User
 from howdah.sandbox import Sandbox
 from howdah.wire.credentials import Token
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,11 +79,18 @@ class CommandLine:
         self.files: FileSystem = filesystem(self.root, str(sandbox.conf_dir))
 
     def job_file(
-        self, command: str | list[str], *, replicas: int = 1, gpus: int = 0, memory: str = "128MiB", **job: Any
+        self,
+        command: str | list[str],
+        *,
+        replicas: int = 1,
+        gpus: int = 0,
+        memory: str = "128MiB",
+        role: Mapping[str, Any] | None = None,
+        **job: Any,
     ) -> str:
         """A job of one role, `worker`."""
         resources = {"memory": memory, "gpus": gpus}
-        roles = {"worker": {"command": command, "replicas": replicas, "resources": resources}}
+        roles = {"worker": {"command": command, "replicas": replicas, "resources": resources, **(role or {})}}
         path = self.folder / f"job-{time.time_ns()}.yaml"
         path.write_text(json.dumps({"roles": roles, "timeouts": {"stop": "1s"}, **job}))
         return str(path)

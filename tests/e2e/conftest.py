@@ -10,9 +10,12 @@ from howdah.sandbox import Sandbox
 from howdah.sandbox.cluster import cache_dir
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", autouse=True)
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """A running default sandbox, found by `howdah.sandbox.current()` and by child processes (HOWDAH_HOME is set)."""
+    """A running default sandbox, found by `howdah.sandbox.current()` and by child processes (HOWDAH_HOME is set).
+
+    It is there before any other: a module with a cluster of its own gives back the HOWDAH_HOME that it found.
+    """
     jars = cache_dir()
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("HOWDAH_HOME", str(tmp_path_factory.mktemp("howdah")))

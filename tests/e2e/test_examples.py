@@ -26,7 +26,25 @@ EXAMPLES = ROOT / "examples"
 HOWDAH = str(Path(sys.executable).with_name("howdah"))
 # Making an environment takes the longest by far, on a fresh machine: torch brings 5 GB along.
 LONGEST_S = 900
-NAMES = ["digits-tensorflow", "digits-tensorflow-v1", "digits-tensorflow-mwms", "digits-pytorch"]
+NAMES = [
+    "digits-tensorflow",
+    "digits-tensorflow-v1",
+    "digits-tensorflow-mwms",
+    "digits-tensorflow-sync",
+    "digits-tensorflow-in-graph",
+    "digits-tensorflow-evaluator",
+    "digits-pytorch",
+    "digits-fsdp",
+    "digits-mpi",
+    "digits-xgboost",
+    "digits-lightgbm",
+    "digits-jax",
+    "digits-search",
+    pytest.param(
+        "digits-mxnet",
+        marks=pytest.mark.skipif(sys.version_info >= (3, 12), reason="MXNet needs NumPy < 1.24: Python <= 3.11"),
+    ),
+]
 
 pytestmark = pytest.mark.timeout(LONGEST_S)
 
@@ -88,11 +106,15 @@ def test_on_this_machine(tmp_path: Path, home: dict[str, str]) -> None:
 def test_on_hadoop(name: str, sandbox: Sandbox, hdfs: str, tmp_path: Path, home: dict[str, str]) -> None:
     target = f"{hdfs}/models/{name}"
     sets = ["--set", f"DIGITS_DATA={hdfs}/data/digits", "--set", f"DIGITS_MODEL={target}"]
+    if name == "digits-tensorflow-evaluator":
+        sets += ["--set", f"DIGITS_SHARED={(tmp_path / 'shared').as_uri()}"]
     howdah("run", "--on", "yarn", *sets, f"examples/{name}/job.yaml", env={**home, **sandbox.env()})
     saved = files_below(target)
     assert "_SUCCESS" in saved
     download([Copy(str(tmp_path / "model" / file), f"{target}/{file}") for file in saved], ignored)
     check(name, tmp_path / "model", home)
+    if name == "digits-tensorflow-evaluator":
+        assert len(filesystem(hdfs).read_bytes(f"{target}-evaluations/accuracy.csv").splitlines()) == 10
     if name == "digits-tensorflow-v1":
         assert any(file.startswith("events.out.tfevents.") for file in files_below(f"{target}-events"))
 

@@ -159,4 +159,4 @@ def test_the_chinese_readme_shows_the_same() -> None:
 
 def test_readers_have_one_screen() -> None:
     for name in ("README.md", "README.zh-CN.md"):
-        assert len((ROOT / name).read_text(encoding="utf-8").splitlines()) <= 110
+        assert len((ROOT / name).read_text(encoding="utf-8").splitlines()) <= 120

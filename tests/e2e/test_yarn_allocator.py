@@ -21,7 +21,7 @@ from howdah.engines.yarn.resourcemanager import ResourceManagerClient
 from howdah.engines.yarn.staging import Stager
 from howdah.sandbox import Sandbox
 from howdah.spec import JobSpec, Resources, Role, StagedFile, StagedJob
-from howdah.spec.events import ContainerEnded, Noted
+from howdah.spec.events import ContainerEnded, LossAnnounced, Noted
 from howdah.wire.credentials import Credentials
 
 ROLES = {"worker": Role("x", 3, Resources(256, 1, 1)), "ps": Role("x", 1, Resources(128, 1))}
@@ -107,11 +107,11 @@ class TestYarnAllocator(AllocatorContract):
 
         async def heard(driver: Driver) -> list[str]:
             found = await asyncio.wait_for(play(driver), 60)
-            said.extend(notes(driver))
+            said.extend(event.text for event in driver.events if isinstance(event, LossAnnounced))
             return found
 
         assert set(drive(YarnAllocator, filled, heard)) == {"preempted"}
-        assert any("about to preempt container_" in text for text in said)
+        assert any("about to preempt its container on 127.0.0.1" in text for text in said)
 
     def test_a_lost_node_is_named(self, context: MasterContext, sandbox: Sandbox) -> None:
         async def play(driver: Driver) -> None:

@@ -122,7 +122,7 @@ def test_a_running_job_outlives_its_manager(pair: Pair, tmp_path: Path) -> None:
     time.sleep(2)
     taken_over_by = pair.sandbox.failover()
     report = eventually(lambda: next((r for r in pair.engine.describe(id_) if r.state is State.RUNNING), None))
-    with urllib.request.urlopen(f"{report.tracking_url}api/v1/job", timeout=10) as page:
+    with urllib.request.urlopen(f"{report.tracking_url}api/v1/jobs/{id_}", timeout=10) as page:
         assert id_ in page.read().decode()
     eventually(lambda: [event for event in kinds(pair.events(id_), Noted) if "answers again" in event.text])
     pair.sandbox.wait_nodes(1)

@@ -6,6 +6,7 @@ Programs that go wrong by themselves all run at the same time, and each is a tes
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -180,6 +181,17 @@ class TestPrograms:
 # People, and what is killed from outside.
 
 SLEEP = "echo up; sleep 600"
+# In the gang that forms anew it ends well.
+DECOMMISSIONED = """
+import signal, time
+from howdah import here
+def told(*_):
+    notice = here.notice()
+    print(f"told {notice.kind}, {notice.seconds:.1f} s left, by SIGURG", flush=True)
+signal.signal(signal.SIGURG, told)
+print("up", flush=True)
+time.sleep(600 if here.epoch == 1 else 0)
+"""
 
 
 def executor_of(howdah: CommandLine, job: str, task: str) -> int:
@@ -254,7 +266,9 @@ class TestKilled:
         assert howdah.left(job) == []
 
     def test_a_killed_executor_is_named_and_leaves_nothing(self, howdah: CommandLine) -> None:
-        running = howdah.run("sleep 600 & setsid sleep 601 & (setsid sleep 602 &) ; echo up; wait", replicas=2)
+        running = howdah.run(
+            "sleep 600 & setsid sleep 601 & (setsid sleep 602 &) ; echo up $HOWDAH_TASK; wait", replicas=2
+        )
         running.says("worker:1 runs")
         running.says("worker:0 | up")
         os.kill(executor_of(howdah, running.job, "worker:1"), signal.SIGKILL)
@@ -263,11 +277,12 @@ class TestKilled:
         verdict = done.text.partition(f"{done.job} FAILED: ")[2]
         assert verdict.startswith("worker:1 on 127.0.0.1")
         assert "killed by signal 9" in verdict
+        assert "up worker:1" in verdict  # its last words, read where they lie
         assert howdah.left(done.job) == []
 
     def test_a_killed_master_leaves_nothing(self, howdah: CommandLine) -> None:
         command = "mkdir output; [ $HOWDAH_INDEX = 0 ] || { setsid sleep 601 & sleep 602; }"
-        running = howdah.run(command, replicas=2, outputs=[{"path": "/tmp/killed"}])
+        running = howdah.run(command, replicas=2, outputs=[{"path": "/tmp/killed"}], master={"attempts": 1})
         running.says("worker:0 on 127.0.0.1")
         (master,) = processes(running.job, "-m howdah.master --engine")
         os.kill(master, signal.SIGKILL)
@@ -320,6 +335,35 @@ class TestCluster:
         finally:
             sandbox.start(node)
             sandbox.wait_nodes(3)
+
+    def test_a_program_is_told_that_its_node_is_decommissioned(self, howdah: CommandLine, sandbox: Sandbox) -> None:
+        """It gets the signal and finds the reason and its time; when the node goes, no retry is used up."""
+        running = howdah.run(python(DECOMMISSIONED), "--logs", "all", replicas=2, gpus=3, retries=1)
+        for number in range(2):
+            running.says(f"worker:{number} | up")
+        found = howdah.status(running.job)
+        task = next(each for each in found["tasks"] if each["host"] != found["host"])
+        node = f"nm{int(task['host'].rpartition('.')[2]) - 10}"
+        try:
+            sandbox.decommission(node, 6)
+            sandbox.wait_nodes(2)
+            done = running.done()
+            assert done.code == SUCCEEDED, done.text
+        finally:
+            sandbox.recommission()
+            sandbox.stop(node)
+            sandbox.start(node)
+            sandbox.wait_nodes(3)
+        announced = re.search(rf"node {task['host']} is being decommissioned, in at most (\d+) s", done.text)
+        assert announced, done.text
+        assert 3 <= int(announced[1]) <= 6
+        told = re.search(rf"{task['task']} \| told decommission, ([\d.]+) s left, by SIGURG", done.text)
+        assert told, done.text
+        assert 2 <= float(told[1]) <= 6
+        assert "not counted as a retry: node" in done.text
+        after = howdah.status(done.job)["tasks"]
+        assert task["host"] not in {each["host"] for each in after}
+        assert howdah.left(done.job) == []
 
     def test_a_restarted_resourcemanager_ends_no_job(self, howdah: CommandLine, sandbox: Sandbox) -> None:
         running = howdah.run("sleep 8", replicas=2)

@@ -1,4 +1,4 @@
-"""A ResourceManager that wants Kerberos, with a real KDC: GSSAPI logins, and the token they are exchanged for."""
+"""A Hadoop that wants Kerberos, with a real KDC: GSSAPI logins, and the tokens that they are exchanged for."""
 
 from __future__ import annotations
 
@@ -9,44 +9,41 @@ from pathlib import Path
 
 import kdc
 import pytest
+from commandline import CommandLine
+from secured import RENEWED_S, Secured, cluster, principal
 
 from howdah.engines.yarn.conf import Configuration, load
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.resourcemanager import PROTOCOL, ResourceManagerClient
-from howdah.engines.yarn.rpc import Connection, Kerberos, Login, RpcError, User
 from howdah.errors import EngineRejected
-from howdah.sandbox import Sandbox
+from howdah.hadoop.rpc import Connection, Kerberos, Login, RpcError, User
+from howdah.sandbox.cluster import cache_dir
 from howdah.wire.credentials import Token
 
 pytestmark = pytest.mark.skipif(bool(kdc.missing()), reason=f"no {', '.join(kdc.missing())} on this machine")
-PRINCIPAL = f"rm/localhost@{kdc.REALM}"
+PRINCIPAL = principal("rm")
+JARS = cache_dir()  # as it is before another module's fixture moves HOWDAH_HOME
 
 
 @dataclass(frozen=True)
-class Secure:
-    kdc: kdc.Kdc
+class Secure(Secured):
     configuration: Configuration
 
 
 @pytest.fixture(scope="module")
 def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secure]:
-    directory = tmp_path_factory.mktemp("kdc")
-    with kdc.Kdc(directory) as realm, pytest.MonkeyPatch.context() as environment:
-        keytab = realm.keytab("rm/localhost")
-        realm.log_in("alice")
-        for name, value in realm.env.items():
-            environment.setenv(name, value)
-        environment.setenv("JAVA_TOOL_OPTIONS", f"-Djava.security.krb5.conf={realm.env['KRB5_CONFIG']}")
-        properties = {
-            "core-site": {"hadoop.security.authentication": "kerberos", "hadoop.security.authorization": "true"},
-            "yarn-site": {
-                "yarn.resourcemanager.principal": PRINCIPAL,
-                "yarn.resourcemanager.keytab": str(keytab),
-                "yarn.nodemanager.principal": PRINCIPAL,
-            },
-        }
-        with Sandbox(directory / "run", nodes=0, hdfs=False, properties=properties) as sandbox:
-            yield Secure(realm, load(str(sandbox.conf_dir)))
+    with cluster(tmp_path_factory.mktemp("kdc"), JARS) as running:
+        yield Secure(running.realm, running.sandbox, load(str(running.sandbox.conf_dir)))
+
+
+@pytest.fixture(scope="module")
+def howdah(secure: Secure, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
+    """As alice."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("HOWDAH_HOME", str(tmp_path_factory.mktemp("home")))
+        command_line = CommandLine(secure.sandbox, tmp_path_factory.mktemp("jobs"))
+        yield command_line
+        command_line.end_all()
 
 
 def call(configuration: Configuration, login: Login) -> pb.NewApplication:
@@ -81,13 +78,52 @@ def test_a_ticket_becomes_a_token_that_logs_in(secure: Secure) -> None:
     assert call(secure.configuration, token).id.id > 0
 
 
-@pytest.mark.parametrize("principal", [f"nm/localhost@{kdc.REALM}", f"rm/other@{kdc.REALM}"])
-def test_a_server_that_is_not_the_one_configured_is_refused(secure: Secure, principal: str) -> None:
-    with pytest.raises(EngineRejected, match=rf"says it is rm/localhost, the configuration says {principal}"):
-        call(secure.configuration, Kerberos(principal))
+@pytest.mark.parametrize("other", [f"nm/localhost@{kdc.REALM}", f"rm/other@{kdc.REALM}"])
+def test_a_server_that_is_not_the_one_configured_is_refused(secure: Secure, other: str) -> None:
+    with pytest.raises(EngineRejected, match=rf"says it is rm/localhost, the configuration says {other}"):
+        call(secure.configuration, Kerberos(other))
 
 
 def test_no_ticket_is_said(secure: Secure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KRB5CCNAME", f"FILE:{tmp_path}/none")
     with pytest.raises(EngineRejected, match=r"Kerberos login to rm@localhost failed: .*kinit"):
         call(secure.configuration, Kerberos(PRINCIPAL))
+
+
+def test_containers_log_in_to_hdfs_with_a_token_that_is_prolonged(secure: Secure, howdah: CommandLine) -> None:
+    assert secure.configuration.user == "alice"
+    source, target = f"{howdah.root}/tmp/in", f"{howdah.root}/tmp/out"
+    howdah.files.mkdirs(source)
+    for number in range(3):
+        howdah.files.write_bytes(f"{source}/{number}", b"%d\n" % number)
+    data = {"inputs": [{"path": "/tmp/in", "to": "in"}], "outputs": [{"from": "out", "path": "/tmp/out"}]}
+    program = f"ls /tmp/krb5cc_* 2>&-; env | grep -c KRB5; sleep {RENEWED_S + 4}; mkdir out; cp in/* out"
+    done = howdah.run(program, replicas=2, **data).done()
+    assert done.code == 0, done.text
+    names = sorted(entry.uri.rpartition("/")[2] for entry in howdah.files.walk(target))
+    assert names == ["0", "1", "2", "_SUCCESS"]
+    assert {entry.owner for entry in howdah.files.walk(target)} == {"alice"}
+    audit = [line for line in secure.log("nn").splitlines() if "INFO audit:" in line and done.job in line]
+    committed = [line for line in audit if "cmd=rename" in line and f"dst={target.partition(howdah.root)[2]}" in line]
+    assert committed
+    assert all("ugi=alice@HOWDAH.TEST (auth:TOKEN)" in line for line in committed)
+    prolonged = [
+        line for line in secure.log("rm").splitlines() if "Renewed delegation-token" in line and done.job in line
+    ]
+    assert len(prolonged) >= 2
+    assert f"/user/alice/.howdah/jobs/{done.job}" in howdah.status(done.job)["directory"]
+
+
+def test_no_ticket_is_said_before_anything_is_submitted(howdah: CommandLine, tmp_path: Path) -> None:
+    none = {"KRB5CCNAME": f"FILE:{tmp_path}/none"}
+    done = howdah("run", "--on", "yarn", howdah.job_file("true", inputs=[{"path": "/tmp/in", "to": "in"}]), **none)
+    assert done.code == 77
+    assert len(done.text.splitlines()) == 1
+    assert "the login to the NameNode of hdfs://" in done.text
+    assert "Do you have a Kerberos ticket (klist, kinit)?" in done.text
+
+
+def test_a_client_that_does_not_know_of_kerberos_is_told(secure: Secure, howdah: CommandLine, tmp_path: Path) -> None:
+    done = howdah("data", "ls", f"{howdah.root}/tmp", HADOOP_CONF_DIR=str(tmp_path))
+    assert done.code == 69
+    assert "does it demand Kerberos (hadoop.security.authentication)?" in done.text

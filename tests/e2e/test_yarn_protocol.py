@@ -19,8 +19,8 @@ from howdah.engines.yarn.conf import Configuration, load
 from howdah.engines.yarn.nodemanager import NodeManagers
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.resourcemanager import ResourceManagerClient
-from howdah.engines.yarn.rpc import RpcError
 from howdah.errors import EngineRejected, EngineUnavailable
+from howdah.hadoop.rpc import RpcError
 from howdah.sandbox import Sandbox
 
 T = TypeVar("T")

@@ -110,6 +110,9 @@ def serve(server: socket.socket, data: bytes) -> None:
             with server.accept()[0] as peer:
                 peer.recv(1 << 16)
                 peer.sendall(data)
+                peer.shutdown(socket.SHUT_WR)
+                while peer.recv(1 << 16):  # what is closed with bytes unread is reset, and the answer with it
+                    pass
 
 
 def free_port() -> int:
@@ -220,7 +223,6 @@ class TestOptions:
         for command in ("status", "logs", "cancel"):
             words = "no job local-20260101-000000-abcd on engine local; `howdah list` shows yours"
             user.fails(STAGING, words, arguments=(command, "local-20260101-000000-abcd"))
-        user.fails(SPEC, "TASK: 'worker' is not a task: write role:index", arguments=("logs", "local-1", "worker"))
 
 
 class TestThisMachine:

@@ -65,6 +65,14 @@ class Local:
     def master(self, job_id: str) -> int:
         return JobDirectory(self.home / "jobs" / job_id).master_pid()
 
+    def kill_for_good(self, job_id: str) -> None:
+        """The master, and first who would start the next one."""
+        while pid := self.master(job_id):
+            os.kill(pid, signal.SIGKILL)
+
+    def running_master(self, job_id: str) -> int:
+        return int(json.loads((self.home / "jobs" / job_id / "master.json").read_text())["pid"])
+
     def master_log(self, job_id: str) -> str:
         return (self.home / "jobs" / job_id / "master.log").read_text()
 
@@ -177,17 +185,45 @@ class TestKilled:
     def test_a_killed_master_leaves_nothing(self, local: Local) -> None:
         job_id = local.submit("(setsid sleep 600 &); echo up; sleep 600; true", replicas=2)
         local.until(job_id, printed(local, job_id))
-        os.kill(local.master(job_id), signal.SIGKILL)
+        local.kill_for_good(job_id)
         report = local.end(job_id)
         assert report.state is State.FAILED
         assert "the master was killed (pid " in report.diagnostics
-        deadline = time.monotonic() + 1.0
+        deadline = time.monotonic() + 3.0
         while list(marked(f"{job_id}.")) and time.monotonic() < deadline:
             time.sleep(0.01)
         assert list(marked(f"{job_id}.")) == []
         # The next master cleans up the books.
         assert local.run("true").state is State.SUCCEEDED
         assert [one for one in local.left(job_id) if not str(one).endswith("credentials")] == []
+
+    def test_another_master_goes_on_and_programs_do_not_notice(self, local: Local) -> None:
+        job_id = local.submit('echo "epoch $HOWDAH_EPOCH"; while [ ! -e go ]; do sleep 0.1; done', replicas=2)
+        local.until(job_id, printed(local, job_id))
+        killed = local.running_master(job_id)
+        os.kill(killed, signal.SIGKILL)
+        local.until(job_id, lambda _: local.running_master(job_id) != killed)
+        for number in range(2):
+            (local.home / "jobs" / job_id / "tasks" / f"worker-{number}" / "1" / "work" / "go").touch()
+        assert local.end(job_id).state is State.SUCCEEDED
+        view = local.view(job_id)
+        assert (view.epoch, [task.attempt for task in view.tasks.values()]) == (1, [1, 1])
+        assert any("attempt 2 of the master took over" in note for note in view.notes)
+        assert local.left(job_id) == []
+
+    def test_a_master_killed_too_often_leaves_nothing(self, local: Local) -> None:
+        job_id = local.submit("echo up; sleep 600; true", replicas=2)
+        local.until(job_id, printed(local, job_id))
+        for _ in range(2):
+            killed = local.running_master(job_id)
+            os.kill(killed, signal.SIGKILL)
+            local.until(job_id, lambda report, old=killed: report.state.ended or local.running_master(job_id) != old)
+        report = local.end(job_id)
+        assert report.state is State.FAILED
+        deadline = time.monotonic() + 3.0
+        while list(marked(f"{job_id}.")) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert list(marked(f"{job_id}.")) == []
 
     def test_a_killed_executor_is_named_and_leaves_nothing(self, local: Local) -> None:
         job_id = local.submit("(setsid sleep 600 &); echo up; sleep 600; true")

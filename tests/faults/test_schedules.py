@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
 from howdah.master import actions as a
-from howdah.master.state import Stage
-from howdah.spec import Exit, State, Timeouts
+from howdah.spec import Exit, JobSpec, Resources, Role, State, Timeouts
 from howdah.spec import events as e
 from howdah.testing import OK, Gang, job
 from howdah.wire.messages import Phase
@@ -29,6 +29,25 @@ def containers(gang: Gang) -> set[str]:
     return {action.container.id for action in gang.of(a.Launch)} - released
 
 
+def shapes(chance: random.Random) -> JobSpec:
+    """Jobs of every kind: with stages, without a gang, with restarts of a part."""
+    policy = chance.choice(("", "ignore", "restart", "restart-role"))
+    worker = Role("w", replicas=2, on_failure=policy, restarts=2, resources=Resources(growth=chance.choice((0, 0.5))))
+    spec = replace(
+        job(),
+        roles={"ps": Role("ps", tracked=False), "worker": worker},
+        retries=chance.randrange(3),
+        success=chance.choice(("all", "any", "chief", "50%")),
+        gang=chance.random() < 0.8,
+        timeouts=Timeouts(gang_s=900, run_s=2000, grace_s=chance.choice((0, 20))),
+    )
+    if chance.random() < 0.3:
+        prepare = Role("p", on_failure=chance.choice(("", "ignore", "restart")))
+        late = replace(worker, after=("prepare",))
+        spec = replace(spec, roles={"prepare": prepare, "ps": spec.roles["ps"], "worker": late})
+    return spec
+
+
 def one_event(gang: Gang, chance: random.Random) -> None:
     tasks = list(gang.state.tasks.values())
     task = chance.choice(tasks)
@@ -37,14 +56,14 @@ def one_event(gang: Gang, chance: random.Random) -> None:
         gang.grant(chance.choice(list(gang.state.job.roles)))
     elif dice < 0.50 and task.container:
         gang.join(str(task.id))
-    elif dice < 0.62 and task.container and gang.state.stage is Stage.RUNNING:
+    elif dice < 0.62 and task.container and gang.state.open and task.formed and task.joined == task.epoch:
         gang.run(str(task.id))
-    elif dice < 0.74 and task.container and task.started == gang.state.epoch:
+    elif dice < 0.74 and task.container and task.started == task.epoch:
         gang.end(str(task.id), OK if chance.random() < 0.8 else chance.choice(FAILURES))
     elif dice < 0.78 and task.container:
         gang.feed(e.ContainerEnded(gang.now, task.container.id, chance.choice(FAILURES)))
     elif dice < 0.80:
-        gang.say(str(task.id), Phase.ENDED, epoch=max(0, gang.state.epoch - 1), exit=Exit("exit", 9))
+        gang.say(str(task.id), Phase.ENDED, epoch=max(0, task.epoch - 1), exit=Exit("exit", 9))
     elif dice < 0.805:
         gang.feed(e.CancelRequested(gang.now, "chance"))
     else:
@@ -57,11 +76,17 @@ def check(gang: Gang) -> None:
     assert len(held) == len(set(held)), "two tasks in one container"
     assert set(held) <= containers(gang), "a task in a container that was given back"
     assert len(gang.of(a.Finish)) <= 1, "the end is final"
-    for formed in gang.recorded(e.WorldFormed):
-        joined = {event.task for event in gang.recorded(e.Joined) if event.epoch == formed.epoch}
-        assert joined == set(state.tasks), "the world formed without all"
+    wanted = {}
+    for action in gang.of(a.Record):
+        if isinstance(action.event, e.Joined):
+            wanted.setdefault(action.event.epoch, set()).add(action.event.task)
+    for task in state.tasks.values():
+        if task.formed and task.exit is None:
+            assert task.id in wanted[task.epoch], "a world formed without a task that is in it"
+        if task.live and task.epoch and task.started == task.epoch:
+            assert task.joined == task.epoch, "started, not joined"
     epochs = [event.epoch for event in gang.recorded(e.WorldFormed)]
-    assert epochs == sorted(set(epochs)), "an epoch formed twice"
+    assert len(epochs) == len(set(epochs)), "an epoch formed twice"
     started = [(event.task, event.epoch) for event in gang.recorded(e.Started)]
     assert len(started) == len(set(started)), "one epoch of a task started twice"
 
@@ -70,8 +95,7 @@ def check(gang: Gang) -> None:
 def test_whatever_happens_the_invariants_hold_and_the_job_ends(block: int):
     for seed in range(block * SEEDS // 10, (block + 1) * SEEDS // 10):
         chance = random.Random(seed)
-        retries, success = chance.randrange(3), chance.choice(("all", "any", "chief"))
-        gang = Gang(job(retries=retries, success=success, timeouts=Timeouts(gang_s=900, run_s=2000)))
+        gang = Gang(shapes(chance))
         for _ in range(chance.randrange(20, 150)):
             one_event(gang, chance)
             check(gang)
@@ -80,6 +104,7 @@ def test_whatever_happens_the_invariants_hold_and_the_job_ends(block: int):
         check(gang)
         assert gang.outcome is not None, f"seed {seed} never ends: {gang.state.stage}"
         if gang.outcome.state is State.SUCCEEDED:
-            assert any(event.exit.ok for event in gang.recorded(e.Ended)), f"seed {seed}: success from nothing"
+            well = any(event.exit.ok for event in gang.recorded(e.Ended))
+            assert well or gang.state.job.success == "50%", f"seed {seed}: success from nothing"
         leaked = containers(gang) - gang.gone - set(gang.state.containers)
         assert not leaked, f"seed {seed}: {leaked} are neither given back nor known at the end"

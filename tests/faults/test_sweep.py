@@ -33,7 +33,8 @@ def test_outputs_key_and_credentials_of_a_killed_master_are_removed(engine: Loca
     with contextlib.closing(Follower(engine, killed).updates()) as updates:
         next(update for update in updates if any(isinstance(event, Started) for event in update.events))
     directory = tmp_path / "home/state/jobs" / killed
-    os.kill(json.loads((directory / "master.pid").read_text())["pid"], signal.SIGKILL)
+    for name in ("master.pid", "master.json"):  # first who would start the next one
+        os.kill(json.loads((directory / name).read_text())["pid"], signal.SIGKILL)
     until = time.monotonic() + 10
     while not engine.describe(killed)[0].state.ended and time.monotonic() < until:
         time.sleep(0.02)

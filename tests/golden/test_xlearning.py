@@ -1,4 +1,4 @@
-"""XLearning's documented command lines in, jobs out: one file each in tests/golden/xlearning.
+"""XLearning's and HBox's documented command lines in, jobs out: one file each in tests/golden/xlearning and hbox.
 
 HOWDAH_GOLDEN=write writes what comes out into the files, to be read before it is committed.
 """
@@ -13,32 +13,41 @@ from typing import Any
 import pytest
 
 from howdah.client.jobfile import wrong
-from howdah.dialects.xlearning import XlSubmit
+from howdah.dialects import Dialect
+from howdah.dialects.xlearning import HboxSubmit, XlSubmit
 from howdah.errors import SpecError
 from howdah.spec.codec import encode
 
-CASES = sorted(Path(__file__).with_name("xlearning").glob("*.json"))
+DOORS: dict[str, Dialect] = {"xlearning": XlSubmit({}), "hbox": HboxSubmit({})}
+CASES = sorted(path for door in DOORS for path in Path(__file__).with_name(door).glob("*.json"))
 
 
-def outcome(argv: list[str]) -> dict[str, Any]:
+def outcome(door: Dialect, argv: list[str]) -> dict[str, Any]:
     try:
-        parsed = XlSubmit().parse(argv)
+        parsed = door.parse(argv)
     except SpecError as error:
         return {"mistakes": str(error).splitlines()}
     mistakes = wrong(parsed.job, parsed.origins)
     if mistakes:
         return {"mistakes": [str(mistake) for mistake in mistakes]}
-    return {"job": encode(parsed.job), "notes": list(parsed.notes)}
+    beside = {
+        "variables": dict(parsed.variables),
+        "conf_files": list(parsed.conf_files),
+        "same_hosts": parsed.same_hosts,
+    }
+    told = {name: value for name, value in beside.items() if value}
+    return {"job": encode(parsed.job), "notes": list(parsed.notes), **told}
 
 
-@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", CASES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_means_what_it_meant(path: Path) -> None:
     case = json.loads(path.read_text())
-    found = {"argv": case["argv"], **outcome(case["argv"])}
+    found = {"argv": case["argv"], **outcome(DOORS[path.parent.name], case["argv"])}
     if os.environ.get("HOWDAH_GOLDEN") == "write":
         path.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+        case = found
     assert found == case
 
 
 def test_there_are_cases() -> None:
-    assert len(CASES) >= 10
+    assert len(CASES) >= 60

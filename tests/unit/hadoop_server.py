@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from google.protobuf.message import Message
 
-from howdah.engines.yarn import rpc
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
-from howdah.engines.yarn.sasl import DigestServer
+from howdah.hadoop import rpc
+from howdah.hadoop.sasl import DigestServer
 
 Handler = Callable[[str, bytes], Awaitable[Message]]
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howdah.data.deal import fetches, named
-from howdah.spec import DataFile, JobSpec, Role, StagedInput, StagedJob, TaskId
+from howdah.data.deal import deal, fetches, listed, named, without
+from howdah.spec import DataFile, Input, JobSpec, Role, StagedInput, StagedJob, TaskId
 from howdah.wire.messages import Fetch
 
 PATHS = st.lists(
@@ -18,10 +18,10 @@ PATHS = st.lists(
 )
 
 
-def job(*inputs: StagedInput, **replicas: int) -> StagedJob:
-    return StagedJob(
-        JobSpec({name: Role("true", count) for name, count in replicas.items()}), "file:///home", (), inputs
-    )
+def job(*inputs: StagedInput, strategy: str = "download", cache: bool = False, **replicas: int) -> StagedJob:
+    roles = {name: Role("true", count) for name, count in replicas.items()}
+    asked = (Input("x", one.to, one.roles, one.share, strategy, cache=cache) for one in inputs)
+    return StagedJob(JobSpec(roles, inputs=tuple(asked)), "file:///home", (), inputs)
 
 
 def files(*names: str) -> tuple[DataFile, ...]:
@@ -96,3 +96,61 @@ def test_roles_of_their_own_are_rows_of_their_own() -> None:
 def test_a_task_without_files_still_gets_the_directory() -> None:
     staged = job(StagedInput("input", files("a")), worker=2)
     assert fetches(staged, TaskId("worker", 1)) == (Fetch("input", ()),)
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 1000), max_size=60), st.integers(1, 9))
+def test_by_bytes_everything_once_and_nobody_has_more_than_the_mean_and_a_file(sizes: list[int], tasks: int) -> None:
+    given_files = tuple(DataFile(f"hdfs://n/{n}", str(n), size) for n, size in enumerate(sizes))
+    dealt = deal(Input("x", share="bytes"), given_files, tasks)
+    assert sorted((file for part in dealt for file in part), key=lambda file: int(file.name)) == list(given_files)
+    loads = [sum(file.size for file in part) for part in dealt]
+    assert max(loads) <= sum(sizes) / tasks + max(sizes, default=0)
+    assert dealt == deal(Input("x", share="bytes"), given_files, tasks)
+    assert all(dealt) or len(sizes) < tasks
+
+
+def test_empty_files_are_spread_too() -> None:
+    empty = tuple(DataFile(f"hdfs://n/{n}", str(n), 0) for n in range(6))
+    assert [len(part) for part in deal(Input("x", share="bytes"), empty, 3)] == [2, 2, 2]
+
+
+def test_the_chief_gets_the_number_that_was_said_and_the_others_the_rest() -> None:
+    five = files("a", "b", "c", "d", "e")
+    for share in ("split", "bytes"):
+        parts = [[file.name for file in part] for part in deal(Input("x", share=share, chief=1), five, 3)]
+        assert parts == [["a"], ["b", "d"], ["c", "e"]]
+    assert [len(part) for part in deal(Input("x", chief=0), five, 3)] == [0, 3, 2]
+    assert deal(Input("x", chief=2), five, 1) == [five]
+
+
+def test_a_job_with_more_tasks_than_files_is_told_whom_they_do_not_reach() -> None:
+    two = files("a", "b")
+    spec = JobSpec({"ps": Role("true", 4), "worker": Role("true", 4), "chief": Role("true")})
+    assert without(spec, Input("x"), two) == [TaskId("worker", n) for n in (1, 2, 3)]
+    assert without(spec, Input("x", chief=0), two) == [TaskId("worker", n) for n in (2, 3)]
+    assert without(spec, Input("x", share="all"), two) == []
+    assert without(spec, Input("x", roles=("chief",)), two) == []
+    unwatched = replace(spec, roles={name: replace(role, tracked=name == "chief") for name, role in spec.roles.items()})
+    assert without(unwatched, Input("x"), two) == []
+
+
+def test_placeholders_are_dealt_like_downloads_and_not_downloaded() -> None:
+    staged = job(
+        StagedInput("./train", files("a", "b", "c")),
+        StagedInput("train", files("d")),
+        strategy="placeholder",
+        worker=2,
+        ps=1,
+    )
+    assert listed(staged, TaskId("worker", 0)) == {"train": ("hdfs://n/a", "hdfs://n/c", "hdfs://n/d")}
+    assert listed(staged, TaskId("worker", 1)) == {"train": ("hdfs://n/b",)}
+    assert listed(staged, TaskId("ps", 0)) == {}
+    assert fetches(staged, TaskId("worker", 0)) == ()
+
+
+def test_what_the_node_keeps_is_a_fetch_of_its_own() -> None:
+    kept, plain = Input("x", "in", cache=True), Input("y", "in")
+    staged = replace(job(worker=1), inputs=(StagedInput("in", files("a")), StagedInput("in", files("b"))))
+    staged = replace(staged, job=replace(staged.job, inputs=(kept, plain)))
+    assert fetches(staged, TaskId("worker", 0)) == (Fetch("in", files("a"), cache=True), Fetch("in", files("b")))

@@ -14,8 +14,25 @@ from howdah.cli import COMMANDS
 from howdah.client.config import SETTINGS
 from howdah.client.reading import keys_of
 from howdah.client.schema import schema
+from howdah.dialects.submarine import OPTIONS
 from howdah.dialects.xlearning import READ
-from howdah.spec import Environment, Input, JobSpec, Output, Resources, Role, Timeouts
+from howdah.spec import (
+    Board,
+    Checkpoint,
+    Deadline,
+    Environment,
+    Input,
+    JobSpec,
+    Master,
+    Output,
+    Placement,
+    Preemption,
+    Preflight,
+    Resources,
+    Role,
+    Save,
+    Timeouts,
+)
 
 ROOT = Path(__file__).parents[2]
 PAPERS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
@@ -49,7 +66,9 @@ def test_settings() -> None:
 
 
 def test_job_file() -> None:
-    keys = {key for kind in (JobSpec, Role, Resources, Input, Output, Environment, Timeouts) for key in keys_of(kind)}
+    kinds = (JobSpec, Role, Resources, Input, Output, Environment, Timeouts)
+    more = (Board, Checkpoint, Deadline, Master, Placement, Preemption, Preflight, Save)
+    keys = {key for kind in (*kinds, *more) for key in keys_of(kind)}
     assert first_column("spec.md") == keys | {"vars"}
     assert set(schema()["properties"]) <= first_column("spec.md")
 
@@ -71,3 +90,8 @@ def test_commands(name: str) -> None:
 
 def test_options_of_xlearning() -> None:
     assert {f"--{option}" for option in READ} <= first_column("coming-from-xlearning.md")
+
+
+def test_options_of_submarine() -> None:
+    options = {f"--{option}" for option in OPTIONS if option != "f"} | {"-f"}
+    assert options <= first_column("coming-from-submarine.md")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.client.environments import build, pack, packages, python_version
+from howdah.client.environments import pack, packages, python_version, ready
 from howdah.errors import SpecError, StagingError
 
 
@@ -48,10 +48,10 @@ def _digest(text: str) -> str:
 
 def test_it_is_built_once_and_may_be_moved(requirements: Path, cache: Path, tmp_path: Path) -> None:
     said: list[str] = []
-    venv = build(requirements, said.append)
+    venv = ready(requirements, said.append)
     assert venv == cache / hashlib.sha256(requirements.read_bytes()).hexdigest()[:16]
     assert said == [f"installing 1 packages for requirements.txt: once, into {venv}"]
-    assert build(requirements, said.append) == venv
+    assert ready(requirements, said.append) == venv
     archive = pack(venv, said.append)
     assert pack(venv, said.append) == archive
     assert len(said) == 2
@@ -68,7 +68,7 @@ def test_it_is_built_once_and_may_be_moved(requirements: Path, cache: Path, tmp_
 
 def test_two_at_once_build_it_once(requirements: Path, cache: Path) -> None:
     said: list[str] = []
-    builders = [threading.Thread(target=build, args=(requirements, said.append)) for _ in range(3)]
+    builders = [threading.Thread(target=ready, args=(requirements, said.append)) for _ in range(3)]
     for builder in builders:
         builder.start()
     for builder in builders:
@@ -81,13 +81,13 @@ def test_what_cannot_be_installed_leaves_nothing(tmp_path: Path, cache: Path) ->
     path = tmp_path / "requirements.txt"
     path.write_text(f"nothing @ {(tmp_path / 'nothing-1.0-py3-none-any.whl').as_uri()}\n")
     with pytest.raises(StagingError, match=r"requirements\.txt: cannot be installed by .*:\n.*"):
-        build(path, lambda line: None)
+        ready(path, lambda line: None)
     assert [each for each in cache.iterdir() if each.suffix != ".lock"] == []
 
 
 def test_no_such_file(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=r"environment\.requirements: .*none\.txt'?: No such file"):
-        build(tmp_path / "none.txt", lambda line: None)
+        ready(tmp_path / "none.txt", lambda line: None)
 
 
 def test_packages_are_counted_as_a_person_would() -> None:

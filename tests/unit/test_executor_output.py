@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -73,13 +74,23 @@ class TestStreamLog:
         log.close()
         assert (tmp_path / "log").read_bytes() == b"a" * 50 + b"b" * 50
 
-    def test_nothing_is_written_after_giving_up(self, tmp_path: Path) -> None:
-        log = StreamLog(str(tmp_path / "log"), 100)
-        log.write(b"kept")
-        log.give_up()
-        log.write(b"lost" * 1000)
+    def test_a_full_disk_is_waited_for_by_nobody_and_told_of_later(self, tmp_path: Path) -> None:
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        log = StreamLog(str(tmp_path / "log"), 1000)
+        log.write(b"kept\n")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (7, before[1]))
+        try:
+            log.write(b"12345\n")
+            log.write(b"lost\n")
+            assert (log.size, log.lost, log.problem) == (7, 9, "File too large")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        log.write(b"kept again\n")
+        assert log.lost == 0
         log.close()
-        assert (tmp_path / "log").read_bytes() == b"kept"
+        text = (tmp_path / "log").read_text()
+        assert text == "kept\n12\n[howdah: 9 bytes are missing here: File too large]\nkept again\n"
+        assert log.size == len(text)
 
     def test_the_middle_is_left_out_and_said_so(self, tmp_path: Path) -> None:
         log = StreamLog(str(tmp_path / "log"), 400)

@@ -10,12 +10,12 @@ import pytest
 from google.protobuf.message import Message
 from hadoop_server import HadoopServer, Remote
 
-from howdah.engines.yarn import rpc
 from howdah.engines.yarn.applicationmaster import ApplicationMaster, Ask
 from howdah.engines.yarn.failover import ResourceManagers
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
-from howdah.engines.yarn.rpc import Address, Connection, RpcError, User
 from howdah.errors import EngineRejected, EngineUnavailable
+from howdah.hadoop import rpc
+from howdah.hadoop.rpc import Address, Connection, RpcError, User
 from howdah.wire.credentials import Token
 
 TOKEN = Token(b"identifier", b"secret", "YARN_AM_RM_TOKEN", "")

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from howdah.client.jobfile import load, loads, schema, to_yaml, wrong
 from howdah.client.units import duration_text, memory_mib, memory_text, seconds
 from howdah.errors import SpecError, StagingError
+from howdah.frameworks import BUILT_IN
 from howdah.spec import Environment, Input, JobSpec, Output, Resources, Role, Timeouts
 from howdah.spec.job import ALIASES
 
@@ -241,7 +242,7 @@ secrets: {S: hunter2}
         keys = {cls: ", ".join(ALIASES.get(f.name, f.name) for f in dataclasses.fields(cls)) for cls in (JobSpec, Role)}
         assert refused(text) == [
             "name: is a list, must be text (job.yaml:1)",
-            "framework: is 'tensorfow', must be one of generic, pytorch, tensorflow"
+            f"framework: is 'tensorfow', must be one of {', '.join(sorted(BUILT_IN))}"
             " (did you mean 'tensorflow'?) (job.yaml:2)",
             f"rolse: is no key here, known are {keys[JobSpec]} (did you mean 'roles'?) (job.yaml:3)",
             f"roles.worker.replcas: is no key here, known are {keys[Role]} (did you mean 'replicas'?) (job.yaml:6)",
@@ -475,3 +476,14 @@ class TestOneSpec:
             target = schema()["properties"]
             described = target if not part else target["roles"]["additionalProperties"]["properties"]
             assert all(entry.get("description") for entry in described.values())
+
+
+def test_a_format_that_an_installed_package_brings_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = JobSpec(roles={"worker": Role("cat")}, inputs=(Input("x", strategy="stream", format="logfmt"),))
+    assert [str(mistake).partition(":")[0] for mistake in wrong(job)] == ["inputs.0.format"]
+    package = tmp_path / "logfmt-1.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: logfmt\nVersion: 1\n")
+    (package / "entry_points.txt").write_text("[howdah.readers]\nlogfmt = logfmt:Reader\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert wrong(job) == []

@@ -19,6 +19,7 @@ from howdah.cli import COMMANDS, cli
 from howdah.cli.jobs import LIST_COLUMNS
 from howdah.cli.language import _ZH
 from howdah.cli.show import TASK_COLUMNS, columns
+from howdah.web.hints import TEMPLATES
 
 SOURCE = Path(__file__).parents[2] / "src" / "howdah" / "cli"
 HOWDAH = str(Path(sys.executable).with_name("howdah"))
@@ -58,7 +59,7 @@ def commands() -> Iterator[click.Command]:
 def said() -> set[str]:
     summaries = {summary for _, summary in COMMANDS.values()}
     help_texts = {text for command in commands() for text in helps(command)}
-    return {*literals(), *TASK_COLUMNS, *LIST_COLUMNS, *summaries, *help_texts}
+    return {*literals(), *TEMPLATES, *TASK_COLUMNS, *LIST_COLUMNS, *summaries, *help_texts}
 
 
 def names(text: str) -> set[str]:
@@ -72,7 +73,7 @@ def test_everything_said_is_translated_and_nothing_else() -> None:
 
 def test_what_is_not_a_literal_is_known() -> None:
     others = [where for where, node in sayings() if not isinstance(node.args[0], ast.Constant)]
-    assert [where.partition(":")[0] for where in others] == ["__init__.py", *["language.py"] * 2]
+    assert [where.partition(":")[0] for where in others] == ["__init__.py", *["language.py"] * 2, "show.py"]
 
 
 @pytest.mark.parametrize("english", sorted(_ZH))

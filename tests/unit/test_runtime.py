@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from howdah.data.runtime import runtime
+import howdah
+from howdah.data.runtime import page, runtime
 from howdah.spec import StagedFile
-from howdah.spec.staged import RUNTIME
+from howdah.spec.staged import PAGE, RUNTIME
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,7 @@ def test_what_is_in_it(built: tuple[StagedFile, Path]) -> None:
     unpacked = built[1] / "unpacked"
     for name in ("howdah/executor", "howdah/master", "howdah/data", "google/protobuf", "hdfs_native", "VERSION"):
         assert (unpacked / name).exists(), name
-    for name in ("howdah/cli", "howdah/client", "howdah/sandbox", "fsspec", "click"):
+    for name in ("howdah/cli", "howdah/client", "howdah/sandbox", "howdah/web/static", "fsspec", "click"):
         assert not (unpacked / name).exists(), name
 
 
@@ -66,3 +67,16 @@ def test_it_runs_alone(built: tuple[StagedFile, Path], version: str) -> None:
         pytest.skip(f"no CPython {version} here")
     done = subprocess.run([found, "-S", "-c", code], env=environment, capture_output=True, text=True, cwd="/")
     assert (done.stdout, done.stderr) == ("3\n", "")
+
+
+def test_the_page_is_an_archive_of_its_own(tmp_path: Path) -> None:
+    """For the master alone; the files lie in it as they are sent."""
+    built = any((Path(howdah.__file__).parent / "web" / "static").glob("index.html*"))
+    found = page("hdfs://n/home", tmp_path)
+    assert len(found) == built
+    for file in found:
+        assert file.name == PAGE
+        assert page("hdfs://n/home", tmp_path) == found
+        with zipfile.ZipFile(file.source) as archive:
+            assert "index.html.gz" in archive.namelist()
+            assert all(name.endswith(".gz") for name in archive.namelist())

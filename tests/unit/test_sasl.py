@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from howdah.engines.yarn.sasl import DigestClient, DigestServer, parse_fields, response_digest
 from howdah.errors import EngineRejected
+from howdah.hadoop.sasl import DigestClient, DigestServer, parse_fields, response_digest
 
 # RFC 2831, section 4.
 RFC = ("chris", "elwood.innosoft.com", "secret", "OA6MG9tEQGm2hh", "OA6MHXh6VqTrRk", "imap/elwood.innosoft.com")

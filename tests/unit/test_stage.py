@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -63,16 +65,60 @@ def test_the_same_directory_gives_the_same_archive(tmp_path: Path) -> None:
         for name in ("a", "b/c"):
             write(tmp_path / folder / name, name)
     os.utime(tmp_path / "one/a", (1, 1))
-    first = pack.directory(tmp_path / "one", tmp_path / "packed1")
-    second = pack.directory(tmp_path / "two", tmp_path / "packed2")
+    (first,) = pack.directory(tmp_path / "one", tmp_path / "packed1")
+    (second,) = pack.directory(tmp_path / "two", tmp_path / "packed2")
     assert first.name == second.name
     assert first.read_bytes() == second.read_bytes()
+
+
+def test_what_is_ignored_stays_here(tmp_path: Path, home: str) -> None:
+    for name in ("lib/a.py", "lib/data/big.bin", "lib/data/keep.txt", "lib/sub/b.log", "lib/sub/c.log", "lib/b.log"):
+        write(tmp_path / name)
+    (tmp_path / "lib/.howdahignore").write_text("/data/*\n!/data/keep.txt\n# words\n*.log\n")
+    (tmp_path / "lib/sub/.howdahignore").write_text("none\n")
+    (file,) = stage(JobSpec(ROLES, files=("lib",)), tmp_path, home).files
+    with tarfile.open(file.source) as tar:
+        assert tar.getnames() == [".howdahignore", "a.py", "data/keep.txt", "sub/.howdahignore"]
+
+
+def test_a_change_in_a_large_directory_brings_one_part_anew(tmp_path: Path, home: str) -> None:
+    chance = random.Random(1)
+    (tmp_path / "lib").mkdir()
+    for number in range(150):
+        (tmp_path / f"lib/{number:03}").write_bytes(chance.randbytes(1 << 19))
+    job = JobSpec(ROLES, files=("lib",))
+    before = stage(job, tmp_path, home).files
+    assert len(before) > 2
+    assert {(file.kind, file.into) for file in before} == {("spread", "lib")}
+    (tmp_path / "lib/070").write_bytes(b"changed")
+    (tmp_path / "lib/070a").write_bytes(b"new")
+    after = stage(job, tmp_path, home).files
+    assert len({file.sha256 for file in after} - {file.sha256 for file in before}) == 1
+    names = []
+    for file in after:
+        with tarfile.open(file.source) as tar:
+            names += tar.getnames()
+    assert names == sorted(entry.name for entry in (tmp_path / "lib").iterdir())
+
+
+def test_what_is_unchanged_is_not_read_again(tmp_path: Path, home: str) -> None:
+    write(tmp_path / "lib/a")
+    job = JobSpec(ROLES, files=("lib",))
+    before = stage(job, tmp_path, home).files
+    (tmp_path / "lib/a").chmod(0o000)  # (nobody but root could read it now; its change of mode is seen)
+    (tmp_path / "lib/a").chmod(0o644)
+    again = stage(job, tmp_path, home).files
+    assert before == again
+    (tmp_path / "lib/a").write_text("b")
+    os.utime(tmp_path / "lib/a", (1, 1))
+    assert stage(job, tmp_path, home).files != before
 
 
 def test_inputs_are_listed_with_their_directories(tmp_path: Path, home: str) -> None:
     for name in ("data/a.csv", "data/x/b.csv", "data/_SUCCESS", "data/.a.crc", "data/_tmp/c", "more/a.csv"):
         write(tmp_path / name)
-    inputs = (Input("data"), Input(("data/a.csv", "more")), Input("*/a.csv"), Input("da*"), Input("data/_SUCCESS"))
+    inputs = (Input("data"), Input(("data/a.csv", "more")), Input("*/a.csv"), Input("da*"), Input("data/_SUCCESS#one"))
+    inputs = (*inputs[:4], replace(inputs[4], allow_empty=True))
     staged = stage(JobSpec(ROLES, inputs=inputs), tmp_path, home).inputs
     assert [[file.name for file in entry.files] for entry in staged] == [
         ["a.csv", "x/b.csv"],
@@ -83,13 +129,41 @@ def test_inputs_are_listed_with_their_directories(tmp_path: Path, home: str) -> 
     ]
     assert staged[0].files[0].uri == uris.of_local(tmp_path / "data/a.csv")
     assert staged[0].files[0].size == 1
+    assert staged[0].files[0].modified_ms == (tmp_path / "data/a.csv").stat().st_mtime_ns // 10**6
+    assert [entry.to for entry in staged] == ["input"] * 4 + ["one"]
     assert staged[0].uploads == {}
 
 
 def test_a_file_named_twice_is_there_once(tmp_path: Path, home: str) -> None:
     write(tmp_path / "data/a")
-    (entry,) = stage(JobSpec(ROLES, inputs=(Input(("data", "data/*", "data/a")),)), tmp_path, home).inputs
+    job = JobSpec(ROLES, inputs=(Input(("data", "data/*", "data/a"), share="all"),))
+    (entry,) = stage(job, tmp_path, home).inputs
     assert [file.name for file in entry.files] == ["a"]
+
+
+def test_more_tasks_than_files_is_refused_with_the_ways_out(tmp_path: Path, home: str) -> None:
+    for name in ("data/a", "data/b"):
+        write(tmp_path / name)
+    roles = {"worker": Role("true", 5), "ps": Role("true", 2)}
+    with pytest.raises(SpecError) as error:
+        stage(JobSpec(roles, inputs=(Input("data"), Input("data", share="bytes", chief=0))), tmp_path, home)
+    assert str(error.value).splitlines() == [
+        f"inputs.{number}.share: has fewer files (2) than tasks (5): {who} and {more} more would have none. Start fewer"
+        " tasks, give all files to each with `share: all`, or allow it with `allow_empty: true`"
+        for number, who, more in ((0, "worker:2", 2), (1, "worker:3", 1))
+    ]
+    for fine in (Input("data", share="all"), Input("data", allow_empty=True), Input("data", roles=("ps",))):
+        stage(JobSpec(roles, inputs=(fine,)), tmp_path, home)
+
+
+def test_a_name_after_the_path_is_where_it_goes(tmp_path: Path, home: str) -> None:
+    for name in ("data/a", "odd#name"):
+        write(tmp_path / name)
+    inputs = (Input(("data#train", "data/*")), Input("odd#name", to="b"), Input("odd#name#c/d"))
+    inputs = tuple(replace(entry, share="all") for entry in inputs)
+    staged = stage(JobSpec(ROLES, inputs=inputs), tmp_path, home)
+    assert [entry.to for entry in staged.inputs] == [entry.to for entry in staged.job.inputs] == ["train", "b", "c/d"]
+    assert [[file.name for file in entry.files] for entry in staged.inputs] == [["a"], ["odd#name"], ["odd#name"]]
 
 
 def test_everything_missing_is_told_at_once(tmp_path: Path, home: str) -> None:

@@ -37,7 +37,7 @@ def test_the_world_forms_only_when_all_have_joined():
     assert gang.state.stage is Stage.FORMING
     gang.join("worker:1")
     assert gang.state.stage is Stage.RUNNING
-    assert [member.address for member in gang.state.world().of("worker")] == [
+    assert [member.address for member in gang.state.tasks[TaskId("worker", 0)].world.of("worker")] == [
         "host-worker:0:4000",
         "host-worker:1:4000",
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,15 +12,17 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from howdah.data.fs import Broken
-from howdah.data.transfer import Copy, below, download, upload
+from howdah.data.transfer import TRIES, Copy, below, download, upload
 from howdah.errors import StagingError
 
 
 class Flaky(MemoryFileSystem):
-    """Breaks the connection the first `faults` times a file is opened."""
+    """Breaks the connection the first `faults` times a file is opened, or after the first bytes of it."""
 
     protocol = "flaky"
     faults: ClassVar[dict[str, int]] = {}
+    breaks: ClassVar[dict[str, list[int]]] = {}
+    reads: ClassVar[list[tuple[str, int]]] = []
     store: ClassVar[dict[str, Any]] = {}
     pseudo_dirs: ClassVar[list[str]] = [""]
 
@@ -27,11 +30,43 @@ class Flaky(MemoryFileSystem):
         if mode == "rb" and self.faults.get(path, 0) > 0:
             self.faults[path] -= 1
             raise RuntimeError("connection reset")
-        return super()._open(path, mode, **options)
+        file = super()._open(path, mode, **options)
+        return Breaking(file, path) if mode == "rb" and path in self.breaks else file
+
+    def info(self, path: str, **options: Any) -> Any:
+        found = super().info(path, **options)
+        return {**found, "size": 1 << 60} if path.endswith("huge") else found
 
     @classmethod
     def _strip_protocol(cls, path: str) -> str:
         return super()._strip_protocol(path.replace("flaky://", "memory://"))
+
+
+class Breaking:
+    """A file whose connection breaks at the next of the offsets in `Flaky.breaks`."""
+
+    def __init__(self, file: Any, path: str) -> None:
+        self.file, self.path, self.begun = file, path, False
+
+    def __enter__(self) -> Breaking:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.file.seek(0)
+
+    def seek(self, offset: int) -> None:
+        self.file.seek(offset)
+
+    def read(self, length: int) -> bytes:
+        if not self.begun:
+            self.begun = True
+            Flaky.reads.append((self.path, self.file.tell()))
+        left = Flaky.breaks[self.path]
+        if left and self.file.tell() >= left[0]:
+            left.pop(0)
+            raise RuntimeError("connection reset")
+        data: bytes = self.file.read(length)
+        return data
 
 
 fsspec.register_implementation("flaky", Flaky, clobber=True)
@@ -40,6 +75,8 @@ fsspec.register_implementation("flaky", Flaky, clobber=True)
 @pytest.fixture
 def remote() -> Flaky:
     Flaky.faults.clear()
+    Flaky.breaks.clear()
+    Flaky.reads.clear()
     Flaky.store.clear()
     fs = Flaky()
     fs.pipe("/d/a", b"12345")
@@ -59,9 +96,9 @@ def test_a_broken_connection_is_tried_again(remote: Flaky, tmp_path: Path) -> No
 def test_not_for_ever(remote: Flaky, tmp_path: Path) -> None:
     Flaky.faults["/d/a"] = 9
     with pytest.raises(Broken, match="flaky:///d/a: connection reset"):
-        download([Copy(str(tmp_path / "a"), "flaky:///d/a", 5)], quiet)
+        download([Copy(str(tmp_path / "a"), "flaky:///d/a", 5)], quiet, back_off_s=0.001)
     assert list(tmp_path.iterdir()) == []
-    assert Flaky.faults["/d/a"] == 6
+    assert Flaky.faults["/d/a"] == 9 - TRIES
 
 
 def test_what_is_here_is_not_fetched_again(remote: Flaky, tmp_path: Path) -> None:
@@ -83,9 +120,55 @@ def test_many_more_than_threads(remote: Flaky, tmp_path: Path) -> None:
     assert remote.cat("/back/3/3") == b"111"
 
 
+def test_a_large_file_goes_on_where_it_broke_and_more_often_than_a_file_is_tried(remote: Flaky, tmp_path: Path) -> None:
+    content = os.urandom(1 << 20) * 30
+    remote.pipe("/d/big", content)
+    Flaky.breaks["/d/big"] = [mib << 20 for mib in (10, 15, 16, 20)]
+    seen: list[int] = []
+
+    def watch(files: int, size: int) -> None:
+        seen.append(size)
+
+    size = download([Copy(str(tmp_path / "big"), "flaky:///d/big", 30 << 20)], watch, back_off_s=0.001)
+    assert size == (1, 30 << 20)
+    assert (tmp_path / "big").read_bytes() == content
+    assert [offset >> 20 for _, offset in Flaky.reads] == [0, 10, 15, 16, 20]
+    assert [path.name for path in tmp_path.iterdir()] == ["big"]
+    assert max(seen) == 30 << 20
+
+
+def test_what_came_of_a_large_file_is_kept_for_the_next_run(remote: Flaky, tmp_path: Path) -> None:
+    remote.pipe("/d/big", bytes(20 << 20))
+    Flaky.breaks["/d/big"] = [12 << 20] * TRIES
+    big = Copy(str(tmp_path / "big"), "flaky:///d/big", 20 << 20)
+    with pytest.raises(Broken, match="connection reset"):
+        download([big], quiet, back_off_s=0.001)
+    download([big], quiet)
+    assert [offset >> 20 for _, offset in Flaky.reads] == [0, *[12] * TRIES]
+    assert [path.name for path in tmp_path.iterdir()] == ["big"]
+
+
+def test_another_file_than_was_listed_is_refused(remote: Flaky, tmp_path: Path) -> None:
+    modified = int(remote.info("/d/a")["created"].timestamp() * 1000)
+    here = str(tmp_path / "a")
+    assert download([Copy(here, "flaky:///d/a", 5, modified)], quiet) == (1, 5)
+    for problem, wrong in {
+        "flaky:///d/a: has changed since the job was submitted: it had 4 bytes, and has 5": Copy("", "flaky:///d/a", 4),
+        "flaky:///d/a: has changed since the job was submitted: it was written again": Copy("", "flaky:///d/a", 5, 1),
+        "flaky:///d: has changed since the job was submitted: it is a directory now": Copy("", "flaky:///d", 5),
+        "flaky:///d/b: no such file: it was there when the job was submitted": Copy("", "flaky:///d/b", 5),
+    }.items():
+        with pytest.raises(StagingError) as error:
+            download([replace(wrong, path=str(tmp_path / "new"))], quiet)
+        assert str(error.value) == problem
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
 def test_no_room(remote: Flaky, tmp_path: Path) -> None:
+    remote.pipe("/d/huge", b"1")
     with pytest.raises(StagingError, match="no space left"):
-        download([Copy(str(tmp_path / "a"), "flaky:///d/a", 1 << 60)], quiet)
+        download([Copy(str(tmp_path / "a"), "flaky:///d/huge", 1 << 60)], quiet)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_below_is_empty_where_nothing_is(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from howdah.engines.yarn import conf
 from howdah.engines.yarn.conf import Configuration
-from howdah.engines.yarn.rpc import Kerberos, User
 from howdah.errors import SpecError
+from howdah.hadoop.rpc import Kerberos, User
 
 
 def site(directory: Path, name: str, **properties: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Sequence
 
 import click
 
@@ -16,13 +17,27 @@ COMMANDS = {
     "plan": ("howdah.cli.run:plan", "Show what submit would do, and change nothing."),
     "list": ("howdah.cli.jobs:list_jobs", "List your jobs."),
     "status": ("howdah.cli.jobs:status", "Show a job and its tasks."),
-    "logs": ("howdah.cli.jobs:logs", "Print the logs of a job or a task."),
+    "logs": ("howdah.cli.logs:logs", "Print the logs of a job or a task."),
+    "save": ("howdah.cli.save:save", "Copy a running job's outputs as they are now."),
+    "tensorboard": ("howdah.cli.tensorboard:tensorboard", "TensorBoard of a job, or of all jobs."),
+    "stacks": ("howdah.cli.stacks:stacks", "What a job's programs are doing: their stacks."),
+    "explain": ("howdah.cli.explain:explain", "Why a job waits, failed, or started again."),
+    "doctor": ("howdah.cli.doctor:doctor", "Check this machine's and the cluster's set-up."),
     "cancel": ("howdah.cli.jobs:cancel", "End a job."),
+    "page": ("howdah.cli.page:page", "A link to a running job's page."),
+    "history": ("howdah.cli.history:history", "The page of all jobs."),
+    "trace": ("howdah.cli.history:trace", "Which job a container or process is of."),
     "data": ("howdah.cli.data:data", "Files on HDFS: ls, get, put, head."),
     "sandbox": ("howdah.cli.sandbox:sandbox", "A real Hadoop on this machine's loopback."),
     "config": ("howdah.cli.config:config", "Show and change settings."),
     "schema": ("howdah.cli.run:schema", "Print the JSON Schema of job files."),
+    "tony": ("howdah.cli.tony:tony", "TonY's submit commands."),
+    "azkaban-job": ("howdah.cli.tony:azkaban_job", "A TonY job from Azkaban's properties."),
+    "import-history": ("howdah.cli.tony:import_history", "TonY's history, into howdah's."),
     "xl-submit": ("howdah.cli.dialect:xl_submit", "XLearning's submit command."),
+    "hbox-submit": ("howdah.cli.dialect:hbox_submit", "HBox's submit command."),
+    "submarine": ("howdah.cli.submarine:submarine", "Submarine's job run, show, list, kill."),
+    "convert": ("howdah.cli.convert:convert", "Another system's command line, as a job file."),
 }
 
 
@@ -66,12 +81,15 @@ def cli() -> None:
     """Distributed training on this machine and on Hadoop YARN: one job file, one command."""
 
 
-def main() -> None:
-    """The console script: an error people can act on is one line; anything else is a bug and keeps its traceback."""
+def main(argv: Sequence[str] | None = None) -> None:
+    """The console script, of these arguments or the process's own.
+
+    An error people can act on is one line; anything else is a bug and keeps its traceback.
+    """
     choose()
     localise(cli)
     try:
-        sys.exit(cli.main(standalone_mode=False))
+        sys.exit(cli.main(argv, standalone_mode=False))
     except HowdahError as error:
         for line in str(error).splitlines():
             click.echo(f"howdah: {line}", err=True)

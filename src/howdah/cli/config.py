@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import click
 
 from howdah.cli.show import columns
-from howdah.client.config import SETTINGS, checked
+from howdah.client.config import HISTORY_URL, SETTINGS, checked
 from howdah.client.configfile import write
 from howdah.client.engines import settings_for
-from howdah.client.link import to_json
 from howdah.client.userfile import user_file
 from howdah.errors import SpecError
+from howdah.spec.codec import to_json
 
 
 @click.group(invoke_without_command=True)
@@ -26,11 +27,16 @@ def config(context: click.Context, profile: str, as_json: bool) -> None:
         return
     settings = settings_for({"profile": profile})
     if as_json:
-        both = {key: {"value": settings[key], "source": settings.sources[key]} for key in SETTINGS}
+        both = {key: {"value": shown(key, settings[key]), "source": settings.sources[key]} for key in SETTINGS}
         click.echo(to_json(both))
         return
-    for line in columns([(key, settings[key] or "-", settings.sources[key]) for key in SETTINGS]):
+    for line in columns([(key, shown(key, settings[key]) or "-", settings.sources[key]) for key in SETTINGS]):
         click.echo(line)
+
+
+def shown(key: str, value: str) -> str:
+    """Without the token of a link; `get` prints it."""
+    return re.sub(r"[?#].*", "#…", value) if key == HISTORY_URL else value
 
 
 @config.command()

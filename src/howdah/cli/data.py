@@ -13,11 +13,13 @@ import click
 from howdah.cli.language import say
 from howdah.cli.show import columns
 from howdah.client.engines import settings_for
-from howdah.client.link import to_json
 from howdah.data import hadoop_conf, uris
+from howdah.data.download import Copy
 from howdah.data.fs import Entry, FileSystem, filesystem
-from howdah.data.transfer import Copy, below, download, upload
+from howdah.data.save import elsewhere
+from howdah.data.transfer import below, download, upload
 from howdah.errors import StagingError
+from howdah.spec.codec import to_json
 
 
 @click.group()
@@ -82,6 +84,7 @@ def get(path: str, local: Path) -> None:
     target = local / uris.name(uri) if local.is_dir() else local
     if entry.is_dir:
         copies = [Copy(str(target / uris.below(file.uri, uri)), file.uri, file.size) for file in fs.walk(uri)]
+        copies += [Copy(str(target / name), there) for name, there in elsewhere(fs, uri).items()]
     else:
         copies = [Copy(str(target), uri, entry.size)]
     _tell(*download(copies, _quiet), str(target))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import click
@@ -10,31 +11,66 @@ import click
 from howdah.cli.run import notice, run_prepared
 from howdah.client.jobfile import wrong
 from howdah.client.prepare import prepare
-from howdah.dialects import Dialect
+from howdah.dialects import Dialect, Parsed
 from howdah.errors import SpecError
+from howdah.spec import JobSpec
 
-_VERBATIM = {"ignore_unknown_options": True, "help_option_names": [], "allow_interspersed_args": False}
+VERBATIM = {"ignore_unknown_options": True, "help_option_names": [], "allow_interspersed_args": False}
 
 
-@click.command("xl-submit", context_settings=_VERBATIM, add_help_option=False)
+@click.command("xl-submit", context_settings=VERBATIM, add_help_option=False)
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED)
 def xl_submit(argv: tuple[str, ...]) -> None:
     """Submit as XLearning's xl-submit does, to YARN unless HOWDAH_ENGINE says otherwise."""
-    from howdah.dialects.xlearning import READ, XlSubmit
+    from howdah.dialects.xlearning import XlSubmit
 
-    if not argv or argv[0].lstrip("-") in ("h", "help"):
-        click.echo(f"howdah xl-submit {' '.join(f'[--{name} …]' for name in READ)} [command …]")
-        return
-    _run(XlSubmit(), argv)
+    _xlearning(XlSubmit(), argv, "xl-submit")
 
 
-def _run(dialect: Dialect, argv: tuple[str, ...]) -> None:
-    parsed = dialect.parse(argv)
+@click.command("hbox-submit", context_settings=VERBATIM, add_help_option=False)
+@click.argument("argv", nargs=-1, type=click.UNPROCESSED)
+def hbox_submit(argv: tuple[str, ...]) -> None:
+    """Submit as HBox's hbox-submit does, to YARN unless HOWDAH_ENGINE says otherwise."""
+    from howdah.dialects.xlearning import HboxSubmit
+
+    _xlearning(HboxSubmit(), argv, "hbox-submit")
+
+
+def _xlearning(dialect: Dialect, argv: tuple[str, ...], program: str) -> None:
+    from howdah.dialects.xlearning import READ
+
+    word = argv[0].lstrip("-") if argv else "help"
+    if word in ("h", "help"):
+        click.echo(f"{program} {' '.join(f'[--{name} …]' for name in READ)} [command …]")
+    elif word == "version":
+        from importlib.metadata import version
+
+        click.echo(f"{program}: howdah {version('howdah')}")
+    else:
+        run_parsed(dialect.parse(argv))
+
+
+def run_parsed(parsed: Parsed) -> None:
+    """Submit and follow what a dialect has read. Where nobody can be asked, Ctrl-C lets go of the job, as it did in
+    those systems."""
     mistakes = wrong(parsed.job, parsed.origins)
     if mistakes:
         raise SpecError(mistakes)
     for note in parsed.notes:
         notice(f"howdah: {note}")
+    os.environ.update(parsed.variables)
     flags = {} if os.environ.get("HOWDAH_ENGINE") else {"engine": "yarn"}
-    prepared = prepare(parsed.job, Path.cwd(), flags, notice, origins=parsed.origins)
-    run_prepared(prepared, "chief", "ask", as_json=False)
+    if parsed.conf_files:
+        from howdah.client.overlay import overlaid
+
+        flags["hadoop_conf_dir"] = str(overlaid(parsed.conf_files))
+    job = _near_the_last(parsed.job, flags) if parsed.same_hosts else parsed.job
+    prepared = prepare(job, Path.cwd(), flags, notice, origins=parsed.origins)
+    run_prepared(prepared, "chief", "ask" if sys.stdin.isatty() else "detach", as_json=False)
+
+
+def _near_the_last(job: JobSpec, flags: dict[str, str]) -> JobSpec:
+    from howdah.client.engines import engine, settings_for
+    from howdah.client.lasthosts import near_the_last
+
+    return near_the_last(job, engine(settings_for(flags)))

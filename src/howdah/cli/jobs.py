@@ -1,45 +1,57 @@
-"""`howdah list`, `status`, `logs`, `cancel`: jobs that are, and jobs that were."""
+"""`howdah list`, `status`, `cancel`: jobs that are, and jobs that were."""
 
 from __future__ import annotations
 
-import getpass
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import click
 
 from howdah.cli.language import say
-from howdah.cli.show import TASK_COLUMNS, columns, pythons, readable, report_json, row, verdict
+from howdah.cli.save import copies
+from howdah.cli.show import TASK_COLUMNS, columns, hinted, pythons, report_json, row, streamed, verdict
+from howdah.client.ending import end, report_of
 from howdah.client.engines import engine_of, engines
 from howdah.client.follow import Follower, Update
-from howdah.client.link import link_to, page_url, to_json
+from howdah.client.link import board_url, page_url
+from howdah.client.listing import Filter, remembered, with_remembered
+from howdah.client.units import seconds
 from howdah.engines import Engine
-from howdah.errors import EngineUnavailable, SpecError, StagingError
-from howdah.spec import JobReport, TaskId
-from howdah.web.page import describe
-from howdah.wire.connection import WireError
+from howdah.errors import EngineUnavailable, SpecError
+from howdah.spec import JobReport, State
+from howdah.spec.check import nearest
+from howdah.spec.codec import to_json
+from howdah.web.status import describe
 
 LIST_COLUMNS = ("Id", "Name", "State", "Engine", "User", "Queue", "Started", "Took")
-TAIL_BYTES = 64 << 10
-CANCEL_S = 30.0
+MOST_REMEMBERED = 200
 
 
 @click.command("list")
 @click.option("--on", "engine_name", default="", help="Only this engine's jobs.")
+@click.option("--history", is_flag=True, help="Also those that only a history server knows, others' as well.")
+@click.option("--user", default="", metavar="NAMES", help="Only these users' jobs, with commas between.")
+@click.option("--state", default="", metavar="STATES", help="Only jobs in these states, such as FAILED,CANCELLED.")
+@click.option("--name", default="", metavar="TEXT", help="Only jobs with this in their name.")
+@click.option("--text", default="", metavar="WORDS", help="Only jobs with all these words in name, id or diagnostics.")
+@click.option("--since", default="", metavar="TIME", help="Only jobs that began within this time, such as 12h or 7d.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="At most so many; 200 with --history, else all.")
 @click.option("--profile", default="", help="A profile of your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
-def list_jobs(engine_name: str, profile: str, as_json: bool) -> None:
+def list_jobs(
+    engine_name: str, history: bool, limit: int | None, profile: str, as_json: bool, since: str, **words: str
+) -> None:
     """List your jobs, the newest first."""
-    reports: list[JobReport] = []
-    for engine in engines(engine_name, profile):
-        try:
-            reports += engine.describe()
-        except EngineUnavailable as error:
-            if engine_name:
-                raise
-            click.echo(f"howdah: {engine.name}: {error}", err=True)
-    reports.sort(key=lambda report: report.submitted, reverse=True)
+    words["state"] = states(words["state"])
+    wanted = Filter(**words, since=_moment(since))
+    reports = [report for report in _known(engine_name, profile) if wanted.fits(report)]
+    most = limit or (MOST_REMEMBERED if history else None)
+    old = remembered(wanted, engine_name, profile, most or MOST_REMEMBERED) if history else []
+    reports = with_remembered(reports, old)
+    if most is not None and max(len(reports) - 1, len(old)) >= most:
+        click.echo(say("the newest {count} jobs; --limit shows more", count=most), err=True)
+    reports = reports[:most]
     if as_json:
         for report in reports:
             click.echo(to_json(report_json(report)))
@@ -47,12 +59,46 @@ def list_jobs(engine_name: str, profile: str, as_json: bool) -> None:
     if not reports:
         click.echo(say("no jobs"))
         return
-    rows = [
-        tuple(map(say, LIST_COLUMNS)),
-        *((r.id, r.name, r.state.value, r.engine, r.user, r.queue, _when(r), _took(r)) for r in reports),
-    ]
-    for line in columns(rows):
+    for line in table(reports):
         click.echo(line)
+
+
+def _known(engine_name: str, profile: str) -> Iterator[JobReport]:
+    """What the engines tell; one that was not asked for by name may be silent."""
+    for engine in engines(engine_name, profile):
+        try:
+            yield from engine.describe()
+        except EngineUnavailable as error:
+            if engine_name:
+                raise
+            click.echo(f"howdah: {engine.name}: {error}", err=True)
+
+
+def states(text: str) -> str:
+    """States with commas between, as people write them.
+
+    Raises:
+        SpecError: one is none.
+    """
+    found = [word.strip().upper() for word in text.split(",") if word.strip()]
+    for word in found:
+        if word not in State.__members__:
+            known = ", ".join(State.__members__)
+            raise SpecError.at("--state", f"{word!r} is none of {known}", nearest(word, State.__members__))
+    return ",".join(found)
+
+
+def _moment(since: str) -> float:
+    try:
+        return time.time() - seconds(since) if since else 0.0
+    except ValueError as error:
+        raise SpecError.at("--since", f"is {since!r}, {error}") from None
+
+
+def table(reports: Iterable[JobReport]) -> Iterator[str]:
+    """One line a job, with a heading."""
+    rows = ((r.id, r.name, r.state.value, r.engine, r.user, r.queue, _when(r), _took(r)) for r in reports)
+    return columns([tuple(map(say, LIST_COLUMNS)), *rows])
 
 
 @click.command()
@@ -62,18 +108,22 @@ def list_jobs(engine_name: str, profile: str, as_json: bool) -> None:
 def status(job_id: str, profile: str, as_json: bool) -> None:
     """Show a job and its tasks."""
     engine = engine_of(job_id, profile)
-    update = _look(engine, job_id)
+    update = look(engine, job_id)
     report, view = update.report, update.view
+    if view.outcome is not None and not report.state.ended:  # the master is through, the engine not yet
+        report = replace(report, state=view.outcome.state)
     if as_json:
         click.echo(to_json({**report_json(report), **describe(view), "state": report.state.value}))
         return
     click.echo(f"{report.id}  {report.name}  {report.state.value}  {_took(report)}")
     if not report.state.ended and (report.master or report.tracking_url):
         click.echo(say("page: {url}", url=page_url(report)))
+    if not report.state.ended and (url := board_url(report, view)):
+        click.echo(say("TensorBoard: {url}", url=url))
     rows = [tuple(map(say, TASK_COLUMNS)), *((str(task.id), *row(task)) for task in view.tasks.values())]
     for line in columns(rows) if view.tasks else ():
         click.echo(line)
-    for line in pythons(view):
+    for line in (*pythons(view), *streamed(view), *copies(view), *hinted(view)):
         click.echo(line)
     for note in view.notes:
         click.echo(note)
@@ -83,97 +133,10 @@ def status(job_id: str, profile: str, as_json: bool) -> None:
         click.echo(line)
 
 
-def _look(engine: Engine, job_id: str) -> Update:
+def look(engine: Engine, job_id: str) -> Update:
     """The job as it is now."""
     updates = Follower(engine, job_id).updates(wait_s=0.0)
     return next(updates)
-
-
-@click.command()
-@click.argument("job_id")
-@click.argument("task", default="")
-@click.option("-f", "--follow", is_flag=True, help="Go on until the job ends.")
-@click.option("--stream", type=click.Choice(["stdout", "stderr", ""]), default="", help="Only this stream.")
-@click.option("--all", "whole", is_flag=True, help="From the beginning, not the last 64 KiB.")
-@click.option("--profile", default="", help="A profile of your configuration.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a piece.")
-def logs(job_id: str, task: str, follow: bool, stream: str, whole: bool, profile: str, as_json: bool) -> None:
-    """Print the logs of JOB_ID, or of its TASK (worker:1)."""
-    engine = engine_of(job_id, profile)
-    wanted = _task(task)
-    report = _report(engine, job_id)
-    if report.state.ended:
-        pieces = engine.logs(job_id, wanted, stream)
-    else:
-        pieces = _live_logs(engine, report, wanted, stream, follow, whole)
-    _print_pieces(pieces, as_json)
-
-
-def _task(text: str) -> TaskId | None:
-    try:
-        return TaskId.parse(text) if text else None
-    except ValueError as error:
-        raise SpecError.at("TASK", str(error)) from None
-
-
-def _report(engine: Engine, job_id: str) -> JobReport:
-    found = engine.describe(job_id)
-    if not found:
-        raise StagingError(f"no job {job_id} on engine {engine.name}; `howdah list` shows yours")
-    return found[0]
-
-
-def _live_logs(
-    engine: Engine, report: JobReport, wanted: TaskId | None, stream: str, follow: bool, whole: bool
-) -> Iterator[tuple[str, bytes]]:
-    """Through the master: what there is, and with `follow` what comes."""
-    offsets: dict[tuple[TaskId, str], int] = {}
-    follower = Follower(engine, report.id)
-    for update in follower.updates():
-        for task in [wanted] if wanted else list(update.view.tasks):
-            for name in [stream] if stream else ["stdout", "stderr"]:
-                yield from _new(follower, task, name, offsets, 0 if whole or follow else -TAIL_BYTES)
-        if not follow and update.view.tasks:
-            return
-
-
-def _new(
-    follower: Follower, task: TaskId, stream: str, offsets: dict[tuple[TaskId, str], int], first: int
-) -> Iterator[tuple[str, bytes]]:
-    while follower.link is not None:
-        try:
-            chunk = follower.link.log(task, stream, offsets.get((task, stream), first))
-        except WireError as error:
-            if error.status in (400, 404):
-                raise StagingError(str(error)) from None
-            return
-        if not chunk.text:
-            return
-        offsets[task, stream] = chunk.offset + len(chunk.text)
-        yield f"{task} {stream}", chunk.text.encode("latin-1")
-
-
-def _print_pieces(pieces: Iterator[tuple[str, bytes]], as_json: bool) -> None:
-    heading = ""
-    for name, data in pieces:
-        if as_json:
-            click.echo(to_json({"log": name, "text": data.decode("utf-8", "replace")}))
-            continue
-        if name != heading:
-            heading = name
-            click.echo(click.style(f"==> {name} <==", bold=True))
-        _write(data)
-
-
-def _write(data: bytes) -> None:
-    """To a terminal as readable text; to a file or pipe byte for byte."""
-    if sys.stdout.isatty():
-        for line in data.split(b"\n"):
-            click.echo(readable(line))
-    else:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
 
 
 @click.command()
@@ -183,7 +146,7 @@ def _write(data: bytes) -> None:
 def cancel(job_id: str, profile: str, as_json: bool) -> None:
     """End a job: its master is asked first, then the engine."""
     engine = engine_of(job_id, profile)
-    report = _report(engine, job_id)
+    report = report_of(engine, job_id)
     if report.state.ended:
         words = say("{id} had ended already: {state}", id=job_id, state=report.state.value)
         click.echo(to_json(report_json(report)) if as_json else words)
@@ -191,34 +154,6 @@ def cancel(job_id: str, profile: str, as_json: bool) -> None:
     click.echo(say("cancelling {id}", id=job_id), err=True)
     report = end(engine, report)
     click.echo(to_json(report_json(report)) if as_json else f"{report.id} {report.state.value} {report.diagnostics}")
-
-
-def end(engine: Engine, report: JobReport) -> JobReport:
-    """Cancel and wait until the job has ended, at most `CANCEL_S` by its master and as long again by the engine."""
-    try:
-        link = link_to(report)
-        if link is not None:
-            link.cancel(getpass.getuser())
-            ended = _wait_for_end(engine, report.id)
-            if ended is not None:
-                return ended
-    except (WireError, StagingError):
-        pass  # the master is not there to be asked: the engine ends it
-    engine.cancel(report.id)
-    ended = _wait_for_end(engine, report.id)
-    if ended is None:
-        raise EngineUnavailable(f"{engine.name} was told to end {report.id}, but after {CANCEL_S:.0f} s it still runs")
-    return ended
-
-
-def _wait_for_end(engine: Engine, job_id: str) -> JobReport | None:
-    until = time.monotonic() + CANCEL_S
-    while time.monotonic() < until:
-        report = _report(engine, job_id)
-        if report.state.ended:
-            return report
-        time.sleep(0.1)
-    return None
 
 
 def _when(report: JobReport) -> str:

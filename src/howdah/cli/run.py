@@ -5,24 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from howdah.cli.language import say
-from howdah.cli.show import Json, Live, Plain, report_json, verdict
-from howdah.client.follow import Follower
-from howdah.client.link import page_url, to_json
 from howdah.client.prepare import Prepared, prepare
-from howdah.engines import Engine
-from howdah.errors import EngineUnavailable, JobCancelled, JobFailed, SpecError
-from howdah.spec import State
-from howdah.spec.codec import encode
-from howdah.spec.view import JobView
+from howdah.errors import HowdahError, SpecError
+from howdah.spec.codec import encode, to_json
+
+if TYPE_CHECKING:
+    from howdah.cli.following import Screen
 
 INTERRUPT = ["ask", "cancel", "detach"]
-PATIENCE_S = 300.0
-"""A job that runs is not given up because its ResourceManager restarts."""
 
 
 def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -56,8 +51,12 @@ def submit(as_json: bool, **options: Any) -> None:
     """Submit the job in JOB_FILE and print its id."""
     prepared = from_file(**options)
     job_id = upload_and_submit(prepared, quiet=as_json)
-    report = prepared.engine.describe(job_id)
-    click.echo(to_json(report_json(report[0])) if as_json and report else job_id)
+    if as_json and (report := prepared.engine.describe(job_id)):
+        from howdah.cli.show import report_json
+
+        click.echo(to_json(report_json(report[0])))
+    else:
+        click.echo(job_id)
 
 
 @click.command()
@@ -96,7 +95,8 @@ def from_file(
     changes = {key: value for key, value in (("name", name), ("queue", queue)) if value}
     loaded = load(job_file, {**_pairs(sets), **changes})
     flags = {"engine": engine, "profile": profile}
-    return prepare(loaded.spec, loaded.base_dir, flags, notice, overwrite=overwrite, origins=loaded.sources)
+    spec, base, origins = loaded.spec, loaded.base_dir, loaded.sources
+    return prepare(spec, base, flags, notice, overwrite=overwrite, origins=origins, file=job_file)
 
 
 def _pairs(sets: tuple[str, ...]) -> dict[str, str]:
@@ -116,6 +116,12 @@ def notice(text: str) -> None:
 
 def upload_and_submit(prepared: Prepared, quiet: bool = False) -> str:
     """Submit with a progress bar where somebody watches; the job's id."""
+    if prepared.plan.job.job.checkpoint.path:
+        from howdah.client.checkpoints import free
+
+        free(prepared.plan)
+    if prepared.plan.job.job.board.show:
+        _bring_tensorboard(prepared)
     if quiet or not sys.stderr.isatty():
         return prepared.engine.submit(prepared.plan, prepared.secrets)
     from rich.console import Console
@@ -132,8 +138,21 @@ def upload_and_submit(prepared: Prepared, quiet: bool = False) -> str:
         return prepared.engine.submit(prepared.plan, prepared.secrets, progress)
 
 
-def run_prepared(prepared: Prepared, log_tasks: str, on_interrupt: str, as_json: bool) -> None:
-    """Submit and follow.
+def _bring_tensorboard(prepared: Prepared) -> None:
+    """Nothing to fail for: the job's own environment may have it."""
+    from howdah.client.engines import settings_for
+    from howdah.client.tensorboard import install
+
+    try:
+        install(prepared.engine, settings_for({"engine": prepared.engine.name}), notice)
+    except HowdahError as error:
+        notice(f"howdah: {error}")
+
+
+def run_prepared(
+    prepared: Prepared, log_tasks: str, on_interrupt: str, as_json: bool, screen: Callable[[], Screen] | None = None
+) -> None:
+    """Submit and follow, on what `screen` makes where it is given.
 
     Raises:
         JobFailed, JobCancelled: by the job's outcome.
@@ -141,59 +160,6 @@ def run_prepared(prepared: Prepared, log_tasks: str, on_interrupt: str, as_json:
     job_id = upload_and_submit(prepared, quiet=as_json)
     if not as_json:
         click.echo(say("submitted {id} to {engine}", id=job_id, engine=prepared.engine.name))
-    follower = Follower(prepared.engine, job_id, "" if log_tasks == "none" else log_tasks, PATIENCE_S)
-    try:
-        view = _follow(follower, on_interrupt, as_json)
-    except EngineUnavailable as error:
-        hint = f"the job may go on: `howdah status {job_id}` tells, once the cluster answers"
-        raise EngineUnavailable(f"{error}, for {PATIENCE_S:.0f} s now; {hint}") from error
-    if view is None:
-        click.echo(say("the job goes on; `howdah status {id}` and `howdah cancel {id}` reach it", id=job_id), err=True)
-        raise SystemExit(130)
-    _conclude(view, as_json)
+    from howdah.cli.following import follow  # while the master starts
 
-
-def _conclude(view: JobView, as_json: bool) -> None:
-    if not as_json:
-        for line in verdict(view):
-            click.echo(line)
-    state = view.outcome.state if view.outcome else view.state
-    if state is not State.SUCCEEDED:
-        raise SystemExit(JobCancelled.exit_code if state is State.CANCELLED else JobFailed.exit_code)
-
-
-def _follow(follower: Follower, on_interrupt: str, as_json: bool) -> JobView | None:
-    """The job's last view, or None when the user let go of it."""
-    screen = Json() if as_json else Live() if sys.stdout.isatty() else Plain()
-    told_page = as_json
-    while True:
-        try:
-            with screen:
-                for update in follower.updates():
-                    if not told_page and update.report.master:
-                        told_page = True
-                        click.echo(say("page: {url}", url=page_url(update.report)))
-                    screen.show(update)
-            return follower.view
-        except KeyboardInterrupt:
-            if not _interrupted(follower.engine, follower.job_id, on_interrupt):
-                return None
-
-
-def _interrupted(engine: Engine, job_id: str, on_interrupt: str) -> bool:
-    """Do what Ctrl-C is to do; whether to go on following."""
-    choice = on_interrupt
-    if choice == "ask":
-        choice = _ask() if sys.stdin.isatty() else "cancel"
-    if choice == "cancel":
-        from howdah.cli.jobs import end
-
-        click.echo(say("cancelling {id}", id=job_id), err=True)
-        end(engine, engine.describe(job_id)[0])
-    return choice != "detach"
-
-
-def _ask() -> str:
-    question = say("Cancel the job, detach from it, or go on following?")
-    answer: str = click.prompt(question, type=click.Choice(["cancel", "detach", "follow"]), default="follow", err=True)
-    return answer
+    follow(prepared.engine, job_id, "" if log_tasks == "none" else log_tasks, on_interrupt, as_json, screen)

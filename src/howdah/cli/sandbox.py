@@ -6,8 +6,8 @@ import click
 
 from howdah.cli.language import say
 from howdah.cli.show import columns
-from howdah.client.link import to_json
 from howdah.errors import EngineUnavailable
+from howdah.spec.codec import to_json
 
 
 @click.group()

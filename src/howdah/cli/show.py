@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 from unicodedata import east_asian_width
 
@@ -12,11 +12,12 @@ import click
 
 from howdah.cli.language import say
 from howdah.client.follow import Update
-from howdah.client.link import to_json
 from howdah.spec import JobReport, State, TaskId
 from howdah.spec import events as e
-from howdah.spec.codec import encode
+from howdah.spec.codec import encode, to_json
+from howdah.spec.eta import eta
 from howdah.spec.view import JobView, TaskView
+from howdah.web.hints import hints
 
 TASK_COLUMNS = ("Task", "State", "Attempt", "Host", "Progress", "Memory", "Peak", "CPU", "Exit")
 _COLOURS = {State.RUNNING: "cyan", State.SUCCEEDED: "green", State.FAILED: "red", State.CANCELLED: "yellow"}
@@ -26,10 +27,19 @@ def sentence(event: e.Event) -> str:
     """One line about an event; "" for one that people need not see."""
     if isinstance(event, e.Asked):
         return say("waiting for containers: {count} × {role}", count=event.count, role=event.role)
+    if isinstance(event, e.Launched) and event.giver not in (None, event.task):
+        node = event.container.node
+        return say("{task} takes the container of {giver} on {node}", task=event.task, giver=event.giver, node=node)
+    if isinstance(event, e.Resized):
+        role, count = event.role, event.replicas
+        return say("{role} goes on with {count} tasks: {reason}", role=role, count=count, reason=event.reason)
     if isinstance(event, e.Launched):
         return say("{task} has a container on {node}", task=event.task, node=event.container.node)
     if isinstance(event, e.Joined):
-        return say("{task} joined on {host}", task=event.task, host=event.host)
+        joined = say("{task} joined on {host}", task=event.task, host=event.host)
+        return joined + (f": {brought(event)}" if event.data_bytes else "")
+    if isinstance(event, e.PreflightPassed):
+        return _preflight(event)
     if isinstance(event, e.Started):
         return say("{task} runs: pid {pid}, {python}", task=event.task, pid=event.pid, python=event.python)
     if isinstance(event, e.Ended):
@@ -38,13 +48,88 @@ def sentence(event: e.Event) -> str:
         return say("{reason}; asking again in {seconds} s", reason=event.reason, seconds=round(event.retry_in))
     if isinstance(event, e.GangRestarted):
         return say("starting again, epoch {epoch}: {reason}", epoch=event.epoch, reason=event.reason)
+    if isinstance(event, e.TookOver):
+        return say("attempt {attempt} of the master took over on {host}", attempt=event.attempt, host=event.host)
     if isinstance(event, e.Stopping):
         return say("stopping: {reason}", reason=event.reason)
     if isinstance(event, e.Noted):
         return event.text
+    if isinstance(event, (e.LossAnnounced, e.Stalled, e.StacksTaken, e.Straggling)):
+        return trouble(event)
+    if isinstance(event, (e.SaveStarted, e.SaveDone, e.SaveFailed)):
+        return _copy(event)
+    if isinstance(event, e.CheckpointFound):
+        return _checkpoint(event)
+    if isinstance(event, e.BoardChanged):
+        return _board(event)
     if isinstance(event, e.Committed):
         return say("output: {uri}", uri=event.uri)
     return ""
+
+
+def _preflight(event: e.PreflightPassed) -> str:
+    told = say("pre-flight passed on {nodes} nodes in {seconds} s", nodes=event.nodes, seconds=f"{event.seconds:.1f}")
+    if event.slowest is not None and event.tasks > 1:
+        told += say("; slowest {task} on {node}", task=event.slowest, node=event.node)
+    return told + (say("; left out: {what}", what="; ".join(event.left_out)) if event.left_out else "")
+
+
+def trouble(event: e.LossAnnounced | e.Stalled | e.StacksTaken | e.Straggling) -> str:
+    """What may end badly, and what was seen of it."""
+    if isinstance(event, e.LossAnnounced):
+        return say("{task}: {what}", task=event.task or event.container_id, what=event.text)
+    if isinstance(event, e.Stalled):
+        who = ", ".join(map(str, event.tasks[:5])) + ("…" if len(event.tasks) > 5 else "")
+        return say("{tasks}: no sign of progress for {seconds} s", tasks=who, seconds=round(event.quiet_s))
+    if isinstance(event, e.Straggling):
+        return _straggling(event)
+    if event.problem:
+        return say("no stacks: {problem}", problem=event.problem)
+    if event.by:
+        return say("stacks: {uri}", uri=event.uri)
+    who = ", ".join(map(str, event.suspects[:5])) or say("nobody in particular")
+    reason = f" ({event.reason})" if event.reason else ""
+    return say("suspected: {tasks}{reason}; stacks: {uri}", tasks=who, reason=reason, uri=event.uri)
+
+
+def _straggling(event: e.Straggling) -> str:
+    if not event.what:
+        return say("{task} is in line with its role again", task=event.task)
+    return say(
+        "{task} is out of line: {what} {value}, its role's median {median}",
+        task=event.task,
+        what=event.what,
+        value=f"{event.value:g}",
+        median=f"{event.median:g}",
+    )
+
+
+def _board(event: e.BoardChanged) -> str:
+    if event.state == "open":
+        return say("TensorBoard is open on {host}: `howdah status` has its link", host=event.host)
+    return say("TensorBoard has ended: {reason}", reason=event.detail) if event.state == "ended" else ""
+
+
+def _copy(event: e.SaveStarted | e.SaveDone | e.SaveFailed) -> str:
+    if isinstance(event, e.SaveFailed):
+        return say("no copy {number}: {reason}", number=event.number, reason=event.reason)
+    if isinstance(event, e.SaveDone):
+        return say(
+            "copy {number} is complete: {files} files, {bytes} bytes copied",
+            number=event.number,
+            files=event.total,
+            bytes=event.bytes,
+        )
+    number, tasks = event.output, event.tasks
+    return say("copying outputs.{number} of {tasks} tasks to {uri}", number=number, tasks=tasks, uri=event.uri)
+
+
+def _checkpoint(event: e.CheckpointFound) -> str:
+    if event.error:
+        return ""
+    lines = [say("passed over: {what}", what=line) for line in event.skipped]
+    none = say("no checkpoint yet: the programs begin anew")
+    return "; ".join([*lines, say("going on from {uri}", uri=event.uri) if event.uri else none])
 
 
 class Plain:
@@ -54,6 +139,9 @@ class Plain:
         self.out = out
         self._rest: dict[tuple[TaskId, str], bytes] = {}
         self._waiting = ""
+
+    def close(self) -> None:
+        """Nobody watches any more."""
 
     def __enter__(self) -> Plain:
         return self
@@ -92,6 +180,9 @@ class Plain:
 
 class Json:
     """One JSON object a line: every event, and log lines as they come."""
+
+    def close(self) -> None:
+        """Nobody watches any more."""
 
     def __enter__(self) -> Json:
         return self
@@ -154,15 +245,55 @@ def task_table(view: JobView) -> Any:
 def row(task: TaskView) -> tuple[str, ...]:
     """State, attempt, host, progress, memory, peak, CPU and exit of one task, as text."""
     return (
-        task.phase if task.state is State.PENDING else task.state.value,
+        phase(task) if task.state is State.PENDING else task.state.value,
         str(task.attempt),
         task.host or task.node,
         "" if task.progress is None else f"{task.progress:.0%}",
         f"{task.memory_mib:.0f} MiB" if task.memory_mib else "",
         f"{task.peak_mib:.0f} MiB" if task.peak_mib else "",
         f"{task.cpu:.2f}" if task.started else "",
-        str(task.exit) if task.exit else "",
+        str(task.exit) if task.exit else task.notice or task.straggler,
     )
+
+
+def phase(task: TaskView) -> str:
+    """Where a task that does not run yet is; while its files come, how many of their bytes have."""
+    if task.phase != "localising" or not task.data_total_bytes:
+        return task.phase
+    return f"{task.phase} {mib(task.data_bytes)}/{mib(task.data_total_bytes)} MiB"
+
+
+def brought(event: e.Joined) -> str:
+    """What a task's input is, and how it came."""
+    size, seconds = mib(event.data_bytes), f"{event.data_seconds:.1f}"
+    if event.data_cached_bytes:
+        return say(
+            "{files} files, {size} MiB in {seconds} s, {kept} MiB of them kept on the node",
+            files=event.data_files,
+            size=size,
+            seconds=seconds,
+            kept=mib(event.data_cached_bytes),
+        )
+    return say("{files} files, {size} MiB in {seconds} s", files=event.data_files, size=size, seconds=seconds)
+
+
+def mib(size: int) -> str:
+    """Bytes as MiB, finer when there are few."""
+    return f"{size / (1 << 20):.1f}" if size < 10 << 20 else str(size >> 20)
+
+
+def task_lines(tasks: Iterable[TaskView]) -> Iterator[str]:
+    """These tasks as plain lines, with a heading."""
+    return columns([tuple(map(say, TASK_COLUMNS)), *((str(task.id), *row(task)) for task in tasks)])
+
+
+def streamed(view: JobView) -> Iterator[str]:
+    """What the input streams gave the tasks, and how much of it was read from the node itself."""
+    given = sum(task.streamed_bytes for task in view.tasks.values())
+    near = sum(task.local_bytes for task in view.tasks.values())
+    if given:
+        size, share = f"{given / 2**20:.1f}", f"{near / given:.0%}"
+        yield say("streamed: {size} MiB, {share} of it on the task's own node", size=size, share=share)
 
 
 def pythons(view: JobView) -> Iterator[str]:
@@ -175,6 +306,22 @@ def pythons(view: JobView) -> Iterator[str]:
     parts = [f"{who} {', '.join(sorted(filter(None, which)))}" for who, which in found.items() if any(which)]
     if parts:
         yield f"python: {'; '.join(parts)}"
+
+
+def hinted(view: JobView) -> Iterator[str]:
+    """What to ask for next time; and for a job that runs, when it will be done."""
+    left = eta(view, time.time())
+    if left is not None:
+        yield say("done in about {time}", time=_span(left))
+    for hint in hints(view):
+        yield say(hint.template, **hint.values)
+
+
+def _span(seconds: float) -> str:
+    """A duration as people say it, to two places."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def verdict(view: JobView) -> Iterator[str]:

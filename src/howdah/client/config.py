@@ -11,14 +11,14 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.client.units import memory_mib
 from howdah.client.userfile import user_file
-from howdah.client.yamltree import Items, Keys, Node, Text, parse
+from howdah.data.yamltree import Items, Keys, Node, Text, parse
 from howdah.errors import Mistake, SpecError, StagingError
 from howdah.spec.check import nearest
+from howdah.spec.values import dataclass
 
 SYSTEM_FILE = Path("/etc/howdah/config.yaml")
 
@@ -33,6 +33,8 @@ class Setting:
     choices: tuple[str, ...] = ()
 
 
+HISTORY_URL = "history_url"
+"""Not told to jobs, whose settings others may see."""
 SETTINGS = {
     "engine": Setting("local", "Where jobs run: local, yarn, or another installed engine."),
     "hadoop_conf_dir": Setting("", "Folder with core-site.xml and yarn-site.xml; else HADOOP_CONF_DIR.", "path"),
@@ -45,7 +47,10 @@ SETTINGS = {
     "master_memory_mib": Setting("", "Memory of the master's container; empty: the engine's choice.", "memory"),
     "master_vcores": Setting("1", "Cores of the master's container.", "whole"),
     "cache_days": Setting("30", "Uploaded files unused for this long are removed.", "whole"),
+    "data_cache_mib": Setting("51200", "Input files of a user's that a node keeps, in all; 0: none.", "memory"),
+    "data_cache_dir": Setting("", "Where nodes keep them; empty: beside the cluster's own files of the user."),
     "log_limit_mib": Setting("1024", "Most that is kept of each of a task's streams.", "memory"),
+    HISTORY_URL: Setting("", "Link of a history server, for `howdah list --history`; it holds a token."),
     "language": Setting("auto", "Language of help and tables.", choices=("auto", "en", "zh")),
 }
 

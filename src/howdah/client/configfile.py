@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from howdah.client.config import checked
-from howdah.client.yamltree import Keys, Text, parse
+from howdah.data.yamltree import Keys, Text, parse
 from howdah.errors import SpecError, StagingError
 
 _UNQUOTED = re.compile(r"[A-Za-z0-9_/.]([A-Za-z0-9_/.@+:,=-]*[A-Za-z0-9_/.@+=-])?")

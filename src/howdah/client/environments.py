@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import importlib.util
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -30,20 +31,43 @@ INSTALL_LIMIT_S = 3600.0
 _HEADER = b"#!/bin/sh\n'''exec' \"$(dirname -- \"$(realpath -- \"$0\")\")\"/'python' \"$0\" \"$@\"\n' '''\n"
 
 
-def build(requirements: Path, notice: Notice) -> Path:
+def place(requirements: Path) -> Path:
+    """Where the environment of a requirements file is on this machine, once it is made.
+
+    Raises:
+        FilesWrong: there is no such file.
+    """
+    return local_directory() / "environments" / hashlib.sha256(_read(requirements)).hexdigest()[:16]
+
+
+def key(requirements: Path) -> str:
+    """64 hexadecimal digits that differ when the environment would: by the file's content, this Python and machine.
+
+    Raises:
+        FilesWrong: there is no such file.
+    """
+    made_with = f"{sys.implementation.cache_tag} {sys.base_prefix} {platform.machine()}\n"
+    return hashlib.sha256(made_with.encode() + _read(requirements)).hexdigest()
+
+
+def _read(requirements: Path) -> bytes:
+    try:
+        return requirements.read_bytes()
+    except OSError as error:
+        raise FilesWrong.at("environment.requirements", f"{str(requirements)!r}: {error.strerror}") from error
+
+
+def ready(requirements: Path, notice: Notice) -> Path:
     """The environment of a requirements file, installed when it is not there. `notice` is told what takes time.
 
     Raises:
         FilesWrong: there is no such file.
         StagingError: it can't be installed, or there is no room; nothing is left behind.
     """
-    try:
-        content = requirements.read_bytes()
-    except OSError as error:
-        raise FilesWrong.at("environment.requirements", f"{str(requirements)!r}: {error.strerror}") from error
-    target = local_directory() / "environments" / hashlib.sha256(content).hexdigest()[:16]
+    target = place(requirements)
     if target.is_dir():
         return target
+    content = _read(requirements)
     with _alone(target, notice):
         if not target.is_dir():
             count = len(packages(content))
@@ -53,7 +77,7 @@ def build(requirements: Path, notice: Notice) -> Path:
 
 
 def pack(venv: Path, notice: Notice) -> Path:
-    """An archive of an environment made by `build`, for machines that have the same Python; made once.
+    """An archive of an environment made by `ready`, for machines that have the same Python; made once.
 
     Raises:
         StagingError: there is no room.

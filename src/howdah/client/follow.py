@@ -9,18 +9,19 @@ import contextlib
 import itertools
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from howdah.client.link import MasterLink, link_to, recorded_events
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, HowdahError, StagingError
 from howdah.spec import JobReport, Outcome, State, TaskId, chief
-from howdah.spec.events import Event, JobFinished, Noted, Used
+from howdah.spec.events import Event, JobFinished, Launched, Noted, TookOver, Used
+from howdah.spec.values import dataclass
 from howdah.spec.view import JobView, fold
 from howdah.wire.connection import WireError
 
 MOST_CHUNKS = 8
-FIRST_LOOK_S, LAST_LOOK_S = 0.03, 1.0
+FIRST_LOOK_S, LAST_LOOK_S = 0.015, 1.0
 LOOK_SHARE = 0.05
 """Pauses grow with what was waited already: a whole job of a second must not fit between two looks."""
 
@@ -45,8 +46,9 @@ class Follower:
         self.engine, self.job_id, self.log_tasks, self.patience_s = engine, job_id, log_tasks, patience_s
         self.view = JobView(id=job_id)
         self.link: MasterLink | None = None
-        self._since = 0
+        self._since, self._followed = 0, ""
         self._offsets: dict[tuple[TaskId, str], int] = {}
+        self._attempts: dict[TaskId, int] = {}
         self._log_lost = False
         self._silent_since = self._engine_silent_since = 0.0
         self._known = JobReport(job_id, "", State.PENDING, engine.name)
@@ -75,6 +77,9 @@ class Follower:
                 return
             self.link = self.link or self._connect(report)
             if self.link is None:
+                if report.master and self._finished(report):  # it has forgotten its key, and is about to leave
+                    yield self._ending(report)
+                    return
                 yield Update(self.view, report)
                 time.sleep(min(FIRST_LOOK_S + LOOK_SHARE * (time.monotonic() - began), LAST_LOOK_S))
                 continue
@@ -103,9 +108,14 @@ class Follower:
 
     def _connect(self, report: JobReport) -> MasterLink | None:
         try:
-            return link_to(report)
+            link = link_to(report)
         except StagingError:
             return None  # another's job, or a directory that is gone: the engine's word is all there is
+        if link is not None and link.url != self._followed:
+            if self._followed:  # another master took over, and may not know all that the one before it told
+                self.view, self._since = JobView(id=self.job_id), 0
+            self._followed = link.url
+        return link
 
     def _live(self, report: JobReport, wait_s: float) -> Iterator[Update]:
         """Updates from the master until it ends or stops answering."""
@@ -118,9 +128,14 @@ class Follower:
             except WireError as error:
                 yield self._unanswered(report, error)
                 return
-            self._since, wait = news.next, wait_s
+            known, self._since, wait = self._since, news.next, wait_s
             fold([*news.events, *news.usage], self.view)
-            yield Update(self.view, report, news.events, self._new_logs())
+            for event in news.events:
+                if isinstance(event, Launched) and event.attempt > self._attempts.get(event.task, 0):
+                    self._attempts[event.task] = event.attempt
+                    for stream in ("stdout", "stderr"):  # another attempt prints to files of its own
+                        self._offsets.pop((event.task, stream), None)
+            yield Update(self.view, report, news.events if known else _since_takeover(news.events), self._new_logs())
             if self.view.outcome is not None:
                 yield Update(self.view, report, [], self._new_logs() + (self._kept_logs() if self._log_lost else []))
                 return
@@ -131,6 +146,8 @@ class Follower:
         notes: list[Event] = []
         if not self._silent_since:
             self._silent_since = now
+            if self._finished(report):  # an engine needs a moment to say so itself
+                return self._ending(report)
         elif now - self._silent_since > 5.0:
             notes = [Noted(now, f"the master has not answered for {now - self._silent_since:.0f} s: {error}")]
             time.sleep(LAST_LOOK_S)
@@ -187,6 +204,11 @@ class Follower:
                     found += [(task, stream, data)] if data else []
         return found
 
+    def _finished(self, report: JobReport) -> bool:
+        with contextlib.suppress(HowdahError):
+            return any(isinstance(event, JobFinished) for event in recorded_events(report))
+        return False
+
     def _ending(self, report: JobReport) -> Update:
         """The whole of an ended job; where its log lacks the end (a killed master), the engine's word is the end."""
         try:
@@ -198,3 +220,9 @@ class Follower:
         self.view = fold(events, JobView(id=self.job_id))
         numbered = [event for event in events if not isinstance(event, Used)]
         return Update(self.view, report, numbered[self._since :], self._kept_logs())
+
+
+def _since_takeover(events: list[Event]) -> list[Event]:
+    """What came before the present master has been shown, or will be found in the log."""
+    begun = [number for number, event in enumerate(events) if isinstance(event, TookOver)]
+    return events[begun[-1] :] if begun else events

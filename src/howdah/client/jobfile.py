@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,14 @@ import yaml
 from howdah.client.reading import Reader
 from howdah.client.units import duration_text, memory_text
 from howdah.client.variables import declared, overridden
-from howdah.client.yamltree import MOST_BYTES, Keys, parse
+from howdah.data.yamltree import MOST_BYTES, Keys, parse
 from howdah.errors import Mistake, SpecError, StagingError
 from howdah.frameworks import find, names
 from howdah.spec import JobSpec
 from howdah.spec.check import mistakes
 from howdah.spec.codec import encode
 from howdah.spec.job import ALIASES
+from howdah.spec.values import dataclass
 
 _ODD_BREAKS = set("\r\x85\u2028\u2029\ufeff")
 
@@ -78,8 +80,23 @@ def loads(
 
 def wrong(spec: JobSpec, origins: Mapping[str, str] | None = None) -> list[Mistake]:
     """Everything wrong with a job however it came to be, from a file, in Python or from a command line."""
-    found = mistakes(spec, names(spec.framework), origins)
-    return found or mistakes(find(spec.framework).expand(spec), origins=origins)
+    found = _but_installed(spec, mistakes(spec, names(spec.framework), origins))
+    return found or _but_installed(spec, mistakes(find(spec.framework).expand(spec), origins=origins))
+
+
+def _but_installed(spec: JobSpec, found: list[Mistake]) -> list[Mistake]:
+    """Without formats that the spec does not know, but an installed package brings."""
+    return [mistake for mistake in found if not _is_installed_format(spec, mistake.place)]
+
+
+def _is_installed_format(spec: JobSpec, place: str) -> bool:
+    match = re.fullmatch(r"(inputs|outputs)\.(\d+)\.format", place)
+    if match is None:
+        return False
+    from importlib.metadata import entry_points  # only for jobs with a format that is not ours
+
+    group = "howdah.readers" if match[1] == "inputs" else "howdah.writers"
+    return getattr(spec, match[1])[int(match[2])].format in {entry.name for entry in entry_points(group=group)}
 
 
 def to_yaml(spec: JobSpec) -> str:

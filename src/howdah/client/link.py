@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import json
+import urllib.parse
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import Any
 
 from howdah.data.fs import filesystem
-from howdah.spec import JobReport, TaskId
+from howdah.spec import JobReport, State, TaskId
 from howdah.spec.codec import decode
 from howdah.spec.events import Event, from_record, read_lines
+from howdah.spec.values import dataclass
+from howdah.spec.view import JobView
 from howdah.wire import auth
+from howdah.wire.board import link as board_link
 from howdah.wire.connection import Connection
 from howdah.wire.messages import LogChunk
 
 READ_BYTES = 1 << 20
+HOURS = 12
+"""How long a link may act unless its maker says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -44,14 +49,42 @@ class MasterLink:
         answer = self._connection.call("GET", f"/v1/events?since={since}&wait={wait_s}", timeout=wait_s + 5.0)
         return News(_events(answer["events"]), answer["next"], _events(answer["usage"]))
 
-    def log(self, task: TaskId, stream: str, offset: int, limit: int = READ_BYTES) -> LogChunk:
-        """Bytes of a task's stream from `offset`; a negative one counts from the end."""
-        path = f"/v1/logs/{task}?stream={stream}&offset={offset}&limit={limit}"
+    def log(self, task: TaskId, stream: str, offset: int, limit: int = READ_BYTES, attempt: int = 0) -> LogChunk:
+        """Bytes of a task's stream from `offset` (from its end if negative); `attempt` 0 is the present one."""
+        path = f"/v1/logs/{task}?stream={stream}&offset={offset}&limit={limit}&attempt={attempt}"
         return decode(LogChunk, self._connection.call("GET", path, timeout=15.0))
+
+    def search(self, **query: object) -> dict[str, Any]:
+        """Lines in what all tasks printed, as the API's `search` finds them (docs/api.md)."""
+        path = f"/v1/search?{urllib.parse.urlencode(query)}"
+        found: dict[str, Any] = self._connection.call("GET", path, timeout=130.0)
+        return found
 
     def cancel(self, by: str) -> None:
         """Ask the master to end the job."""
-        self._connection.call("POST", "/v1/cancel", {"by": by})
+        self._connection.call("POST", "/v1/actions/cancel", {"by": by})
+
+    def save(self, by: str, output: int = -1) -> list[tuple[int, int]]:
+        """Ask for a copy of an output as it is now (-1: of all); pairs of an output and its copy's number."""
+        answer = self._connection.call("POST", "/v1/actions/save", {"by": by, "output": output})
+        return [(int(number), int(copy)) for number, copy in answer["saves"]]
+
+    def stacks(self, by: str, task: str = "", native: bool = False) -> dict[str, Any]:
+        """What the programs are doing: `stacks` by task, the `uri` where they are kept, or the `problem` with that."""
+        wish = {"by": by, "task": task, "native": native}
+        answer: dict[str, Any] = self._connection.call("POST", "/v1/actions/stacks", wish, timeout=45.0)
+        return answer
+
+    def tensorboard(self, by: str, idle_s: float) -> dict[str, str]:
+        """Have the job's TensorBoard started, where it does not run: `state`, `url` ("" until it is open), `detail`. It
+        ends when nobody has looked for `idle_s`."""
+        wish = {"by": by, "idle_s": idle_s}
+        answer: dict[str, str] = self._connection.call("POST", "/v1/actions/tensorboard", wish, timeout=30.0)
+        return answer
+
+    def end_tensorboard(self, by: str) -> None:
+        """Have it ended; nothing when it does not run."""
+        self._connection.call("POST", "/v1/actions/tensorboard/stop", {"by": by})
 
     def close(self) -> None:
         """Let the connection go."""
@@ -90,13 +123,38 @@ def recorded_events(report: JobReport) -> Iterator[Event]:
     yield from read_lines(line for line in text.splitlines() if line)
 
 
+def board_url(report: JobReport, view: JobView) -> str:
+    """A link that opens the job's TensorBoard, "" while there is none: the one beside it, or the job itself."""
+    if view.job is not None and view.job.framework == "board":
+        task = next(iter(view.tasks.values()))
+        port = task.ports.get("main", 0) if task.state is State.RUNNING else 0
+        return board_link(task.host, port, auth.gang_key(job_key(report))) if port else ""
+    at = view.board
+    return board_link(at.host, at.port, auth.board_token(job_key(report))) if at.state == "open" else ""
+
+
 def page_url(report: JobReport) -> str:
     """A link to the job's page that its owner can open: through the engine's proxy, else with its own token."""
     if report.tracking_url:
         return report.tracking_url
-    return f"{report.master}/?token={auth.view_token(job_key(report))}" if report.master else ""
+    return page_link(report) if report.master else ""
 
 
-def to_json(value: object) -> str:
-    """One line of JSON, as `--json` prints it."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+def page_link(report: JobReport, expires: float = 0.0) -> str:
+    """A link whoever has it can open; it may act until `expires` (epoch seconds, 0: it may only look).
+
+    The tokens stand behind the `#`: no browser sends that to a server or tells it to another page.
+    """
+    key = job_key(report)
+    act = f"&act={auth.act_token(key, expires)}" if expires else ""
+    return f"{_base(report)}#token={auth.view_token(key)}{act}"
+
+
+def embed_url(report: JobReport) -> str:
+    """The job's curves, for an iframe in another page: `&run=` and `&tag=` choose."""
+    token = auth.embed_token(job_key(report))
+    return f"{_base(report)}api/v1/jobs/{report.id}/curves/embed.html?token={token}"
+
+
+def _base(report: JobReport) -> str:
+    return (report.tracking_url or report.master).rstrip("/") + "/"

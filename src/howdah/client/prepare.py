@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from howdah.client.config import Settings
+from howdah.client.config import HISTORY_URL, Settings
 from howdah.client.engines import engine as engine_for
 from howdah.client.engines import settings_for
+from howdah.client.submission import Notes
+from howdah.data import storage
+from howdah.data.cache import location
+from howdah.data.fs import filesystem
 from howdah.data.stage import ARCHIVES, archive_file, stage
 from howdah.engines import Engine
 from howdah.errors import Mistake, SpecError
 from howdah.frameworks import find
-from howdah.spec import Environment, JobSpec, Plan, StagedFile
+from howdah.spec import Environment, JobSpec, Plan, StagedFile, StagedJob
+from howdah.spec.values import dataclass
 
 PYTHON_ARCHIVE = "howdah-python"
 ENVIRONMENT_ARCHIVE = "howdah-environment"
@@ -38,8 +45,9 @@ def prepare(
     *,
     overwrite: bool = False,
     origins: Mapping[str, str] | None = None,
+    file: Path | None = None,
 ) -> Prepared:
-    """Plan `job`, whose relative paths start at `base`.
+    """Plan `job`, whose relative paths start at `base`; `file` is the job file that it was read from.
 
     `flags` are settings from the command line, `origins` what the user typed for places of the spec; `notice` is told
     of what takes time.
@@ -47,29 +55,83 @@ def prepare(
     Raises:
         SpecError, StagingError, EngineRejected, EngineUnavailable: why it cannot run.
     """
+    with Notes(job, base, file) as notes:
+        return _prepare(job, base, flags, notice, overwrite, origins or {}, notes)
+
+
+def _prepare(
+    job: JobSpec,
+    base: Path,
+    flags: Mapping[str, str | None],
+    notice: Notice,
+    overwrite: bool,
+    origins: Mapping[str, str],
+    notes: Notes,
+) -> Prepared:
     settings = settings_for(flags)
     engine = engine_for(settings)
     job = find(job.framework).expand(replace(job, queue=job.queue or settings["queue"]))
     secrets = read_secrets(job.secrets)
     environment = _environment(job, base, engine, settings, notice)
     conf_dir = settings["hadoop_conf_dir"]
-    staged = stage(job, base, engine.home, overwrite=overwrite, conf_dir=conf_dir, origins=origins)
+    with _told(storage.variables(job.env, secrets)):
+        staged = stage(job, base, engine.home, overwrite=overwrite, conf_dir=conf_dir, origins=origins)
     staged = replace(
         staged,
         files=(*staged.files, *environment.files),
-        runtime=() if engine.name == "local" else (_ours(engine), *environment.runtime),
+        runtime=() if engine.name == "local" else (_ours(engine, staged), *environment.runtime, *_looks(engine, job)),
+        page=() if engine.name == "local" else _page(engine),
         python=environment.python,
         program_path=environment.program_path,
-        settings=settings.values,
-        sources={**settings.sources, **(origins or {})},
+        settings={key: value for key, value in settings.values.items() if key != HISTORY_URL},
+        sources={**settings.sources, **origins},
+        submission=notes.submission(secrets.values()),
+        strikes={} if engine.name == "local" else _strikes(engine),
     )
     return Prepared(engine, engine.plan(staged), secrets)
 
 
-def _ours(engine: Engine) -> StagedFile:
+def _looks(engine: Engine, job: JobSpec) -> tuple[StagedFile, ...]:
+    """What takes stacks, where somebody may want them and it is here."""
+    if job.timeouts.stall_s <= 0 or all(role.on_stall == "ignore" for role in job.roles.values()):
+        return ()
+    from howdah.data.runtime import py_spy
+
+    found = py_spy(engine.home)
+    return (found,) if found is not None else ()
+
+
+@contextlib.contextmanager
+def _told(variables: Mapping[str, str]) -> Iterator[None]:
+    """Object stores are where the job says, and seen as whom it says, here too."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _ours(engine: Engine, staged: StagedJob) -> StagedFile:
     from howdah.data.runtime import runtime  # 10 ms that a job on this machine does without
 
-    return runtime(engine.home)
+    return runtime(engine.home, clients=storage.clients(staged))
+
+
+def _strikes(engine: Engine) -> dict[str, float]:
+    from howdah.data.strikes import known
+
+    return known(engine.home, time.time())
+
+
+def _page(engine: Engine) -> tuple[StagedFile, ...]:
+    from howdah.data.runtime import page
+
+    return page(engine.home)
 
 
 def read_secrets(references: Mapping[str, str]) -> dict[str, str]:
@@ -103,27 +165,27 @@ class _Environment:
 def _environment(job: JobSpec, base: Path, engine: Engine, settings: Settings, notice: Notice) -> _Environment:
     """Which Python runs howdah on the nodes, what the programs' PATH begins with, and what is shipped for both."""
     ours = _our_python(engine, settings)
-    wanted = job.environment if job.environment != Environment() else _default_environment(settings["environment"])
+    given = job.environment.python or job.environment.archive or job.environment.requirements
+    wanted = job.environment if given else _default_environment(settings["environment"])
     if wanted.python:
         if "/" not in wanted.python:
             return ours
-        if _is_seen(wanted.python, engine, settings) and not os.access(wanted.python, os.X_OK):
+        if is_seen(wanted.python, engine, settings) and not os.access(wanted.python, os.X_OK):
             raise SpecError.at("environment.python", f"{wanted.python!r}: no such interpreter")
         return replace(ours, program_path=(str(Path(wanted.python).parent),))
     if wanted.requirements:
-        from howdah.client.environments import build
+        from howdah.client.environments import place, ready
 
-        venv = build(base / wanted.requirements, notice)
-        if _is_seen(venv, engine, settings):
-            return replace(ours, program_path=(str(venv / "bin"),))
-        return _shipped(ours, _packed(venv, notice), engine)
+        if is_seen(place(base / wanted.requirements), engine, settings):
+            return replace(ours, program_path=(str(ready(base / wanted.requirements, notice) / "bin"),))
+        return _with_archive(ours, made(base / wanted.requirements, engine, settings, notice))
     if wanted.archive:
         archive = wanted.archive if "://" in wanted.archive else str(base / wanted.archive)
         return _shipped(ours, archive, engine)
     return ours
 
 
-def _is_seen(path: str | Path, engine: Engine, settings: Settings) -> bool:
+def is_seen(path: str | Path, engine: Engine, settings: Settings) -> bool:
     """Whether the nodes have at `path` what this machine has there."""
     return engine.name == "local" or any(Path(path).is_relative_to(shared) for shared in settings.shared_paths)
 
@@ -145,12 +207,23 @@ def _our_python(engine: Engine, settings: Settings) -> _Environment:
     return _Environment(f"{root}/bin/python3", runtime=(file,))
 
 
-def _packed(venv: Path, notice: Notice) -> str:
-    from howdah.client.environments import pack
+def made(requirements: Path, engine: Engine, settings: Settings, notice: Notice) -> StagedFile:
+    """The packed environment of a requirements file; on the cluster there is one for each content and Python, whoever
+    of this user's machines made it, and what is there is not made again."""
+    from howdah.client import environments
 
-    return str(pack(venv, notice))
+    key = environments.key(requirements)
+    uri = location(engine.home, key, "environment.tar.gz")
+    there = filesystem(uri, settings["hadoop_conf_dir"]).stat(uri)
+    if there is not None:
+        return StagedFile(ENVIRONMENT_ARCHIVE, uri, "archive", "", key, there.size, there.modified_ms)
+    archive = environments.pack(environments.ready(requirements, notice), notice)
+    return StagedFile(ENVIRONMENT_ARCHIVE, uri, "archive", str(archive), key, archive.stat().st_size)
 
 
 def _shipped(ours: _Environment, archive: str, engine: Engine) -> _Environment:
-    file = archive_file(ENVIRONMENT_ARCHIVE, archive, engine.home)
+    return _with_archive(ours, archive_file(ENVIRONMENT_ARCHIVE, archive, engine.home))
+
+
+def _with_archive(ours: _Environment, file: StagedFile) -> _Environment:
     return replace(ours, program_path=(f"{ENVIRONMENT_ARCHIVE}/bin",), files=(*ours.files, file))

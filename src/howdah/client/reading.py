@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from howdah.client.units import memory_mib, seconds
-from howdah.client.yamltree import Items, Keys, Node, Text, below
+from howdah.data.yamltree import Items, Keys, Node, Text, below
 from howdah.errors import Mistake
 from howdah.spec.check import nearest
-from howdah.spec.job import ALIASES
+from howdah.spec.job import ALIASES, SHORT_FORMS
 
 REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 # Shells have a use of their own for ${name} there.
@@ -89,6 +89,13 @@ class Reader:
         return self.scalar(node, kind, place, name)
 
     def record(self, node: Node, cls: type, place: str) -> Any:
+        short = SHORT_FORMS.get(cls.__name__)
+        listed = short is not None and typing.get_origin(keys_of(cls)[short].kind) is tuple
+        if short and isinstance(node, Text) and not node.null:
+            value = self.read(node, str, place)
+            return cls(**{short: (value,) if listed else value})
+        if short and listed and isinstance(node, Items):
+            return cls(**{short: self.read(node, keys_of(cls)[short].kind, place)})
         if not isinstance(node, Keys):
             self.refuse(node, place, f"must be a mapping with {', '.join(keys_of(cls))}")
             return stand_in(cls)

@@ -16,7 +16,8 @@ from typing import Any
 from howdah.client.reading import keys_of
 from howdah.frameworks import BUILT_IN
 from howdah.spec import JobSpec
-from howdah.spec.check import NAME, ON_FAILURE, SHARE, SUCCESS, VARIABLE
+from howdah.spec.check import CHOICES, NAME, SHARE_OF_TASKS, VARIABLE
+from howdah.spec.job import SHORT_FORMS
 
 ADDRESS = "https://json-schema.org/draft/2020-12/schema"
 # A variable may stand wherever a value does.
@@ -26,7 +27,6 @@ _TEXT = {"type": ["string", "number", "boolean"]}
 _MEMORY = {"type": ["string", "integer"], "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*([kKmMgGtT]([iI][bB])?)?\s*$|\$\{"}
 _PART = r"[0-9][0-9.]*\s*(ms|s|min|m|h|d)"
 _DURATION = {"type": ["string", "number"], "pattern": rf"^\s*({_PART}(\s*{_PART})*|[0-9][0-9.]*)\s*$|\$\{{"}
-_CHOICES = {"success": SUCCESS, "on_failure": ON_FAILURE, "share": SHARE}
 _LEAST = {"replicas": 1, "vcores": 1}
 
 
@@ -52,10 +52,21 @@ def _record(cls: Any) -> dict[str, Any]:
     properties = {}
     for name, key in keys_of(cls).items():
         field = next(field for field in dataclasses.fields(cls) if field.name == key.field)
-        properties[name] = _described(_kind(key.kind, name, key.field), descriptions(cls)[key.field], field)
+        kind = _choice(cls, name) or _kind(key.kind, name, key.field)
+        properties[name] = _described(kind, descriptions(cls)[key.field], field)
     required = [name for name, key in keys_of(cls).items() if key.required]
     extra = {"required": required} if required else {}
     return {"type": "object", "properties": properties, "additionalProperties": False, **extra}
+
+
+def _choice(cls: Any, name: str) -> dict[str, Any] | None:
+    allowed = CHOICES.get(f"{cls.__name__}.{name}")
+    if allowed is None:
+        return None
+    if name == "causes":
+        return {"type": "object", "additionalProperties": {"enum": list(allowed)}}
+    share = [{"type": "string", "pattern": f"^{SHARE_OF_TASKS.pattern}$"}] if name == "success" else []
+    return {"anyOf": [{"enum": list(allowed)}, *share, dict(_VARIABLE)]}
 
 
 def _described(schema: dict[str, Any], text: str, field: dataclasses.Field[Any]) -> dict[str, Any]:
@@ -76,7 +87,14 @@ def _kind(kind: Any, name: str, field: str = "") -> dict[str, Any]:
         return {"type": "array", "items": _kind(arguments[0], "")}
     if origin is not None:
         return _mapping(arguments[1], name)
-    return _record(kind) if dataclasses.is_dataclass(kind) else _scalar(kind, name)
+    if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
+        return _scalar(kind, name)
+    short = SHORT_FORMS.get(kind.__name__)
+    if short is None:
+        return _record(kind)
+    inner = typing.get_type_hints(kind)[short]
+    listed = [_kind(inner, "")] if typing.get_origin(inner) is tuple else []
+    return {"anyOf": [{"type": "string"}, *listed, _record(kind)]}
 
 
 def _mapping(kind: Any, name: str) -> dict[str, Any]:
@@ -89,13 +107,13 @@ def _mapping(kind: Any, name: str) -> dict[str, Any]:
 
 def _scalar(kind: Any, name: str) -> dict[str, Any]:
     if kind is str:
-        if name in _CHOICES:
-            return {"anyOf": [{"enum": list(_CHOICES[name])}, dict(_VARIABLE)]}
         if name == "framework":
             return {"type": "string", "examples": list(BUILT_IN)}
         return {"type": "string"} if name else dict(_TEXT)
     if kind is int:
         return {"anyOf": [{"type": "integer", "minimum": _LEAST.get(name, 0)}, dict(_VARIABLE)]}
+    if kind is float:
+        return {"anyOf": [{"type": "number", "minimum": 0}, dict(_VARIABLE)]}
     return {"anyOf": [{"type": "boolean"}, dict(_VARIABLE)]}
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from howdah.client.reading import keys_of
-from howdah.client.yamltree import Items, Keys, Node, Text, below, parse
+from howdah.data.yamltree import Items, Keys, Node, Text, below, parse
 from howdah.errors import Mistake, SpecError
 from howdah.spec import JobSpec
 from howdah.spec.check import VARIABLE, nearest

@@ -12,7 +12,6 @@ import os
 import posixpath
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -92,6 +91,8 @@ class Cache:
 
     def place_all(self, files: Iterable[StagedFile]) -> tuple[StagedFile, ...]:
         """`place`, several at once: on HDFS closing a new file takes half a second."""
+        from concurrent.futures import ThreadPoolExecutor  # not worth its import for a job without files
+
         with ThreadPoolExecutor(AT_ONCE) as pool:
             return tuple(pool.map(self.place, files))
 

@@ -1,26 +1,32 @@
 """`python -m howdah.data.commit commit|discard`: an output appears in its place by one rename, or not at all.
 
 On stdin {"outputs": [{"temporary", "final", "overwrite", "parts": [{"from", "to"}]}]}, on stdout one line
-{"committed": [uri, ...]}, and {"error"} with it when something could not be done. Whatever was interrupted can be run
-again: every step looks first whether it has been done.
+{"committed": [uri, ...], "kept": [uri, ...]}, and {"error"} with it when something could not be done. Whatever was
+interrupted can be run again: every step looks first whether it has been done.
 
     <temporary>/<from>            what one attempt uploaded; an attempt that does not count is simply not in `parts`
     <temporary>/_commit/<to>      the attempts that count, under their tasks' names, and _SUCCESS
-    <final>                       `_commit`, renamed
+    <final>                       `_commit`, renamed; copies made while the programs ran (`howdah.data.save`) that
+                                  are there already come with it
     <temporary>-replaced          what was at <final> before, when it is to be overwritten
+    <failed>                      instead of <final>, when the job has failed and its output says `keep_failed`
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from howdah.data import uris
+from howdah.data import lease, save, uris
 from howdah.data.fs import FileSystem, filesystem
+from howdah.data.patience import patiently
 from howdah.errors import HowdahError, StagingError
 from howdah.spec.job import JobSpec
+from howdah.spec.values import dataclass
+from howdah.wire.stderr import forgive
 
 SUCCESS = "_SUCCESS"
 
@@ -28,12 +34,14 @@ SUCCESS = "_SUCCESS"
 @dataclass(frozen=True)
 class Commitment:
     """One output. `parts` are pairs: the attempt's own directory, and its name in the output ("" for the output
-    itself)."""
+    itself). `saves` is what the names of copies begin with, "" for none; `unfinished` where those grew."""
 
     temporary: str
     final: str
     overwrite: bool = False
     parts: tuple[tuple[str, str], ...] = ()
+    saves: str = ""
+    unfinished: str = ""
 
     @property
     def gathered(self) -> str:
@@ -56,7 +64,7 @@ def temporary(job_id: str, number: int, final: str) -> str:
 
 def reserve(job: JobSpec, job_id: str, conf_dir: str = "") -> None:
     """Make the places of a job's outputs (absolute URIs), so that one that may not be written is told of before the
-    work, not after it. `abandon` removes them.
+    work, not after it, and take its directory of checkpoints. `abandon` removes them.
 
     Raises:
         StagingError: no permission, no quota.
@@ -64,6 +72,11 @@ def reserve(job: JobSpec, job_id: str, conf_dir: str = "") -> None:
     for number, output in enumerate(job.outputs):
         where = temporary(job_id, number, output.path)
         filesystem(where, conf_dir).mkdirs(where)
+        if output.save.every_s or output.save.to:
+            where = save.temporary(job_id, number, output)
+            filesystem(where, conf_dir).mkdirs(where)
+    if job.checkpoint.path:
+        lease.acquire(filesystem(job.checkpoint.path, conf_dir), job.checkpoint.path, job_id)
 
 
 def abandon(job: JobSpec, job_id: str, conf_dir: str = "") -> None:
@@ -73,8 +86,11 @@ def abandon(job: JobSpec, job_id: str, conf_dir: str = "") -> None:
         StagingError: no permission.
     """
     for number, output in enumerate(job.outputs):
-        given_up = Commitment(temporary(job_id, number, output.path), output.path, output.overwrite)
+        copies = (save.place(output), save.temporary(job_id, number, output))
+        given_up = Commitment(temporary(job_id, number, output.path), output.path, output.overwrite, (), *copies)
         discard(given_up, filesystem(given_up.temporary, conf_dir))
+    if job.checkpoint.path:
+        lease.release(filesystem(job.checkpoint.path, conf_dir), job.checkpoint.path, job_id)
 
 
 def commit(output: Commitment, fs: FileSystem) -> None:
@@ -99,7 +115,22 @@ def discard(output: Commitment, fs: FileSystem) -> None:
     _tidy(fs, output)
 
 
+def set_aside(output: Commitment, fs: FileSystem, place: str) -> bool:
+    """Keep what was uploaded for an output of a job that failed at `place`, instead of what is there from an earlier
+    one, and remove the rest; whether there was anything. It has no _SUCCESS."""
+    _collect(fs, output)
+    found = bool(fs.children(output.gathered))
+    if found:
+        fs.delete(place)
+        fs.rename(output.gathered, place)
+    discard(output, fs)
+    return found
+
+
 def _tidy(fs: FileSystem, output: Commitment) -> None:
+    if output.unfinished:
+        same = uris.root(output.unfinished) == uris.root(output.final)
+        save.tidy(fs if same else filesystem(output.unfinished), output.unfinished, output.saves)
     fs.delete(output.replaced)
     # The marker goes last: without it a second run would take the output for somebody else's.
     fs.delete(output.temporary)
@@ -117,6 +148,12 @@ def _is_ours(fs: FileSystem, output: Commitment) -> bool:
 
 
 def _gather(fs: FileSystem, output: Commitment) -> None:
+    _collect(fs, output)
+    for name in (output.marker, SUCCESS):
+        fs.create(uris.join(output.gathered, name)).close()
+
+
+def _collect(fs: FileSystem, output: Commitment) -> None:
     fs.mkdirs(output.gathered)
     for source, name in output.parts:
         part = uris.join(output.temporary, source)
@@ -126,8 +163,6 @@ def _gather(fs: FileSystem, output: Commitment) -> None:
             fs.rename(part, uris.join(output.gathered, name))
         else:
             _spill(fs, part, output.gathered)
-    for name in (output.marker, SUCCESS):
-        fs.create(uris.join(output.gathered, name)).close()
 
 
 def _spill(fs: FileSystem, part: str, target: str) -> None:
@@ -136,7 +171,25 @@ def _spill(fs: FileSystem, part: str, target: str) -> None:
         fs.rename(entry.uri, uris.join(target, uris.name(entry.uri)))
 
 
+def _rescue(fs: FileSystem, output: Commitment) -> None:
+    """Copies of this output that are in its place come into the output; with nothing else there, the place is free."""
+    folder, final = save.folder_of(output.saves) if output.saves else "", output.final.rstrip("/")
+    if not f"{folder}/".startswith(f"{final}/"):
+        return
+    for copy in save.named(fs, output.saves):
+        target = uris.join(output.gathered, uris.below(copy, output.final))
+        fs.mkdirs(uris.parent(target))
+        fs.rename(copy, target)
+    while f"{folder}/".startswith(f"{final}/"):
+        if fs.exists(folder):
+            if fs.children(folder):
+                break
+            fs.delete(folder)
+        folder = uris.parent(folder)
+
+
 def _publish(fs: FileSystem, output: Commitment) -> None:
+    _rescue(fs, output)
     if fs.exists(output.final):
         if not output.overwrite:
             raise StagingError(f"{output.final}: exists already, and was not there when the job was submitted")
@@ -151,16 +204,27 @@ def run(verb: str, request: dict[str, Any]) -> dict[str, Any]:
     """Do it for every output; those after one that fails are tried all the same."""
     act = {"commit": commit, "discard": discard}[verb]
     done: list[str] = []
+    kept: list[str] = []
     errors: list[str] = []
     for item in request["outputs"]:
         parts = tuple((part["from"], part["to"]) for part in item.get("parts", ()))
         try:
-            output = Commitment(item["temporary"], item["final"], bool(item.get("overwrite")), parts)
-            act(output, filesystem(output.final))
+            copies = item.get("saves", {})
+            places = (copies.get("to", ""), copies.get("temporary", ""))
+            output = Commitment(item["temporary"], item["final"], bool(item.get("overwrite")), parts, *places)
+            if verb == "discard" and item.get("failed"):
+                aside = patiently(partial(set_aside, output, filesystem(output.final), item["failed"]))
+                kept += [item["failed"]] if aside else []
+                continue
+            patiently(partial(act, output, filesystem(output.final)))
             done.append(item["final"])
         except HowdahError as error:
             errors.append(str(error).replace("\n", "; "))
-    answer: dict[str, Any] = {"committed": done if verb == "commit" else []}
+    if request.get("lease"):
+        directory, job_id = request["lease"]
+        with contextlib.suppress(HowdahError):  # whoever wants it next sees that this job has ended
+            lease.release(filesystem(directory), directory, job_id)
+    answer: dict[str, Any] = {"committed": done if verb == "commit" else [], **({"kept": kept} if kept else {})}
     return {**answer, "error": "; ".join(errors)} if errors else answer
 
 
@@ -171,4 +235,5 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    forgive()
     sys.exit(main(sys.argv))

@@ -5,12 +5,15 @@ Names are settled for the whole job before anything is dealt: a file has the sam
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from howdah.spec.job import Input, JobSpec
 from howdah.spec.staged import DataFile, Fetch, StagedInput, StagedJob
+from howdah.spec.values import dataclass
 from howdah.spec.world import TaskId
 
 NO_DATA = ("ps", "evaluator")
@@ -21,14 +24,69 @@ their own."""
 
 
 def fetches(staged: StagedJob, task: TaskId) -> tuple[Fetch, ...]:
-    """What `task` must have before it starts, one Fetch for each directory, which is made even when it is empty."""
-    wanted: dict[str, list[DataFile]] = {}
-    for entry in _settled(staged):
-        row = _row(entry, staged, task)
-        if row:
-            files = entry.files if entry.share == "all" else entry.files[row.index(task) :: len(row)]
-            wanted.setdefault(entry.to, []).extend(files)
-    return tuple(Fetch(to, tuple(files)) for to, files in wanted.items())
+    """What `task` must have before it starts, a Fetch for each directory (two, if only some of its inputs are kept on
+    the node), which is made even when it is empty."""
+    wanted: dict[tuple[str, bool], tuple[DataFile, ...]] = {}
+    for entry, to, files in _dealt(staged, task, "download"):
+        wanted[to, entry.cache] = (*wanted.get((to, entry.cache), ()), *files)
+    return tuple(Fetch(to, files, cache) for (to, cache), files in wanted.items())
+
+
+def listed(staged: StagedJob, task: TaskId) -> Mapping[str, tuple[str, ...]]:
+    """The URIs that `task` reads by itself, by the name of their input; empty when it has no such input."""
+    found: dict[str, tuple[str, ...]] = {}
+    for _, to, files in _dealt(staged, task, "placeholder"):
+        found[to] = (*found.get(to, ()), *(file.uri for file in files))
+    return found
+
+
+def row(job: JobSpec, roles: Sequence[str], role: str) -> list[TaskId]:
+    """The tasks among which those of `role` have their place, in dealing order, when an input is for `roles` (empty:
+    for all that hold data); none when `role` gets nothing."""
+    roles = roles or [name for name in job.roles if name not in NO_DATA]
+    if role not in roles:
+        return []
+    together = TRAINERS if role in TRAINERS else (role,)
+    return [TaskId(name, n) for name in together if name in roles for n in range(_replicas(job, name))]
+
+
+def without(job: JobSpec, entry: Input, files: Sequence[DataFile]) -> list[TaskId]:
+    """The tasks that the job waits for and that would have none of the files, though nobody said so."""
+    found: list[TaskId] = []
+    for tasks in dict.fromkeys(tuple(row(job, entry.roles, role)) for role in job.roles):
+        meant = zip(tasks, deal(entry, files, len(tasks)), strict=True)
+        first = 1 if entry.chief == 0 and len(tasks) > 1 else 0
+        found += [
+            task for task, dealt in list(meant)[first:] if not dealt and job.roles[task.role].tracked is not False
+        ]
+    return found
+
+
+def deal(entry: Input, files: Sequence[DataFile], tasks: int) -> list[tuple[DataFile, ...]]:
+    """Each task's part, by its place in the row. A single task gets everything, whatever the chief's share."""
+    if entry.share == "all" or tasks < 2:
+        return [tuple(files)] * tasks
+    if entry.chief is None:
+        return _split(entry.share, files, tasks)
+    return [tuple(files[: entry.chief]), *_split(entry.share, files[entry.chief :], tasks - 1)]
+
+
+def _split(share: str, files: Sequence[DataFile], tasks: int) -> list[tuple[DataFile, ...]]:
+    if share == "bytes":
+        return _by_bytes(files, tasks)
+    return [tuple(files[number::tasks]) for number in range(tasks)]
+
+
+def _by_bytes(files: Sequence[DataFile], tasks: int) -> list[tuple[DataFile, ...]]:
+    """The largest first, each to who has least: nobody gets more than 4/3 of what the best dealing gives its most
+    loaded (Graham 1969). Of equal loads the task with fewer files is served, so that empty files are spread, too."""
+    hands: list[list[int]] = [[] for _ in range(tasks)]
+    loads = [(0, 0, number) for number in range(tasks)]
+    for place in sorted(range(len(files)), key=lambda place: (-files[place].size, place)):
+        load, count, number = loads[0]
+        hands[number].append(place)
+        heapq.heapreplace(loads, (load + files[place].size, count + 1, number))
+    return [tuple(files[place] for place in sorted(hand)) for hand in hands]
 
 
 def named(inputs: tuple[StagedInput, ...]) -> tuple[StagedInput, ...]:
@@ -86,25 +144,46 @@ def _with(path: str, number: int) -> str:
     return posixpath.join(folder, f"{stem}-{number}{dot}{rest}")
 
 
-def _row(entry: StagedInput, staged: StagedJob, task: TaskId) -> list[TaskId]:
-    """The tasks among which this one has its place, in dealing order; none when its role gets nothing."""
-    roles = entry.roles or tuple(name for name in staged.job.roles if name not in NO_DATA)
-    if task.role not in roles:
-        return []
-    together = TRAINERS if task.role in TRAINERS else (task.role,)
-    return [TaskId(name, n) for name in together if name in roles for n in range(_replicas(staged, name))]
+def _replicas(job: JobSpec, role: str) -> int:
+    return job.roles[role].replicas if role in job.roles else 0
 
 
-def _replicas(staged: StagedJob, role: str) -> int:
-    return staged.job.roles[role].replicas if role in staged.job.roles else 0
+@dataclass
+class _Deal:
+    """One input dealt to one row of tasks."""
+
+    places: dict[TaskId, int]
+    parts: list[tuple[DataFile, ...]]
 
 
-_last: tuple[StagedJob, tuple[StagedInput, ...]] | None = None
+class _Table:
+    """A job's inputs with their names settled, dealt out once: a master asks once per task, and a job may have
+    thousands of tasks and 100,000 files."""
+
+    def __init__(self, staged: StagedJob) -> None:
+        self.staged = staged
+        self.inputs = list(zip(staged.job.inputs, named(staged.inputs), strict=True))
+        self._deals: dict[tuple[int, str], _Deal] = {}
+
+    def deal(self, number: int, role: str) -> _Deal:
+        """Of the input of that number, among the tasks of `role` and those it shares with."""
+        if (number, role) not in self._deals:
+            entry, settled = self.inputs[number]
+            tasks = row(self.staged.job, entry.roles, role)
+            places = {task: place for place, task in enumerate(tasks)}
+            self._deals[number, role] = _Deal(places, deal(entry, settled.files, len(tasks)))
+        return self._deals[number, role]
 
 
-def _settled(staged: StagedJob) -> tuple[StagedInput, ...]:
-    """`named`, remembered for one job: a master asks once per task, and a job may have 100,000 files."""
+_last: _Table | None = None
+
+
+def _dealt(staged: StagedJob, task: TaskId, strategy: str) -> Iterator[tuple[Input, str, tuple[DataFile, ...]]]:
+    """This task's part of each input of that strategy that its role gets, with the directory it is for."""
     global _last
-    if _last is None or _last[0] is not staged:
-        _last = (staged, named(staged.inputs))
-    return _last[1]
+    if _last is None or _last.staged is not staged:
+        _last = _Table(staged)
+    for number, (entry, settled) in enumerate(_last.inputs):
+        found = _last.deal(number, task.role) if entry.strategy == strategy else None
+        if found and task in found.places:
+            yield entry, settled.to, found.parts[found.places[task]]

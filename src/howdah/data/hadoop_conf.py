@@ -9,7 +9,7 @@ import getpass
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
 
@@ -29,6 +29,7 @@ class Property:
     name: str
     value: str
     final: bool = False
+    line: int = field(default=0, compare=False)
 
 
 def directory(named: str = "") -> str:
@@ -107,18 +108,25 @@ def _variable(name: str, properties: Mapping[str, str]) -> str | None:
 
 def read_properties(path: Path, depth: int = 0) -> Iterator[Property]:
     """Each property in one file, XIncluded files in their place. Raises SpecError naming the line."""
-    reader = _Reader()
     try:
-        reader.parser.Parse(path.read_bytes(), True)
+        data = path.read_bytes()
     except OSError as error:
         raise SpecError.at(str(path), error.strerror or str(error)) from None
-    except (expat.ExpatError, ValueError) as error:
-        raise SpecError.at(f"{path}:{reader.parser.CurrentLineNumber}", str(error)) from None
-    for found in reader.found:
+    for found in parse(data, str(path)):
         if found.name != _INCLUDE:
             yield found
         elif depth < _MAX_INCLUDES:
             yield from read_properties(path.parent / found.value, depth + 1)
+
+
+def parse(data: bytes, place: str) -> list[Property]:
+    """Each property in a file's content; an XInclude is one too. Raises SpecError naming the line of `place`."""
+    reader = _Reader()
+    try:
+        reader.parser.Parse(data, True)
+    except (expat.ExpatError, ValueError) as error:
+        raise SpecError.at(f"{place}:{reader.parser.CurrentLineNumber}", str(error)) from None
+    return reader.found
 
 
 class _Reader:
@@ -140,7 +148,7 @@ class _Reader:
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         if tag == "property":
-            self._property = dict(attributes)
+            self._property, self._inside = dict(attributes), ""
         elif tag == _INCLUDE and "href" in attributes:
             self.found.append(Property(_INCLUDE, attributes["href"]))
         elif tag in ("name", "value", "final"):
@@ -151,7 +159,8 @@ class _Reader:
         name = self._property.get("name", "").strip()
         if tag == "property" and name:
             final = self._property.get("final", "").strip().lower() == "true"
-            self.found.append(Property(name, self._property.get("value", ""), final))
+            line = self.parser.CurrentLineNumber
+            self.found.append(Property(name, self._property.get("value", ""), final, line))
 
     def _text(self, text: str) -> None:
         if self._inside:

@@ -7,11 +7,11 @@ what was named; what the user names himself is taken whatever it is called.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from howdah.data import uris
 from howdah.data.fs import Entry, FileSystem
 from howdah.spec.staged import DataFile
+from howdah.spec.values import dataclass
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,15 @@ def listing(fs: FileSystem, uri: str) -> Listing:
 
 def _files(fs: FileSystem, entry: Entry, prefix: str) -> Iterator[DataFile]:
     if not entry.is_dir:
-        yield DataFile(entry.uri, uris.name(entry.uri), entry.size)
+        yield _file(entry, uris.name(entry.uri))
         return
     names = ((uris.below(file.uri, entry.uri), file) for file in fs.walk(entry.uri))
     for name, file in sorted((name, file) for name, file in names if not _is_hidden(name)):
-        yield DataFile(file.uri, prefix + name, file.size)
+        yield _file(file, prefix + name)
+
+
+def _file(entry: Entry, name: str) -> DataFile:
+    return DataFile(entry.uri, name, entry.size, entry.modified_ms, entry.etag)
 
 
 def _is_hidden(name: str) -> bool:

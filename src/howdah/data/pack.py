@@ -1,65 +1,146 @@
 """Archives that are the same bytes for the same content: no times, owners or listing order of this machine in them."""
 
+# ruff: noqa: PTH115, PTH117, PTH118
+
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import os
 import tarfile
 import tempfile
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from howdah.data.cache import sha256_of
+from howdah.data.cache import local_directory, sha256_of
 from howdah.data.fs import explain
+from howdah.errors import StagingError
 
 NEVER = {".git", ".hg", ".svn", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".ipynb_checkpoints"}
 """Directories that are not the user's code: never entered."""
+IGNORE = ".howdahignore"
+"""In a directory: what of it and below stays here, in the words of a .gitignore."""
+LEAST, LARGEST = 8 << 20, 64 << 20
+"""Bytes of a part. A directory with more than the least is packed in parts, so that a change brings a part anew, not
+all: a part ends at a file whose name says so, which files elsewhere have no influence on."""
 
 
 @dataclass(frozen=True)
 class Member:
-    """A file or a symbolic link (`link` is where it points) to be packed under `name`."""
+    """A file or a symbolic link (`link` is where it points) to be packed under `name`. `mark` differs when the file has
+    been changed."""
 
     name: str
-    path: Path
+    path: str
     link: str = ""
+    size: int = 0
+    mark: str = ""
 
 
 def members(directory: Path, as_they_are: bool = False) -> Iterator[Member]:
     """All files in `directory`, sorted; links that stay inside it are kept as links, others are followed.
 
-    `as_they_are`: every link is kept, as environments need that lead to a Python outside.
+    `as_they_are`: every link is kept, as environments need that lead to a Python outside, and nothing is ignored.
     """
-    root = directory.resolve()
-    for folder, folders, names in os.walk(directory, onerror=_raise):
-        folders[:] = sorted(name for name in folders if name not in NEVER)
-        links = [name for name in folders if Path(folder, name).is_symlink()]
-        for name in sorted([*names, *links]):
-            path = Path(folder, name)
-            relative = path.relative_to(directory).as_posix()
-            inside = (
-                not path.readlink().is_absolute() and root in path.resolve().parents if path.is_symlink() else False
-            )
-            if inside or (as_they_are and path.is_symlink()):
-                yield Member(relative, path, str(path.readlink()))
-            elif path.is_file():
-                yield Member(relative, path)
+    yield from _below(os.fspath(directory), "", (), os.path.realpath(directory), as_they_are)
 
 
-def directory(source: Path, into: Path) -> Path:
-    """A .tar.gz of a directory's files, below `into`, named by its content and made only when it is not there.
+Ignored = Callable[[str], bool]
+
+
+def _below(folder: str, prefix: str, rules: tuple[Ignored, ...], root: str, as_they_are: bool) -> Iterator[Member]:
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        raise explain(error, error.filename or folder) from error
+    if not as_they_are and any(entry.name == IGNORE for entry in entries):
+        rules = (*rules, _rules(os.path.join(folder, IGNORE), prefix))
+    for entry in entries:
+        name, is_link = prefix + entry.name, entry.is_symlink()
+        if rules and any(ignored(f"{name}/" if entry.is_dir() else name) for ignored in rules):
+            continue
+        if is_link and (as_they_are or _stays_inside(entry.path, root)):
+            yield Member(name, entry.path, os.readlink(entry.path))
+        elif entry.is_dir(follow_symlinks=False):
+            if entry.name not in NEVER:
+                yield from _below(entry.path, f"{name}/", rules, root, as_they_are)
+        elif entry.is_file():
+            status = entry.stat()
+            mark = f"{status.st_ino} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_mode}"
+            yield Member(name, entry.path, "", status.st_size, mark)
+
+
+def _stays_inside(link: str, root: str) -> bool:
+    return not os.path.isabs(os.readlink(link)) and os.path.realpath(link).startswith(root + os.sep)
+
+
+def _rules(path: str, prefix: str) -> Ignored:
+    from pathspec import GitIgnoreSpec
+
+    try:
+        spec = GitIgnoreSpec.from_lines(Path(path).read_text(encoding="utf-8").splitlines())
+    except (OSError, ValueError) as error:
+        raise StagingError(f"{path}: {error}") from error
+    return lambda name: spec.match_file(name[len(prefix) :])
+
+
+def directory(source: Path, into: Path) -> list[Path]:
+    """A directory's files as .tar.gz archives below `into`: one, or several of a large directory, each named by its
+    content and made only when it is not there. What has not been changed since the last time is not read again.
 
     Raises:
         StagingError: something can't be read, or there is no room.
     """
     found = list(members(source))
-    target = into / f"{_digest(found)}.tar.gz"
-    if not target.exists():
-        write(found, target)
-    return target
+    known = _remembered(found)
+    if known and all((into / name).exists() for name in known):
+        return [into / name for name in known]
+    targets = []
+    for part in _parts(found):
+        target = into / f"{_digest(part)}.tar.gz"
+        if not target.exists():
+            write(part, target)
+        targets.append(target)
+    _remember(found, [target.name for target in targets])
+    return targets
+
+
+def _parts(found: list[Member]) -> Iterator[list[Member]]:
+    part: list[Member] = []
+    size = 0
+    for member in found:
+        part.append(member)
+        size += member.size
+        if size >= LARGEST or (size >= LEAST and zlib.crc32(os.fsencode(member.name)) % 8 == 0):
+            yield part
+            part, size = [], 0
+    if part or not found:
+        yield part
+
+
+def _note(found: list[Member]) -> Path:
+    lines = "".join(f"{member.path}\0{member.link}\0{member.size}\0{member.mark}\n" for member in found)
+    digest = hashlib.sha256(os.fsencode(lines)).hexdigest()
+    return local_directory() / "packed" / "known" / digest
+
+
+def _remembered(found: list[Member]) -> list[str]:
+    with contextlib.suppress(OSError):
+        return _note(found).read_text().split()
+    return []
+
+
+def _remember(found: list[Member], names: list[str]) -> None:
+    with contextlib.suppress(OSError):  # it costs time only
+        note = _note(found)
+        note.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        fresh = note.with_name(f"{note.name}.{os.getpid()}")
+        fresh.write_text("\n".join(names))
+        fresh.replace(note)
 
 
 def write(found: Iterable[Member], target: Path) -> None:
@@ -98,7 +179,7 @@ def _add(tar: tarfile.TarFile, member: Member) -> None:
         info.type, info.linkname = tarfile.SYMTYPE, member.link
         tar.addfile(info)
         return
-    with member.path.open("rb") as file:
+    with Path(member.path).open("rb") as file:
         status = os.fstat(file.fileno())
         info.mode = 0o755 if status.st_mode & 0o100 else 0o644
         info.size = status.st_size
@@ -111,7 +192,3 @@ def _digest(found: Iterable[Member]) -> str:
         what = member.link or f"{sha256_of(member.path)} {os.access(member.path, os.X_OK)}"
         digest.update(f"{member.name}\0{what}\n".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
-
-
-def _raise(error: OSError) -> None:
-    raise explain(error, error.filename or "") from error

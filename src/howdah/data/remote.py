@@ -11,19 +11,14 @@ from howdah.data import uris
 from howdah.data.fs import Broken, Entry, FileSystem, Sink, explain
 from howdah.errors import HowdahError, StagingError
 
+_OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "oss"}
+
 
 class RemoteFileSystem(FileSystem):
     """The filesystem of one URI's scheme and authority. Object stores rename by copying: slow, and not atomic."""
 
-    def __init__(self, uri: str) -> None:
-        try:
-            import fsspec
-        except ImportError:
-            raise StagingError(f"{uri}: only hdfs:// and file:// work here; install fsspec for other schemes") from None
-        try:
-            self._fs: Any = fsspec.core.url_to_fs(uri, use_listings_cache=False)[0]
-        except (ValueError, ImportError) as error:
-            raise StagingError(f"{uri}: {error}") from error
+    def __init__(self, uri: str, fs: Any = None) -> None:
+        self._fs: Any = fs or _found(uri)
         self._scheme = uris.split(uri)[0]
 
     def stat(self, uri: str) -> Entry | None:
@@ -52,6 +47,10 @@ class RemoteFileSystem(FileSystem):
         with _explained(uri):
             return self._fs.open(uri, "rb")  # type: ignore[no-any-return]
 
+    def pieces(self, uri: str, start: int = 0) -> Iterator[bytes]:
+        with _explained(uri):
+            yield from super().pieces(uri, start)
+
     def create(self, uri: str, mode: int = 0o644) -> Sink:
         with _explained(uri):
             return self._fs.open(uri, "wb")  # type: ignore[no-any-return]
@@ -70,7 +69,21 @@ class RemoteFileSystem(FileSystem):
         with _explained(new):
             if overwrite and self._fs.exists(new):
                 self._fs.rm(new)
-            self._fs.mv(old, new, recursive=True)
+            if self._scheme in _OBJECT_STORES:
+                self._move_all(old, new)
+            else:
+                self._fs.mv(old, new, recursive=True)
+
+    def _move_all(self, old: str, new: str) -> None:
+        """Files one by one: there are no directories, though a server may list some as if they were files.
+
+        fsspec's own `mv` takes a name with `?` or `*` in it for a pattern.
+        """
+        source = self._fs._strip_protocol(old)
+        for name in self._fs.find(old) or [source]:
+            self._fs.cp_file(name, self._fs._strip_protocol(new) + name[len(source) :])
+        with contextlib.suppress(FileNotFoundError):
+            self._fs.rm(old, recursive=True)
 
     def delete(self, uri: str) -> bool:
         with _explained(uri):
@@ -90,7 +103,20 @@ class RemoteFileSystem(FileSystem):
     def _entry(self, info: dict[str, Any]) -> Entry:
         changed = next((info[key] for key in ("mtime", "LastModified", "updated", "created") if info.get(key)), 0)
         uri = str(self._fs.unstrip_protocol(info["name"]))
-        return Entry(uri, int(info.get("size") or 0), _milliseconds(changed), info["type"] == "directory")
+        etag = str(info.get("ETag") or info.get("etag") or "").strip('"')
+        return Entry(uri, int(info.get("size") or 0), _milliseconds(changed), info["type"] == "directory", etag=etag)
+
+
+def _found(uri: str) -> Any:
+    try:
+        import fsspec
+    except ImportError:
+        raise StagingError(f"{uri}: only hdfs:// and file:// work here; install fsspec for other schemes") from None
+    try:
+        return fsspec.core.url_to_fs(uri, use_listings_cache=False)[0]
+    except (ValueError, ImportError) as error:
+        why = f" ({error.__cause__})" if isinstance(error.__cause__, ImportError) else ""
+        raise StagingError(f"{uri}: {error}{why}") from error
 
 
 def _milliseconds(moment: Any) -> int:

@@ -6,49 +6,92 @@ needs none of the libraries, from 3.9. It is built when one of its files has cha
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.metadata
 import json
 import os
 import py_compile
+import re
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 import howdah
 from howdah.data.cache import local_directory, location, sha256_of
 from howdah.data.fs import explain
+from howdah.data.storage import CLIENTS
 from howdah.errors import StagingError
-from howdah.spec.staged import RUNTIME, StagedFile
+from howdah.spec.staged import PAGE, PY_SPY, RUNTIME, StagedFile
 
 LIBRARIES = ("protobuf", "hdfs-native", "typing-extensions")
+# What streams use, where it is installed here. Their modules serve nodes with this very Python version, the C library
+# within google-crc32c every one; without them, streams take what the node has. nvidia-ml-py reads GPUs' figures.
+OPTIONAL = ("cramjam", "google-crc32c", "isal", "nvidia-ml-py")
+# Of botocore's 400 services.
+_SERVICES = {"", "s3", "sts", "sso", "sso-oidc"}
+_NAME = re.compile(r"[^A-Za-z0-9._-]")
 # Programs of the submitting machine.
 _LEFT_OUT = {"cli", "client", "dialects", "sandbox", "testing.py"}
+# The page is an archive of its own, for executors have no use for it.
+_PAGE = Path("web", "static")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest a zip can tell
 
 
-def runtime(home: str, cache: Path | None = None) -> StagedFile:
+def runtime(home: str, cache: Path | None = None, clients: Iterable[str] = ()) -> StagedFile:
     """The archive as a file to stage below engine home `home`; it is built below `cache` when it is not there.
+
+    `clients` are distributions that travel with it, with all that they need.
 
     Raises:
         StagingError: a library is not installed here, or there is no room.
     """
+    return _archive(RUNTIME, {**dict(_sources()), **dict(_clients(clients))}, home, cache)
+
+
+def page(home: str, cache: Path | None = None) -> tuple[StagedFile, ...]:
+    """The files of the page, compressed as they are sent; nothing where it has not been built.
+
+    Raises:
+        StagingError: there is no room.
+    """
+    folder = Path(howdah.__file__).parent / _PAGE
+    found = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    plain = {name: path for name, path in found.items() if f"{name}.gz" not in found}
+    return (_archive(PAGE, plain, home, cache),) if plain else ()
+
+
+def _archive(name: str, sources: Mapping[str, Path], home: str, cache: Path | None) -> StagedFile:
+    """The archive of these files, as a file of this name; it is built when it is not there."""
     folder = (cache or local_directory()) / "runtime"
-    sources = dict(_sources())
     note = folder / f"{_fingerprint(sources)}.json"
     try:
         known = json.loads(note.read_text()) if note.exists() else {}
         archive = Path(known.get("path", ""))
         if not known or not archive.is_file():
-            archive = _build(sources, folder)
+            archive = _build(name, sources, folder)
             known = {"path": str(archive), "sha256": sha256_of(archive)}
             _note(note, known)
     except OSError as error:
         raise explain(error, error.filename or str(folder)) from error
     uri = location(home, known["sha256"], archive.name)
-    return StagedFile(RUNTIME, uri, "archive", str(archive), known["sha256"], archive.stat().st_size)
+    return StagedFile(name, uri, "archive", str(archive), known["sha256"], archive.stat().st_size)
+
+
+def py_spy(home: str) -> StagedFile | None:
+    """The program that takes stacks, for nodes of this kind of machine; None where it is not installed here."""
+    try:
+        files = importlib.metadata.distribution("py-spy").files or []
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    path = next((Path(str(file.locate())) for file in files if file.name == "py-spy"), None)
+    if path is None or not path.is_file():
+        return None
+    digest = sha256_of(path)
+    uri = location(home, digest, "py-spy")
+    return StagedFile(PY_SPY, uri, "file", str(path.resolve()), digest, path.stat().st_size)
 
 
 def _sources() -> Iterator[tuple[str, Path]]:
@@ -56,33 +99,74 @@ def _sources() -> Iterator[tuple[str, Path]]:
     yield from _package(Path(howdah.__file__).parent)
     for name in ("howdah", *LIBRARIES):
         yield from _distribution(name)
+    for name in OPTIONAL:
+        with contextlib.suppress(StagingError):
+            yield from _distribution(name)
+
+
+def _clients(names: Iterable[str]) -> Iterator[tuple[str, Path]]:
+    """Modules that are compiled serve nodes with this very Python; those that can do without them do elsewhere."""
+    for name in sorted(closure(["fsspec", *names])) if names else ():
+        for file in _distribution_of(name).files or []:
+            parts = file.parts
+            wanted = file.suffix in (".py", ".so", ".pem", ".json", ".gz") or file.name == "METADATA"
+            service = parts[2] if parts[:2] == ("botocore", "data") and len(parts) > 3 else ""
+            if wanted and ".." not in parts and "tests" not in parts and service in _SERVICES:
+                yield file.as_posix(), Path(str(file.locate()))
+
+
+def closure(names: Iterable[str]) -> set[str]:
+    """These distributions and, of what they require without any extra, all that is installed.
+
+    Raises:
+        StagingError: one of them is not.
+    """
+    found: set[str] = set()
+    waiting = [(name, True) for name in names]
+    while waiting:
+        name, demanded = waiting.pop()
+        if name in found:
+            continue
+        try:
+            needs = _distribution_of(name).requires or []
+        except StagingError:  # for another system or Python, perhaps
+            if demanded:
+                raise
+            continue
+        found.add(name)
+        plain = (need for need in needs if "extra ==" not in need)
+        waiting += [(_NAME.split(need, maxsplit=1)[0].lower().replace("_", "-"), False) for need in plain]
+    return found
 
 
 def _package(folder: Path) -> Iterator[tuple[str, Path]]:
     for path in sorted(folder.rglob("*")):
         relative = path.relative_to(folder)
-        left_out = relative.parts[0] in _LEFT_OUT or "__pycache__" in relative.parts
+        left_out = relative.parts[0] in _LEFT_OUT or "__pycache__" in relative.parts or _PAGE in relative.parents
         if path.is_file() and not left_out and path.suffix not in (".pyi", ".proto"):
             yield f"howdah/{relative.as_posix()}", path
 
 
 def _distribution(name: str) -> Iterator[tuple[str, Path]]:
-    try:
-        files = importlib.metadata.distribution(name).files or []
-    except importlib.metadata.PackageNotFoundError:
-        raise StagingError(
-            f"{name} is not installed here, but jobs on a cluster need it: install howdah[yarn]"
-        ) from None
-    for file in files:
+    for file in _distribution_of(name).files or []:
         if _travels(file, of_howdah=name == "howdah"):
             yield file.as_posix(), Path(str(file.locate()))
+
+
+def _distribution_of(name: str) -> importlib.metadata.Distribution:
+    try:
+        return importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError:
+        missing = name if name in CLIENTS.values() else "howdah[yarn]"
+        raise StagingError(f"{name} is not installed here, but jobs on a cluster need it: install {missing}") from None
 
 
 def _travels(file: importlib.metadata.PackagePath, of_howdah: bool) -> bool:
     in_metadata = file.parts[0].endswith(".dist-info")
     if of_howdah:
         return in_metadata and file.name in ("METADATA", "entry_points.txt")
-    return file.suffix in (".py", ".so") and not in_metadata and ".." not in file.parts
+    is_library = file.suffix in (".py", ".so") or ".libs/" in file.as_posix()
+    return is_library and not in_metadata and ".." not in file.parts
 
 
 def _fingerprint(sources: Mapping[str, Path]) -> str:
@@ -98,16 +182,29 @@ def _version() -> str:
     return importlib.metadata.version("howdah")
 
 
-def _build(sources: Mapping[str, Path], folder: Path) -> Path:
+def _build(kind: str, sources: Mapping[str, Path], folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as work:
         fresh = Path(work, "new.zip")
         with zipfile.ZipFile(fresh, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
-            for name, content in sorted(_contents(sources, Path(work)).items()):
+            contents = _packed(sources) if kind == PAGE else _contents(sources, Path(work))
+            for name, content in sorted(contents.items()):
                 archive.writestr(_info(name), content)
-        target = folder / f"howdah-{_version()}-{sha256_of(fresh)[:12]}.zip"
+        target = folder / f"{'howdah' if kind == RUNTIME else kind}-{_version()}-{sha256_of(fresh)[:12]}.zip"
         fresh.replace(target)
     return target
+
+
+def _packed(sources: Mapping[str, Path]) -> dict[str, bytes]:
+    """Each file gzipped, once and for all."""
+    import gzip
+
+    found = {}
+    for name, path in sources.items():
+        content = path.read_bytes()
+        packed = content if name.endswith(".gz") else gzip.compress(content, 9, mtime=0)
+        found[name.removesuffix(".gz") + ".gz"] = packed
+    return found
 
 
 def _contents(sources: Mapping[str, Path], work: Path) -> dict[str, bytes]:

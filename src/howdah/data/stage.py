@@ -6,20 +6,20 @@ Whatever is missing is reported at once, by place.
 
 from __future__ import annotations
 
-import getpass
-import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
-from howdah.data import hadoop_conf, uris
+from howdah.data import deal, hadoop_conf, uris
 from howdah.data.cache import local_directory, location, sha256_of
 from howdah.data.fs import filesystem
 from howdah.data.listing import Listing, listing
 from howdah.errors import Mistake, SpecError, StagingError
-from howdah.spec.check import file_name, nearest, origin_of
-from howdah.spec.job import Input, JobSpec, Output
+from howdah.hadoop import identity
+from howdah.spec.check import SPREAD, aliased, file_name, nearest, origin_of
+from howdah.spec.job import Board, Checkpoint, Input, JobSpec, Output, Save
 from howdah.spec.staged import DataFile, StagedFile, StagedInput, StagedJob
+from howdah.spec.values import dataclass
 
 ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar")
 
@@ -52,14 +52,18 @@ def stage(
         EngineUnavailable: the file system does not answer.
     """
     conf = hadoop_conf.load(hadoop_conf.directory(conf_dir)) if uris.split(home)[0] != "file" else {}
-    stager = _Stager(base.absolute(), home, conf_dir, user or _user(), conf)
+    job = replace(job, inputs=tuple(map(aliased, job.inputs)))
+    stager = _Stager(base.absolute(), home, conf_dir, user or identity.user(identity.is_secure(conf)), conf)
     files = tuple(stager.files(job))
-    inputs = tuple(stager.input(number, entry) for number, entry in enumerate(job.inputs))
+    inputs = tuple(stager.input(number, job) for number in range(len(job.inputs)))
     outputs = tuple(stager.outputs(job, overwrite))
+    checkpoint = stager.checkpoint(job.checkpoint)
+    board = stager.board(job.board)
     if stager.mistakes:
         found = (replace(one, origin=origin_of(one.place, origins or {})) for one in stager.mistakes)
         raise FilesWrong(list(found))
-    return StagedJob(replace(job, outputs=outputs), home, files, inputs, user=stager.user)
+    job = replace(job, outputs=outputs, checkpoint=checkpoint, board=board)
+    return StagedJob(job, home, files, inputs, user=stager.user)
 
 
 def archive_file(name: str, path: str, home: str, place: str = "environment.archive", conf_dir: str = "") -> StagedFile:
@@ -85,10 +89,6 @@ def archive_file(name: str, path: str, home: str, place: str = "environment.arch
 def _local_file(path: Path, name: str, kind: str, home: str) -> StagedFile:
     digest = sha256_of(path)
     return StagedFile(name, location(home, digest, path.name), kind, str(path), digest, path.stat().st_size)
-
-
-def _user() -> str:
-    return os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
 
 
 @dataclass
@@ -130,12 +130,14 @@ class _Stager:
 
     def _file(self, place: str, entry: str, kind: str) -> Iterator[StagedFile]:
         path, name = entry.partition("#")[0], file_name(entry)
+        if name == SPREAD:
+            name, kind = f"howdah-{place.replace('.', '-')}", "spread"
         local = self.base / path
         try:
             if uris.has_scheme(path):
                 yield from self._file_there(place, path, name, kind)
             elif local.is_dir():
-                yield _local_file(_packed(local), name, "archive", self.home)
+                yield from self._directory(local, name, "archive" if kind == "file" else kind)
             elif local.exists():
                 self._check_archive(place, path, kind)
                 yield _local_file(local, name, kind, self.home)
@@ -145,6 +147,17 @@ class _Stager:
                 self.wrong(place, f"{path!r}: no such file: {local}", _neighbour(local))
         except StagingError as error:
             self.wrong(place, str(error))
+
+    def _directory(self, folder: Path, name: str, kind: str) -> Iterator[StagedFile]:
+        """Packed; of a large one there are several archives, whose content comes together in the container."""
+        parts = _packed(folder)
+        if len(parts) == 1:
+            yield _local_file(parts[0], name, kind, self.home)
+            return
+        into = "" if kind == "spread" else name
+        for number, part in enumerate(parts):
+            file = _local_file(part, f"howdah-part-{number}-{name}", "spread", self.home)
+            yield replace(file, into=into)
 
     def _file_there(self, place: str, uri: str, name: str, kind: str) -> Iterator[StagedFile]:
         entry = filesystem(uri, self.conf_dir).stat(uri)
@@ -157,14 +170,16 @@ class _Stager:
             yield StagedFile(name, entry.uri, kind, size=entry.size, modified_ms=entry.modified_ms)
 
     def _check_archive(self, place: str, path: str, kind: str) -> None:
-        if kind == "archive" and not path.endswith(ARCHIVES):
+        if kind != "file" and not path.endswith(ARCHIVES):
             self.wrong(place, f"{path!r} is no archive: its name must end in one of {', '.join(ARCHIVES)}")
 
     # Inputs
 
-    def input(self, number: int, entry: Input) -> StagedInput:
+    def input(self, number: int, job: JobSpec) -> StagedInput:
+        entry = job.inputs[number]
         files: dict[str, DataFile] = {}
         uploads: dict[str, str] = {}
+        mistakes = len(self.mistakes)
         for place, path in _places(f"inputs.{number}.path", entry):
             try:
                 for file, source in self._input_files(place, path):
@@ -173,7 +188,32 @@ class _Stager:
                         uploads[file.uri] = source
             except StagingError as error:
                 self.wrong(place, str(error))
-        return StagedInput(entry.to, tuple(files.values()), entry.roles, entry.share, uploads)
+        if len(self.mistakes) == mistakes:
+            self._check_shares(f"inputs.{number}", job, entry, list(files.values()))
+        staged = StagedInput(entry.to, tuple(files.values()), entry.roles, entry.share, uploads)
+        return self._cut(number, job, entry, staged) if entry.strategy == "stream" else staged
+
+    def _cut(self, number: int, job: JobSpec, entry: Input, staged: StagedInput) -> StagedInput:
+        # Most jobs stream nothing, and do without the readers.
+        from howdah.data.cutting import prepared
+
+        staged, mistakes = prepared(number, job, entry, staged, self.conf_dir)
+        self.mistakes.extend(mistakes)
+        return staged
+
+    def _check_shares(self, place: str, job: JobSpec, entry: Input, files: list[DataFile]) -> None:
+        """A task without data trains nothing, and may keep the others waiting: whoever wants that says so."""
+        if entry.strategy == "stream" or entry.allow_empty:
+            return  # splits of one file go to several tasks
+        without = deal.without(job, entry, files)
+        if without:
+            tasks = len(deal.row(job, entry.roles, without[0].role))
+            others = f" and {len(without) - 1} more" if len(without) > 1 else ""
+            self.wrong(
+                f"{place}.share",
+                f"has fewer files ({len(files)}) than tasks ({tasks}): {without[0]}{others} would have none. Start"
+                " fewer tasks, give all files to each with `share: all`, or allow it with `allow_empty: true`",
+            )
 
     def _input_files(self, place: str, path: str) -> Iterator[tuple[DataFile, str]]:
         """Pairs of a file and, when it has to be uploaded, where it is on this machine."""
@@ -200,7 +240,8 @@ class _Stager:
 
     def _to_upload(self, file: DataFile) -> tuple[DataFile, str]:
         source = uris.path(file.uri)
-        return replace(file, uri=location(self.home, sha256_of(source), source)), source
+        # Its name tells its content; when it was uploaded does not matter.
+        return replace(file, uri=location(self.home, sha256_of(source), source), modified_ms=0), source
 
     # Outputs
 
@@ -216,7 +257,39 @@ class _Stager:
                     )
             except StagingError as error:
                 self.wrong(place, str(error))
-            yield replace(output, path=uri, overwrite=replaces)
+            if output.strategy == "stream":
+                from howdah.data.cutting import format_mistakes
+
+                self.mistakes.extend(format_mistakes(f"outputs.{number}", output))
+            yield replace(output, path=uri, overwrite=replaces, save=self._save(output.save))
+
+    def _save(self, save: Save) -> Save:
+        """What a copy's name begins with: a `/` at its end makes that a directory."""
+        if not save.to:
+            return save
+        end = "/" if save.to.endswith("/") else ""
+        return replace(save, to=uris.absolute(save.to, self.cluster_fs, self.user_directory) + end)
+
+    def checkpoint(self, checkpoint: Checkpoint) -> Checkpoint:
+        """Whatever it is, it may be there or not."""
+        return replace(checkpoint, path=self._directory_there("checkpoint.path", checkpoint.path))
+
+    def board(self, board: Board) -> Board:
+        """It is looked at by whoever looks, the job does not depend on it."""
+        return replace(board, path=self._directory_there("board.path", board.path))
+
+    def _directory_there(self, place: str, path: str) -> str:
+        """Of a directory that is there or will be."""
+        if not path:
+            return ""
+        uri = uris.absolute(path, self.cluster_fs, self.user_directory)
+        try:
+            there = filesystem(uri, self.conf_dir).stat(uri)
+            if there is not None and not there.is_dir:
+                self.wrong(place, f"{_shown(uri)} is a file, must be a directory or not there yet")
+        except StagingError as error:
+            self.wrong(place, str(error))
+        return uri
 
 
 def _shown(uri: str) -> str:
@@ -224,7 +297,7 @@ def _shown(uri: str) -> str:
     return uris.path(uri) if uris.split(uri)[0] == "file" else uri
 
 
-def _packed(folder: Path) -> Path:
+def _packed(folder: Path) -> list[Path]:
     # Most jobs have none, and archives are slow to import.
     from howdah.data import pack
 

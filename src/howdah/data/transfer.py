@@ -1,7 +1,8 @@
 """`python -m howdah.data.transfer download|upload`: moves files between this machine and any filesystem.
 
 A process of its own beside an executor, which does without libraries. On stdin {"items": [...]}, on stdout a JSON line
-{"done_files", "done_bytes"} from time to time and one at the end: {"ok": true, "files", "bytes"} or {"error": "..."}.
+{"done_files", "done_bytes"} from time to time and one at the end: {"ok": true, "files", "bytes"} or {"error": "..."};
+of a download with a cache also "cached", the bytes that the node had already.
 A file that is there is whole: each is written under another name and renamed. Exit status 0 when all is done, else 1.
 """
 
@@ -10,74 +11,92 @@ A file that is there is whole: each is written under another name and renamed. E
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from howdah.data import uris
-from howdah.data.fs import Broken, filesystem, free_bytes
-from howdah.errors import HowdahError, StagingError
+from howdah.data.allocation import keep_freed_memory
+from howdah.data.download import Copy, Told, look, settle
+from howdah.data.fs import Broken, Entry, filesystem
+from howdah.data.nodecache import NodeCache
+from howdah.data.patience import patiently
+from howdah.errors import EngineUnavailable, HowdahError, StagingError
+from howdah.wire.stderr import forgive
 
-# HDFS takes half a second to close a new file, and a small one is mostly waiting: many at once. Large ones fill the
-# network by a few, and each holds some chunks in memory.
-THREADS = 48
+# HDFS takes half a second to close a new file: many at once. Reading small ones is work for the processor, which more
+# threads than hide the network's delay only hinder. Large ones fill the network by a few, and each holds some chunks.
+WRITERS, READERS = 48, 16
+AHEAD = 1000  # files: what one call lists of a directory
 LARGE_AT_ONCE = 4
 LARGE = 2 << 20
-TRIES = 3
+TRIES = 5
 BACK_OFF_S = 0.25
+"""Doubled with each try that brought nothing: 7.5 s in all, for a server that starts again."""
 REPORT_S = 0.5
 
 Report = Callable[[int, int], None]
 
 
-@dataclass(frozen=True)
-class Copy:
-    """One file: `path` here, `uri` there. `size` is what it must be, -1 when that is not known."""
-
-    path: str
-    uri: str
-    size: int = -1
-
-
-def download(copies: Iterable[Copy], report: Report) -> tuple[int, int]:
+def download(
+    copies: Iterable[Copy], report: Report, cache: NodeCache | None = None, back_off_s: float = BACK_OFF_S
+) -> tuple[int, int]:
     """Fetch them; how many files and bytes. A file that is here already in the right size is not fetched again.
 
     Raises:
-        StagingError, EngineUnavailable: the first that could not be fetched, after `TRIES` tries.
+        StagingError, EngineUnavailable: the first that could not be fetched, after `TRIES` tries in a row that brought
+            nothing.
     """
     made: set[str] = set()
+    known: dict[str, Entry] = {}
 
-    def fetch(copy: Copy) -> int:
+    def bring(copy: Copy, told: Told) -> None:
         folder = os.path.dirname(copy.path)
         if folder not in made:
             _make(folder)
             made.add(folder)
-        return _download(copy)
+        before = known.pop(copy.uri, None)  # what was known then is not good enough for a second try
+        if copy.size >= 0 and _size(copy.path) == copy.size:
+            told(copy.size)
+        elif cache is not None and copy.cache:
+            cache.bring(look(copy, before), copy.path, told, lambda: _turn(copy.size))
+        else:
+            with _turn(copy.size):
+                settle(look(copy, before), copy.path, told)
 
-    return _all(copies, fetch, report)
+    return _all(_foreseen(copies, known), bring, report, READERS, back_off_s)
+
+
+def _foreseen(copies: Iterable[Copy], known: dict[str, Entry]) -> Iterator[Copy]:
+    """The same, some at a time: into `known` comes what can be known of them at once."""
+    rest = iter(copies)
+    while some := list(itertools.islice(rest, AHEAD)):
+        for root in dict.fromkeys(uris.root(copy.uri) for copy in some):
+            small = [copy.uri for copy in some if 0 <= copy.size < LARGE and uris.root(copy.uri) == root]
+            known.update(filesystem(small[0]).ahead(small) if small else {})
+        yield from some
 
 
 def upload(copies: Iterable[Copy], report: Report) -> tuple[int, int]:
     """Store them; how many files and bytes. The directories of their URIs are made. Raises as `download`."""
     made: set[str] = set()
 
-    def store(copy: Copy) -> int:
+    def store(copy: Copy, told: Told) -> None:
         fs = filesystem(copy.uri)
         folder = uris.parent(copy.uri)
         if folder not in made:
             fs.mkdirs(folder)
             made.add(folder)
         with _turn(_size(copy.path)):
-            return fs.put(copy.path, copy.uri)
+            told(fs.put(copy.path, copy.uri))
 
-    return _all(copies, store, report)
+    return _all(copies, store, report, WRITERS, BACK_OFF_S)
 
 
 def below(directory: str, uri: str) -> Iterator[Copy]:
@@ -96,20 +115,6 @@ def below(directory: str, uri: str) -> Iterator[Copy]:
                 yield Copy(
                     path, uris.join(uri, "" if folder == directory else os.path.relpath(folder, directory), name)
                 )
-
-
-def _download(copy: Copy) -> int:
-    fs = filesystem(copy.uri)
-    if copy.size >= 0 and _size(copy.path) == copy.size:
-        return copy.size
-    if 0 <= free_bytes(os.path.dirname(copy.path)) < copy.size:
-        raise StagingError(f"{copy.path}: no space left for {copy.size} bytes of {copy.uri}")
-    with _turn(copy.size):
-        size = fs.get(copy.uri, copy.path)
-    if 0 <= copy.size != size:
-        Path(copy.path).unlink()
-        raise Broken(f"{copy.uri}: {size} bytes came, {copy.size} were listed: it has changed since, or was cut")
-    return size
 
 
 def _size(path: str) -> int:
@@ -137,56 +142,108 @@ def _turn(size: int) -> contextlib.AbstractContextManager[object]:
     return contextlib.nullcontext() if 0 <= size < LARGE else _large
 
 
-def _all(copies: Iterable[Copy], move: Callable[[Copy], int], report: Report) -> tuple[int, int]:
-    files = size = 0
-    waiting: set[Future[int]] = set()
-    stopped = threading.Event()
-    with ThreadPoolExecutor(THREADS, "transfer") as pool:
-        try:
-            for copy in copies:
-                waiting.add(pool.submit(_persistently, move, copy, stopped))
-                if len(waiting) >= 4 * THREADS:
-                    ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                    files, size = files + len(ended), size + sum(each.result() for each in ended)
-                    report(files, size)
-            while waiting:
-                ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                files, size = files + len(ended), size + sum(each.result() for each in ended)
-                report(files, size)
-        except BaseException:
-            stopped.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    return files, size
+class _Gauge:
+    """Counts bytes from several threads."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self._lock = threading.Lock()
+
+    def add(self, count: int) -> None:
+        with self._lock:
+            self.bytes += count
 
 
-def _persistently(move: Callable[[Copy], int], copy: Copy, stopped: threading.Event) -> int:
-    for attempt in range(1, TRIES + 1):
+def _all(
+    copies: Iterable[Copy], move: Callable[[Copy, Told], None], report: Report, threads: int, back_off_s: float
+) -> tuple[int, int]:
+    work = _Work(iter(copies), move, back_off_s)
+    running = [threading.Thread(target=work.run, daemon=True, name="transfer") for _ in range(threads)]
+    for thread in running:
+        thread.start()
+    try:
+        for thread in running:
+            while thread.is_alive() and not work.failures:
+                thread.join(REPORT_S)
+                report(work.files, work.gauge.bytes)
+    finally:
+        work.stopped.set()
+    if work.failures:  # without waiting for the others: one may be held by a server that does not answer
+        raise work.failures[0]
+    return work.files, work.gauge.bytes
+
+
+class _Work:
+    """What several threads do together; each takes the next file when it has moved one."""
+
+    def __init__(self, copies: Iterator[Copy], move: Callable[[Copy, Told], None], back_off_s: float) -> None:
+        self.files, self.gauge, self.stopped = 0, _Gauge(), threading.Event()
+        self.failures: list[BaseException] = []
+        self._copies, self._move, self._back_off_s = copies, move, back_off_s
+        self._turn = threading.Lock()
+
+    def run(self) -> None:
         try:
-            return move(copy)
-        except Broken:
-            if attempt == TRIES or stopped.wait(BACK_OFF_S * 2**attempt):
+            while not self.stopped.is_set():
+                with self._turn:
+                    copy = next(self._copies, None)
+                if copy is None:
+                    return
+                _persistently(self._move, copy, self.gauge, self.stopped, self._back_off_s)
+                with self._turn:
+                    self.files += 1
+        except BaseException as error:
+            self.failures.append(error)
+            self.stopped.set()
+
+
+def _persistently(
+    move: Callable[[Copy, Told], None], copy: Copy, gauge: _Gauge, stopped: threading.Event, back_off_s: float
+) -> None:
+    """Try again while something comes: a file of a terabyte may well meet more than a few broken connections."""
+    failures = done = most = 0
+
+    def told(count: int) -> None:
+        nonlocal done, most, failures
+        if stopped.is_set() and count > 0:
+            raise StagingError("stopped, for another file could not be moved")
+        gauge.add(count)
+        done += count
+        if done > most:
+            most, failures = done, 0
+
+    while True:
+        try:
+            return move(copy, told)
+        except (Broken, EngineUnavailable):
+            failures += 1
+            if failures == TRIES or stopped.wait(back_off_s * 2**failures):
                 raise
-    raise AssertionError("unreachable")
 
 
 def run(verb: str, request: dict[str, Any], report: Report) -> dict[str, Any]:
     """Do what `request` says; the last line's content."""
     items = request["items"]
     if verb == "download":
-        files, size = download((Copy(item["path"], item["uri"], item.get("size", -1)) for item in items), report)
-        return {"ok": True, "files": files, "bytes": size}
+        cache = NodeCache.here(os.environ) if any(item.get("cache") for item in items) else None
+        files, size = download((Copy(**item) for item in items), report, cache)
+        return {"ok": True, "files": files, "bytes": size, **({"cached": cache.hits} if cache else {})}
     if verb != "upload":
         return {"error": f"{verb!r} is neither download nor upload"}
     empty = [item["path"] for item in items if next(below(item["path"], "/"), None) is None]
-    for item in items:
-        # Even an empty part exists: the commit tells by it what has been committed already.
-        filesystem(item["uri"]).mkdirs(item["uri"])
-    files, size = upload((copy for item in items for copy in below(item["path"], item["uri"])), report)
+    files, size = patiently(lambda: _upload(items, report))
     return {"ok": True, "files": files, "bytes": size, "empty": empty}
 
 
+def _upload(items: Sequence[Mapping[str, str]], report: Report) -> tuple[int, int]:
+    for item in items:
+        # Even an empty part exists: the commit tells by it what has been committed already.
+        filesystem(item["uri"]).mkdirs(item["uri"])
+    return upload((copy for item in items for copy in below(item["path"], item["uri"])), report)
+
+
 def main(argv: list[str]) -> int:
+    keep_freed_memory()
     last = 0.0
 
     def report(files: int, size: int) -> None:
@@ -211,4 +268,5 @@ def _leave(status: int) -> None:
 
 
 if __name__ == "__main__":
+    forgive()
     _leave(main(sys.argv))

@@ -12,11 +12,17 @@ from howdah.spec import JobSpec
 @dataclass(frozen=True)
 class Parsed:
     """`origins` gives for places of the spec (`roles.worker.replicas`) the words the user typed (`--worker-num`);
-    `notes` are sentences to show: what this command line means differently here."""
+    `notes` are sentences to show: what this command line means differently here. `variables` are what this
+    process needs to see the job's data, and the values that the spec's `secrets` refer to; `conf_files` lie over this
+    machine's Hadoop configuration; with `same_hosts` the job prefers the hosts on which one of its name last ended
+    well."""
 
     job: JobSpec
     origins: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    conf_files: tuple[str, ...] = ()
+    same_hosts: bool = False
 
 
 class Dialect(Protocol):

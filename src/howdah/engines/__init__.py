@@ -7,11 +7,15 @@ by entry point (groups `howdah.engines` and `howdah.allocators`), so that a stra
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
 
-from howdah.spec import Container, JobReport, Outcome, Plan, StagedJob, TaskId
-from howdah.spec.events import Event
+from howdah.spec import Container, JobReport, JobSpec, Outcome, Plan, StagedFile, StagedJob, TaskId
+from howdah.spec.values import dataclass
+
+if TYPE_CHECKING:
+    from howdah.spec.events import Event
 
 Progress = Callable[[str, int, int], None]
 """`progress(what, done_bytes, total_bytes)`, called from time to time during an upload."""
@@ -19,6 +23,16 @@ Progress = Callable[[str, int, int], None]
 
 def silent(what: str, done: int, total: int) -> None:
     """A Progress that shows nothing."""
+
+
+@dataclass(frozen=True)
+class Hindrance:
+    """Why a job waits. `kind` is `said` (with a `text` of the engine's own), `queue-stopped`, `queue-limit`,
+    `queue-pending`, `user-limit`, `label`, `constraint`, `too-small`, `full`, `room` or `nodes-out`; `facts` are what a
+    sentence about it needs (`howdah.cli.explain`)."""
+
+    kind: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Engine(ABC):
@@ -57,11 +71,16 @@ class Engine(ABC):
     def cancel(self, job_id: str) -> None:
         """End it by force; nothing happens when it has ended. (A living master is asked first, by the client.)"""
 
+    def hindrances(self, job_id: str, job: JobSpec | None, missing: Mapping[str, int]) -> list[Hindrance]:
+        """Why it has no more containers: `missing` ones by role; none means that it waits for its master's."""
+        return []
+
     @abstractmethod
     def logs(self, job_id: str, task: TaskId | None, stream: str = "") -> Iterator[tuple[str, bytes]]:
         """Logs of an ended job: pairs of a heading (`worker:1 attempt 1 stdout`) and its bytes, in pieces.
 
-        `task` None gives all tasks and the master; `stream` is `stdout`, `stderr`, or "" for both.
+        `task` None gives all tasks and the master; `stream` is `stdout`, `stderr`, "" for both, or "*" for both and the
+        index of their times (`howdah.data.logorder`), which then has the heading `worker:1 attempt 1 times`.
         """
 
 
@@ -85,8 +104,9 @@ class MasterContext:
 class Launch:
     """What runs in a container: an argument vector, variables, and secrets (by name) that only its process may read.
 
-    The job's files and the runtime are in the container's working directory in addition. The secrets arrive in the
-    credentials file that HOWDAH_CREDENTIALS or HADOOP_TOKEN_FILE_LOCATION names (`howdah.wire.credentials`).
+    The job's files (or `files` in their place) and the runtime are in the container's working directory in addition.
+    The secrets arrive in the credentials file that HOWDAH_CREDENTIALS or HADOOP_TOKEN_FILE_LOCATION names
+    (`howdah.wire.credentials`).
     """
 
     task: TaskId
@@ -94,10 +114,35 @@ class Launch:
     command: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, bytes] = field(default_factory=dict)
+    files: tuple[StagedFile, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the containers of one ask should be like, beyond what the spec says of their role.
+
+    `memory_mib` in place of the role's (0: the role's). `prefer` says how many would like to be on which host, if it
+    has room soon; `avoid` are hosts not to take. A `spare` is not waited for: others must not wait behind it.
+    """
+
+    memory_mib: int = 0
+    prefer: Mapping[str, int] = field(default_factory=dict)
+    avoid: tuple[str, ...] = ()
+    spare: bool = False
+
+
+ANYWHERE = Wish()
 
 
 class Allocator(ABC):
-    """Inside the cluster, driven by the master's one loop. Built by `await cls.open(context)`, which registers."""
+    """Inside the cluster, driven by the master's one loop. Built by `await cls.open(context)`, which registers.
+
+    `attempt` is the master's: above 1 another one ran this job and has ended before it.
+    """
+
+    attempt: int = 1
+    progress: float = 0.0
+    """How far the job is (0..1), as the master sets it; for engines that show it to people."""
 
     @classmethod
     @abstractmethod
@@ -108,13 +153,19 @@ class Allocator(ABC):
             EngineUnavailable, EngineRejected: it does not let us in.
         """
 
+    def adopt(self, containers: Collection[Container]) -> set[str]:
+        """Called once by a master that takes over: the ids of those containers of the attempt before that still run,
+        and from now on belong to this one. Any other that the engine still holds is given back."""
+        return set()
+
     @abstractmethod
-    def request(self, role: str, count: int) -> None:
+    def request(self, role: str, count: int, wish: Wish = ANYWHERE) -> None:
         """From now on `count` containers of `role` are wanted that have not been granted yet (absolute, 0 cancels)."""
 
     @abstractmethod
     async def poll(self) -> list[Event]:
-        """Wait for news, at most about a second: Allocated, ContainerEnded, Noted, CancelRequested."""
+        """Wait for news, at most about a second: Allocated, ContainerEnded, LossAnnounced, Noted,
+        CancelRequested."""
 
     @abstractmethod
     async def launch(self, container: Container, launch: Launch) -> None:

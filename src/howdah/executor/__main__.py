@@ -15,7 +15,10 @@ def main() -> int:
     _do_without_openssl()
     from howdah.executor.executor import Executor, note
     from howdah.executor.identity import Identity
+    from howdah.executor.seat import successor
+    from howdah.wire.stderr import forgive
 
+    forgive()
     try:
         identity = Identity.of(os.environ)
         if identity.work_directory:
@@ -24,7 +27,11 @@ def main() -> int:
     except (KeyError, ValueError, OSError) as error:
         note(f"this executor cannot begin: {type(error).__name__}: {error}")
         return 78
-    return executor.run()
+    status = executor.run()
+    if executor.becoming and status == 0:
+        os.chdir(here)
+        os.execve(sys.executable, [sys.executable, "-m", "howdah.executor"], successor(executor))  # noqa: S606
+    return status
 
 
 def _do_without_openssl() -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from typing import Dict, Mapping, Sequence, Tuple, Union
 
+from howdah.executor import libhdfs
 from howdah.executor.identity import PRIVATE
 from howdah.wire.messages import Assignment
 
+# What a framework writes for it, as YARN's own launch contexts do (ApplicationConstants.LOG_DIR_EXPANSION_VAR).
+LOG_DIRECTORY = "<LOG_DIR>"
 # Where howdah itself was imported from: its libraries are made for the executor's Python, not for the program's.
 _OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -33,6 +36,9 @@ def build(
     _prepend(environment, "PATH", [os.path.join(directory, entry) for entry in assignment.program_path])
     # A script that is a link into a cache finds its neighbours: Python looks beside the link's target only.
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [environment.get("PYTHONPATH"), directory]))
+    for name, entries in assignment.extend.items():
+        environment[name] = os.pathsep.join(filter(None, [environment.get(name), entries]))
+    environment.update(libhdfs.variables(environment))
     environment["PWD"] = directory
     return environment
 
@@ -42,6 +48,21 @@ def python_of(environment: Mapping[str, str]) -> str:
     directories = environment.get("PATH", os.defpath).split(os.pathsep)
     found = (os.path.join(one, name) for name in ("python3", "python") for one in directories)
     return next((path for path in found if os.access(path, os.X_OK)), "")
+
+
+def write_files(files: Mapping[str, str], directory: str) -> None:
+    """The texts that the world has for a program, by name, in its working directory."""
+    for name, text in files.items():
+        path = os.path.join(directory, os.path.basename(name))
+        if os.path.islink(path):  # what it leads to is in a cache that others share
+            os.unlink(path)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+def localised(world: Mapping[str, str], log_directory: str) -> Dict[str, str]:
+    """The world's variables, with what only this node can say put in."""
+    return {name: value.replace(LOG_DIRECTORY, log_directory) for name, value in world.items()}
 
 
 def argv_of(command: Union[str, Tuple[str, ...]]) -> Tuple[str, ...]:

@@ -10,20 +10,32 @@ import os
 import signal
 import sys
 import time
-from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
+from dataclasses import replace
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
-from howdah.executor import environment, gpus, processes, sweeper
+from howdah.data import storage
+from howdah.executor import environment, gpus, placeholder, processes, sweeper
+from howdah.executor.attention import Attention
+from howdah.executor.copies import Copies
+from howdah.executor.here import Here
 from howdah.executor.identity import Identity
 from howdah.executor.link import Link
-from howdah.executor.logs import StreamLog, limit_from
+from howdah.executor.localise import Localisation
+from howdah.executor.logs import limit_from
 from howdah.executor.loop import Loop
 from howdah.executor.ports import Reservation
-from howdah.executor.program import Program
-from howdah.executor.transfer import Misplaced, Totals, Transfer, link_local, upload_items
+from howdah.executor.preflight import Checkup, Preflight
+from howdah.executor.printed import Printed
+from howdah.executor.program import Program, why_not_started
+from howdah.executor.saves import Saves
+from howdah.executor.streams import Streams
+from howdah.executor.transfer import Misplaced, Totals, Transfer, upload_items
+from howdah.executor.yields import Yields
 from howdah.spec.world import Exit
 from howdah.wire.messages import Assignment, Goal, Orders, Phase, Status, Usage
 
 LEFT, NOT_HEARD, NOT_WANTED, TERMINATED = 0, 75, 76, 143
+PARENT_S = 1.0
 _TERM_GRACE_S = 0.1  # YARN kills 250 ms after it terminates.
 
 
@@ -34,25 +46,36 @@ class Executor:
         self.identity, self.container = identity, container
         self.directory = os.getcwd()
         self.loop, self.reaper = Loop(), processes.Reaper()
-        self.link = Link(self.loop, identity, self.status, self.obey, self._refused)
-        limit = limit_from(container)
-        self.logs = {
-            name: StreamLog(os.path.join(identity.log_directory, name), limit) for name in ("stdout", "stderr")
-        }
+        self.link = Link(self.loop, self.reaper, identity, self.status, self.obey, self._refused)
+        self.here = Here(identity, self.directory)
+        self.link.moved = self.here.turn_to
+        self.printed = Printed(identity.log_directory, limit_from(container))
+        self.logs = self.printed.logs
         self.orders = Orders(0, Goal.JOIN)
         self.assignment: Optional[Assignment] = None
         self.epoch, self.phase = 0, Phase.HELLO
         self.exit: Optional[Exit] = None
         self.uploaded: Tuple[str, ...] = ()
-        self.totals, self.data_seconds = Totals(), 0.0
+        self.localisation: Optional[Localisation] = None
         self.ports: Optional[Reservation] = None
         self.port_numbers: Mapping[str, int] = {}
-        self.claim: Optional[gpus.Claim] = None
+        self.ip = ""
+        self.deal = gpus.Deal(container, note)
+        self.preflight = Preflight(self.loop, self.reaper, identity, container, self.deal)
         self.program: Optional[Program] = None
+        self.streams: Optional[Streams] = None
         self.program_python = ""
-        self.activity: Union[Program, Transfer, None] = None
-        self.stopping = ""
+        self.mirror: Optional[Copies] = None
+        self.activity: Union[Localisation, Checkup, Program, Streams, Transfer, Copies, None] = None
+        self.stopping = self.broken = ""
+        self.saves = Saves(self.loop, self.reaper, self.directory, self.link.push)
+        self.asked_saves = 0
+        path = container.get("PATH", "")
+        self.attention = Attention(self.link, self.here, self.printed, self.directory, path, self._tell)
+        self.keeper: Optional[Transfer] = None
+        self.kept = False
         self.leaving: Optional[int] = None
+        self.becoming = ""
         self._sweeper = 0
 
     def run(self) -> int:
@@ -67,7 +90,8 @@ class Executor:
 
     def status(self) -> Status:
         """Whole, but for the sequence number and log chunks, which the link adds."""
-        meter = self.program.meter if self.program is not None else None
+        fetched = self.localisation.totals if self.localisation is not None else Totals()
+        usage = self._usage()
         return Status(
             self.identity.task,
             self.identity.attempt,
@@ -78,16 +102,32 @@ class Executor:
             os.getpid(),
             python=f"{sys.executable} ({sys.version.split()[0]})",
             ports=self.port_numbers,
-            data_files=self.totals.files,
-            data_bytes=self.totals.bytes,
-            data_seconds=self.data_seconds,
+            ip=self.ip,
+            data_files=fetched.files,
+            data_bytes=fetched.bytes,
+            data_seconds=self.localisation.seconds if self.localisation is not None else 0.0,
+            data_total_bytes=fetched.wanted,
+            data_cached_bytes=fetched.cached,
             program_pid=self.program.pid if self.program is not None else 0,
             program_python=self.program_python,
-            usage=meter.usage if meter is not None else Usage(),
+            usage=usage,
+            quiet_s=self.attention.quiet_s(usage),
             exit=self.exit,
             uploaded=self.uploaded,
+            kept=self.kept,
+            yields=dict(self.program.yields.found) if self.program is not None else {},
+            saves=self.saves.reports,
+            asked_saves=self.asked_saves,
             told=self.orders.mark,
+            container=self.container.get("HOWDAH_CONTAINER", ""),
+            pair_port=self.preflight.port,
+            checks=self.preflight.reports if self.phase is Phase.JOINED else (),
         )
+
+    def _usage(self) -> Usage:
+        """The program's own progress, or where it stands in its input."""
+        usage = self.program.usage if self.program is not None else Usage()
+        return usage if self.streams is None else self.streams.added_to(usage)
 
     def _enter(self, phase: Phase) -> None:
         self.phase = phase
@@ -97,11 +137,19 @@ class Executor:
 
     def obey(self, orders: Orders) -> None:
         """Orders have come; those of an older epoch are not obeyed."""
+        if orders.goal is Goal.BECOME and self.leaving is None:
+            self.becoming = orders.become
+            self._finish(LEFT, "", orders.stop_s)
         if orders.epoch < self.orders.epoch or self.leaving is not None:
             return
         self.orders = orders
-        self.assignment = self.assignment or orders.assignment
-        self.link.answer_log_requests(orders.log_requests, self.logs)
+        if self.assignment is None and orders.assignment is not None:
+            self.assignment = orders.assignment
+            secrets = {name: self.identity.secrets.get(name, "") for name in self.assignment.secrets}
+            os.environ.update(storage.variables(self.assignment.environment, secrets))  # for helper processes
+        self.link.answer_log_requests(orders.log_requests, self.printed.readable)
+        self.attention.obey(orders)
+        self.saves.want(orders.saves)
         self._reconcile()
 
     def _reconcile(self) -> None:
@@ -114,8 +162,10 @@ class Executor:
             self._stop()
         elif orders.epoch > self.epoch:
             self._move_to(orders.epoch)
-        elif orders.goal is Goal.RUN and self.phase is Phase.JOINED:
-            self._start()
+        elif orders.goal is Goal.RUN and self.phase is Phase.JOINED and self.activity is None:
+            self._prepare()
+        elif self.phase is Phase.JOINED and self.activity is None and self.preflight.due(orders.pairs, self.epoch):
+            self._check()
 
     def _move_to(self, epoch: int) -> None:
         if self.phase is Phase.HELLO and self.assignment is not None:
@@ -125,7 +175,7 @@ class Executor:
             self.epoch = epoch
         elif self.activity is not None:
             self._halt(f"epoch {epoch} begins", self.orders.stop_s)
-        elif self.phase is Phase.ENDED and self.exit is not None and self.exit.cause == "localise":
+        elif self.phase is Phase.ENDED and self.exit is not None and self.exit.cause in ("localise", "preflight"):
             self.epoch, self.exit = epoch, None
             assert self.assignment is not None
             self._localise(self.assignment)
@@ -134,11 +184,13 @@ class Executor:
             self._join()
 
     def _stop(self) -> None:
-        if self.activity is not None:
+        if self.activity is not None and self.activity is not self.keeper:
             self._halt("stopped as the master asked", self.orders.stop_s)
         elif self.phase is not Phase.ENDED:
             self.epoch = self.orders.epoch
             self._end(Exit("stopped", detail="stopped before it began"))
+        elif self.orders.keep and self.activity is None and not self.kept:
+            self._keep()
 
     def _halt(self, reason: str, grace: float) -> None:
         if self.activity is not None and not self.stopping:
@@ -149,53 +201,76 @@ class Executor:
 
     def _localise(self, assignment: Assignment) -> None:
         self._enter(Phase.LOCALISING)
-        self.totals, started = Totals(), time.monotonic()
-        try:
-            remote = link_local(assignment.fetches, self.directory, self.totals)
-            if remote:
-                done = lambda problem: self._localised(problem, started)  # noqa: E731
-                self.activity = Transfer(self.loop, self.reaper, "download", remote, assignment.localise_s, done)
-                return
-        except (Misplaced, OSError) as error:
-            self._end(Exit("localise", detail=str(error)))
-            return
-        self._localised("", started)
+        self.localisation = Localisation(self.loop, self.reaper, assignment, self.directory, self._localised)
+        self.activity = self.localisation
+        self.localisation.begin()
 
-    def _localised(self, problem: str, started: float) -> None:
+    def _localised(self, problem: str) -> None:
+        self._go_on(problem, self._check)
+
+    def _check(self) -> None:
+        """Whether this container is fit for the program: alone before it joins, then with others."""
+        assert self.assignment is not None
+        pairs = self.orders.pairs if self.phase is Phase.JOINED else None
+        try:
+            self.activity = self.preflight.begin(self.assignment, pairs, self._checked)
+        except (gpus.TooFew, OSError) as error:
+            self._end(Exit("preflight", detail=f"pre-flight: {error}"))
+        else:
+            if self.activity is None:
+                self._join()
+
+    def _checked(self, problem: str) -> None:
+        self._go_on(problem, self.link.push if self.phase is Phase.JOINED else self._join, "preflight")
+        self._reconcile()
+
+    def _go_on(self, problem: str, then: Callable[[], None], cause: str = "localise") -> None:
         stopped = self._activity_over()
-        self.data_seconds = time.monotonic() - started
         if stopped:
             self._end(Exit("stopped", detail=stopped))
         elif problem:
-            self._end(Exit("localise", detail=problem))
+            self._end(Exit(cause, detail=problem))
         else:
-            self._join()
+            then()
 
     def _activity_over(self) -> str:
         """The reason why it was stopped, "" if it was not."""
-        over = self.activity
-        if isinstance(over, Transfer) and over.verb == "download":
-            self.totals.files += over.files
-            self.totals.bytes += over.bytes
         self.activity, stopping, self.stopping = None, self.stopping, ""
         return stopping
 
     def _join(self) -> None:
         assert self.assignment is not None
-        self.exit, self.program, self.uploaded = None, None, ()
+        self.exit, self.program, self.streams, self.uploaded, self.kept = None, None, None, (), False
         self._release_ports()
         try:
             self.ports = Reservation(self.identity.host, self.assignment.ports)
+            self.preflight.listen(self.assignment)
         except OSError as error:
             self._end(Exit("start", detail=f"no port on {self.identity.host}: {error}"))
             return
         self.port_numbers = self.ports.ports
+        self.ip = self.identity.numeric(self.ports.address)
         self._enter(Phase.JOINED)
 
     def _release_ports(self) -> None:
         if self.ports is not None:
             self.ports.release()
             self.ports = None
+
+    def _prepare(self) -> None:
+        """What a program goes on from is known only when all have joined."""
+        assignment = self.assignment
+        assert assignment is not None
+        if self.mirror is None:
+            self.mirror = Copies.of(self.loop, self.reaper, assignment, self.directory, self._tell)
+        if self.mirror is None:
+            self._start()
+        else:
+            self.activity = self.mirror
+            self.mirror.fetch(self.orders, self._fetched)
+
+    def _fetched(self, problem: str) -> None:
+        self._go_on(problem, self._start)
 
     # Running.
 
@@ -204,6 +279,7 @@ class Executor:
         assert assignment is not None
         try:
             variables = self._variables(assignment)
+            environment.write_files(self.orders.files, self.directory)
         except (gpus.TooFew, OSError) as error:
             self._end(Exit("start", detail=str(error)))
             return
@@ -211,46 +287,106 @@ class Executor:
             self._release_ports()
         argv = environment.argv_of(assignment.command)
         program = Program(self.loop, self.reaper, self.logs, self._program_ended, note)
+        program.yields, program.asked, program.here = Yields(assignment.yields), self._save_asked, self.here
         try:
-            program.start(argv, variables, self.directory)
+            self.streams = self._open_streams(assignment, environment.python_of(variables))
+            program.start(argv, variables, self.directory, self.streams.stdin, self.streams.stdout)
         except OSError as error:
-            self._end(Exit("start", detail=_why_not_started(argv, variables, error)))
+            exit = Exit("start", detail=why_not_started(argv, variables, error))
+            self._close_streams(exit)
             return
+        self.streams.handed_over()
         self.program = self.activity = program
+        self.attention.began(program)
         self.program_python = environment.python_of(variables)
+        if self.mirror is not None:
+            self.mirror.begin()
         self._enter(Phase.RUNNING)
+
+    def _save_asked(self, count: int) -> None:
+        self.asked_saves += count
+        self.link.push()
 
     def _variables(self, assignment: Assignment) -> Mapping[str, str]:
         secrets = self.identity.secrets
-        variables = environment.build(self.container, assignment, self.orders.environment, secrets, self.directory)
-        if not gpus.dealt(variables):
-            total = gpus.count(self.container)
-            if assignment.gpus and not total:
-                note(f"{assignment.gpus} GPUs were asked for, but this node shows none; the program sees what there is")
-                return variables
-            if assignment.gpus and self.claim is None:
-                self.claim = gpus.Claim(assignment.gpus, total)
-            numbers = self.claim.numbers if self.claim is not None else []
-            variables["CUDA_VISIBLE_DEVICES"] = ",".join(str(number) for number in numbers)
+        world = environment.localised(self.orders.environment, self.identity.log_directory)
+        given = {**world, **placeholder.variables(assignment.listed, self.directory)}
+        variables = environment.build(self.container, assignment, given, secrets, self.directory)
+        variables = self.here.variables(variables if self.mirror is None else self.mirror.here(variables), self.epoch)
+        self.deal.add_to(variables, assignment.gpus)
         return variables
+
+    def _open_streams(self, assignment: Assignment, python: str) -> Streams:
+        self.broken = ""
+        if assignment.capture is not None:
+            self.logs["stdout"].write(f"[howdah: standard output goes to {assignment.capture.output}]\n".encode())
+        return Streams(self.loop, self.reaper, assignment, self.identity, self.directory, python, self._stream_broke)
+
+    def _stream_broke(self, problem: str) -> None:
+        """A program whose input can't be read whole must not take it for the end; one that can't print is lost, too."""
+        if self.program is not None and self.program.running and not self.stopping:
+            note(problem)
+            self.broken = problem
+            self.program.stop(self.orders.stop_s)
 
     def _program_ended(self, exit: Exit) -> None:
         stopped = self._activity_over()
         self._release_ports()
+        if self.broken:
+            exit = Exit("stream", exit.code, exit.signal, self.broken, exit.lines)
+        elif stopped:
+            exit = Exit("stopped", exit.code, exit.signal, stopped, exit.lines)
+        exit = self.attention.explain(exit)
+        if self.mirror is None:
+            self._close_streams(exit)
+        else:
+            self.activity = self.mirror
+            self.mirror.finish(lambda _: self._mirrored(exit))
+
+    def _mirrored(self, exit: Exit) -> None:
+        self._activity_over()
+        self._close_streams(exit)
+
+    def _close_streams(self, exit: Exit) -> None:
+        """What was printed is kept if the program ended well."""
+        if self.streams is None:
+            self._end(exit)
+            return
+        self.activity = self.streams
+        self.streams.finish(exit.ok, lambda problem: self._streams_closed(problem, exit))
+
+    def _streams_closed(self, problem: str, exit: Exit) -> None:
+        stopped = self._activity_over()
         assert self.assignment is not None
-        if stopped:
-            self._end(Exit("stopped", exit.code, exit.signal, stopped, exit.lines))
-        elif exit.ok and self.assignment.uploads:
+        assert self.streams is not None
+        self.printed.add_last(self.streams.lines[-5:])
+        exit = replace(exit, lines=exit.lines or self.streams.lines)
+        if exit.ok and stopped:
+            self._end(Exit("stopped", detail=stopped, lines=exit.lines))
+        elif problem and exit.cause not in ("stopped", "stream"):
+            # A program that can't print any more dies of SIGPIPE, which explains nothing.
+            self._end(Exit("stream", exit.code, exit.signal, problem, exit.lines))
+        elif not exit.ok:
+            self._end(exit)
+        elif self.assignment.uploads:
             self._upload(exit)
         else:
+            self.uploaded = self.streams.outputs
             self._end(exit)
+
+    def _tell(self, text: str) -> None:
+        """People look at what the program says, not at what we do."""
+        note(text)
+        self.logs["stderr"].write(f"[howdah: {text}]\n".encode())
 
     def _upload(self, exit: Exit) -> None:
         assert self.assignment is not None
+        assert self.streams is not None
         self._enter(Phase.UPLOADING)
         try:
             items = upload_items(self.assignment.uploads, self.directory)
             if not items:
+                self.uploaded = self.streams.outputs
                 self._end(exit)
                 return
             done = lambda problem: self._uploaded(problem, exit, items)  # noqa: E731
@@ -265,8 +401,31 @@ class Executor:
         elif problem:
             self._end(Exit("upload", detail=problem, lines=exit.lines))
         else:
-            self.uploaded = tuple(str(item["uri"]) for item in items)
+            printed = self.streams.outputs if self.streams is not None else ()
+            self.uploaded = (*printed, *(str(item["uri"]) for item in items))
             self._end(exit)
+
+    def _keep(self) -> None:
+        """The job has failed: what this task made for outputs that keep it then is uploaded, be it whole or not."""
+        wanted = self.assignment.uploads if self.assignment is not None else ()
+        left = [replace(one, required=False) for one in wanted if one.keep_failed and one.uri not in self.uploaded]
+        items = upload_items(left, self.directory)
+        if not items or self.assignment is None:
+            self._kept("", ())
+            return
+        done = lambda problem: self._kept(problem, tuple(str(item["uri"]) for item in items))  # noqa: E731
+        try:
+            limit = self.assignment.localise_s
+            self.keeper = self.activity = Transfer(self.loop, self.reaper, "upload", items, limit, done)
+        except OSError as error:
+            self._kept(str(error), ())
+
+    def _kept(self, problem: str, uploaded: Tuple[str, ...]) -> None:
+        if problem:
+            self._tell(f"what this task made could not be kept: {problem}")
+        self.keeper = self.activity = None
+        self.kept, self.uploaded = True, (*self.uploaded, *(() if problem else uploaded))
+        self.link.push()
 
     def _end(self, exit: Exit) -> None:
         self.exit = exit
@@ -282,8 +441,14 @@ class Executor:
         self.loop.on_signal(signal.SIGCHLD, self.reaper.reap)
         self.loop.on_signal(signal.SIGTERM, self._terminated)
         self.loop.on_signal(signal.SIGINT, self._terminated)
-        if self.identity.parent and not processes.end_with_parent(self.identity.parent):
-            self._finish(TERMINATED, "who started this executor is gone", 0.0)
+        self._look_at_parent()
+
+    def _look_at_parent(self) -> None:
+        """Nobody else ends us when the one who looks after the masters is gone."""
+        if self.identity.parent and not processes.exists(self.identity.parent):
+            self._finish(TERMINATED, f"its guardian (pid {self.identity.parent}) is gone", 0.0)
+        elif self.identity.parent:
+            self.loop.later(PARENT_S, self._look_at_parent)
 
     def _refused(self, code: int, reason: str) -> None:
         """The link is lost for good: `code` is NOT_HEARD or NOT_WANTED."""
@@ -316,8 +481,8 @@ class Executor:
         if self._sweeper:
             os.write(self._sweeper, b".")
         self.link.close()
-        for log in self.logs.values():
-            log.close()
+        self.here.close()
+        self.printed.close()
         assert self.leaving is not None
         return self.leaving
 
@@ -326,9 +491,3 @@ def note(text: str) -> None:
     """A line in the executor's own log."""
     sys.stderr.write(f"{time.strftime('%H:%M:%S')} {text}\n")
     sys.stderr.flush()
-
-
-def _why_not_started(argv: Tuple[str, ...], variables: Mapping[str, str], error: OSError) -> str:
-    if isinstance(error, FileNotFoundError) and "/" not in argv[0]:
-        return f"{argv[0]!r} is not found on PATH ({variables.get('PATH', '')})"
-    return f"{argv[0]!r} cannot be run: {error.strerror or error}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-from typing import List, Mapping, Optional
+from typing import Callable, Dict, List, Mapping, Optional
 
 DIRECTORY = "/tmp/howdah-gpus"  # noqa: S108
 
@@ -61,6 +61,32 @@ class Claim:
         for file in self._files:
             os.close(file)
         self.numbers, self._files = [], []
+
+
+class Deal:
+    """The devices of one task: those that the engine dealt out, else as many as it asked for, claimed once."""
+
+    def __init__(self, container: Mapping[str, str], note: Callable[[str], None]) -> None:
+        self.container, self.note = container, note
+        self.claim: Optional[Claim] = None
+
+    def add_to(self, variables: Dict[str, str], asked: int) -> None:
+        """Say in `variables` of a program which they are.
+
+        Raises:
+            TooFew: others hold them.
+            OSError: nobody can claim any here.
+        """
+        if dealt(variables):
+            return
+        total = count(self.container)
+        if asked and not total:
+            self.note(f"{asked} GPUs were asked for, but this node shows none; the program sees what there is")
+            return
+        if asked and self.claim is None:
+            self.claim = Claim(asked, total)
+        numbers = self.claim.numbers if self.claim is not None else []
+        variables["CUDA_VISIBLE_DEVICES"] = ",".join(str(number) for number in numbers)
 
 
 def _share(directory: str) -> None:

@@ -11,14 +11,26 @@ from typing import Dict, Mapping, Tuple
 from howdah.wire import auth, credentials
 
 # Ours alone: the program does not see them.
-PRIVATE = ("HOWDAH_CREDENTIALS", "HOWDAH_MASTER", "HOWDAH_LOG_DIR", "HOWDAH_WORK_DIR", "HOWDAH_PARENT", "HOWDAH_HOST")
+PRIVATE = (
+    "HOWDAH_CREDENTIALS",
+    "HOWDAH_MASTER",
+    "HOWDAH_DIRECTORY",
+    "HOWDAH_LOG_DIR",
+    "HOWDAH_TASKS_DIR",
+    "HOWDAH_SEAT",
+    "HOWDAH_CHECKED",
+    "HOWDAH_WORK_DIR",
+    "HOWDAH_PARENT",
+    "HOWDAH_HOST",
+)
 
 
 @dataclass(frozen=True)
 class Identity:
     """One attempt of one task, where its master is, and the key that proves it.
 
-    `parent` is the process whose death ends this executor, 0 for none. `secrets` are the user's, by variable.
+    `parent` is the process whose end ends this executor, 0 for none. `secrets` are the user's, by variable.
+    `directory` is the URI of the job's directory, where a master that takes over leaves word.
     """
 
     task: str
@@ -29,11 +41,17 @@ class Identity:
     log_directory: str = "."
     work_directory: str = ""
     parent: int = 0
+    directory: str = ""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def principal(self) -> str:
         return auth.executor_principal(self.task, self.attempt)
+
+    def numeric(self, known: str) -> str:
+        """The address others reach us by, in numbers: the `known` one, unless that is the loopback, as `host` often
+        is to its own machine: then the one on the route to the master."""
+        return known if known and not known.startswith("127.") else _host_towards(self.master)
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Identity:
@@ -45,15 +63,20 @@ class Identity:
         master = urllib.parse.urlsplit(environment["HOWDAH_MASTER"])
         address = (master.hostname or "", master.port or 80)
         known = credentials.load(environment.get("HOWDAH_CREDENTIALS") or environment["HADOOP_TOKEN_FILE_LOCATION"])
+        key = known.secrets[credentials.JOB_KEY]
+        task, attempt = environment["HOWDAH_TASK"], environment["HOWDAH_ATTEMPT"]
+        if "HOWDAH_SEAT" in environment:  # the key is that of the attempt which was launched here
+            key = auth.derive(key, auth.executor_principal(task, int(attempt)))
         return cls(
-            task=environment["HOWDAH_TASK"],
-            attempt=int(environment["HOWDAH_ATTEMPT"]),
+            task=task,
+            attempt=int(attempt),
             master=address,
-            key=known.secrets[credentials.JOB_KEY],
+            key=key,
             host=environment.get("HOWDAH_HOST") or environment.get("NM_HOST") or _host_towards(address),
             log_directory=os.path.abspath(environment.get("HOWDAH_LOG_DIR", ".")),
             work_directory=environment.get("HOWDAH_WORK_DIR", ""),
             parent=int(environment.get("HOWDAH_PARENT", "0")),
+            directory=environment.get("HOWDAH_DIRECTORY", ""),
             secrets=_secrets(known.secrets),
         )
 

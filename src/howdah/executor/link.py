@@ -1,19 +1,21 @@
 """The executor's line to its master: a long poll that brings orders, and a second connection that brings news at once.
 
 Silence has a limit: when the master has not been heard for as long as its lease, or does not want this attempt, the
-link is given up.
+link is given up. Before that it looks whether another master has taken over, who leaves word in the job's directory.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import time
-from typing import Any, Callable, List, Mapping, Set, Tuple
+from typing import Any, Callable, List, Mapping, Optional, Set, Tuple
 
 from howdah.executor.channel import Channel
 from howdah.executor.identity import Identity
-from howdah.executor.logs import StreamLog
 from howdah.executor.loop import Loop
+from howdah.executor.printed import Readable
+from howdah.executor.processes import Reaper
+from howdah.executor.successor import Successor
 from howdah.spec.codec import decode, encode
 from howdah.wire.messages import LogChunk, LogRequest, Orders, Status
 
@@ -21,33 +23,42 @@ _PATH = "/v1/executor"
 _WAIT_S = 2
 _TIMEOUT_S = 10.0
 _RETRY_S = 0.5
+_LOOK_AFTER_S, _LOOK_AGAIN_S = 3.0, 1.0
 _UNWANTED = (403, 409, 410)
 _NOT_HEARD, _NOT_WANTED = 75, 76
 _CHUNK_LIMIT = 1 << 20
 
 
 class Link:
-    """Sends `status()` and hands orders to `obey`; `lost(exit status, reason)` is called when it is given up."""
+    """Sends `status()` and hands orders to `obey`; `lost(exit status, reason)` is called when it is given up,
+    `moved(host and port)` when another master has taken over."""
 
     def __init__(
         self,
         loop: Loop,
+        reaper: Reaper,
         identity: Identity,
         status: Callable[[], Status],
         obey: Callable[[Orders], None],
         lost: Callable[[int, str], None],
     ) -> None:
         self.loop, self.status, self.obey, self.lost = loop, status, obey, lost
-        where, who, key = identity.master, identity.principal, identity.key
-        self.where = f"{where[0]}:{where[1]}"
-        self._beat = Channel(loop, where, who, key, self._beat_answered, self._beat_failed)
-        self._news = Channel(loop, where, who, key, self._heard, self._news_failed)
+        self.identity, self.reaper = identity, reaper
+        self.moved: Callable[[Tuple[str, int]], None] = lambda _: None
+        self._turn_to(identity.master)
+        self._successor: Optional[Successor] = None
         self._sequence = 0
         self._news_waiting = False
         self._chunks: List[LogChunk] = []
         self._answered: Set[int] = set()
         self._heard_at, self._lease = time.monotonic(), Orders.lease_s
         self._closed = False
+
+    def _turn_to(self, where: Tuple[str, int]) -> None:
+        who, key = self.identity.principal, self.identity.key
+        self.where = f"{where[0]}:{where[1]}"
+        self._beat = Channel(self.loop, where, who, key, self._beat_answered, self._beat_failed)
+        self._news = Channel(self.loop, where, who, key, self._heard, self._news_failed)
 
     def start(self) -> None:
         """Say hello, and keep asking."""
@@ -65,7 +76,7 @@ class Link:
         chunks, self._chunks = tuple(self._chunks), []
         self._news.post(_PATH, self._message(chunks), _TIMEOUT_S)
 
-    def answer_log_requests(self, requests: Tuple[LogRequest, ...], logs: Mapping[str, StreamLog]) -> None:
+    def answer_log_requests(self, requests: Tuple[LogRequest, ...], logs: Mapping[str, Readable]) -> None:
         """Send what is asked for, once; again if the message with it was lost."""
         fresh = [one for one in requests if one.request not in self._answered and one.stream in logs]
         self._answered = {one.request for one in requests}
@@ -75,6 +86,11 @@ class Link:
             self._chunks.append(LogChunk(one.request, offset, log.size, data.decode("latin-1")))
         if fresh:
             self.push()
+
+    def answer(self, chunk: LogChunk) -> None:
+        """Send what was asked for and took its time."""
+        self._chunks.append(chunk)
+        self.push()
 
     def close(self) -> None:
         """No more messages."""
@@ -121,7 +137,23 @@ class Link:
         if silence >= self._lease:
             self._give_up(_NOT_HEARD, f"the master at {self.where} was not heard for {silence:.0f} s")
         elif not self._closed:
+            if silence >= _LOOK_AFTER_S and self._successor is None and self.identity.directory:
+                self._successor = Successor(self.loop, self.reaper, self.identity.directory, self._told_of)
             self.loop.later(min(1.0, self._lease - silence + 0.01), self._check_lease)
+
+    def _told_of(self, where: Optional[Tuple[str, int]]) -> None:
+        """Word of a master, or none yet: then it is looked for again a while later."""
+        if where is not None and f"{where[0]}:{where[1]}" != self.where and not self._closed:
+            self._beat.close()
+            self._news.close()
+            self._turn_to(where)
+            self.moved(where)
+            self._answered.clear()
+            self._poll()
+        self.loop.later(_LOOK_AGAIN_S, self._look_again)
+
+    def _look_again(self) -> None:
+        self._successor = None
 
     def _give_up(self, code: int, reason: str) -> None:
         if not self._closed:

@@ -8,7 +8,7 @@ everything into one file, with a line where the gap is.
 from __future__ import annotations
 
 import os
-from typing import List, Mapping, NamedTuple, Tuple
+from typing import Callable, List, Mapping, NamedTuple, Tuple
 
 DEFAULT_LIMIT_MIB = 1024
 
@@ -23,25 +23,41 @@ class _Piece(NamedTuple):
 
 
 class StreamLog:
-    """One stream, in `path`. `size` is what the program wrote so far, in bytes; `limit` what is kept of it.
+    """One stream, in `path`. `size` is what the program wrote so far, in bytes; `limit` what is kept of it; `line` is
+    where its last line begins. `before` is called before something is added.
 
-    The first half of the limit is the beginning; a quarter to a half of it is the end.
+    The first half of the limit is the beginning; a quarter to a half of it is the end. Nobody waits for a full disk:
+    `lost` bytes are gone since there was no room for them, `problem` says why; once there is room a line tells of them.
 
     Raises:
-        OSError: the file cannot be created; afterwards, from `write`: the disk is full.
+        OSError: the file cannot be created.
     """
 
     def __init__(self, path: str, limit: int) -> None:
         self.path, self.limit = path, limit
         self.size = 0
         self.dropped = 0
-        self._given_up = False
+        self.line = 0
+        self.before: Callable[[], None] = lambda: None
+        self.lost, self.problem = 0, ""
         self._pieces: List[_Piece] = [_create(path, 0)]
 
     def write(self, data: bytes) -> None:
         """Append; what no longer fits pushes out the middle."""
-        if self._given_up:
-            return
+        self.before()
+        size = self.size
+        try:
+            if self.lost:
+                self._append(f"\n[howdah: {self.lost} bytes are missing here: {self.problem}]\n".encode())
+                self.lost, size = 0, self.size
+            self._append(data)
+        except OSError as error:
+            self.lost += len(data) - (0 if self.lost else self.size - size)
+            self.problem = error.strerror or str(error)
+
+    def _append(self, data: bytes) -> None:
+        ends = data.rfind(b"\n")
+        line = self.line if ends < 0 else self.size + ends + 1
         view = memoryview(data)
         while len(view):
             piece = self._pieces[-1]
@@ -53,10 +69,7 @@ class StreamLog:
             self.size += written
             self._pieces[-1] = piece._replace(end=piece.end + written)
             view = view[written:]
-
-    def give_up(self) -> None:
-        """Keep nothing more: the disk is full, and the program must not wait for it."""
-        self._given_up = True
+        self.line = line
 
     def read(self, offset: int, limit: int) -> Tuple[int, bytes]:
         """(offset, bytes): up to `limit` bytes from `offset` on, or from after the gap if it lies in it.
@@ -70,12 +83,32 @@ class StreamLog:
                 return start, os.pread(piece.file, min(limit, piece.end - start), start - piece.start)
         return self.size, b""
 
+    @property
+    def kept(self) -> List[Tuple[int, int, int]]:
+        """(descriptor, from, to): the files, and which bytes of the stream are in each from its beginning."""
+        return [(piece.file, piece.start, piece.end) for piece in self._pieces]
+
+    def in_file(self, offset: int) -> int:
+        """Where a byte of the stream will lie in the one file, or where the gap ends that it lies in."""
+        if not self.dropped or offset <= self._pieces[0].end:
+            return offset
+        head, following = self._pieces[0].end, self._pieces[1].start
+        return head + len(self._gap()) + max(0, offset - following)
+
+    def _gap(self) -> bytes:
+        return f"\n[howdah: {self.dropped} bytes are left out here; HOWDAH_LOG_LIMIT_MIB sets the limit]\n".encode()
+
     def close(self) -> None:
-        """Join the parts into the one file. The log is not written to afterwards."""
+        """Join the parts into the one file, if there is room. The log is not written to afterwards."""
+        try:
+            self._join()
+        except OSError as error:
+            self.problem = error.strerror or str(error)
+
+    def _join(self) -> None:
         head, *rest = self._pieces
         if rest and self.dropped:
-            gap = f"\n[howdah: {self.dropped} bytes are left out here; HOWDAH_LOG_LIMIT_MIB sets the limit]\n"
-            os.write(head.file, gap.encode())
+            os.write(head.file, self._gap())
         for piece in rest:
             _append(head.file, piece.file, piece.end - piece.start)
             os.close(piece.file)

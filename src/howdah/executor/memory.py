@@ -50,6 +50,32 @@ class MemoryGroup:
             return ""
 
 
+def least_limit_mib() -> Optional[int]:
+    """What our control group, and those that it lies in, let us use; None when that has no limit."""
+    directory, v2 = _own_directory()
+    limits = []
+    while directory.startswith(_ROOT):
+        try:
+            with open(os.path.join(directory, "memory.max" if v2 else "memory.limit_in_bytes")) as file:
+                text = file.read().strip()
+        except OSError:
+            text = ""
+        if text.isdigit() and int(text) < 1 << 60:
+            limits.append(int(text) // _MIB)
+        directory = os.path.dirname(directory)
+    return min(limits, default=None)
+
+
+def available_mib() -> Optional[int]:
+    """What the kernel of this node can still give without swapping (proc(5), MemAvailable)."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            words = next((line.split() for line in file if line.startswith("MemAvailable:")), [])
+    except OSError:
+        return None
+    return int(words[1]) // 1024 if len(words) > 1 else None
+
+
 def _own_directory() -> Tuple[str, bool]:
     """(directory, whether it is version 2), from /proc/self/cgroup (cgroups(7))."""
     try:

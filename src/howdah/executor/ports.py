@@ -9,6 +9,8 @@ from __future__ import annotations
 import socket
 from typing import Dict, Sequence
 
+_ANY = "0.0.0.0"  # noqa: S104 - compared with, not bound to
+
 
 class Reservation:
     """Ports by name on `host`, held until `release`. A host whose name is not an address of ours holds them on all.
@@ -25,6 +27,16 @@ class Reservation:
     @property
     def ports(self) -> Dict[str, int]:
         return {name: one.getsockname()[1] for name, one in self._sockets.items()}
+
+    def file(self, name: str) -> int:
+        """The descriptor of its socket."""
+        return self._sockets[name].fileno()
+
+    @property
+    def address(self) -> str:
+        """The numeric address they are held on; "" when that is all of them."""
+        first = next(iter(self._sockets.values())).getsockname()[0]
+        return "" if first == _ANY else str(first)
 
     def release(self) -> None:
         """Let them go; `ports` is empty from now on."""

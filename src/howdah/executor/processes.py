@@ -10,10 +10,11 @@ import ctypes
 import os
 import signal
 import time
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_PTRACER = 0x59616D61  # Where only ancestors may look into a process, so may our helpers.
 _libc = ctypes.CDLL(None, use_errno=True)
 
 Ended = Callable[[int, Any], None]
@@ -25,6 +26,7 @@ class Reaper:
 
     def __init__(self) -> None:
         self._ended: Dict[int, Ended] = {}
+        self._helpers: Set[int] = set()
 
     def spawn(
         self,
@@ -33,10 +35,12 @@ class Reaper:
         streams: Tuple[int, int, int],
         ended: Ended,
         directory: Optional[str] = None,
+        helper: bool = False,
     ) -> int:
         """Run `argv` (found on the PATH of `environment`) in a process group of its own; its pid.
 
-        `streams` become its stdin, stdout, stderr. It is killed by the kernel when we die.
+        `streams` become its stdin, stdout, stderr. It is killed by the kernel when we die. A `helper` is one of our
+        own, which may outlive the program.
 
         Raises:
             OSError: it could not be executed, or there is no room for a process.
@@ -54,6 +58,8 @@ class Reaper:
             code = int(reason)
             raise OSError(code, os.strerror(code), argv[0])
         self._ended[pid] = ended
+        if helper:
+            self._helpers.add(pid)
         return pid
 
     def reap(self) -> bool:
@@ -68,9 +74,20 @@ class Reaper:
                 return True
             if pid == 0:
                 return False
+            self._helpers.discard(pid)
             ended = self._ended.pop(pid, None)
             if ended is not None:
                 ended(status, usage)
+
+    @property
+    def has_helpers(self) -> bool:
+        """Whether one of our helpers lives."""
+        return bool(self._helpers)
+
+    def strays(self) -> List[int]:
+        """All living processes below us but our helpers, as far as /proc tells."""
+        ours = {one for helper in self._helpers for one in tree(helper)}
+        return [pid for pid in descendants() if pid not in ours]
 
 
 def _become(
@@ -84,6 +101,7 @@ def _become(
     """In the forked child: never returns. An errno goes to `failure`, which closes by itself at exec."""
     try:
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        _libc.prctl(_PR_SET_PTRACER, parent, 0, 0, 0)
         if os.getppid() != parent:
             os._exit(1)
         # Not a session: the kernel schedules each as a group of its own (sched_autogroup), and ranks that wait for each
@@ -109,10 +127,9 @@ def adopt_orphans() -> None:
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def end_with_parent(parent: int) -> bool:
-    """Get SIGTERM when process `parent` dies; False when it is dead already. TERM, so that we can clean up."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    return os.getppid() == parent
+def exists(pid: int) -> bool:
+    """Whether there is such a process."""
+    return os.path.exists(f"/proc/{pid}")
 
 
 def children(pid: int) -> List[int]:

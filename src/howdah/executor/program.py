@@ -10,15 +10,21 @@ import functools
 import os
 import signal
 import time
+from dataclasses import replace
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from howdah.executor import processes
+from howdah.executor import network, processes
+from howdah.executor.gpuwatch import GpuWatch
+from howdah.executor.here import Here
 from howdah.executor.logs import StreamLog
 from howdah.executor.loop import READ, Loop
 from howdah.executor.memory import MemoryGroup
+from howdah.executor.pace import Pace
 from howdah.executor.tail import Tail
-from howdah.executor.usage import PERIOD_S, Meter
+from howdah.executor.usage import Meter
+from howdah.executor.yields import Yields
 from howdah.spec.world import Exit
+from howdah.wire.messages import Usage
 
 _F_SETPIPE_SZ = 1031
 _PIECE = 1 << 20
@@ -31,7 +37,8 @@ _PORT_TAKEN = (b"address already in use", b"eaddrinuse", b"errno 98", b"errno: 9
 
 
 class Program:
-    """One run of a command. `ended(exit)` is called once, from the loop. `note` writes a line for operators."""
+    """One run of a command. `ended(exit)` is called once, from the loop. `note` writes a line for operators, `asked` is
+    called with a number when the program asks for so many copies of its outputs."""
 
     def __init__(
         self,
@@ -43,40 +50,60 @@ class Program:
     ) -> None:
         self.loop, self.reaper, self.logs, self.ended, self.note = loop, reaper, logs, ended, note
         self.tails = {name: Tail() for name in logs}
+        self._paces = {name: Pace() for name in logs}
         self.pid = 0
         self.meter: Optional[Meter] = None
+        self.yields = Yields({})
+        self.asked: Callable[[int], None] = lambda _: None
+        self.here: Optional[Here] = None
+        self.gpus: Optional[GpuWatch] = None
+        self._first: Optional[Tuple[float, float]] = None
         self._memory = MemoryGroup()
         self._readers: Dict[str, int] = {}
         self._started = 0.0
         self._status: Optional[int] = None
         self._strays: Dict[int, str] = {}
-        self._largest_kib = 0
+        self._largest_kib, self._cpu_s = 0, 0.0
+        self._looks = 0
         self._swept = self._finished = False
 
-    def start(self, argv: Sequence[str], environment: Mapping[str, str], directory: str) -> None:
-        """Run it.
+    def start(
+        self,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        directory: str,
+        stdin: Optional[int] = None,
+        stdout: Optional[int] = None,
+    ) -> None:
+        """Run it, reading nothing and writing to the logs but for the streams that are given; those stay open here.
 
         Raises:
             OSError: it cannot be executed; `ended` is not called then.
         """
-        writers: List[int] = []
-        null = os.open(os.devnull, os.O_RDONLY)
+        opened: List[int] = []
         try:
+            if stdin is None:
+                stdin = os.open(os.devnull, os.O_RDONLY)
+                opened.append(stdin)
+            outputs = {} if stdout is None else {"stdout": stdout}
             for name in self.logs:
-                self._readers[name], writer = _wide_pipe()
-                writers.append(writer)
-            streams = (null, writers[0], writers[1])
+                if name not in outputs:
+                    self._readers[name], outputs[name] = wide_pipe()
+                    os.set_blocking(self._readers[name], False)
+                    opened.append(outputs[name])
+            streams = (stdin, outputs["stdout"], outputs["stderr"])
             self.pid = self.reaper.spawn(argv, environment, streams, self._child_ended, directory)
         except OSError:
             self._close_readers()
             raise
         finally:
-            for file in (null, *writers):
+            for file in opened:
                 os.close(file)
         self._started = time.monotonic()
-        self.meter = Meter(self.pid)
-        for name, reader in self._readers.items():
-            self.loop.watch(reader, READ, functools.partial(self._readable, name))
+        self.meter = Meter(self.pid, self.reaper.strays, network.is_own(environment))
+        self.gpus = GpuWatch(self.loop, self.reaper, environment, self.note)
+        for name in self._readers:
+            self._listen(name)
         self.loop.later(0.2, self._sample)
 
     def stop(self, grace: float) -> None:
@@ -92,10 +119,24 @@ class Program:
                 pass
 
     @property
+    def usage(self) -> Usage:
+        """As it was sampled last."""
+        usage = self.meter.usage if self.meter is not None else Usage()
+        usage = replace(usage, log_bytes=sum(log.size for log in self.logs.values()))
+        if self._first is not None:
+            usage = replace(usage, first_at=self._first[0], first_progress=self._first[1])
+        return usage if self.gpus is None else replace(usage, gpus=self.gpus.gpus, gpu_mean=self.gpus.mean)
+
+    @property
+    def running(self) -> bool:
+        """Its own process has not ended."""
+        return self._status is None
+
+    @property
     def progress(self) -> Optional[float]:
-        """What it reported last, on either stream; None when nothing."""
-        told = [tail.progress for tail in self.tails.values() if tail.progress is not None]
-        return max(told) if told else None
+        """What it reported last, on either stream or by `howdah.here`; None when nothing."""
+        told = [tail.progress for tail in self.tails.values()] + [self.here.progress if self.here is not None else None]
+        return max((one for one in told if one is not None), default=None)
 
     def _kill(self) -> None:
         if self._status is None:
@@ -103,42 +144,62 @@ class Program:
 
     def _sample(self) -> None:
         if self._status is None and self.meter is not None:
-            self.meter.sample(self.progress)
-            self.loop.later(PERIOD_S, self._sample)
+            progress = self.progress
+            if progress is not None and self._first is None:
+                self._first = (round(time.time(), 1), progress)
+            self.meter.sample(progress)
+            self.loop.later(self.meter.period, self._sample)
+
+    def _listen(self, name: str) -> None:
+        if name in self._readers:
+            self.loop.watch(self._readers[name], READ, functools.partial(self._readable, name))
 
     def _readable(self, name: str, _: int) -> None:
-        self._pump(name)
+        size = self._pump(name)
+        rest = self._paces[name].rest(time.monotonic())
+        if rest and 0 < size < _PIECE // 4:  # more would soon fill the pipe
+            self.loop.forget(self._readers[name])
+            self.loop.later(rest, lambda: self._listen(name))
 
-    def _pump(self, name: str) -> bool:
-        """Take one piece; whether there was something."""
+    def _pump(self, name: str) -> int:
+        """Take one piece; its size."""
         reader = self._readers[name]
         try:
             data = os.read(reader, _PIECE)
         except BlockingIOError:
-            return False
+            return 0
         if not data:
             self.loop.forget(reader)
             os.close(self._readers.pop(name))
             self._finish_if_drained()
-            return False
-        self.tails[name].feed(data)
-        try:
-            self.logs[name].write(data)
-        except OSError as error:
-            self.note(f"{name} is no longer kept: {error}")
-            self.logs[name].give_up()
-        return True
+            return 0
+        tail = self.tails[name]
+        asked = tail.saves
+        tail.feed(data)
+        if tail.saves > asked:
+            self.asked(tail.saves - asked)
+        if name == "stdout":
+            self.yields.feed(data)
+        log = self.logs[name]
+        whole = not log.lost
+        log.write(data)
+        if whole and log.lost:
+            self.note(f"{name} is not kept for now: {log.problem}")
+        return len(data)
 
     def _child_ended(self, status: int, usage: Any) -> None:
         self._status, self._largest_kib = status, usage.ru_maxrss
+        self._cpu_s = usage.ru_utime + usage.ru_stime
+        if self.gpus is not None:
+            self.gpus.close()
         self._sweep(time.monotonic())
 
     def _sweep(self, since: float) -> None:
         """Until nothing is left below us: what does not leave by itself at once is killed."""
         waited = time.monotonic() - since
-        if not self.reaper.reap() and waited < _SWEEP_LIMIT_S:
+        if not self._alone() and waited < _SWEEP_LIMIT_S:
             if waited >= _LEAVE_S:
-                for pid in processes.descendants():
+                for pid in self.reaper.strays():
                     self._strays.setdefault(pid, processes.name(pid))
                     processes.kill(pid, signal.SIGKILL)
             self.loop.later(_SWEEP_S, lambda: self._sweep(since))
@@ -146,10 +207,16 @@ class Program:
         if self._strays:
             names = ", ".join(f"{name} (pid {pid})" for pid, name in list(self._strays.items())[:10])
             self.note(f"the program left {len(self._strays)} processes, which were killed: {names}")
-        self._largest_kib = 0
         self._swept = True
         self.loop.later(_DRAIN_LIMIT_S, self._finish)
         self._finish_if_drained()
+
+    def _alone(self) -> bool:
+        """The kernel's word that nothing is left, or, while helpers live, twice that of /proc, which may miss one."""
+        if self.reaper.reap():
+            return True
+        self._looks = self._looks + 1 if self.reaper.has_helpers and not self.reaper.strays() else 0
+        return self._looks > 1
 
     def _finish_if_drained(self) -> None:
         if self._swept and not self._readers:
@@ -160,7 +227,8 @@ class Program:
             self._finished = True
             self._close_readers()
             assert self.meter is not None
-            self.meter.note_end(self._largest_kib, self.progress)
+            self.meter.note_end(self._largest_kib, self.progress, self._cpu_s)
+            self.yields.end()
             self.ended(self._exit())
 
     def _close_readers(self) -> None:
@@ -191,10 +259,9 @@ class Program:
         return early and any(tail.contains(*_PORT_TAKEN) for tail in self.tails.values())
 
 
-def _wide_pipe() -> Sequence[int]:
-    """A pipe that holds as much as an unprivileged process may ask for, so that a talkative program seldom waits."""
+def wide_pipe() -> Sequence[int]:
+    """A pipe that holds as much as an unprivileged process may ask for, so that its writer seldom waits."""
     reader, writer = os.pipe()
-    os.set_blocking(reader, False)
     try:
         fcntl.fcntl(reader, _F_SETPIPE_SZ, _PIECE)
     except OSError:
@@ -207,3 +274,10 @@ def _signal_name(number: int) -> str:
         return f"{signal.Signals(number).name} ({number})"
     except ValueError:
         return f"signal {number}"
+
+
+def why_not_started(argv: Sequence[str], variables: Mapping[str, str], error: OSError) -> str:
+    """What `start` raised, in words."""
+    if isinstance(error, FileNotFoundError) and "/" not in argv[0]:
+        return f"{argv[0]!r} is not found on PATH ({variables.get('PATH', '')})"
+    return f"{argv[0]!r} cannot be run: {error.strerror or error}"

@@ -1,21 +1,25 @@
-"""What is kept in memory of a stream: its last lines, and the progress it reports. Any bytes may come."""
+"""What is kept in memory of a stream: its last lines, the progress it reports, and how often it asked for a copy of its
+outputs. Any bytes may come."""
 
 from __future__ import annotations
 
 import re
 from typing import Optional, Tuple
 
-LAST_BYTES = 4096
-LAST_LINES = 20
+from howdah.data.lastlines import LAST_BYTES, readable
+
 _CARRY = 96
 _PROGRESS = re.compile(rb"(?:reporter progress:|howdah progress )[ \t]*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(%?)[ \t]*[\r\n]")
+_SAVE = re.compile(rb"(?:\A|[\r\n])(?:reporter|howdah) save[ \t]*[\r\n]")
 
 
 class Tail:
-    """Fed with every piece of a stream, in order. `progress` is 0..1, None as long as nothing was reported."""
+    """Fed with every piece of a stream, in order. `progress` is 0..1, None as long as nothing was reported; `saves`
+    counts the lines `reporter save`."""
 
     def __init__(self) -> None:
         self.progress: Optional[float] = None
+        self.saves = 0
         self._last = b""
 
     def feed(self, data: bytes) -> None:
@@ -24,17 +28,13 @@ class Tail:
             self._look(self._last[-_CARRY:] + data)
         elif self._last:
             self._look(self._last[-_CARRY:] + data[:_CARRY])
+        if b" save" in data or (self._last and b" save" in self._last[-_CARRY:] + data[:_CARRY]):
+            self._count_saves(data)
         self._last = data[-LAST_BYTES:] if len(data) >= LAST_BYTES else (self._last + data)[-LAST_BYTES:]
 
     def lines(self) -> Tuple[str, ...]:
-        """The last lines as people can read them: undecodable and control bytes are escaped, and of a line that was
-        overwritten with carriage returns only what was seen last is kept."""
-        text = self._last.decode("utf-8", "backslashreplace")
-        lines = [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")]
-        readable = [_printable(line) for line in lines]
-        while readable and not readable[-1].strip():
-            readable.pop()
-        return tuple(readable[-LAST_LINES:])
+        """The last lines, as people can read them."""
+        return readable(self._last)
 
     def contains(self, *words: bytes) -> bool:
         """Whether one of `words` (lower case) is in the last 4 KiB."""
@@ -46,8 +46,10 @@ class Tail:
             value = float(match.group(1)) / (100.0 if match.group(2) else 1.0)
             self.progress = min(1.0, value)
 
-
-def _printable(line: str) -> str:
-    if line.isprintable():
-        return line
-    return "".join(one if one.isprintable() or one == "\t" else f"\\x{ord(one):02x}" for one in line)
+    def _count_saves(self, data: bytes) -> None:
+        """A line counts with the piece that ends it; one's end may be the beginning of the next."""
+        carried = self._last[-_CARRY:]
+        text, place = carried + data, 0
+        while (match := _SAVE.search(text, place)) is not None:
+            self.saves += match.end() > len(carried)
+            place = match.end() - 1

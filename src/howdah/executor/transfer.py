@@ -3,15 +3,14 @@ a process of its own, for it needs libraries that an executor does without."""
 
 from __future__ import annotations
 
-import json
+import dataclasses
 import os
-import signal
-import sys
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Set
 
 from howdah.data import uris
 from howdah.executor import processes
-from howdah.executor.loop import READ, Loop, Timer
+from howdah.executor.loop import Loop, Timer
+from howdah.executor.sidecar import Sidecar
 from howdah.spec.staged import DataFile, Fetch
 from howdah.wire.messages import Upload
 
@@ -23,12 +22,23 @@ class Misplaced(Exception):
     """A file cannot be put where it should be."""
 
 
+@dataclasses.dataclass
 class Totals:
-    """What has been fetched so far."""
+    """What has been fetched so far, of how many bytes `wanted`, and how many of them the node had already."""
 
-    def __init__(self) -> None:
-        self.files = 0
-        self.bytes = 0
+    files: int = 0
+    bytes: int = 0
+    wanted: int = 0
+    cached: int = 0
+
+    def with_those_of(self, transfer: Transfer) -> Totals:
+        """With what a download has brought."""
+        return dataclasses.replace(
+            self,
+            files=self.files + transfer.files,
+            bytes=self.bytes + transfer.bytes,
+            cached=self.cached + transfer.cached,
+        )
 
 
 def link_local(fetches: Sequence[Fetch], directory: str, totals: Totals) -> List[Dict[str, Any]]:
@@ -43,11 +53,13 @@ def link_local(fetches: Sequence[Fetch], directory: str, totals: Totals) -> List
         _make_directory(directory, os.path.join(directory, fetch.to), made)
         for file in fetch.files:
             target = os.path.normpath(os.path.join(directory, fetch.to, file.name))
+            totals.wanted += file.size
             _make_directory(directory, os.path.dirname(target), made)
             if uris.split(file.uri)[0] == "file":
                 _link(file, target, totals)
             else:
-                remote.append({"uri": file.uri, "path": target, "size": file.size})
+                known = {"size": file.size, "modified_ms": file.modified_ms, "etag": file.etag}
+                remote.append({"uri": file.uri, "path": target, "cache": fetch.cache, **known})
     return remote
 
 
@@ -71,67 +83,31 @@ class Transfer:
         self, loop: Loop, reaper: processes.Reaper, verb: str, items: Sequence[Dict[str, Any]], limit: float, done: Done
     ) -> None:
         self.loop, self.verb, self.done, self.limit = loop, verb, done, limit
-        self.files, self.bytes, self._count = 0, 0, len(items)
-        self._answer: Optional[Dict[str, Any]] = None
-        self._buffer = b""
+        self.files, self.bytes, self.cached, self._count = 0, 0, 0, len(items)
         self._reason = ""
-        self._reader, writer = os.pipe()
-        os.set_blocking(self._reader, False)
-        message = _memory_file(json.dumps({"items": list(items)}).encode())
-        argv = (sys.executable, "-m", "howdah.data.transfer", verb)
-        try:
-            # Away from the program's directory, whose files must not pass for modules.
-            self.pid = reaper.spawn(argv, _helper_environment(), (message, writer, 2), self._ended, "/")
-        finally:
-            os.close(writer)
-            os.close(message)
-        loop.watch(self._reader, READ, lambda _: self._read())
+        argv = ("howdah.data.transfer", verb)
+        self._process = Sidecar(loop, reaper, argv, {"items": list(items)}, self._take, self._ended)
         self._timer: Timer = loop.later(limit, self._too_late)
 
     def stop(self, grace: float) -> None:
         """TERM, then KILL."""
         self._reason = self._reason or f"the {self.verb} was stopped"
-        processes.kill_group(self.pid, signal.SIGTERM)
         self._timer.cancel()
-        self._timer = self.loop.later(min(grace, 2.0), lambda: processes.kill_group(self.pid, signal.SIGKILL))
+        self._process.stop(min(grace, 2.0))
 
     def _too_late(self) -> None:
         self._reason = f"the {self.verb} took longer than {self.limit:.0f} s ({self.files} of {self._count} files done)"
         self.stop(0.5)
 
-    def _read(self) -> None:
-        try:
-            data = os.read(self._reader, 65536)
-        except BlockingIOError:
-            return
-        if not data:
-            self.loop.forget(self._reader)
-            return
-        *lines, self._buffer = (self._buffer + data).split(b"\n")
-        for line in lines:
-            self._take(line)
+    def _take(self, message: Mapping[str, Any]) -> None:
+        for prefix in ("done_", ""):
+            self.files = message.get(f"{prefix}files", self.files)
+            self.bytes = message.get(f"{prefix}bytes", self.bytes)
+        self.cached = message.get("cached", self.cached)
 
-    def _take(self, line: bytes) -> None:
-        try:
-            message = json.loads(line)
-        except ValueError:
-            return
-        if isinstance(message, dict):
-            for prefix in ("done_", ""):
-                self.files = message.get(f"{prefix}files", self.files)
-                self.bytes = message.get(f"{prefix}bytes", self.bytes)
-            if "ok" in message or "error" in message:
-                self._answer = message
-
-    def _ended(self, status: int, _: Any) -> None:
+    def _ended(self, problem: str) -> None:
         self._timer.cancel()
-        self._read()
-        self.loop.forget(self._reader)
-        os.close(self._reader)
-        answer = self._answer or {}
-        if not self._reason and not answer.get("ok"):
-            self._reason = str(answer.get("error") or f"the {self.verb} helper ended with wait status {status}")
-        self.done(self._reason)
+        self.done(self._reason or problem)
 
 
 def _link(file: DataFile, target: str, totals: Totals) -> None:
@@ -157,16 +133,3 @@ def _make_directory(root: str, path: str, made: Set[str]) -> None:
     if real != real_root and not real.startswith(real_root + os.sep):
         raise Misplaced(f"{os.path.relpath(path, root)!r} leads out of the working directory")
     os.makedirs(real, exist_ok=True)
-
-
-def _memory_file(content: bytes) -> int:
-    file = os.memfd_create("items")
-    os.write(file, content)
-    os.lseek(file, 0, os.SEEK_SET)
-    return file
-
-
-def _helper_environment() -> Dict[str, str]:
-    """Ours, importing from where we import, whatever the directory."""
-    paths = [os.path.abspath(path) for path in sys.path if path]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}

@@ -23,7 +23,39 @@ BUILT_IN = {
     "generic": "howdah.frameworks.generic:Generic",
     "tensorflow": "howdah.frameworks.tensorflow:TensorFlow",
     "pytorch": "howdah.frameworks.pytorch:PyTorch",
+    "jax": "howdah.frameworks.jax:Jax",
+    "xgboost": "howdah.frameworks.xgboost:XGBoost",
+    "lightgbm": "howdah.frameworks.lightgbm:LightGBM",
+    "mxnet": "howdah.frameworks.mxnet:MXNet",
+    "mpi": "howdah.frameworks.mpi:Mpi",
+    "horovod": "howdah.frameworks.horovod:Horovod",
+    "torchrun": "howdah.frameworks.torchrun:TorchRun",
+    "board": "howdah.frameworks.board:Board",
+    "submarine": "howdah.frameworks.submarine:Submarine",
+    "submarine-tensorflow": "howdah.frameworks.submarine:SubmarineTensorFlow",
+    "submarine-pytorch": "howdah.frameworks.submarine:SubmarinePyTorch",
+    "tony": "howdah.frameworks.tony:Tony",
+    "tony-tensorflow": "howdah.frameworks.tony:TonyTensorFlow",
+    "tony-pytorch": "howdah.frameworks.tony:TonyPyTorch",
+    "tony-mxnet": "howdah.frameworks.tony:TonyMXNet",
+    "tony-horovod": "howdah.frameworks.tony_horovod:TonyHorovod",
+    "xlearning": "howdah.frameworks.xlearning:XLearning",
+    "xlearning-tensorflow": "howdah.frameworks.xlearning_tensorflow:XlTensorFlow",
+    "xlearning-tensorflow-strategy": "howdah.frameworks.xlearning_tensorflow:XlTensorFlowStrategy",
+    "xlearning-tensorflow-single": "howdah.frameworks.xlearning_tensorflow:XlTensorFlowSingle",
+    "xlearning-tensor2tensor": "howdah.frameworks.xlearning_tensorflow:XlTensor2Tensor",
+    "xlearning-pytorch": "howdah.frameworks.xlearning:XlPyTorch",
+    "xlearning-mxnet": "howdah.frameworks.xlearning_servers:XlMXNet",
+    "xlearning-xflow": "howdah.frameworks.xlearning_servers:XlXFlow",
+    "xlearning-xgboost": "howdah.frameworks.xlearning_servers:XlXGBoost",
+    "xlearning-lightgbm": "howdah.frameworks.xlearning_servers:XlLightGBM",
+    "xlearning-lightlda": "howdah.frameworks.xlearning_servers:XlLightLda",
+    "xlearning-xdl": "howdah.frameworks.xlearning_servers:XlXdl",
+    "xlearning-mpi": "howdah.frameworks.xlearning_mpi:XlMpi",
+    "xlearning-horovod": "howdah.frameworks.xlearning_mpi:XlHorovod",
 }
+GANG_KEY = "HOWDAH_GANG_KEY"
+"""A variable with a key that the tasks of a job share and nobody else has, for frameworks with `shares_key`."""
 _GROUP = "howdah.frameworks"
 # Linux runs no program that has a single variable as long as this (MAX_ARG_STRLEN).
 _LONGEST_VARIABLE = 128 * 1024
@@ -48,6 +80,39 @@ class Framework(Protocol):
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
         """The framework's own variables of `task`, beside `world_variables`; `world` is complete."""
         ...
+
+
+class WithFiles(Framework, Protocol):
+    """A framework whose programs read files that only the whole world determines, such as a list of machines."""
+
+    def files(self, world: World, task: TaskId) -> dict[str, str]:
+        """Texts to have in the working directory of `task`, by plain name, when its program starts."""
+        ...
+
+
+def files_of(framework: Framework, world: World, task: TaskId) -> dict[str, str]:
+    """The files of a framework that has any."""
+    return cast(WithFiles, framework).files(world, task) if hasattr(framework, "files") else {}
+
+
+class Launching(Framework, Protocol):
+    """A framework that starts programs by one of its own. With `shares_key` that one gets the variable GANG_KEY."""
+
+    shares_key: bool
+
+    def command(self, task: TaskId, command: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        """What the container of `task` runs, so that the role's `command` is run in the end."""
+        ...
+
+
+def command_of(framework: Framework, task: TaskId, command: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    """The role's own command, unless the framework starts it."""
+    return cast(Launching, framework).command(task, command) if hasattr(framework, "command") else command
+
+
+def shares_key(framework: Framework) -> bool:
+    """Whether the tasks get GANG_KEY."""
+    return bool(getattr(framework, "shares_key", False))
 
 
 def find(name: str) -> Framework:
@@ -90,8 +155,11 @@ def decided(
     return dataclasses.replace(job, roles={name: role(name, job.roles[name]) for name in order or job.roles})
 
 
-def world_variables(world: World, task: TaskId, *, job_id: str, job_name: str, attempt: int) -> dict[str, str]:
-    """The HOWDAH_* variables that every task gets, whatever its framework.
+def world_variables(
+    world: World, task: TaskId, *, job_id: str, job_name: str, attempt: int, replicas: int = 0
+) -> dict[str, str]:
+    """The HOWDAH_* variables that every task gets, whatever its framework; `replicas` of its role, where the world does
+    not show them all: a task without a gang is alone in its world.
 
     HOWDAH_WORLD is left out of a gang so large that no program could be started with it (some 2,000 tasks).
     """
@@ -102,7 +170,7 @@ def world_variables(world: World, task: TaskId, *, job_id: str, job_name: str, a
         "HOWDAH_TASK": str(task),
         "HOWDAH_ROLE": task.role,
         "HOWDAH_INDEX": str(task.index),
-        "HOWDAH_REPLICAS": str(len(world.of(task.role))),
+        "HOWDAH_REPLICAS": str(replicas or len(world.of(task.role))),
         "HOWDAH_RANK": str(world.rank(task)),
         "HOWDAH_WORLD_SIZE": str(len(world.members)),
         "HOWDAH_EPOCH": str(world.epoch),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
+import getopt
 import importlib
 import json
 import os
@@ -14,14 +14,17 @@ import traceback
 import zlib
 from pathlib import Path
 
+from howdah.data import storage
 from howdah.engines import Allocator
 from howdah.errors import HowdahError, SpecError
+from howdah.master.journal import Superseded
 from howdah.master.loop import Identity, Master
 from howdah.spec import Outcome, StagedJob, State
 from howdah.spec import events as e
 from howdah.spec.codec import decode
 from howdah.wire import credentials
 from howdah.wire.credentials import JOB, JOB_KEY, SECRET_PREFIX
+from howdah.wire.stderr import forgive
 
 _ALLOCATORS = {
     "local": ("howdah.engines.local.allocator", "LocalAllocator"),
@@ -31,32 +34,34 @@ _ALLOCATORS = {
 
 def main() -> int:
     """Run the job; 0 when it was seen through to an outcome, whatever that is."""
-    options = _arguments().parse_args()
+    forgive()
+    options = _arguments(sys.argv[1:])
     location = os.environ.get("HOWDAH_CREDENTIALS") or os.environ.get("HADOOP_TOKEN_FILE_LOCATION")
     held = credentials.load(location).secrets
-    text = Path(options.job).read_bytes() if options.job else zlib.decompress(held[JOB])
+    text = Path(options["job"]).read_bytes() if "job" in options else zlib.decompress(held[JOB])
     staged = decode(StagedJob, json.loads(text))
+    secrets = {name[len(SECRET_PREFIX) :]: value for name, value in held.items() if name.startswith(SECRET_PREFIX)}
+    known = {name: os.fsdecode(value) for name, value in secrets.items() if name in staged.job.secrets}
+    os.environ.update(storage.variables(staged.job.env, known))
     identity = Identity(
-        job_id=options.id,
-        engine=options.engine,
-        directory=options.directory,
+        job_id=options["id"],
+        engine=options["engine"],
+        directory=options["directory"],
         host=os.environ.get("HOWDAH_HOST") or os.environ.get("NM_HOST") or "127.0.0.1",
         staged=staged,
         key=held[JOB_KEY],
-        secrets={name[len(SECRET_PREFIX) :]: value for name, value in held.items() if name.startswith(SECRET_PREFIX)},
+        secrets=secrets,
     )
     outcome = asyncio.run(_run(identity))
     print(f"{outcome.state.value}: {outcome.diagnostics or identity.job_id}", file=sys.stderr, flush=True)
     return 0 if outcome.state is not State.FAILED or outcome.first or outcome.diagnostics else 1
 
 
-def _arguments() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m howdah.master", description=__doc__)
-    parser.add_argument("--engine", required=True, help="the engine whose allocator to use")
-    parser.add_argument("--id", required=True, help="the job's id")
-    parser.add_argument("--job", default="", help="path of job.json, a StagedJob; else it is in the credentials")
-    parser.add_argument("--directory", required=True, help="URI of the job's directory")
-    return parser
+def _arguments(argv: list[str]) -> dict[str, str]:
+    """`engine` whose allocator to use, the job's `id`, the URI of its `directory`; and `job`, the path of job.json (a
+    StagedJob), if that does not come with the credentials."""
+    pairs, _ = getopt.getopt(argv, "", [f"{name}=" for name in ("engine", "id", "directory", "job")])
+    return {name[2:]: value for name, value in pairs}
 
 
 async def _run(identity: Identity) -> Outcome:
@@ -66,11 +71,14 @@ async def _run(identity: Identity) -> Outcome:
         loop.add_signal_handler(number, _cancel, master, signal.Signals(number).name)
     try:
         return await master.run()
+    except Superseded as error:  # the job is in other hands: nothing of it may be touched
+        await master.close()
+        return Outcome(State.CANCELLED, str(error))
     except Exception as error:
         if not isinstance(error, HowdahError):
             traceback.print_exc()
         outcome = master.fail(error)
-        await master.log.flush()
+        await master.log.flush(limit_s=0.0)
         if master.allocator is not None:
             await master.allocator.unregister(outcome)
         return outcome

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from howdah.engines import ANYWHERE, Wish
 from howdah.spec import Container, Outcome, TaskId
 from howdah.spec.events import Event
+from howdah.spec.values import dataclass
 from howdah.wire.messages import Status
 
 
@@ -15,6 +15,7 @@ class Ask:
 
     role: str
     count: int
+    wish: Wish = ANYWHERE
 
 
 @dataclass(frozen=True)
@@ -55,13 +56,68 @@ class Commit:
 
 
 @dataclass(frozen=True)
+class PublishSave:
+    """Let a finished copy of `output` appear at `final`, remove those beyond the last `keep` of the ones whose names
+    begin with `to`; then tell by a SavePublished event."""
+
+    output: int
+    temporary: str
+    final: str
+    to: str
+    keep: int = 0
+
+
+@dataclass(frozen=True)
+class DiscardSave:
+    """Remove what an unfinished copy has left at `temporary`."""
+
+    temporary: str
+
+
+@dataclass(frozen=True)
+class FindCheckpoint:
+    """Look for what the programs that start in `epochs` go on from; then tell by a CheckpointFound event."""
+
+    epochs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TakeStacks:
+    """Look what the programs of `tasks` are doing, of which `stalled` show no sign of progress; then tell by a
+    StacksTaken event."""
+
+    tasks: tuple[TaskId, ...]
+    stalled: tuple[TaskId, ...]
+
+
+@dataclass(frozen=True)
+class NoteStrikes:
+    """Leave word for later jobs: nodes that were to blame for a failure, and when."""
+
+    strikes: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
 class Finish:
     """The job is over; unregister with this outcome and exit."""
 
     outcome: Outcome
 
 
-Action = Ask | Launch | Release | Record | Notify | Commit | Finish
+Action = (
+    Ask
+    | Launch
+    | Release
+    | Record
+    | Notify
+    | Commit
+    | PublishSave
+    | DiscardSave
+    | FindCheckpoint
+    | TakeStacks
+    | NoteStrikes
+    | Finish
+)
 
 
 # Events that only the master's own loop makes; they are never recorded as such.
@@ -81,7 +137,20 @@ class Heard(Event):
 
 @dataclass(frozen=True)
 class CommitDone(Event):
-    """The outputs are in place (`uris`), or why they are not."""
+    """The outputs are in place (`uris`), or why they are not; `kept` is where those of a failed job are."""
 
     uris: tuple[str, ...] = ()
     error: str = ""
+    kept: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SavePublished(Event):
+    """A copy of `output` is in its place and older ones were `removed`, but for a `problem` with those; or it was
+    `empty`, or why it is not there."""
+
+    output: int
+    error: str = ""
+    empty: bool = False
+    removed: tuple[str, ...] = ()
+    problem: str = ""

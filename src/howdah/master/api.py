@@ -1,34 +1,45 @@
 """The master's one port: executors, the submitting client, and people's browsers; each must show who it is.
 
-Executors and the client sign every message (`howdah.wire.auth`) and get signed answers. A browser may only look, with
-the read-only token of the link, or through the engine's own proxy where the engine vouches for it. No GET changes
-anything; a foreign Host or Origin is refused.
+Executors, programs and the client sign every message (`howdah.wire.auth`) and get signed answers. What is not signed
+is for `howdah.web.api`: looking, and actions with a token. A foreign Host or Origin is refused.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hmac
+import functools
 import itertools
 import json
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from howdah.master import wishes
 from howdah.master.actions import Heard
 from howdah.master.bell import Bell
 from howdah.master.eventlog import EventLog
-from howdah.master.http import Request, Response
+from howdah.master.herecalls import HereCalls
 from howdah.master.orders import Director, satisfied
+from howdah.master.printed import Printed
+from howdah.master.series import Series
+from howdah.master.showing import Showing
+from howdah.master.source import MasterSource
 from howdah.master.state import GangState
 from howdah.spec import TaskId
 from howdah.spec.codec import decode, encode
-from howdah.spec.events import CancelRequested, Event
-from howdah.web import page
+from howdah.spec.events import Event
+from howdah.web.access import check_place
+from howdah.web.server import Request, Response
+from howdah.web.source import Refused
 from howdah.wire import auth
-from howdah.wire.messages import LogChunk, LogRequest, Orders, Status
+from howdah.wire import here as programs
+from howdah.wire.messages import Goal, LogChunk, LogRequest, Orders, Status
 
+if TYPE_CHECKING:
+    from howdah.web.api import WebApi
+
+ACTIONS = "/v1/actions/"
 MAX_WAIT_S = 30.0
 LOG_WAIT_S = 10.0
 MAX_LOG_BYTES = 1 << 20
@@ -37,7 +48,8 @@ AT_ONCE, APART_S = 100, 0.01
 
 
 class Api:
-    """`apply` hands an event to the master's step; `admits(peer, proxy_user)` is the engine's word for its proxy."""
+    """`apply` hands an event to the master's step; `admits(peer, proxy_user)` is the engine's word for its proxy;
+    `directory` is the URI of the job's. `here` answers the programs themselves."""
 
     def __init__(
         self,
@@ -47,15 +59,23 @@ class Api:
         log: EventLog,
         apply: Callable[[Event], None],
         admits: Callable[[str, str], bool],
+        directory: str,
     ) -> None:
-        self.job_key, self.state, self.director, self.log = job_key, state, director, log
+        self.here = HereCalls(state, directory, log.view, apply, log.append)
+        self.job_key, self.director, self.log, self.directory = job_key, director, log, directory
+        self.state: GangState = state
         self.apply, self.admits = apply, admits
         self.hosts: set[str] = set()
-        self.log_read_at = 0.0
+        self.showing: Showing | None = None
+        self.printed = Printed(self, directory)
+        self.series: Series | None = None
+        self.source = MasterSource(self, directory)
+        self.followed_at = 0.0
         self._bells: dict[TaskId, Bell] = defaultdict(Bell)
         self._log_requests: dict[TaskId, dict[int, LogRequest]] = defaultdict(dict)
         self._log_answers: dict[int, asyncio.Future[LogChunk]] = {}
         self._numbers = itertools.count(1)
+        self._last: tuple[Orders | None, Response] = (None, Response())
 
     def notify(self, tasks: tuple[TaskId, ...]) -> None:
         """Answer these tasks' waiting polls: their orders have changed."""
@@ -65,28 +85,34 @@ class Api:
 
     async def handle(self, request: Request) -> Response:
         """Every request comes through here."""
-        if request.headers.get("host", "") not in self.hosts:
-            return _refuse(403, f"unknown Host {request.headers.get('host', '')!r}")
-        origin = request.headers.get("origin")
-        if origin is not None and origin.partition("://")[2] not in self.hosts:
-            return _refuse(403, f"foreign Origin {origin!r}")
+        try:
+            check_place(request, self.hosts, self.admits(request.peer, self.log.view.user))
+        except Refused as refused:
+            return Response(refused.status, json.dumps({"error": str(refused), "place": refused.place}).encode())
         if auth.HEADER.lower() in request.headers:
             return await self._signed(request)
-        if request.method not in ("GET", "HEAD"):
-            return _refuse(403, "a change needs a signed request")
-        return self._look(request)
+        return await self.web.answer(request)
+
+    @functools.cached_property
+    def web(self) -> WebApi:
+        """For people; a job at which nobody looks does without."""
+        from howdah.web.api import WebApi
+
+        return WebApi(self.source)
 
     # Signed: executors and the client
 
     async def _signed(self, request: Request) -> Response:
         header = request.headers[auth.HEADER.lower()]
         principal = auth.principal_of(header)
-        key = auth.derive(self.job_key, principal)
-        known = principal == auth.CLIENT or principal.startswith("executor ")
+        key = self._key(principal)
+        known = principal == auth.CLIENT or principal.startswith(("executor ", programs.PROGRAM))
         if not known or not auth.verify(key, "request", header, request.target, time.time(), request.body):
             return _refuse(403, "the signature does not fit (wrong key, or clocks more than 5 minutes apart)")
         try:
             response = await self._route(principal, request)
+        except Refused as refused:
+            return _refuse(refused.status, str(refused))
         except (ValueError, TypeError, KeyError) as error:
             return _refuse(400, f"malformed message: {error}")
         if response.status != 200:
@@ -94,15 +120,34 @@ class Api:
         signature = auth.sign(key, "response", principal, request.target, time.time(), response.body)
         return Response(200, response.body, headers={auth.HEADER: signature})
 
+    def _key(self, principal: str) -> bytes:
+        """A program's is derived from that of the executor which started it."""
+        if principal.startswith(programs.PROGRAM):
+            attempt = principal[len(programs.PROGRAM) :].rpartition("/")[0]
+            return programs.key(self._key(f"executor {attempt}"), principal)
+        seat = self.state.seats.get(principal.partition("executor ")[2])
+        if seat is not None:
+            return auth.derive(auth.derive(self.job_key, f"executor {seat}"), principal)
+        return auth.derive(self.job_key, principal)
+
     async def _route(self, principal: str, request: Request) -> Response:
         route = (request.method, request.path)
+        if principal.startswith(programs.PROGRAM):
+            if request.method != "POST" or not request.path.startswith(programs.PATH):
+                return _nothing(request)
+            return _json(await self.here.answer(principal, request.path[len(programs.PATH) :], request.body))
         if principal != auth.CLIENT:
             return await self._beat(principal, request) if route == ("POST", "/v1/executor") else _nothing(request)
         if route == ("GET", "/v1/events"):
             return await self._events(request)
-        if route == ("POST", "/v1/cancel"):
-            self.apply(CancelRequested(time.time(), str(json.loads(request.body or b"{}").get("by", "the client"))))
-            return _json({})
+        if request.method == "POST" and request.path.startswith(ACTIONS):
+            words = json.loads(request.body or b"{}")
+            by = str(words.pop("by", "the client"))
+            return _json(await wishes.grant(self, request.path[len(ACTIONS) :], words, by))
+        if route == ("GET", "/v1/search"):
+            from howdah.web.printed import find
+
+            return _json(await find(self.source, request.query))
         if request.method == "GET" and request.path.startswith("/v1/logs/"):
             return await self._logs(TaskId.parse(request.path[len("/v1/logs/") :]), request.query)
         return _nothing(request)
@@ -112,15 +157,37 @@ class Api:
         task = self.state.tasks.get(TaskId.parse(status.task))
         if principal != auth.executor_principal(status.task, status.attempt):
             return _refuse(403, f"{principal} may not speak for {status.task}/{status.attempt}")
+        if self.showing is not None and status.task == self.showing.task_name:
+            orders = await self.showing.beat(status, _seconds(request.query))
+            return _json(encode(orders)) if orders else _refuse(410, f"{status.task} is not wanted any more")
+        if moved := self._moved(status):
+            return moved
         if task is None or task.attempt != status.attempt or task.container is None:
             return _refuse(410, f"attempt {status.attempt} of {status.task} is not wanted any more")
+        if status.container not in ("", task.container.id):  # of a master before this one, who could not write it down
+            return _refuse(410, f"{status.task} runs in {task.container.id}, not in {status.container}")
         self._take_chunks(task.id, status.chunks)
         self.apply(Heard(time.time(), status))
-        until = asyncio.get_running_loop().time() + _seconds(request.query)
+        until = time.monotonic() + _seconds(request.query)
         orders = self._orders(task.id, status)
         while satisfied(orders, status) and await self._bells[task.id].rung(until):
+            if moved := self._moved(status):
+                return moved
             orders = self._orders(task.id, status)
-        return _json(encode(orders))
+        return self._told(orders)
+
+    def _told(self, orders: Orders) -> Response:
+        """Most executors are told the same, most of the time."""
+        if orders != self._last[0]:
+            self._last = orders, _json(encode(orders))
+        return self._last[1]
+
+    def _moved(self, status: Status) -> Response | None:
+        """An executor whose container is another attempt's now is to become that one's."""
+        become = self.state.moves.get(f"{status.task}/{status.attempt}")
+        if become is None:
+            return None
+        return _json(encode(Orders(status.epoch, Goal.BECOME, stop_s=self.state.job.timeouts.stop_s, become=become)))
 
     def _orders(self, task: TaskId, status: Status) -> Orders:
         return self.director.orders(self.state, status, tuple(self._log_requests.pop(task, {}).values()))
@@ -133,10 +200,11 @@ class Api:
                 answer.set_result(chunk)
 
     async def _events(self, request: Request) -> Response:
+        self.followed_at = time.monotonic()
         since = int(request.query.get("since", "0"))
-        until = asyncio.get_running_loop().time() + _seconds(request.query)
+        until = time.monotonic() + _seconds(request.query)
         while len(self.log.records) <= since and await self.log.changed.rung(until):
-            pass
+            self.followed_at = time.monotonic()
         return _json(
             {
                 "next": len(self.log.records),
@@ -146,44 +214,38 @@ class Api:
         )
 
     async def _logs(self, task: TaskId, query: dict[str, str]) -> Response:
-        if task not in self.state.tasks:
-            return _refuse(404, f"no task {task}; there are {', '.join(map(str, self.state.tasks))}")
-        if self.state.tasks[task].phase is None:
-            return _json(encode(LogChunk(0, 0, 0)))
-        if self.state.tasks[task].container is None:
-            return _refuse(410, f"the container of {task} is gone; what it printed is read when the job has ended")
-        self.log_read_at = time.monotonic()
-        number = next(self._numbers)
         limit = min(int(query.get("limit", "65536")), MAX_LOG_BYTES)
-        wanted = LogRequest(number, query.get("stream", "stdout"), int(query.get("offset", "0")), limit)
+        stream, offset = query.get("stream", "stdout"), int(query.get("offset", "0"))
+        attempt = int(query.get("attempt", "0"))
+        return _json(encode(await self.printed.read(task, stream, attempt, offset, limit)))
+
+    async def log_of(
+        self, task: TaskId, stream: str, offset: int, limit: int, wait_s: float = LOG_WAIT_S, search: str = ""
+    ) -> LogChunk:
+        """What the task's present attempt printed, from its executor.
+
+        Raises:
+            Refused: there is no such task, it has no container any more, or its executor does not answer.
+        """
+        if task not in self.state.tasks:
+            raise Refused(404, f"no task {task}; there are {', '.join(map(str, self.state.tasks))}")
+        if self.state.tasks[task].phase is None:
+            return LogChunk(0, 0, 0)
+        if self.state.tasks[task].container is None:
+            raise Refused(410, f"the container of {task} is gone; what it printed is read when the job has ended")
+        self.followed_at = time.monotonic()
+        number = next(self._numbers)
+        wanted = LogRequest(number, stream, offset, limit, search)
         answer: asyncio.Future[LogChunk] = asyncio.get_running_loop().create_future()
         self._log_answers[number] = answer
         self._log_requests[task][number] = wanted
         self.notify((task,))
         try:
-            return _json(encode(await asyncio.wait_for(answer, LOG_WAIT_S)))
+            return await asyncio.wait_for(answer, wait_s)
         except asyncio.TimeoutError:
-            return _refuse(504, f"the executor of {task} did not send its log within {LOG_WAIT_S:.0f} s")
+            raise Refused(504, f"the executor of {task} did not send its log within {wait_s:.0f} s") from None
         finally:
             self._log_answers.pop(number, None)
-
-    # Unsigned: people who look
-
-    def _look(self, request: Request) -> Response:
-        if not self._may_look(request):
-            return _refuse(403, "this page needs the token of its link: `howdah status` prints it")
-        if request.path in ("/", "/index.html"):
-            return Response(200, page.HTML, "text/html; charset=utf-8", page.HEADERS)
-        if request.path == "/api/v1/job":
-            return _json(page.describe(self.log.view))
-        return _nothing(request)
-
-    def _may_look(self, request: Request) -> bool:
-        token = request.query.get("token", "")
-        if token:
-            return hmac.compare_digest(token, auth.view_token(self.job_key))
-        cookies = dict(part.strip().partition("=")[::2] for part in request.headers.get("cookie", "").split(";"))
-        return self.admits(request.peer, cookies.get("proxy-user", ""))
 
 
 def _seconds(query: dict[str, str]) -> float:

@@ -1,31 +1,42 @@
-"""A bell wakes all who wait for it now. Waiting takes one future, for ten thousand executors wait at once."""
+"""A bell wakes all who wait for it now. Waiting takes a future and a timer, no more: ten thousand executors wait at
+once, and each does so anew every other second."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 
 
 class Bell:
     """Belongs to the running loop; who comes after a ring waits for the next one."""
 
-    __slots__ = ("_next",)
+    __slots__ = ("_waiting",)
 
     def __init__(self) -> None:
-        self._next: asyncio.Future[None] | None = None
+        self._waiting: tuple[asyncio.Future[bool], ...] = ()
 
     def ring(self) -> None:
         """Wake everyone."""
-        if self._next is not None and not self._next.done():
-            self._next.set_result(None)
-        self._next = None
+        waiting, self._waiting = self._waiting, ()
+        for one in waiting:
+            _answer(one, True)
 
     async def rung(self, until: float) -> bool:
-        """Wait; whether it rang before `until` (loop time)."""
-        loop = asyncio.get_running_loop()
-        left = until - loop.time()
-        if left <= 0:
+        """Wait; whether it rang before `until` (of `time.monotonic`, which is an event loop's time)."""
+        if until <= time.monotonic():
             return False
-        if self._next is None:
-            self._next = loop.create_future()
-        done, _ = await asyncio.wait((self._next,), timeout=left)
-        return bool(done)
+        loop = asyncio.get_running_loop()
+        mine: asyncio.Future[bool] = loop.create_future()
+        self._waiting = (*self._waiting, mine)
+        timer = loop.call_at(until, _answer, mine, False)
+        try:
+            return await mine
+        finally:
+            timer.cancel()
+            if self._waiting:
+                self._waiting = tuple(one for one in self._waiting if one is not mine)
+
+
+def _answer(waiting: asyncio.Future[bool], rung: bool) -> None:
+    if not waiting.done():
+        waiting.set_result(rung)

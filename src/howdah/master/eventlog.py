@@ -1,88 +1,104 @@
-"""The event log: every fact, in order, in memory for those who watch and in a file for those who come later.
-
-On a local directory each line is written at once; elsewhere lines are appended in batches, off the loop, because an
-append to HDFS takes tens of milliseconds and its bytes are visible to others only after it.
-"""
+"""The event log: every fact, in order, in memory for those who watch and in a file for those who come later."""
 
 from __future__ import annotations
 
 import asyncio
-import sys
-import urllib.parse
-from pathlib import Path
+import contextlib
+import time
 from typing import Any
 
 from howdah.master.bell import Bell
+from howdah.master.journal import Journal
 from howdah.spec.codec import encode
-from howdah.spec.events import Event, Used, to_line
+from howdah.spec.events import (
+    Ended,
+    Event,
+    GangRestarted,
+    Measured,
+    Noted,
+    Stopping,
+    Used,
+    WorldFormed,
+    read_lines,
+    to_line,
+)
 from howdah.spec.view import JobView, fold
 
-FLUSH_S = 2.0
+FLUSH_S, URGENT_S = 2.0, 0.2
+"""How long an event stays in memory alone: one that decides something shorter, lest the next master not know of it."""
+LAST_S = 60.0
+"""For so long the end of a job waits for a file system that is full, or away."""
+_URGENT = (WorldFormed, GangRestarted, Ended, Stopping)
 
 
 class EventLog:
-    """`directory` is the URI of the job's directory. `records` are all events but usage samples, JSON-ready."""
+    """`directory` is the URI of the job's directory. `records` are all events but samples and points of curves,
+    JSON-ready; `usage` has the latest of those, `version` counts them all."""
 
     def __init__(self, directory: str) -> None:
         self.records: list[dict[str, Any]] = []
         self.usage: dict[str, dict[str, Any]] = {}
-        self.view = JobView()
+        self.view, self.version = JobView(), 0
         self.changed = Bell()
-        self._uri = f"{directory.rstrip('/')}/events.jsonl"
-        self._pending: list[str] = []
-        self._writing = asyncio.Lock()
-        self._local = self._open_local()
+        self._journal = Journal(f"{directory.rstrip('/')}/events.jsonl", "event log")
+        self._urgent = asyncio.Event()
+        self._behind = False
 
-    def _open_local(self) -> Any:
-        if not self._uri.startswith("file:"):
-            return None
-        path = Path(urllib.parse.unquote(urllib.parse.urlsplit(self._uri).path))
-        return path.open("a", encoding="utf-8", buffering=1)
+    def restore(self) -> list[Event]:
+        """What the master before this one wrote; nothing when there is no log.
+
+        Raises:
+            StagingError, EngineUnavailable: the log is there and cannot be read.
+        """
+        events = list(read_lines(self._journal.read()))
+        for event in events:
+            self._remember(event)
+        return events
 
     def append(self, event: Event) -> None:
         """Add one event; whoever waits for `changed` wakes."""
+        self._remember(event)
+        self._journal.write(to_line(event))
+        if isinstance(event, _URGENT):
+            self._urgent.set()
+        self.changed.ring()
+
+    def _remember(self, event: Event) -> None:
         record = {"kind": type(event).__name__, **encode(event)}
         if isinstance(event, Used):
             self.usage[str(event.task)] = record
+        elif isinstance(event, Measured):
+            self.usage[f"{event.task} {event.name}"] = record
         else:
             self.records.append(record)
         fold([event], self.view)
-        if self._local is not None:
-            self._write_local(to_line(event))
-        else:
-            self._pending.append(to_line(event))
-        self.changed.ring()
-
-    def _write_local(self, line: str) -> None:
-        try:
-            self._local.write(line)
-        except OSError as error:
-            print(f"event log: {error}; the job goes on, its history lacks this", file=sys.stderr, flush=True)
+        self.version += 1
 
     async def flush_forever(self) -> None:
-        """Bring batches to their file every `FLUSH_S` seconds, until cancelled."""
+        """Bring batches to their file every `FLUSH_S` seconds, or soon after something was decided, until cancelled."""
         while True:
-            await asyncio.sleep(FLUSH_S)
-            await self.flush()
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._urgent.wait(), FLUSH_S)
+            self._urgent.clear()
+            await self._flush()
+            await asyncio.sleep(URGENT_S)
 
-    async def flush(self) -> None:
-        """Bring what is pending to its file; what cannot be written now is kept for the next time."""
-        async with self._writing:
-            if not self._pending:
-                return
-            batch, self._pending = self._pending, []
-            try:
-                await asyncio.to_thread(self._append, "".join(batch).encode())
-            except Exception as error:  # the file system may be down for a while: keep the lines
-                self._pending = batch + self._pending
-                print(f"event log: {self._uri}: {error}; kept for later", file=sys.stderr, flush=True)
+    async def flush(self, limit_s: float = LAST_S) -> None:
+        """Before the end: bring what is pending to its file, again and again within the limit until it is there."""
+        deadline = time.monotonic() + limit_s
+        while not await self._flush() and time.monotonic() < deadline:
+            await asyncio.sleep(URGENT_S * 5)
+
+    async def _flush(self) -> bool:
+        """What cannot be written now is kept for the next time, and those who watch are told."""
+        written = await self._journal.flush()
+        if written == self._behind:
+            self._behind = not written
+            why = f"cannot be written for now, and is kept by the master: {self._journal.problem}"
+            if not self.view.state.ended:
+                self.append(Noted(time.time(), f"the event log {'is whole again' if written else why}"))
+        return written
 
     def close(self) -> None:
         """No more events come."""
-        if self._local is not None:
-            self._local.close()
-
-    def _append(self, data: bytes) -> None:
-        from howdah.data.fs import filesystem
-
-        filesystem(self._uri).append(self._uri, data)
+        self._journal.close()

@@ -4,40 +4,50 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import os
 import sys
 import time
-import urllib.parse
-from collections.abc import Coroutine
-from dataclasses import dataclass, replace
+from collections.abc import Coroutine, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from howdah.data.fs import filesystem
+from howdah.data.splits import preferred_hosts
 from howdah.engines import Allocator, Launch, MasterContext
 from howdah.errors import HowdahError
-from howdah.frameworks import find
+from howdah.frameworks import GANG_KEY, find, shares_key
 from howdah.master import actions as a
+from howdah.master import chores, stacks
 from howdah.master.api import Api
+from howdah.master.chores import run_helper
 from howdah.master.eventlog import EventLog
-from howdah.master.http import serve
 from howdah.master.orders import Director
 from howdah.master.outputs import commit_request
-from howdah.master.state import GangState
+from howdah.master.replay import replay
+from howdah.master.series import Series
+from howdah.master.showing import Showing, with_board, with_role
+from howdah.master.state import FENCE_S, GangState
 from howdah.master.step import step
-from howdah.spec import Exit, Outcome, StagedJob, State
+from howdah.master.stragglers import Stragglers
+from howdah.spec import Exit, Outcome, StagedJob, State, TaskId
 from howdah.spec import events as e
+from howdah.spec.values import dataclass
+from howdah.web.server import serve
 from howdah.wire import auth
 from howdah.wire.credentials import JOB_KEY, SECRET_PREFIX
+from howdah.wire.messages import Phase
 
 TICK_S = 0.5
 COMMIT_S = 600.0
 LINGER_S = 0.1
 """After the end the API answers this long, so that a client that follows gets the last event."""
 
+LEAST_GARBAGE, GARBAGE_EACH = 2000, 20
 FOLLOWED_S, LAST_LINES_S = 3.0, 0.3
-"""Who has read a log within the last 3 s gets this long to read its last lines before the containers go."""
+"""Who has followed the job within the last 3 s gets this long to read its last lines before the containers go."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +69,18 @@ class Master:
     def __init__(self, identity: Identity, allocator: type[Allocator]) -> None:
         framework = find(identity.staged.job.framework)
         self.identity, self.allocator_class = identity, allocator
-        self.staged = replace(identity.staged, job=framework.expand(identity.staged.job))
-        self.state = GangState.of(identity.job_id, self.staged.job)
+        job = with_board(framework.expand(identity.staged.job), identity.job_id, identity.directory)
+        self.staged = replace(identity.staged, job=job)
+        self.state = GangState.of(identity.job_id, self.staged.job, _near(self.staged))
+        self.state.strikes.update(identity.staged.strikes)
         self.director = Director(identity.job_id, self.staged, framework)
         self.log = EventLog(identity.directory)
-        self.api = Api(identity.key, self.state, self.director, self.log, self.apply, self._admits)
+        self.series = Series(identity.directory, self.state.tasks)
+        self.api = Api(identity.key, self.state, self.director, self.log, self.apply, self._admits, identity.directory)
+        self.stragglers = Stragglers(self.api.here.curves.steps.get)
+        self.showing = Showing(identity.job_id, self.staged, identity.key, self.log.append, self._do_all)
+        self.api.showing = self.showing
+        self.api.series = self.series
         self.allocator: Allocator | None = None
         self.context: MasterContext | None = None
         self._finished: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
@@ -71,9 +88,10 @@ class Master:
 
     async def run(self) -> Outcome:
         """Serve, register, form the gang, see it through, unregister."""
+        _let_live(len(self.state.tasks))
         await self._serve()
         await self._register()
-        for work in (self._poll(), self._tick(), self.log.flush_forever()):
+        for work in (self._poll(), self._tick(), self.log.flush_forever(), self.api.here.tend()):
             self._spawn(work)
         outcome = await self._finished
         await self._leave(outcome)
@@ -90,19 +108,62 @@ class Master:
         self._server = await serve(self.api.handle, host)
         port = self._server.sockets[0].getsockname()[1]
         self.api.hosts = {f"{name}:{port}" for name in (host, "127.0.0.1", "localhost")}
-        self.context = MasterContext(self.identity.job_id, self.staged, self.identity.directory, host, port)
-        _announce(self.identity.directory, self.context.url)
+        self.context = MasterContext(self.identity.job_id, with_role(self.staged), self.identity.directory, host, port)
+        if self.identity.directory.startswith("file:"):  # on a cluster the engine tells where the master is
+            announce(self.identity.directory, self.context.url)
 
     async def _register(self) -> None:
         assert self.context is not None
         self.allocator = await self.allocator_class.open(self.context)
-        identity = self.identity
+        if self.allocator.attempt > 1 and await self._take_over():
+            return
+        anew = self.allocator.attempt > 1
+        if anew:  # what the one before left beside the log that it did not write counts for nothing
+            for journal in (self.series.journal, self.api.here.journal):
+                await asyncio.to_thread(journal.remove)
+        identity, now = self.identity, time.time()
         python = f"{sys.version.split()[0]} {sys.executable}"
+        self.series.begin(now, now)
         self.apply(
             e.JobStarted(
-                time.time(), identity.job_id, identity.engine, self.staged.user, self.staged.job, identity.host, python
+                now,
+                identity.job_id,
+                identity.engine,
+                self.staged.user,
+                self.staged.job,
+                identity.host,
+                python,
+                self.staged.submission,
+                now + FENCE_S if anew else 0.0,
             )
         )
+        if anew:
+            lost = f"attempt {self.allocator.attempt} of the master found no event log: the job begins anew"
+            self.log.append(e.Noted(now, f"{lost}, when what may still run has ended"))
+
+    async def _take_over(self) -> bool:
+        """Go on where the master before this one was killed; False when it had not begun."""
+        assert self.allocator is not None
+        assert self.context is not None
+        log = await asyncio.to_thread(self.log.restore)
+        if not log:
+            self.allocator.adopt(())
+            return False
+        now, python = time.time(), f"{sys.version.split()[0]} {sys.executable}"
+        left = replay(self.state, log, now)
+        await asyncio.to_thread(self.series.begin, self.log.view.started, now, True)
+        self.log.append(e.TookOver(now, self.allocator.attempt, self.identity.host, python))
+        held = [task.container for task in self.state.tasks.values() if task.container is not None]
+        living = self.allocator.adopt(held)
+        for action in left:
+            self._perform(action)
+        for container in held:
+            if container.id not in living:
+                gone = Exit("lost", detail="its container was gone when the master had been replaced")
+                self.apply(e.ContainerEnded(now, container.id, gone))
+        await self.api.here.restore(log)
+        await asyncio.to_thread(announce, self.identity.directory, self.context.url)
+        return True
 
     def _admits(self, peer: str, proxy_user: str) -> bool:
         return self.allocator is not None and self.allocator.admits(peer, proxy_user)
@@ -122,32 +183,66 @@ class Master:
         assert self.allocator is not None
         while not self._finished.done():
             for event in await self.allocator.poll():
-                self.apply(event)
+                if isinstance(event, e.ContainerEnded) and (task := self.api.printed.untold(event)):
+                    self._spawn(self._tell_end(task, event))
+                else:
+                    self.apply(event)
+
+    async def _tell_end(self, task: TaskId, event: e.ContainerEnded) -> None:
+        """With what the program printed at last, which its executor can't tell any more."""
+        lines = await self.api.printed.last_lines(task)
+        self.apply(replace(event, exit=replace(event.exit, lines=lines)))
 
     async def _tick(self) -> None:
         while not self._finished.done():
             await asyncio.sleep(TICK_S)
-            self.apply(a.Tick(time.time()))
+            now = time.time()
+            self.apply(a.Tick(now))
+            for event in self.stragglers.look(self.state, now):
+                if event is None:
+                    await asyncio.sleep(0)
+                else:
+                    self.log.append(event)
+            if self.series.tick(now):
+                self._spawn(self.series.journal.flush())
+            if self.allocator is not None:
+                self.allocator.progress = self.log.view.progress
 
     def apply(self, event: e.Event) -> None:
         """Let `step` decide on `event` and do what it wants."""
-        for action in step(self.state, event):
+        if self.showing.concerns(event):
+            return self.showing.apply(event)
+        if isinstance(event, a.Tick):
+            self.showing.apply(event)
+        if isinstance(event, a.Heard) and event.status.phase is Phase.RUNNING:
+            self.series.take(TaskId.parse(event.status.task), event.status.usage, event.time)
+        self._do_all(step(self.state, event))
+
+    def _do_all(self, actions: Iterable[a.Action]) -> None:
+        for action in actions:
             self._perform(action)
 
     def _perform(self, action: a.Action) -> None:
         assert self.allocator is not None
         if isinstance(action, a.Record):
             self.log.append(action.event)
+            self.api.here.observe(action.event)
+            if isinstance(action.event, e.WorldFormed) and self.staged.job.board.show:
+                self._spawn(self._show())
         elif isinstance(action, a.Notify):
             self.api.notify(action.tasks)
         elif isinstance(action, a.Ask):
-            self.allocator.request(action.role, action.count)
+            self.allocator.request(action.role, action.count, action.wish)
         elif isinstance(action, a.Release):
             self.allocator.release(action.container_id)
         elif isinstance(action, a.Launch):
             self._spawn(self._launch(action))
         elif isinstance(action, a.Commit):
             self._spawn(self._commit(action.keep))
+        elif isinstance(action, a.TakeStacks):
+            self._spawn(self._take_stacks(action))
+        elif isinstance(action, chores.Chore):
+            self._spawn(self._do(action))
         elif not self._finished.done():
             self._finished.set_result(action.outcome)
 
@@ -156,6 +251,7 @@ class Master:
         try:
             await self.allocator.launch(action.container, self._executor(action))
         except (HowdahError, OSError) as error:
+            self.allocator.release(action.container.id)
             exit = Exit("start", detail=f"its container could not be started: {error}")
             self.apply(e.ContainerEnded(time.time(), action.container.id, exit))
 
@@ -167,31 +263,59 @@ class Master:
             "HOWDAH_MASTER": self.context.url,
             "HOWDAH_TASK": task,
             "HOWDAH_ATTEMPT": str(action.attempt),
+            "HOWDAH_CONTAINER": action.container.id,
             "HOWDAH_JOB_ID": self.identity.job_id,
+            "HOWDAH_DIRECTORY": self.identity.directory,
             "HOWDAH_LOG_LIMIT_MIB": self.staged.settings.get("log_limit_mib") or "1024",
+            "HOWDAH_DATA_CACHE_MIB": self.staged.settings.get("data_cache_mib", ""),
+            "HOWDAH_DATA_CACHE_DIR": self.staged.settings.get("data_cache_dir", ""),
         }
+        if action.task == self.showing.task:
+            secrets, files = self.showing.secrets, self.showing.files
+            command = (self.staged.python, "-m", "howdah.executor")
+            return Launch(action.task, action.attempt, command, environment, {**secrets, JOB_KEY: key}, files)
         secrets = {SECRET_PREFIX + name: value for name, value in self.identity.secrets.items()}
+        if shares_key(self.director.framework):
+            secrets[SECRET_PREFIX + GANG_KEY] = auth.gang_key(self.identity.key).encode()
         command = (self.staged.python, "-m", "howdah.executor")
         return Launch(action.task, action.attempt, command, environment, {**secrets, JOB_KEY: key})
+
+    async def _take_stacks(self, action: a.TakeStacks) -> None:
+        self.apply(await stacks.look_into(self.api, self.identity.directory, action.tasks, action.stalled))
+
+    async def _show(self) -> None:
+        """The job asked for its TensorBoard; without it, it is as good a job."""
+        try:
+            await self.showing.open(self.log.view)
+        except HowdahError as error:
+            self.apply(e.Noted(time.time(), f"no TensorBoard: {error}"))
+
+    async def _do(self, chore: chores.Chore) -> None:
+        told = await chores.do(chore, self.staged, self.identity.job_id)
+        if told is not None:
+            self.apply(told)
 
     async def _commit(self, keep: bool) -> None:
         request = commit_request(self.state)
         verb = "commit" if keep else "discard"
         try:
-            answer = await asyncio.wait_for(_run_helper("howdah.data.commit", verb, request), COMMIT_S)
+            answer = await asyncio.wait_for(run_helper("howdah.data.commit", verb, request), COMMIT_S)
         except (OSError, ValueError, TimeoutError, asyncio.TimeoutError) as error:
             answer = {"error": f"{verb}: {error or type(error).__name__}"}
-        done = a.CommitDone(time.time(), tuple(answer.get("committed", ())), str(answer.get("error", "")))
+        committed, kept = (tuple(answer.get(name, ())) for name in ("committed", "kept"))
+        done = a.CommitDone(time.time(), committed, str(answer.get("error", "")), kept)
         self.apply(done)
 
     async def _leave(self, outcome: Outcome) -> None:
         assert self.allocator is not None
-        await self.log.flush()
-        if time.monotonic() - self.api.log_read_at < FOLLOWED_S:
+        self.series.finish()
+        await asyncio.gather(self.log.flush(), self.series.journal.flush())
+        if time.monotonic() - self.api.followed_at < FOLLOWED_S:
             await asyncio.sleep(LAST_LINES_S)
-        for container_id in list(self.state.containers):
+        for container_id in (*self.state.containers, *self.showing.containers):
             self.allocator.release(container_id)
         await self.allocator.unregister(outcome, self.log.view.progress)
+        await asyncio.to_thread(self.api.here.discard)
         await asyncio.to_thread(_forget_key, self.identity.directory)
         await asyncio.sleep(LINGER_S)
         await self.close()
@@ -202,7 +326,26 @@ class Master:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._server.close()
+        await self.api.source.close()
+        self.api.here.journal.close()
+        self.series.journal.close()
         self.log.close()
+
+
+def _let_live(tasks: int) -> None:
+    """Don't look for garbage among what lives as long as a heartbeat's poll, some twenty objects for each executor: it
+    would take a third of the time of a master of ten thousand, and half a second at once."""
+    gc.freeze()
+    gc.set_threshold(max(LEAST_GARBAGE, GARBAGE_EACH * tasks), 10, 10)
+
+
+def _near(staged: StagedJob) -> dict[TaskId, tuple[str, ...]]:
+    """Where the data of the tasks lies, as far as that is known."""
+    if not any(entry.hosts for entry in staged.inputs):
+        return {}
+    ids = (TaskId(name, index) for name, role in staged.job.roles.items() for index in range(role.replicas))
+    hosts = ((id_, preferred_hosts(staged, id_)) for id_ in ids)
+    return {id_: found for id_, found in hosts if found}
 
 
 def _forget_key(directory: str) -> None:
@@ -211,35 +354,9 @@ def _forget_key(directory: str) -> None:
         filesystem(directory).delete(f"{directory.rstrip('/')}/key")
 
 
-async def _run_helper(module: str, verb: str, request: Any) -> dict[str, Any]:
-    """Run one of our own modules in a process of its own: what it needs does not stay in the master's memory."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        module,
-        verb,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    try:
-        output, _ = await process.communicate(json.dumps(request).encode())
-    except asyncio.CancelledError:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        raise
-    lines = output.decode("utf-8", "replace").strip().splitlines()
-    if not lines:
-        raise ValueError(f"{module} ended with status {process.returncode} and said nothing")
-    answer: dict[str, Any] = json.loads(lines[-1])
-    return answer
-
-
-def _announce(directory: str, url: str) -> None:
-    """Tell those on this machine where the master listens; on a cluster the engine does."""
-    parts = urllib.parse.urlsplit(directory)
-    if parts.scheme != "file":
-        return
-    path = Path(urllib.parse.unquote(parts.path)) / "master.json"
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps({"url": url, "pid": os.getpid()}), encoding="utf-8")
-    temporary.replace(path)
+def announce(directory: str, url: str) -> None:
+    """Leave word in the job's directory where the master listens; `start` is field 22 of proc(5) stat."""
+    uri = f"{directory.rstrip('/')}/master.json"
+    with filesystem(uri).writing(uri) as sink:
+        start = int(Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()[19])
+        sink.write(json.dumps({"url": url, "pid": os.getpid(), "start": start}).encode())

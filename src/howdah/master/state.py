@@ -1,13 +1,23 @@
-"""What the master knows of its job. Only `howdah.master.step` changes it."""
+"""What the master knows of its job. Only `howdah.master.step` and the modules it is made of change it."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field
 
-from howdah.spec import Container, Exit, JobSpec, Member, Outcome, TaskId, World
-from howdah.wire.messages import Phase, Usage
+from howdah.master.fitness import Fitness
+from howdah.master.resume import Looks
+from howdah.master.saverun import Saves
+from howdah.spec import Container, Exit, JobSpec, Member, Outcome, Role, TaskId, World
+from howdah.spec.values import dataclass
+from howdah.wire.messages import Notice, Phase, Usage
+
+LEASE_S = 20.0
+"""An executor that hears nothing from its master for this long ends its program, and itself."""
+FENCE_S = LEASE_S + 3.0
+"""Counted from when the master heard it last: an answer may wait for two seconds. Until then the program of a task may
+still run somewhere, and no other of the same task is started."""
 
 
 class Stage(enum.Enum):
@@ -22,7 +32,15 @@ class Stage(enum.Enum):
 
 @dataclass
 class TaskState:
-    """One task. `attempt` counts its containers; `joined` is the epoch it has joined, 0 for none."""
+    """One task.
+
+    `attempt` counts its containers. `epoch` is the one it is to run in, 0 before its stage has begun; `joined` and
+    `started` are the epochs in which it did. `peers` are the tasks of its world, itself among them; `world` is formed
+    when all have joined. `restarts` counts those of this task alone; `stopped` says that its end is wanted; `adopted`
+    that its container was started by a master before this one. Until `fenced_until` a program of an attempt that nobody
+    hears may still run. `kept` says that it has uploaded what is kept of a failed job. `checked` is the attempt, and
+    `paired` the container, in which it has passed pre-flight alone and with others.
+    """
 
     id: TaskId
     attempt: int = 0
@@ -31,60 +49,193 @@ class TaskState:
     sequence: int = 0
     launched_at: float = 0.0
     heard_at: float = 0.0
+    epoch: int = 0
     joined: int = 0
     started: int = 0
+    peers: tuple[TaskId, ...] = ()
+    world: World | None = None
+    restarts: int = 0
+    stopped: bool = False
+    adopted: bool = False
+    fenced_until: float = 0.0
     host: str = ""
+    ip: str = ""
     ports: Mapping[str, int] = field(default_factory=dict)
+    pair_port: int = 0
+    checked: int = 0
+    paired: str = ""
     usage: Usage = field(default_factory=Usage)
     used_at: float = 0.0
     exit: Exit | None = None
+    ended_at: float = 0.0
     uploaded: tuple[str, ...] = ()
+    kept: bool = False
+    quiet_s: float = 0.0
+    notice: Notice | None = None
+    yields: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def live(self) -> bool:
         """It has a container, and what runs there has not ended in this epoch."""
         return self.container is not None and self.exit is None
 
+    @property
+    def formed(self) -> bool:
+        """The world of its epoch is complete: its program may run."""
+        return self.world is not None and self.world.epoch == self.epoch
+
+    @property
+    def attempt_name(self) -> str:
+        """`worker:3/2`, the second attempt of worker:3."""
+        return f"{self.id}/{self.attempt}"
+
+    @property
+    def node(self) -> str:
+        """Where it runs, as far as is known."""
+        return self.container.node if self.container else self.host
+
+    def fence(self, heard_at: float) -> None:
+        """What runs in its container can't be stopped for certain: it ends by itself when its lease is over."""
+        self.fenced_until = max(self.fenced_until, heard_at + FENCE_S)
+
+    def move_to(self, container: Container, now: float) -> None:
+        """A new attempt begins in a container."""
+        self.attempt, self.container, self.launched_at, self.heard_at = self.attempt + 1, container, now, now
+        self.adopted = False
+        self.leave()
+
+    def leave(self) -> None:
+        """What was said from the container it had is of no interest any more."""
+        self.phase, self.sequence, self.joined, self.host, self.ports = None, 0, 0, "", {}
+        self.exit, self.uploaded, self.used_at, self.ended_at, self.kept = None, (), 0.0, 0.0, False
+        self.quiet_s, self.notice = 0.0, None
+
+
+@dataclass
+class Formation:
+    """Tasks that start together, in one epoch: `waiting` are those that have not joined, `not_before` the earliest
+    moment."""
+
+    epoch: int
+    tasks: tuple[TaskId, ...]
+    waiting: set[TaskId]
+    not_before: float = 0.0
+
+
+@dataclass
+class Stalls:
+    """`told` are the tasks of which it was said that they show no sign of progress, with the epoch and for how long
+    they had shown none; `awaited` those that are being looked into, until `until`, and `epochs` those of all that ran
+    when that began."""
+
+    told: dict[TaskId, tuple[int, float]] = field(default_factory=dict)
+    awaited: tuple[TaskId, ...] = ()
+    quiet_s: float = 0.0
+    until: float = 0.0
+    epochs: dict[TaskId, int] = field(default_factory=dict)
+
 
 @dataclass
 class GangState:
     """The job: its spec (already expanded by its framework), its tasks, its deadlines (epoch seconds).
 
-    `formed` is the world of the epoch that runs: made once, for every task asks for it.
+    `epoch` is the newest one, `formations` those still to form, by epoch; `unplaced` are the tasks that want a
+    container, by role, in the order in which they get one; `restarted` counts how often each role was started again;
+    `taken_over` says that another master ran the job before; `strikes` is what is held against nodes that were
+    to blame for failures, of earlier jobs, too; `struck` are those of this job, with their times.
+
+    `job` has the sizes that roles have now, `wanted` those that were asked for. Tasks beyond them are parked: spares,
+    or what an elastic role lacks; `spares` are those for which a container is wanted. `moves` says of attempts whose
+    container was given away which one has it; `seats` of such a one which attempt was launched there.
     """
 
     id: str
     job: JobSpec
     tasks: dict[TaskId, TaskState]
     stage: Stage = Stage.FORMING
-    epoch: int = 1
+    epoch: int = 0
+    formations: dict[int, Formation] = field(default_factory=dict)
+    unplaced: dict[str, dict[TaskId, None]] = field(default_factory=dict)
+    restarted: dict[str, int] = field(default_factory=dict)
     asked_at: float = 0.0
     granted_at: float = 0.0
     ask_again_at: float = 0.0
     releases: int = 0
     replacements: int = 0
     retries_used: int = 0
+    uncounted: int = 0
     port_retries: int = 0
+    taken_over: bool = False
     running_since: float = 0.0
+    done_at: float = 0.0
     stop_by: float = 0.0
     outcome: Outcome | None = None
-    formed: World | None = None
     containers: dict[str, TaskId] = field(default_factory=dict)
+    saves: Saves = field(default_factory=Saves)
+    looks: Looks = field(default_factory=Looks)
+    near: Mapping[TaskId, tuple[str, ...]] = field(default_factory=dict)
+    strikes: dict[str, float] = field(default_factory=dict)
+    struck: list[tuple[str, float]] = field(default_factory=list)
+    stalls: Stalls = field(default_factory=Stalls)
+    fitness: Fitness = field(default_factory=Fitness)
+    notices: int = 0
+    formed_at: float = 0.0
+    soon_failed: int = 0
+    wanted: Mapping[str, int] = field(default_factory=dict)
+    spares: dict[str, dict[TaskId, None]] = field(default_factory=dict)
+    spares_lost: int = 0
+    moves: dict[str, str] = field(default_factory=dict)
+    seats: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, job_id: str, job: JobSpec) -> GangState:
-        """The state before anything happened."""
-        ids = [TaskId(name, index) for name, role in job.roles.items() for index in range(role.replicas)]
-        return cls(job_id, job, {task: TaskState(task) for task in ids})
+    def of(cls, job_id: str, job: JobSpec, near: Mapping[TaskId, tuple[str, ...]] | None = None) -> GangState:
+        """The state before anything happened; `near` are the hosts that hold a task's data."""
+        ids = [TaskId(name, index) for name, role in job.roles.items() for index in range(role.replicas + role.spares)]
+        unplaced: dict[str, dict[TaskId, None]] = {role: {} for role in job.roles}
+        wanted = {name: role.replicas for name, role in job.roles.items()}
+        tasks = {task: TaskState(task) for task in ids}
+        return cls(job_id, job, tasks, unplaced=unplaced, near=near or {}, wanted=wanted)
+
+    @property
+    def open(self) -> bool:
+        """Nothing is decided yet."""
+        return self.stage in (Stage.FORMING, Stage.RUNNING)
+
+    @property
+    def missing(self) -> int:
+        """Containers wanted and not granted."""
+        return sum(map(len, self.unplaced.values()))
+
+    def role(self, task: TaskId) -> Role:
+        """What the spec says of this task's role."""
+        return self.job.roles[task.role]
+
+    def of_role(self, *names: str) -> Iterator[TaskState]:
+        """The tasks of these roles."""
+        return (self.tasks[TaskId(name, index)] for name in names for index in range(self.job.roles[name].replicas))
+
+    def parked(self, name: str) -> Iterator[TaskState]:
+        """The tasks of the role that have no part in the job as it is now."""
+        least, most = self.job.roles[name].replicas, self.wanted[name] + self.job.roles[name].spares
+        return (self.tasks[TaskId(name, index)] for index in range(least, most))
+
+    def takes_part(self, task: TaskId) -> bool:
+        """Whether the role has so many tasks now."""
+        return task.index < self.job.roles[task.role].replicas
 
     def tracked(self, task: TaskId) -> bool:
         """Whether the job waits for this task's end."""
-        return self.job.roles[task.role].tracked is not False
+        return self.role(task).tracked is not False
 
     def tracked_tasks(self) -> Iterator[TaskState]:
         """The tasks the job waits for."""
-        return (task for task in self.tasks.values() if self.tracked(task.id))
+        return (task for task in self.tasks.values() if self.tracked(task.id) and self.takes_part(task.id))
 
-    def world(self) -> World:
-        """The world as joined; complete once the stage is RUNNING."""
-        return World(self.epoch, tuple(Member(task.id, task.host, task.ports) for task in self.tasks.values()))
+    def forming(self) -> Iterator[TaskState]:
+        """The tasks whose world is not complete."""
+        return (self.tasks[task] for formation in self.formations.values() for task in formation.tasks)
+
+    def world(self, peers: Iterable[TaskId], epoch: int) -> World:
+        """These tasks as they have joined."""
+        members = (self.tasks[peer] for peer in peers)
+        return World(epoch, tuple(Member(task.id, task.host, task.ports, task.ip) for task in members), self.id)

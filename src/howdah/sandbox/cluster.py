@@ -44,9 +44,11 @@ def current() -> Sandbox | None:
 
 
 class Sandbox:
-    """A Hadoop of `nodes` NodeManagers, `resourcemanagers` (one active) and (`hdfs`) a NameNode and a DataNode.
+    """A Hadoop of `nodes` NodeManagers, `resourcemanagers` (one active) and (`hdfs`) `namenodes` (one active) with
+    `datanodes`.
 
-    `nodes=0, hdfs=False` is a ResourceManager alone. It is called rm; two are rm1 and rm2, with high availability.
+    `nodes=0, hdfs=False` is a ResourceManager alone. It is called rm; two are rm1 and rm2, with high availability, and
+    so are NameNodes: nn, or nn1 and nn2. A DataNode is dn, two are dn1 and dn2, which have a copy of each block each.
     `expiry_s` is after how long a silent NodeManager is lost.
     `properties` override Hadoop's, by file: {"yarn-site": {"yarn.…": "…"}}. `cache` is the folder for the jars.
     As a context manager it is up inside and leaves nothing behind.
@@ -65,12 +67,26 @@ class Sandbox:
         gpus: int = 4,
         expiry_s: int = 15,
         resourcemanagers: int = 1,
+        namenodes: int = 1,
+        datanodes: int = 1,
         cache: Path | None = None,
     ) -> None:
         overrides = {file: dict(values) for file, values in (properties or {}).items()}
         version = install.resolve_version(hadoop)
         self.shape = conf.checked(
-            Shape(version, nodes, hdfs, memory_mib, vcores, gpus, expiry_s, overrides, resourcemanagers)
+            Shape(
+                version,
+                nodes,
+                hdfs,
+                memory_mib,
+                vcores,
+                gpus,
+                expiry_s,
+                overrides,
+                resourcemanagers,
+                namenodes,
+                datanodes,
+            )
         )
         self.run_dir = (run_dir or default_run_dir()).absolute()
         self.cache = cache or cache_dir()
@@ -138,7 +154,7 @@ class Sandbox:
             raise
 
     def _summary(self, running: Running) -> str:
-        web = (running.active() or running.resource_managers()[0]).web
+        web = (running.active() or running.servers("ResourceManager")[0]).web
         return f"Hadoop {self.shape.hadoop}, {self.shape.nodes} NodeManagers, pages at http://{web}"
 
     def down(self, keep: bool = False, progress: Progress = _quiet) -> None:
@@ -168,13 +184,23 @@ class Sandbox:
         """Return when the ResourceManager counts exactly `count` NodeManagers as running; raises EngineUnavailable."""
         self._opened().wait_nodes(count)
 
+    def decommission(self, name: str, within_s: int) -> None:
+        """Have the ResourceManager decommission a NodeManager gracefully: it goes when its containers have ended, or
+        after `within_s`. `start` after `recommission` brings it back."""
+        running = self._opened()
+        running.exclude([running.role(name)], within_s)
+
+    def recommission(self) -> None:
+        """No NodeManager is excluded any more: one that is being decommissioned stays."""
+        self._opened().exclude([], 0)
+
     def active(self) -> str:
         """The ResourceManager that serves, "" when none does."""
         found = self._opened().active()
         return found.name if found else ""
 
     def standby(self, name: str) -> None:
-        """Put one of two ResourceManagers on standby."""
+        """Put one of two ResourceManagers, or NameNodes, on standby."""
         running = self._opened()
         running.turn(running.role(name), "Standby")
 
@@ -183,17 +209,16 @@ class Sandbox:
 
         Raises EngineUnavailable when no other runs.
         """
-        running = self._opened()
-        old = running.active()
-        others = [role for role in running.resource_managers() if role != old and running.alive(role.name)]
-        if not others:
-            raise EngineUnavailable("no other ResourceManager of this sandbox runs")
-        if old and signal:
-            running.stop([old.name], signal)
-        elif old:
-            running.turn(old, "Standby")
-        running.turn(others[0], "Active")
-        return others[0].name
+        return self._opened().fail_over("ResourceManager", signal).name
+
+    def active_namenode(self) -> str:
+        """The NameNode that serves, "" when none does."""
+        found = self._opened().active("NameNode")
+        return found.name if found else ""
+
+    def failover_namenode(self, signal: int = 0) -> str:
+        """As `failover`, of NameNodes."""
+        return self._opened().fail_over("NameNode", signal).name
 
     def _opened(self) -> Running:
         known = record.load(self.run_dir)

@@ -1,8 +1,8 @@
 """Hadoop's configuration files for one sandbox: the same text for the same `Shape` and `Ports`.
 
 `conf/` is an ordinary client configuration (HADOOP_CONF_DIR); a NodeManager reads `conf-nm<i>/`, which differs only in
-its own addresses, and one of two ResourceManagers `conf-rm<i>/`, which tells it which it is. Property names and
-defaults are those of Hadoop's *-default.xml.
+its own addresses, and one of two servers of a kind (`rm1`, `nn2`, …) `conf-<id>/`, which tells it which it is.
+Property names and defaults are those of Hadoop's *-default.xml.
 """
 
 from __future__ import annotations
@@ -15,10 +15,14 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from howdah.errors import Mistake, SpecError
+from howdah.sandbox import hdfs
 
 Site = dict[str, object]
 MOST_NODES = 200
 _RM_HOSTS = {"rm1": "127.0.0.1", "rm2": "127.0.0.2"}
+_MOST = {"resourcemanagers": len(_RM_HOSTS), "namenodes": 2, "datanodes": 2}
+EXCLUDED = "excluded-nodes"
+"""The file of hosts that the ResourceManager is to do without."""
 FILES = ("core-site", "hdfs-site", "yarn-site", "resource-types", "capacity-scheduler")
 
 _LOG4J = """log4j.rootLogger=INFO,console
@@ -44,17 +48,24 @@ class Shape:
     expiry_s: int = 15
     properties: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     resourcemanagers: int = 1
+    namenodes: int = 1
+    datanodes: int = 1
+
+    @property
+    def secure(self) -> bool:
+        """Whether its properties demand Kerberos."""
+        return self.properties.get("core-site", {}).get("hadoop.security.authentication") == "kerberos"
 
 
 def checked(shape: Shape) -> Shape:
     """The same shape; raises SpecError with everything that is wrong in it."""
-    least = {"nodes": 0, "memory_mib": 64, "vcores": 1, "gpus": 0, "expiry_s": 2, "resourcemanagers": 1}
+    least = {"nodes": 0, "memory_mib": 64, "vcores": 1, "gpus": 0, "expiry_s": 2}
+    least |= dict.fromkeys(_MOST, 1)
     values = {name: getattr(shape, name) for name in least}
     wrong = [Mistake(n, f"is {values[n]}, must be at least {least[n]}") for n in least if values[n] < least[n]]
-    if shape.nodes > MOST_NODES:
-        wrong.append(Mistake("nodes", f"is {shape.nodes}, must be at most {MOST_NODES}"))
-    if shape.resourcemanagers > len(_RM_HOSTS):
-        wrong.append(Mistake("resourcemanagers", f"is {shape.resourcemanagers}, must be at most {len(_RM_HOSTS)}"))
+    for name, most in {"nodes": MOST_NODES, **_MOST}.items():
+        if getattr(shape, name) > most:
+            wrong.append(Mistake(name, f"is {getattr(shape, name)}, must be at most {most}"))
     for file in sorted(set(shape.properties) - set(FILES)):
         wrong.append(Mistake("properties", f"{file!r} is not one of {', '.join(FILES)}"))
     if wrong:
@@ -85,6 +96,11 @@ class Ports:
     nm_web: int
     nm_collector: int
     rm2_web: int = 0
+    namenode2: int = 0
+    namenode2_web: int = 0
+    datanode2: int = 0
+    datanode2_web: int = 0
+    datanode2_ipc: int = 0
 
 
 def node_host(number: int) -> str:
@@ -104,22 +120,38 @@ def rm_web(id_: str, ports: Ports) -> str:
 
 def write(run: Path, shape: Shape, ports: Ports) -> None:
     """Write every file the daemons and clients of this sandbox read."""
+    (run / EXCLUDED).touch()
     # Java then asks no name server; it must find this machine's own name there.
     (run / "hosts").write_text(f"127.0.0.1 localhost {socket.gethostname()}\n")
     sites = {
         "core-site": core(run, shape, ports),
-        "hdfs-site": hdfs(run, ports),
+        "hdfs-site": hdfs.site(run, shape, ports),
         "yarn-site": yarn(run, shape, ports),
         "resource-types": resource_types(),
         "capacity-scheduler": capacity_scheduler(),
     }
+    if shape.datanodes < 2:
+        sites["hdfs-site"] |= hdfs.data_node(run, shape, ports, "dn", "127.0.0.1")
     _write_folder(run / "conf", sites, shape)
+    _write_hdfs(run, sites, shape, ports)
     for id_ in rm_hosts(shape) if shape.resourcemanagers > 1 else ():
         named = {**sites["yarn-site"], "yarn.resourcemanager.ha.id": id_}
         _write_folder(run / f"conf-{id_}", {**sites, "yarn-site": named}, shape)
     for number in range(1, shape.nodes + 1):
         node = {**sites["yarn-site"], **node_manager(run, number, ports)}
         _write_folder(run / f"conf-nm{number}", {**sites, "yarn-site": node}, shape)
+
+
+def _write_hdfs(run: Path, sites: Mapping[str, Site], shape: Shape, ports: Ports) -> None:
+    """What tells one of two NameNodes or DataNodes from the other."""
+    own: dict[str, Site] = {}
+    if shape.namenodes > 1:
+        own |= {id_: hdfs.name_node(id_) for id_ in hdfs.name_nodes(shape, ports)}
+    if shape.datanodes > 1:
+        ids = enumerate(hdfs.data_nodes(shape, ports), 1)
+        own |= {id_: hdfs.data_node(run, shape, ports, id_, node_host(number)) for number, id_ in ids}
+    for id_, site in own.items():
+        _write_folder(run / f"conf-{id_}", {**sites, "hdfs-site": {**sites["hdfs-site"], **site}}, shape)
 
 
 def _write_folder(folder: Path, sites: Mapping[str, Site], shape: Shape) -> None:
@@ -136,28 +168,11 @@ def _xml(site: Site) -> str:
 
 def core(run: Path, shape: Shape, ports: Ports) -> Site:
     return {
-        "fs.defaultFS": f"hdfs://127.0.0.1:{ports.namenode}" if shape.hdfs else "file:///",
+        "fs.defaultFS": hdfs.root(shape, ports) if shape.hdfs else "file:///",
         "hadoop.tmp.dir": run / "tmp",
         "hadoop.security.authentication": "simple",
         "hadoop.http.staticuser.user": getpass.getuser(),
         "ipc.client.connect.max.retries": 20,
-    }
-
-
-def hdfs(run: Path, ports: Ports) -> Site:
-    return {
-        "dfs.replication": 1,
-        "dfs.blocksize": 16 << 20,
-        "dfs.namenode.fs-limits.min-block-size": 1 << 20,
-        "dfs.namenode.name.dir": f"file://{run}/dfs/name",
-        "dfs.namenode.http-address": f"127.0.0.1:{ports.namenode_web}",
-        "dfs.namenode.safemode.extension": 0,
-        "dfs.namenode.datanode.registration.ip-hostname-check": "false",
-        "dfs.datanode.data.dir": f"file://{run}/dfs/data",
-        "dfs.datanode.hostname": "127.0.0.1",
-        "dfs.datanode.address": f"127.0.0.1:{ports.datanode}",
-        "dfs.datanode.http.address": f"127.0.0.1:{ports.datanode_web}",
-        "dfs.datanode.ipc.address": f"127.0.0.1:{ports.datanode_ipc}",
     }
 
 
@@ -177,6 +192,9 @@ def yarn(run: Path, shape: Shape, ports: Ports) -> Site:
         # How long a NodeManager waits before it looks for a restarted ResourceManager again; 30 s by default.
         f"{rm}.connect.retry-interval.ms": 2000,
         **_preemption(),
+        f"{rm}.nodes.exclude-path": run / EXCLUDED,
+        # How often it looks whether a node that is being decommissioned is empty, or its time is over; 20 by default.
+        f"{rm}.decommissioning-nodes-watcher.poll-interval-secs": 1,
         "yarn.nm.liveness-monitor.expiry-interval-ms": shape.expiry_s * 1000,
         "yarn.am.liveness-monitor.expiry-interval-ms": 60000,
         "yarn.node-labels.enabled": "true",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from howdah.sandbox import hdfs
 from howdah.sandbox.conf import Ports, Shape, node_host, rm_hosts, rm_web
 from howdah.sandbox.install import Java
 
@@ -17,7 +18,11 @@ _KEPT = ("HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "JAVA_TOOL_OPTIONS")
 
 _HDFS = "org.apache.hadoop.hdfs.server"
 _YARN = "org.apache.hadoop.yarn.server"
-RM_ADMIN = "org.apache.hadoop.yarn.client.cli.RMAdminCLI"
+ADMIN = {
+    "ResourceManager": "org.apache.hadoop.yarn.client.cli.RMAdminCLI",
+    "NameNode": "org.apache.hadoop.hdfs.tools.DFSHAAdmin",
+}
+"""What says which of two servers of a kind is active."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +47,20 @@ class Role:
 def roles(shape: Shape, ports: Ports) -> list[Role]:
     """The daemons of this shape in the order they are started."""
     nodes = [_node_manager(number, ports) for number in range(1, shape.nodes + 1)]
-    return [*(_hdfs(ports) if shape.hdfs else []), *_resource_managers(shape, ports), *nodes]
+    return [*(_hdfs(shape, ports) if shape.hdfs else []), *_resource_managers(shape, ports), *nodes]
 
 
-def _hdfs(ports: Ports) -> list[Role]:
+def _hdfs(shape: Shape, ports: Ports) -> list[Role]:
     name_node, data_node = f"{_HDFS}.namenode.NameNode", f"{_HDFS}.datanode.DataNode"
+    name_nodes, data_nodes = hdfs.name_nodes(shape, ports), hdfs.data_nodes(shape, ports)
     return [
-        Role("nn", "NameNode", name_node, 256, "conf", _local(ports.namenode), _local(ports.namenode_web)),
-        Role("dn", "DataNode", data_node, 192, "conf", _local(ports.datanode), _local(ports.datanode_web)),
+        *(Role(id_, "NameNode", name_node, 256, _conf(id_, "nn"), *at) for id_, at in name_nodes.items()),
+        *(Role(id_, "DataNode", data_node, 192, _conf(id_, "dn"), *at[:2]) for id_, at in data_nodes.items()),
     ]
+
+
+def _conf(id_: str, only: str) -> str:
+    return "conf" if id_ == only else f"conf-{id_}"
 
 
 def _resource_managers(shape: Shape, ports: Ports) -> list[Role]:
@@ -86,9 +96,9 @@ class Launcher:
     def command(self, role: Role) -> list[str]:
         return [*self._java(role.conf, role.heap_mib, role.name), role.main]
 
-    def tool(self, main: str, arguments: Sequence[str]) -> list[str]:
+    def tool(self, main: str, arguments: Sequence[str], conf: str = "conf") -> list[str]:
         """A command that runs and ends, such as the NameNode's `-format`."""
-        return [*self._java("conf", 192, "tool"), main, *arguments]
+        return [*self._java(conf, 192, "tool"), main, *arguments]
 
     def environment(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}

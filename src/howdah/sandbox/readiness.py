@@ -49,10 +49,10 @@ def accepts(address: str) -> bool:
     return True
 
 
-def hdfs_is_writable(namenode_web: str) -> bool:
-    """Out of safe mode and with a DataNode alive."""
+def hdfs_is_writable(namenode_web: str, data_nodes: int = 1) -> bool:
+    """Out of safe mode and with this many DataNodes alive."""
     state = bean(namenode_web, "Hadoop:service=NameNode,name=FSNamesystemState")
-    return bool(state.get("FSState") == "Operational" and state.get("NumLiveDataNodes", 0) >= 1)
+    return bool(state.get("FSState") == "Operational" and state.get("NumLiveDataNodes", 0) >= data_nodes)
 
 
 def active_nodes(rm_web: str) -> int:
@@ -66,6 +66,14 @@ def active_nodes(rm_web: str) -> int:
 def is_active(rm_web: str) -> bool:
     """Whether this ResourceManager is the one that serves; of several the others are on standby."""
     return bean(rm_web, "Hadoop:service=ResourceManager,name=RMInfo").get("State") == "active"
+
+
+def serves_names(namenode_web: str) -> bool:
+    """Whether this NameNode is the one that serves; of several the others are on standby."""
+    return bean(namenode_web, "Hadoop:service=NameNode,name=NameNodeStatus").get("State") == "active"
+
+
+SERVES = {"ResourceManager": is_active, "NameNode": serves_names}
 
 
 def open_to_everyone(namenode_web: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal as signals
 import subprocess
 from collections.abc import Callable, Iterable, Sequence
@@ -9,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.errors import EngineUnavailable, SpecError
-from howdah.sandbox import process, readiness, record
-from howdah.sandbox.hadoop import RM_ADMIN, Launcher, Role, roles
+from howdah.sandbox import hdfs, process, readiness, record
+from howdah.sandbox.conf import EXCLUDED
+from howdah.sandbox.hadoop import ADMIN, Launcher, Role, roles
 from howdah.sandbox.install import Java
 from howdah.sandbox.process import Process
 from howdah.sandbox.record import Record
@@ -66,30 +68,58 @@ class Running:
         )
 
     def format(self) -> None:
-        """Make the NameNode's folder if HDFS is wanted and has none; EngineUnavailable with the reason if it can't."""
-        if "nn" not in self.roles or (self.run / "dfs" / "name" / "current").exists():
+        """Make the NameNodes' folders if HDFS is wanted and has none; EngineUnavailable with the reason if it can't."""
+        found = self.servers("NameNode")
+        folders = [hdfs.name_dir(self.run, role.name) for role in found]
+        if not found or (folders[0] / "current").exists():
             return
-        self._tool("format", self.role("nn").main, ["-format", "-nonInteractive"], "HDFS can't be formatted")
+        arguments = ["-format", "-nonInteractive"]
+        self._tool("format", found[0].main, arguments, "HDFS can't be formatted", found[0].conf)
+        for folder in folders[1:]:  # the second NameNode begins where the first does
+            shutil.copytree(folders[0], folder)
 
-    def _tool(self, name: str, main: str, arguments: Sequence[str], failure: str) -> None:
-        command, environment = self._launcher.tool(main, arguments), self._launcher.environment()
+    def _tool(self, name: str, main: str, arguments: Sequence[str], failure: str, conf: str = "conf") -> None:
+        command, environment = self._launcher.tool(main, arguments, conf), self._launcher.environment()
         with self.log(name).open("wb") as log:
             done = subprocess.run(command, env=environment, stdout=log, stderr=log, timeout=TOOL_LIMIT_S)
         if done.returncode:
             raise EngineUnavailable(f"{failure}:\n{readiness.tail(self.log(name))}")
 
-    def resource_managers(self) -> list[Role]:
-        return [role for role in self.roles.values() if role.title == "ResourceManager"]
+    def servers(self, title: str) -> list[Role]:
+        """Those of one kind: ResourceManager, NameNode, DataNode, NodeManager."""
+        return [role for role in self.roles.values() if role.title == title]
 
-    def active(self) -> Role | None:
-        """The ResourceManager that serves, if one does."""
-        return next((role for role in self.resource_managers() if readiness.is_active(role.web)), None)
+    def active(self, title: str = "ResourceManager") -> Role | None:
+        """The ResourceManager, or NameNode, that serves, if one does."""
+        is_active = readiness.SERVES[title]
+        return next((role for role in self.servers(title) if is_active(role.web)), None)
 
     def turn(self, role: Role, state: str) -> None:
-        """Make one of two ResourceManagers `Active` or `Standby`; it has become so on return."""
+        """Make one of two ResourceManagers, or NameNodes, `Active` or `Standby`; it has become so on return."""
         forced = ["--forceactive"] if state == "Active" else []  # else it would ask the other, dead or not
         arguments = [f"-transitionTo{state}", *forced, role.name]
-        self._tool("rmadmin", RM_ADMIN, arguments, f"{role.name} does not become {state.lower()}")
+        self._tool("admin", ADMIN[role.title], arguments, f"{role.name} does not become {state.lower()}")
+
+    def fail_over(self, title: str, signal: int = 0) -> Role:
+        """The active server of this kind, if any, goes on standby or ends by `signal`; the other takes over."""
+        old = self.active(title)
+        others = [role for role in self.servers(title) if role != old and self.alive(role.name)]
+        if not others:
+            raise EngineUnavailable(f"no other {title} of this sandbox runs")
+        if old and signal:
+            self.stop([old.name], signal)
+        elif old:
+            self.turn(old, "Standby")
+        self.turn(others[0], "Active")
+        return others[0]
+
+    def exclude(self, nodes: Sequence[Role], within_s: int) -> None:
+        """These NodeManagers, and no others, are to go, gracefully within `within_s` or, with 0, at once."""
+        hosts = (role.address.rpartition(":")[0] for role in nodes)
+        (self.run / EXCLUDED).write_text("".join(f"{host}\n" for host in hosts))
+        graceful = ["-g", str(within_s), "-server"] if within_s else []
+        failure = "the ResourceManager does not read its excluded nodes"
+        self._tool("admin", ADMIN["ResourceManager"], ["-refreshNodes", *graceful], failure)
 
     def spawn(self, role: Role) -> None:
         command, environment = self._launcher.command(role), self._launcher.environment()
@@ -118,13 +148,24 @@ class Running:
     def wait_ready(self) -> None:
         """Return when files can be written and jobs submitted; raises EngineUnavailable."""
         self.wait_listening(self.roles.values())
-        if len(self.resource_managers()) > 1 and not self.active():
-            self.turn(self.resource_managers()[0], "Active")
-        if "nn" in self.roles:
-            web = self.roles["nn"].web
-            self.wait("HDFS", lambda: readiness.hdfs_is_writable(web))
-            readiness.open_to_everyone(web)
+        for title in ADMIN:
+            if len(self.servers(title)) > 1 and not self.active(title):
+                self.turn(self.servers(title)[0], "Active")
+        if self.servers("NameNode"):
+            self._wait_hdfs()
         self.wait_nodes(self.record.shape.nodes)
+
+    def _wait_hdfs(self) -> None:
+        webs, data_nodes = [role.web for role in self.servers("NameNode")], len(self.servers("DataNode"))
+        active = [""]
+
+        def ready() -> bool:
+            active[0] = next(filter(readiness.serves_names, webs), "")
+            return bool(active[0]) and readiness.hdfs_is_writable(active[0], data_nodes)
+
+        self.wait("HDFS", ready)
+        if not self.record.shape.secure:  # there a ticket is needed, which is not ours to have
+            readiness.open_to_everyone(active[0])
 
     def wait_listening(self, wanted: Iterable[Role]) -> None:
         addresses = [address for role in wanted for address in role.listens]
@@ -132,7 +173,7 @@ class Running:
 
     def wait_nodes(self, count: int) -> None:
         """Return when the ResourceManager counts exactly `count` NodeManagers as running."""
-        webs = [role.web for role in self.resource_managers()]
+        webs = [role.web for role in self.servers("ResourceManager")]
         wanted = f"YARN with {count} nodes"
         self.wait(wanted, lambda: count in (readiness.active_nodes(web) for web in webs if readiness.is_active(web)))
 

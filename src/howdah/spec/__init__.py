@@ -4,32 +4,50 @@ Nothing here opens a file, a socket or reads a clock; everything is a frozen dat
 """
 
 from howdah.spec.job import (
+    Board,
+    Checkpoint,
+    Deadline,
     Environment,
     Input,
     JobSpec,
+    Master,
     Output,
+    Placement,
+    Preemption,
+    Preflight,
     Resources,
     Role,
+    Save,
     Timeouts,
 )
-from howdah.spec.staged import DataFile, Fetch, JobReport, Plan, StagedFile, StagedInput, StagedJob
+from howdah.spec.staged import DataFile, Feed, Fetch, JobReport, Plan, Split, StagedFile, StagedInput, StagedJob
 from howdah.spec.world import Container, Exit, Member, Outcome, State, TaskId, World, chief
 
 __all__ = [
+    "Board",
+    "Checkpoint",
     "Container",
     "DataFile",
+    "Deadline",
     "Environment",
     "Exit",
+    "Feed",
     "Fetch",
     "Input",
     "JobReport",
     "JobSpec",
+    "Master",
     "Member",
     "Outcome",
     "Output",
+    "Placement",
     "Plan",
+    "Preemption",
+    "Preflight",
     "Resources",
     "Role",
+    "Save",
+    "Split",
     "StagedFile",
     "StagedInput",
     "StagedJob",

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Mapping, Tuple
 
 from howdah.spec.job import JobSpec
+from howdah.spec.submission import Submission
+from howdah.spec.values import dataclass
 from howdah.spec.world import State
 
+PY_SPY = "howdah-py-spy"
+"""The program that takes stacks, in a container's working directory."""
 RUNTIME = "howdah-runtime"
 """Directory in a container in which howdah itself is, with what it needs."""
+
+PAGE = "howdah-page"
+"""Directory in the master's container in which the files of its page are."""
 
 
 @dataclass(frozen=True)
@@ -17,8 +24,9 @@ class StagedFile:
     """A file that every container has in its working directory as `name`.
 
     `source` is the path on the submitting machine ("" when it is on the cluster already), `uri` where the
-    containers get it from. `kind` is `file` or `archive` (unpacked into a directory of that name). `size` (bytes)
-    and `modified_ms` (epoch milliseconds) describe what is at `uri`; an engine that uploads fills them in.
+    containers get it from. `kind` is `file`, `archive` (unpacked into a directory of that name), or `spread` (an
+    archive, unpacked so, whose content the executor then copies into the working directory, or its directory `into`).
+    `size` (bytes) and `modified_ms` (epoch milliseconds) describe what is at `uri`; who uploads fills them in.
     """
 
     name: str
@@ -28,34 +36,72 @@ class StagedFile:
     sha256: str = ""
     size: int = 0
     modified_ms: int = 0
+    into: str = ""
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """One file of an input: where it is, its path below the input's directory, its size in bytes."""
+    """One file of an input: where it is, its path below the input's directory, its size in bytes, the time of its last
+    change (epoch milliseconds, 0: not known) and the mark an object store gives its content.
+
+    Of a file to be streamed also `cuts`, the offsets at which its second and later splits begin, and `where`: for each
+    split the nodes that hold it, by their place in the input's `hosts`.
+    """
 
     uri: str
     name: str
     size: int = 0
+    modified_ms: int = 0
+    etag: str = ""
+    cuts: Tuple[int, ...] = ()
+    where: Tuple[Tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True)
 class Fetch:
-    """Files to have below `to` before the program starts."""
+    """Files to have below `to` before the program starts; with `cache` the node keeps them for whoever is next."""
 
     to: str
     files: Tuple[DataFile, ...]
+    cache: bool = False
+
+
+@dataclass(frozen=True)
+class Split:
+    """Bytes of a file for one task: the records that begin in them, as Hadoop has it. `hosts` hold them."""
+
+    uri: str
+    start: int
+    length: int
+    hosts: Tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Feed:
+    """An input that one task reads on its standard input; the fields are those of `Input`, which is the job's
+    `number`th."""
+
+    number: int
+    splits: Tuple[Split, ...]
+    format: str = "text"
+    options: Mapping[str, str] = field(default_factory=dict)
+    epochs: int = 1
+    shuffle: bool = False
+    window: int = 0
+    seed: int = 0
 
 
 @dataclass(frozen=True)
 class StagedInput:
-    """An input whose files are known. `source` of a file still to be uploaded is in `uploads` (source path by URI)."""
+    """An input whose files are known. `source` of a file still to be uploaded is in `uploads` (source path by URI);
+    `hosts` are nodes that hold blocks of files to be streamed."""
 
     to: str
     files: Tuple[DataFile, ...]
     roles: Tuple[str, ...] = ()
     share: str = "split"
     uploads: Mapping[str, str] = field(default_factory=dict)
+    hosts: Tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,9 +109,10 @@ class StagedJob:
     """A job whose every file has a place. This, as JSON, is what the master starts from (`job.json`).
 
     `inputs` are listed and checked; the outputs of `job` hold absolute URIs. `files` go to every container, `runtime`
-    is howdah itself with what it needs (empty on this machine). `home` is the URI below which howdah keeps jobs and
-    its cache. `python` is the interpreter that runs master and executors, `program_path` what is put first on the
-    programs' PATH. `sources` says where each setting came from, for people.
+    is howdah itself with what it needs (empty on this machine), `page` what the master alone has besides. `home` is the
+    URI below which howdah keeps jobs and its cache. `strikes` is what is held against nodes (`howdah.data.strikes`).
+    `python` is the interpreter that runs master and executors, `program_path` what is put first on the programs' PATH.
+    `sources` says where each setting came from, for people.
     """
 
     job: JobSpec
@@ -73,11 +120,14 @@ class StagedJob:
     files: Tuple[StagedFile, ...] = ()
     inputs: Tuple[StagedInput, ...] = ()
     runtime: Tuple[StagedFile, ...] = ()
+    page: Tuple[StagedFile, ...] = ()
     python: str = "python3"
     program_path: Tuple[str, ...] = ()
     user: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
+    submission: Submission = field(default_factory=Submission)
+    strikes: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

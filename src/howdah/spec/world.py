@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import functools
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Dict, List, Mapping, Optional, Tuple
 
 from howdah.spec.job import JobSpec, Resources
+from howdah.spec.values import dataclass
 
 
-@dataclass(frozen=True, order=True)
+@dataclasses.dataclass(frozen=True, order=True)
 class TaskId:
     """A task of a role, `worker:1`; a retry is a new attempt of the same task."""
 
@@ -33,10 +35,16 @@ class TaskId:
         Raises:
             ValueError: `text` is not `role:index`.
         """
-        role, separator, index = text.rpartition(":")
-        if not separator or not role or not index.isdigit():
-            raise ValueError(f"{text!r} is not a task: write role:index, such as worker:0")
-        return cls(role, int(index))
+        return _parsed(text)
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _parsed(text: str) -> TaskId:
+    """Once for each task: a master is told thousands of times a second."""
+    role, separator, index = text.rpartition(":")
+    if not separator or not role or not index.isdigit():
+        raise ValueError(f"{text!r} is not a task: write role:index, such as worker:0")
+    return TaskId(role, int(index))
 
 
 CHIEFS = ("chief", "master", "worker")
@@ -83,8 +91,8 @@ class Exit:
     """How a task's process, or its container, ended.
 
     `code` is the exit status, None when a signal ended it; `cause` one word for what happened: `exit`, `signal`,
-    `memory`, `lost`, `preempted`, `start`, `localise`, `upload`, `silent`, `port`, `stopped`; `detail` is a sentence
-    for people and `lines` the last lines of output.
+    `memory`, `lost`, `preempted`, `start`, `localise`, `stream`, `upload`, `silent`, `port`, `preflight`, `stopped`;
+    `detail` is a sentence for people and `lines` the last lines of output.
     """
 
     cause: str
@@ -108,11 +116,20 @@ class Exit:
 
 @dataclass(frozen=True)
 class Member:
-    """Where a joined task is reached: the ports it has reserved, by name; `main` is its framework's."""
+    """Where a joined task is reached: the ports it has reserved, by name; `main` is its framework's.
+
+    `ip` is its host in numbers, for what takes no names ("" when it is not known).
+    """
 
     task: TaskId
     host: str
     ports: Mapping[str, int] = field(default_factory=dict)
+    ip: str = ""
+
+    @property
+    def numeric(self) -> str:
+        """The host in numbers, as far as known."""
+        return self.ip or self.host
 
     @property
     def address(self) -> str:
@@ -124,11 +141,12 @@ class Member:
 class World:
     """The whole gang, known only when all have joined. Members are in the spec's role order, then by index.
 
-    `epoch` counts the formations: what speaks of an older one is not listened to.
+    `epoch` counts the formations: what speaks of an older one is not listened to. `job_id` is the job's.
     """
 
     epoch: int
     members: Tuple[Member, ...]
+    job_id: str = ""
 
     def of(self, role: str) -> Tuple[Member, ...]:
         """The members of one role, by index."""

@@ -1,13 +1,14 @@
 """Who speaks on the wire: every message carries an HMAC of itself, made with a key only its sender and the master have.
 
 One job key is made at submission. From it the master derives a key for each attempt of each task, so that an old
-attempt cannot speak as a newer one, one for the submitting client, and a read-only token for links to the page.
+attempt cannot speak as a newer one, one for the submitting client, and the tokens in links to the page: to look, to
+embed a curve, and for a while to act (docs/adr/0008).
 A signature covers direction, principal, path, time and body; times more than `TOLERANCE_S` apart are refused.
 """
 
 from __future__ import annotations
 
-import hashlib
+import functools
 import hmac
 
 TOLERANCE_S = 300.0
@@ -15,14 +16,44 @@ CLIENT = "client"
 HEADER = "Howdah-Signature"
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def derive(job_key: bytes, principal: str) -> bytes:
     """The key of `principal`: "client", or "executor worker:1/2" for the second attempt of worker:1."""
-    return hmac.new(job_key, b"howdah key " + principal.encode(), hashlib.sha256).digest()
+    return hmac.digest(job_key, b"howdah key " + principal.encode(), "sha256")
 
 
 def view_token(job_key: bytes) -> str:
     """A token that lets its holder look at the job's page, and nothing else."""
     return derive(job_key, "view").hex()[:32]
+
+
+def board_token(job_key: bytes) -> str:
+    """A token that opens the job's TensorBoard, and nothing else."""
+    return derive(job_key, "board").hex()[:32]
+
+
+def embed_token(job_key: bytes) -> str:
+    """A token that shows the job's curves in other people's pages, and nothing else."""
+    return derive(job_key, "embed").hex()[:32]
+
+
+def act_token(job_key: bytes, expires: float) -> str:
+    """A token that lets its holder change the job until `expires` (epoch seconds), as `howdah page` hands out."""
+    return f"act.{expires:.0f}.{derive(job_key, f'act {expires:.0f}').hex()[:40]}"
+
+
+def may_act(job_key: bytes, token: str, now: float) -> bool:
+    """Whether `token` is one of `act_token` that has not expired."""
+    _, _, stamp = token.partition(".")
+    expires = stamp.partition(".")[0]
+    if not expires.isdecimal() or not expires.isascii() or len(expires) > 12 or int(expires) <= now:
+        return False
+    return hmac.compare_digest(token.encode(), act_token(job_key, int(expires)).encode())
+
+
+def gang_key(job_key: bytes) -> str:
+    """What the programs of a job may know each other by."""
+    return derive(job_key, "gang").hex()
 
 
 def executor_principal(task: str, attempt: int) -> str:
@@ -57,4 +88,4 @@ def verify(key: bytes, direction: str, header: str, path: str, now: float, body:
 
 def _digest(key: bytes, direction: str, principal: str, path: str, stamp: str, body: bytes) -> str:
     head = "\n".join((direction, principal, path, stamp)).encode() + b"\n"
-    return hmac.new(key, head + body, hashlib.sha256).hexdigest()
+    return hmac.digest(key, head + body, "sha256").hex()

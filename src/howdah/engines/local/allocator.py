@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import time
+from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 from howdah.data import uris
-from howdah.engines import Allocator, Launch, MasterContext
+from howdah.engines import ANYWHERE, Allocator, Launch, MasterContext, Wish
 from howdah.engines.local.cgroup import MemoryGroup
 from howdah.engines.local.container import LocalContainer
-from howdah.engines.local.ledger import Ledger, Waiting
+from howdah.engines.local.ledger import Ledger, Waiting, clear
 from howdah.engines.local.machine import Machine
+from howdah.engines.local.processes import alive, start_of
 from howdah.engines.local.workdir import prepare
-from howdah.errors import EngineRejected
+from howdah.errors import EngineRejected, EngineUnavailable
 from howdah.spec import Container, Exit, Outcome, Resources
 from howdah.spec.events import Allocated, ContainerEnded, Event, Noted
 
@@ -32,18 +36,37 @@ class LocalAllocator(Allocator):
         self._directory, self._cache = Path(uris.path(context.directory)), home / "cache"
         self._ledger = Ledger(home / "local", Machine.here(), context.job_id)
         self._wanted: dict[str, int] = {}
+        self._wishes: dict[str, Wish] = {}
         self._containers: dict[str, LocalContainer] = {}
         self._numbers = itertools.count(1)
         self._events: list[Event] = []
         self._news = asyncio.Event()
         self._noted: set[str] = set()
+        self._warden = int(os.environ.get("HOWDAH_WARDEN", "0"))
+        self._warden_start = start_of(self._warden)
 
     @classmethod
     async def open(cls, context: MasterContext) -> LocalAllocator:
-        return cls(context)
+        allocator = cls(context)
+        allocator.attempt = int(os.environ.get("HOWDAH_MASTER_ATTEMPT", "1"))
+        return allocator
 
-    def request(self, role: str, count: int) -> None:
-        self._wanted[role] = count
+    def adopt(self, containers: Collection[Container]) -> set[str]:
+        known = {container.id: container for container in containers}
+        for id_, held in self._ledger.held().items():
+            self._numbers = itertools.count(max(next(self._numbers), int(id_.rpartition(".")[2]) + 1))
+            if id_ in known and alive(held["pid"], held["start"]):
+                local = LocalContainer(known[id_], tuple(held["gpus"]), self._container_ended)
+                local.group = MemoryGroup.at(held["group"]) if held["group"] else None
+                self._containers[id_] = local
+                local.adopt(held["pid"], held["start"], Path(held["directory"]))
+            else:
+                clear(id_, [held["group"]], whole=True)
+                self._ledger.free(id_)
+        return set(self._containers)
+
+    def request(self, role: str, count: int, wish: Wish = ANYWHERE) -> None:
+        self._wanted[role], self._wishes[role] = count, wish
         if any(self._wanted.values()):
             self._news.set()
         else:
@@ -53,12 +76,17 @@ class LocalAllocator(Allocator):
         deadline = time.monotonic() + POLL_S
         while True:
             self._news.clear()
+            self._check_warden()
             self._reserve()
             left = deadline - time.monotonic()
             if self._events or left <= 0:
                 events, self._events = self._events, []
                 return events
             await self._wait(min(left, TRY_S) if any(self._wanted.values()) else left)
+
+    def _check_warden(self) -> None:
+        if self._warden and not alive(self._warden, self._warden_start):
+            raise EngineUnavailable(f"its guardian (pid {self._warden}), which starts the next master, was killed")
 
     async def _wait(self, seconds: float) -> None:
         try:
@@ -77,25 +105,41 @@ class LocalAllocator(Allocator):
             self._tell(Noted(time.time(), text))
 
     def _reserve(self) -> None:
+        """Room for the whole gang at once; without a gang, for as many tasks as there is room for."""
         wanted = {f"{self._context.job_id}.{next(self._numbers)}": role for role in self._each_wanted()}
-        if not wanted:
+        if self._context.staged.job.gang:
+            self._reserve_all(wanted)
             return
+        for name, role in wanted.items():
+            if not self._reserve_all({name: role}):
+                return
+
+    def _reserve_all(self, wanted: dict[str, str]) -> bool:
+        if not wanted:
+            return True
         granted = self._ledger.reserve({name: self._resources(role) for name, role in wanted.items()})
         if isinstance(granted, Waiting):
-            self._note(granted.reason, "waiting")
-            return
-        self._wanted = {}
+            if all(self._wishes[role].spare for role in wanted.values()):
+                self._ledger.withdraw()
+            elif self._context.staged.job.gang or not self._containers:
+                self._note(granted.reason, "waiting")
+            return False
+        for role in wanted.values():
+            self._wanted[role] -= 1
         self._noted.discard("waiting")
         for name, gpus in granted.items():
             container = Container(name, self._context.host, wanted[name], self._resources(wanted[name]))
             self._containers[name] = LocalContainer(container, gpus, self._container_ended)
             self._tell(Allocated(time.time(), container))
+        return True
 
     def _each_wanted(self) -> list[str]:
         return [role for role, count in self._wanted.items() for _ in range(count)]
 
     def _resources(self, role: str) -> Resources:
-        return self._context.staged.job.roles[role].resources
+        resources = self._context.staged.job.roles[role].resources
+        wished = self._wishes[role].memory_mib
+        return replace(resources, memory_mib=wished) if wished else resources
 
     async def launch(self, container: Container, launch: Launch) -> None:
         local = self._containers.get(container.id)
@@ -108,8 +152,8 @@ class LocalAllocator(Allocator):
             raise
 
     async def _start(self, local: LocalContainer, launch: Launch, directory: Path) -> None:
-        files = self._context.staged.files
-        if any(file.kind == "archive" for file in files):
+        files = self._context.staged.files if launch.files is None else launch.files
+        if any(file.kind != "file" for file in files):
             await asyncio.to_thread(prepare, directory / "work", files, self._cache)
         else:
             prepare(directory / "work", files, self._cache)
@@ -117,6 +161,7 @@ class LocalAllocator(Allocator):
             return
         self._limit_memory(local)
         local.start(launch, directory, self._context.host)
+        self._ledger.note(local.container.id, pid=local.pid, start=local.start_time, directory=str(directory))
 
     def _limit_memory(self, local: LocalContainer) -> None:
         container = local.container
@@ -125,7 +170,7 @@ class LocalAllocator(Allocator):
         except OSError as error:
             self._note(f"memory limits are not enforced: {error}", "limits")
         else:
-            self._ledger.note_group(container.id, str(local.group.directory))
+            self._ledger.note(container.id, group=str(local.group.directory))
 
     def release(self, container_id: str) -> None:
         local = self._containers.get(container_id)

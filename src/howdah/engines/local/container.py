@@ -12,11 +12,13 @@ from pathlib import Path
 
 from howdah.engines import Launch
 from howdah.engines.local.cgroup import MemoryGroup
-from howdah.engines.local.processes import MARK, kill_marked
+from howdah.engines.local.jobs import write_secret
+from howdah.engines.local.processes import MARK, alive, guardian, kill_marked, start_of
 from howdah.spec import Container, Exit
 from howdah.wire.credentials import Credentials
 
 KILL_AFTER_S = 1.0
+UNKNOWN = 1 << 16
 # What a container does not inherit from whoever submitted the job.
 _NOT_INHERITED = ("HOWDAH_CREDENTIALS", "HOWDAH_MASTER", "CUDA_VISIBLE_DEVICES", MARK)
 
@@ -31,13 +33,20 @@ class LocalContainer:
         self.group: MemoryGroup | None = None
         self.released = False
         self._process: subprocess.Popen[bytes] | None = None
+        self.pid = self.start_time = 0
+        self._ended_with: int | None = None
         self._pidfd = -1
         self._directory = Path()
 
     @property
     def running(self) -> bool:
         """An executor was started and has not been seen to end."""
-        return self._process is not None and self._process.returncode is None
+        return self.pid != 0 and self._ended_with is None
+
+    def adopt(self, pid: int, start_time: int, directory: Path) -> None:
+        """Look after the executor that a master before this one has started in `directory`."""
+        self.pid, self.start_time, self._directory = pid, start_time, directory
+        self._watch(pid)
 
     def start(self, launch: Launch, directory: Path, host: str) -> None:
         """Run the launch in `directory`, whose `work` is prepared.
@@ -53,8 +62,9 @@ class LocalContainer:
             "HOWDAH_HOST": host,
             "HOWDAH_CREDENTIALS": str(credentials),
             "HOWDAH_LOG_DIR": str(directory),
+            "HOWDAH_TASKS_DIR": str(directory.parent.parent),
             "HOWDAH_WORK_DIR": str(directory / "work"),
-            "HOWDAH_PARENT": str(os.getpid()),
+            "HOWDAH_PARENT": str(guardian(os.environ)),
             MARK: self.container.id,
             **({"CUDA_VISIBLE_DEVICES": ",".join(self.gpus)} if self.gpus else {}),
             **launch.environment,
@@ -70,19 +80,26 @@ class LocalContainer:
                 stdout=log,
                 stderr=log,
             )
-        self._watch(self._process.pid)
+        self.pid, self.start_time = self._process.pid, start_of(self._process.pid)
+        self._watch(self.pid)
 
     def release(self) -> None:
         """Ask the executor to end everything, which takes it 200 ms at most; KILL if it does not."""
         self.released = True
-        if self._process is not None and self.running:
-            self._process.terminate()
+        if self.running:
+            self._signal(signal.SIGTERM)
             asyncio.get_running_loop().call_later(KILL_AFTER_S, self.kill)
 
     def kill(self) -> None:
         """Now, and all of it."""
-        if self._process is not None and self.running:
-            self._process.kill()
+        if self.running:
+            self._signal(signal.SIGKILL)
+
+    def _signal(self, number: int) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
+        elif alive(self.pid, self.start_time):
+            os.kill(self.pid, number)
 
     def _watch(self, pid: int) -> None:
         loop = asyncio.get_running_loop()
@@ -94,8 +111,7 @@ class LocalContainer:
             loop.add_reader(self._pidfd, self._look)
 
     def _look(self) -> None:
-        assert self._process is not None
-        status = self._process.poll()
+        status = self._status()
         if status is None:
             if self._pidfd < 0:
                 asyncio.get_running_loop().call_later(0.05, self._look)
@@ -103,9 +119,16 @@ class LocalContainer:
         if self._pidfd >= 0:
             asyncio.get_running_loop().remove_reader(self._pidfd)
             os.close(self._pidfd)
+        self._ended_with = status
         exit = self._exit(status)
         self._clean_up(status)
         self._ended(self, exit)
+
+    def _status(self) -> int | None:
+        """That of an adopted one is not to be had: only its parent is told."""
+        if self._process is not None:
+            return self._process.poll()
+        return None if alive(self.pid, self.start_time) else UNKNOWN
 
     def _exit(self, status: int) -> Exit:
         if self.released:
@@ -117,6 +140,8 @@ class LocalContainer:
             return Exit("signal", signal=-status, detail=f"its executor was killed by signal {-status}")
         if status == 0:
             return Exit("exit", 0)
+        if status == UNKNOWN:
+            return Exit("signal", detail=f"its executor (pid {self.pid}) is gone")
         return Exit("exit", status, detail=f"its executor ended with {status}: {self._last_words()}")
 
     def _last_words(self) -> str:
@@ -134,10 +159,3 @@ class LocalContainer:
         elif status != 0:
             # An executor that ends in order has seen to it that nothing is left; one that was killed has not.
             kill_marked(self.container.id)
-
-
-def write_secret(path: Path, content: bytes) -> None:
-    """A file that only its owner may read, from its first byte on."""
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(file, "wb") as stream:
-        stream.write(content)

@@ -23,19 +23,21 @@ from pathlib import Path
 from howdah.data import uris
 from howdah.data.commit import abandon, reserve
 from howdah.data.fs import filesystem
-from howdah.engines import Engine, Progress, silent, sweep
-from howdah.engines.local.container import write_secret
-from howdah.engines.local.jobs import JobDirectory
+from howdah.data.logorder import STREAMS, TIMES
+from howdah.engines import Engine, Hindrance, Progress, silent, sweep
+from howdah.engines.local.jobs import JobDirectory, write_secret
 from howdah.engines.local.ledger import Ledger, clear
-from howdah.engines.local.machine import Machine, figures, refusals
+from howdah.engines.local.machine import Machine, figures, refusals, total
 from howdah.engines.local.processes import start_of
 from howdah.errors import EngineRejected, HowdahError, StagingError
-from howdah.spec import JobReport, Outcome, Plan, StagedFile, StagedJob, State, TaskId
+from howdah.spec import JobReport, JobSpec, Outcome, Plan, StagedFile, StagedJob, State, TaskId
 from howdah.spec.codec import encode
 from howdah.wire.credentials import JOB_KEY, SECRET_PREFIX, Credentials
 
 _PIECE = 1 << 20
 _END_S = 5.0
+MASTER_ATTEMPTS = 2
+"""As on YARN, unless the spec says otherwise."""
 
 
 class _Detached(subprocess.Popen[bytes]):
@@ -74,7 +76,7 @@ class LocalEngine(Engine):
         try:
             reserve(plan.job.job, job.id, conf_dir)
             self._write(job, _placed(plan.job, progress), secrets)
-            self._start(job, plan.request["master"])
+            self._start(job, plan.request["master"], plan.job.job.master.attempts or MASTER_ATTEMPTS)
             self._sweep(conf_dir)
         except BaseException as error:
             shutil.rmtree(job.path, ignore_errors=True)
@@ -92,6 +94,7 @@ class LocalEngine(Engine):
             for job_id in sweep.unfinished(files, self.home):
                 report = JobDirectory(self._home / "jobs" / job_id).report()
                 if report.state.ended:
+                    clear(job_id, [])  # or what its executors still write would come after the tidying
                     with contextlib.suppress(HowdahError):
                         sweep.settle(files, report, conf_dir)
 
@@ -115,14 +118,14 @@ class LocalEngine(Engine):
         write_secret(job.path / "key", key.hex().encode())
         write_secret(job.path / "credentials", Credentials(secrets=held).to_bytes())
 
-    def _start(self, job: JobDirectory, command: list[str]) -> None:
+    def _start(self, job: JobDirectory, command: list[str], attempts: int) -> None:
         arguments = ["--engine", self.name, "--id", job.id, "--job", str(job.path / "job.json")]
         conf_dir = self._settings.get("hadoop_conf_dir")
         inherited = {**os.environ, "HADOOP_CONF_DIR": conf_dir} if conf_dir else os.environ
         environment = {**inherited, "HOWDAH_CREDENTIALS": str(job.path / "credentials"), "HOWDAH_HOST": "127.0.0.1"}
         with (job.path / "master.log").open("ab") as log:
             master = _Detached(
-                [*command, *arguments, "--directory", uris.of_local(job.path)],
+                [*_warden(attempts), *command, *arguments, "--directory", uris.of_local(job.path)],
                 # Not in the caller's directory, whose files could pass for modules.
                 cwd=job.path,
                 env=environment,
@@ -168,6 +171,13 @@ class LocalEngine(Engine):
             time.sleep(0.02)
         return not job.master_pid()
 
+    def hindrances(self, job_id: str, job: JobSpec | None, missing: Mapping[str, int]) -> list[Hindrance]:
+        if job is None or not missing:
+            return []
+        wanted = [job.roles[role].resources for role, count in missing.items() for _ in range(count)]
+        said = Ledger(self._home / "local", Machine.here(), job_id).shortage(total(wanted if job.gang else wanted[:1]))
+        return [Hindrance("said", {"text": said})] if said else []
+
     def logs(self, job_id: str, task: TaskId | None, stream: str = "") -> Iterator[tuple[str, bytes]]:
         for job in self._jobs(job_id):
             for slug, attempt, directory in job.attempts():
@@ -178,8 +188,13 @@ class LocalEngine(Engine):
                 yield from _read(job.path / "master.log", "master")
 
 
+def _warden(attempts: int) -> list[str]:
+    """By its path, alone: it needs nothing that is installed."""
+    return [sys.executable, "-I", "-S", str(Path(__file__).with_name("warden.py")), str(attempts)]
+
+
 def _attempt_logs(heading: str, directory: Path, stream: str) -> Iterator[tuple[str, bytes]]:
-    names = (stream,) if stream else ("stdout", "stderr")
+    names = (*STREAMS, TIMES) if stream == "*" else (stream,) if stream else STREAMS
     for name in names:
         yield from _read(directory / name, f"{heading} {name}")
     if not stream and not (directory / "stdout").exists():
@@ -200,13 +215,14 @@ def _placed(staged: StagedJob, progress: Progress) -> StagedJob:
     # Not worth its import for a job without files.
     from howdah.data import transfer
     from howdah.data.cache import Cache
+    from howdah.data.download import Copy
 
     cache = Cache(staged.home, progress=progress)
     placed = []
     for file in staged.files:
         if not file.uri.startswith("file:"):
             target = _cached(staged.home, file)
-            transfer.download([transfer.Copy(uris.path(target), file.uri, file.size)], lambda _files, _bytes: None)
+            transfer.download([Copy(uris.path(target), file.uri, file.size)], lambda _files, _bytes: None)
             file = dataclasses.replace(file, uri=target)
         placed.append(cache.place(file))
     return dataclasses.replace(staged, files=tuple(placed))

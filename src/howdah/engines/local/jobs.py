@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from howdah.data import uris
 from howdah.engines.local.processes import alive
 from howdah.spec import JobReport, Outcome, State
 from howdah.spec.codec import decode
-from howdah.spec.events import JobFinished, read_lines, to_line
 from howdah.spec.job import JobSpec
-from howdah.spec.view import JobView, fold
+from howdah.spec.values import dataclass
+
+if TYPE_CHECKING:
+    from howdah.spec.view import JobView
 
 _START_S = 10.0
 
@@ -36,13 +38,18 @@ class JobDirectory:
         (self.path / "master.pid").write_text(json.dumps(record), encoding="utf-8")
 
     def master_pid(self) -> int:
-        """The master's pid if it runs, else 0."""
-        record = self._json("master.pid")
-        pid = int(record.get("pid", 0))
-        return pid if alive(pid, int(record.get("start", 0))) else 0
+        """That of the process which looks after the master, else of the master itself; 0 when both are gone."""
+        for record in (self._json("master.pid"), self._json("master.json")):
+            pid = int(record.get("pid", 0))
+            if alive(pid, int(record.get("start", 0))):
+                return pid
+        return 0
 
     def view(self) -> JobView:
         """As far as the event log goes."""
+        from howdah.spec.events import read_lines  # a submission does without
+        from howdah.spec.view import JobView, fold
+
         try:
             with (self.path / "events.jsonl").open(encoding="utf-8", errors="replace") as lines:
                 return fold(read_lines(lines))
@@ -79,6 +86,8 @@ class JobDirectory:
 
     def finish(self, outcome: Outcome) -> None:
         """Write the last event in place of a master that was killed."""
+        from howdah.spec.events import JobFinished, to_line
+
         with (self.path / "events.jsonl").open("a", encoding="utf-8") as log:
             # The killed writer may have left half a line.
             log.write("\n" + to_line(JobFinished(time.time(), outcome)))
@@ -121,3 +130,10 @@ class JobDirectory:
 def _natural(path: Path) -> tuple[str, int]:
     role, _, number = path.name.rpartition("-")
     return role, int(number) if number.isdigit() else 0
+
+
+def write_secret(path: Path, content: bytes) -> None:
+    """A file that only its owner may read, from its first byte on."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(file, "wb") as stream:
+        stream.write(content)

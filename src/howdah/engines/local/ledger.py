@@ -12,14 +12,14 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from howdah.engines.local.cgroup import MemoryGroup
 from howdah.engines.local.machine import Machine, gib, total
-from howdah.engines.local.processes import alive, kill_marked, start_of
+from howdah.engines.local.processes import alive, guardian, kill_marked, start_of
 from howdah.spec import Resources
+from howdah.spec.values import dataclass
 
 Book = dict[str, Any]
 
@@ -53,17 +53,28 @@ class Ledger:
             own["ticket"] = 0
             return {name: self._grant(jobs, own, name, resources) for name, resources in wanted.items()}
 
+    def shortage(self, wanted: Resources) -> str:
+        """Why there is no room for `wanted` now, of which another job may have come first; "" when there is."""
+        with self._open() as jobs:
+            return self._shortage(jobs, wanted)
+
     def withdraw(self) -> None:
         """Nothing is waited for any more."""
         with self._open() as jobs:
             self._own(jobs)["ticket"] = 0
 
-    def note_group(self, container_id: str, directory: str) -> None:
-        """Where a container's control group is, for whoever has to clean up after us."""
+    def note(self, container_id: str, **facts: str | int) -> None:
+        """For whoever comes after us: the `group` (directory) of a container; `pid`, `start` and `directory` of its
+        executor."""
         with self._open() as jobs:
             held = self._own(jobs)["held"].get(container_id)
             if held is not None:
-                held["group"] = directory
+                held.update(facts)
+
+    def held(self) -> dict[str, dict[str, Any]]:
+        """The job's containers by id, with what was noted of them."""
+        with self._open() as jobs:
+            return {name: dict(facts) for name, facts in self._own(jobs)["held"].items()}
 
     def free(self, container_id: str) -> None:
         """The container has ended."""
@@ -81,7 +92,7 @@ class Ledger:
             jobs.pop(self.job_id, None)
 
     def _own(self, jobs: Book) -> Book:
-        pid = os.getpid()
+        pid = guardian(os.environ)
         fresh = {"pid": pid, "start": start_of(pid), "ticket": 0, "since": time.time(), "held": {}}
         entry: Book = jobs.setdefault(self.job_id, fresh)
         return entry
@@ -89,7 +100,8 @@ class Ledger:
     def _grant(self, jobs: Book, own: Book, name: str, resources: Resources) -> tuple[str, ...]:
         taken = {gpu for entry in jobs.values() for held in entry["held"].values() for gpu in held["gpus"]}
         gpus = [gpu for gpu in self.machine.gpus if gpu not in taken][: resources.gpus]
-        own["held"][name] = {"memory_mib": resources.memory_mib, "vcores": resources.vcores, "gpus": gpus, "group": ""}
+        room = {"memory_mib": resources.memory_mib, "vcores": resources.vcores, "gpus": gpus}
+        own["held"][name] = {**room, "group": "", "pid": 0, "start": 0}
         return tuple(gpus)
 
     def _shortage(self, jobs: Book, wanted: Resources) -> str:
@@ -125,13 +137,13 @@ class Ledger:
                 temporary.replace(self._path)
 
 
-def clear(job_id: str, groups: list[str]) -> None:
-    """End and remove whatever a dead master's containers left."""
+def clear(job_id: str, groups: list[str], whole: bool = False) -> None:
+    """End and remove whatever a dead master's containers left; `whole`: `job_id` is that of one of its containers."""
     for directory in filter(None, groups):
         group = MemoryGroup.at(directory)
         group.kill()
         group.remove()
-    kill_marked(f"{job_id}.")
+    kill_marked(f"{job_id}\0" if whole else f"{job_id}.")
 
 
 def _before(jobs: Book, own: Book) -> str | None:

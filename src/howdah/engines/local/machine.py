@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 from howdah.spec import JobSpec, Resources
+from howdah.spec.values import dataclass
 
 OVERCOMMIT = 2
 LEAST_VCORES = 4
@@ -58,13 +59,25 @@ class Figure:
 
 def refusals(job: JobSpec, machine: Machine) -> Iterator[str]:
     """Why the job can never run here, one line for each kind of resource; nothing when it can."""
-    for figure in figures(job, machine):
+    for figure in largest_demand(job, machine):
         if figure.wanted > figure.offered:
             yield str(figure)
     for name, role in job.roles.items():
+        if role.image or job.environment.image:
+            yield f"role {name!r} has an image, and tasks on this machine run without containers"
         for resource, wanted in role.resources.named.items():
             if wanted:
                 yield f"role {name!r} wants {wanted} {resource!r}, a resource this machine does not know"
+
+
+def largest_demand(job: JobSpec, machine: Machine) -> tuple[Figure, ...]:
+    """Of what runs at the same time: a stage of the gang, or without a gang one task."""
+    if job.gang:
+        parts = [replace(job, roles={name: job.roles[name] for name in wave}) for wave in job.waves]
+    else:
+        parts = [replace(job, roles={name: replace(role, replicas=1)}) for name, role in job.roles.items()]
+    by_kind = zip(*(figures(part, machine) for part in parts), strict=True)
+    return tuple(max(kind, key=lambda figure: figure.wanted) for kind in by_kind)
 
 
 def figures(job: JobSpec, machine: Machine) -> tuple[Figure, ...]:

@@ -10,7 +10,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 MARK = "HOWDAH_CONTAINER"
@@ -30,6 +30,11 @@ def alive(pid: int, start: int) -> bool:
     return start != 0 and start_of(pid) == start
 
 
+def guardian(environ: Mapping[str, str]) -> int:
+    """The process that looks after this master; itself when there is none. What it holds is free when that is gone."""
+    return int(environ.get("HOWDAH_WARDEN") or os.getpid())
+
+
 def marked(prefix: str) -> Iterator[int]:
     """Processes of containers whose name starts with `prefix`."""
     wanted = f"{MARK}={prefix}".encode()
@@ -37,8 +42,8 @@ def marked(prefix: str) -> Iterator[int]:
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
         with contextlib.suppress(OSError):
-            variables = (entry / "environ").read_bytes().split(b"\0")
-            if any(variable.startswith(wanted) for variable in variables):
+            variables = b"\0" + (entry / "environ").read_bytes()
+            if b"\0" + wanted in variables:
                 yield int(entry.name)
 
 

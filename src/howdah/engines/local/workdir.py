@@ -37,7 +37,7 @@ def prepare(directory: Path, files: tuple[StagedFile, ...], cache: Path) -> None
 def _place(file: StagedFile, target: Path, cache: Path) -> None:
     source = Path(uris.path(file.uri))
     target.parent.mkdir(parents=True, exist_ok=True)
-    if file.kind == "archive":
+    if file.kind != "file":
         target.symlink_to(unpacked(source, cache))
     elif source.stat().st_size < COPY_BELOW:
         shutil.copy(source, target)

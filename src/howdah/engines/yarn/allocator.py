@@ -7,32 +7,38 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import socket
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 
-from howdah.engines import Allocator, Launch, MasterContext
-from howdah.engines.yarn import conf, exits, records
+from howdah.engines import ANYWHERE, Allocator, Launch, MasterContext, Wish
+from howdah.engines.yarn import conf, exits, placing, records
 from howdah.engines.yarn.applicationmaster import TOKEN_KIND, ApplicationMaster, Ask
-from howdah.engines.yarn.launch import common_environment, context, literal
+from howdah.engines.yarn.forewarnings import Forewarnings
+from howdah.engines.yarn.launch import common_environment, container_runtime, context, literal
 from howdah.engines.yarn.nodemanager import NodeManagers
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.refusals import label_of
-from howdah.engines.yarn.rpc import RpcError
+from howdah.engines.yarn.unplaced import Unplaced
 from howdah.errors import EngineRejected, EngineUnavailable, HowdahError
+from howdah.hadoop.rpc import RpcError
 from howdah.spec import Container, Outcome, State
 from howdah.spec.events import Allocated, CancelRequested, ContainerEnded, Event, Noted
 from howdah.wire import credentials
 from howdah.wire.credentials import Credentials
 
+RACKS = "racks"
+"""The setting that tells the allocator on which rack the hosts are that tasks prefer, as JSON."""
 QUICK_S, SLOW_S, GROWTH = 0.02, 1.0, 1.5
 _FINAL_STATUS = {State.SUCCEEDED: 1, State.FAILED: 2, State.CANCELLED: 3}
-_BAD_NODE_STATES = (3, 4, 5, 6, 7, 8)
 
 
 class YarnAllocator(Allocator):
-    """Roles are told apart by the allocation request id of their ask: the role's number, from 1."""
+    """Roles are told apart by the allocation request id of their ask: the role's number, from 1. What its first
+    container may, and the others may not, is another ask of the role."""
 
     def __init__(self, served: MasterContext, configuration: conf.Configuration, held: Credentials) -> None:
         self._served, self._configuration = served, configuration
@@ -44,13 +50,22 @@ class YarnAllocator(Allocator):
         # Executors read their data as the user does; speaking to the ResourceManager is the master's alone.
         self._tokens = {alias: token for alias, token in held.tokens.items() if token.kind != TOKEN_KIND}
         self._nodes = NodeManagers()
-        self._roles = dict(enumerate(served.staged.job.roles, 1))
+        job = served.staged.job
+        self._roles = dict(enumerate(job.roles, 1))
+        self._numbers = {(role, False): number for number, role in self._roles.items()}
+        self._sizes: dict[int, Mapping[str, int]] = {}
+        self._leaders, _ = placing.order(job)
+        self._standing: dict[str, str] = {}
+        self._unplaced = Unplaced(job)
+        self._avoided: dict[str, frozenset[str]] = {}
+        self._racks: dict[str, str] = json.loads(served.staged.settings.get(RACKS) or "{}")
         self._granted: dict[str, pb.Container] = {}
+        self._previous: dict[str, pb.Container] = {}
         self._wake = asyncio.Event()
         self._pause = QUICK_S
         self._silent_since = 0.0
         self._dismissed = False
-        self._announced: set[str] = set()
+        self._forewarnings = Forewarnings(configuration)
         self._proxies: set[str] = set()
 
     @classmethod
@@ -59,21 +74,65 @@ class YarnAllocator(Allocator):
         allocator = cls(context, conf.load(os.environ.get("HADOOP_CONF_DIR")), credentials.load())
         answer = await allocator._am.register(context.host, context.port, f"{context.url}/")
         allocator._nodes.remember(answer.nm_tokens)
-        for container in answer.previous:  # of an earlier attempt, whose gang is gone
-            allocator._am.release(container.id)
+        allocator._previous = {records.container_id(container.id): container for container in answer.previous}
+        allocator.attempt = records.attempt_of(os.environ.get("CONTAINER_ID", ""))
         allocator._proxies = await asyncio.to_thread(_addresses, allocator._proxy_hosts())
         return allocator
 
-    def request(self, role: str, count: int) -> None:
+    def adopt(self, containers: Collection[Container]) -> set[str]:
+        known = {container.id: container.role for container in containers}
+        for id_, container in self._previous.items():
+            if id_ in known:
+                self._granted[id_], self._standing[id_] = container, known[id_]
+            else:
+                self._am.release(container.id)
+        return known.keys() & self._previous.keys()
+
+    def request(self, role: str, count: int, wish: Wish = ANYWHERE) -> None:
         job = self._served.staged.job
-        number = next(number for number, name in self._roles.items() if name == role)
-        wanted = records.amounts(job.roles[role].resources)
-        self._am.ask(Ask(number, number, count, wanted, label_of(job, role)))
+        resources = job.roles[role].resources
+        if wish.memory_mib:
+            resources = replace(resources, memory_mib=wish.memory_mib)
+        wanted = records.amounts(resources)
+        prefer = {host: count for host, count in wish.prefer.items() if host in self._racks}
+        ask = Ask(0, 0, count, wanted, label_of(job, role), prefer, self._racks, placing.tags_of(job, role))
+        ask = replace(ask, constraint=placing.constraint_of(job, role))
+        if role in self._leaders:
+            first = 0 if self._stands(ask.tags) else min(1, count)
+            self._ask(role, replace(ask, count=first, constraint=placing.first(ask.constraint, ask.tags)), leads=True)
+            ask = replace(ask, count=count - first)
+        self._ask(role, ask)
+        self._avoided[role] = frozenset(wish.avoid)
         self._hurry()
+
+    def _stands(self, tags: Collection[str]) -> bool:
+        """Whether a container with one of the tags is there, for others to be placed near it."""
+        job = self._served.staged.job
+        return any({*tags} & {*placing.tags_of(job, role)} for role in self._standing.values())
+
+    def _avoided_by_all(self) -> frozenset[str]:
+        """YARN keeps hosts from an application, not from a role: those that no role wants now that still wants any.
+        What is granted on another that its role avoids, the master gives back."""
+        roles = {self._roles[number] for number in self._am.outstanding}
+        avoided = [self._avoided.get(role, frozenset()) for role in roles]
+        return frozenset.intersection(*avoided) if avoided else frozenset()
+
+    def _ask(self, role: str, ask: Ask, leads: bool = False) -> None:
+        """Under the number of the role's ask; one of another size is another ask, and the one before is taken back."""
+        key = (role, leads)
+        number = self._numbers.setdefault(key, max(self._roles) + 1)
+        self._roles[number] = role
+        before = self._sizes.setdefault(number, ask.resources)
+        if before != ask.resources:
+            self._am.ask(replace(ask, id=number, priority=number, count=0, resources=before))
+            number = self._numbers[key] = max(self._roles) + 1
+            self._roles[number], self._sizes[number] = role, ask.resources
+        self._am.ask(replace(ask, id=number, priority=number))
 
     def release(self, container_id: str) -> None:
         container = self._granted.get(container_id)
         if container is not None:
+            self._standing.pop(container_id, None)
             self._am.release(container.id)
             self._hurry()
 
@@ -86,11 +145,14 @@ class YarnAllocator(Allocator):
         await self._rest()
         if self._dismissed:
             return []
+        self._am.avoid(self._avoided_by_all())
         try:
-            response = await self._am.allocate()
+            response = await self._am.allocate(self.progress)
         except EngineUnavailable as error:
             return self._unavailable(error)
-        except RpcError:  # what we ask for is refused, not we
+        except RpcError as error:  # what we ask for is refused, not we
+            if placing.disabled(error.text):
+                raise EngineRejected(placing.DISABLED) from None
             raise
         except EngineRejected as error:
             self._dismissed = True
@@ -134,37 +196,24 @@ class YarnAllocator(Allocator):
         for container in response.previous:
             if records.container_id(container.id) not in self._granted:
                 self._am.release(container.id)
-        yield from self._nodes_news(response.nodes, now)
+        yield from self._forewarnings.of(response, self._granted, now)
         for container in response.allocated:
             yield self._allocated(container, now)
         for status in response.completed:
             id_ = records.container_id(status.id)
+            self._standing.pop(id_, None)
             if self._granted.pop(id_, None):  # YARN tells some twice after a restart
                 yield ContainerEnded(now, id_, exits.explain(status.exit_status, status.diagnostics))
-        yield from self._preemption(response.preemption, now)
-
-    def _nodes_news(self, nodes: Iterable[pb.NodeReport], now: float) -> Iterator[Event]:
-        for node in nodes:
-            ours = sum(container.node == node.node for container in self._granted.values())
-            if ours and node.state in _BAD_NODE_STATES:
-                state = records.name(records.NODE_STATES, node.state)
-                yield Noted(now, f"node {node.node.host} with {ours} of our containers is {state} {node.health_report}")
+        rejected = {entry.request.allocation_request_id: entry.reason for entry in response.rejected}
+        reasons = {self._roles[number]: reason for number, reason in rejected.items() if number in self._roles}
+        yield from self._unplaced.of(self._am.missing(self._roles), reasons, now)
 
     def _allocated(self, container: pb.Container, now: float) -> Allocated:
         id_, role = records.container_id(container.id), self._roles[container.allocation_request_id]
-        self._granted[id_] = container
+        self._granted[id_], self._standing[id_] = container, role
         log_url = f"http://{container.node_http_address}/node/containerlogs/{id_}/{self._served.staged.user}"
         resources = records.to_resources(container.resource)
         return Allocated(now, Container(id_, container.node.host, role, resources, log_url))
-
-    def _preemption(self, message: pb.Preemption, now: float) -> Iterator[Event]:
-        """The contract comes with every heartbeat until the containers go: each is told once."""
-        named = [*message.strict.containers, *message.negotiable.containers]
-        new = [id_ for id_ in (records.container_id(entry.id) for entry in named) if id_ not in self._announced]
-        self._announced.update(new)
-        for id_ in new:
-            if id_ in self._granted:
-                yield Noted(now, f"YARN is about to preempt {id_} on {self._granted[id_].node.host}")
 
     async def launch(self, container: Container, launch: Launch) -> None:
         granted = self._granted.get(container.id)
@@ -173,9 +222,10 @@ class YarnAllocator(Allocator):
         staged = self._served.staged
         environment = common_environment(staged.runtime, staged.user, self._configuration.secure)
         environment |= {name: literal(value) for name, value in launch.environment.items()}
+        environment |= container_runtime(staged.job, container.role)
         environment["HOWDAH_CONTAINER"] = container.id  # by this the executor's sweeper knows what is ours
         secrets = Credentials(self._tokens, dict(launch.secrets))
-        files = (*staged.files, *staged.runtime)
+        files = (*(staged.files if launch.files is None else launch.files), *staged.runtime)
         await self._nodes.start(granted, context(files, environment, launch.command, secrets, "executor.stderr"))
 
     async def unregister(self, outcome: Outcome, progress: float = 1.0) -> None:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from howdah.engines.yarn import records
+from howdah.engines.yarn import placing, records
 from howdah.engines.yarn.failover import ResourceManagers
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
-from howdah.engines.yarn.rpc import Address, RpcError
 from howdah.errors import EngineRejected, EngineUnavailable
+from howdah.hadoop.constraints import Constraint
+from howdah.hadoop.rpc import Address, RpcError
 from howdah.wire.credentials import Token
 
 PROTOCOL = "org.apache.hadoop.yarn.api.ApplicationMasterProtocolPB"
@@ -31,21 +33,49 @@ _ENDED = ("ApplicationAttemptNotFoundException", "InvalidToken")  # the attempt,
 
 @dataclass(frozen=True)
 class Ask:
-    """`count` containers, all alike, not granted yet. Asks that differ in size need different ids and priorities."""
+    """`count` containers, all alike, not granted yet. Asks that differ in size need different ids and priorities.
+
+    `prefer` says how many would like to be on which host, `racks` on which rack these are: a ResourceManager that
+    grants a container on a host of an ask counts its rack down too, and fails where the ask has none.
+    With `tags` the containers carry these, and go where the `constraint` lets them; YARN takes no `prefer` then, and
+    nothing of such an ask may change but its count.
+    """
 
     id: int
     priority: int
     count: int
     resources: Mapping[str, int]
     node_label: str = ""
+    prefer: Mapping[str, int] = field(default_factory=dict)
+    racks: Mapping[str, str] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    constraint: Constraint | None = None
 
-    def message(self) -> pb.ResourceRequest:
-        """As the ResourceManager takes it: the count is absolute, for this priority and id."""
+    def scheduling_request(self) -> pb.SchedulingRequest:
+        """Of an ask with tags."""
+        return pb.SchedulingRequest(
+            allocation_request_id=self.id,
+            priority=pb.Priority(priority=self.priority),
+            execution=pb.ExecutionTypeRequest(type=_GUARANTEED, enforce=True),
+            tags=self.tags,
+            sizing=pb.ResourceSizing(containers=self.count, capability=records.to_resource(self.resources)),
+            constraint=placing.message(self.constraint or placing.anywhere(self.tags), self.node_label),
+        )
+
+    def messages(self) -> list[pb.ResourceRequest]:
+        """As the ResourceManager takes it: counts are absolute, for this priority and id."""
+        on_racks = Counter[str]()
+        for host, count in self.prefer.items():
+            on_racks[self.racks[host]] += count
+        places = {**self.prefer, **on_racks, ANYWHERE: self.count}
+        return [self._message(place, min(count, self.count)) for place, count in places.items()]
+
+    def _message(self, place: str, count: int) -> pb.ResourceRequest:
         return pb.ResourceRequest(
             priority=pb.Priority(priority=self.priority),
-            resource_name=ANYWHERE,
+            resource_name=place,
             capability=records.to_resource(self.resources),
-            containers=self.count,
+            containers=count,
             relax_locality=True,
             node_label=self.node_label,
             execution=pb.ExecutionTypeRequest(type=_GUARANTEED, enforce=True),
@@ -97,9 +127,16 @@ class ApplicationMaster:
             raise
 
     @property
-    def outstanding(self) -> bool:
-        """Whether containers are wanted that have not been granted."""
-        return any(ask.count for ask in self._asks.values())
+    def outstanding(self) -> set[int]:
+        """The ids of asks for containers that have not been granted."""
+        return {ask.id for ask in self._asks.values() if ask.count}
+
+    def missing(self, roles: Mapping[int, str]) -> Counter[str]:
+        """How many containers are outstanding, by role; `roles` has the ids of their asks."""
+        found = Counter[str]()
+        for ask in self._asks.values():
+            found[roles[ask.id]] += ask.count
+        return found
 
     @property
     def manager(self) -> Address:
@@ -113,8 +150,9 @@ class ApplicationMaster:
 
     def ask(self, ask: Ask) -> None:
         """From now on this is what is wanted under `ask.id`; a count of 0 takes it back."""
-        self._asks[ask.id] = ask
-        self._unsaid.add(ask.id)
+        if ask.count or ask.id in self._asks:
+            self._asks[ask.id] = ask
+            self._unsaid.add(ask.id)
 
     def release(self, id_: pb.ContainerId) -> None:
         """Give a container back; what runs in it is killed."""
@@ -169,8 +207,10 @@ class ApplicationMaster:
         return None if response.command == _RESYNC else response
 
     def _request(self, progress: float, unsaid: Collection[int | str]) -> pb.AllocateRequest:
+        asks = [ask for ask in self._asks.values() if ask.id in unsaid]
         request = pb.AllocateRequest(
-            asks=[ask.message() for ask in self._asks.values() if ask.id in unsaid],
+            asks=[message for ask in asks if not ask.tags for message in ask.messages()],
+            scheduling_requests=[ask.scheduling_request() for ask in asks if ask.tags],
             releases=[id_ for name, id_ in self._releases.items() if name in unsaid],
             response_id=self._response_id,
             progress=progress,
@@ -194,6 +234,7 @@ class ApplicationMaster:
                 response.allocated.append(container)
         for status in response.completed:
             self._releases.pop(records.container_id(status.id), None)
+        self._unsaid |= {rejected.request.allocation_request_id for rejected in response.rejected} & self.outstanding
 
     async def finish(self, final_status: int, diagnostics: str, tracking_url: str = "") -> None:
         """End the application: 1 succeeded, 2 failed, 3 killed. All its containers are killed by YARN."""

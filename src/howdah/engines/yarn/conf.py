@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
+import functools
 import os
 import re
 from collections.abc import Mapping
@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from howdah.data import hadoop_conf
-from howdah.engines.yarn.rpc import Address, Kerberos, Login, User
 from howdah.errors import SpecError
+from howdah.hadoop import identity
+from howdah.hadoop.rpc import Address, Kerberos, Login, User
 
 FILES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml", "resource-types.xml")
 ADVICE = "point it at the cluster's configuration directory, or start a cluster with `howdah sandbox up`"
@@ -79,10 +80,10 @@ class Configuration:
             raise SpecError.at("yarn.resourcemanager.principal", f"is not set, but {self.directory} demands Kerberos")
         return Kerberos(principal)
 
-    @property
+    @functools.cached_property
     def user(self) -> str:
-        """HADOOP_USER_NAME, else the account of this process. With Kerberos the cluster decides."""
-        return self.environment.get("HADOOP_USER_NAME") or getpass.getuser()
+        """Who the cluster takes us for."""
+        return identity.user(self.secure, self.environment)
 
     @property
     def silence_limit(self) -> float:
@@ -111,7 +112,11 @@ class Configuration:
     def _variable(self, name: str) -> str | None:
         if name.startswith("env."):
             return hadoop_conf.environment_variable(name, self.environment)
-        system = {"user.name": self.user, "user.home": str(Path.home()), "java.io.tmpdir": "/tmp"}  # noqa: S108
+        system = {
+            "user.name": identity.user(False, self.environment),
+            "user.home": str(Path.home()),
+            "java.io.tmpdir": "/tmp",  # noqa: S108
+        }
         return system.get(name) or self.properties.get(name, _DEFAULTS.get(name))
 
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import dataclasses
 import getpass
+import json
 import os
 import secrets as random
 import time
@@ -16,20 +17,29 @@ from typing import Any, TypeVar
 from howdah.data import uris
 from howdah.data.commit import abandon, reserve
 from howdah.data.fs import FileSystem, filesystem
-from howdah.engines import Engine, Progress, silent, sweep
-from howdah.engines.yarn import conf, launch, logs, records, refusals
+from howdah.engines import Engine, Hindrance, Progress, silent, sweep
+from howdah.engines.yarn import conf, launch, logs, placing, records, refusals
+from howdah.engines.yarn.allocator import RACKS
 from howdah.engines.yarn.diagnostics import tidy, waiting
+from howdah.engines.yarn.hindrances import hindrances, setting
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.resourcemanager import ResourceManagerClient
 from howdah.engines.yarn.staging import Stager, job_text
+from howdah.engines.yarn.tokens import collect
 from howdah.errors import EngineRejected, EngineUnavailable, HowdahError, SpecError, StagingError
-from howdah.spec import JobReport, Plan, StagedFile, StagedJob, State, TaskId
+from howdah.spec import JobReport, JobSpec, Plan, StagedFile, StagedJob, State, TaskId
 from howdah.spec.events import Launched, read_lines
+from howdah.spec.staged import PAGE
 from howdah.wire.credentials import JOB, JOB_KEY, SECRET_PREFIX, Credentials
 
 T = TypeVar("T")
 
 APPLICATION_TYPE = "HOWDAH"
+DEFAULT_RACK = "/default-rack"
+TAG = "howdah"
+"""On every application of ours, whatever its type: by this they are found again."""
+MASTER_ATTEMPTS = 2
+"""A master that is killed is followed by another, which keeps the containers; YARN has a limit of its own."""
 MASTER_MEMORY_MIB = 512
 AGGREGATION_S = 60.0
 CACHE_DAYS = 30
@@ -64,30 +74,42 @@ class YarnEngine(Engine):
         return asyncio.run(question)
 
     def plan(self, job: StagedJob) -> Plan:
-        self._ask(self._check(job))
-        return Plan(self.name, dataclasses.replace(job, user=self._configuration.user), self._request(job))
+        settings = {**job.settings, **self._ask(self._check(job))}
+        planned = dataclasses.replace(job, user=self._configuration.user, settings=settings)
+        return Plan(self.name, planned, self._request(job))
 
-    async def _check(self, job: StagedJob) -> None:
+    async def _check(self, job: StagedJob) -> dict[str, str]:
+        """What only the cluster knows: on which racks the hosts are that tasks prefer."""
+        wanted = {host for entry in job.inputs for host in entry.hosts}
+        wanted.update(host for role in job.job.roles.values() for host in role.placement.prefer)
         async with ResourceManagerClient(self._configuration) as rm:
             await refusals.check(rm, job.job)
+            nodes = await rm.nodes() if wanted else []
+        if any(placing.tags_of(job.job, role) for role in job.job.roles):
+            handler = await asyncio.to_thread(setting, self._configuration, placing.HANDLER)
+            if handler == "disabled":
+                raise EngineRejected(placing.DISABLED)
+        racks = {node.node.host: node.rack or DEFAULT_RACK for node in nodes if node.node.host in wanted}
+        return {RACKS: json.dumps(racks)} if racks else {}
 
     def _request(self, staged: StagedJob) -> dict[str, Any]:
         """The application as it will be submitted, but for its id."""
         job = staged.job
-        memory = int(self._settings.get("master_memory_mib") or MASTER_MEMORY_MIB)
+        memory = job.master.memory_mib or int(self._settings.get("master_memory_mib") or MASTER_MEMORY_MIB)
         return {
             "resourcemanagers": [str(address) for address in self._configuration.resourcemanagers()],
             "name": job.name,
-            "type": APPLICATION_TYPE,
+            "type": job.application_type or APPLICATION_TYPE,
             "queue": job.queue,
             "priority": job.priority,
-            "tags": [*job.tags, *(f"{key}:{value}" for key, value in job.labels.items())],
+            "tags": [TAG, *job.tags, *(f"{key}:{value}" for key, value in job.labels.items())],
             "master": {
                 "memory_mib": memory,
-                "vcores": int(self._settings.get("master_vcores") or 1),
-                "node_label": job.node_label,
+                "vcores": job.master.vcores or int(self._settings.get("master_vcores") or 1),
+                "node_label": job.master.node_label or job.node_label,
                 "command": [staged.python, "-m", "howdah.master"],
             },
+            "attempts": job.master.attempts or MASTER_ATTEMPTS,
         }
 
     def submit(self, plan: Plan, secrets: Mapping[str, str], progress: Progress = silent) -> str:
@@ -129,16 +151,17 @@ class YarnEngine(Engine):
         placed = await asyncio.to_thread(stager.place, plan.job, self._configuration.merged())
         key, text = random.token_bytes(32), job_text(placed)
         application = records.application_id(id_)
+        tokens = await collect(self._configuration, placed)
         await asyncio.to_thread(reserve, plan.job.job, application, self._configuration.directory)
         record = asyncio.to_thread(stager.record, text, directory, key)
         held = {SECRET_PREFIX + name: os.fsencode(value) for name, value in secrets.items()} | {JOB_KEY: key}
-        packed = zlib.compress(text)
+        packed, ours = zlib.compress(text), (*placed.runtime, *placed.page)
         if len(packed) <= LARGEST_PACKED:
-            context = self._context(plan, id_, placed.runtime, held | {JOB: packed})
+            context = self._context(plan, id_, ours, Credentials(tokens, held | {JOB: packed}))
             clean = asyncio.to_thread(stager.clean, float(self._settings.get("cache_days") or CACHE_DAYS))
             await asyncio.gather(record, clean, self._sweep(rm, application), rm.submit(context))
         else:
-            await rm.submit(self._context(plan, id_, (await record, *placed.runtime), held))
+            await rm.submit(self._context(plan, id_, (await record, *ours), Credentials(tokens, held)))
 
     async def _sweep(self, rm: ResourceManagerClient, submitted: str) -> None:
         """Look after jobs whose master was killed; what cannot be done now is for the next submission."""
@@ -151,15 +174,16 @@ class YarnEngine(Engine):
                         await asyncio.to_thread(sweep.settle, files, self._report(found), self._configuration.directory)
 
     def _context(
-        self, plan: Plan, id_: pb.ApplicationId, files: Sequence[StagedFile], held: Mapping[str, bytes]
+        self, plan: Plan, id_: pb.ApplicationId, files: Sequence[StagedFile], held: Credentials
     ) -> pb.SubmissionContext:
         request, master = plan.request, plan.request["master"]
         application = records.application_id(id_)
         command = [*master["command"], "--engine", self.name, "--id", application]
         command += ["--directory", uris.join(self.home, "jobs", application)]
-        if JOB not in held:
+        if JOB not in held.secrets:
             command += ["--job", files[0].name]
         environment = launch.common_environment(files, plan.job.user, self._configuration.secure)
+        environment["HOWDAH_PAGE"] = f"$PWD/{PAGE}"
         resource = {records.MEMORY: master["memory_mib"], records.VCORES: master["vcores"]}
         context = pb.SubmissionContext(
             application_id=id_,
@@ -167,8 +191,9 @@ class YarnEngine(Engine):
             queue=request["queue"] or None,
             type=request["type"],
             tags=request["tags"],
-            master=launch.context(files, environment, command, Credentials({}, dict(held)), "stderr"),
-            max_attempts=1,
+            master=launch.context(files, environment, command, held, "stderr"),
+            max_attempts=request["attempts"],
+            keep_containers=True,
             resource=records.to_resource(resource),
             node_label=master["node_label"] or None,
         )
@@ -182,7 +207,7 @@ class YarnEngine(Engine):
     async def _describe(self, job_id: str | None) -> list[JobReport]:
         async with ResourceManagerClient(self._configuration) as rm:
             if job_id is None:
-                reports = await rm.reports(types=[APPLICATION_TYPE], users=[self._configuration.user])
+                reports = await rm.reports(tags=[TAG], users=[self._configuration.user])
             else:
                 report = await rm.report(_parse(job_id))
                 reports = [report] if report else []
@@ -218,6 +243,14 @@ class YarnEngine(Engine):
         async with ResourceManagerClient(self._configuration) as rm:
             await rm.kill(_parse(job_id), f"cancelled by {getpass.getuser()}")
 
+    def hindrances(self, job_id: str, job: JobSpec | None, missing: Mapping[str, int]) -> list[Hindrance]:
+        return self._ask(self._hindrances(job_id, job, missing))
+
+    async def _hindrances(self, job_id: str, job: JobSpec | None, missing: Mapping[str, int]) -> list[Hindrance]:
+        async with ResourceManagerClient(self._configuration) as rm:
+            report = await rm.report(_parse(job_id))
+            return [] if report is None else await hindrances(rm, self._configuration, report, job, missing)
+
     def logs(self, job_id: str, task: TaskId | None, stream: str = "") -> Iterator[tuple[str, bytes]]:
         found = self.describe(job_id)
         if not found:
@@ -228,7 +261,7 @@ class YarnEngine(Engine):
         files = self._files(self._configuration.text("fs.defaultFS"))
         for container, name, piece in logs.read(files, self._configuration, job_id, report.user):
             owner = tasks.get(container)
-            if (task is None or (owner and owner[0] == task)) and name in ((stream,) if stream else logs.STREAMS):
+            if (task is None or (owner and owner[0] == task)) and name in logs.wanted(stream):
                 who = f"{owner[0]} attempt {owner[1]}" if owner else _unnamed(container)
                 yield f"{who} {name}", piece
 

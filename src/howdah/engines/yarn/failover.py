@@ -12,8 +12,8 @@ from typing import ClassVar
 
 from google.protobuf.message import Message
 
-from howdah.engines.yarn.rpc import CALL_TIMEOUT_S, Address, Connection, Login, M, RpcError
 from howdah.errors import EngineUnavailable, SpecError
+from howdah.hadoop.rpc import CALL_TIMEOUT_S, Address, Connection, Login, M, RpcError
 
 NOT_ACTIVE = ("StandbyException", "RetriableException", "ObserverRetryOnActiveException")
 PAUSE_S = 1.0

@@ -12,12 +12,17 @@ from typing import BinaryIO
 
 from howdah.data import uris
 from howdah.data.fs import FileSystem
+from howdah.data.logorder import STREAMS, TIMES
 from howdah.engines.yarn import records, tfile
 from howdah.engines.yarn.conf import Configuration
 from howdah.errors import StagingError
 
-STREAMS = ("stdout", "stderr")
 NOT_CONTAINERS = ("VERSION", "APPLICATION_ACL", "APPLICATION_OWNER")
+
+
+def wanted(stream: str) -> tuple[str, ...]:
+    """The files that `Engine.logs` gives for `stream`."""
+    return (*STREAMS, TIMES) if stream == "*" else (stream,) if stream else STREAMS
 
 
 def directories(configuration: Configuration, application: str, user: str) -> list[str]:

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from google.protobuf.message import Message
 
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
-from howdah.engines.yarn.rpc import Address, Connection, M
 from howdah.errors import EngineRejected, EngineUnavailable
+from howdah.hadoop.rpc import Address, Connection, M
 from howdah.wire.credentials import Token
 
 PROTOCOL = "org.apache.hadoop.yarn.api.ContainerManagementProtocolPB"

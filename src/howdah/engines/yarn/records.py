@@ -40,6 +40,12 @@ def parse_application_id(text: str) -> pb.ApplicationId:
     return pb.ApplicationId(cluster_timestamp=int(match[1]), id=int(match[2]))
 
 
+def attempt_of(container: str) -> int:
+    """The application attempt that a container belongs to, by the container's name; 1 for anything else."""
+    parts = container.split("_")
+    return int(parts[-2]) if len(parts) >= 5 and parts[-2].isdigit() else 1
+
+
 def container_id(id_: pb.ContainerId) -> str:
     """`container_e02_1700000000000_0001_01_000003`; the epoch `e02` is there after ResourceManager restarts only."""
     attempt, epoch = id_.attempt_id, id_.id >> EPOCH_SHIFT

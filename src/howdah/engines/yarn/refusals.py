@@ -6,22 +6,29 @@ import asyncio
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from howdah.engines.yarn import records
+from howdah.engines.yarn import placing, records
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.resourcemanager import ResourceManagerClient, leaves
 from howdah.errors import EngineRejected
+from howdah.hadoop.constraints import Composite
 from howdah.spec import JobSpec
+from howdah.spec.check import nearest
 
 NODES_S, MORE_NODES_S = 15.0, 2.0
 FIELDS = {records.MEMORY: "memory", records.VCORES: "vcores", records.GPU: "gpus"}
 
 
 async def check(rm: ResourceManagerClient, job: JobSpec) -> None:
-    """Raises EngineRejected with everything that can never be granted, a line each."""
+    """Raises EngineRejected with everything that can never be granted, a line each.
+
+    Raises:
+        SpecError: a placement constraint cannot be read.
+    """
+    placing.check(job)
     nodes, labels = await _nodes(rm), set()
     if any(label_of(job, role) for role in job.roles):
         labels = set(await rm.node_labels())
-    problems = [*unknown_labels(job, labels), *too_large(job, nodes)]
+    problems = [*unknown_labels(job, labels), *misplaced(job, nodes), *too_large(job, nodes)]
     if job.queue:
         problems += await _queue(rm, job.queue)
     if problems:
@@ -57,25 +64,62 @@ def unknown_labels(job: JobSpec, known: Iterable[str]) -> Iterator[str]:
             yield f"role {role!r}: the cluster has no node label {label!r} (it has: {names})"
 
 
+def misplaced(job: JobSpec, nodes: Sequence[pb.NodeReport]) -> Iterator[str]:
+    """A line for each constraint that no placement of the job's containers can satisfy."""
+    tags = sorted({tag for role in job.roles for tag in placing.tags_of(job, role)})
+    never = placing.order(job)[1]
+    for role, spec in job.roles.items():
+        constraint, told = placing.constraint_of(job, role), f"role {role!r}: {spec.placement.constraint!r}"
+        unknown = [tag for tag in placing.names(constraint) if tag not in tags]
+        if unknown:
+            near = nearest(unknown[0], tags)
+            hint = f"; did you mean {near!r}?" if near else ""
+            yield f"{told} names the tag {unknown[0]!r}, which no role has (their tags: {', '.join(tags)}{hint})"
+        elif role in never:
+            yield f"{told} can never be satisfied: what it is to be near to waits for this role itself"
+        if isinstance(constraint, Composite) and label_of(job, role):
+            yield f"{told} and a node label: YARN takes a label with a constraint of one part only, not with and, or"
+        count, label = spec.min_replicas or spec.replicas, label_of(job, role)
+        there, with_label = (
+            [node for node in nodes if not label or label in node.labels],
+            label and f" labelled {label}",
+        )
+        if job.gang and placing.apart(constraint, placing.tags_of(job, role)) and count > len(there) > 0:
+            yield f"{told} keeps {count} tasks on {count} nodes, the cluster has {len(there)}{with_label}"
+
+
 def too_large(job: JobSpec, nodes: Sequence[pb.NodeReport]) -> Iterator[str]:
     """A line for each resource of a role that no node has, and for each that the cluster has too little of in all."""
     if not nodes:
         yield "the cluster has no node that takes containers now"
         return
-    total: dict[str, int] = {}
+    said: set[str] = set()
     for role, spec in job.roles.items():
         label = label_of(job, role)
         usable = [node for node in nodes if not label or label in node.labels] or list(nodes)
         largest = _largest(records.from_resource(node.capability) for node in usable)
         for key, wanted in records.amounts(spec.resources).items():
-            total[key] = total.get(key, 0) + wanted * spec.replicas
             if wanted > largest.get(key, 0):
-                total[key] = 0  # said here
+                said.add(key)
                 yield f"role {role!r}: {show(key, wanted)} asked, the largest node has {show(key, largest.get(key, 0))}"
-    for key, wanted in total.items():
+    for key, wanted in _at_once(job).items():
+        if key in said:
+            continue
         there = sum(records.from_resource(node.capability).get(key, 0) for node in nodes)
         if wanted > there:
             yield f"the job needs {show(key, wanted)} in all, the whole cluster has {show(key, there)}"
+
+
+def _at_once(job: JobSpec) -> dict[str, int]:
+    """What the gang needs at the same time, stage by stage the most; without a gang nothing must be there at once."""
+    most: dict[str, int] = {}
+    for wave in job.waves if job.gang else ():
+        total: dict[str, int] = {}
+        for spec in (job.roles[name] for name in wave):
+            for key, wanted in records.amounts(spec.resources).items():
+                total[key] = total.get(key, 0) + wanted * spec.replicas
+        most = {key: max(most.get(key, 0), total.get(key, 0)) for key in {*most, *total}}
+    return most
 
 
 def over_maximum(job: JobSpec, maximum: pb.Resource) -> Iterator[str]:

@@ -9,8 +9,8 @@ from howdah.engines.yarn import records
 from howdah.engines.yarn.conf import Configuration
 from howdah.engines.yarn.failover import ResourceManagers
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
-from howdah.engines.yarn.rpc import RpcError
 from howdah.errors import EngineRejected, EngineUnavailable
+from howdah.hadoop.rpc import RpcError
 
 PROTOCOL = "org.apache.hadoop.yarn.api.ApplicationClientProtocolPB"
 ACCEPT_TIMEOUT_S = 60.0
@@ -124,9 +124,9 @@ class ResourceManagerClient:
         root = await self.queue("root")
         return [leaf for leaf in leaves(root) if leaf in allowed] if root else []
 
-    async def nodes(self) -> list[pb.NodeReport]:
-        """The nodes that take containers now."""
-        request = pb.NodesRequest(states=[records.NODE_RUNNING])
+    async def nodes(self, states: Iterable[int] = (records.NODE_RUNNING,)) -> list[pb.NodeReport]:
+        """The nodes that take containers now, or those in other `states`."""
+        request = pb.NodesRequest(states=states)
         return list((await self._rm.call("getClusterNodes", request, pb.NodesResponse)).nodes)
 
     async def node_labels(self) -> list[str]:

@@ -42,11 +42,12 @@ class Stager:
         with ThreadPoolExecutor(AT_ONCE) as pool:
             inputs = [pool.submit(self._cache.place, file) for file in _uploads(job)]
             conf_file = pool.submit(self._configuration, configuration)
-            placed = self._cache.place_all((*job.files, *job.runtime))
+            placed = self._cache.place_all((*job.files, *job.page, *job.runtime))
             for future in inputs:
                 future.result()
-        files, runtime = placed[: len(job.files)], placed[len(job.files) :]
-        return dataclasses.replace(job, files=files, runtime=(*runtime, conf_file.result()))
+        first, second = len(job.files), len(job.files) + len(job.page)
+        files, page, runtime = placed[:first], placed[first:second], placed[second:]
+        return dataclasses.replace(job, files=files, page=page, runtime=(*runtime, conf_file.result()))
 
     def record(self, text: bytes, directory: str, key: bytes) -> StagedFile:
         """Keep the job's key and text in its own directory; the latter as a file that a container can have.

@@ -1,108 +1,21 @@
+from howdah.hadoop.proto import ipc_pb2 as _ipc_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+from howdah.hadoop.proto.ipc_pb2 import RpcRequestHeader as RpcRequestHeader
+from howdah.hadoop.proto.ipc_pb2 import RpcResponseHeader as RpcResponseHeader
+from howdah.hadoop.proto.ipc_pb2 import SaslAuth as SaslAuth
+from howdah.hadoop.proto.ipc_pb2 import Sasl as Sasl
+from howdah.hadoop.proto.ipc_pb2 import UserInformation as UserInformation
+from howdah.hadoop.proto.ipc_pb2 import ConnectionContext as ConnectionContext
+from howdah.hadoop.proto.ipc_pb2 import RequestHeader as RequestHeader
+from howdah.hadoop.proto.ipc_pb2 import Token as Token
+from howdah.hadoop.proto.ipc_pb2 import DelegationTokenRequest as DelegationTokenRequest
+from howdah.hadoop.proto.ipc_pb2 import DelegationTokenResponse as DelegationTokenResponse
 
 DESCRIPTOR: _descriptor.FileDescriptor
-
-class RpcRequestHeader(_message.Message):
-    __slots__ = ("rpc_kind", "rpc_op", "call_id", "client_id", "retry_count")
-    RPC_KIND_FIELD_NUMBER: _ClassVar[int]
-    RPC_OP_FIELD_NUMBER: _ClassVar[int]
-    CALL_ID_FIELD_NUMBER: _ClassVar[int]
-    CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
-    RETRY_COUNT_FIELD_NUMBER: _ClassVar[int]
-    rpc_kind: int
-    rpc_op: int
-    call_id: int
-    client_id: bytes
-    retry_count: int
-    def __init__(self, rpc_kind: _Optional[int] = ..., rpc_op: _Optional[int] = ..., call_id: _Optional[int] = ..., client_id: _Optional[bytes] = ..., retry_count: _Optional[int] = ...) -> None: ...
-
-class RpcResponseHeader(_message.Message):
-    __slots__ = ("call_id", "status", "server_ipc_version", "exception_class", "error_message", "error_detail", "client_id", "retry_count")
-    CALL_ID_FIELD_NUMBER: _ClassVar[int]
-    STATUS_FIELD_NUMBER: _ClassVar[int]
-    SERVER_IPC_VERSION_FIELD_NUMBER: _ClassVar[int]
-    EXCEPTION_CLASS_FIELD_NUMBER: _ClassVar[int]
-    ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
-    ERROR_DETAIL_FIELD_NUMBER: _ClassVar[int]
-    CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
-    RETRY_COUNT_FIELD_NUMBER: _ClassVar[int]
-    call_id: int
-    status: int
-    server_ipc_version: int
-    exception_class: str
-    error_message: str
-    error_detail: int
-    client_id: bytes
-    retry_count: int
-    def __init__(self, call_id: _Optional[int] = ..., status: _Optional[int] = ..., server_ipc_version: _Optional[int] = ..., exception_class: _Optional[str] = ..., error_message: _Optional[str] = ..., error_detail: _Optional[int] = ..., client_id: _Optional[bytes] = ..., retry_count: _Optional[int] = ...) -> None: ...
-
-class SaslAuth(_message.Message):
-    __slots__ = ("method", "mechanism", "protocol", "server_id", "challenge")
-    METHOD_FIELD_NUMBER: _ClassVar[int]
-    MECHANISM_FIELD_NUMBER: _ClassVar[int]
-    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
-    SERVER_ID_FIELD_NUMBER: _ClassVar[int]
-    CHALLENGE_FIELD_NUMBER: _ClassVar[int]
-    method: str
-    mechanism: str
-    protocol: str
-    server_id: str
-    challenge: bytes
-    def __init__(self, method: _Optional[str] = ..., mechanism: _Optional[str] = ..., protocol: _Optional[str] = ..., server_id: _Optional[str] = ..., challenge: _Optional[bytes] = ...) -> None: ...
-
-class Sasl(_message.Message):
-    __slots__ = ("version", "state", "token", "auths")
-    VERSION_FIELD_NUMBER: _ClassVar[int]
-    STATE_FIELD_NUMBER: _ClassVar[int]
-    TOKEN_FIELD_NUMBER: _ClassVar[int]
-    AUTHS_FIELD_NUMBER: _ClassVar[int]
-    version: int
-    state: int
-    token: bytes
-    auths: _containers.RepeatedCompositeFieldContainer[SaslAuth]
-    def __init__(self, version: _Optional[int] = ..., state: _Optional[int] = ..., token: _Optional[bytes] = ..., auths: _Optional[_Iterable[_Union[SaslAuth, _Mapping]]] = ...) -> None: ...
-
-class UserInformation(_message.Message):
-    __slots__ = ("effective_user", "real_user")
-    EFFECTIVE_USER_FIELD_NUMBER: _ClassVar[int]
-    REAL_USER_FIELD_NUMBER: _ClassVar[int]
-    effective_user: str
-    real_user: str
-    def __init__(self, effective_user: _Optional[str] = ..., real_user: _Optional[str] = ...) -> None: ...
-
-class ConnectionContext(_message.Message):
-    __slots__ = ("user", "protocol")
-    USER_FIELD_NUMBER: _ClassVar[int]
-    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
-    user: UserInformation
-    protocol: str
-    def __init__(self, user: _Optional[_Union[UserInformation, _Mapping]] = ..., protocol: _Optional[str] = ...) -> None: ...
-
-class RequestHeader(_message.Message):
-    __slots__ = ("method", "protocol", "protocol_version")
-    METHOD_FIELD_NUMBER: _ClassVar[int]
-    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
-    PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
-    method: str
-    protocol: str
-    protocol_version: int
-    def __init__(self, method: _Optional[str] = ..., protocol: _Optional[str] = ..., protocol_version: _Optional[int] = ...) -> None: ...
-
-class Token(_message.Message):
-    __slots__ = ("identifier", "password", "kind", "service")
-    IDENTIFIER_FIELD_NUMBER: _ClassVar[int]
-    PASSWORD_FIELD_NUMBER: _ClassVar[int]
-    KIND_FIELD_NUMBER: _ClassVar[int]
-    SERVICE_FIELD_NUMBER: _ClassVar[int]
-    identifier: bytes
-    password: bytes
-    kind: str
-    service: str
-    def __init__(self, identifier: _Optional[bytes] = ..., password: _Optional[bytes] = ..., kind: _Optional[str] = ..., service: _Optional[str] = ...) -> None: ...
 
 class ApplicationId(_message.Message):
     __slots__ = ("id", "cluster_timestamp")
@@ -193,12 +106,12 @@ class Container(_message.Message):
     node_http_address: str
     resource: Resource
     priority: Priority
-    token: Token
+    token: _ipc_pb2.Token
     execution_type: int
     allocation_request_id: int
     version: int
     allocation_tags: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, id: _Optional[_Union[ContainerId, _Mapping]] = ..., node: _Optional[_Union[NodeId, _Mapping]] = ..., node_http_address: _Optional[str] = ..., resource: _Optional[_Union[Resource, _Mapping]] = ..., priority: _Optional[_Union[Priority, _Mapping]] = ..., token: _Optional[_Union[Token, _Mapping]] = ..., execution_type: _Optional[int] = ..., allocation_request_id: _Optional[int] = ..., version: _Optional[int] = ..., allocation_tags: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, id: _Optional[_Union[ContainerId, _Mapping]] = ..., node: _Optional[_Union[NodeId, _Mapping]] = ..., node_http_address: _Optional[str] = ..., resource: _Optional[_Union[Resource, _Mapping]] = ..., priority: _Optional[_Union[Priority, _Mapping]] = ..., token: _Optional[_Union[_ipc_pb2.Token, _Mapping]] = ..., execution_type: _Optional[int] = ..., allocation_request_id: _Optional[int] = ..., version: _Optional[int] = ..., allocation_tags: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Url(_message.Message):
     __slots__ = ("scheme", "host", "port", "file", "user_info")
@@ -304,6 +217,78 @@ class ResourceRequest(_message.Message):
     allocation_request_id: int
     def __init__(self, priority: _Optional[_Union[Priority, _Mapping]] = ..., resource_name: _Optional[str] = ..., capability: _Optional[_Union[Resource, _Mapping]] = ..., containers: _Optional[int] = ..., relax_locality: _Optional[bool] = ..., node_label: _Optional[str] = ..., execution: _Optional[_Union[ExecutionTypeRequest, _Mapping]] = ..., allocation_request_id: _Optional[int] = ...) -> None: ...
 
+class ConstraintTarget(_message.Message):
+    __slots__ = ("type", "key", "values")
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    type: int
+    key: str
+    values: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, type: _Optional[int] = ..., key: _Optional[str] = ..., values: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class SimpleConstraint(_message.Message):
+    __slots__ = ("scope", "targets", "least", "most", "operator")
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    TARGETS_FIELD_NUMBER: _ClassVar[int]
+    LEAST_FIELD_NUMBER: _ClassVar[int]
+    MOST_FIELD_NUMBER: _ClassVar[int]
+    OPERATOR_FIELD_NUMBER: _ClassVar[int]
+    scope: str
+    targets: _containers.RepeatedCompositeFieldContainer[ConstraintTarget]
+    least: int
+    most: int
+    operator: int
+    def __init__(self, scope: _Optional[str] = ..., targets: _Optional[_Iterable[_Union[ConstraintTarget, _Mapping]]] = ..., least: _Optional[int] = ..., most: _Optional[int] = ..., operator: _Optional[int] = ...) -> None: ...
+
+class CompositeConstraint(_message.Message):
+    __slots__ = ("type", "parts")
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    type: int
+    parts: _containers.RepeatedCompositeFieldContainer[PlacementConstraint]
+    def __init__(self, type: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[PlacementConstraint, _Mapping]]] = ...) -> None: ...
+
+class PlacementConstraint(_message.Message):
+    __slots__ = ("simple", "composite")
+    SIMPLE_FIELD_NUMBER: _ClassVar[int]
+    COMPOSITE_FIELD_NUMBER: _ClassVar[int]
+    simple: SimpleConstraint
+    composite: CompositeConstraint
+    def __init__(self, simple: _Optional[_Union[SimpleConstraint, _Mapping]] = ..., composite: _Optional[_Union[CompositeConstraint, _Mapping]] = ...) -> None: ...
+
+class ResourceSizing(_message.Message):
+    __slots__ = ("containers", "capability")
+    CONTAINERS_FIELD_NUMBER: _ClassVar[int]
+    CAPABILITY_FIELD_NUMBER: _ClassVar[int]
+    containers: int
+    capability: Resource
+    def __init__(self, containers: _Optional[int] = ..., capability: _Optional[_Union[Resource, _Mapping]] = ...) -> None: ...
+
+class SchedulingRequest(_message.Message):
+    __slots__ = ("allocation_request_id", "priority", "execution", "tags", "sizing", "constraint")
+    ALLOCATION_REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    EXECUTION_FIELD_NUMBER: _ClassVar[int]
+    TAGS_FIELD_NUMBER: _ClassVar[int]
+    SIZING_FIELD_NUMBER: _ClassVar[int]
+    CONSTRAINT_FIELD_NUMBER: _ClassVar[int]
+    allocation_request_id: int
+    priority: Priority
+    execution: ExecutionTypeRequest
+    tags: _containers.RepeatedScalarFieldContainer[str]
+    sizing: ResourceSizing
+    constraint: PlacementConstraint
+    def __init__(self, allocation_request_id: _Optional[int] = ..., priority: _Optional[_Union[Priority, _Mapping]] = ..., execution: _Optional[_Union[ExecutionTypeRequest, _Mapping]] = ..., tags: _Optional[_Iterable[str]] = ..., sizing: _Optional[_Union[ResourceSizing, _Mapping]] = ..., constraint: _Optional[_Union[PlacementConstraint, _Mapping]] = ...) -> None: ...
+
+class RejectedSchedulingRequest(_message.Message):
+    __slots__ = ("reason", "request")
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    reason: int
+    request: SchedulingRequest
+    def __init__(self, reason: _Optional[int] = ..., request: _Optional[_Union[SchedulingRequest, _Mapping]] = ...) -> None: ...
+
 class ContainerStatus(_message.Message):
     __slots__ = ("id", "state", "diagnostics", "exit_status", "capability")
     ID_FIELD_NUMBER: _ClassVar[int]
@@ -319,7 +304,7 @@ class ContainerStatus(_message.Message):
     def __init__(self, id: _Optional[_Union[ContainerId, _Mapping]] = ..., state: _Optional[int] = ..., diagnostics: _Optional[str] = ..., exit_status: _Optional[int] = ..., capability: _Optional[_Union[Resource, _Mapping]] = ...) -> None: ...
 
 class NodeReport(_message.Message):
-    __slots__ = ("node", "http_address", "rack", "used", "capability", "containers", "state", "health_report", "labels")
+    __slots__ = ("node", "http_address", "rack", "used", "capability", "containers", "state", "health_report", "labels", "decommissioning_s")
     NODE_FIELD_NUMBER: _ClassVar[int]
     HTTP_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     RACK_FIELD_NUMBER: _ClassVar[int]
@@ -329,6 +314,7 @@ class NodeReport(_message.Message):
     STATE_FIELD_NUMBER: _ClassVar[int]
     HEALTH_REPORT_FIELD_NUMBER: _ClassVar[int]
     LABELS_FIELD_NUMBER: _ClassVar[int]
+    DECOMMISSIONING_S_FIELD_NUMBER: _ClassVar[int]
     node: NodeId
     http_address: str
     rack: str
@@ -338,7 +324,8 @@ class NodeReport(_message.Message):
     state: int
     health_report: str
     labels: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, node: _Optional[_Union[NodeId, _Mapping]] = ..., http_address: _Optional[str] = ..., rack: _Optional[str] = ..., used: _Optional[_Union[Resource, _Mapping]] = ..., capability: _Optional[_Union[Resource, _Mapping]] = ..., containers: _Optional[int] = ..., state: _Optional[int] = ..., health_report: _Optional[str] = ..., labels: _Optional[_Iterable[str]] = ...) -> None: ...
+    decommissioning_s: int
+    def __init__(self, node: _Optional[_Union[NodeId, _Mapping]] = ..., http_address: _Optional[str] = ..., rack: _Optional[str] = ..., used: _Optional[_Union[Resource, _Mapping]] = ..., capability: _Optional[_Union[Resource, _Mapping]] = ..., containers: _Optional[int] = ..., state: _Optional[int] = ..., health_report: _Optional[str] = ..., labels: _Optional[_Iterable[str]] = ..., decommissioning_s: _Optional[int] = ...) -> None: ...
 
 class LogAggregationContext(_message.Message):
     __slots__ = ("include", "exclude", "rolled_include", "rolled_exclude")
@@ -398,8 +385,22 @@ class SubmissionContext(_message.Message):
     timeouts: _containers.RepeatedCompositeFieldContainer[ApplicationTimeout]
     def __init__(self, application_id: _Optional[_Union[ApplicationId, _Mapping]] = ..., name: _Optional[str] = ..., queue: _Optional[str] = ..., priority: _Optional[_Union[Priority, _Mapping]] = ..., master: _Optional[_Union[LaunchContext, _Mapping]] = ..., cancel_tokens: _Optional[bool] = ..., unmanaged: _Optional[bool] = ..., max_attempts: _Optional[int] = ..., resource: _Optional[_Union[Resource, _Mapping]] = ..., type: _Optional[str] = ..., keep_containers: _Optional[bool] = ..., tags: _Optional[_Iterable[str]] = ..., attempt_failures_validity_ms: _Optional[int] = ..., logs: _Optional[_Union[LogAggregationContext, _Mapping]] = ..., node_label: _Optional[str] = ..., master_requests: _Optional[_Iterable[_Union[ResourceRequest, _Mapping]]] = ..., timeouts: _Optional[_Iterable[_Union[ApplicationTimeout, _Mapping]]] = ...) -> None: ...
 
+class ResourceUsage(_message.Message):
+    __slots__ = ("containers", "reserved_containers", "used", "reserved", "needed")
+    CONTAINERS_FIELD_NUMBER: _ClassVar[int]
+    RESERVED_CONTAINERS_FIELD_NUMBER: _ClassVar[int]
+    USED_FIELD_NUMBER: _ClassVar[int]
+    RESERVED_FIELD_NUMBER: _ClassVar[int]
+    NEEDED_FIELD_NUMBER: _ClassVar[int]
+    containers: int
+    reserved_containers: int
+    used: Resource
+    reserved: Resource
+    needed: Resource
+    def __init__(self, containers: _Optional[int] = ..., reserved_containers: _Optional[int] = ..., used: _Optional[_Union[Resource, _Mapping]] = ..., reserved: _Optional[_Union[Resource, _Mapping]] = ..., needed: _Optional[_Union[Resource, _Mapping]] = ...) -> None: ...
+
 class ApplicationReport(_message.Message):
-    __slots__ = ("id", "user", "queue", "name", "host", "rpc_port", "state", "tracking_url", "diagnostics", "started_ms", "finished_ms", "final_status", "original_tracking_url", "attempt_id", "progress", "type", "am_rm_token", "tags", "log_aggregation", "priority", "launched_ms", "submitted_ms")
+    __slots__ = ("id", "user", "queue", "name", "host", "rpc_port", "state", "tracking_url", "diagnostics", "started_ms", "finished_ms", "final_status", "usage", "original_tracking_url", "attempt_id", "progress", "type", "am_rm_token", "tags", "log_aggregation", "priority", "launched_ms", "submitted_ms")
     ID_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
@@ -412,6 +413,7 @@ class ApplicationReport(_message.Message):
     STARTED_MS_FIELD_NUMBER: _ClassVar[int]
     FINISHED_MS_FIELD_NUMBER: _ClassVar[int]
     FINAL_STATUS_FIELD_NUMBER: _ClassVar[int]
+    USAGE_FIELD_NUMBER: _ClassVar[int]
     ORIGINAL_TRACKING_URL_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_ID_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
@@ -434,17 +436,18 @@ class ApplicationReport(_message.Message):
     started_ms: int
     finished_ms: int
     final_status: int
+    usage: ResourceUsage
     original_tracking_url: str
     attempt_id: AttemptId
     progress: float
     type: str
-    am_rm_token: Token
+    am_rm_token: _ipc_pb2.Token
     tags: _containers.RepeatedScalarFieldContainer[str]
     log_aggregation: int
     priority: Priority
     launched_ms: int
     submitted_ms: int
-    def __init__(self, id: _Optional[_Union[ApplicationId, _Mapping]] = ..., user: _Optional[str] = ..., queue: _Optional[str] = ..., name: _Optional[str] = ..., host: _Optional[str] = ..., rpc_port: _Optional[int] = ..., state: _Optional[int] = ..., tracking_url: _Optional[str] = ..., diagnostics: _Optional[str] = ..., started_ms: _Optional[int] = ..., finished_ms: _Optional[int] = ..., final_status: _Optional[int] = ..., original_tracking_url: _Optional[str] = ..., attempt_id: _Optional[_Union[AttemptId, _Mapping]] = ..., progress: _Optional[float] = ..., type: _Optional[str] = ..., am_rm_token: _Optional[_Union[Token, _Mapping]] = ..., tags: _Optional[_Iterable[str]] = ..., log_aggregation: _Optional[int] = ..., priority: _Optional[_Union[Priority, _Mapping]] = ..., launched_ms: _Optional[int] = ..., submitted_ms: _Optional[int] = ...) -> None: ...
+    def __init__(self, id: _Optional[_Union[ApplicationId, _Mapping]] = ..., user: _Optional[str] = ..., queue: _Optional[str] = ..., name: _Optional[str] = ..., host: _Optional[str] = ..., rpc_port: _Optional[int] = ..., state: _Optional[int] = ..., tracking_url: _Optional[str] = ..., diagnostics: _Optional[str] = ..., started_ms: _Optional[int] = ..., finished_ms: _Optional[int] = ..., final_status: _Optional[int] = ..., usage: _Optional[_Union[ResourceUsage, _Mapping]] = ..., original_tracking_url: _Optional[str] = ..., attempt_id: _Optional[_Union[AttemptId, _Mapping]] = ..., progress: _Optional[float] = ..., type: _Optional[str] = ..., am_rm_token: _Optional[_Union[_ipc_pb2.Token, _Mapping]] = ..., tags: _Optional[_Iterable[str]] = ..., log_aggregation: _Optional[int] = ..., priority: _Optional[_Union[Priority, _Mapping]] = ..., launched_ms: _Optional[int] = ..., submitted_ms: _Optional[int] = ...) -> None: ...
 
 class AttemptReport(_message.Message):
     __slots__ = ("id", "host", "rpc_port", "tracking_url", "diagnostics", "state", "master")
@@ -490,8 +493,28 @@ class ContainerReport(_message.Message):
     node_http_address: str
     def __init__(self, id: _Optional[_Union[ContainerId, _Mapping]] = ..., resource: _Optional[_Union[Resource, _Mapping]] = ..., node: _Optional[_Union[NodeId, _Mapping]] = ..., priority: _Optional[_Union[Priority, _Mapping]] = ..., created_ms: _Optional[int] = ..., finished_ms: _Optional[int] = ..., diagnostics: _Optional[str] = ..., log_url: _Optional[str] = ..., exit_status: _Optional[int] = ..., state: _Optional[int] = ..., node_http_address: _Optional[str] = ...) -> None: ...
 
+class QueueStatistics(_message.Message):
+    __slots__ = ("applications_running", "applications_pending", "available_mib", "allocated_mib", "pending_mib", "reserved_mib", "available_vcores", "allocated_vcores")
+    APPLICATIONS_RUNNING_FIELD_NUMBER: _ClassVar[int]
+    APPLICATIONS_PENDING_FIELD_NUMBER: _ClassVar[int]
+    AVAILABLE_MIB_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATED_MIB_FIELD_NUMBER: _ClassVar[int]
+    PENDING_MIB_FIELD_NUMBER: _ClassVar[int]
+    RESERVED_MIB_FIELD_NUMBER: _ClassVar[int]
+    AVAILABLE_VCORES_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATED_VCORES_FIELD_NUMBER: _ClassVar[int]
+    applications_running: int
+    applications_pending: int
+    available_mib: int
+    allocated_mib: int
+    pending_mib: int
+    reserved_mib: int
+    available_vcores: int
+    allocated_vcores: int
+    def __init__(self, applications_running: _Optional[int] = ..., applications_pending: _Optional[int] = ..., available_mib: _Optional[int] = ..., allocated_mib: _Optional[int] = ..., pending_mib: _Optional[int] = ..., reserved_mib: _Optional[int] = ..., available_vcores: _Optional[int] = ..., allocated_vcores: _Optional[int] = ...) -> None: ...
+
 class QueueInfo(_message.Message):
-    __slots__ = ("name", "capacity", "maximum_capacity", "current_capacity", "state", "children", "labels", "default_label", "path")
+    __slots__ = ("name", "capacity", "maximum_capacity", "current_capacity", "state", "children", "labels", "default_label", "statistics", "path")
     NAME_FIELD_NUMBER: _ClassVar[int]
     CAPACITY_FIELD_NUMBER: _ClassVar[int]
     MAXIMUM_CAPACITY_FIELD_NUMBER: _ClassVar[int]
@@ -500,6 +523,7 @@ class QueueInfo(_message.Message):
     CHILDREN_FIELD_NUMBER: _ClassVar[int]
     LABELS_FIELD_NUMBER: _ClassVar[int]
     DEFAULT_LABEL_FIELD_NUMBER: _ClassVar[int]
+    STATISTICS_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     name: str
     capacity: float
@@ -509,8 +533,9 @@ class QueueInfo(_message.Message):
     children: _containers.RepeatedCompositeFieldContainer[QueueInfo]
     labels: _containers.RepeatedScalarFieldContainer[str]
     default_label: str
+    statistics: QueueStatistics
     path: str
-    def __init__(self, name: _Optional[str] = ..., capacity: _Optional[float] = ..., maximum_capacity: _Optional[float] = ..., current_capacity: _Optional[float] = ..., state: _Optional[int] = ..., children: _Optional[_Iterable[_Union[QueueInfo, _Mapping]]] = ..., labels: _Optional[_Iterable[str]] = ..., default_label: _Optional[str] = ..., path: _Optional[str] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., capacity: _Optional[float] = ..., maximum_capacity: _Optional[float] = ..., current_capacity: _Optional[float] = ..., state: _Optional[int] = ..., children: _Optional[_Iterable[_Union[QueueInfo, _Mapping]]] = ..., labels: _Optional[_Iterable[str]] = ..., default_label: _Optional[str] = ..., statistics: _Optional[_Union[QueueStatistics, _Mapping]] = ..., path: _Optional[str] = ...) -> None: ...
 
 class QueueUserAcls(_message.Message):
     __slots__ = ("queue", "acls")
@@ -533,8 +558,8 @@ class NmToken(_message.Message):
     NODE_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     node: NodeId
-    token: Token
-    def __init__(self, node: _Optional[_Union[NodeId, _Mapping]] = ..., token: _Optional[_Union[Token, _Mapping]] = ...) -> None: ...
+    token: _ipc_pb2.Token
+    def __init__(self, node: _Optional[_Union[NodeId, _Mapping]] = ..., token: _Optional[_Union[_ipc_pb2.Token, _Mapping]] = ...) -> None: ...
 
 class PreemptedContainer(_message.Message):
     __slots__ = ("id",)
@@ -724,18 +749,6 @@ class ResourceTypesResponse(_message.Message):
     types: _containers.RepeatedCompositeFieldContainer[ResourceTypeInfo]
     def __init__(self, types: _Optional[_Iterable[_Union[ResourceTypeInfo, _Mapping]]] = ...) -> None: ...
 
-class DelegationTokenRequest(_message.Message):
-    __slots__ = ("renewer",)
-    RENEWER_FIELD_NUMBER: _ClassVar[int]
-    renewer: str
-    def __init__(self, renewer: _Optional[str] = ...) -> None: ...
-
-class DelegationTokenResponse(_message.Message):
-    __slots__ = ("token",)
-    TOKEN_FIELD_NUMBER: _ClassVar[int]
-    token: Token
-    def __init__(self, token: _Optional[_Union[Token, _Mapping]] = ...) -> None: ...
-
 class RegisterRequest(_message.Message):
     __slots__ = ("host", "rpc_port", "tracking_url")
     HOST_FIELD_NUMBER: _ClassVar[int]
@@ -761,23 +774,25 @@ class RegisterResponse(_message.Message):
     def __init__(self, maximum: _Optional[_Union[Resource, _Mapping]] = ..., previous: _Optional[_Iterable[_Union[Container, _Mapping]]] = ..., queue: _Optional[str] = ..., nm_tokens: _Optional[_Iterable[_Union[NmToken, _Mapping]]] = ..., resource_types: _Optional[_Iterable[_Union[ResourceTypeInfo, _Mapping]]] = ...) -> None: ...
 
 class AllocateRequest(_message.Message):
-    __slots__ = ("asks", "releases", "blacklist", "response_id", "progress", "tracking_url")
+    __slots__ = ("asks", "releases", "blacklist", "response_id", "progress", "scheduling_requests", "tracking_url")
     ASKS_FIELD_NUMBER: _ClassVar[int]
     RELEASES_FIELD_NUMBER: _ClassVar[int]
     BLACKLIST_FIELD_NUMBER: _ClassVar[int]
     RESPONSE_ID_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULING_REQUESTS_FIELD_NUMBER: _ClassVar[int]
     TRACKING_URL_FIELD_NUMBER: _ClassVar[int]
     asks: _containers.RepeatedCompositeFieldContainer[ResourceRequest]
     releases: _containers.RepeatedCompositeFieldContainer[ContainerId]
     blacklist: Blacklist
     response_id: int
     progress: float
+    scheduling_requests: _containers.RepeatedCompositeFieldContainer[SchedulingRequest]
     tracking_url: str
-    def __init__(self, asks: _Optional[_Iterable[_Union[ResourceRequest, _Mapping]]] = ..., releases: _Optional[_Iterable[_Union[ContainerId, _Mapping]]] = ..., blacklist: _Optional[_Union[Blacklist, _Mapping]] = ..., response_id: _Optional[int] = ..., progress: _Optional[float] = ..., tracking_url: _Optional[str] = ...) -> None: ...
+    def __init__(self, asks: _Optional[_Iterable[_Union[ResourceRequest, _Mapping]]] = ..., releases: _Optional[_Iterable[_Union[ContainerId, _Mapping]]] = ..., blacklist: _Optional[_Union[Blacklist, _Mapping]] = ..., response_id: _Optional[int] = ..., progress: _Optional[float] = ..., scheduling_requests: _Optional[_Iterable[_Union[SchedulingRequest, _Mapping]]] = ..., tracking_url: _Optional[str] = ...) -> None: ...
 
 class AllocateResponse(_message.Message):
-    __slots__ = ("command", "response_id", "allocated", "completed", "headroom", "nodes", "cluster_nodes", "preemption", "nm_tokens", "am_rm_token", "previous")
+    __slots__ = ("command", "response_id", "allocated", "completed", "headroom", "nodes", "cluster_nodes", "preemption", "nm_tokens", "am_rm_token", "previous", "rejected")
     COMMAND_FIELD_NUMBER: _ClassVar[int]
     RESPONSE_ID_FIELD_NUMBER: _ClassVar[int]
     ALLOCATED_FIELD_NUMBER: _ClassVar[int]
@@ -789,6 +804,7 @@ class AllocateResponse(_message.Message):
     NM_TOKENS_FIELD_NUMBER: _ClassVar[int]
     AM_RM_TOKEN_FIELD_NUMBER: _ClassVar[int]
     PREVIOUS_FIELD_NUMBER: _ClassVar[int]
+    REJECTED_FIELD_NUMBER: _ClassVar[int]
     command: int
     response_id: int
     allocated: _containers.RepeatedCompositeFieldContainer[Container]
@@ -798,9 +814,10 @@ class AllocateResponse(_message.Message):
     cluster_nodes: int
     preemption: Preemption
     nm_tokens: _containers.RepeatedCompositeFieldContainer[NmToken]
-    am_rm_token: Token
+    am_rm_token: _ipc_pb2.Token
     previous: _containers.RepeatedCompositeFieldContainer[Container]
-    def __init__(self, command: _Optional[int] = ..., response_id: _Optional[int] = ..., allocated: _Optional[_Iterable[_Union[Container, _Mapping]]] = ..., completed: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., headroom: _Optional[_Union[Resource, _Mapping]] = ..., nodes: _Optional[_Iterable[_Union[NodeReport, _Mapping]]] = ..., cluster_nodes: _Optional[int] = ..., preemption: _Optional[_Union[Preemption, _Mapping]] = ..., nm_tokens: _Optional[_Iterable[_Union[NmToken, _Mapping]]] = ..., am_rm_token: _Optional[_Union[Token, _Mapping]] = ..., previous: _Optional[_Iterable[_Union[Container, _Mapping]]] = ...) -> None: ...
+    rejected: _containers.RepeatedCompositeFieldContainer[RejectedSchedulingRequest]
+    def __init__(self, command: _Optional[int] = ..., response_id: _Optional[int] = ..., allocated: _Optional[_Iterable[_Union[Container, _Mapping]]] = ..., completed: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., headroom: _Optional[_Union[Resource, _Mapping]] = ..., nodes: _Optional[_Iterable[_Union[NodeReport, _Mapping]]] = ..., cluster_nodes: _Optional[int] = ..., preemption: _Optional[_Union[Preemption, _Mapping]] = ..., nm_tokens: _Optional[_Iterable[_Union[NmToken, _Mapping]]] = ..., am_rm_token: _Optional[_Union[_ipc_pb2.Token, _Mapping]] = ..., previous: _Optional[_Iterable[_Union[Container, _Mapping]]] = ..., rejected: _Optional[_Iterable[_Union[RejectedSchedulingRequest, _Mapping]]] = ...) -> None: ...
 
 class FinishRequest(_message.Message):
     __slots__ = ("diagnostics", "tracking_url", "final_status")
@@ -823,8 +840,8 @@ class StartContainer(_message.Message):
     CONTEXT_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     context: LaunchContext
-    token: Token
-    def __init__(self, context: _Optional[_Union[LaunchContext, _Mapping]] = ..., token: _Optional[_Union[Token, _Mapping]] = ...) -> None: ...
+    token: _ipc_pb2.Token
+    def __init__(self, context: _Optional[_Union[LaunchContext, _Mapping]] = ..., token: _Optional[_Union[_ipc_pb2.Token, _Mapping]] = ...) -> None: ...
 
 class StartRequest(_message.Message):
     __slots__ = ("containers",)

@@ -1,0 +1,49 @@
+"""Ten records in each format and compression that howdah streams: `python make_samples.py DIRECTORY`.
+
+Any Hadoop, Spark or pandas job writes such files; this one needs nothing but `pip install "howdah[records]"`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import fastavro
+import pyarrow
+import pyarrow.orc
+import pyarrow.parquet
+
+from howdah.data.records import codecs, writer
+
+WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+ROWS = [{"number": number, "word": word} for number, word in enumerate(WORDS)]
+LINES = b"".join(json.dumps(row).encode() + b"\n" for row in ROWS)
+CODECS = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd", ".snappy": "snappy", ".lz4": "lz4", ".deflate": "deflate"}
+SCHEMA = {
+    "name": "row",
+    "type": "record",
+    "fields": [{"name": "number", "type": "long"}, {"name": "word", "type": "string"}],
+}
+
+
+def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "lines.jsonl").write_bytes(LINES)
+    (folder / "table.csv").write_text("number,word\n" + "".join(f"{n},{word}\n" for n, word in enumerate(WORDS)))
+    for suffix, codec in CODECS.items():
+        (folder / f"lines.jsonl{suffix}").write_bytes(codecs.compress(codec, LINES))
+    for name in ("sequencefile", "tfrecord"):
+        with (folder / f"records.{name}").open("wb") as file:
+            made = writer(name, {"codec": "snappy"} if name == "sequencefile" else {}, file)
+            made.write(LINES)
+            made.close()
+    table = pyarrow.Table.from_pylist(ROWS)
+    pyarrow.parquet.write_table(table, folder / "table.parquet")
+    pyarrow.orc.write_table(table, folder / "table.orc")
+    with (folder / "table.avro").open("wb") as file:
+        fastavro.writer(file, SCHEMA, ROWS, codec="deflate")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

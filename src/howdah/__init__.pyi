@@ -1,0 +1,1 @@
+from howdah.client.sdk import Client as Client

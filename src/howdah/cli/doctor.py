@@ -1,0 +1,234 @@
+"""`howdah doctor`: one line for each thing that jobs need, on this machine and on the cluster, and what to do about it.
+
+Every check has a limit and none changes anything but a small file in the staging directory, which is removed; only
+`--run` starts a job.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from howdah.cli.language import say
+from howdah.client.engines import settings_for
+from howdah.errors import HowdahError
+from howdah.spec.codec import to_json
+
+LEAST_FREE_MIB = 1024
+_MARKS = {"ok": "green", "warn": "yellow", "fail": "red"}
+_EXTRAS = {
+    "yarn": ("google.protobuf", "hdfs_native", "fsspec"),
+    "records": ("cramjam", "google_crc32c", "pyarrow"),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`state` is `ok`, `warn` (jobs run, something lacks) or `fail`; `advice` says what to do."""
+
+    state: str
+    name: str
+    text: str
+    advice: str = ""
+
+
+def ok(name: str, text: str) -> Finding:
+    """Nothing to do."""
+    return Finding("ok", name, text)
+
+
+def warn(name: str, text: str, advice: str) -> Finding:
+    """Jobs run, something lacks."""
+    return Finding("warn", name, text, advice)
+
+
+def fail(name: str, text: str, advice: str) -> Finding:
+    """Jobs do not run."""
+    return Finding("fail", name, text, advice)
+
+
+@click.command()
+@click.option(
+    "--on", "engine_name", default="", help="local, yarn; unset: this machine, and the cluster if there is one."
+)
+@click.option("--run", "with_job", is_flag=True, help="Start a small job too, on up to eight nodes.")
+@click.option("--profile", default="", help="A profile of your configuration.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def doctor(engine_name: str, with_job: bool, profile: str, as_json: bool) -> None:
+    """Check this machine's and the cluster's set-up; ends with 1 if something must be mended."""
+    failed = False
+    for finding in findings(engine_name, with_job, profile):
+        failed = failed or finding.state == "fail"
+        if as_json:
+            click.echo(to_json(asdict(finding)))
+            continue
+        click.echo(f"{click.style(f'{finding.state:4}', fg=_MARKS[finding.state])}  {finding.name}: {finding.text}")
+        if finding.advice:
+            click.echo(f"      {finding.advice}")
+    raise SystemExit(1 if failed else 0)
+
+
+def findings(engine_name: str, with_job: bool, profile: str) -> Iterator[Finding]:
+    """All checks, as they are done."""
+    settings = settings_for({"engine": engine_name or None, "profile": profile})
+    cluster = engine_name == "yarn" or (not engine_name and bool(settings["hadoop_conf_dir"]))
+    yield python()
+    yield from extras(cluster)
+    yield from guarded("howdah", home)
+    yield looking()
+    if engine_name in ("", "local"):
+        yield from guarded("local", machine)
+    if cluster:
+        from howdah.cli.doctor_yarn import checks
+
+        yield from checks(settings)
+    elif not engine_name:
+        advice = say("set HADOOP_CONF_DIR, or `howdah config set hadoop_conf_dir DIR`, to run jobs there")
+        yield ok("yarn", say("no cluster is configured; {advice}", advice=advice))
+    if with_job:
+        names = [engine_name] if engine_name else ["local", *(["yarn"] if cluster else [])]
+        for name in names:
+            yield from guarded(name, lambda name=name: trial(name, profile))  # type: ignore[misc]
+
+
+def guarded(name: str, check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+    """What goes wrong with a check is what it found."""
+    try:
+        yield from check()
+    except HowdahError as error:
+        yield fail(name, str(error), "")
+    except OSError as error:
+        yield fail(name, f"{error.filename or ''} {error.strerror or error}".strip(), "")
+
+
+# This machine
+
+
+def python() -> Finding:
+    """Ours."""
+    return ok("Python", f"{sys.version.split()[0]} ({sys.executable})")
+
+
+def extras(cluster: bool) -> Iterator[Finding]:
+    """Libraries beyond the standard one."""
+    for extra, modules in _EXTRAS.items():
+        missing = [module for module in modules if not _there(module)]
+        install = f"pip install 'howdah[{extra}]'"
+        if not missing:
+            yield ok(f"howdah[{extra}]", say("installed"))
+        elif extra == "yarn" and cluster:
+            yield fail(f"howdah[{extra}]", say("missing: {modules}", modules=", ".join(missing)), install)
+        else:
+            yield warn(f"howdah[{extra}]", say("missing: {modules}", modules=", ".join(missing)), install)
+
+
+def _there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def home() -> Iterator[Finding]:
+    """Where jobs and caches are kept here."""
+    from howdah.data.cache import local_directory
+    from howdah.engines.local.engine import state_directory
+
+    for name, place in ((say("jobs"), state_directory(os.environ)), (say("cache"), local_directory())):
+        there = next(one for one in (place, *place.parents) if one.exists())
+        free = shutil.disk_usage(there).free >> 20
+        if not os.access(there, os.W_OK):
+            advice = say("make it writable, or set HOWDAH_HOME to a place that is")
+            yield fail(name, say("{path} can't be written", path=there), advice)
+        elif free < LEAST_FREE_MIB:
+            yield warn(
+                name, say("{path}: {free} MiB free", path=place, free=free), say("make room, or set HOWDAH_HOME")
+            )
+        else:
+            yield ok(name, say("{path}: {free} MiB free", path=place, free=free))
+
+
+def looking() -> Finding:
+    """Whether stacks can be taken."""
+    from howdah.executor.stacks import tool
+
+    found = tool("/", os.environ.get("PATH", ""))
+    if not found:
+        return warn("py-spy", say("not here: stacks show what the kernel says only"), "pip install 'howdah[stacks]'")
+    scope = Path("/proc/sys/kernel/yama/ptrace_scope")
+    if scope.exists() and int(scope.read_text(encoding="ascii")) > 1 and os.geteuid():
+        text = say("this machine lets nobody look into programs (kernel.yama.ptrace_scope)")
+        return warn("py-spy", text, "sysctl kernel.yama.ptrace_scope=1")
+    return ok("py-spy", found)
+
+
+def machine() -> Iterator[Finding]:
+    """What jobs on this machine can have."""
+    from howdah.engines.local.cgroup import MemoryGroup
+    from howdah.engines.local.machine import Machine, gib
+
+    here = Machine.here()
+    said = say(
+        "{memory}, {vcores} vcores, {gpus} GPUs for jobs",
+        memory=gib(here.memory_mib),
+        vcores=here.vcores,
+        gpus=len(here.gpus),
+    )
+    yield ok("local", said)
+    try:
+        MemoryGroup.create(f"doctor-{os.getpid()}", 64).remove()
+    except OSError as error:
+        advice = say("jobs run without memory limits; give your user control groups (systemd: Delegate=memory)")
+        yield warn("cgroups", str(error), advice)
+    else:
+        yield ok("cgroups", say("memory limits are enforced"))
+    if here.gpus and not _there("pynvml"):
+        yield warn("GPU", say("there are GPUs, but nothing to measure them with"), "pip install nvidia-ml-py")
+
+
+# A job
+
+
+def trial(name: str, profile: str) -> Iterator[Finding]:
+    """A task on each of some nodes: it starts, and says which Python programs find there."""
+    from howdah.client.follow import Follower
+    from howdah.client.prepare import prepare
+    from howdah.spec import JobSpec, Placement, Resources, Role, State, Timeouts
+
+    count = _nodes(name, profile)
+    role = Role(
+        "python3 -V || true",
+        replicas=count,
+        resources=Resources(memory_mib=512),
+        placement=Placement(spread=name != "local"),
+    )
+    spec = JobSpec(roles={"node": role}, name="howdah-doctor", timeouts=Timeouts(gang_s=90, run_s=60))
+    prepared = prepare(spec, Path.cwd(), {"engine": name, "profile": profile}, lambda _: None)
+    job_id = prepared.engine.submit(prepared.plan, prepared.secrets)
+    view: Any = None
+    for update in Follower(prepared.engine, job_id).updates():
+        view = update.view
+    if view is None or view.outcome is None or view.outcome.state is not State.SUCCEEDED:
+        said = view.outcome.diagnostics if view is not None and view.outcome else "?"
+        yield fail(say("job on {engine}", engine=name), said, f"howdah explain {job_id}")
+        return
+    yield ok(say("job on {engine}", engine=name), f"{job_id}, {view.finished - view.started:.1f} s")
+    for task in view.tasks.values():
+        found = Finding("ok", f"  {task.node or task.host}", f"python3: {task.program or '-'}; executor: {task.python}")
+        yield found if task.program else replace(found, state="warn", advice=say("programs find no python3 there"))
+
+
+def _nodes(name: str, profile: str) -> int:
+    if name != "yarn":
+        return 1
+    from howdah.cli.doctor_yarn import running_nodes
+
+    return max(1, min(8, running_nodes(settings_for({"engine": name, "profile": profile}))))

@@ -1,0 +1,165 @@
+"""The doctor's look at a cluster: configuration, ResourceManager, nodes, queues, NameNode, staging, pages, clocks."""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import time
+import urllib.request
+import uuid
+from collections.abc import Iterator
+
+from howdah.cli.doctor import Finding, fail, guarded, ok, warn
+from howdah.cli.language import say
+from howdah.client.config import Settings
+from howdah.data import uris
+from howdah.data.fs import filesystem
+from howdah.engines.yarn import conf, records
+from howdah.engines.yarn.engine import YarnEngine
+from howdah.engines.yarn.hindrances import web_address
+from howdah.engines.yarn.proto import hadoop_pb2 as pb
+from howdah.engines.yarn.resourcemanager import ResourceManagerClient
+from howdah.errors import EngineUnavailable, HowdahError
+
+LIMIT_S = 15.0
+SKEW_S, LARGE_SKEW_S = 30.0, 240.0
+"""Signatures of our own messages, and Kerberos, allow for five minutes."""
+_ALL_OUT = (3, 5, 6, 7, 8)
+
+
+def checks(settings: Settings) -> Iterator[Finding]:
+    """As far as each rests on what came before."""
+    try:
+        configuration = conf.load(settings["hadoop_conf_dir"])
+    except HowdahError as error:
+        yield fail("HADOOP_CONF_DIR", str(error), say("copy the cluster's core-site.xml and yarn-site.xml there"))
+        return
+    yield ok("HADOOP_CONF_DIR", configuration.directory)
+    if configuration.secure:
+        yield ticket()
+    yield from guarded("ResourceManager", lambda: resourcemanager(configuration, settings))
+    yield from guarded("NameNode", lambda: namenode(configuration))
+    yield from guarded(say("staging"), lambda: staging(settings))
+    yield from web(configuration)
+
+
+def ticket() -> Finding:
+    """A Kerberos login."""
+    from howdah.hadoop.gss import ticket_holder
+
+    holder = ticket_holder()
+    if not holder:
+        return fail("Kerberos", say("you have no ticket, and the cluster wants one"), "kinit")
+    return ok("Kerberos", say("a ticket of {holder}", holder=holder))
+
+
+def running_nodes(settings: Settings) -> int:
+    """How many nodes take containers now."""
+
+    async def ask() -> int:
+        async with ResourceManagerClient(conf.load(settings["hadoop_conf_dir"])) as rm:
+            return len(await rm.nodes())
+
+    return asyncio.run(asyncio.wait_for(ask(), LIMIT_S))
+
+
+def resourcemanager(configuration: conf.Configuration, settings: Settings) -> Iterator[Finding]:
+    """It answers, has nodes, and queues that are ours."""
+    where = ", ".join(map(str, configuration.resourcemanagers()))
+    try:
+        nodes, out, queues = asyncio.run(asyncio.wait_for(_asked(configuration), LIMIT_S))
+    except (TimeoutError, asyncio.TimeoutError):
+        advice = say("look whether a firewall lies between, and at yarn.resourcemanager.address")
+        yield fail(
+            "ResourceManager", say("{where}: no answer within {seconds} s", where=where, seconds=LIMIT_S), advice
+        )
+        return
+    except EngineUnavailable as error:
+        advice = say(
+            "look whether it runs, and at yarn.resourcemanager.address in {directory}",
+            directory=configuration.directory,
+        )
+        yield fail("ResourceManager", str(error), advice)
+        return
+    yield ok("ResourceManager", where)
+    yield from _nodes(nodes, out)
+    if not queues:
+        yield fail(say("queues"), say("you may not submit to any"), say("ask the cluster's administrators"))
+    elif settings["queue"] and settings["queue"].rpartition(".")[2] not in queues:
+        advice = say("yours are: {queues}", queues=", ".join(queues))
+        yield fail(say("queues"), say("you may not submit to {queue}, your setting", queue=settings["queue"]), advice)
+    else:
+        yield ok(say("queues"), ", ".join(queues))
+
+
+async def _asked(configuration: conf.Configuration) -> tuple[list[pb.NodeReport], list[pb.NodeReport], list[str]]:
+    async with ResourceManagerClient(configuration, patience=LIMIT_S / 2) as rm:
+        return await rm.nodes(), await rm.nodes(_ALL_OUT), await rm.submittable_queues()
+
+
+def _nodes(nodes: list[pb.NodeReport], out: list[pb.NodeReport]) -> Iterator[Finding]:
+    if not nodes:
+        yield fail(say("nodes"), say("none takes containers now"), say("ask the cluster's administrators"))
+    else:
+        gib = sum(node.capability.memory for node in nodes) >> 10
+        gpus = sum(records.from_resource(node.capability).get(records.GPU, 0) for node in nodes)
+        yield ok(say("nodes"), say("{count} with {memory} GiB in all", count=len(nodes), memory=gib))
+        yield ok("GPU", say("{count} GPUs in all", count=gpus) if gpus else say("no node offers yarn.io/gpu"))
+    if out:
+        states = ", ".join(f"{node.node.host} {records.name(records.NODE_STATES, node.state)}" for node in out[:6])
+        yield warn(say("nodes"), say("{count} take no containers: {nodes}", count=len(out), nodes=states), "")
+
+
+def namenode(configuration: conf.Configuration) -> Iterator[Finding]:
+    """The default file system answers."""
+    root = configuration.text("fs.defaultFS")
+    began = time.monotonic()
+    filesystem(root, configuration.directory).stat(uris.join(root, "/"))
+    yield ok("NameNode", say("{uri} answers in {ms} ms", uri=root, ms=round((time.monotonic() - began) * 1000)))
+
+
+def staging(settings: Settings) -> Iterator[Finding]:
+    """We can write where jobs are staged."""
+    home = YarnEngine(settings.values).home
+    files = filesystem(home, settings["hadoop_conf_dir"])
+    uri = uris.join(home, f".doctor-{uuid.uuid4().hex[:8]}")
+    files.mkdirs(home, 0o700)
+    try:
+        files.write_bytes(uri, b"howdah doctor\n", 0o600)
+        whole = files.read_bytes(uri) == b"howdah doctor\n"
+    finally:
+        files.delete(uri)
+    if whole:
+        yield ok(say("staging"), say("{uri} can be written and read", uri=home))
+    else:
+        yield fail(say("staging"), say("{uri}: what was written is not what is read", uri=home), "")
+
+
+def web(configuration: conf.Configuration) -> Iterator[Finding]:
+    """The pages of jobs are reached through the ResourceManager's proxy; its answer tells its clock, too."""
+    address = web_address(configuration)
+    try:
+        with urllib.request.urlopen(f"{address}/ws/v1/cluster/info", timeout=LIMIT_S / 3) as answer:  # noqa: S310
+            date = answer.headers.get("Date", "")
+    except OSError as error:
+        if getattr(error, "code", 0) in (401, 403):
+            yield ok(say("pages"), say("{address} answers, and wants a login", address=address))
+            date = str(error.headers.get("Date", "")) if hasattr(error, "headers") else ""
+        else:
+            advice = say("jobs run all the same; `howdah page` shows them without the proxy")
+            yield warn(say("pages"), f"{address}: {getattr(error, 'reason', error)}", advice)
+            return
+    else:
+        yield ok(say("pages"), say("{address} answers", address=address))
+    if date:
+        yield clock(email.utils.parsedate_to_datetime(date).timestamp() - time.time())
+
+
+def clock(skew: float) -> Finding:
+    """Of the cluster, against ours."""
+    text = say("{seconds} s apart from the cluster's", seconds=round(abs(skew)))
+    if abs(skew) > LARGE_SKEW_S:
+        return fail(say("clock"), text, say("set it by NTP: messages older than five minutes are refused"))
+    if abs(skew) > SKEW_S:
+        return warn(say("clock"), text, say("set it by NTP"))
+    return ok(say("clock"), text)

@@ -1,0 +1,188 @@
+"""`howdah explain`: why a job waits, why it failed, what was started again and when, in a few sentences."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import click
+
+from howdah.cli.language import say
+from howdah.cli.show import readable, sentence
+from howdah.client.engines import engine_of
+from howdah.client.explain import Explanation
+from howdah.client.explain import explain as look
+from howdah.engines import Hindrance
+from howdah.spec import State
+from howdah.spec import events as e
+from howdah.spec.codec import encode, to_json
+
+SHOWN_NODES = 6
+
+
+@click.command()
+@click.argument("job_id")
+@click.option("--profile", default="", help="A profile of your configuration.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def explain(job_id: str, profile: str, as_json: bool) -> None:
+    """Say why JOB_ID waits, why it failed, and what was started again."""
+    found = look(engine_of(job_id, profile), job_id)
+    if as_json:
+        click.echo(to_json(as_object(found)))
+        return
+    for line in lines(found):
+        click.echo(line)
+
+
+def lines(found: Explanation) -> Iterator[str]:
+    """All that there is to say."""
+    state = found.report.state.value
+    yield f"{found.report.id}  {found.report.name}  {state}"
+    yield from _waits(found)
+    yield from _failure(found)
+    if found.moments or len(found.failures) > 1:
+        yield say("what happened:")
+        yield from (f"  {_clock(event.time)} {text}" for event in _story(found) if (text := sentence(event)))
+    if not found.report.state.ended and not found.missing and found.view.tasks and not found.after:
+        yield from _runs(found)
+
+
+def _story(found: Explanation) -> list[e.Event]:
+    """In order; an end that something was started again for is told with that."""
+    told = {event.time for event in found.moments if isinstance(event, (e.GangRestarted, e.Stopping))}
+    ends = [event for event in found.failures if event.time not in told]
+    return sorted([*found.moments, *ends], key=lambda event: event.time)
+
+
+def _waits(found: Explanation) -> Iterator[str]:
+    for role, count in found.missing.items():
+        yield say("{role} waits for {count} more containers", role=role, count=count)
+    for role, before in found.after.items():
+        yield say("{role} begins when {before} ended well", role=role, before=", ".join(before))
+    if not found.view.tasks and not found.report.state.ended and not found.hindrances:
+        yield found.report.diagnostics or say("it waits for its master's container")
+    yield from (f"  {reason(each)}" for each in found.hindrances)
+
+
+def reason(found: Hindrance) -> str:
+    """A hindrance as a sentence."""
+    facts, kind = found.facts, found.kind
+    if kind == "queue-stopped":
+        return say("queue {queue} is stopped: it grants nothing", queue=facts["queue"])
+    if kind == "queue-limit":
+        return say(
+            "queue {queue} uses {used} of at most {limit}; {needs} more are wanted",
+            queue=facts["queue"],
+            used=facts["used"],
+            limit=facts["limit"],
+            needs=facts["needs"],
+        )
+    if kind == "queue-pending":
+        return say("{count} jobs wait in queue {queue}", count=facts["count"], queue=facts["queue"])
+    if kind == "user-limit":
+        return say(
+            "{user} uses {used} of at most {limit} in queue {queue}; {needs} more are wanted",
+            user=facts["user"],
+            used=facts["used"],
+            limit=facts["limit"],
+            queue=facts["queue"],
+            needs=facts["needs"],
+        )
+    if kind == "label":
+        return say("{role}: no node that runs has the label {label}", role=facts["role"], label=facts["label"])
+    if kind == "constraint":
+        return say(
+            "{role} is placed as {constraint} says (placement.constraint): a node with room may not satisfy it",
+            role=facts["role"],
+            constraint=facts["constraint"],
+        )
+    if kind == "nodes-out":
+        return say("nodes that take no containers: {nodes}", nodes=_names(facts["nodes"], "state"))
+    if kind in ("too-small", "full", "room"):
+        return _nodes(kind, facts)
+    return str(facts.get("text", kind))
+
+
+def _nodes(kind: str, facts: Mapping[str, Any]) -> str:
+    needs = f"{facts['count']} × ({facts['needs']})"
+    nodes = _names(facts["nodes"], "has")
+    if kind == "too-small":
+        return say("{role} needs {needs}; too small for it: {nodes}", role=facts["role"], needs=needs, nodes=nodes)
+    if kind == "full":
+        return say("{role} needs {needs}; occupied: {nodes}", role=facts["role"], needs=needs, nodes=nodes)
+    return say("{role}: there is room on {nodes}; the scheduler gives it in its turn", role=facts["role"], nodes=nodes)
+
+
+def _names(nodes: Sequence[Mapping[str, str]], fact: str) -> str:
+    """`node2, node3 (32 GiB memory), node4 (8 GiB memory)`: alike ones together."""
+    alike: dict[str, list[str]] = {}
+    for node in nodes:
+        alike.setdefault(node[fact], []).append(node["node"])
+    parts = []
+    for has, names in alike.items():
+        more = f" +{len(names) - SHOWN_NODES}" if len(names) > SHOWN_NODES else ""
+        parts.append(f"{', '.join(names[:SHOWN_NODES])}{more} ({has})")
+    return "; ".join(parts)
+
+
+def _failure(found: Explanation) -> Iterator[str]:
+    outcome = found.view.outcome
+    ended = found.report.state
+    if not ended.ended or ended is State.SUCCEEDED:
+        return
+    said = outcome.diagnostics if outcome else found.report.diagnostics
+    yield say("why: {reason}", reason=said or "?")
+    first = found.first
+    if first is None:
+        return
+    task, node, exit = first
+    if task is not None:
+        yield say("first: {task} on {node}: {exit}", task=task, node=node or "?", exit=exit)
+    yield from (f"    {readable(line.encode())}" for line in exit.lines)
+    if text := advice(exit.cause):
+        yield say("what to do: {advice}", advice=text)
+
+
+def advice(cause: str) -> str:
+    """What helps against a failure of this kind; "" when only its lines can say."""
+    return {
+        "memory": say("raise resources.memory, or let it grow with resources.growth"),
+        "lost": say("nothing is wrong with the job: set retries, and checkpoint to lose little"),
+        "preempted": say("nothing is wrong with the job: set retries, or take a queue with a guarantee"),
+        "silent": say("look whether the node still lives, and into the executor's log"),
+        "localise": say("look whether the inputs are there and may be read, and at the node's disks"),
+        "port": say("let howdah reserve the ports (roles.NAME.ports) instead of fixed numbers"),
+        "start": say("look whether the command and its Python are on the nodes (environment)"),
+        "stalled": say("howdah stacks --last shows where the programs were"),
+    }.get(cause, "")
+
+
+def _runs(found: Explanation) -> Iterator[str]:
+    out = [f"{id_}: {task.straggler}" for id_, task in found.view.tasks.items() if task.straggler]
+    yield say("its programs run; nothing is waited for")
+    yield from (f"  {line}" for line in out)
+
+
+def _clock(moment: float) -> str:
+    return time.strftime("%m-%d %H:%M:%S", time.localtime(moment))
+
+
+def as_object(found: Explanation) -> dict[str, Any]:
+    """For `--json`."""
+    first = found.first
+    return {
+        "id": found.report.id,
+        "state": found.report.state.value,
+        "missing": found.missing,
+        "after": {role: list(before) for role, before in found.after.items()},
+        "waiting": [{"kind": each.kind, **each.facts, "text": reason(each)} for each in found.hindrances],
+        "diagnostics": found.view.outcome.diagnostics if found.view.outcome else found.report.diagnostics,
+        "failure": first and {"task": str(first[0] or ""), "node": first[1], "exit": encode(first[2])},
+        "advice": advice(first[2].cause) if first else "",
+        "story": [_moment(event) for event in _story(found)],
+    }
+
+
+def _moment(event: e.Event) -> dict[str, Any]:
+    return {"time": event.time, "kind": type(event).__name__, "text": sentence(event)}

@@ -1,0 +1,94 @@
+"""Following a job from the command line to its end, and what Ctrl-C does meanwhile."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import click
+
+from howdah.cli.language import say
+from howdah.cli.show import Json, Live, Plain, verdict
+from howdah.client.follow import Follower
+from howdah.client.link import page_url
+from howdah.engines import Engine
+from howdah.errors import EngineUnavailable, JobCancelled, JobFailed
+from howdah.spec import State
+from howdah.spec.view import JobView
+
+Screen = Plain | Json
+PATIENCE_S = 300.0
+"""A job that runs is not given up because its ResourceManager restarts."""
+
+
+def follow(
+    engine: Engine,
+    job_id: str,
+    log_tasks: str,
+    on_interrupt: str,
+    as_json: bool,
+    screen: Callable[[], Screen] | None = None,
+) -> None:
+    """To the end, with the output of `log_tasks` ("": none), on what `screen` makes where it is given.
+
+    Raises:
+        JobFailed, JobCancelled: by the job's outcome.
+    """
+    follower = Follower(engine, job_id, log_tasks, PATIENCE_S)
+    shown = screen() if screen else Json() if as_json else Live() if sys.stdout.isatty() else Plain()
+    try:
+        view = _follow(follower, on_interrupt, as_json, shown)
+    except EngineUnavailable as error:
+        hint = f"the job may go on: `howdah status {job_id}` tells, once the cluster answers"
+        raise EngineUnavailable(f"{error}, for {PATIENCE_S:.0f} s now; {hint}") from error
+    finally:
+        shown.close()
+    if view is None:
+        click.echo(say("the job goes on; `howdah status {id}` and `howdah cancel {id}` reach it", id=job_id), err=True)
+        raise SystemExit(130)
+    _conclude(view, as_json)
+
+
+def _conclude(view: JobView, as_json: bool) -> None:
+    if not as_json:
+        for line in verdict(view):
+            click.echo(line)
+    state = view.outcome.state if view.outcome else view.state
+    if state is not State.SUCCEEDED:
+        raise SystemExit(JobCancelled.exit_code if state is State.CANCELLED else JobFailed.exit_code)
+
+
+def _follow(follower: Follower, on_interrupt: str, as_json: bool, screen: Screen) -> JobView | None:
+    """The job's last view, or None when the user let go of it."""
+    told_page = as_json
+    while True:
+        try:
+            with screen:
+                for update in follower.updates():
+                    if not told_page and update.report.master:
+                        told_page = True
+                        click.echo(say("page: {url}", url=page_url(update.report)))
+                    screen.show(update)
+            return follower.view
+        except KeyboardInterrupt:
+            if not _interrupted(follower.engine, follower.job_id, on_interrupt):
+                return None
+
+
+def _interrupted(engine: Engine, job_id: str, on_interrupt: str) -> bool:
+    """Do what Ctrl-C is to do; whether to go on following."""
+    choice = on_interrupt
+    if choice == "ask":
+        choice = _ask() if sys.stdin.isatty() else "cancel"
+    if choice == "cancel":
+        from howdah.client.ending import end
+
+        click.echo(say("cancelling {id}", id=job_id), err=True)
+        end(engine, engine.describe(job_id)[0])
+    return choice != "detach"
+
+
+def _ask() -> str:
+    question = say("Cancel the job, detach from it, or go on following?")
+    answer: str = click.prompt(question, type=click.Choice(["cancel", "detach", "follow"]), default="follow", err=True)
+    return answer

@@ -1,0 +1,141 @@
+"""`howdah history`: the page of all jobs; `howdah trace`: whose a container, process or GPU is."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import click
+
+from howdah.cli.language import say
+from howdah.cli.run import notice, upload_and_submit
+from howdah.client import historyjob
+from howdah.client.engines import engine as engine_for
+from howdah.client.engines import engines, settings_for
+from howdah.client.units import seconds
+from howdah.data import uris
+from howdah.engines.local.engine import state_directory
+from howdah.errors import SpecError, StagingError
+from howdah.history.index import Index
+from howdah.history.options import Options, index_folder, job_key, key_of, root_of, user_on
+from howdah.history.rows import trace as traced
+from howdah.history.scan import Scanner
+from howdah.history.server import serve_until_told
+from howdah.spec.codec import to_json
+from howdah.wire import auth
+
+PORT = 18488
+
+
+@click.command()
+@click.option("--port", default=PORT, show_default=True, metavar="N", help="Port; 0 takes any free one.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at; 0.0.0.0 is every one.")
+@click.option(
+    "--root", "roots", multiple=True, metavar="URI", help="Another home with jobs in it; * stands for any name."
+)
+@click.option("--keep", default="", metavar="TIME", help="How long ended jobs are listed, such as 90d; else for ever.")
+@click.option("--remove-files", is_flag=True, help="With --keep: remove the directories of your jobs, too.")
+@click.option("--on", "engine_name", default="", metavar="ENGINE", help="Run it as a job there, and print its address.")
+@click.option(
+    "--embed", "embedded", default="", metavar="ID", help="Only print where that job's curves are for other pages."
+)
+@click.option("--profile", default="", help="A profile of your configuration.")
+def history(
+    port: int,
+    host: str,
+    roots: tuple[str, ...],
+    keep: str,
+    remove_files: bool,
+    engine_name: str,
+    embedded: str,
+    profile: str,
+) -> None:
+    """Serve the page of all jobs, those that run and those that were, until it is stopped."""
+    keep_s = _keep(keep, remove_files)
+    if embedded:
+        click.echo(_embedded(embedded, engine_name, profile, f"{host}:{port}"))
+        return
+    if engine_name:
+        arguments = ["--engine", engine_name, *(word for root in roots for word in ("--root", root))]
+        arguments += ["--keep", str(keep_s)] if keep_s else []
+        _as_job(engine_name, profile, [*arguments, *(["--remove-files"] if remove_files else [])])
+        return
+    options = _options(profile, roots, host=host, port=port, keep_s=keep_s, remove_files=remove_files)
+    serve_until_told(options, lambda link: click.echo(say("history: {url}", url=link)))
+
+
+def _embedded(job_id: str, engine_name: str, profile: str, address: str) -> str:
+    """The address of a job's curves for an iframe, at the server that runs on the engine, or would at `address`."""
+    if not engine_name:
+        key = key_of(_options(profile).state)
+    else:
+        settings = settings_for({"engine": engine_name, "profile": profile})
+        engine, conf_dir = engine_for(settings), settings["hadoop_conf_dir"]
+        found = historyjob.running(engine)
+        if found is None:
+            raise StagingError(
+                f"no history server runs on {engine.name}: `howdah history --on {engine.name}` starts it"
+            )
+        link = historyjob.link(engine, found.id, conf_dir, notice)
+        key, address = historyjob.key(engine, conf_dir), urlsplit(link).netloc
+    token = auth.embed_token(job_key(key, job_id))
+    return f"http://{address}/api/v1/jobs/{quote(job_id)}/curves/embed.html?token={token}"
+
+
+def _keep(text: str, remove_files: bool) -> float:
+    if remove_files and not text:
+        raise SpecError.at("--remove-files", "needs --keep: how long a job's files stay")
+    try:
+        kept = seconds(text) if text else 0.0
+    except ValueError as error:
+        raise SpecError.at("--keep", f"is {text!r}, {error}") from None
+    if kept < 0 or (text and kept < 1):
+        raise SpecError.at("--keep", f"is {text!r}, must be a second at least")
+    return kept
+
+
+def _as_job(engine_name: str, profile: str, arguments: list[str]) -> None:
+    flags: dict[str, str | None] = {"engine": engine_name, "profile": profile}
+    settings = settings_for(flags)
+    engine = engine_for(settings)
+    found = historyjob.running(engine)
+    if found is not None:
+        notice(say("{id} runs already", id=found.id))
+        job_id = found.id
+    else:
+        prepared = historyjob.prepared(flags, arguments, notice)
+        engine, job_id = prepared.engine, upload_and_submit(prepared)
+        notice(say("submitted {id} to {engine}", id=job_id, engine=engine.name))
+    click.echo(say("history: {url}", url=historyjob.link(engine, job_id, settings["hadoop_conf_dir"], notice)))
+
+
+def _options(profile: str, roots: tuple[str, ...] = (), **more: Any) -> Options:
+    shown = tuple(engines("", profile))
+    extra = tuple(root if uris.has_scheme(root) else uris.of_local(root) for root in roots)
+    conf_dir = settings_for({"engine": "yarn", "profile": profile})["hadoop_conf_dir"]
+    user = user_on(conf_dir)
+    folder = Path(state_directory(os.environ), "history")
+    places = (*(root_of(engine, user) for engine in shown), *extra)
+    return Options(shown, places, folder, conf_dir, user=user, **more)
+
+
+@click.command()
+@click.argument("of")
+@click.option("--profile", default="", help="A profile of your configuration.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def trace(of: str, profile: str, as_json: bool) -> None:
+    """Tell which job and task OF was: a container's or pod's id, host:pid, or host/gpu3."""
+    options = _options(profile)
+    with Index(index_folder(options)) as index:
+        if index.claim():  # else a history server keeps it up to date
+            Scanner(index, options.roots, options.conf_dir).look()
+        found = traced(index.connection, of)
+    if found is None:
+        raise StagingError(f"no job of {', '.join(options.roots)} had {of}")
+    if as_json:
+        click.echo(to_json({**found, "at": time.time()}))
+        return
+    click.echo(" ".join(filter(None, (found["job"], found["task"]))))

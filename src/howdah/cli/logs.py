@@ -1,0 +1,291 @@
+"""`howdah logs`: what tasks print and printed, byte for byte or chosen line by line."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import click
+
+from howdah.cli.show import readable
+from howdah.client.ending import report_of
+from howdah.client.engines import engine_of
+from howdah.client.follow import Follower
+from howdah.client.loglines import HEADING, Choice, Kept, Line, Living, merged
+from howdah.client.units import seconds
+from howdah.data.logorder import BOTH, STREAMS
+from howdah.engines import Engine
+from howdah.errors import SpecError, StagingError
+from howdah.spec import JobReport, TaskId
+from howdah.spec.codec import to_json
+from howdah.spec.view import JobView
+from howdah.web.printed import tasks_of
+from howdah.web.source import Refused
+from howdah.wire.connection import WireError
+
+TAIL_BYTES, LINE_BYTES = 64 << 10, 400
+"""Of a stream, where not all of it is wanted; and of a line, as far as can be guessed."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Whose output, and which of it. `attempt` 0 stands for all, None for what is natural: the present one of a living
+    job, all of an ended one."""
+
+    words: tuple[str, ...]
+    streams: tuple[str, ...]
+    attempt: int | None
+    choice: Choice
+    by_line: bool
+    merge: bool
+    follow: bool
+    whole: bool
+
+    def tasks(self, view: JobView) -> list[TaskId]:
+        """Those of the job."""
+        try:
+            return tasks_of(view, ",".join(self.words))
+        except Refused as refused:
+            raise SpecError.at("TASK", str(refused)) from None
+
+    @property
+    def first_bytes(self) -> int:
+        """What is read of a stream at first; 0: all."""
+        sought = self.choice.pattern or self.choice.level or self.choice.since
+        if self.whole or sought or (self.follow and not self.choice.tail):
+            return 0
+        return max(TAIL_BYTES, self.choice.tail * LINE_BYTES)
+
+
+@click.command()
+@click.argument("job_id")
+@click.argument("tasks", nargs=-1, metavar="[TASK]...")
+@click.option("-f", "--follow", is_flag=True, help="Go on until the job ends.")
+@click.option(
+    "--stream", type=click.Choice(["stdout", "stderr", "both", ""]), default="", help="Only this stream; both as one."
+)
+@click.option("--attempt", default="", metavar="N|all", help="Of this attempt, or of all.")
+@click.option("--level", type=click.Choice(["error", "warning", ""]), default="", help="Only lines of this level.")
+@click.option("--grep", default="", metavar="RE", help="Only lines with this regular expression.")
+@click.option("--since", default="", metavar="TIME", help="Only lines since 10m ago, or since 2026-11-21T18:00.")
+@click.option("--tail", type=click.IntRange(min=1), default=None, metavar="N", help="Only the last N lines.")
+@click.option("--merge", is_flag=True, help="All tasks as one, in the order of time.")
+@click.option("--all", "whole", is_flag=True, help="From the beginning, not the last 64 KiB.")
+@click.option("--profile", default="", help="A profile of your configuration.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a piece.")
+def logs(
+    job_id: str,
+    tasks: tuple[str, ...],
+    follow: bool,
+    stream: str,
+    attempt: str,
+    level: str,
+    grep: str,
+    since: str,
+    tail: int | None,
+    merge: bool,
+    whole: bool,
+    profile: str,
+    as_json: bool,
+) -> None:
+    """Print the logs of JOB_ID, or of tasks (worker:1), roles (worker) or ranks (worker:0-7) of it."""
+    choice = Choice(level, _pattern(grep), _moment(since, time.time()), tail or 0)
+    streams = (stream,) if stream in STREAMS else STREAMS
+    by_line = choice != Choice() or merge or stream == BOTH
+    wanted = Wanted(tasks, streams, _attempt(attempt), choice, by_line, merge, follow, whole)
+    engine = engine_of(job_id, profile)
+    report = report_of(engine, job_id)
+    if by_line:
+        print_lines(_lines(engine, report, wanted), as_json)
+    else:
+        pieces = _kept(engine, report, wanted) if report.state.ended else _live(engine, report, wanted)
+        print_pieces(pieces, as_json)
+
+
+def _pattern(text: str) -> re.Pattern[bytes] | None:
+    try:
+        return re.compile(text.encode()) if text else None
+    except re.error as error:
+        raise SpecError.at("--grep", f"{text!r} is no regular expression: {error}") from None
+
+
+def _moment(text: str, now: float) -> float:
+    """Epoch seconds of `text`: so long ago, or a moment; 0 for none."""
+    if not text:
+        return 0.0
+    try:
+        ago = seconds(re.sub(r"(?<=\d)m$", "min", text))
+        return ago if ago > now / 2 else now - ago
+    except ValueError:
+        pass
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        raise SpecError.at("--since", f"{text!r} is no time: 10m, 2h, 2026-11-21T18:00") from None
+
+
+def _attempt(text: str) -> int | None:
+    if text in ("", "all"):
+        return 0 if text else None
+    if not text.isdigit() or not int(text):
+        raise SpecError.at("--attempt", f"{text!r} must be a number from 1, or all")
+    return int(text)
+
+
+# Line by line
+
+
+def _lines(engine: Engine, report: JobReport, wanted: Wanted) -> Iterator[Line]:
+    if report.state.ended:
+        view = _view(engine, report)
+        with Kept(engine, report.id, wanted.tasks(view)) as kept:
+            attempts = [kept.streams(key, wanted.streams) for key in kept.attempts(wanted.attempt or 0)]
+            if wanted.merge:
+                yield from wanted.choice.of(merged(stream for streams in attempts for stream in streams))
+                return
+            for streams in attempts:
+                yield from wanted.choice.of(merged(streams))
+    else:
+        yield from _living_lines(engine, report, wanted)
+
+
+def _view(engine: Engine, report: JobReport) -> JobView:
+    return next(Follower(engine, report.id).updates(wait_s=0.0)).view
+
+
+def _living_lines(engine: Engine, report: JobReport, wanted: Wanted) -> Iterator[Line]:
+    follower = Follower(engine, report.id)
+    living: dict[tuple[TaskId, int], Living] = {}
+    choice = wanted.choice
+    for update in follower.updates():
+        if follower.link is None or not update.view.tasks:
+            continue
+        fresh: list[list[Line]] = []
+        for task in wanted.tasks(update.view):
+            for attempt in _attempts(update.view, task, wanted.attempt):
+                one = living.setdefault(
+                    (task, attempt), Living(task, attempt, wanted.streams, wanted.first_bytes, timed=True)
+                )
+                number = attempt or update.view.tasks[task].attempt
+                fresh.append(list(choice.of(_new_lines(one, follower, number, last=not wanted.follow))))
+        together = list(merged(fresh)) if wanted.merge else [line for lines in fresh for line in lines]
+        yield from together[-choice.tail :] if wanted.merge and choice.tail else together
+        choice = choice._replace(tail=0)
+        if not wanted.follow:
+            return
+
+
+def _new_lines(living: Living, follower: Follower, number: int, last: bool) -> list[Line]:
+    assert follower.link is not None
+    try:
+        return living.new(follower.link, number, last)
+    except WireError as error:
+        if error.status in (400, 404):
+            raise StagingError(str(error)) from None
+        return []
+
+
+def _attempts(view: JobView, task: TaskId, attempt: int | None) -> list[int]:
+    """Attempts of a task to read; 0 follows the present one."""
+    if attempt != 0:
+        return [attempt or 0]
+    earlier = [one.attempt for one in view.tasks[task].attempts][:-1]
+    return [*earlier, 0]
+
+
+def print_lines(lines: Iterable[Line], as_json: bool) -> None:
+    """One a line: whose it is, `|` for standard output and `!` for standard error, and what it says."""
+    for line in lines:
+        if as_json:
+            told = {"task": line.task, "attempt": line.attempt, "stream": line.stream, "time": line.time or None}
+            click.echo(to_json({**told, "text": line.text.decode("utf-8", "replace")}))
+        else:
+            click.echo(f"{line.task} {'|' if line.stream == 'stdout' else '!'} {readable(line.text)}")
+
+
+# Byte for byte
+
+
+def _kept(engine: Engine, report: JobReport, wanted: Wanted) -> Iterator[tuple[str, bytes]]:
+    stream = wanted.streams[0] if len(wanted.streams) == 1 else ""
+    if not wanted.words:
+        yield from _of_attempt(engine.logs(report.id, None, stream), wanted.attempt)
+        return
+    for task in _named(engine, report, wanted):
+        yield from _of_attempt(engine.logs(report.id, task, stream), wanted.attempt)
+
+
+def _named(engine: Engine, report: JobReport, wanted: Wanted) -> Sequence[TaskId]:
+    """A single task need not be looked up: its logs may be there when the job's directory is gone."""
+    if len(wanted.words) == 1:
+        try:
+            return [TaskId.parse(wanted.words[0])]
+        except ValueError:
+            pass
+    return wanted.tasks(_view(engine, report))
+
+
+def _of_attempt(pieces: Iterable[tuple[str, bytes]], attempt: int | None) -> Iterator[tuple[str, bytes]]:
+    for heading, data in pieces:
+        found = HEADING.fullmatch(heading)
+        if not attempt or (found and int(found[2]) == attempt):
+            yield heading, data
+
+
+def _live(engine: Engine, report: JobReport, wanted: Wanted) -> Iterator[tuple[str, bytes]]:
+    """Through the master: what there is, and with `follow` what comes."""
+    offsets: dict[tuple[TaskId, int, str], int] = {}
+    follower = Follower(engine, report.id)
+    for update in follower.updates():
+        tasks = wanted.tasks(update.view) if update.view.tasks else []
+        for task in tasks:
+            for attempt in _attempts(update.view, task, wanted.attempt):
+                for name in wanted.streams:
+                    yield from _new(follower, (task, attempt, name), offsets, -wanted.first_bytes)
+        if not wanted.follow and update.view.tasks:
+            return
+
+
+def _new(
+    follower: Follower, key: tuple[TaskId, int, str], offsets: dict[tuple[TaskId, int, str], int], first: int
+) -> Iterator[tuple[str, bytes]]:
+    task, attempt, stream = key
+    while follower.link is not None:
+        try:
+            chunk = follower.link.log(task, stream, offsets.get(key, first), attempt=attempt)
+        except WireError as error:
+            if error.status in (400, 404):
+                raise StagingError(str(error)) from None
+            return
+        if not chunk.text:
+            return
+        offsets[key] = chunk.offset + len(chunk.text)
+        yield f"{task} attempt {attempt} {stream}" if attempt else f"{task} {stream}", chunk.text.encode("latin-1")
+
+
+def print_pieces(pieces: Iterator[tuple[str, bytes]], as_json: bool) -> None:
+    """Under a heading each."""
+    heading = ""
+    for name, data in pieces:
+        if as_json:
+            click.echo(to_json({"log": name, "text": data.decode("utf-8", "replace")}))
+            continue
+        if name != heading:
+            heading = name
+            click.echo(click.style(f"==> {name} <==", bold=True))
+        _write(data)
+
+
+def _write(data: bytes) -> None:
+    """To a terminal as readable text; to a file or pipe byte for byte."""
+    if sys.stdout.isatty():
+        for line in data.split(b"\n"):
+            click.echo(readable(line))
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()

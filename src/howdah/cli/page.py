@@ -1,0 +1,37 @@
+"""`howdah page`: a link to a running job's page, which may act or only look."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from howdah.client.engines import engine_of
+from howdah.client.link import HOURS, embed_url, page_link
+from howdah.errors import EngineUnavailable, SpecError, StagingError
+from howdah.spec.codec import to_json
+
+
+@click.command()
+@click.argument("job_id")
+@click.option("--look-only", is_flag=True, help="A link to pass on: its holder may look, and change nothing.")
+@click.option("--embed", is_flag=True, help="A link for other people's pages: the job's curves alone.")
+@click.option("--hours", default=HOURS, metavar="N", help="How long the link may act; after that it still shows.")
+@click.option("--profile", default="", help="A profile of your configuration.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def page(job_id: str, look_only: bool, embed: bool, hours: int, profile: str, as_json: bool) -> None:
+    """Print a link to the page of JOB_ID. Who has it may cancel the job: pass on one with --look-only instead."""
+    if not 0 < hours <= 24 * 30:
+        raise SpecError.at("--hours", f"is {hours}, must be from 1 to {24 * 30}")
+    engine = engine_of(job_id, profile)
+    found = engine.describe(job_id)
+    if not found:
+        raise StagingError(f"no job {job_id} on engine {engine.name}; `howdah list` shows yours")
+    report = found[0]
+    if report.state.ended:
+        raise StagingError(f"{job_id} has ended: {report.state.value}; `howdah history` has its page")
+    if not report.master:
+        raise EngineUnavailable(f"{job_id} waits for its master, which serves the page: try again when it runs")
+    expires = 0.0 if look_only else time.time() + hours * 3600
+    url = embed_url(report) if embed else page_link(report, expires)
+    click.echo(to_json({"url": url, "expires": 0.0 if embed else round(expires)}) if as_json else url)

@@ -1,0 +1,109 @@
+"""`howdah save`: a copy of what a running job has made so far."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Iterator
+from dataclasses import asdict
+
+import click
+
+from howdah.cli.language import say
+from howdah.client.engines import engine_of
+from howdah.client.follow import Follower
+from howdah.client.link import link_to
+from howdah.engines import Engine
+from howdah.errors import EngineUnavailable, JobFailed, StagingError
+from howdah.spec import State
+from howdah.spec.codec import to_json
+from howdah.spec.view import JobView, SaveView
+from howdah.wire.connection import WireError
+
+SHOWN = 5
+
+
+@click.command()
+@click.argument("job_id")
+@click.option("--output", default=-1, metavar="N", help="Only outputs.N of the job file, counted from 0.")
+@click.option("--wait", is_flag=True, help="Return when the copy is complete.")
+@click.option("--profile", default="", help="A profile of your configuration.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def save(job_id: str, output: int, wait: bool, profile: str, as_json: bool) -> None:
+    """Copy the outputs of a running job as they are now; its programs go on."""
+    engine = engine_of(job_id, profile)
+    numbers = dict(_ask(engine, job_id, output))
+    if not wait:
+        for number, copy in numbers.items():
+            line = say(
+                "copy {copy} of outputs.{number}: `howdah status {id}` shows it", copy=copy, number=number, id=job_id
+            )
+            click.echo(to_json({"output": number, "number": copy}) if as_json else line)
+        return
+    failed = False
+    for view in _awaited(engine, job_id, set(numbers.values())):
+        click.echo(to_json(asdict(view)) if as_json else sentence(view))
+        failed = failed or view.state is State.FAILED
+    if failed:
+        raise SystemExit(JobFailed.exit_code)
+
+
+def _ask(engine: Engine, job_id: str, output: int) -> list[tuple[int, int]]:
+    found = engine.describe(job_id)
+    if not found:
+        raise StagingError(f"no job {job_id} on engine {engine.name}; `howdah list` shows yours")
+    if found[0].state.ended:
+        raise StagingError(f"{job_id} has ended: {found[0].state.value}")
+    link = link_to(found[0])
+    if link is None:
+        raise EngineUnavailable(f"{job_id} waits for its master: nothing runs yet that could be copied")
+    try:
+        with link:
+            return link.save(getpass.getuser(), output)
+    except WireError as error:
+        if error.status == 409:
+            raise StagingError(f"{job_id}: {str(error).rpartition(str(error.status))[2].strip()}") from None
+        raise EngineUnavailable(f"the master of {job_id} does not answer: {error}") from error
+
+
+def _awaited(engine: Engine, job_id: str, numbers: set[int]) -> Iterator[SaveView]:
+    """Each of the copies when it is done with; all of them are at the job's end at the latest."""
+    for update in Follower(engine, job_id).updates():
+        for view in _ended(update.view, numbers):
+            numbers.discard(view.number)
+            yield view
+        if not numbers:
+            return
+    raise JobFailed(f"{job_id} ended before the copy was complete")
+
+
+def _ended(view: JobView, numbers: set[int]) -> list[SaveView]:
+    return [each for each in view.saves if each.number in numbers and each.state is not State.RUNNING]
+
+
+def copies(view: JobView) -> Iterator[str]:
+    """What the programs went on from, and the newest copies of what they make."""
+    if view.resumed:
+        yield say("resumed from {uri}", uri=view.resumed)
+    if len(view.saves) > SHOWN:
+        yield say("the newest {count} copies:", count=SHOWN)
+    yield from map(sentence, view.saves[-SHOWN:])
+
+
+def sentence(view: SaveView) -> str:
+    """A copy in one line."""
+    if view.state is State.FAILED:
+        return say("no copy of outputs.{number}: {reason}", number=view.output, reason=view.reason)
+    if view.state is State.RUNNING:
+        return say(
+            "copying outputs.{number}: {done} of {tasks} tasks", number=view.output, done=view.done, tasks=view.tasks
+        )
+    text = say(
+        "copy: {uri} ({total} files, {files} of them new, {bytes} bytes)",
+        uri=view.uri,
+        total=view.total,
+        files=view.files,
+        bytes=view.bytes,
+    )
+    if view.removed:
+        return f"{text} {say('(removed)')}"
+    return "\n".join([text, *(f"  {say('left out: {what}', what=line)}" for line in view.skipped)])

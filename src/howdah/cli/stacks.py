@@ -1,0 +1,77 @@
+"""`howdah stacks`: what the programs of a job are doing right now, or were doing when somebody looked last."""
+
+from __future__ import annotations
+
+import getpass
+
+import click
+
+from howdah.cli.language import say
+from howdah.client.engines import engine_of
+from howdah.client.follow import Follower
+from howdah.client.link import link_to
+from howdah.data.fs import filesystem
+from howdah.errors import EngineUnavailable, SpecError, StagingError
+from howdah.spec import JobReport, TaskId
+from howdah.spec.codec import to_json
+from howdah.spec.view import JobView
+from howdah.wire.connection import WireError
+
+
+@click.command()
+@click.argument("job_id")
+@click.argument("task", default="")
+@click.option("--native", is_flag=True, help="With the frames of C and C++ libraries; large ones take a while.")
+@click.option("--last", is_flag=True, help="Those that were kept last, not what runs now.")
+@click.option("--profile", default="", help="A profile of your configuration.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def stacks(job_id: str, task: str, native: bool, last: bool, profile: str, as_json: bool) -> None:
+    """Show the stacks of all threads of JOB_ID's programs, or of its TASK's (worker:1); they are kept with the job."""
+    engine = engine_of(job_id, profile)
+    found = engine.describe(job_id)
+    if not found:
+        raise StagingError(f"no job {job_id} on engine {engine.name}; `howdah list` shows yours")
+    view = next(Follower(engine, job_id).updates(wait_s=0.0)).view
+    if last or found[0].state.ended or view.outcome is not None:  # of its end the engine hears a little later
+        uri = _kept(view)
+        text = filesystem(uri, found[0].conf_dir).read_bytes(uri).decode("utf-8", "replace")
+        click.echo(to_json({"uri": uri, "text": text}) if as_json else f"{uri}\n{text}", nl=as_json)
+        return
+    answer = _taken(found[0], _checked(task), native)
+    if as_json:
+        click.echo(to_json(answer))
+        return
+    for name, text in answer["stacks"].items():
+        click.echo(click.style(f"==> {name} <==", bold=True))
+        click.echo(text)
+    if answer["uri"]:
+        click.echo(say("kept in {uri}", uri=answer["uri"]), err=True)
+    if answer["problem"]:
+        click.echo(say("not kept: {problem}", problem=answer["problem"]), err=True)
+
+
+def _checked(task: str) -> str:
+    try:
+        return str(TaskId.parse(task)) if task else ""
+    except ValueError as error:
+        raise SpecError.at("TASK", str(error)) from None
+
+
+def _taken(report: JobReport, task: str, native: bool) -> dict[str, dict[str, str]]:
+    link = link_to(report)
+    if link is None:
+        raise EngineUnavailable(f"{report.id} waits for its master: nothing runs yet that could be looked into")
+    try:
+        with link:
+            return link.stacks(getpass.getuser(), task, native)
+    except WireError as error:
+        said = str(error).rpartition(str(error.status))[2].strip()
+        if error.status in (400, 404, 409):
+            raise StagingError(f"{report.id}: {said}") from None
+        raise EngineUnavailable(f"the master of {report.id} does not answer: {error}") from error
+
+
+def _kept(view: JobView) -> str:
+    if not view.stacks:
+        raise StagingError(f"{view.id}: no stacks are kept; nobody asked for any while it ran")
+    return view.stacks[-1]

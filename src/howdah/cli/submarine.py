@@ -1,0 +1,110 @@
+"""Submarine's command: `job run`, and `job show`, `list` and `kill`, of which it had only the first two."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from howdah.cli.language import say
+from howdah.cli.run import notice, run_prepared, upload_and_submit
+from howdah.client.engines import settings_for
+from howdah.client.jobfile import to_yaml, wrong
+from howdah.client.prepare import prepare
+from howdah.dialects.submarine import FLAGS, OPTIONS, PAGE, Submarine, words
+from howdah.errors import JobCancelled, SpecError
+from howdah.spec import JobSpec
+from howdah.spec.check import nearest
+
+if TYPE_CHECKING:
+    from howdah.cli.show import Plain
+
+ACTIONS = ("run", "show", "list", "kill")
+_LATER = ("get", "create", "delete", "list", "config", "sandbox")
+_VERBATIM = {"ignore_unknown_options": True, "help_option_names": [], "allow_interspersed_args": False}
+
+
+@click.command("submarine", context_settings=_VERBATIM, add_help_option=False)
+@click.argument("argv", nargs=-1, type=click.UNPROCESSED)
+def submarine(argv: tuple[str, ...]) -> None:
+    """Submit as Submarine 0.1 to 0.4 does: job run; and job show, list, kill by --name or id."""
+    _, rest = words(argv)
+    first, second = [*rest, "", ""][:2]
+    if {first, second, *rest[2:3]} & {"help", "-h", "--help"} or not rest:
+        click.echo("howdah submarine job show|kill --name NAME | ID\nhowdah submarine job list")
+        options = (f"[--{name}]" if name in FLAGS else f"[--{name} …]" for name in OPTIONS)
+        click.echo(f"howdah submarine job run {' '.join(options)}".replace("--f ", "-f "))
+    elif first.lstrip("-") == "version":
+        from importlib.metadata import version
+
+        click.echo(f"submarine: howdah {version('howdah')}")
+    elif first in _LATER:
+        raise SpecError.at(f"submarine {first}", f"is of Submarine 0.5 and later, whose server isn't here ({PAGE})")
+    elif first != "job" or second not in ACTIONS:
+        near = nearest(second, ACTIONS) if first == "job" else "job"
+        raise SpecError.at(" ".join(rest[:2]), f"is no command, there are job {', job '.join(ACTIONS)}", near)
+    elif second == "run":
+        _run(argv)
+    else:
+        from howdah.cli import submarine_jobs
+
+        {"show": submarine_jobs.show, "list": submarine_jobs.listed, "kill": submarine_jobs.kill}[second](rest[2:])
+
+
+def _run(argv: Sequence[str]) -> None:
+    door = Submarine(hadoop=_settings()["hadoop_conf_dir"])
+    options = door.read(argv)
+    parsed = door.job(options)
+    mistakes = wrong(parsed.job, parsed.origins)
+    if mistakes:
+        raise SpecError(mistakes)
+    for note in parsed.notes:
+        notice(f"howdah: {note}")
+    if options.given("verbose"):
+        notice(to_yaml(parsed.job))
+    os.environ.update(parsed.variables)
+    if parsed.variables:
+        _check_login(options.text("principal"))
+    prepared = prepare(parsed.job, Path.cwd(), flags(), notice, origins=parsed.origins)
+    if not options.given("wait_job_finish"):
+        job_id = upload_and_submit(prepared)
+        click.echo(say("submitted {id} to {engine}", id=job_id, engine=prepared.engine.name))
+        return
+    try:
+        interrupt = "ask" if sys.stdin.isatty() else "detach"
+        run_prepared(prepared, "chief", interrupt, False, screen=lambda: _screen(parsed.job))
+    except SystemExit as ending:
+        if ending.code == JobCancelled.exit_code and options.given("legacy"):
+            return  # what had been stopped was a success
+        raise
+
+
+def _screen(job: JobSpec) -> Plain:
+    from howdah.cli.submarine_jobs import Linked  # when the job is on its way
+
+    return Linked(job)
+
+
+def _check_login(principal: str) -> None:
+    """The keytab has the last word on who logs in."""
+    from howdah.data import hadoop_conf
+    from howdah.hadoop import gss, identity
+
+    if not identity.is_secure(hadoop_conf.load(hadoop_conf.directory(_settings()["hadoop_conf_dir"]))):
+        return
+    holder = gss.ticket_holder()
+    if holder not in ("", principal) and holder.partition("@")[0] != principal:
+        raise SpecError.at("--principal", f"is {principal!r}, but the keytab's first key is that of {holder!r}")
+
+
+def flags() -> dict[str, str | None]:
+    """On YARN, unless somebody says otherwise."""
+    return {} if os.environ.get("HOWDAH_ENGINE") else {"engine": "yarn"}
+
+
+def _settings() -> dict[str, str]:
+    return dict(settings_for(flags()).values)

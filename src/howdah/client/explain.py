@@ -1,0 +1,95 @@
+"""Why a job is where it is: from its events what happened and what was done about it, from its engine why it waits."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from howdah.client.follow import Follower
+from howdah.data.fs import filesystem
+from howdah.engines import Engine, Hindrance
+from howdah.errors import HowdahError
+from howdah.spec import Exit, JobReport, JobSpec, StagedJob, State, TaskId
+from howdah.spec import events as e
+from howdah.spec.codec import decode
+from howdah.spec.view import JobView
+
+MOST_MOMENTS = 40
+_TOLD = (
+    e.GangReleased,
+    e.GangRestarted,
+    e.TookOver,
+    e.LossAnnounced,
+    e.Stalled,
+    e.StacksTaken,
+    e.CancelRequested,
+    e.Stopping,
+)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """`missing` are containers by role that are still waited for, `after` what other roles wait for; `moments` are the
+    events that changed the job's course, `failures` the ends that counted, both in order."""
+
+    report: JobReport
+    view: JobView
+    missing: dict[str, int] = field(default_factory=dict)
+    after: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    hindrances: list[Hindrance] = field(default_factory=list)
+    moments: Sequence[e.Event] = ()
+    failures: list[e.Ended] = field(default_factory=list)
+
+    @property
+    def first(self) -> tuple[TaskId | None, str, Exit] | None:
+        """Task, node and end that decided the failure; None where the job did not fail by a task."""
+        outcome = self.view.outcome
+        if outcome is None or outcome.exit is None or outcome.state is State.SUCCEEDED:
+            return None
+        task = self.view.tasks.get(outcome.first) if outcome.first else None
+        return outcome.first, task.node or task.host if task else "", outcome.exit
+
+
+def explain(engine: Engine, job_id: str) -> Explanation:
+    """Look at the job as it is now.
+
+    Raises:
+        StagingError: there is no such job. EngineUnavailable: its engine does not answer.
+    """
+    update = next(Follower(engine, job_id).updates(wait_s=0.0))
+    report, view, events = update.report, update.view, update.events
+    moments = [event for event in events if isinstance(event, _TOLD)][-MOST_MOMENTS:]
+    failures = [event for event in events if isinstance(event, e.Ended) and event.counts and not event.exit.ok]
+    found = Explanation(report, view, moments=moments, failures=failures)
+    if report.state.ended:
+        return found
+    job = view.job or _submitted(report)
+    found.missing.update(_missing(view, events))
+    if job is not None and view.tasks:
+        found.after.update(_after(job, events))
+    if found.missing or not view.tasks:
+        found.hindrances.extend(engine.hindrances(job_id, job, found.missing))
+    return found
+
+
+def _missing(view: JobView, events: Iterable[e.Event]) -> dict[str, int]:
+    asked = {event.role for event in events if isinstance(event, e.Asked)}
+    waiting = (id_.role for id_, task in view.tasks.items() if task.phase == "asked" and not task.state.ended)
+    return dict(Counter(role for role in waiting if role in asked))
+
+
+def _after(job: JobSpec, events: Iterable[e.Event]) -> dict[str, tuple[str, ...]]:
+    """Roles for which nothing was asked yet, and those that must end before."""
+    asked = {event.role for event in events if isinstance(event, e.Asked)}
+    return {name: role.after for name, role in job.roles.items() if role.after and name not in asked}
+
+
+def _submitted(report: JobReport) -> JobSpec | None:
+    """The job as it was submitted, where we may read it."""
+    uri = f"{report.directory}/job.json"
+    try:
+        return decode(StagedJob, json.loads(filesystem(uri, report.conf_dir).read_bytes(uri))).job
+    except (HowdahError, ValueError):
+        return None

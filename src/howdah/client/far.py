@@ -1,0 +1,91 @@
+"""Jobs behind an address, a history server's or a master's, for `howdah.Client`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from howdah.client.remote import Remote
+from howdah.errors import StagingError
+from howdah.spec import JobReport, State, TaskId
+from howdah.spec.events import from_record
+from howdah.spec.view import JobView, fold
+
+LOOK_S = 1.0
+LOG_BYTES = 1 << 20
+
+
+class Far:
+    """As a page sees them."""
+
+    def __init__(self, remote: Remote) -> None:
+        self.remote = remote
+
+    def jobs(self, filters: Mapping[str, str], most: int | None = None) -> list[JobReport]:
+        """Those of the list, the newest `most`; of one job's page that one."""
+        only = self.remote.get("server")["job"]
+        if only is None:
+            rows = self.remote.pages("jobs", "jobs", limit=min(most or 500, 500), **filters)
+            return [_report(row) for row in islice(rows, most)]
+        return [_report(self.remote.get(f"jobs/{only}"))]
+
+    def job(self, job_id: str) -> JobView:
+        """As it is now."""
+        _, view = self._read(job_id, 0, JobView(id=job_id))
+        return view
+
+    def follow(self, job_id: str) -> Iterator[JobView]:
+        """Until it has ended."""
+        since, view = 0, JobView(id=job_id)
+        while True:
+            since, view = self._read(job_id, since, view)
+            yield view
+            if view.outcome is not None:
+                return
+            time.sleep(LOOK_S)
+
+    def logs(self, job_id: str, task: TaskId, stream: str) -> Iterator[str]:
+        """From where the server has them."""
+        offset = 0
+        while True:
+            path = f"jobs/{job_id}/logs/{task}"
+            answer = self.remote.get(path, stream=stream, offset=offset, limit=LOG_BYTES)
+            yield answer["text"]
+            if answer["next"] >= answer["size"] or answer["next"] == offset:
+                return
+            offset = answer["next"]
+
+    def call(self, job_id: str, path: str, query: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The server's answer."""
+        found: Mapping[str, Any] = self.remote.get(f"jobs/{job_id}/{path}".rstrip("/"), **query)
+        return found
+
+    def save(self, job_id: str, output: int) -> list[tuple[int, int]]:
+        """Pairs of an output and its copy."""
+        answer = self.remote.act(job_id, "save", output=output)
+        return [(int(number), int(copy)) for number, copy in answer["saves"]]
+
+    def cancel(self, job_id: str) -> None:
+        """Asked of its master, which ends it."""
+        self.remote.act(job_id, "cancel")
+
+    def _read(self, job_id: str, since: int, view: JobView) -> tuple[int, JobView]:
+        """What is new, with what tasks use just now."""
+        since, records = self.remote.records(job_id, since)
+        fold((event for record in records if (event := from_record(record)) is not None), view)
+        for row in self.remote.get(f"jobs/{job_id}/tasks")["tasks"]:
+            task = view.tasks.get(TaskId.parse(row["task"]))
+            if task is not None:
+                task.progress, task.cpu = row["progress"], row["cpu"]
+                task.memory_mib, task.peak_mib = row["memory_mib"], row["peak_mib"]
+        return since, view
+
+
+def _report(row: Mapping[str, Any]) -> JobReport:
+    try:
+        known = {name: row[name] for name in ("user", "queue", "started", "finished", "progress", "diagnostics")}
+        return JobReport(row["id"], row["name"], State(row["state"]), row["engine"], master=row.get("url", ""), **known)
+    except (KeyError, ValueError) as error:
+        raise StagingError(f"the server answers what this version does not know: {error}") from error

@@ -1,0 +1,169 @@
+"""Jobs of the engines that are configured on this machine, for `howdah.Client`."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import getpass
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from howdah.client.ending import end, report_of
+from howdah.client.engines import engine_of, engines
+from howdah.client.follow import Follower
+from howdah.client.jobfile import load
+from howdah.client.link import job_key, link_to
+from howdah.client.prepare import prepare
+from howdah.client.remote import Remote, encoded, refused
+from howdah.engines import Engine
+from howdah.errors import EngineUnavailable, SpecError, StagingError
+from howdah.spec import JobReport, JobSpec, TaskId
+from howdah.spec.check import mistakes
+from howdah.spec.view import JobView
+from howdah.web import describe, timeline
+from howdah.wire import auth
+from howdah.wire.connection import WireError
+
+PATIENCE_S = 60.0
+
+
+class Near:
+    """As the command line reaches them, with the job's key."""
+
+    def __init__(self, engine: str, profile: str) -> None:
+        self.engine, self.profile = engine, profile
+
+    def submit(self, job: JobSpec | Path | str, base: Path, sets: Mapping[str, str], overwrite: bool) -> str:
+        """Its id."""
+        flags = {"engine": self.engine, "profile": self.profile}
+        if isinstance(job, JobSpec):
+            if wrong := mistakes(job):
+                raise SpecError(wrong)
+            prepared = prepare(job, base, flags, _quiet, overwrite=overwrite)
+        else:
+            loaded = load(Path(job), sets)
+            spec, base, origins = loaded.spec, loaded.base_dir, loaded.sources
+            prepared = prepare(spec, base, flags, _quiet, overwrite=overwrite, origins=origins, file=Path(job))
+        return prepared.engine.submit(prepared.plan, prepared.secrets)
+
+    def jobs(self, filters: Mapping[str, str]) -> list[JobReport]:
+        """Those whose report has these values; an engine that does not answer is passed over unless it was chosen."""
+        found: list[JobReport] = []
+        for engine in engines(self.engine, self.profile):
+            try:
+                found += engine.describe()
+            except EngineUnavailable:
+                if self.engine:
+                    raise
+        fits = [one for one in found if all(getattr(one, name) == value for name, value in filters.items())]
+        return sorted(fits, key=lambda report: report.submitted, reverse=True)
+
+    def job(self, job_id: str) -> JobView:
+        """As it is now."""
+        return next(self._follower(job_id).updates(wait_s=0.0)).view
+
+    def follow(self, job_id: str) -> Iterator[JobView]:
+        """Until it has ended."""
+        for update in self._follower(job_id).updates():
+            yield update.view
+
+    def logs(self, job_id: str, task: TaskId, stream: str) -> Iterator[str]:
+        """From its executor, or what was kept of it."""
+        engine = self._engine(job_id)
+        report = report_of(engine, job_id)
+        if report.state.ended:
+            return decoded(piece for _, piece in engine.logs(job_id, task, stream))
+        return decoded(_living(report, task, stream))
+
+    def call(self, job_id: str, path: str, query: Mapping[str, Any]) -> Mapping[str, Any]:
+        """From its master, or made of its files."""
+        report = report_of(self._engine(job_id), job_id)
+        if not report.state.ended and report.master:
+            token = auth.view_token(job_key(report))
+            found: Mapping[str, Any] = Remote(report.master, token).get(f"jobs/{job_id}/{path}".rstrip("/"), **query)
+            return found
+        return _afterwards(self.job(job_id), path, query)
+
+    def save(self, job_id: str, output: int) -> list[tuple[int, int]]:
+        """Pairs of an output and its copy."""
+        link = link_to(report_of(self._engine(job_id), job_id))
+        if link is None:
+            raise EngineUnavailable(f"{job_id} has no master: nothing runs that could be copied")
+        with link:
+            try:
+                return link.save(getpass.getuser(), output)
+            except WireError as error:
+                raise (StagingError if error.status else EngineUnavailable)(str(error)) from error
+
+    def cancel(self, job_id: str) -> None:
+        """Ended when this returns."""
+        engine = self._engine(job_id)
+        report = report_of(engine, job_id)
+        if not report.state.ended:
+            end(engine, report)
+
+    def _engine(self, job_id: str) -> Engine:
+        return engine_of(job_id, self.profile)
+
+    def _follower(self, job_id: str) -> Follower:
+        return Follower(self._engine(job_id), job_id, patience_s=PATIENCE_S)
+
+
+def _quiet(_: str) -> None:
+    """Programs are not told what takes time."""
+
+
+def _living(report: JobReport, task: TaskId, stream: str) -> Iterator[bytes]:
+    link = link_to(report)
+    if link is None:
+        return
+    offset = 0
+    with link:
+        while True:
+            try:
+                chunk = link.log(task, stream, offset)
+            except WireError as error:
+                raise (StagingError if error.status in (400, 404, 410) else EngineUnavailable)(str(error)) from error
+            if not chunk.text:
+                return
+            offset = chunk.offset + len(chunk.text)
+            yield chunk.text.encode("latin-1")
+
+
+def decoded(pieces: Iterable[bytes]) -> Iterator[str]:
+    """As text; a character may lie in two pieces."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    for piece in itertools.chain(pieces, (b"",)):
+        if text := decoder.decode(piece, final=not piece):
+            yield text
+
+
+def _afterwards(view: JobView, path: str, query: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a server would answer, as far as it can be made here."""
+    if path == "":
+        return {**describe.job(view, {}, view.finished)}
+    if path == "tasks":
+        return {"tasks": describe.tasks(view)}
+    if path == "timeline":
+        return {**timeline.timeline(view)}
+    if not path.startswith(("curves/", "checkpoints")):
+        raise StagingError(f"{view.id} has ended: `howdah history` answers {path}")
+    return asyncio.run(_from_files(view, f"{path}?{encoded(query)}"))
+
+
+async def _from_files(view: JobView, target: str) -> Mapping[str, Any]:
+    from howdah.curves.client import Service
+    from howdah.web import places, relayed
+
+    service = Service()
+    try:
+        answer = await service.get(target, places.of(view), relayed.checkpoints(view))
+    finally:
+        await service.close()
+    if answer.status != 200:
+        raise refused(answer.status, answer.body)
+    found: Mapping[str, Any] = json.loads(answer.body)
+    return found

@@ -1,0 +1,53 @@
+"""Another cluster's Hadoop configuration, made of this machine's own and files that lie over it.
+
+It is a directory of its own, named by its content, because a job's cluster must be found again later.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from howdah.data import hadoop_conf
+from howdah.data.cache import local_directory
+from howdah.errors import SpecError
+
+_NAMES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml")
+
+
+def overlaid(files: Sequence[str], base: str = "") -> Path:
+    """The directory; `base` is what the files lie over, HADOOP_CONF_DIR unless given.
+
+    Raises:
+        SpecError: a file isn't there, or is no configuration.
+    """
+    over = [Path(file.removeprefix("file://")) for file in files]
+    missing = next((path for path in over if not path.is_file()), None)
+    if missing:
+        raise SpecError.at("--cluster", f"no such file: {missing}")
+    own = hadoop_conf.directory(base)
+    below = [Path(own, name) for name in _NAMES] if own else []
+    properties, _ = hadoop_conf.merge([*below, *over])
+    return _written(_xml(properties))
+
+
+def _written(text: str) -> Path:
+    """Each file has all of them: who reads one of the files alone finds what it needs."""
+    folder = local_directory() / "conf" / hashlib.sha256(text.encode()).hexdigest()[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in _NAMES:
+        partial = folder / f".{name}.{os.getpid()}"
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(folder / name)
+    return folder
+
+
+def _xml(properties: Mapping[str, str]) -> str:
+    entries = [
+        f"<property><name>{escape(name)}</name><value>{escape(value)}</value></property>\n"
+        for name, value in sorted(properties.items())
+    ]
+    return f'<?xml version="1.0"?>\n<configuration>\n{"".join(entries)}</configuration>\n'

@@ -1,0 +1,107 @@
+"""The API of a page at its address: a history server's, or a master's. What a browser may, a program with the link may.
+
+The link is that of the page (`howdah page`, `howdah history`): its tokens are taken from behind the `#`, or its query.
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from howdah.errors import EngineUnavailable, HowdahError, SpecError, StagingError
+
+TIMEOUT_S = 60.0
+AT_ONCE = 5000
+
+
+class Remote:
+    """Calls to the server at `url`. `token` and `act` are those of the link unless given.
+
+    Raises (all calls):
+        StagingError: there is no such job, task or file, or nobody may see it.
+        EngineUnavailable: the server does not answer.
+        SpecError: a parameter is wrong.
+    """
+
+    def __init__(self, url: str, token: str = "", act: str = "") -> None:
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme not in ("http", "https"):
+            raise SpecError.at("url", f"is {url[:100]!r}, must begin with http:// or https://")
+        words = dict(urllib.parse.parse_qsl(f"{parts.query}&{parts.fragment}"))
+        self.token, self._act = token or words.get("token", ""), act or words.get("act", "")
+        self.base = urllib.parse.urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/") + "/", "", ""))
+
+    def get(self, path: str, /, **query: Any) -> Any:
+        """The JSON of a call below `api/v1/`; parameters that are None are left out."""
+        return json.loads(self.read(path, **query))
+
+    def read(self, path: str, /, **query: Any) -> bytes:
+        """The bytes of a call below `api/v1/`; a parameter that is a list or tuple comes as often as it has values."""
+        asked = encoded({**query, "token": self.token or None})
+        return self._ask(urllib.request.Request(f"{self._at(path)}?{asked}"))  # noqa: S310
+
+    def act(self, job_id: str, action: str, /, **words: Any) -> Any:
+        """Do something with a job; the link must be one that may act."""
+        if not self._act:
+            raise StagingError(f"this link only looks: `howdah page {job_id}` prints one that may act")
+        body = json.dumps({"token": self._act, **words}).encode()
+        address = self._at(f"jobs/{job_id}/actions/{action}")
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(address, body, headers, method="PUT")  # noqa: S310 - the scheme was looked at
+        return json.loads(self._ask(request))
+
+    def pages(self, path: str, name: str, /, **query: Any) -> Iterator[Mapping[str, Any]]:
+        """The rows of a list that comes in pages."""
+        after: str | None = None
+        while True:
+            answer = self.get(path, after=after, **query)
+            yield from answer[name]
+            after = answer.get("next")
+            if not after:
+                return
+
+    def records(self, job_id: str, since: int = 0) -> tuple[int, list[Mapping[str, Any]]]:
+        """All events from number `since` on, and the number to ask from next."""
+        found: list[Mapping[str, Any]] = []
+        while True:
+            answer = self.get(f"jobs/{job_id}/events", since=since, limit=AT_ONCE)
+            found += answer["events"]
+            since = answer["next"]
+            if len(answer["events"]) < AT_ONCE:
+                return since, found
+
+    def _at(self, path: str) -> str:
+        return f"{self.base}api/v1/{urllib.parse.quote(path, safe='/:')}"
+
+    def _ask(self, request: urllib.request.Request) -> bytes:
+        try:
+            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310
+                body: bytes = answer.read()
+                return body
+        except urllib.error.HTTPError as error:
+            with error:
+                raise refused(error.code, error.read()) from None
+        except OSError as error:
+            reason = getattr(error, "reason", error)
+            raise EngineUnavailable(f"{self.base}: {reason}") from error
+
+
+def encoded(query: Mapping[str, Any]) -> str:
+    """A query as it stands in an address; what is None is left out, what has several values is repeated."""
+    return urllib.parse.urlencode({name: value for name, value in query.items() if value is not None}, doseq=True)
+
+
+def refused(status: int, body: bytes) -> HowdahError:
+    """The server's own sentence, as the error of whoever must act."""
+    try:
+        said = json.loads(body)
+        text, place = str(said["error"]), str(said["place"])
+    except (ValueError, KeyError, TypeError):
+        text, place = body.decode("utf-8", "replace").strip()[:200] or f"status {status}", ""
+    if status == 400:
+        return SpecError.at(place or "the call", text)
+    return EngineUnavailable(text) if status >= 500 else StagingError(text)

@@ -1,0 +1,105 @@
+"""`howdah.Client`: everything the command line and the page do, for programs.
+
+    client = howdah.Client()                               # this machine's configuration: local jobs, and the cluster's
+    client = howdah.Client("http://history:18488/#token=…") # a history server, or one job's page, by its link
+
+    job_id = client.submit("job.yaml")
+    for view in client.follow(job_id):
+        print(view.state, view.progress)
+
+What goes wrong is one of `howdah.errors`: the same as the command line says, with the same words.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from howdah.client.far import Far
+from howdah.client.near import Near
+from howdah.client.remote import Remote
+from howdah.errors import StagingError
+from howdah.spec import JobReport, JobSpec, Outcome, TaskId
+from howdah.spec.view import JobView
+
+
+class Client:
+    """Without a `url` jobs are found by the engines that are configured here (`engine`, `profile` choose); with one by
+    the server there, whose link holds the tokens unless `token` and `act` are given."""
+
+    def __init__(self, url: str = "", *, token: str = "", act: str = "", engine: str = "", profile: str = "") -> None:
+        self._near = None if url else Near(engine, profile)
+        self._jobs: Near | Far = self._near or Far(Remote(url, token, act))
+
+    def submit(
+        self,
+        job: JobSpec | Path | str,
+        *,
+        base: Path | str = ".",
+        sets: Mapping[str, str] | None = None,
+        overwrite: bool = False,
+    ) -> str:
+        """Submit a job, or a job file with `sets` applied as `--set` does; its id. `base` is where relative paths of a
+        JobSpec begin.
+
+        Raises:
+            SpecError, StagingError, EngineRejected, EngineUnavailable: why it cannot run.
+        """
+        if self._near is None:
+            raise StagingError(
+                "jobs are submitted from where the cluster is configured: make a Client without an address"
+            )
+        return self._near.submit(job, Path(base), sets or {}, overwrite)
+
+    def jobs(self, **filters: str) -> list[JobReport]:
+        """Jobs, the newest first. A history server takes the filters of its list (user, queue, name, state, framework,
+        text, …); here `state`, `name`, `user` and `queue` must be equal."""
+        return self._jobs.jobs(filters)
+
+    def job(self, job_id: str) -> JobView:
+        """A job as it is now."""
+        return self._jobs.job(job_id)
+
+    def follow(self, job_id: str) -> Iterator[JobView]:
+        """Its view, again and again: about once a second while it changes, and for the last time when it has ended."""
+        return self._jobs.follow(job_id)
+
+    def wait(self, job_id: str, timeout_s: float | None = None) -> Outcome:
+        """How it ended, when it has.
+
+        Raises:
+            TimeoutError: it goes on after `timeout_s` seconds.
+        """
+        began = time.monotonic()
+        for view in self.follow(job_id):
+            if view.outcome is not None:
+                return view.outcome
+            if timeout_s is not None and time.monotonic() - began > timeout_s:
+                break
+        raise TimeoutError(f"{job_id} goes on after {timeout_s:g} s")
+
+    def logs(self, job_id: str, task: TaskId | str, stream: str = "stdout") -> Iterator[str]:
+        """What a task has printed so far, in pieces; bytes that are no UTF-8 are replaced."""
+        return self._jobs.logs(job_id, TaskId.parse(task) if isinstance(task, str) else task, stream)
+
+    def curves(self, job_id: str, tag: str = "", runs: tuple[str, ...] = (), points: int = 1000) -> Mapping[str, Any]:
+        """Lines of `tag` from the job's event files; without a tag the runs, and what there is of each. The shapes are
+        those of `curves/scalars` and `curves/runs` in docs/api.md."""
+        if not tag:
+            return self.call(job_id, "curves/runs")
+        return self.call(job_id, "curves/scalars", tag=tag, run=runs or None, points=points)
+
+    def call(self, job_id: str, path: str = "", /, **query: Any) -> Mapping[str, Any]:
+        """The JSON of any call of docs/api.md below `jobs/ID/`. Of a job that has ended, a client without an address
+        has `""`, `tasks`, `timeline`, and what lies in files: `curves/…`, `checkpoints…`."""
+        return self._jobs.call(job_id, path, query)
+
+    def save(self, job_id: str, output: int = -1) -> list[tuple[int, int]]:
+        """Have outputs copied as they are now (-1: all); pairs of an output and its copy's number."""
+        return self._jobs.save(job_id, output)
+
+    def cancel(self, job_id: str) -> None:
+        """End it. Without an address this returns when it has ended."""
+        self._jobs.cancel(job_id)

@@ -1,0 +1,104 @@
+"""TensorBoard for jobs: its environment, put where a job's master finds it, or run on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import secrets
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import howdah
+from howdah.client import environments
+from howdah.client.config import Settings
+from howdah.client.prepare import ENVIRONMENT_ARCHIVE, Notice, is_seen, made
+from howdah.data import uris
+from howdah.data.cache import Cache
+from howdah.data.fs import filesystem
+from howdah.engines import Engine
+from howdah.errors import StagingError
+from howdah.spec import Environment, JobSpec, Resources, Role, StagedFile
+from howdah.spec.codec import encode
+from howdah.spec.staged import RUNTIME
+from howdah.wire.board import INSTALLED, READY, VARIABLE, argv, link
+
+REQUIREMENTS = Path(__file__).with_name("tensorboard.txt")
+
+
+def install(engine: Engine, settings: Settings, notice: Notice) -> None:
+    """Make the environment, once, and leave word in the engine's home where it is.
+
+    Raises:
+        StagingError: it can't be made, or there is no room.
+        EngineUnavailable: the file system does not answer.
+    """
+    conf_dir = settings["hadoop_conf_dir"]
+    if is_seen(environments.place(REQUIREMENTS), engine, settings):
+        here = environments.ready(REQUIREMENTS, notice) / "bin"
+        file = StagedFile(ENVIRONMENT_ARCHIVE, uris.of_local(here), "directory")
+    else:
+        file = Cache(engine.home, conf_dir).place(made(REQUIREMENTS, engine, settings, notice))
+        file = replace(file, source="")
+    fs, note = filesystem(engine.home, conf_dir), uris.join(engine.home, INSTALLED)
+    text = json.dumps(encode(file)).encode()
+    if not fs.exists(note) or fs.read_bytes(note) != text:
+        fs.mkdirs(engine.home, 0o700)
+        fs.write_bytes(note, text, 0o600)
+
+
+def of_all(engine: Engine, request: Mapping[str, Any]) -> JobSpec:
+    """A job that is TensorBoard over all jobs of an engine; `request` is that of `howdah.board`."""
+    whole = {**request, "homes": [engine.home], "host": "0.0.0.0", "title": "howdah"}  # noqa: S104 - a token opens it
+    ours = (RUNTIME, str(Path(howdah.__file__).parents[1]))
+    role = Role(argv("python3", ours, whole), resources=Resources(2048), yields={"AT": READY})
+    own = Environment(requirements=str(REQUIREMENTS))
+    return JobSpec({"tensorboard": role}, name="tensorboard", framework="board", environment=own)
+
+
+@dataclass
+class Here:
+    """One that runs on this machine, until nobody looks any more. `url` lets in; `end` ends it."""
+
+    process: subprocess.Popen[str]
+    url: str
+
+    def wait(self) -> None:
+        """Until it has ended."""
+        self.process.wait()
+
+    def end(self) -> None:
+        """Now."""
+        self.process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(5.0)
+        self.process.kill()
+
+
+def here(request: Mapping[str, Any], notice: Notice) -> Here:
+    """Start it on this machine's loopback; `request` is that of `howdah.board`.
+
+    Raises:
+        StagingError: its environment can't be made, or it does not start.
+    """
+    python = environments.ready(REQUIREMENTS, notice) / "bin" / "python"
+    token = secrets.token_hex(16)
+    ours = (str(Path(howdah.__file__).parents[1]), *_libraries())
+    command = argv(str(python), ours, {**request, "host": "127.0.0.1", "attached": True})
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, env={**os.environ, VARIABLE: token}, stdin=pipe, stdout=pipe, text=True)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if READY in line:
+            return Here(process, link("127.0.0.1", int(line.rpartition(":")[2]), token))
+    raise StagingError(f"TensorBoard did not start: it ended with status {process.wait()}")
+
+
+def _libraries() -> list[str]:
+    """Where the libraries are that reading HDFS takes."""
+    found = (importlib.util.find_spec(name) for name in ("hdfs_native", "fsspec"))
+    return list(dict.fromkeys(str(Path(spec.origin).parents[1]) for spec in found if spec and spec.origin))

@@ -1,0 +1,222 @@
+from google.protobuf import struct_pb2 as _struct_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Event(_message.Message):
+    __slots__ = ("wall_time", "step", "file_version", "summary", "session_log")
+    WALL_TIME_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    FILE_VERSION_FIELD_NUMBER: _ClassVar[int]
+    SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    SESSION_LOG_FIELD_NUMBER: _ClassVar[int]
+    wall_time: float
+    step: int
+    file_version: str
+    summary: Summary
+    session_log: SessionLog
+    def __init__(self, wall_time: _Optional[float] = ..., step: _Optional[int] = ..., file_version: _Optional[str] = ..., summary: _Optional[_Union[Summary, _Mapping]] = ..., session_log: _Optional[_Union[SessionLog, _Mapping]] = ...) -> None: ...
+
+class SessionLog(_message.Message):
+    __slots__ = ("status",)
+    class Status(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        UNSPECIFIED: _ClassVar[SessionLog.Status]
+        START: _ClassVar[SessionLog.Status]
+        STOP: _ClassVar[SessionLog.Status]
+        CHECKPOINT: _ClassVar[SessionLog.Status]
+    UNSPECIFIED: SessionLog.Status
+    START: SessionLog.Status
+    STOP: SessionLog.Status
+    CHECKPOINT: SessionLog.Status
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    status: SessionLog.Status
+    def __init__(self, status: _Optional[_Union[SessionLog.Status, str]] = ...) -> None: ...
+
+class Summary(_message.Message):
+    __slots__ = ("value",)
+    class Image(_message.Message):
+        __slots__ = ("height", "width", "colorspace", "encoded_image_string")
+        HEIGHT_FIELD_NUMBER: _ClassVar[int]
+        WIDTH_FIELD_NUMBER: _ClassVar[int]
+        COLORSPACE_FIELD_NUMBER: _ClassVar[int]
+        ENCODED_IMAGE_STRING_FIELD_NUMBER: _ClassVar[int]
+        height: int
+        width: int
+        colorspace: int
+        encoded_image_string: bytes
+        def __init__(self, height: _Optional[int] = ..., width: _Optional[int] = ..., colorspace: _Optional[int] = ..., encoded_image_string: _Optional[bytes] = ...) -> None: ...
+    class Value(_message.Message):
+        __slots__ = ("tag", "metadata", "simple_value", "image", "histo", "tensor")
+        TAG_FIELD_NUMBER: _ClassVar[int]
+        METADATA_FIELD_NUMBER: _ClassVar[int]
+        SIMPLE_VALUE_FIELD_NUMBER: _ClassVar[int]
+        IMAGE_FIELD_NUMBER: _ClassVar[int]
+        HISTO_FIELD_NUMBER: _ClassVar[int]
+        TENSOR_FIELD_NUMBER: _ClassVar[int]
+        tag: bytes
+        metadata: SummaryMetadata
+        simple_value: float
+        image: Summary.Image
+        histo: Histogram
+        tensor: Tensor
+        def __init__(self, tag: _Optional[bytes] = ..., metadata: _Optional[_Union[SummaryMetadata, _Mapping]] = ..., simple_value: _Optional[float] = ..., image: _Optional[_Union[Summary.Image, _Mapping]] = ..., histo: _Optional[_Union[Histogram, _Mapping]] = ..., tensor: _Optional[_Union[Tensor, _Mapping]] = ...) -> None: ...
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    value: _containers.RepeatedCompositeFieldContainer[Summary.Value]
+    def __init__(self, value: _Optional[_Iterable[_Union[Summary.Value, _Mapping]]] = ...) -> None: ...
+
+class Histogram(_message.Message):
+    __slots__ = ("min", "max", "num", "sum", "sum_squares", "bucket_limit", "bucket")
+    MIN_FIELD_NUMBER: _ClassVar[int]
+    MAX_FIELD_NUMBER: _ClassVar[int]
+    NUM_FIELD_NUMBER: _ClassVar[int]
+    SUM_FIELD_NUMBER: _ClassVar[int]
+    SUM_SQUARES_FIELD_NUMBER: _ClassVar[int]
+    BUCKET_LIMIT_FIELD_NUMBER: _ClassVar[int]
+    BUCKET_FIELD_NUMBER: _ClassVar[int]
+    min: float
+    max: float
+    num: float
+    sum: float
+    sum_squares: float
+    bucket_limit: _containers.RepeatedScalarFieldContainer[float]
+    bucket: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, min: _Optional[float] = ..., max: _Optional[float] = ..., num: _Optional[float] = ..., sum: _Optional[float] = ..., sum_squares: _Optional[float] = ..., bucket_limit: _Optional[_Iterable[float]] = ..., bucket: _Optional[_Iterable[float]] = ...) -> None: ...
+
+class SummaryMetadata(_message.Message):
+    __slots__ = ("plugin_data", "display_name", "data_class")
+    class PluginData(_message.Message):
+        __slots__ = ("plugin_name", "content")
+        PLUGIN_NAME_FIELD_NUMBER: _ClassVar[int]
+        CONTENT_FIELD_NUMBER: _ClassVar[int]
+        plugin_name: bytes
+        content: bytes
+        def __init__(self, plugin_name: _Optional[bytes] = ..., content: _Optional[bytes] = ...) -> None: ...
+    PLUGIN_DATA_FIELD_NUMBER: _ClassVar[int]
+    DISPLAY_NAME_FIELD_NUMBER: _ClassVar[int]
+    DATA_CLASS_FIELD_NUMBER: _ClassVar[int]
+    plugin_data: SummaryMetadata.PluginData
+    display_name: bytes
+    data_class: int
+    def __init__(self, plugin_data: _Optional[_Union[SummaryMetadata.PluginData, _Mapping]] = ..., display_name: _Optional[bytes] = ..., data_class: _Optional[int] = ...) -> None: ...
+
+class Tensor(_message.Message):
+    __slots__ = ("dtype", "tensor_shape", "tensor_content", "float_val", "double_val", "int_val", "string_val", "int64_val", "bool_val", "half_val")
+    DTYPE_FIELD_NUMBER: _ClassVar[int]
+    TENSOR_SHAPE_FIELD_NUMBER: _ClassVar[int]
+    TENSOR_CONTENT_FIELD_NUMBER: _ClassVar[int]
+    FLOAT_VAL_FIELD_NUMBER: _ClassVar[int]
+    DOUBLE_VAL_FIELD_NUMBER: _ClassVar[int]
+    INT_VAL_FIELD_NUMBER: _ClassVar[int]
+    STRING_VAL_FIELD_NUMBER: _ClassVar[int]
+    INT64_VAL_FIELD_NUMBER: _ClassVar[int]
+    BOOL_VAL_FIELD_NUMBER: _ClassVar[int]
+    HALF_VAL_FIELD_NUMBER: _ClassVar[int]
+    dtype: int
+    tensor_shape: TensorShape
+    tensor_content: bytes
+    float_val: _containers.RepeatedScalarFieldContainer[float]
+    double_val: _containers.RepeatedScalarFieldContainer[float]
+    int_val: _containers.RepeatedScalarFieldContainer[int]
+    string_val: _containers.RepeatedScalarFieldContainer[bytes]
+    int64_val: _containers.RepeatedScalarFieldContainer[int]
+    bool_val: _containers.RepeatedScalarFieldContainer[bool]
+    half_val: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, dtype: _Optional[int] = ..., tensor_shape: _Optional[_Union[TensorShape, _Mapping]] = ..., tensor_content: _Optional[bytes] = ..., float_val: _Optional[_Iterable[float]] = ..., double_val: _Optional[_Iterable[float]] = ..., int_val: _Optional[_Iterable[int]] = ..., string_val: _Optional[_Iterable[bytes]] = ..., int64_val: _Optional[_Iterable[int]] = ..., bool_val: _Optional[_Iterable[bool]] = ..., half_val: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class TensorShape(_message.Message):
+    __slots__ = ("dim",)
+    class Dim(_message.Message):
+        __slots__ = ("size",)
+        SIZE_FIELD_NUMBER: _ClassVar[int]
+        size: int
+        def __init__(self, size: _Optional[int] = ...) -> None: ...
+    DIM_FIELD_NUMBER: _ClassVar[int]
+    dim: _containers.RepeatedCompositeFieldContainer[TensorShape.Dim]
+    def __init__(self, dim: _Optional[_Iterable[_Union[TensorShape.Dim, _Mapping]]] = ...) -> None: ...
+
+class HParamsPluginData(_message.Message):
+    __slots__ = ("version", "experiment", "session_start_info", "session_end_info")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    EXPERIMENT_FIELD_NUMBER: _ClassVar[int]
+    SESSION_START_INFO_FIELD_NUMBER: _ClassVar[int]
+    SESSION_END_INFO_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    experiment: Experiment
+    session_start_info: SessionStartInfo
+    session_end_info: SessionEndInfo
+    def __init__(self, version: _Optional[int] = ..., experiment: _Optional[_Union[Experiment, _Mapping]] = ..., session_start_info: _Optional[_Union[SessionStartInfo, _Mapping]] = ..., session_end_info: _Optional[_Union[SessionEndInfo, _Mapping]] = ...) -> None: ...
+
+class Experiment(_message.Message):
+    __slots__ = ("metric_infos",)
+    METRIC_INFOS_FIELD_NUMBER: _ClassVar[int]
+    metric_infos: _containers.RepeatedCompositeFieldContainer[MetricInfo]
+    def __init__(self, metric_infos: _Optional[_Iterable[_Union[MetricInfo, _Mapping]]] = ...) -> None: ...
+
+class MetricInfo(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: MetricName
+    def __init__(self, name: _Optional[_Union[MetricName, _Mapping]] = ...) -> None: ...
+
+class MetricName(_message.Message):
+    __slots__ = ("group", "tag")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    TAG_FIELD_NUMBER: _ClassVar[int]
+    group: bytes
+    tag: bytes
+    def __init__(self, group: _Optional[bytes] = ..., tag: _Optional[bytes] = ...) -> None: ...
+
+class SessionStartInfo(_message.Message):
+    __slots__ = ("hparams", "group_name", "start_time_secs")
+    class HparamsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _struct_pb2.Value
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ...) -> None: ...
+    HPARAMS_FIELD_NUMBER: _ClassVar[int]
+    GROUP_NAME_FIELD_NUMBER: _ClassVar[int]
+    START_TIME_SECS_FIELD_NUMBER: _ClassVar[int]
+    hparams: _containers.MessageMap[str, _struct_pb2.Value]
+    group_name: bytes
+    start_time_secs: float
+    def __init__(self, hparams: _Optional[_Mapping[str, _struct_pb2.Value]] = ..., group_name: _Optional[bytes] = ..., start_time_secs: _Optional[float] = ...) -> None: ...
+
+class SessionEndInfo(_message.Message):
+    __slots__ = ("status", "end_time_secs")
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    END_TIME_SECS_FIELD_NUMBER: _ClassVar[int]
+    status: int
+    end_time_secs: float
+    def __init__(self, status: _Optional[int] = ..., end_time_secs: _Optional[float] = ...) -> None: ...
+
+class BundleHeader(_message.Message):
+    __slots__ = ("num_shards", "endianness")
+    NUM_SHARDS_FIELD_NUMBER: _ClassVar[int]
+    ENDIANNESS_FIELD_NUMBER: _ClassVar[int]
+    num_shards: int
+    endianness: int
+    def __init__(self, num_shards: _Optional[int] = ..., endianness: _Optional[int] = ...) -> None: ...
+
+class BundleEntry(_message.Message):
+    __slots__ = ("dtype", "shape", "shard_id", "offset", "size", "slices")
+    DTYPE_FIELD_NUMBER: _ClassVar[int]
+    SHAPE_FIELD_NUMBER: _ClassVar[int]
+    SHARD_ID_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    SLICES_FIELD_NUMBER: _ClassVar[int]
+    dtype: int
+    shape: TensorShape
+    shard_id: int
+    offset: int
+    size: int
+    slices: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, dtype: _Optional[int] = ..., shape: _Optional[_Union[TensorShape, _Mapping]] = ..., shard_id: _Optional[int] = ..., offset: _Optional[int] = ..., size: _Optional[int] = ..., slices: _Optional[_Iterable[bytes]] = ...) -> None: ...

@@ -1,0 +1,95 @@
+"""`python -m howdah.data.boardcopy`: what a program has written to its event files since the last time, sent on.
+
+On stdin {"path", "uri", "sent": {name: [size, modified_ns]}}, on stdout one line {"ok": true, "sent"} or {"error",
+"sent"}. Event files only grow: of those the rest is appended. Any other file that has changed is written anew.
+"""
+
+# ruff: noqa: PTH118, PTH119
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from howdah.data import uris
+from howdah.data.fs import CHUNK, FileSystem, explain, filesystem, readable
+from howdah.errors import HowdahError
+
+EVENTS = "tfevents"
+AT_ONCE = 8 << 20
+"""Bytes of one append: each costs HDFS several calls."""
+Sent = dict[str, list[int]]
+
+
+def copy(path: str, uri: str, sent: Sent) -> None:
+    """Send what is new below directory `path` to `uri`; `sent` is brought up to date file by file.
+
+    Raises:
+        StagingError, EngineUnavailable: it can't be read or written.
+    """
+    fs = filesystem(uri)
+    for name, size, modified in files(path):
+        known = sent.pop(name, None)
+        if known != [size, modified]:
+            _send(fs, os.path.join(path, name), uris.join(uri, name), known[0] if known else 0, size)
+        sent[name] = [size, modified]
+
+
+def files(path: str) -> Iterator[tuple[str, int, int]]:
+    """Name below `path`, size and time of each; hidden ones and links are left out."""
+    for folder, folders, names in os.walk(path):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in names:
+            try:
+                found = os.lstat(os.path.join(folder, name))
+            except OSError:  # gone since it was listed
+                continue
+            if stat.S_ISREG(found.st_mode) and not name.startswith("."):
+                yield os.path.relpath(os.path.join(folder, name), path), found.st_size, found.st_mtime_ns
+
+
+def _send(fs: FileSystem, path: str, target: str, have: int, size: int) -> None:
+    with readable(path) as file:
+        if have and size >= have and EVENTS in os.path.basename(path):
+            file.seek(have)
+            while have < size and (data := file.read(min(AT_ONCE, size - have))):
+                fs.append(target, data)
+                have += len(data)
+            return
+        fs.mkdirs(uris.parent(target))
+        with fs.writing(target) as sink:
+            left = size
+            while left and (data := file.read(min(CHUNK, left))):
+                sink.write(data)
+                left -= len(data)
+
+
+def run(request: dict[str, Any]) -> dict[str, Any]:
+    """The answer to a request."""
+    path, sent = str(request["path"]), dict(request.get("sent", {}))
+    try:
+        copy(path, str(request["uri"]), sent)
+    except HowdahError as error:
+        return {"error": str(error).replace("\n", "; "), "sent": sent}
+    except OSError as error:
+        return {"error": str(explain(error, error.filename or path)), "sent": sent}
+    return {"ok": True, "sent": sent}
+
+
+def main() -> int:
+    request = json.load(sys.stdin)
+    if not request.get("last"):
+        os.nice(10)  # the program comes first
+    answer = run(request)
+    print(json.dumps(answer), flush=True)
+    return 0 if "ok" in answer else 1
+
+
+if __name__ == "__main__":
+    status = main()
+    sys.stdout.flush()
+    os._exit(status)

@@ -1,0 +1,170 @@
+"""Small files of an HDFS straight from its DataNodes, with a third of the processor time that hdfs-native takes.
+
+Only where nothing stands between: no login but a name, no encryption, no erasure coding, nobody who writes the file.
+Everything else, and whatever goes wrong, is `Unable`: hdfs-native takes over where this has come to, and says why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+import threading
+import time
+import zlib
+from collections import defaultdict
+from collections.abc import Coroutine, Iterator, Mapping
+from typing import Any, TypeVar
+
+from howdah.data import uris
+from howdah.data.hdfs_errors import Unable
+from howdah.data.records import natives
+from howdah.errors import HowdahError
+from howdah.hadoop.datanode import Connection, Sum
+from howdah.hadoop.namenode import NameNodes, before
+from howdah.hadoop.proto import namenode_pb2 as pb
+
+T = TypeVar("T")
+_CONNECT_S = 5.0
+_ANSWER_S = 20.0
+# A DataNode waits 4 s for the next request (dfs.datanode.socket.reuse.keepalive).
+_KEPT_S = 3.0
+_AVOIDED_S = 60.0
+_LOCATED = 1 << 33  # bytes whose blocks are asked for at once
+_CRC32, _CRC32C = 1, 2
+
+Address = tuple[str, int]
+
+
+class Direct:
+    """A cluster as this user sees it. Safe to use from several threads; not after a fork."""
+
+    def __init__(self, root: str, conf: Mapping[str, str], limit_s: float, sums: Mapping[int, Sum]) -> None:
+        self._namenodes, self._limit_s = NameNodes(uris.split(root)[1], conf), limit_s
+        self._by_name = conf.get("dfs.client.use.datanode.hostname") == "true"
+        self._sums = sums
+        self._calls = _Calls()
+        self._idle: dict[Address, list[tuple[float, Connection]]] = defaultdict(list)
+        self._failed: dict[Address, float] = {}
+        self._names = {socket.gethostname(), socket.getfqdn()}
+
+    @classmethod
+    def of(cls, root: str, conf: Mapping[str, str], limit_s: float) -> Direct | None:
+        """None where the cluster, or what is installed here, does not permit it."""
+        secure = conf.get("hadoop.security.authentication", "simple").lower() != "simple"
+        guarded = conf.get("dfs.data.transfer.protection") or conf.get("dfs.encrypt.data.transfer") == "true"
+        crc32c = natives.more_crc32c()
+        if secure or guarded or crc32c is None:
+            return None
+        return cls(root, conf, limit_s, {_CRC32: lambda value, data: zlib.crc32(data, value), _CRC32C: crc32c})
+
+    def read(self, uri: str, start: int, places: object = None) -> Iterator[list[memoryview]]:
+        """Its bytes from `start` to the end, checked; each list is good until the next but one is asked for."""
+        located = places if isinstance(places, pb.LocatedBlocks) else self._locate(uri, start)
+        while start < located.file_length:
+            reached = start
+            for block in located.blocks:
+                end = block.offset + block.block.length
+                if block.offset <= start < end:
+                    yield from self._block(block, start - block.offset)
+                    start = end
+            if start == reached:
+                raise Unable(f"nobody says where byte {start} of {uri} is")
+            if start < located.file_length:
+                located = self._locate(uri, start)
+
+    def listed(self, folder: str, first: str, last: str) -> Iterator[pb.FileStatus]:
+        """The files of a directory from one name to another, with the places of their blocks."""
+        after, end = before(first), last.encode()
+        while after < end:
+            request = pb.GetListingRequest(source=uris.path(folder), start_after=after, need_location=True)
+            listing = self._ask("getListing", request, pb.GetListingResponse).listing
+            yield from listing.partial_listing
+            if not listing.remaining_entries or not listing.partial_listing:
+                return
+            after = listing.partial_listing[-1].path
+
+    def _locate(self, uri: str, start: int) -> pb.LocatedBlocks:
+        request = pb.GetBlockLocationsRequest(source=uris.path(uri), offset=start, length=_LOCATED)
+        located: pb.LocatedBlocks = self._ask("getBlockLocations", request, pb.GetBlockLocationsResponse).locations
+        if not readable(located):
+            raise Unable(f"{uri} is being written, encrypted, erasure-coded or damaged")
+        return located
+
+    def _ask(self, method: str, request: Any, kind: Any) -> Any:
+        try:
+            return self._calls.run(self._namenodes.call(method, request, kind, _ANSWER_S))
+        except HowdahError as error:
+            raise Unable(error) from error
+
+    def _block(self, block: pb.LocatedBlock, start: int) -> Iterator[list[memoryview]]:
+        """From the nearest node that has it; from the next one what that one fails to send."""
+        failure = OSError("nobody has the block")
+        for address in self._places(block):
+            for connect in (self._kept, self._fresh):
+                connection = None
+                try:
+                    connection = connect(address)
+                    if connection is None:
+                        continue
+                    for views in connection.read(block, start, block.block.length - start, self._sums):
+                        start += sum(map(len, views))
+                        yield views
+                    self._idle[address].append((time.monotonic(), connection))
+                    connection = None
+                    return
+                except OSError as error:
+                    failure = error
+                finally:
+                    if connection is not None:
+                        connection.close()
+                if start == block.block.length:
+                    return
+                if isinstance(failure, TimeoutError):  # another connection would wait as long
+                    break
+            self._failed[address] = time.monotonic()
+        raise Unable(failure, isinstance(failure, TimeoutError)) from failure
+
+    def _places(self, block: pb.LocatedBlock) -> list[Address]:
+        """This machine first, what failed lately last, else in any order: a directory's listing tells no nearest."""
+        now = time.monotonic()
+        found = []
+        for node in random.sample(list(block.locations), len(block.locations)):
+            address = (node.id.host_name if self._by_name else node.id.ip_address, node.id.transfer_port)
+            failed = now - self._failed.get(address, -_AVOIDED_S) < _AVOIDED_S
+            found.append((failed, node.id.host_name not in self._names, address))
+        return [address for *_, address in sorted(found, key=lambda each: each[:2])]
+
+    def _kept(self, address: Address) -> Connection | None:
+        while idle := self._idle[address]:
+            try:
+                since, connection = idle.pop()
+            except IndexError:  # another thread has taken it
+                break
+            if time.monotonic() - since < _KEPT_S:
+                return connection
+            connection.close()
+        return None
+
+    def _fresh(self, address: Address) -> Connection:
+        try:
+            return Connection(*address, self._limit_s, min(_CONNECT_S, self._limit_s))
+        except TimeoutError as error:  # it is not there: that is soon known, and no reason to give up
+            raise ConnectionError(f"no connection to {address[0]}:{address[1]}") from error
+
+
+def readable(located: pb.LocatedBlocks) -> bool:
+    """Whether its blocks are its bytes, and all there."""
+    special = located.under_construction or located.HasField("encryption") or located.HasField("erasure_coding")
+    return not special and not any(block.corrupt or not block.locations for block in located.blocks)
+
+
+class _Calls:
+    """Runs coroutines for threads that wait, on a loop of its own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, daemon=True, name="namenode").start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()

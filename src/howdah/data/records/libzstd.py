@@ -1,0 +1,92 @@
+"""The machine's libzstd as far as `compression.zstd` is used here: a streaming decompressor, and `compress`.
+
+The interface is that of zstd.h: stable since 1.4, and every function's error is a size that ZSTD_isError knows.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+_ROOM = 1 << 20
+
+
+class ZstdError(Exception):
+    """What libzstd says."""
+
+
+class _Buffer(ctypes.Structure):
+    """ZSTD_inBuffer and ZSTD_outBuffer alike."""
+
+    _fields_ = [("at", ctypes.c_void_p), ("size", ctypes.c_size_t), ("pos", ctypes.c_size_t)]
+
+
+class Libzstd:
+    """In the place of the module `compression.zstd`."""
+
+    ZstdError = ZstdError
+
+    def __init__(self, library: Any) -> None:
+        self.library = library
+        size = ctypes.c_size_t
+        for name, arguments, result in (
+            ("ZSTD_isError", [size], ctypes.c_uint),
+            ("ZSTD_getErrorName", [size], ctypes.c_char_p),
+            ("ZSTD_createDStream", [], ctypes.c_void_p),
+            ("ZSTD_freeDStream", [ctypes.c_void_p], size),
+            ("ZSTD_decompressStream", [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p], size),
+            ("ZSTD_compressBound", [size], size),
+            ("ZSTD_compress", [ctypes.c_void_p, size, ctypes.c_char_p, size, ctypes.c_int], size),
+        ):
+            function = getattr(library, name)
+            function.argtypes, function.restype = arguments, result
+
+    def compress(self, data: bytes, level: int = 3) -> bytes:
+        """One frame."""
+        room = self.library.ZSTD_compressBound(len(data))
+        into = ctypes.create_string_buffer(room)
+        size = self.checked(self.library.ZSTD_compress(into, room, data, len(data), level))
+        return into.raw[:size]
+
+    def ZstdDecompressor(self) -> Decompressor:  # noqa: N802 - the module's name for it
+        """For one frame."""
+        return Decompressor(self)
+
+    def checked(self, result: int) -> int:
+        """`result`, if it is no error."""
+        if self.library.ZSTD_isError(result):
+            raise ZstdError(self.library.ZSTD_getErrorName(result).decode())
+        return result
+
+
+class Decompressor:
+    """As `compression.zstd.ZstdDecompressor`."""
+
+    def __init__(self, zstd: Libzstd) -> None:
+        self._zstd = zstd
+        self._stream = zstd.library.ZSTD_createDStream()
+        self._into = ctypes.create_string_buffer(_ROOM)
+        self._left = b""
+        self.eof, self.needs_input, self.unused_data = False, True, b""
+
+    def __del__(self) -> None:
+        self._zstd.library.ZSTD_freeDStream(self._stream)
+
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
+        """Up to `max_length` bytes (in steps of a MiB) of what `data` and what was left of earlier data hold."""
+        source = self._left + bytes(data)
+        held = ctypes.create_string_buffer(source, len(source) or 1)
+        taken = _Buffer(ctypes.addressof(held), len(source), 0)
+        parts, size, full = [], 0, True
+        while not self.eof and full and not 0 <= max_length <= size:
+            given = _Buffer(ctypes.addressof(self._into), _ROOM, 0)
+            call = self._zstd.library.ZSTD_decompressStream
+            result = self._zstd.checked(call(self._stream, ctypes.byref(given), ctypes.byref(taken)))
+            self.eof = result == 0
+            parts.append(ctypes.string_at(self._into, given.pos))
+            size += given.pos
+            full = given.pos == _ROOM or taken.pos < taken.size
+        left = source[taken.pos :]
+        self.unused_data, self._left = (left, b"") if self.eof else (b"", left)
+        self.needs_input = not self.eof and not full
+        return b"".join(parts)

@@ -1,0 +1,144 @@
+"""Hadoop's Writables as bytes: text as it is, numbers in decimal, BytesWritable's content, others as stored."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import NamedTuple
+
+IO = "org.apache.hadoop.io."
+TEXT, BYTES, NULL = f"{IO}Text", f"{IO}BytesWritable", f"{IO}NullWritable"
+# By the first byte of a vint that is a length: bytes it takes itself, 0 if it is negative (WritableUtils.readVLong).
+_SKIP = bytes(1 if first < 128 else 145 - first if 136 <= first < 144 else 0 for first in range(256))
+
+
+class Kind(NamedTuple):
+    """`contents(data, spans)` are those of the values that lie at `spans`; `binary` ones are no text."""
+
+    contents: Callable[[bytes, list[tuple[int, int]]], list[bytes]]
+    binary: bool = False
+    known: bool = True
+
+
+def kind(name: str) -> Kind:
+    """How values of the Java class `name` are read."""
+    return _KINDS.get(name, Kind(_stored, binary=True, known=False))
+
+
+def vint(data: bytes, at: int) -> tuple[int, int]:
+    """A number of variable length and where it ends; IndexError when it is cut (WritableUtils.readVLong)."""
+    first = data[at]
+    if first < 128 or first >= 144:
+        return (first if first < 128 else first - 256), at + 1
+    size = (136 if first < 136 else 144) - first
+    end = at + 1 + size
+    if end > len(data):
+        raise IndexError("a number is cut")
+    value = int.from_bytes(data[at + 1 : end], "big")
+    return (~value if first < 136 else value), end
+
+
+def vints(data: bytes, count: int) -> list[int]:
+    """`count` numbers, one after another; ValueError when they don't fill `data`."""
+    if len(data) == count and data.isascii():
+        return list(data)
+    found, at = [], 0
+    try:
+        for _ in range(count):
+            value, at = vint(data, at)
+            found.append(value)
+    except IndexError:
+        raise ValueError(f"{len(found)} of {count} lengths are there") from None
+    if at != len(data) or min(found, default=0) < 0:
+        raise ValueError("lengths that can't be")
+    return found
+
+
+def packed_vint(value: int) -> bytes:
+    """The inverse of `vint` for lengths (WritableUtils.writeVLong)."""
+    if value < 128:
+        return bytes((value,))
+    size = (value.bit_length() + 7) // 8
+    return bytes((144 - size,)) + value.to_bytes(size, "big")
+
+
+def _text(data: bytes, spans: list[tuple[int, int]]) -> list[bytes]:
+    try:
+        found = [data[start + _SKIP[data[start]] : end] for start, end in spans]
+    except IndexError:
+        raise ValueError("a Text without a length") from None
+    for (start, end), content in zip(spans, found, strict=True):
+        # Lengths of one byte, and of two, are nearly all.
+        first, size = data[start], len(content)
+        if first != size and (first != 143 or data[start + 1] != size) and vint(data, start)[0] != size:
+            raise ValueError(f"a Text of {end - start} bytes says that it has {vint(data, start)[0]}")
+    return found
+
+
+def _bytes(data: bytes, spans: list[tuple[int, int]]) -> list[bytes]:
+    found = [data[start + 4 : end] for start, end in spans]
+    for (start, _), content in zip(spans, found, strict=False):
+        if int.from_bytes(data[start : start + 4], "big") != len(content):
+            raise ValueError(f"a BytesWritable of {len(content)} bytes says otherwise")
+    return found
+
+
+def _null(_: bytes, spans: list[tuple[int, int]]) -> list[bytes]:
+    return [b""] * len(spans)
+
+
+def _stored(data: bytes, spans: list[tuple[int, int]]) -> list[bytes]:
+    return [data[start:end] for start, end in spans]
+
+
+def _variable(data: bytes, spans: list[tuple[int, int]]) -> list[bytes]:
+    return [b"%d" % vint(data, start)[0] for start, _ in spans]
+
+
+def _boolean(data: bytes, spans: list[tuple[int, int]]) -> list[bytes]:
+    return [b"true" if data[start] else b"false" for start, _ in spans]
+
+
+def _number(layout: str) -> Callable[[bytes, list[tuple[int, int]]], list[bytes]]:
+    form = struct.Struct(layout)
+
+    def contents(data: bytes, spans: list[tuple[int, int]]) -> list[bytes]:
+        for start, end in spans:
+            if end - start != form.size:
+                raise ValueError(f"a number of {end - start} bytes, which has {form.size}")
+        return [_decimal(form.unpack_from(data, start)[0]) for start, _ in spans]
+
+    return contents
+
+
+def _decimal(value: float) -> bytes:
+    return b"%d" % value if isinstance(value, int) else repr(value).encode()
+
+
+def _single(data: bytes, spans: list[tuple[int, int]]) -> list[bytes]:
+    """The shortest decimal number that is the same float of four bytes: 0.1, where its double is 0.10000000149."""
+    return [_shortest(value) for value in map(float, _number(">f")(data, spans))]
+
+
+def _shortest(value: float) -> bytes:
+    for digits in (6, 7, 8, 9):
+        text = f"{value:.{digits}g}"
+        if struct.pack(">f", float(text)) == struct.pack(">f", value):
+            return repr(float(text)).encode()
+    return repr(value).encode()
+
+
+_KINDS: dict[str, Kind] = {
+    TEXT: Kind(_text),
+    BYTES: Kind(_bytes, binary=True),
+    NULL: Kind(_null),
+    f"{IO}IntWritable": Kind(_number(">i")),
+    f"{IO}LongWritable": Kind(_number(">q")),
+    f"{IO}ShortWritable": Kind(_number(">h")),
+    f"{IO}ByteWritable": Kind(_number(">b")),
+    f"{IO}FloatWritable": Kind(_single),
+    f"{IO}DoubleWritable": Kind(_number(">d")),
+    f"{IO}BooleanWritable": Kind(_boolean),
+    f"{IO}VIntWritable": Kind(_variable),
+    f"{IO}VLongWritable": Kind(_variable),
+}

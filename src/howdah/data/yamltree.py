@@ -1,0 +1,171 @@
+"""YAML text as a tree of texts, lists and mappings, each knowing its line.
+
+The rule: no scalar is given a type here. The field it is read into says what it is, so `no`, `on`, `010`, `1e3` or
+`12:30:00` in a place for text is exactly that text, and YAML 1.1's surprises can't happen. Tags, merge keys and
+documents after the first are refused; size, depth and the number of aliases are bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+
+import yaml
+
+from howdah.errors import Mistake, SpecError
+from howdah.spec.values import dataclass
+
+MOST_BYTES = 1024 * 1024
+MOST_ALIASES = 1000
+DEEPEST = 32
+_NULLS = ("", "~", "null", "Null", "NULL")
+_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+
+
+@dataclass(frozen=True)
+class Text:
+    """A scalar as it was written. `plain` without quotes and not a block; only such a one can be null."""
+
+    value: str
+    origin: str = ""
+    plain: bool = True
+
+    @property
+    def null(self) -> bool:
+        """Says that there is no value."""
+        return self.plain and self.value in _NULLS
+
+
+@dataclass(frozen=True)
+class Items:
+    """A list."""
+
+    items: tuple[Node, ...] = ()
+    origin: str = ""
+
+
+@dataclass(frozen=True)
+class Keys:
+    """A mapping, in the order written."""
+
+    entries: Mapping[str, Node] = field(default_factory=dict)
+    origin: str = ""
+
+
+Node = Text | Items | Keys
+
+
+def parse(text: str, file: str, lines: bool = True) -> tuple[Node, list[Mistake]]:
+    """The tree of the first document; `file` names the text in origins, as `file:line` if it has `lines`.
+
+    Mistakes that leave a tree (a duplicate key, a tag) come with it.
+
+    Raises:
+        SpecError: the text is no YAML, or goes past the bounds.
+    """
+    if len(text) > MOST_BYTES:
+        raise SpecError.at(file, f"is {len(text)} characters long, a job file has at most {MOST_BYTES}")
+    builder = _Builder(file, lines)
+    try:
+        return builder.document(yaml.parse(text, Loader=_LOADER)), builder.mistakes
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else file
+        what = ", ".join(filter(None, (error.context, error.problem)))
+        raise SpecError.at(where, f"is not YAML: {what}") from None
+    except yaml.YAMLError as error:
+        raise SpecError.at(file, f"is not YAML: {str(error).splitlines()[0]}") from None
+
+
+class _Builder:
+    """Builds from the parser's events: PyYAML's own composers recurse without bound, the C one until it crashes."""
+
+    def __init__(self, file: str, lines: bool) -> None:
+        self.file = file
+        self.lines = lines
+        self.mistakes: list[Mistake] = []
+        self.anchors: dict[str, Node] = {}
+        self.aliases = 0
+
+    def document(self, events: Iterator[yaml.Event]) -> Node:
+        root: Node | None = None
+        for event in events:
+            if isinstance(event, yaml.DocumentStartEvent) and root is not None:
+                raise SpecError.at(self.origin(event), "starts a second document, a job file has one")
+            if isinstance(event, yaml.NodeEvent):
+                root = self.node(event, events, "", 0)
+        return root if root is not None else Keys(origin=f"{self.file}:1")
+
+    def node(self, event: yaml.Event, events: Iterator[yaml.Event], place: str, depth: int) -> Node:
+        if isinstance(event, yaml.AliasEvent):
+            return self.alias(event)
+        assert isinstance(event, (yaml.ScalarEvent, yaml.CollectionStartEvent))
+        if depth > DEEPEST:
+            raise SpecError.at(self.origin(event), f"is nested deeper than {DEEPEST} levels")
+        self.refuse_tag(event.tag, event, place)
+        node: Node
+        if isinstance(event, yaml.ScalarEvent):
+            node = Text(event.value, self.origin(event), event.style in (None, ""))
+        elif isinstance(event, yaml.SequenceStartEvent):
+            node = self.sequence(event, events, place, depth)
+        else:
+            node = self.mapping(event, events, place, depth)
+        if event.anchor:
+            self.anchors[event.anchor] = node
+        return node
+
+    def alias(self, event: yaml.AliasEvent) -> Node:
+        self.aliases += 1
+        if self.aliases > MOST_ALIASES:
+            raise SpecError.at(
+                self.origin(event), f"is alias number {self.aliases}, at most {MOST_ALIASES} are possible"
+            )
+        if event.anchor not in self.anchors:
+            raise SpecError.at(self.origin(event), f"*{event.anchor} refers to nothing before it")
+        return self.anchors[event.anchor]
+
+    def sequence(self, start: yaml.Event, events: Iterator[yaml.Event], place: str, depth: int) -> Items:
+        items: list[Node] = []
+        for event in events:
+            if isinstance(event, yaml.SequenceEndEvent):
+                break
+            items.append(self.node(event, events, below(place, str(len(items))), depth + 1))
+        return Items(tuple(items), self.origin(start))
+
+    def mapping(self, start: yaml.Event, events: Iterator[yaml.Event], place: str, depth: int) -> Keys:
+        entries: dict[str, Node] = {}
+        for event in events:
+            if isinstance(event, yaml.MappingEndEvent):
+                break
+            key = self.node(event, events, place, depth + 1)
+            name = key.value if isinstance(key, Text) else "?"
+            value = self.node(next(events), events, below(place, name), depth + 1)
+            problem = self.key_problem(key, entries)
+            if problem:
+                self.mistakes.append(Mistake(below(place, name), problem, origin=self.origin(event)))
+            else:
+                entries[name] = value
+        return Keys(entries, self.origin(start))
+
+    def key_problem(self, key: Node, entries: Mapping[str, Node]) -> str:
+        if not isinstance(key, Text):
+            return "a key must be text"
+        if key.value == "<<" and key.plain:
+            return "merge keys are not supported: repeat the keys, or give whole values by alias (`resources: *big`)"
+        if key.value in entries:
+            return f"is there twice, first at {entries[key.value].origin}"
+        return ""
+
+    def refuse_tag(self, tag: str | None, event: yaml.Event, place: str) -> None:
+        if tag not in (None, "!"):
+            self.mistakes.append(
+                Mistake(place or "the job", f"has the tag {tag}, tags are refused", origin=self.origin(event))
+            )
+
+    def origin(self, event: yaml.Event) -> str:
+        return f"{self.file}:{event.start_mark.line + 1}" if event.start_mark and self.lines else self.file
+
+
+def below(place: str, name: str) -> str:
+    """The place of `name` inside `place`."""
+    return f"{place}.{name}" if place else name

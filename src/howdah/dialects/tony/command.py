@@ -1,0 +1,108 @@
+"""What TonY's tasks run, and the variables it was given beside its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Mapping
+
+from howdah.dialects.tony import roles
+from howdah.dialects.tony.conf import Conf
+from howdah.dialects.tony.files import VENV
+from howdah.dialects.tony.options import Options
+from howdah.errors import Mistake
+from howdah.spec.job import Resources, Role
+
+_TENSORBOARD = 'tensorboard.main --logdir "$TB_LOG_DIR" --port "$TB_PORT" --bind_all'
+_RENDEZVOUS_MIB = 512
+_HOME = 'export HOME="$PWD"\n'
+
+
+def line(options: Options, conf: Conf) -> str:
+    """`<python> <executes> <task_params>`; a relative interpreter is in the virtual environment, if there is one."""
+    line = _bare(options.last("executes"))
+    if not line:
+        if options.last("task_params"):
+            options.mistakes.append(Mistake("--task_params", "is given without --executes, which it belongs to"))
+        return conf.get("tony.containers.command")
+    python = options.last("python_binary_path")
+    if python and not python.startswith("/") and options.last("python_venv"):
+        python = f"{VENV}/{python}"
+    return " ".join(filter(None, (python, line, _bare(options.last("task_params")))))
+
+
+def _bare(text: str) -> str:
+    """Scripts written for its first versions put quotes around the whole, for a shell on the way there."""
+    text = text.strip()
+    quoted = len(text) > 1 and text[0] == text[-1] == "'" and "'" not in text[1:-1]
+    return text[1:-1] if quoted else text
+
+
+def with_rendezvous(conf: Conf, options: Options, found: Mapping[str, Role]) -> dict[str, Role]:
+    """Horovod's driver, a role that TonY added in secret; it starts with the workers, and nobody waits for its end."""
+    if "driver" in found:
+        conf.wrong("tony.driver.instances", "is set, but the driver of Horovod is howdah's own: leave it out")
+    from howdah.frameworks.tony_horovod import RENDEZVOUS  # few jobs have need of it
+
+    resources = Resources(_RENDEZVOUS_MIB)
+    line = f"exec {_python(options)} -c {shlex.quote(RENDEZVOUS)}"
+    after = next(iter(found.values())).after
+    driver = Role(command=line, resources=resources, tracked=False, on_failure="fail", after=after)
+    return {**found, "driver": driver}
+
+
+def with_tensorboard(options: Options, conf: Conf, found: dict[str, Role]) -> dict[str, Role]:
+    """The sidecar, which gets TB_PORT alone; without it the chief does."""
+    logs = options.last("sidecar_tensorboard_log_dir") or conf.get("tony.application.tensorboard-log-dir")
+    if logs:
+        python = _python(options)
+        one = roles.roles(conf, {"tensorboard": 1}, f"{python} -m {_TENSORBOARD}")["tensorboard"]
+        one = dataclasses.replace(one, tracked=False, on_failure="ignore", after=(), env={"TB_LOG_DIR": logs})
+        found = {**found, "tensorboard": one}
+    serving = next((name for name in ("tensorboard", "chief", "worker") if name in found), "")
+    return {
+        name: dataclasses.replace(role, ports=("tensorboard",)) if name == serving else role
+        for name, role in found.items()
+    }
+
+
+def links(found: Mapping[str, Role]) -> dict[str, str]:
+    """TonY's tracking URL was its TensorBoard's: of the sidecar, else of the chief, if that serves one at TB_PORT."""
+    serving = next((name for name, role in found.items() if "tensorboard" in role.ports), "")
+    return {"TensorBoard": f"http://{{{serving}:0}}:{{{serving}:0:tensorboard}}"} if serving else {}
+
+
+def _python(options: Options) -> str:
+    python = options.last("python_binary_path") or "python3"
+    inside = options.last("python_venv") and "/" in python and not python.startswith("/")
+    return shlex.quote(f"{VENV}/{python}" if inside else python)
+
+
+def check(conf: Conf, found: Mapping[str, Role]) -> None:
+    without = [name for name, role in found.items() if not str(role.command).strip()]
+    if without:
+        keys_of = ", ".join(f"tony.{name}.command" for name in without)
+        conf.mistakes.append(
+            Mistake("--executes", f"is missing: {', '.join(without)} has nothing to run (or set {keys_of})")
+        )
+
+
+def variables(options: Options, conf: Conf, found: Mapping[str, Role]) -> dict[str, str]:
+    """The user's variables over TonY's; a container's were inherited by its program."""
+    tracked = sum(role.replicas for name, role in found.items() if role.tracked and name != roles.PREPROCESS)
+    ours = {
+        "TASK_NUM": str(tracked),
+        "DISTRIBUTED_MODE": conf.get("tony.application.distributed-mode").upper(),
+    }
+    for key in ("hdfs", "yarn", "mapred"):
+        if conf.get(f"tony.application.{key}-conf-path"):
+            ours[f"{key.upper()}_CONF_PATH"] = f"{key}-site.xml"
+    containers = {**conf.pairs("tony.containers.envs"), **options.pairs("container_env")}
+    return {**ours, **containers, **conf.pairs("tony.execution.envs"), **options.pairs("shell_env")}
+
+
+def at_home(name: str, role: Role) -> Role:
+    """The container that TonY's master itself was had a home of its own."""
+    if (name in roles.SINGLE and role.tracked) or name == roles.PREPROCESS:
+        return dataclasses.replace(role, command=f"{_HOME}{role.command}")
+    return role

@@ -1,0 +1,113 @@
+"""The files of a TonY job: sources, virtual environment, resources, HDFS class path.
+
+`SOURCE[::NAME][#archive]` is TonY's way to write a resource: NAME is what it is called in the container; a local
+directory arrives as a directory, one on the cluster as the files that are directly in it.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from howdah.data import uris
+from howdah.dialects.tony.conf import Conf
+from howdah.dialects.tony.options import Options
+from howdah.errors import Mistake
+
+if TYPE_CHECKING:
+    from howdah.data.fs import FileSystem
+
+ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar")
+VENV = "venv"
+
+
+@dataclass
+class Files:
+    """`files` and `archives` of the spec, and what to say about them."""
+
+    files: list[str] = field(default_factory=list)
+    archives: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, path: str, name: str, archive: bool) -> None:
+        """The same resource of two roles is there once."""
+        entry = f"{path}#{name}" if name else path
+        kind = self.archives if archive else self.files
+        if entry not in kind:
+            kind.append(entry)
+
+
+def collected(options: Options, conf: Conf, types: list[str], directory: Path) -> Files:
+    """All of them: every role gets them all."""
+    found = Files()
+    source, venv = options.last("src_dir"), options.last("python_venv")
+    if source:
+        found.add(source, ".", source.endswith(ARCHIVES))
+    if venv:
+        found.add(venv, VENV, not (directory / venv).is_dir())
+        if not venv.endswith(ARCHIVES) and not (directory / venv).is_dir():
+            options.mistakes.append(Mistake("--python_venv", f"is {venv!r}, must be an archive: {', '.join(ARCHIVES)}"))
+    for key in ("tony.containers.resources", *(f"tony.{name}.resources" for name in types)):
+        for entry in conf.listed(key):
+            _resource(found, conf, key, entry, directory)
+    for path in options.last("hdfs_classpath").split(","):
+        if path.strip():
+            _there(found, conf, path.strip())
+    for key, name in (("hdfs", "hdfs-site.xml"), ("yarn", "yarn-site.xml"), ("mapred", "mapred-site.xml")):
+        path = conf.get(f"tony.application.{key}-conf-path")
+        if path:
+            found.add(path, name, False)
+    return found
+
+
+def _resource(found: Files, conf: Conf, key: str, entry: str, directory: Path) -> None:
+    text, archive, rest = entry.partition("#archive")
+    source, _, name = text.partition("::")
+    if not source or rest or "/" in name:
+        conf.wrong(key, f"has {entry!r}, must be SOURCE, SOURCE::NAME or SOURCE::NAME#archive with a plain NAME")
+    elif uris.has_scheme(source):
+        for path in _below(source, conf) or [source]:
+            # Of a directory there are many, and one name is not enough for them.
+            found.add(path, name if path == source else "", bool(archive))
+    elif (directory / source).is_dir():
+        found.add(source, name, False)
+    else:
+        unpacked = bool(archive) or source.endswith(ARCHIVES)
+        found.add(source, name or posixpath.basename(source), unpacked)
+
+
+def _filesystem(uri: str, conf: Conf) -> FileSystem:
+    from howdah.data.fs import filesystem  # most command lines name nothing that is elsewhere
+
+    return filesystem(uri, conf.hadoop)
+
+
+def _there(found: Files, conf: Conf, path: str) -> None:
+    """Of the HDFS class path, what exists."""
+    uri = path if uris.has_scheme(path) else uris.absolute(path, _cluster(conf), _cluster(conf))
+    files = _filesystem(uri, conf)
+    if not files.exists(uri):
+        found.notes.append(f"--hdfs_classpath: {uri} isn't there, and is passed over")
+        return
+    for each in _below(uri, conf) or [uri]:
+        found.add(each, "", False)
+
+
+def _cluster(conf: Conf) -> str:
+    from howdah.data import hadoop_conf
+
+    return hadoop_conf.default_filesystem(hadoop_conf.load(hadoop_conf.directory(conf.hadoop)))
+
+
+def _below(uri: str, conf: Conf) -> list[str]:
+    """The files directly in a directory; none for a file."""
+    files = _filesystem(uri, conf)
+    entry = files.stat(uri)
+    return list(_files_in(files, uri)) if entry is not None and entry.is_dir else []
+
+
+def _files_in(files: FileSystem, uri: str) -> Iterator[str]:
+    return (entry.uri for entry in files.children(uri) if not entry.is_dir)

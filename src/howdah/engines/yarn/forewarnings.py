@@ -1,0 +1,62 @@
+"""What YARN says beforehand of containers that it will take away, once each: preemption, and nodes that go or are ill.
+
+The ResourceManager repeats a preemption contract with every heartbeat until the containers are gone; the
+CapacityScheduler names them in the negotiable one and takes them all the same. How long it waits is in its own
+configuration, which clients often have as well; decommissioning nodes carry their time in the report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from howdah.engines.yarn import records
+from howdah.engines.yarn.conf import Configuration
+from howdah.engines.yarn.proto import hadoop_pb2 as pb
+from howdah.spec.events import Event, LossAnnounced, Noted
+
+WAIT_KEY, WAIT_MS = "yarn.resourcemanager.monitor.capacity.preemption.max_wait_before_kill", 15_000
+_UNHEALTHY, _DECOMMISSIONING = 3, 7
+_GONE = (4, 5, 6, 8)
+
+Granted = Mapping[str, pb.Container]
+
+
+class Forewarnings:
+    """Remembers what was told."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._wait_s = configuration.number(WAIT_KEY, WAIT_MS) / 1000
+        self._told: set[tuple[str, str]] = set()
+
+    def of(self, response: pb.AllocateResponse, granted: Granted, now: float) -> Iterator[Event]:
+        """The news in `response` about containers that are `granted`."""
+        yield from self._nodes(response.nodes, granted, now)
+        contracts = response.preemption
+        for entry in (*contracts.strict.containers, *contracts.negotiable.containers):
+            id_ = records.container_id(entry.id)
+            if id_ in granted and self._new(id_, "preemption"):
+                text = f"YARN is about to preempt its container on {granted[id_].node.host}, in {self._wait_s:.0f} s"
+                yield LossAnnounced(now, id_, "preemption", self._wait_s, text)
+
+    def _new(self, what: str, why: str) -> bool:
+        fresh = (what, why) not in self._told
+        self._told.add((what, why))
+        return fresh
+
+    def _nodes(self, nodes: Iterable[pb.NodeReport], granted: Granted, now: float) -> Iterator[Event]:
+        for node in nodes:
+            ours = [id_ for id_, container in granted.items() if container.node == node.node]
+            name = f"{node.node.host}:{node.node.port}"
+            if node.state == records.NODE_RUNNING:
+                self._told = {told for told in self._told if told[0] != name}
+            elif ours and node.state == _DECOMMISSIONING and self._new(name, "decommission"):
+                left = f"in at most {node.decommissioning_s} s" if node.decommissioning_s else "nobody says when"
+                text = f"node {node.node.host} is being decommissioned, {left}"
+                yield from (LossAnnounced(now, id_, "decommission", node.decommissioning_s, text) for id_ in ours)
+            elif ours and node.state == _UNHEALTHY and self._new(name, "unhealthy"):
+                text = f"node {node.node.host} is unhealthy: {node.health_report.strip() or 'it does not say why'}"
+                yield from (LossAnnounced(now, id_, "unhealthy", 0.0, text) for id_ in ours)
+            elif ours and node.state in _GONE and self._new(name, str(node.state)):
+                state = records.name(records.NODE_STATES, node.state)
+                text = f"node {node.node.host} with {len(ours)} of our containers is {state} {node.health_report}"
+                yield Noted(now, text.strip())

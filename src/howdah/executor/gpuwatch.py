@@ -1,0 +1,66 @@
+"""The GPUs of a program, sampled by a process beside the executor; nothing runs where there are none."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Mapping, Optional, Tuple
+
+from howdah.executor.gpus import count
+from howdah.executor.loop import Loop
+from howdah.executor.processes import Reaper
+from howdah.executor.sidecar import Sidecar
+from howdah.executor.usage import PERIOD_S
+from howdah.spec.codec import decode
+from howdah.spec.gpu import Gpu
+
+_NAMES = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+
+
+class GpuWatch:
+    """`gpus` is the last sample, `mean` the mean use (0..1) since the first; empty where nothing can be said, for which
+    `note` gets the reason."""
+
+    def __init__(self, loop: Loop, reaper: Reaper, environment: Mapping[str, str], note: Callable[[str], None]) -> None:
+        self.gpus: Tuple[Gpu, ...] = ()
+        self._sum, self._count = 0.0, 0
+        self._note = note
+        self._sidecar: Optional[Sidecar] = None
+        ids = wanted(environment)
+        if ids is None or not count(environment):
+            return
+        request = {"ids": ids, "period_s": PERIOD_S}
+        try:
+            self._sidecar = Sidecar(loop, reaper, ("howdah.data.gpus",), request, self._told, self._ended)
+        except OSError as error:
+            note(f"the GPUs are not measured: {error}")
+
+    @property
+    def mean(self) -> Optional[float]:
+        """Of all of them."""
+        return round(self._sum / self._count, 3) if self._count else None
+
+    def close(self) -> None:
+        """The program has ended."""
+        if self._sidecar is not None:
+            self._sidecar.kill()
+            self._sidecar = None
+
+    def _told(self, message: Mapping[str, Any]) -> None:
+        if "gpus" in message:
+            self.gpus = tuple(decode(Gpu, one) for one in message["gpus"])
+            told = [gpu.use for gpu in self.gpus if gpu.use is not None]
+            self._sum, self._count = self._sum + sum(told), self._count + len(told)
+
+    def _ended(self, problem: str) -> None:
+        if self._sidecar is not None:
+            self._note(problem)
+        self._sidecar = None
+
+
+def wanted(environment: Mapping[str, str]) -> Optional[Tuple[str, ...]]:
+    """Numbers or UUIDs of the program's devices, () for all there are, None when it is to see none."""
+    for name in _NAMES:
+        given = environment.get(name)
+        if given is not None and given != "all":
+            ids = tuple(word.strip() for word in given.split(",") if word.strip())
+            return None if not ids or ids[0] in ("-1", "void", "none", "NoDevFiles") else ids
+    return ()

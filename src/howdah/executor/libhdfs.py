@@ -1,0 +1,67 @@
+"""What a program's libhdfs needs to find Hadoop and Java, where the node has them: TensorFlow's and pyarrow's `hdfs://`.
+
+libhdfs starts a JVM inside the program: it looks for libjvm on LD_LIBRARY_PATH, for the jars, one by one, on CLASSPATH.
+Nothing is set where the node has no libhdfs, and nothing that is set already is changed, only added to.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from typing import Dict, Iterator, List, Mapping
+
+HOMES = ("HADOOP_HDFS_HOME", "HADOOP_HOME", "HADOOP_COMMON_HOME", "HADOOP_PREFIX")
+# As a tar ball of Hadoop lies, and as distributions' packages do.
+_JARS = (*(f"share/hadoop/{part}" for part in ("common", "common/lib", "hdfs", "hdfs/lib")), ".", "lib")
+_JVM = ("lib/server", "jre/lib/server", "jre/lib/*/server", "lib/*/server")
+_NOT_NEEDED = ("-tests.jar", "-test-sources.jar", "-sources.jar")
+LONGEST = 120 << 10  # the system takes no variable longer than 128 KiB
+
+
+def variables(environment: Mapping[str, str]) -> Dict[str, str]:
+    """What is to be set over a program's `environment`; nothing without a libhdfs below one of the HOMES."""
+    homes = list(dict.fromkeys(os.path.abspath(environment[name]) for name in HOMES if environment.get(name)))
+    native = next((path for path in (os.path.join(home, "lib/native") for home in homes) if _has_libhdfs(path)), "")
+    if not native:
+        return {}
+    java = environment.get("JAVA_HOME") or _java_home(environment.get("PATH", ""))
+    home = os.path.dirname(os.path.dirname(native))
+    found = {name: environment.get(name, home) for name in ("HADOOP_HOME", "HADOOP_HDFS_HOME")}
+    found.update(CLASSPATH=_class_path(environment, homes), ARROW_LIBHDFS_DIR=native)
+    libraries = [environment.get("LD_LIBRARY_PATH", ""), native]
+    if java:
+        found["JAVA_HOME"] = java
+        libraries += [path for pattern in _JVM for path in sorted(glob.glob(os.path.join(java, pattern)))][:1]
+    found["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, libraries))
+    return {name: value for name, value in found.items() if value != environment.get(name)}
+
+
+def _has_libhdfs(directory: str) -> bool:
+    return bool(glob.glob(os.path.join(glob.escape(directory), "libhdfs.so*")))
+
+
+def _java_home(path: str) -> str:
+    """Of the `java` that PATH leads to: links lead from there into its home."""
+    for directory in path.split(os.pathsep):
+        program = os.path.join(directory, "java")
+        if os.access(program, os.X_OK):
+            return os.path.dirname(os.path.dirname(os.path.realpath(program)))
+    return ""
+
+
+def _class_path(environment: Mapping[str, str], homes: List[str]) -> str:
+    """The program's own first, then the job's configuration, then Hadoop's jars."""
+    jars = list(dict.fromkeys(jar for home in homes for jar in _jars(home)))
+    entries = [environment.get("CLASSPATH", ""), environment.get("HADOOP_CONF_DIR", "")]
+    path = os.pathsep.join(filter(None, [*entries, *jars]))
+    if len(path) > LONGEST:  # newer ones expand stars themselves
+        folders = dict.fromkeys(os.path.join(os.path.dirname(jar), "*") for jar in jars)
+        path = os.pathsep.join(filter(None, [*entries, *folders]))
+    return path
+
+
+def _jars(home: str) -> Iterator[str]:
+    for part in _JARS:
+        for jar in sorted(glob.glob(os.path.join(glob.escape(os.path.normpath(os.path.join(home, part))), "*.jar"))):
+            if not jar.endswith(_NOT_NEEDED):
+                yield jar

@@ -1,0 +1,75 @@
+"""What went over the network of a process's namespace.
+
+Linux counts by interface, not by process: the figures are a task's own only in a namespace of its own, as a container
+of Docker's or runc's has by default; else they are those of its whole node, and are called so.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Mapping, Tuple
+
+TASK, NODE = "task", "node"
+_MIB = 1 << 20
+
+
+class Network:
+    """Of the namespace of process `pid`; `own` says that nothing but this task is in ours."""
+
+    def __init__(self, pid: int, own: bool = False) -> None:
+        self._path = f"/proc/{pid}/net/dev"
+        # A bridge or bond counts once more what its parts count.
+        self._devices = {name for name in _interfaces() if os.path.exists(f"/sys/class/net/{name}/device")}
+        self.whose = TASK if own or _namespace(str(pid)) != _namespace("self") else NODE
+
+    def totals(self) -> Tuple[float, float]:
+        """MiB received and sent since the namespace was made, by all interfaces but the loopback."""
+        received = sent = 0
+        try:
+            with open(self._path, encoding="ascii", errors="replace") as file:
+                lines = file.readlines()[2:]
+        except OSError:
+            return 0.0, 0.0
+        for line in lines:
+            name, _, figures = line.partition(":")
+            words = figures.split()
+            if self._counts(name.strip()) and len(words) >= 9:
+                received, sent = received + int(words[0]), sent + int(words[8])
+        return received / _MIB, sent / _MIB
+
+    def _counts(self, name: str) -> bool:
+        return name != "lo" and (name in self._devices or not self._devices or self.whose == TASK)
+
+
+def is_own(environment: Mapping[str, str]) -> bool:
+    """Whether the engine gave this container a network of its own: YARN's container runtimes say so by variables, and
+    then all that is there is one end of a pair (its other end has another number)."""
+    if environment.get("YARN_CONTAINER_RUNTIME_TYPE", "") not in ("docker", "runc"):
+        return False
+    links = [_link(name) for name in _interfaces() if name != "lo"]
+    return bool(links) and all(index != other for index, other in links)
+
+
+def _interfaces() -> Tuple[str, ...]:
+    try:
+        return tuple(os.listdir("/sys/class/net"))
+    except OSError:
+        return ()
+
+
+def _link(name: str) -> Tuple[int, int]:
+    found = []
+    for what in ("ifindex", "iflink"):
+        try:
+            with open(f"/sys/class/net/{name}/{what}", encoding="ascii") as file:
+                found.append(int(file.read()))
+        except (OSError, ValueError):
+            return 0, 0
+    return found[0], found[1]
+
+
+def _namespace(pid: str) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/ns/net")
+    except OSError:
+        return ""

@@ -1,0 +1,119 @@
+"""What the processes of a program are doing right now: a process of its own beside an executor.
+
+On stdin {"pids", "tool", "native"}; on stdout {"text"}, then {"ok": true}. Python's stacks come from py-spy, which
+stops a process for some milliseconds; of others, and where py-spy is missing or may not look, what the kernel says.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any, Iterator, List, Mapping, Sequence
+
+EACH_S = 10.0
+MOST = 32
+"""Processes of a task; a data loader may have hundreds, which are all alike."""
+MOST_TEXT = 200 << 10
+REFUSED = (
+    "the node does not let us look into the program (ptrace): containers need the capability SYS_PTRACE, "
+    "other nodes kernel.yama.ptrace_scope 0 or 1"
+)
+
+
+def main() -> int:
+    """Answer one request."""
+    request = json.load(sys.stdin)
+    pids = [int(pid) for pid in request["pids"]]
+    text = "\n".join(shown(pids[:MOST], str(request["tool"]), bool(request["native"])))
+    if len(pids) > MOST:
+        text += f"\nand {len(pids) - MOST} more processes\n"
+    print(json.dumps({"text": text[:MOST_TEXT]}))
+    print(json.dumps({"ok": True}), flush=True)
+    return 0
+
+
+def shown(pids: Sequence[int], tool: str, native: bool) -> Iterator[str]:
+    """A paragraph for each process."""
+    if not tool:
+        yield "py-spy is not here, so Python's own stacks are not: install howdah[stacks] where the job is submitted\n"
+    for pid in pids:
+        python = is_python(pid)
+        found = _python_stacks(pid, tool, native) if python and tool else ""
+        if found:
+            yield found
+        elif os.path.exists(f"/proc/{pid}"):
+            yield kernel_state(pid)
+
+
+def _python_stacks(pid: int, tool: str, native: bool) -> str:
+    command = [tool, "dump", "--pid", str(pid), *(["--native"] if native else [])]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=EACH_S, check=False)
+    except subprocess.TimeoutExpired:
+        return f"Process {pid}: py-spy took longer than {EACH_S:.0f} s\n{kernel_state(pid)}"
+    except OSError as error:
+        return f"Process {pid}: {tool} can't be run: {error.strerror}\n{kernel_state(pid)}"
+    if done.returncode == 0:
+        return done.stdout.decode("utf-8", "replace")
+    return f"Process {pid}: {_why(done.stderr.decode('utf-8', 'replace'))}\n{kernel_state(pid)}"
+
+
+def _why(said: str) -> str:
+    if any(word in said for word in ("Permission", "permission", "EPERM", "not permitted", "ptrace")):
+        return REFUSED
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return f"py-spy: {lines[0]}" if lines else "py-spy said nothing"
+
+
+def is_python(pid: int) -> bool:
+    """Whether a process has an interpreter in it."""
+    try:
+        with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
+            names = {line.rstrip().rpartition("/")[2] for line in file if "/" in line}
+    except OSError:
+        return False
+    return any(name.startswith(("python", "libpython")) for name in names)
+
+
+def kernel_state(pid: int) -> str:
+    """Its threads, and what each waits for in the kernel (proc(5) wchan)."""
+    lines: List[str] = [f"Process {pid}: {_command(pid)}", "What the kernel says of its threads:"]
+    try:
+        threads = sorted(os.listdir(f"/proc/{pid}/task"), key=int)
+    except OSError:
+        return f"Process {pid}: gone\n"
+    for thread in threads[:MOST]:
+        folder = f"/proc/{pid}/task/{thread}"
+        lines.append(
+            f"    {thread} {_read(folder, 'comm')}: {_state(folder)} {_read(folder, 'wchan').strip('0')}".rstrip()
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _state(folder: str) -> str:
+    names = {"R": "runs", "S": "sleeps", "D": "waits for a disk", "T": "is stopped", "t": "is traced", "Z": "is dead"}
+    letter = _read(folder, "stat").rpartition(")")[2].split()[:1]
+    return names.get(letter[0], letter[0]) if letter else "?"
+
+
+def _command(pid: int) -> str:
+    return _read(f"/proc/{pid}", "cmdline").replace("\0", " ").strip()[:200] or _read(f"/proc/{pid}", "comm")
+
+
+def _read(folder: str, name: str) -> str:
+    try:
+        with open(f"{folder}/{name}", encoding="utf-8", errors="replace") as file:
+            return file.read(4096).strip()
+    except OSError:
+        return ""
+
+
+def request_of(pids: Sequence[int], tool: str, native: bool) -> Mapping[str, Any]:
+    """What `main` reads."""
+    return {"pids": list(pids), "tool": tool, "native": native}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

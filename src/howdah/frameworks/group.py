@@ -1,0 +1,63 @@
+"""Tasks of equal standing, each with a rank: who is in the group, in which order, and which roles only help it.
+
+Ranks go chief (or master) first, then worker, then other roles in the job's order. Side roles run beside the group
+and helpers for it: both come last in the world, so that a member's rank in the group is its rank in the world.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from howdah.frameworks import decided
+from howdah.spec import JobSpec, Member, Resources, Role, World
+
+SIDE_ROLES = ("evaluator", "tensorboard")
+"""They watch the group, are no part of it, and may fail."""
+# As where nothing is said of roles: see Input.roles.
+_HOLD_NO_DATA = ("ps", "evaluator")
+_FIRST = ("chief", "master", "worker")
+# Numerical libraries start a thread for each core of the node, with memory of its own, which helpers have no use for.
+_ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+
+def grouped(job: JobSpec, helpers: Sequence[str] = ()) -> JobSpec:
+    """`job` with its roles in order and decided: side roles and `helpers` are not waited for."""
+    order = sorted(job.roles, key=lambda role: _place(role, helpers))
+    return decided(job, untracked=(*SIDE_ROLES, *helpers), ignored=SIDE_ROLES, order=order)
+
+
+def group(world: World, helpers: Sequence[str] = ()) -> tuple[Member, ...]:
+    """The members of the group, by rank; `world` is in the order that `grouped` gave its roles."""
+    beside = sum(len(world.of(role)) for role in (*SIDE_ROLES, *helpers))
+    return world.members[: len(world.members) - beside]
+
+
+def with_helper(job: JobSpec, name: str, command: tuple[str, ...], memory_mib: int) -> JobSpec:
+    """`job` with one task more, which starts with the group and gets no data; a role of that name is left as it is.
+
+    `command` begins with `python3`: it runs in the job's own environment.
+    """
+    if name in job.roles:
+        return job
+    stage = job.roles[min(job.roles, key=lambda role: _place(role, ()))].after
+    helper = Role(command, resources=Resources(memory_mib), env=_ONE_THREAD, after=stage)
+    return without_data(dataclasses.replace(job, roles={**job.roles, name: helper}), name)
+
+
+def without_data(job: JobSpec, *names: str) -> JobSpec:
+    """`job` with inputs for all roles kept away from these."""
+    if not any(name in job.roles for name in names):
+        return job
+    holding = tuple(role for role in job.roles if role not in (*names, *_HOLD_NO_DATA))
+    inputs = tuple(one if one.roles else dataclasses.replace(one, roles=holding) for one in job.inputs)
+    return dataclasses.replace(job, inputs=inputs)
+
+
+def _place(role: str, helpers: Sequence[str]) -> int:
+    """Sorting is stable: equal places keep the job's order."""
+    if role in helpers:
+        return len(_FIRST) + 1
+    if role in SIDE_ROLES:
+        return len(_FIRST) + 2
+    return _FIRST.index(role) if role in _FIRST else len(_FIRST)

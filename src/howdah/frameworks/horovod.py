@@ -1,0 +1,99 @@
+"""Horovod over gloo: a rendezvous in a role of its own, and each worker's slot in its variables.
+
+The rendezvous is the small store over HTTP that Horovod's gloo context reads and writes (`GET`, `PUT` and `DELETE` of
+`/scope/key`, horovod/common/gloo/http_store.cc); it needs nothing but Python. Slots are dealt as `horovodrun` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from howdah.frameworks.group import SIDE_ROLES, group, grouped, with_helper
+from howdah.spec import JobSpec, Member, TaskId, World
+
+RENDEZVOUS_ROLE = "rendezvous"
+_RENDEZVOUS_MIB = 256
+
+RENDEZVOUS = """\
+import os
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+store = {}
+class Server(ThreadingHTTPServer):
+    request_queue_size = 1024
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def answer(self, code, body=b""):
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def do_GET(self):
+        body = store.get(self.path)
+        self.answer(404) if body is None else self.answer(200, body)
+    def do_PUT(self):
+        store[self.path] = self.rfile.read(int(self.headers["Content-Length"]))
+        self.answer(200)
+    def do_DELETE(self):
+        self.answer(200)
+    def log_message(self, *_):
+        pass
+server = Server(("", int(os.environ["HOWDAH_PORT"])), Handler)
+print("rendezvous at port", os.environ["HOWDAH_PORT"], flush=True)
+server.serve_forever()
+"""
+
+
+class Horovod:
+    """`horovod.init()` finds the others, whatever it trains: PyTorch, TensorFlow, MXNet."""
+
+    # The rendezvous sets SO_REUSEADDR; workers listen on ports of gloo's own choice.
+    hold_ports = True
+
+    def expand(self, job: JobSpec) -> JobSpec:
+        """Adds the rendezvous, unless each task is alone anyway."""
+        if job.gang:
+            job = with_helper(job, RENDEZVOUS_ROLE, ("python3", "-c", RENDEZVOUS), _RENDEZVOUS_MIB)
+        return grouped(job, helpers=(RENDEZVOUS_ROLE,))
+
+    def environment(self, world: World, task: TaskId) -> dict[str, str]:
+        """Who isn't a worker is told nothing: Horovod would take it for one."""
+        server = next(iter(world.of(RENDEZVOUS_ROLE)), None)
+        if server is None or task.role in (RENDEZVOUS_ROLE, *SIDE_ROLES):
+            return {}
+        return meeting(server, group(world, helpers=(RENDEZVOUS_ROLE,)), task)
+
+
+def meeting(server: Member, workers: Sequence[Member], task: TaskId) -> dict[str, str]:
+    """What gloo's controller reads in a worker: where the rendezvous is, and this worker's slot.
+
+    Ranks go host by host; a local rank's cross rank counts the hosts that have that local rank.
+    """
+    hosts = by_host(workers)
+    mine = next(host for host, those in hosts.items() if task in those)
+    local = hosts[mine].index(task)
+    crossing = [host for host, those in hosts.items() if len(those) > local]
+    ranked = [one for those in hosts.values() for one in those]
+    numbers = {
+        "RANK": ranked.index(task),
+        "SIZE": len(ranked),
+        "LOCAL_RANK": local,
+        "LOCAL_SIZE": len(hosts[mine]),
+        "CROSS_RANK": crossing.index(mine),
+        "CROSS_SIZE": len(crossing),
+    }
+    return {
+        "HOROVOD_CONTROLLER": "gloo",
+        "HOROVOD_CPU_OPERATIONS": "gloo",
+        "HOROVOD_GLOO_RENDEZVOUS_ADDR": server.host,
+        "HOROVOD_GLOO_RENDEZVOUS_PORT": str(server.ports["main"]),
+        "HOROVOD_HOSTNAME": mine,
+        **{f"HOROVOD_{name}": str(number) for name, number in numbers.items()},
+    }
+
+
+def by_host(workers: Sequence[Member]) -> dict[str, list[TaskId]]:
+    """Tasks by host, hosts in the order of their first."""
+    hosts: dict[str, list[TaskId]] = {}
+    for member in workers:
+        hosts.setdefault(member.host, []).append(member.task)
+    return hosts

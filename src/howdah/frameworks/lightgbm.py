@@ -1,0 +1,44 @@
+"""LightGBM over sockets: every task knows all machines by address and port, and finds itself among them.
+
+LightGBM compares the list with its own machine's addresses and resolves no names: they are given in numbers.
+"""
+
+from __future__ import annotations
+
+from howdah.frameworks.group import SIDE_ROLES, group, grouped
+from howdah.spec import JobSpec, Member, TaskId, World
+
+MACHINES_FILE = "machines.txt"
+
+
+class LightGBM:
+    """Data-, feature- and voting-parallel training; `machines`, `local_listen_port` and `num_machines` are told."""
+
+    # Its listening socket sets no SO_REUSEADDR.
+    hold_ports = False
+
+    def expand(self, job: JobSpec) -> JobSpec:
+        """Puts the roles in the order of their ranks."""
+        return grouped(job)
+
+    def environment(self, world: World, task: TaskId) -> dict[str, str]:
+        """A side role is no machine: it gets the list alone."""
+        members = group(world)
+        count = str(len(members))
+        machines = ",".join(_machine(member) for member in members)
+        told = {"LIGHTGBM_MACHINES": machines, "LIGHTGBM_NUM_MACHINES": count, "LIGHTGBM_NUM_MACHINE": count}
+        if task.role in SIDE_ROLES:
+            return told
+        return {
+            **told,
+            "LIGHTGBM_LOCAL_LISTEN_PORT": str(world.member(task).ports["main"]),
+            "LIGHTGBM_RANK": str(world.rank(task)),
+        }
+
+    def files(self, world: World, task: TaskId) -> dict[str, str]:
+        """The same list as LightGBM's command line takes it: `machine_list_filename=machines.txt`."""
+        return {MACHINES_FILE: "".join(f"{_machine(member, ' ')}\n" for member in group(world))}
+
+
+def _machine(member: Member, between: str = ":") -> str:
+    return f"{member.numeric}{between}{member.ports['main']}"

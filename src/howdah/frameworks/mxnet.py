@@ -1,0 +1,56 @@
+"""MXNet's parameter server, and other programs on ps-lite: workers, servers, and a scheduler that they meet at.
+
+A role `server` (or `ps`) makes a job distributed; the scheduler is added. Addresses are numbers: ps-lite binds to
+the one it is told, and that must not be a name.
+"""
+
+from __future__ import annotations
+
+from howdah.frameworks.group import SIDE_ROLES, group, grouped, with_helper, without_data
+from howdah.spec import JobSpec, TaskId, World
+
+SCHEDULER = "scheduler"
+SERVERS = ("server", "ps")
+_HELPERS = (*SERVERS, SCHEDULER)
+_SCHEDULER_MIB = 512
+# MXNet serves as soon as it is imported, where DMLC_ROLE says so, and then ends the process.
+_PROGRAM = "import mxnet"
+
+
+class MXNet:
+    """KVStore `dist_sync` and `dist_async`."""
+
+    # ZeroMQ sets SO_REUSEADDR.
+    hold_ports = True
+
+    def expand(self, job: JobSpec) -> JobSpec:
+        """Servers and the scheduler end by themselves after the workers, and are not waited for."""
+        if job.gang and any(role in job.roles for role in SERVERS):
+            job = with_helper(job, SCHEDULER, ("python3", "-c", _PROGRAM), _SCHEDULER_MIB)
+        return grouped(without_data(job, *_HELPERS), helpers=_HELPERS)
+
+    def environment(self, world: World, task: TaskId) -> dict[str, str]:
+        """Without a scheduler in its world a task is alone: MXNet would wait for servers that are not there."""
+        scheduler = next(iter(world.of(SCHEDULER)), None)
+        if scheduler is None:
+            return {}
+        meeting = {
+            "DMLC_PS_ROOT_URI": scheduler.numeric,
+            "DMLC_PS_ROOT_PORT": str(scheduler.ports["main"]),
+            "DMLC_NUM_WORKER": str(len(group(world, _HELPERS))),
+            "DMLC_NUM_SERVER": str(sum(len(world.of(role)) for role in SERVERS)),
+            "DMLC_NODE_HOST": world.member(task).numeric,
+            "DMLC_LOCAL": "0",
+        }
+        if task.role in SIDE_ROLES:
+            return meeting
+        return {**meeting, **_own(world, task)}
+
+
+def _own(world: World, task: TaskId) -> dict[str, str]:
+    if task.role == SCHEDULER:
+        return {"DMLC_ROLE": "scheduler"}
+    if task.role in SERVERS:
+        servers = [member.task for role in SERVERS for member in world.of(role)]
+        return {"DMLC_ROLE": "server", "DMLC_SERVER_ID": str(servers.index(task))}
+    return {"DMLC_ROLE": "worker", "DMLC_WORKER_ID": str(world.rank(task))}

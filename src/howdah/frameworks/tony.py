@@ -1,0 +1,101 @@
+"""What TonY's task executor told a program, in TonY's spelling, over the framework's own variables.
+
+`tony` is for programs that know nothing of each other (standalone, FCFS, single-node mode); the others add what TonY's
+runtime of that name did. Its chief is `chief`, or worker:0 where there is none.
+"""
+
+from __future__ import annotations
+
+import json
+
+from howdah.frameworks import decided
+from howdah.frameworks.mxnet import MXNet
+from howdah.frameworks.pytorch import PyTorch
+from howdah.frameworks.tensorflow import addresses
+from howdah.spec import JobSpec, TaskId, World
+
+EVALUATOR, TENSORBOARD = "evaluator", "tensorboard"
+SINGLE = ("driver", "notebook", "preprocess")
+_PORT = "tensorboard"
+
+
+class Tony:
+    """Who a task is, and the port for its TensorBoard."""
+
+    hold_ports = False
+
+    def expand(self, job: JobSpec) -> JobSpec:
+        """Its roles say themselves who is waited for."""
+        return decided(job)
+
+    def environment(self, world: World, task: TaskId) -> dict[str, str]:
+        """SESSION_ID grows with each start, from 0."""
+        variables = {
+            "JOB_NAME": task.role,
+            "TASK_INDEX": str(task.index),
+            "JOB_ID": world.job_id,
+            "APPID": world.job_id,
+            "SESSION_ID": str(world.epoch - 1),
+            "ATTEMPT_NUMBER": str(world.epoch),
+        }
+        if leads(world, task):
+            variables["IS_CHIEF"] = "true"
+        port = self._port(world, task)
+        return {**variables, "TB_PORT": str(port)} if port else variables
+
+    def _port(self, world: World, task: TaskId) -> int:
+        ports = world.member(task).ports
+        if task.role in SINGLE and len(world.members) == 1:
+            return ports["main"]
+        return ports.get(_PORT, 0) if task.role == TENSORBOARD or leads(world, task) else 0
+
+
+class TonyTensorFlow(Tony):
+    """CLUSTER_SPEC has every role. TF_CONFIG has no tensorboard, and an evaluator in the evaluator's own alone."""
+
+    # TensorFlow's gRPC server sets SO_REUSEADDR.
+    hold_ports = True
+
+    def environment(self, world: World, task: TaskId) -> dict[str, str]:
+        everybody = addresses(world)
+        left_out = {TENSORBOARD} if task.role == EVALUATOR else {TENSORBOARD, EVALUATOR}
+        cluster = {role: those for role, those in everybody.items() if role not in left_out}
+        return {
+            **super().environment(world, task),
+            "CLUSTER_SPEC": _json(everybody),
+            "TF_CONFIG": _json({"cluster": cluster, "task": {"type": task.role, "index": task.index}}),
+        }
+
+
+class TonyPyTorch(Tony):
+    """INIT_METHOD, RANK and WORLD, and the variables that torch itself reads, which TonY left out."""
+
+    hold_ports = True
+
+    def expand(self, job: JobSpec) -> JobSpec:
+        return PyTorch().expand(job)
+
+    def environment(self, world: World, task: TaskId) -> dict[str, str]:
+        group = PyTorch().environment(world, task)
+        return {**super().environment(world, task), **group, "WORLD": group["WORLD_SIZE"]}
+
+
+class TonyMXNet(Tony):
+    """The roles of ps-lite: scheduler, server, worker."""
+
+    hold_ports = MXNet.hold_ports
+
+    def expand(self, job: JobSpec) -> JobSpec:
+        return MXNet().expand(job)
+
+    def environment(self, world: World, task: TaskId) -> dict[str, str]:
+        return {**super().environment(world, task), **MXNet().environment(world, task)}
+
+
+def leads(world: World, task: TaskId) -> bool:
+    """Every `chief` does; without one worker:0."""
+    return task.role == "chief" or (task == TaskId("worker", 0) and not world.of("chief"))
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))

@@ -1,0 +1,131 @@
+"""YARN's placement constraints as people write them: `notin,node,worker`, `and(in,node,ps:notin,node,worker)`.
+
+What Hadoop's own parser of such expressions takes (YARN's distributed shell, TonY) means the same here; what it lets
+pass without a meaning, such as text after the last bracket, is refused.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+SELF = "self"
+NAMESPACES = (SELF, "not-self", "all")
+"""Whose containers carry the tag: this job's, all others', anyone's. Written `all/hbase`; self is left out."""
+SCOPES = ("node", "rack")
+UNLIMITED = 2**31 - 1
+DEEPEST = 20
+_SINGLE = ("in", "notin", "cardinality")
+_WORDS = (*_SINGLE, "and", "or")
+_COMPOSITE = re.compile(r"\s*(and|or)\s*\(", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Single:
+    """Of each tag (namespace, name) at least `least` and at most `most` containers are on the node (or rack) before
+    another one comes to it."""
+
+    scope: str
+    tags: tuple[tuple[str, str], ...]
+    least: int
+    most: int
+
+
+@dataclass(frozen=True)
+class Composite:
+    """All of the parts (`and`), or one of them (`or`)."""
+
+    kind: str
+    parts: tuple[Constraint, ...]
+
+
+Constraint = Single | Composite
+
+
+def parse(text: str) -> Constraint:
+    """The constraint that is written.
+
+    Raises:
+        ValueError: none is; in one line what is wrong at which character.
+    """
+    found, end = _constraint(text, 0, DEEPEST)
+    if text[end:].strip():
+        raise _wrong(end, f"{text[end:].strip()!r} comes after the end; several constraints are and(…:…) or or(…:…)")
+    return found
+
+
+def singles(constraint: Constraint) -> Iterator[Single]:
+    """All parts that are no composites."""
+    if isinstance(constraint, Single):
+        yield constraint
+    else:
+        for part in constraint.parts:
+            yield from singles(part)
+
+
+def _constraint(text: str, start: int, deeper: int) -> tuple[Constraint, int]:
+    match = _COMPOSITE.match(text, start)
+    if match is None:
+        end = next((at for at in range(start, len(text)) if text[at] in ":()"), len(text))
+        return _single(text[start:end], start), end
+    if not deeper:
+        raise _wrong(start, f"more than {DEEPEST} brackets within each other")
+    parts: list[Constraint] = []
+    end = match.end() - 1
+    while not parts or text[end : end + 1] == ":":
+        part, end = _constraint(text, end + 1, deeper - 1)
+        parts.append(part)
+        end += len(text[end:]) - len(text[end:].lstrip())
+    if text[end : end + 1] != ")":
+        raise _wrong(end, f"{match[1]}(…) is not closed: its parts stand between : and end with )")
+    return Composite(match[1].lower(), tuple(parts)), end + 1
+
+
+def _single(text: str, start: int) -> Single:
+    word, *rest = [part.strip() for part in text.split(",") if part.strip()] or [""]
+    if word.lower() not in _SINGLE:
+        raise _wrong(start, _unknown(word))
+    if not rest or rest[0].lower() not in SCOPES:
+        raise _wrong(start, f"{word} is followed by {' or '.join(SCOPES)}, not by {(rest or ['nothing'])[0]!r}")
+    scope, tags = rest[0].lower(), rest[1:]
+    least, most = (1, UNLIMITED) if word.lower() == "in" else (0, 0)
+    if word.lower() == "cardinality":
+        least, most = _bounds(tags[-2:], start)
+        tags = tags[:-2]
+    if not tags:
+        raise _wrong(start, f"{text.strip()!r} names no allocation tag, as in {word},{scope},worker")
+    return Single(scope, tuple(_tag(tag, start) for tag in tags), least, most)
+
+
+def _unknown(word: str) -> str:
+    if "=" in word:
+        return f"{word!r}: counts and node attributes (name=value) are not supported, only allocation tags"
+    near = difflib.get_close_matches(word.lower(), _WORDS, 1)
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    return f"{word!r} is none of {', '.join(_WORDS)}{hint}"
+
+
+def _bounds(texts: list[str], start: int) -> tuple[int, int]:
+    if len(texts) < 2 or not all(re.fullmatch(r"[0-9]{1,9}", text) for text in texts):
+        raise _wrong(
+            start, "cardinality ends with the least and the most containers, as in cardinality,node,worker,0,1"
+        )
+    least, most = map(int, texts)
+    if least > most:
+        raise _wrong(start, f"at least {least} and at most {most} containers cannot be")
+    return least, most
+
+
+def _tag(text: str, start: int) -> tuple[str, str]:
+    namespace, slash, name = text.partition("/")
+    if not slash:
+        return SELF, text
+    if namespace not in NAMESPACES or not name or "/" in name:
+        raise _wrong(start, f"{text!r}: before a tag may stand {', '.join(f'{one}/' for one in NAMESPACES)} alone")
+    return namespace, name
+
+
+def _wrong(at: int, problem: str) -> ValueError:
+    return ValueError(f"{problem} (at character {at + 1})")

@@ -1,0 +1,208 @@
+"""Bytes of a block from a DataNode (DataTransferProtocol 28, OP_READ_BLOCK), checked as they come.
+
+A block comes in packets of 64 KiB, each with a checksum for every 512 bytes. What is handed on has been checked, and
+lies in one of two buffers, which are filled in turn. A connection is good for one block after another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import mmap
+import socket
+import struct
+from array import array
+from collections.abc import Callable, Iterator, Mapping
+
+from google.protobuf.internal.decoder import _DecodeVarint32  # type: ignore[attr-defined]
+from google.protobuf.message import DecodeError
+
+from howdah.hadoop.proto import datanode_pb2 as pb
+from howdah.hadoop.proto import namenode_pb2
+from howdah.hadoop.rpc import delimited
+
+_VERSION, _READ_BLOCK = 28, 81
+_NO_CHECKSUM, _CHECKSUM_OK = 0, 6
+_BUFFER = 1 << 20
+_LENGTHS = struct.Struct(">IH")
+_CLIENT = "howdah"
+_SUM = 4  # bytes of a checksum
+
+Sum = Callable[[int, bytes | memoryview], int]
+"""A reflected CRC of 32 bits: that of bytes which follow others, from the CRC of these (of none: 0)."""
+
+
+class BadBlock(OSError):
+    """A DataNode refuses to read a block, sends other bytes than were stored, or something that is no answer."""
+
+
+class Connection:
+    """To one DataNode. Raises OSError when it is gone or slower than `limit_s`, BadBlock for what it sends."""
+
+    def __init__(self, host: str, port: int, limit_s: float, connect_limit_s: float) -> None:
+        self._place = f"DataNode {host}:{port}"
+        self._socket = socket.create_connection((host, port), connect_limit_s)
+        self._socket.settimeout(limit_s)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # Memory that is there when it is used: most blocks are short.
+        self._view, self._other = memoryview(mmap.mmap(-1, _BUFFER)), memoryview(mmap.mmap(-1, _BUFFER))
+        self._start = self._end = 0  # of what has come and was not taken yet
+
+    def close(self) -> None:
+        """Whatever it is doing."""
+        self._socket.close()
+
+    def read(
+        self, block: namenode_pb2.LocatedBlock, start: int, length: int, sums: Mapping[int, Sum]
+    ) -> Iterator[list[memoryview]]:
+        """That range of the block; each list is good until the next but one is asked for.
+
+        `sums` are the kinds of checksums that can be verified, by Hadoop's numbers.
+        """
+        header = pb.ClientHeader(base=pb.BlockHeader(block=block.block, token=block.token), client=_CLIENT)
+        request = pb.ReadBlock(header=header, offset=start, length=length)
+        self._turn()  # short blocks need not walk through a whole buffer
+        self._socket.sendall(struct.pack(">hB", _VERSION, _READ_BLOCK) + delimited(request))
+        answer = self._answer()
+        if answer.status:
+            raise BadBlock(f"{self._place} refuses to read block {block.block.block_id}: {answer.message}")
+        skipped = start - answer.read.chunk_offset  # a packet begins where a checksum does
+        left = skipped + length
+        try:
+            for views in self._packets(answer.read.checksum, sums):
+                views, left = _within(views, skipped, left)
+                skipped = 0
+                if views:
+                    yield views
+        except (DecodeError, struct.error, IndexError) as error:
+            raise BadBlock(f"{self._place} sends what is no block: {error}") from error
+        if left:
+            raise BadBlock(f"{self._place} sends {left} bytes too few of block {block.block.block_id}")
+        self._socket.sendall(delimited(pb.ReadStatus(status=_CHECKSUM_OK)))
+
+    def _answer(self) -> pb.Answer:
+        for known in itertools.count(1):
+            self._fill(known)
+            with contextlib.suppress(IndexError):
+                length, size = _DecodeVarint32(bytes(self._view[self._start : self._end]), 0)
+                break
+        self._fill(size + length)
+        self._start += size + length
+        return pb.Answer.FromString(bytes(self._view[self._start - length : self._start]))
+
+    def _packets(self, checksum: pb.Checksum, sums: Mapping[int, Sum]) -> Iterator[list[memoryview]]:
+        """A buffer's whole packets at once, to the last, which is empty."""
+        check = _check(checksum, sums)
+        views: list[memoryview] = []
+        while True:
+            if views and not self._holds_next():
+                yield views
+                views = []
+            self._fill(_LENGTHS.size)
+            size, header_size = self._lengths()
+            self._fill(size)
+            at = self._start + _LENGTHS.size
+            packet = pb.Packet.FromString(bytes(self._view[at : at + header_size]))
+            self._start += size
+            if packet.length:
+                data = self._view[self._start - packet.length : self._start]
+                check(self._view[at + header_size : self._start - packet.length], data)
+                views.append(data)
+            if packet.last:
+                break
+        if views:
+            yield views
+
+    def _lengths(self) -> tuple[int, int]:
+        """Of the packet that comes next, in all, and of its header."""
+        data_size, header_size = _LENGTHS.unpack_from(self._view, self._start)
+        return 2 + header_size + data_size, header_size  # `data_size` counts itself
+
+    def _holds_next(self) -> bool:
+        """Whether the next packet finds room behind what lies in the buffer."""
+        if self._start + _LENGTHS.size > len(self._view):
+            return False
+        self._fill(_LENGTHS.size)
+        return self._start + self._lengths()[0] <= len(self._view)
+
+    def _fill(self, wanted: int) -> None:
+        """Until so many bytes are there to be taken."""
+        if wanted > len(self._view):
+            raise BadBlock(f"{self._place} announces a packet of {wanted} bytes")
+        if self._start + wanted > len(self._view):
+            self._turn()
+        while self._end - self._start < wanted:
+            count = self._socket.recv_into(self._view[self._end :])
+            if not count:
+                raise ConnectionResetError(f"{self._place} has closed the connection")
+            self._end += count
+
+    def _turn(self) -> None:
+        """Go on in the other buffer, with what was not taken yet."""
+        rest = self._end - self._start
+        self._other[:rest] = self._view[self._start : self._end]
+        self._view, self._other = self._other, self._view
+        self._start, self._end = 0, rest
+
+
+def _within(views: list[memoryview], skipped: int, left: int) -> tuple[list[memoryview], int]:
+    """The views without the first `skipped` bytes and without what lies `left` bytes behind the start."""
+    kept = []
+    for view in views:
+        view, left = view[skipped:left], left - min(left, len(view))
+        skipped = 0
+        if view:
+            kept.append(view)
+    return kept, left
+
+
+def _check(checksum: pb.Checksum, sums: Mapping[int, Sum]) -> Callable[[memoryview, memoryview], None]:
+    """Of stored sums and the data they are of.
+
+    The sums of whole chunks are verified at once. As a polynomial, a chunk times x^32 is its sum. So chunks one behind
+    another, times x^32, are modulo the CRC's own polynomial as much as their sums, each at the end of its chunk, with
+    zeros between. (What a CRC begins and ends with adds a constant.) Two long calls take the place of 128 short ones.
+    """
+    if checksum.type == _NO_CHECKSUM:
+        return lambda *_: None
+    sum_of, each = sums.get(checksum.type), checksum.bytes_per_checksum
+    if sum_of is None or each % _SUM:
+        raise BadBlock(f"checksums of kind {checksum.type} for each {each} bytes are not known here")
+    sparse = _Sparse(each)
+
+    def check(stored: memoryview, data: memoryview) -> None:
+        whole = len(data) // each
+        at, size = whole * _SUM, whole * each
+        good = len(stored) == at + (_SUM if size < len(data) else 0)
+        if good and whole:
+            of_sums = sum_of(0, sparse.holding(stored[:at]))
+            of_data = sum_of(sum_of(0, data[:size]), bytes(_SUM))
+            good = of_sums ^ of_data == _constant(sum_of, whole, each)
+        if not good or (size < len(data) and sum_of(0, data[size:]) != int.from_bytes(stored[at:], "big")):
+            raise BadBlock("a block's checksums are wrong")
+
+    return check
+
+
+class _Sparse:
+    """Zeros, but for a sum at the end of each chunk, its lowest byte first."""
+
+    def __init__(self, each: int) -> None:
+        self._each, self._bytes = each, memoryview(b"")
+
+    def holding(self, sums: memoryview) -> memoryview:
+        words = array("I", bytes(sums))
+        words.byteswap()
+        size = len(words) * self._each
+        if len(self._bytes) < size:
+            self._bytes = memoryview(bytearray(size))
+        self._bytes[:size].cast("I")[self._each // _SUM - 1 :: self._each // _SUM] = memoryview(words)
+        return self._bytes[:size]
+
+
+@functools.lru_cache(maxsize=64)
+def _constant(sum_of: Sum, whole: int, each: int) -> int:
+    """By what the two differ for zeros, and so for everything."""
+    of_zeros = sum_of(0, bytes(each)).to_bytes(_SUM, "big")
+    return sum_of(0, _Sparse(each).holding(memoryview(of_zeros * whole))) ^ sum_of(0, bytes(whole * each + _SUM))

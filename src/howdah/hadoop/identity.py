@@ -1,0 +1,27 @@
+"""Who a cluster takes this process for."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+from collections.abc import Mapping
+
+from howdah.hadoop.gss import ticket_holder
+
+
+def is_secure(conf: Mapping[str, str]) -> bool:
+    """Whether this configuration demands Kerberos."""
+    return conf.get("hadoop.security.authentication", "simple").strip().lower() == "kerberos"
+
+
+def user(secure: bool, environment: Mapping[str, str] = os.environ) -> str:
+    """HADOOP_USER_NAME, else the account of this process; with Kerberos the short name of who holds the ticket.
+
+    That is the principal's first part: what a cluster without rules of its own (hadoop.security.auth_to_local) makes
+    of it. In a container, where a token stands for the user, YARN has named the account after him.
+    """
+    if not secure:
+        return environment.get("HADOOP_USER_NAME") or getpass.getuser()
+    principal = "" if environment.get("HADOOP_TOKEN_FILE_LOCATION") else ticket_holder()
+    return re.split("[/@]", principal, maxsplit=1)[0] or getpass.getuser()

@@ -1,0 +1,90 @@
+"""`python -m howdah.history`: the server, where there is no command line of howdah's: as a job's task."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import sys
+from pathlib import Path
+
+from howdah.engines import Engine
+from howdah.errors import HowdahError
+from howdah.history.options import Options, root_of, user_on
+from howdah.history.server import serve_until_told
+
+_ENGINES = {
+    "local": ("howdah.engines.local.engine", "LocalEngine"),
+    "yarn": ("howdah.engines.yarn.engine", "YarnEngine"),
+}
+
+
+def main() -> int:
+    """Serve until told to end; 0 then."""
+    asked = _arguments().parse_args()
+    try:
+        serve_until_told(_options(asked), lambda link: print(_open(link, asked.in_job), flush=True))
+    except HowdahError as error:
+        print(f"howdah history: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+def _arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m howdah.history", description=__doc__)
+    parser.add_argument("--engine", choices=_ENGINES, action="append", default=[], help="whose jobs; may be repeated")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the engines")
+    parser.add_argument("--root", action="append", default=[], help="URI of a home beside the engines'")
+    parser.add_argument("--state", default="", help="folder of the index and the key")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--in-job", action="store_true", help="port, names and key are those of the task it is")
+    parser.add_argument("--keep", type=float, default=0.0, metavar="SECONDS", help="how long an ended job is listed")
+    parser.add_argument("--remove-files", action="store_true", help="remove its directory, too")
+    return parser
+
+
+def _options(asked: argparse.Namespace) -> Options:
+    settings = dict(one.partition("=")[::2] for one in asked.set)
+    user = user_on(settings.get("hadoop_conf_dir", ""))
+    engines: list[Engine] = []
+    for name in asked.engine:
+        module, attribute = _ENGINES[name]
+        engines.append(getattr(importlib.import_module(module), attribute)(settings))
+    roots = (*(root_of(engine, user) for engine in engines), *asked.root)
+    if asked.in_job:
+        asked.host, asked.port = "0.0.0.0", int(os.environ["HOWDAH_PORT"])  # noqa: S104 - its token lets in, no place
+    return Options(
+        tuple(engines),
+        roots,
+        Path(asked.state or ("history" if asked.in_job else _home_of_state())),
+        settings.get("hadoop_conf_dir", ""),
+        asked.host,
+        asked.port,
+        asked.keep,
+        asked.remove_files,
+        user,
+        _names() if asked.in_job else (),
+    )
+
+
+def _open(link: str, in_job: bool) -> str:
+    """What a task prints is kept, and read by others than those who may look."""
+    return link.partition("#")[0] if in_job else link
+
+
+def _names() -> tuple[str, ...]:
+    """By which the job's other tasks and its page know this one's host."""
+    world = json.loads(os.environ["HOWDAH_WORLD"])
+    return tuple({member["host"] for members in world["roles"].values() for member in members})
+
+
+def _home_of_state() -> Path:
+    from howdah.engines.local.engine import state_directory
+
+    return state_directory(os.environ) / "history"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

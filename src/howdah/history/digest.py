@@ -1,0 +1,306 @@
+"""What the list needs of a job, taken from the lines of its log as they come, and kept between two looks.
+
+The rule: a log may hold anything. A line that is not as expected counts as `bad` and changes nothing else; every text
+is cut to a length, every number is finite, no duration is negative whatever the nodes' clocks say.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from howdah.spec import State
+
+NAME, WORD, SENTENCE = 200, 100, 400
+"""Most letters of a name, of a word such as a queue's, and of the diagnostics."""
+_UNSEEN = tuple(
+    b'{"kind":"%b"' % kind
+    for kind in (b"Measured", b"Asked", b"Allocated", b"Greeted", b"Noted", b"SaveAdvanced", b"ContainerEnded")
+)
+_USED = b'{"kind":"Used"'
+_PROGRESS = re.compile(rb'"task":\{"role":"([^"\\]{1,100})","index":(\d{1,6})\}.*"progress":([0-9.eE-]{1,30})[,}]')
+
+
+@dataclass
+class Attempt:
+    """One attempt of a task: where it ran. `gpus` are their numbers there, separated by commas, as far as told."""
+
+    task: str
+    attempt: int
+    container: str = ""
+    node: str = ""
+    host: str = ""
+    pid: int = 0
+    gpus: str = ""
+    held: int = 0
+    epoch: int = 0
+    since: float = 0.0
+    until: float = 0.0
+
+
+@dataclass
+class Digest:
+    """`gpu_hours` are all that ended attempts held; `wasted` those of attempts that came to nothing, by cause.
+
+    `live` are attempts that have not ended; `stopped_hours` those that were stopped in order, wasted if the job fails.
+    `changed` are attempts touched since the last `load`.
+    """
+
+    id: str = ""
+    name: str = ""
+    user: str = ""
+    queue: str = ""
+    engine: str = ""
+    framework: str = ""
+    words: str = ""
+    state: str = State.PENDING.value
+    started: float = 0.0
+    finished: float = 0.0
+    latest: float = 0.0
+    tasks: int = 0
+    gpus: dict[str, int] = field(default_factory=dict)
+    replicas: dict[str, int] = field(default_factory=dict)
+    gpu_hours: float = 0.0
+    wasted: dict[str, float] = field(default_factory=dict)
+    stopped_hours: float = 0.0
+    epoch: int = 0
+    cause: str = ""
+    failed: str = ""
+    diagnostics: str = ""
+    told: dict[str, float] = field(default_factory=dict)
+    live: dict[str, Attempt] = field(default_factory=dict)
+    bad: int = 0
+    changed: dict[tuple[str, int], Attempt] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, text: str) -> Digest:
+        """The inverse of `dump`; a new one of nothing."""
+        digest = cls(**json.loads(text)) if text else cls()
+        digest.live = {task: Attempt(**kept) for task, kept in digest.live.items()}  # type: ignore[arg-type]
+        return digest
+
+    def dump(self) -> str:
+        """As JSON, to go on from."""
+        kept = {name: value for name, value in vars(self).items() if value and name not in ("changed", "live")}
+        return json.dumps({**kept, "live": {task: vars(attempt) for task, attempt in self.live.items()}})
+
+    @property
+    def over(self) -> bool:
+        """The log says how the job ended."""
+        return State(self.state).ended
+
+    @property
+    def duration(self) -> float:
+        """Seconds from its start to its end, or to the last that was heard."""
+        return max(0.0, (self.finished or self.latest) - self.started) if self.started else 0.0
+
+    @property
+    def progress(self) -> float:
+        """Mean over the tasks, 0 to 1."""
+        if self.state == State.SUCCEEDED.value:
+            return 1.0
+        return min(1.0, sum(self.told.values()) / len(self.told)) if self.told else 0.0
+
+    @property
+    def gpu_count(self) -> int:
+        """GPUs that the whole gang holds."""
+        return sum(count * self.gpus.get(role, 0) for role, count in self.replicas.items())
+
+    def feed(self, lines: Iterable[bytes]) -> None:
+        """Take further lines of the log."""
+        wanted: list[bytes] = []
+        for line in lines:
+            if line.startswith(_USED):
+                if b'"gpus"' in line:
+                    wanted.append(line)
+                if b'"progress"' in line:
+                    self._take(wanted)
+                    wanted = []
+                    self._progressed(line)
+            elif line and not line.startswith(_UNSEEN):
+                wanted.append(line)
+        self._take(wanted)
+
+    def _progressed(self, line: bytes) -> None:
+        found = _PROGRESS.match(line, line.find(b'"task"'))
+        if found:
+            with contextlib.suppress(ValueError):
+                task = f"{found[1].decode('utf-8', 'replace')}:{int(found[2])}"
+                self.told[task] = min(1.0, max(0.0, _number(found[3])))
+
+    def _gpus(self, record: Mapping[str, Any]) -> None:
+        """Which GPUs a task has is told with their use, again and again; once is enough."""
+        attempt = self.live.get(_task(record))
+        if attempt is not None and not attempt.gpus:
+            attempt.gpus = _text(",".join(str(gpu["id"]) for gpu in record["gpus"]), SENTENCE)
+            self.changed[attempt.task, attempt.attempt] = attempt
+
+    def _take(self, lines: list[bytes]) -> None:
+        for record in _records(lines):
+            try:
+                handler = _HANDLERS.get(record["kind"])
+                if handler is not None:
+                    handler(self, record)
+                    self.latest = max(self.latest, _number(record.get("time")))
+            except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
+                self.bad += 1
+
+    def _started(self, record: Mapping[str, Any]) -> None:
+        job = record["job"]
+        roles = {_text(name, WORD): role for name, role in job["roles"].items()}
+        labels = [f"{key}:{value}" for key, value in dict(job.get("labels") or {}).items()]
+        told = {
+            "id": _text(record.get("id"), WORD),
+            "engine": _text(record.get("engine"), WORD),
+            "user": _text(record.get("user"), WORD),
+            "started": _number(record.get("time")),
+            "name": _text(job.get("name", "job"), NAME),
+            "queue": _text(job.get("queue"), WORD),
+            "framework": _text(job.get("framework", "generic"), WORD),
+            "words": _text(" ".join([*map(str, job.get("tags") or ()), *labels]), SENTENCE),
+            "replicas": {name: _whole(role.get("replicas", 1)) for name, role in roles.items()},
+            "gpus": {name: _whole((role.get("resources") or {}).get("gpus")) for name, role in roles.items()},
+        }
+        vars(self).update(told)  # all of it, or nothing where something of it is wrong
+        self.tasks = sum(self.replicas.values())
+
+    def _launched(self, record: Mapping[str, Any]) -> None:
+        task, container = _task(record), record.get("container") or {}
+        for before in filter(None, (record.get("giver"), record["task"])):  # one whose container it was is not lost
+            self._gone(_task({"task": before}), _number(record.get("time")), "")
+        held = self.gpus.get(task.rpartition(":")[0], 0)
+        attempt = Attempt(task, _whole(record.get("attempt")), held=held, since=_number(record.get("time")))
+        attempt.container, attempt.node = _text(container.get("id"), WORD), _text(container.get("node"), NAME)
+        self._keep(attempt)
+
+    def _noticed(self, record: Mapping[str, Any]) -> None:
+        attempt = self._attempt(record)
+        attempt.host = _text(record.get("host"), NAME) or attempt.host
+        attempt.epoch = _whole(record.get("epoch")) or attempt.epoch
+        attempt.pid = _whole(record.get("pid")) or attempt.pid
+        self._keep(attempt)
+
+    def _attempt(self, record: Mapping[str, Any]) -> Attempt:
+        task = _task(record)
+        return self.live.get(task) or Attempt(task, _whole(record.get("attempt")))
+
+    def _keep(self, attempt: Attempt) -> None:
+        self.live[attempt.task] = self.changed[attempt.task, attempt.attempt] = attempt
+
+    def _formed(self, record: Mapping[str, Any]) -> None:
+        self.state, self.epoch = State.RUNNING.value, _whole(record.get("epoch"))
+
+    def _ended(self, record: Mapping[str, Any]) -> None:
+        exit = record.get("exit") or {}
+        cause, task = _text(exit.get("cause"), WORD), _task(record)
+        ok = cause == "exit" and exit.get("code") == 0
+        if ok:
+            self.told[task] = 1.0
+        elif record.get("counts", True):
+            self.failed = cause = "exit" if cause in ("exit", "signal") else cause
+        else:
+            behind = _whole(record.get("epoch")) < self.epoch and self.failed
+            cause = self.failed if behind else "stopped"
+        self._gone(task, _number(record.get("time")), "" if ok else cause)
+
+    def _gone(self, task: str, moment: float, cause: str) -> None:
+        """The attempt of this task has ended; what it held came to nothing if there is a `cause`."""
+        attempt = self.live.pop(task, None)
+        if attempt is None:
+            return
+        attempt.until = max(moment, attempt.since)
+        self.changed[attempt.task, attempt.attempt] = attempt
+        hours = attempt.held * (attempt.until - attempt.since) / 3600
+        self.gpu_hours += hours
+        if cause == "stopped":
+            self.stopped_hours += hours
+        elif cause and hours:
+            self.wasted[cause] = self.wasted.get(cause, 0.0) + hours
+
+    def _released(self, record: Mapping[str, Any]) -> None:
+        for task in list(self.live):
+            self._gone(task, _number(record.get("time")), "released")
+
+    def _restarted(self, record: Mapping[str, Any]) -> None:
+        self.epoch = _whole(record.get("epoch"))
+        if not record.get("tasks"):
+            self.state = State.PENDING.value
+
+    def _resized(self, record: Mapping[str, Any]) -> None:
+        self.replicas[_text(record["role"], WORD)] = _whole(record["replicas"])
+        self.tasks = sum(self.replicas.values())
+
+    def _finished(self, record: Mapping[str, Any]) -> None:
+        outcome = record["outcome"]
+        cause = _text((outcome.get("exit") or {}).get("cause"), WORD)
+        said = _text(outcome.get("diagnostics"), SENTENCE)
+        self.end(State(outcome["state"]), _number(record.get("time")), said, cause)
+
+    def end(self, state: State, moment: float, diagnostics: str, cause: str = "") -> None:
+        """How the job ended, from its log or from its engine. What was stopped because it failed is wasted, too."""
+        self.state, self.finished, self.diagnostics = state.value, max(moment, self.started), diagnostics
+        for task in list(self.live):
+            self._gone(task, self.finished, "stopped")
+        if state is not State.SUCCEEDED:
+            self.cause = cause or self.failed or ("cancelled" if state is State.CANCELLED else "other")
+            if self.stopped_hours:
+                self.wasted[self.cause] = self.wasted.get(self.cause, 0.0) + self.stopped_hours
+        self.stopped_hours = 0.0
+
+
+def _records(lines: list[bytes]) -> Iterable[Any]:
+    """What each of them says, None for one that can't be read. All at once, if that works: it takes half the time."""
+    try:
+        records = json.loads(b"[%b]" % b",".join(lines))
+    except (ValueError, RecursionError):
+        return map(_parsed, lines)
+    return records if len(records) == len(lines) else map(_parsed, lines)
+
+
+def _parsed(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _text(value: Any, most: int) -> str:
+    """As text that can be stored and shown; what is longer is cut."""
+    text = "" if value is None else value if isinstance(value, str) else str(value)
+    text = text[:most] + "…" if len(text) > most else text
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _number(value: Any) -> float:
+    """A finite number, else 0."""
+    number = float(value or 0.0)
+    return number if math.isfinite(number) else 0.0
+
+
+def _whole(value: Any) -> int:
+    return max(0, min(int(value or 0), 1 << 40))
+
+
+def _task(record: Mapping[str, Any]) -> str:
+    task = record["task"]
+    return f"{_text(task['role'], WORD)}:{_whole(task['index'])}"
+
+
+_HANDLERS = {
+    "JobStarted": Digest._started,
+    "Launched": Digest._launched,
+    "Joined": Digest._noticed,
+    "Started": Digest._noticed,
+    "WorldFormed": Digest._formed,
+    "Ended": Digest._ended,
+    "GangReleased": Digest._released,
+    "GangRestarted": Digest._restarted,
+    "Resized": Digest._resized,
+    "Used": Digest._gpus,
+    "JobFinished": Digest._finished,
+}

@@ -1,0 +1,368 @@
+"""The index: one SQLite file with a row for each job, and one for each attempt that ran.
+
+The rule: it is a copy of what the logs say and nothing else. One that is damaged or of another version is made anew,
+and one that cannot be written (a full disk) goes on being read. One process writes it, by a lock on a file beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from howdah.history.digest import Digest
+
+VERSION = 1
+BUSY_S = 10.0
+_TABLES = """
+CREATE TABLE job (
+  number INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, directory TEXT NOT NULL, root TEXT NOT NULL,
+  name TEXT, user TEXT, queue TEXT, engine TEXT, framework TEXT, state TEXT,
+  started REAL, finished REAL, duration REAL, tasks INTEGER, gpus INTEGER, gpu_hours REAL, wasted REAL,
+  cause TEXT, progress REAL, diagnostics TEXT, words TEXT, url TEXT NOT NULL DEFAULT '',
+  over INTEGER, offset INTEGER, skipping INTEGER, size INTEGER, written_ms INTEGER, folder_ms INTEGER, kept TEXT
+);
+CREATE INDEX job_started ON job (started, number);
+CREATE INDEX job_user ON job (user, started);
+CREATE INDEX job_duration ON job (duration);
+CREATE INDEX job_gpu_hours ON job (gpu_hours);
+CREATE INDEX job_open ON job (root) WHERE NOT over;
+CREATE INDEX job_root ON job (root);
+CREATE TABLE attempt (
+  job INTEGER, task TEXT, attempt INTEGER, container TEXT, node TEXT, host TEXT, pid INTEGER, gpus TEXT, held INTEGER,
+  since REAL, until REAL, PRIMARY KEY (job, task, attempt)
+) WITHOUT ROWID;
+CREATE INDEX attempt_pid ON attempt (pid) WHERE pid;
+CREATE INDEX attempt_gpu ON attempt (host) WHERE held;
+CREATE TABLE waste (job INTEGER, cause TEXT, hours REAL, PRIMARY KEY (job, cause)) WITHOUT ROWID;
+CREATE TABLE dropped (root TEXT, id TEXT, folder_ms INTEGER, PRIMARY KEY (root, id)) WITHOUT ROWID;
+CREATE TABLE changes (number INTEGER);
+INSERT INTO changes VALUES (1);
+"""
+_COLUMNS = (
+    *("id", "directory", "root", "name", "user", "queue", "engine", "framework", "state", "started", "finished"),
+    *("duration", "tasks", "gpus", "gpu_hours", "wasted", "cause", "progress", "diagnostics", "words", "over"),
+    *("offset", "skipping", "size", "written_ms", "folder_ms", "kept"),
+)
+
+
+def _assignment(name: str) -> str:
+    """The queue that the cluster chose is not in the log of a job that named none."""
+    return f"{name} = excluded.{name}" if name != "queue" else "queue = coalesce(nullif(excluded.queue, ''), queue)"
+
+
+_UPSERT = (
+    f"INSERT INTO job ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))}) "  # noqa: S608 - our own names
+    f"ON CONFLICT (id) DO UPDATE SET {', '.join(map(_assignment, _COLUMNS[1:]))} "
+    "RETURNING number"
+)
+
+_NEWS = (
+    "SELECT s.id, s.directory, s.folder_ms, s.owner, j.offset, j.skipping, j.size, j.written_ms, j.over, j.kept, "
+    "j.folder_ms FROM temp.seen s LEFT JOIN job j ON j.id = s.id LEFT JOIN dropped d ON d.root = ? AND d.id = s.id "
+    "WHERE s.id < ? AND (j.id IS NULL OR (j.root = ? AND (NOT j.over OR j.folder_ms <> s.folder_ms))) "
+    "AND (d.id IS NULL OR d.folder_ms <> s.folder_ms) ORDER BY s.id DESC LIMIT 500"
+)
+
+
+@dataclass
+class Found:
+    """A job's directory as a listing shows it: `folder_ms` is when something was last made or removed in it."""
+
+    id: str
+    directory: str
+    folder_ms: int
+    owner: str = ""
+
+
+@dataclass
+class Known(Found):
+    """What the index has of it: how far its log was read, and what it said up to there. One that is `anew` is read from
+    the beginning."""
+
+    offset: int = 0
+    skipping: bool = False
+    size: int = -1
+    written_ms: int = 0
+    over: bool = False
+    anew: bool = True
+    digest: Digest = field(default_factory=Digest)
+
+
+class Index:
+    """`folder` is made if need be. Calls may come from several threads; each opens its own connection."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.folder, self.path = folder, folder / "index.sqlite"
+        self._local = threading.local()
+        self._opened: list[sqlite3.Connection] = []
+        self._lock: IO[str] | None = None
+        self._fixed = False
+
+    def claim(self) -> bool:
+        """Whether this process may write from now on: none other does."""
+        if self._lock is None:
+            lock = (self.folder / "lock").open("a")
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                lock.close()
+                return False
+            self._lock = lock
+            self._make()
+        return True
+
+    @property
+    def writes(self) -> bool:
+        """Whether this process is the one that does."""
+        return self._lock is not None
+
+    def close(self) -> None:
+        """Let another write."""
+        self._let_go()
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _let_go(self) -> None:
+        self._local = threading.local()
+        while self._opened:
+            self._opened.pop().close()
+
+    def renew(self) -> None:
+        """Throw it away and begin anew: it is damaged."""
+        self._let_go()
+        for name in ("", "-wal", "-shm"):
+            with contextlib.suppress(FileNotFoundError):
+                Path(f"{self.path}{name}").unlink()
+        self._make()
+
+    def _make(self) -> None:
+        try:
+            self._prepare()
+        except sqlite3.OperationalError:  # no room, no right: whatever is there is served
+            self._fixed = self.path.exists() and self.path.stat().st_size > 0
+            if not self._fixed:
+                raise
+        except sqlite3.DatabaseError:
+            self.renew()
+
+    def _prepare(self) -> None:
+        self.path.touch(0o600)
+        with contextlib.closing(sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None)) as made:
+            made.execute("PRAGMA journal_mode=WAL")
+            if made.execute("PRAGMA user_version").fetchone()[0] == VERSION:
+                return
+            made.execute("BEGIN IMMEDIATE")
+            for (name,) in made.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                made.execute(f'DROP TABLE "{name}"')
+            for statement in _TABLES.split(";\n"):
+                made.execute(statement)
+            made.execute(f"PRAGMA user_version = {VERSION}")
+            made.execute("COMMIT")
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """This thread's connection."""
+        found: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if found is None:
+            options = "?immutable=1" if self._fixed else ""
+            uri = f"{self.path.absolute().as_uri()}{options}"
+            found = sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+            found.execute("PRAGMA synchronous = NORMAL")
+            found.execute("PRAGMA temp_store = MEMORY")
+            found.create_function("folded", 1, _folded, deterministic=True)
+            self._local.connection = found
+            self._opened.append(found)
+        return found
+
+    @contextlib.contextmanager
+    def change(self) -> Iterator[sqlite3.Connection]:
+        """A transaction: all of it or nothing.
+
+        Raises:
+            sqlite3.Error: it could not be written.
+        """
+        connection = self.connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield connection
+            connection.execute("UPDATE changes SET number = number + 1")
+            connection.execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            raise
+
+    @property
+    def version(self) -> int:
+        """Grows with each change."""
+        return int(self.connection.execute("SELECT number FROM changes").fetchone()[0])
+
+    def put(self, root: str, jobs: Iterable[Known]) -> None:
+        """Write what is now known of these jobs below `root`."""
+        with self.change() as connection:
+            for job in jobs:
+                number = connection.execute(_UPSERT, _row(root, job)).fetchone()[0]
+                _put_attempts(connection, number, job)
+
+    def look(self, root: str, listing: Iterable[Found]) -> int:
+        """Take note of the directories below `root`, and forget jobs that are not listed; how many those were."""
+        connection = self.connection
+        connection.execute("CREATE TEMP TABLE IF NOT EXISTS seen (id TEXT PRIMARY KEY, directory, folder_ms, owner)")
+        connection.execute("BEGIN")
+        connection.execute("DELETE FROM temp.seen")
+        rows = ((one.id, one.directory, one.folder_ms, one.owner) for one in listing)
+        connection.executemany("INSERT OR IGNORE INTO temp.seen VALUES (?, ?, ?, ?)", rows)
+        connection.execute("COMMIT")
+        gone = "FROM {} WHERE root = ? AND id NOT IN (SELECT id FROM temp.seen)".format
+        numbers = [number for (number,) in connection.execute(f"SELECT number {gone('job')}", (root,))]
+        if numbers or connection.execute(f"SELECT 1 {gone('dropped')} LIMIT 1", (root,)).fetchone():
+            with self.change():
+                _forget(connection, numbers)
+                connection.execute(f"DELETE {gone('dropped')}", (root,))
+        return len(numbers)
+
+    def only(self, roots: Iterable[str]) -> int:
+        """Forget jobs of all other roots; how many those were."""
+        known = {root for (root,) in self.connection.execute("SELECT DISTINCT root FROM job")}
+        numbers: list[int] = []
+        for root in known.difference(roots):
+            numbers += [one for (one,) in self.connection.execute("SELECT number FROM job WHERE root = ?", (root,))]
+        if numbers:
+            with self.change() as connection:
+                _forget(connection, numbers)
+        return len(numbers)
+
+    def news(self, root: str) -> Iterator[list[Known]]:
+        """Of the jobs noted last, some at a time, those whose log may have grown; the newest first.
+
+        A job of the same name that another root has is left to it.
+        """
+        last = chr(0x10FFFF)
+        while rows := self.connection.execute(_NEWS, (root, last, root)).fetchall():
+            last = rows[-1][0]
+            yield [_known(Found(*row[:4]), row[4:]) for row in rows]
+
+    def open_jobs(self, root: str = "") -> list[Known]:
+        """Those below `root`, or all, whose log does not say how they ended."""
+        rows = self.connection.execute(
+            "SELECT id, directory, folder_ms, user, offset, skipping, size, written_ms, over, kept, folder_ms FROM job "
+            "WHERE NOT over AND (root = ? OR ? = '')",
+            (root, root),
+        )
+        return [_known(Found(*row[:4]), row[4:]) for row in rows.fetchall()]
+
+    def tell(self, id_: str, told: Mapping[str, object]) -> None:
+        """Note what is known of a job beyond its log; nothing is written when it is known already."""
+        columns, values = ", ".join(told), tuple(told.values())
+        found = self.connection.execute(f"SELECT {columns} FROM job WHERE id = ?", (id_,)).fetchone()  # noqa: S608
+        if found is not None and found != values:
+            with self.change() as connection:
+                assignments = ", ".join(f"{name} = ?" for name in told)
+                connection.execute(f"UPDATE job SET {assignments} WHERE id = ?", (*values, id_))  # noqa: S608
+
+    def root_of(self, id_: str) -> str:
+        """Below which root a job is; "" for one that is not there."""
+        found = self.connection.execute("SELECT root FROM job WHERE id = ?", (id_,)).fetchone()
+        return str(found[0]) if found else ""
+
+    def ended_before(self, moment: float, most: int) -> list[tuple[str, str, str]]:
+        """(id, directory, root) of jobs that ended before it, the oldest first."""
+        rows = self.connection.execute(
+            "SELECT id, directory, root FROM job WHERE over AND finished < ? ORDER BY finished LIMIT ?", (moment, most)
+        )
+        return rows.fetchall()
+
+    def drop(self, ids: Iterable[str]) -> None:
+        """Show these no more, until something changes in their directories."""
+        with self.change() as connection:
+            for id_ in ids:
+                connection.execute(
+                    "INSERT OR REPLACE INTO dropped SELECT root, id, folder_ms FROM job WHERE id = ?", (id_,)
+                )
+                found = connection.execute("SELECT number FROM job WHERE id = ?", (id_,))
+                _forget(connection, [number for (number,) in found])
+
+
+def _folded(text: str) -> str:
+    return text.casefold()
+
+
+def _known(found: Found, kept: tuple[Any, ...]) -> Known:
+    offset, skipping, size, written_ms, over, text, folder_ms = kept
+    known = Known(found.id, found.directory, found.folder_ms, found.owner)
+    if size is None or (over and folder_ms != found.folder_ms):  # an ended job's log was replaced, or ended twice
+        return known
+    known.offset, known.skipping, known.size, known.written_ms = offset, bool(skipping), size, written_ms
+    known.digest, known.anew = Digest.load(text), False
+    return known
+
+
+def _row(root: str, job: Known) -> tuple[object, ...]:
+    one = job.digest
+    over = job.over or one.over
+    words = " ".join((job.id, one.name, one.user or job.owner, one.queue, one.framework, one.words, one.diagnostics))
+    return (
+        job.id,
+        job.directory,
+        root,
+        one.name or job.id,
+        one.user or job.owner,
+        one.queue,
+        one.engine,
+        one.framework,
+        one.state,
+        one.started or job.folder_ms / 1000,
+        one.finished,
+        one.duration,
+        one.tasks,
+        one.gpu_count,
+        one.gpu_hours,
+        sum(one.wasted.values()),
+        one.cause,
+        one.progress,
+        one.diagnostics,
+        words.casefold(),
+        over,
+        job.offset,
+        job.skipping,
+        job.size,
+        job.written_ms,
+        job.folder_ms,
+        "" if over else one.dump(),
+    )
+
+
+def _put_attempts(connection: sqlite3.Connection, number: int, job: Known) -> None:
+    digest = job.digest
+    if job.anew:
+        connection.execute("DELETE FROM attempt WHERE job = ?", (number,))
+        connection.execute("DELETE FROM waste WHERE job = ?", (number,))
+    rows = (
+        (number, a.task, a.attempt, a.container, a.node, a.host or a.node, a.pid, a.gpus, a.held, a.since, a.until)
+        for a in digest.changed.values()
+    )
+    connection.executemany("INSERT OR REPLACE INTO attempt VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    digest.changed = {}
+    if digest.wasted:
+        waste = ((number, cause, hours) for cause, hours in digest.wasted.items())
+        connection.executemany("INSERT OR REPLACE INTO waste VALUES (?, ?, ?)", waste)
+
+
+def _forget(connection: sqlite3.Connection, numbers: list[int]) -> None:
+    for number in numbers:
+        for table in ("attempt WHERE job", "waste WHERE job", "job WHERE number"):
+            connection.execute(f"DELETE FROM {table} = ?", (number,))  # noqa: S608 - our own names

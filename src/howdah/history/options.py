@@ -1,0 +1,84 @@
+"""What a history server is told, and what it keeps of its own: a folder for its index, and the key of its tokens."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from howdah.data import uris
+from howdah.data.hadoop_conf import directory, load
+from howdah.engines import Engine
+from howdah.errors import StagingError
+from howdah.hadoop import identity
+from howdah.wire import auth
+
+KEY_VARIABLE = "HOWDAH_HISTORY_KEY"
+
+
+@dataclass(frozen=True)
+class Options:
+    """`roots` are URIs of homes; `keep_s` is how long an ended job is kept (0: for ever); `state` is where the index
+    and the key are. `user` is who removes files on a cluster; by `names` the host is known beside its own."""
+
+    engines: tuple[Engine, ...]
+    roots: tuple[str, ...]
+    state: Path
+    conf_dir: str = ""
+    host: str = "127.0.0.1"
+    port: int = 0
+    keep_s: float = 0.0
+    remove_files: bool = False
+    user: str = ""
+    names: tuple[str, ...] = ()
+
+
+def key_of(state: Path) -> bytes:
+    """The key that makes this user's tokens for history servers; it is made when there is none.
+
+    Raises:
+        StagingError: it can't be read, or not be made.
+    """
+    path, given = state / "key", os.environ.get(KEY_VARIABLE)
+    try:
+        if given:
+            return bytes.fromhex(given)
+        state.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with contextlib.suppress(FileExistsError):
+            fresh = state / f".key.{secrets.token_hex(4)}"
+            fresh.touch(0o600)
+            fresh.write_text(secrets.token_hex(32))
+            try:
+                os.link(fresh, path)
+            finally:
+                fresh.unlink()
+        return bytes.fromhex(path.read_text().strip())
+    except (OSError, ValueError) as error:
+        raise StagingError(f"{path}: no key can be kept here: {error}") from error
+
+
+def job_key(key: bytes, job_id: str) -> bytes:
+    """What a history server with `key` makes a job's embed token from (docs/adr/0008)."""
+    return auth.derive(key, f"job {job_id}")
+
+
+def index_folder(options: Options) -> Path:
+    """An index for each set of roots."""
+    return options.state / hashlib.sha256("\n".join(sorted(options.roots)).encode()).hexdigest()[:12]
+
+
+def root_of(engine: Engine, user: str) -> str:
+    """Where an engine's jobs are: of all users, where each has a home of his own."""
+    home = engine.home
+    above = uris.parent(home)
+    if uris.split(home)[0] == "file" or uris.name(above) != user:
+        return home
+    return uris.join(uris.parent(above), "*", uris.name(home))
+
+
+def user_on(conf_dir: str) -> str:
+    """Who we are on the cluster of this configuration, or here."""
+    return identity.user(identity.is_secure(load(directory(conf_dir))))

@@ -1,0 +1,51 @@
+"""Jobs that ended long ago leave the index; their directories, too, when that is asked for.
+
+The rule: what is removed is exactly `<home>/jobs/<id>`, of a job that has ended, in a home whose owner owns it, and
+only if this user is that owner. Anything else stays, and is told of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from howdah.data import uris
+from howdah.data.fs import FileSystem, filesystem
+from howdah.errors import HowdahError
+from howdah.history.index import Index
+
+AT_ONCE, MOST_TOLD = 500, 5
+_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def sweep(index: Index, before: float, owner: Callable[[str], str] | None, conf_dir: str) -> list[str]:
+    """Let go of jobs that ended before `before` (epoch seconds); sentences about directories that stay.
+
+    With `owner`, which tells who we are where a URI is, our own directories of these jobs are removed.
+
+    Raises:
+        sqlite3.Error: the index can't be written.
+    """
+    told: list[str] = []
+    while rows := index.ended_before(before, AT_ONCE):
+        if owner is not None:
+            for id_, directory, root in rows:
+                told += filter(None, [_remove(filesystem(directory, conf_dir), id_, directory, root, owner(directory))])
+        index.drop(id_ for id_, _, _ in rows)
+    return told if len(told) <= MOST_TOLD else [*told[:MOST_TOLD], f"{len(told) - MOST_TOLD} more directories stay"]
+
+
+def _remove(files: FileSystem, id_: str, directory: str, root: str, me: str) -> str:
+    jobs = uris.join(root, "jobs")
+    if not _SAFE.fullmatch(id_) or uris.normal(directory) != uris.normal(uris.join(jobs, id_)):
+        return f"{directory} stays: it is not {id_} of {jobs}"
+    try:
+        entry, home = files.stat(directory), files.stat(jobs)
+        if entry is None or home is None:
+            return ""
+        if not entry.is_dir or not entry.owner == home.owner == me:
+            return f"{directory} stays: it is {entry.owner}'s in a home of {home.owner}'s, and this is {me}"
+        files.delete(directory)
+    except HowdahError as error:
+        return f"{directory} stays: {error}"
+    return ""

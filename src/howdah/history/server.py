@@ -1,0 +1,169 @@
+"""The history server: looks at the jobs' directories again and again, and answers who has its token.
+
+`run()` reads as a table of contents. Whatever goes wrong with the index, what is in it goes on being served.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sqlite3
+import sys
+import time
+import traceback
+from collections.abc import Callable
+
+from howdah.data import uris
+from howdah.errors import StagingError
+from howdah.history.index import Index
+from howdah.history.live import Living
+from howdah.history.options import Options, index_folder, key_of
+from howdah.history.retention import sweep
+from howdah.history.scan import Scanner
+from howdah.history.source import HistorySource
+from howdah.web.access import check_place
+from howdah.web.api import WebApi, refusal
+from howdah.web.server import Request, Response, serve
+from howdah.web.source import Refused
+from howdah.wire import auth
+
+LEAST_S, MOST_S, SHARE = 2.0, 60.0, 10
+"""Between two looks at least so long, and so many times what a look takes; never longer than a minute."""
+SWEEP_S = 3600.0
+EVERYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - asked for by --host only
+
+
+class HistoryServer:
+    """Built in a running loop; `say` tells people the link."""
+
+    def __init__(self, options: Options, say: Callable[[str], None]) -> None:
+        self.options, self._say = options, say
+        self.key = key_of(options.state)
+        self.index = Index(index_folder(options))
+        self.source = HistorySource(self.index, options.engines, options.conf_dir, self.key)
+        self._scanner = Scanner(self.index, options.roots, options.conf_dir)
+        self._living = Living(self.index, options.engines)
+        self._web = WebApi(self.source)
+        self._hosts: set[str] = set()
+        self._swept_at = float("-inf")
+        self._told: list[str] = []
+
+    async def run(self) -> None:
+        """Serve until cancelled.
+
+        Raises:
+            StagingError: there is no place for the index, or another program has the port.
+        """
+        self._open()
+        server = await self._listen()
+        looking: asyncio.Future[None] | None = None
+        try:
+            while True:
+                begun = time.monotonic()
+                looking = asyncio.ensure_future(asyncio.to_thread(self._look))
+                await asyncio.shield(looking)
+                took = time.monotonic() - begun
+                await asyncio.sleep(min(MOST_S, max(LEAST_S, SHARE * took)))
+        finally:
+            server.close()
+            await self.source.curves.close()
+            self._scanner.end()
+            if looking is not None:
+                await looking
+            self.index.close()
+
+    def _open(self) -> None:
+        try:
+            if not self.index.claim():
+                self._tell(["another history server keeps this index up to date: this one reads it"])
+        except (sqlite3.Error, OSError) as error:
+            raise StagingError(f"{self.index.path}: no index can be kept here: {error}") from error
+
+    async def _listen(self) -> asyncio.Server:
+        host, port = self.options.host, self.options.port
+        try:
+            server = await serve(self._answer, host, port)
+        except OSError as error:
+            raise StagingError(
+                f"{host}:{port} can't be listened at: {error.strerror or error}; --port 0 takes any free one"
+            ) from error
+        port = server.sockets[0].getsockname()[1]
+        names = {host, "127.0.0.1", "localhost", *self.options.names}
+        if host in EVERYWHERE:
+            names |= _own_names()
+        self._hosts = {f"{name}:{port}" for name in names}
+        shown = socket.gethostname() if host in EVERYWHERE else host
+        self._say(f"http://{shown}:{port}/#token={auth.view_token(self.key)}")
+        return server
+
+    async def _answer(self, request: Request) -> Response:
+        try:
+            check_place(request, self._hosts)
+        except Refused as refused:
+            return refusal(refused.status, str(refused))
+        try:
+            return await self._web.answer(request)
+        except sqlite3.Error as error:
+            return refusal(503, f"the index can't be read now: {error}")
+
+    def _look(self) -> None:
+        """One look at everything; in a thread of its own."""
+        try:
+            if self.index.claim():
+                self._tell(self._update())
+        except sqlite3.OperationalError as error:  # a full disk, mostly
+            self._tell([f"the index can't be written: {error}; what is shown is as of {time.strftime('%F %T')}"])
+        except Exception as error:
+            if type(error) is sqlite3.DatabaseError:  # those derived from it say something else
+                self._tell([f"the index was damaged ({error}) and is made anew"])
+                self.index.renew()
+                return
+            traceback.print_exc(file=sys.stderr)  # a bug of ours, which does not take away what can be shown
+            self._tell([f"the jobs could not be looked at: {error}; what is shown is as of {time.strftime('%F %T')}"])
+
+    def _update(self) -> list[str]:
+        looked = self._scanner.look()
+        problems = [*looked.problems, *self._living.look(time.time())]
+        options = self.options
+        if options.keep_s and time.monotonic() - self._swept_at > SWEEP_S:
+            self._swept_at = time.monotonic()
+            users = {"file": str(os.getuid())}
+            problems += sweep(
+                self.index,
+                time.time() - options.keep_s,
+                (lambda uri: users.get(uris.split(uri)[0], options.user)) if options.remove_files else None,
+                options.conf_dir,
+            )
+        return problems
+
+    def _tell(self, problems: list[str]) -> None:
+        """Each once on standard error, and on the page as long as it lasts."""
+        for problem in problems:
+            if problem.partition("; what is")[0] not in self._told:
+                print(f"howdah history: {problem}", file=sys.stderr, flush=True)
+        self._told = [problem.partition("; what is")[0] for problem in problems]
+        self.source.notice(problems)
+
+
+def _own_names() -> set[str]:
+    """By which callers may know this machine, as far as it knows itself."""
+    names = {socket.gethostname(), socket.getfqdn(), "[::1]"}
+    with contextlib.suppress(OSError):
+        names |= {str(found[4][0]) for found in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)}
+    return names
+
+
+def serve_until_told(options: Options, say: Callable[[str], None]) -> None:
+    """Run the server until the process is asked to end."""
+
+    async def main() -> None:
+        server = asyncio.ensure_future(HistoryServer(options, say).run())
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, server.cancel)
+        with contextlib.suppress(asyncio.CancelledError):
+            await server
+
+    asyncio.run(main())

@@ -1,0 +1,59 @@
+"""Who exchanges data with whom before the programs start, and who is to blame when it fails. Pure.
+
+Round 1 pairs the neighbours of a ring, round 2 those pairs shifted by one: a container that fails with both of its
+neighbours is bad, one that fails with one of them only is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import zip_longest
+from typing import TypeVar
+
+T = TypeVar("T")
+Pair = tuple[str, str]
+"""Two containers, by id."""
+
+
+def ring(nodes: Mapping[T, str]) -> list[T]:
+    """The tasks in an order in which neighbours are on different nodes, as far as possible."""
+    by_node: dict[str, list[T]] = {}
+    for task, node in nodes.items():
+        by_node.setdefault(node, []).append(task)
+    return [task for layer in zip_longest(*by_node.values()) for task in layer if task is not None]
+
+
+def rounds(order: Sequence[T], fresh: Collection[T]) -> tuple[list[tuple[T, T]], list[tuple[T, T]]]:
+    """The pairs of both rounds that have one of `fresh` in them. Two tasks alone have one round: the second would be
+    the same."""
+    count = len(order)
+    first = [(order[number], order[number + 1]) for number in range(0, count - 1, 2)]
+    last = count if count % 2 == 0 and count > 2 else count - 1
+    second = [(order[number], order[(number + 1) % count]) for number in range(1, last, 2)]
+    wanted = [[pair for pair in each if pair[0] in fresh or pair[1] in fresh] for each in (first, second)]
+    return wanted[0], wanted[1]
+
+
+def blame(failed: Collection[Pair], passed: Collection[Pair]) -> tuple[list[str], list[Pair], list[Pair]]:
+    """The containers that are bad; the pairs of which one is, and nobody knows which; those both of whose members get
+    on with others, so that it must lie between them."""
+    bad: list[str] = []
+    well = {one for pair in passed for one in pair}
+    left = list(dict.fromkeys(failed))
+    while left:
+        counts: dict[str, int] = {}
+        for one in (one for pair in left for one in pair):
+            counts[one] = counts.get(one, 0) + 1
+        worst = max(counts, key=lambda one: (_alone(one, left, well), counts[one]))
+        if counts[worst] < 2 and not _alone(worst, left, well):
+            break
+        bad.append(worst)
+        left = [pair for pair in left if worst not in pair]
+    between = [pair for pair in left if pair[0] in well and pair[1] in well]
+    return bad, [pair for pair in left if pair not in between], between
+
+
+def _alone(one: str, failed: Collection[Pair], well: Collection[str]) -> bool:
+    """It gets on with nobody, and the one with whom it does not gets on with another."""
+    partners = {other for pair in failed if one in pair for other in pair if other != one}
+    return one not in well and any(other in well for other in partners)

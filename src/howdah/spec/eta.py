@@ -1,0 +1,32 @@
+"""When a job will be done, as far as its tasks' progress tells."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from howdah.spec.view import JobView, Pace
+from howdah.spec.world import State
+
+LEAST_S, LEAST = 2.0, 0.002
+"""Of a shorter or smaller advance nothing is concluded."""
+
+
+def eta(view: JobView, now: float) -> Optional[float]:
+    """Seconds until the last of the tasks that report progress is done; None while nothing can be said.
+
+    A program that went on from a checkpoint begins with some progress: what counts is how fast it has grown since.
+    """
+    if view.state is not State.RUNNING:
+        return None
+    left = [_left(task.pace, now) for task in view.tasks.values() if task.state is State.RUNNING and task.pace]
+    known = [seconds for seconds in left if seconds is not None]
+    return round(max(known), 1) if known else None
+
+
+def _left(pace: Pace, now: float) -> Optional[float]:
+    seconds, done = pace.last_at - pace.first_at, pace.last - pace.first
+    if pace.last >= 1.0:
+        return 0.0
+    if seconds < LEAST_S or done < LEAST:
+        return None
+    return max(0.0, (1.0 - pace.last) * seconds / done - (now - pace.last_at))

@@ -1,0 +1,45 @@
+"""The checks before programs start: which there are, which a job wants, and what is wrong with its wishes."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Iterator, Tuple
+
+from howdah.errors import Mistake
+from howdah.spec.job import JobSpec
+
+LOCAL = ("disk", "memory", "gpu", "matmul")
+"""Those that a container can make by itself, in the order in which they are made."""
+OF_GPUS = ("gpu", "matmul")
+PAIRS = "all-reduce"
+CHECKS = (*LOCAL, PAIRS)
+ALL = "all"
+
+
+def wanted(job: JobSpec) -> Tuple[str, ...]:
+    """The checks of this job, in order."""
+    checks = job.preflight.checks
+    return tuple(name for name in CHECKS if name in checks or ALL in checks)
+
+
+def pairs_wanted(job: JobSpec) -> bool:
+    """Whether tasks try each other: only those that start together can."""
+    return job.gang and PAIRS in wanted(job)
+
+
+def mistakes(job: JobSpec) -> Iterator[Mistake]:
+    """What is wrong with `preflight`."""
+    spec = job.preflight
+    for number, name in enumerate(spec.checks):
+        if name not in (*CHECKS, ALL):
+            near = get_close_matches(name, (*CHECKS, ALL), 1)
+            allowed = ", ".join((*CHECKS, ALL))
+            why = f"is {name!r}, must be one of {allowed}"
+            yield Mistake(f"preflight.checks.{number}", why, next(iter(near), None))
+        elif name == PAIRS and not job.gang:
+            why = "is 'all-reduce', which is for tasks that start together; with `gang: false` each is alone"
+            yield Mistake(f"preflight.checks.{number}", why)
+    if spec.disk_mib < 0:
+        yield Mistake("preflight.disk", f"is {spec.disk_mib} MiB, must be at least 0 MiB")
+    if not 1 <= spec.limit_s <= 86400:
+        yield Mistake("preflight.limit", f"is {spec.limit_s:g} s, must be 1 s to 86400 s (a day)")

@@ -1,0 +1,92 @@
+"""What people may want to ask for next time: what was asked for beside what was used. Pure, from the view.
+
+Each hint is a template and its values, so that every reader says it in his own language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from howdah.spec import State
+from howdah.spec.job import Role
+from howdah.spec.view import JobView, TaskView
+
+LEAST_RUN_S = 60.0
+"""Of a shorter run nothing is concluded."""
+MUCH, LITTLE_MIB = 2.0, 1024
+IDLE_GPU, WAITS, STARVED = 0.3, 0.3, 0.2
+
+MEMORY = "{role}: asked for {asked} GiB of memory a task, used at most {used} GiB"
+TIGHT = "{role}: asked for {asked} GiB of memory a task and used {used} GiB: close to the limit"
+CPU = "{role}: asked for {asked} cores a task, used {used} on average"
+GPU = "{role}: its GPUs were idle {idle} of the time"
+DISK = "{role}: its processes waited for a disk in {share} of the samples"
+INPUT = "{role}: its programs waited {share} of the time for their input streams"
+XID = "{task}: GPU {gpu} reported {count} critical errors, the last with XID {xid}"
+ECC = "{task}: GPU {gpu} has {count} uncorrected memory errors"
+TEMPLATES = (MEMORY, TIGHT, CPU, GPU, DISK, INPUT, XID, ECC)
+
+
+class Hint(NamedTuple):
+    """`of` is the role or task it is about."""
+
+    of: str
+    template: str
+    values: dict[str, Any]
+
+    @property
+    def text(self) -> str:
+        """In English."""
+        return self.template.format(**self.values)
+
+
+def hints(view: JobView) -> Iterator[Hint]:
+    """Of a job that runs or has run for a while; few, the dearest first."""
+    if view.job is None:
+        return
+    yield from _ill_gpus(view)
+    for name, role in view.job.roles.items():
+        tasks = [task for task in view.tasks.values() if task.id.role == name and _ran(task) >= LEAST_RUN_S]
+        if tasks:
+            yield from _of_role(name, role, tasks)
+
+
+def _of_role(name: str, role: Role, tasks: list[TaskView]) -> Iterator[Hint]:
+    means = [task.gpu_mean for task in tasks if task.gpu_mean is not None]
+    if means and sum(means) / len(means) < IDLE_GPU:
+        yield Hint(name, GPU, {"role": name, "idle": f"{1 - sum(means) / len(means):.0%}"})
+    asked, used = role.resources.memory_mib, max(task.peak_mib for task in tasks)
+    values = {"role": name, "asked": _gib(asked), "used": _gib(used)}
+    if used and asked > MUCH * used and asked - used > LITTLE_MIB:
+        yield Hint(name, MEMORY, values)
+    elif used > 0.95 * asked and any(task.state is not State.RUNNING for task in tasks):
+        yield Hint(name, TIGHT, values)
+    cores = max(task.cpu_s / _ran(task) for task in tasks)
+    if cores and role.resources.vcores > MUCH * cores and role.resources.vcores - cores >= 1:
+        yield Hint(name, CPU, {"role": name, "asked": role.resources.vcores, "used": f"{cores:.1f}"})
+    starved = max(task.starved_s / _ran(task) for task in tasks)
+    if starved > STARVED:
+        yield Hint(name, INPUT, {"role": name, "share": f"{min(1.0, starved):.0%}"})
+    waits = sum(task.waits for task in tasks) / len(tasks)
+    if waits > WAITS:
+        yield Hint(name, DISK, {"role": name, "share": f"{waits:.0%}"})
+
+
+def _ill_gpus(view: JobView) -> Iterator[Hint]:
+    for task in view.tasks.values():
+        for gpu in task.gpus:
+            if gpu.xids:
+                values = {"task": str(task.id), "gpu": gpu.id, "count": gpu.xids, "xid": gpu.xid}
+                yield Hint(str(task.id), XID, values)
+            if gpu.ecc:
+                yield Hint(str(task.id), ECC, {"task": str(task.id), "gpu": gpu.id, "count": gpu.ecc})
+
+
+def _ran(task: TaskView) -> float:
+    """Seconds of its program's run, up to the last sample."""
+    return max(0.0, task.used - task.started) if task.started else 0.0
+
+
+def _gib(mib: float) -> str:
+    return f"{mib / 1024:.1f}"

@@ -1,0 +1,133 @@
+"""The table of calls as an OpenAPI document: what there is, is described, for both are made from one table."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+from howdah.web import shapes
+from howdah.web.calls import ACTIONS, CALLS, PREFIX, Action, Asked, Call, Parameter
+
+INTRODUCTION = """What the page shows and does, for programs. Every call needs the token of the job's link, as `?token=`
+or in the header `Howdah-Token`, unless the cluster's own proxy vouches for who asks. Times are epoch seconds. An answer
+with a `version` is asked again with `since=` that version; when nothing has changed it is
+`{"version": V, "unchanged": true}`. An error is `{"error": "one line", "place": "the parameter that is wrong"}`."""
+_PLACES = {
+    "job": "The job's id.",
+    "task": "A task, such as worker:0.",
+    "rest": "The rest of the path.",
+    "action": "What to do.",
+}
+_SIMPLE: Mapping[Any, dict[str, Any]] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+    Any: {},
+}
+
+
+async def document(_: Asked) -> dict[str, Any]:
+    """The handler of `openapi.json`."""
+    return openapi()
+
+
+def openapi() -> dict[str, Any]:
+    """The whole document (OpenAPI 3.1)."""
+    named: dict[str, Any] = {"Error": {"type": "object", "properties": {"error": _text(), "place": _text()}}}
+    paths: dict[str, Any] = {f"{PREFIX}{call.path}": {"get": _operation(call, named)} for call in CALLS}
+    for action in ACTIONS:
+        paths[f"{PREFIX}jobs/{{job}}/actions/{action.name}"] = {"put": _wish(action), "post": _wish(action)}
+    token = {"type": "apiKey", "name": "token", "in": "query"}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "howdah", "version": "v1", "description": INTRODUCTION},
+        "paths": paths,
+        "components": {"schemas": dict(sorted(named.items())), "securitySchemes": {"token": token}},
+        "security": [{"token": []}],
+    }
+
+
+def _operation(call: Call, named: dict[str, Any]) -> dict[str, Any]:
+    answer: dict[str, Any] = {"description": "The answer."}
+    if "/" in call.answer:
+        answer["content"] = {call.answer: {}}
+    elif call.answer:
+        schema: dict[str, Any] = _schema(getattr(shapes, call.answer), named)
+        if call.kept:
+            version = {"type": "object", "properties": {"version": {"type": "integer"}}, "required": ["version"]}
+            schema = {"allOf": [version, schema]}
+        answer["content"] = {"application/json": {"schema": schema}}
+    return {
+        "summary": call.summary,
+        "parameters": [*_placed(call.path), *map(_parameter, call.parameters)],
+        "responses": {"200": answer, "4XX": _error()},
+    }
+
+
+def _wish(action: Action) -> dict[str, Any]:
+    words = {each.name: {"type": each.kind, "description": each.summary} for each in action.words}
+    token = {"type": "string", "description": "A token that may act, as the link of `howdah page` has it."}
+    body = {"type": "object", "properties": {"token": token, **words}, "required": ["token"]}
+    return {
+        "summary": action.summary,
+        "parameters": list(_placed("{job}")),
+        "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
+        "responses": {"200": {"description": "It is done, or begun."}, "4XX": _error()},
+    }
+
+
+def _placed(path: str) -> list[dict[str, Any]]:
+    names = [part.strip("{}") for part in path.split("/") if part.startswith("{")]
+    return [
+        {"name": name, "in": "path", "required": True, "description": _PLACES[name], "schema": _text()}
+        for name in names
+    ]
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    items = {"items": _text()} if parameter.kind == "array" else {}
+    return {
+        "name": parameter.name,
+        "in": "query",
+        "description": parameter.summary,
+        "schema": {"type": parameter.kind, **items},
+    }
+
+
+def _error() -> dict[str, Any]:
+    reference = {"$ref": "#/components/schemas/Error"}
+    return {"description": "Why not.", "content": {"application/json": {"schema": reference}}}
+
+
+def _text() -> dict[str, Any]:
+    return {"type": "string"}
+
+
+def _schema(kind: Any, named: dict[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of a type as `shapes` uses them; records are added to `named`."""
+    if kind in _SIMPLE:
+        return dict(_SIMPLE[kind])
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is list:
+        return {"type": "array", "items": _schema(arguments[0], named)}
+    if origin is dict:
+        return {"type": "object", "additionalProperties": _schema(arguments[1], named)}
+    if origin in (types.UnionType, typing.Union):
+        return {"anyOf": [{"type": "null"} if each is type(None) else _schema(each, named) for each in arguments]}
+    if kind.__name__ not in named:
+        _record(kind, named)
+    return {"$ref": f"#/components/schemas/{kind.__name__}"}
+
+
+def _record(kind: Any, named: dict[str, Any]) -> None:
+    found: dict[str, Any] = {"type": "object"}
+    named[kind.__name__] = found
+    description = (kind.__doc__ or "").strip()
+    if description and not description.startswith("dict("):
+        found["description"] = " ".join(description.split())
+    fields = typing.get_type_hints(kind)
+    found["properties"] = {name: _schema(each, named) for name, each in fields.items()}
+    found["required"] = sorted(kind.__required_keys__)

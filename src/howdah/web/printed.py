@@ -1,0 +1,107 @@
+"""Handlers for what tasks printed, beyond a piece of one stream: searched in all of them, and as a file."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from howdah.data.logorder import BOTH, STREAMS
+from howdah.data.logsearch import Wish
+from howdah.spec import TaskId
+from howdah.spec.view import JobView
+from howdah.web.calls import Asked
+from howdah.web.server import Response
+from howdah.web.source import JobSource, Refused
+
+PIECE, MOST_BYTES = 1 << 20, 2 << 30
+KEPT_S = 60.0
+"""A file is removed this long after it was begun to be sent; who reads it goes on."""
+
+
+async def search(asked: Asked) -> Any:
+    """Lines that hold a text, or are of a level."""
+    return await find(asked.one, asked.query)
+
+
+async def find(job: JobSource, query: Mapping[str, str]) -> Any:
+    """The same, by the query alone.
+
+    Raises:
+        Refused: it makes no sense.
+    """
+    try:
+        wish, attempt = Wish.of(query), int(query.get("attempt") or 0)
+    except ValueError as error:
+        raise Refused(400, str(error), "text") from None
+    stream = query.get("stream") or BOTH
+    if stream not in (BOTH, *STREAMS):
+        raise Refused(400, f"stream is {stream[:40]!r}, must be stdout, stderr or both", "stream")
+    return await job.search(wish, tasks_of(job.view, query.get("task", "")), attempt, stream)
+
+
+def tasks_of(view: JobView, text: str) -> list[TaskId]:
+    """The tasks that `text` names, with commas between: a task, a role, or a span of ranks such as worker:0-7.
+
+    Raises:
+        Refused: there is no such task.
+    """
+    if text in ("", "*"):
+        return list(view.tasks)
+    found: dict[TaskId, None] = {}
+    for word in text.split(","):
+        chosen = [task for task in view.tasks if _names(word, task)]
+        if not chosen:
+            raise Refused(404, f"the job has no task {word[:80]}", "task")
+        found.update(dict.fromkeys(chosen))
+    return list(found)
+
+
+def _names(word: str, task: TaskId) -> bool:
+    role, _, ranks = word.partition(":")
+    first, _, last = ranks.partition("-")
+    if role != task.role or not ranks:
+        return word == task.role
+    return first.isdigit() and int(first) <= task.index <= int(last if last.isdigit() else first)
+
+
+async def download(asked: Asked) -> Response:
+    """All of a stream as a file."""
+    from howdah.web.answers import task_of
+
+    task, stream = task_of(asked), asked.query.get("stream") or BOTH
+    if stream not in (BOTH, *STREAMS):
+        raise Refused(400, f"stream is {stream[:40]!r}, must be stdout, stderr or both", "stream")
+    attempt = asked.number("attempt", 0, least=0)
+    descriptor, name = tempfile.mkstemp(prefix="howdah-log-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            await _copy(asked.one, task, stream, attempt, file)
+    except OSError as error:
+        Path(name).unlink()
+        raise Refused(503, f"no room for a copy of the log: {error.strerror or error}") from None
+    except BaseException:
+        Path(name).unlink()
+        raise
+    asyncio.get_running_loop().call_later(KEPT_S, lambda: Path(name).unlink(missing_ok=True))
+    shown = f"{task.slug}-{attempt or asked.one.view.tasks[task].attempt}-{stream}.txt"
+    headers = {
+        "Content-Disposition": f'attachment; filename="{shown}"',
+        "X-Content-Type-Options": "nosniff",
+        "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
+        "Cache-Control": "no-store",
+    }
+    return Response(200, content_type="text/plain; charset=utf-8", headers=headers, file=Path(name))
+
+
+async def _copy(job: JobSource, task: TaskId, stream: str, attempt: int, file: Any) -> None:
+    offset = 0
+    while offset < MOST_BYTES:
+        chunk = await job.log(task, stream, attempt, offset, PIECE)
+        if not chunk.text:
+            return
+        file.write(chunk.text.encode("latin-1"))
+        offset = chunk.offset + len(chunk.text)

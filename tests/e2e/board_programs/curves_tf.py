@@ -1,0 +1,18 @@
+"""Writes a curve as TensorFlow does, to a directory of its own, for as long as it is let."""
+
+import os
+import time
+
+import tensorflow as tf
+
+# tf.summary.scalar is TensorBoard's, which need not be there.
+metadata = tf.compat.v1.SummaryMetadata()
+metadata.plugin_data.plugin_name = "scalars"
+writer = tf.summary.create_file_writer(os.environ["HOWDAH_BOARD_DIR"])
+weights = tf.Variable(tf.random.normal((64, 10)))
+for step in range(1200):
+    weights.assign(weights * 0.99)
+    with writer.as_default(step=step):
+        tf.summary.write("loss", tf.reduce_sum(weights**2), metadata=metadata)
+    writer.flush()
+    time.sleep(0.1)

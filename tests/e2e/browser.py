@@ -1,0 +1,115 @@
+"""A real browser for the page's tests: Debian's Chromium through Playwright, with axe looking over its shoulder.
+
+What a page may never do is watched all the time: ask another origin, run what a job has told, break its own policy.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, TimeoutError, sync_playwright
+
+import howdah as package
+
+CHROMIUM = "/usr/bin/chromium"
+ROOT = Path(__file__).parents[2]
+AXE = ROOT / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
+BUILT = (Path(package.__file__).parent / "web" / "static" / "index.html.gz").exists()
+SIZE = {"width": 1280, "height": 720}
+LIMIT_MS = 30_000
+SCREENS = os.environ.get("HOWDAH_SCREENS", "")
+"""A folder that takes a picture of every screen, when it is set."""
+_RUN = "axe.run(document, {resultTypes: ['violations']}).then(found => JSON.stringify(found.violations))"
+EXECUTED = "executed"
+NASTY = f"<img src=x onerror=\"document.title='{EXECUTED}'\">"
+
+
+def missing() -> str:
+    """Why no browser test can run here."""
+    if not Path(CHROMIUM).exists():
+        return f"no {CHROMIUM} on this machine"
+    if not AXE.exists() or not BUILT:
+        return "the page is not built: tools/frontend dev"
+    return ""
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        # As root, Chromium's own sandbox cannot be.
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Tab:
+    """A tab at `link`, in a light or a dark room; `wrong` is what must be empty at the end."""
+
+    def __init__(self, browser: Browser, link: str, theme: str = "light", language: str = "en-GB") -> None:
+        self.theme = theme
+        context = browser.new_context(viewport=SIZE, color_scheme=_scheme(theme), locale=language)  # type: ignore[arg-type]
+        self.page: Page = context.new_page()
+        self.page.set_default_timeout(LIMIT_MS)
+        self.wrong: list[str] = []
+        self._origin = "{0.scheme}://{0.netloc}/".format(urlsplit(link))
+        self.page.on("request", self._asked)
+        self.page.on("console", self._told)
+        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        self.page.goto(link)
+        self.page.wait_for_selector("main :is(h1, [role=table])")
+
+    def _asked(self, request: Request) -> None:
+        if not request.url.startswith((self._origin, "data:", "blob:")):
+            self.wrong.append(f"asked {request.url}")
+
+    def _told(self, message: ConsoleMessage) -> None:
+        if "Content Security Policy" in message.text or "Uncaught" in message.text:
+            self.wrong.append(message.text)
+
+    def go(self, place: str) -> None:
+        """To a place of the page: what follows `#/`."""
+        self.page.evaluate("place => { location.hash = '#/' + place }", place)
+
+    def sees(self, text: str, within: str = "body") -> None:
+        try:
+            self.page.locator(within).get_by_text(text).first.wait_for()
+        except TimeoutError as error:
+            shown = self.page.locator("main").inner_text()[:2000]
+            raise AssertionError(f"{text!r} is not on the page, which shows: {shown}") from error
+
+    def looked_over(self, name: str) -> list[str]:
+        """Serious violations of the screen that is shown; a picture of it is kept where pictures are wanted."""
+        if SCREENS and self.theme == "light":
+            self.page.screenshot(path=f"{SCREENS}/{name}.png")
+        world = self.page.context.new_cdp_session(self.page)
+        frame = world.send("Page.getFrameTree")["frameTree"]["frame"]["id"]
+        made = world.send(
+            "Page.createIsolatedWorld", {"frameId": frame, "worldName": "axe"}
+        )  # beyond the page's policy
+        beside = {"contextId": made["executionContextId"]}
+        world.send("Runtime.evaluate", {"expression": AXE.read_text(), **beside})
+        answer = world.send(
+            "Runtime.evaluate", {"expression": _RUN, "awaitPromise": True, "returnByValue": True, **beside}
+        )
+        world.detach()
+        return [f"{name}: {_line(one)}" for one in json.loads(answer["result"]["value"]) if _serious(one)]
+
+
+def _scheme(theme: str) -> str:
+    return "dark" if theme == "dark" else "light"
+
+
+def _serious(violation: dict[str, Any]) -> bool:
+    return violation["impact"] in ("serious", "critical")
+
+
+def _line(violation: dict[str, Any]) -> str:
+    where = re.sub(r"\s+", " ", violation["nodes"][0]["html"])[:200]
+    return f"{violation['id']} ({len(violation['nodes'])}): {where}"

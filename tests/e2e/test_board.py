@@ -1,0 +1,118 @@
+"""TensorBoard beside a job on a real cluster: it shows what a TensorFlow program writes, to who has its link, while
+somebody looks."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from http.cookiejar import CookieJar
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commandline import CommandLine, eventually
+
+from howdah.client import environments
+from howdah.client.tensorboard import REQUIREMENTS
+from howdah.sandbox import Sandbox
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = Path(__file__).with_name("board_programs") / "curves_tf.py"
+
+pytestmark = pytest.mark.timeout(600)  # where the environments are made first
+
+
+@pytest.fixture
+def line(sandbox: Sandbox, tmp_path: Path) -> Iterator[CommandLine]:
+    shutil.copy(PROGRAM, tmp_path)
+    made = CommandLine(sandbox, tmp_path)
+    yield made
+    made.end_all()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def its_environment(sandbox: Sandbox) -> None:
+    """TensorBoard's, which is in the user's own cache, so that it is made once and not for each run of the tests."""
+    here = environments.place(REQUIREMENTS)
+    with pytest.MonkeyPatch.context() as own:
+        own.delenv("HOWDAH_HOME")
+        archive = environments.pack(environments.ready(REQUIREMENTS, print), print)
+    here.parent.mkdir(parents=True, exist_ok=True)
+    for path in (archive, archive.with_name(here.name)):
+        link = here.parent / path.name
+        if not link.is_symlink():  # another module may have needed it, too
+            link.symlink_to(path)
+
+
+def tensorflow() -> str:
+    kept = {name: value for name, value in os.environ.items() if name not in ("HOWDAH_HOME", "HADOOP_CONF_DIR")}
+    command = [Path(sys.executable).with_name("howdah"), "plan", "--on", "local", "--json"]
+    job = ROOT / "examples" / "digits-tensorflow" / "job.yaml"
+    done = subprocess.run([*command, job], env=kept, capture_output=True, text=True, timeout=500, check=True)
+    return str(Path(json.loads(done.stdout)["job"]["program_path"][0]) / "python")
+
+
+class Browser:
+    """Keeps cookies, as people's do."""
+
+    def __init__(self, link: str) -> None:
+        self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
+        self.base = link.partition("?")[0]
+        self.first = self.get(link)
+
+    def get(self, url: str) -> str:
+        with self._opener.open(url, timeout=20) as answer:
+            return bytes(answer.read()).decode()
+
+    def scalars(self, run: str, tag: str) -> Any:
+        try:
+            return json.loads(self.get(f"{self.base}data/plugin/scalars/scalars?run={run}&tag={tag}"))
+        except urllib.error.HTTPError:  # not read yet
+            return []
+
+
+def test_beside_a_job_and_after_it(line: CommandLine) -> None:
+    job = line.job_file(
+        f"{tensorflow()} curves_tf.py",
+        memory="1GiB",
+        name="curves",
+        files=["curves_tf.py"],
+        env={"TF_CPP_MIN_LOG_LEVEL": "2"},
+        board={"local": "eventLog", "every": "1s"},
+    )
+    running = line.start("run", "--on", "yarn", job)
+    id_ = running.job
+    running.says("worker:0 runs")
+    opened = line("tensorboard", id_)
+    assert opened.code == 0, opened.text
+    link = opened.out.decode().strip()
+    assert f"TensorBoard: {link}" in line("status", id_).text
+    browser = Browser(link)
+    assert "TensorBoard" in browser.first
+    first = eventually(lambda: browser.scalars(".", "loss"), "the curve")
+    eventually(lambda: browser.scalars(".", "loss")[-1][1] > first[-1][1], "the curve to go on")
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(f"{browser.base}data/runs", timeout=20)
+
+    assert line("tensorboard", id_, "--stop").code == 0
+    eventually(lambda: "TensorBoard has ended: cancelled by" in line("status", id_).text, "its end")
+    again = line("tensorboard", id_, "--idle", "0.05")
+    assert again.code == 0, again.text
+    eventually(lambda: "nobody has looked" in line("status", id_).text, "it to end by itself")
+    assert line("cancel", id_).code == 0
+    assert line.status(id_)["state"] == "CANCELLED"
+
+    after = line.start("tensorboard", id_)
+    later = Browser(after.says("http://").strip().splitlines()[-1])
+    assert eventually(lambda: later.scalars(".", "loss"), "the curve of long ago")[0][1] == 0
+    everybody = line("tensorboard", "--on", "yarn")
+    assert everybody.code == 0, everybody.text
+    later = Browser(everybody.out.decode().strip())
+    assert eventually(lambda: later.scalars(f"curves_{id_}", "loss"), "the curve among all jobs'")
+    line("cancel", everybody.job)

@@ -1,0 +1,171 @@
+"""Event files and checkpoints that TensorFlow, PyTorch and tensorboardX have written, read live from a real HDFS."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tensorboardX
+from test_checkpoint_formats import written
+
+from howdah.curves.client import Service
+from howdah.data import uris
+from howdah.data.fs import FileSystem, filesystem
+from howdah.data.hadoop_conf import default_filesystem, load
+from howdah.sandbox import Sandbox
+
+STEPS = 300
+TENSORFLOW = """
+import sys, numpy, tensorflow as tf
+def told(name):
+    data = tf.compat.v1.SummaryMetadata.PluginData(plugin_name=name)
+    return tf.compat.v1.SummaryMetadata(plugin_data=data)
+writer = tf.summary.create_file_writer(sys.argv[1] + "/logs/tf")
+with writer.as_default():
+    for step in range(300):
+        tf.summary.write("loss", tf.constant(1 / (step + 1)), step, told("scalars"))
+    edges = numpy.linspace(-1, 1, 5)
+    buckets = numpy.stack([edges[:-1], edges[1:], numpy.arange(4.0)], 1)
+    tf.summary.write("weights", tf.constant(buckets), 7, told("histograms"))
+    tf.summary.write("note", tf.constant("<b>"), 7, told("text"))
+writer.close()
+tf.train.Checkpoint(a=tf.Variable(numpy.arange(12.0).reshape(3, 4), name="a")).save(sys.argv[1] + "/kept/model")
+"""
+PYTORCH = """
+import os, sys, torch, torch.distributed.checkpoint
+model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Linear(3, 2).bfloat16())
+os.makedirs(sys.argv[1] + "/kept")
+torch.nn.init.ones_(model[1].weight)
+torch.save({"model": model.state_dict(), "step": 3}, sys.argv[1] + "/kept/model-3.pt")
+torch.save(model, sys.argv[1] + "/kept/whole-4.pt")
+torch.distributed.checkpoint.save(model.state_dict(), checkpoint_id=sys.argv[1] + "/kept/sharded-5")
+"""
+
+
+class Asker:
+    """A service that knows the sandbox, asked for what is below one directory."""
+
+    def __init__(self, conf_dir: str, place: str) -> None:
+        self.loop, self.place = asyncio.new_event_loop(), place
+        self.service = Service({**os.environ, "HADOOP_CONF_DIR": conf_dir})
+
+    def __call__(self, target: str, status: int = 200) -> Any:
+        answer = self.loop.run_until_complete(self.service.get(target, [("", self.place)]))
+        assert answer.status == status, answer.body
+        return json.loads(answer.body) if answer.content_type == "application/json" else answer.body
+
+    def close(self) -> None:
+        self.loop.run_until_complete(self.service.close())
+        self.loop.close()
+
+
+@pytest.fixture(scope="module")
+def base(sandbox: Sandbox) -> str:
+    return uris.join(default_filesystem(load(str(sandbox.conf_dir))), "curves", os.urandom(4).hex())
+
+
+@pytest.fixture(scope="module")
+def fs(sandbox: Sandbox, base: str) -> FileSystem:
+    return filesystem(base, str(sandbox.conf_dir))
+
+
+@pytest.fixture(scope="module")
+def ask(sandbox: Sandbox, base: str) -> Iterator[Asker]:
+    asker = Asker(str(sandbox.conf_dir), base)
+    yield asker
+    asker.close()
+
+
+def upload(fs: FileSystem, folder: Path, base: str) -> None:
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            target = uris.join(base, str(path.relative_to(folder)))
+            fs.mkdirs(uris.parent(target))
+            fs.put(path, target)
+
+
+@pytest.fixture(scope="module")
+def uploaded(tmp_path_factory: pytest.TempPathFactory, fs: FileSystem, base: str) -> str:
+    for example, source in (("digits-tensorflow", TENSORFLOW), ("digits-pytorch", PYTORCH)):
+        upload(fs, written(tmp_path_factory.mktemp(example), example, source), uris.join(base, example))
+    folder = tmp_path_factory.mktemp("tensorboardX")
+    with tensorboardX.SummaryWriter(str(folder / "x")) as writer:
+        for step in range(STEPS):
+            writer.add_scalar("loss", 1 / (step + 1), step)
+        writer.add_hparams({"lr": 0.1, "name": "<i>"}, {"final": 0.5}, name="hp")
+    upload(fs, folder, base)
+    return base
+
+
+def test_curves_of_two_frameworks(uploaded: str, ask: Asker) -> None:
+    answer = ask("curves/runs")
+    assert [run["run"] for run in answer["runs"]] == ["digits-tensorflow/logs/tf", "x", "x/hp"]
+    assert not answer["errors"]
+    both = ask("curves/scalars?tag=loss")["series"]
+    assert [series["count"] for series in both] == [STEPS, STEPS]
+    values = [[point[3] for point in series["points"]] for series in both]
+    assert values[0] == values[1]
+    assert ask("curves/histograms?run=digits-tensorflow/logs/tf")["steps"][0]["buckets"][3] == [0.5, 1.0, 3.0]
+    assert ask("curves/text?run=digits-tensorflow/logs/tf")["texts"][0]["text"] == "<b>"
+    assert ask("curves/hparams")["runs"][0]["values"] == {"lr": 0.1, "name": "<i>"}
+    assert ask("curves/scalars.svg?tag=loss&language=zh").startswith(b"<svg")
+
+
+def test_contents_of_checkpoints(uploaded: str, ask: Asker) -> None:
+    rows = {row["name"]: row for row in ask("checkpoints")["checkpoints"]}
+    assert {(name, row["valid"]) for name, row in rows.items()} == {
+        ("digits-tensorflow/kept/model-1", True),
+        ("digits-pytorch/kept/model-3.pt", True),
+        ("digits-pytorch/kept/whole-4.pt", True),
+        ("digits-pytorch/kept/sharded-5", True),
+    }
+    bundle = f"uri={rows['digits-tensorflow/kept/model-1']['uri']}"
+    names = {one["name"]: one for one in ask(f"checkpoints/tensors?{bundle}")["tensors"]}
+    assert (names["a/.ATTRIBUTES/VARIABLE_VALUE"]["dtype"], names["a/.ATTRIBUTES/VARIABLE_VALUE"]["shape"]) == (
+        "float64",
+        [3, 4],
+    )
+    found = ask(f"checkpoints/statistics?{bundle}&name=a/.ATTRIBUTES/VARIABLE_VALUE")
+    assert (found["min"], found["max"], found["mean"], found["zeros"]) == (0.0, 11.0, 5.5, 1)
+    torch = f"uri={rows['digits-pytorch/kept/model-3.pt']['uri']}"
+    assert ask(f"checkpoints/statistics?{torch}&name=model.1.weight")["mean"] == 1.0
+    whole = ask(f"checkpoints/tensors?uri={rows['digits-pytorch/kept/whole-4.pt']['uri']}")
+    sharded = ask(f"checkpoints/tensors?uri={rows['digits-pytorch/kept/sharded-5']['uri']}")["tensors"]
+    assert {"name": "0.weight", "dtype": "float32", "shape": [3, 4], "count": 12, "bytes": 48} in sharded
+    assert [one["name"] for one in whole["tensors"]] == ["0.weight", "0.bias", "1.weight", "1.bias"]
+
+
+def test_a_new_point_is_soon_there(tmp_path: Path, fs: FileSystem, base: str, ask: Asker) -> None:
+    """By append and close: what is flushed only, HDFS shows to some clients, not to all."""
+    writer = tensorboardX.SummaryWriter(str(tmp_path))
+    (path,) = tmp_path.iterdir()
+    target, sent, waits = uris.join(base, "live", path.name), 0, []
+    for step in range(5):
+        writer.add_scalar("live", step, step)
+        deadline = time.monotonic() + 20
+        while (data := path.read_bytes()).count(b"live") <= step and time.monotonic() < deadline:
+            writer.flush()  # whose own thread may still hold the point
+            time.sleep(0.02)
+        fs.mkdirs(uris.parent(target))
+        fs.append(target, data[sent:])
+        sent, begun = len(data), time.monotonic()
+        while not any(series["last"][0] == step for series in ask("curves/scalars?tag=live")["series"]):
+            assert time.monotonic() < begun + 20
+            time.sleep(0.05)
+        waits.append(time.monotonic() - begun)
+    writer.close()
+    assert sorted(waits)[2] < 2.0, waits
+
+
+def test_a_deleted_folder_keeps_what_was_read(fs: FileSystem, uploaded: str, ask: Asker) -> None:
+    before = {run["run"] for run in ask("curves/runs")["runs"]}
+    fs.delete(uris.join(uploaded, "x"))
+    time.sleep(1.1)  # the pause between two looks
+    assert {run["run"] for run in ask("curves/runs")["runs"]} == before
+    assert ask("curves/image?run=x&tag=none", 404)["error"]

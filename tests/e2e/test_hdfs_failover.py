@@ -1,0 +1,112 @@
+"""Two real NameNodes, one active: a job that reads and writes `hdfs://<name service>/` goes on with the other.
+
+No ZooKeeper watches over them: a test says itself which one serves, as an administrator does.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from commandline import CommandLine, eventually
+
+from howdah.data import uris
+from howdah.sandbox import Sandbox
+from howdah.sandbox.cluster import cache_dir
+from howdah.spec.events import JobFinished, Started, read_lines
+
+JARS = cache_dir()  # as it is before another module's fixture moves HOWDAH_HOME
+MIB = 1 << 20
+LIMITS = {"hdfs-site": {"ipc.client.rpc-timeout.ms": "6000"}}
+
+
+@pytest.fixture(scope="module")
+def howdah(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
+    folder = tmp_path_factory.mktemp("hdfs-failover")
+    with (
+        pytest.MonkeyPatch.context() as environment,
+        Sandbox(folder / "run", nodes=1, namenodes=2, datanodes=2, properties=LIMITS, cache=JARS) as sandbox,
+    ):
+        environment.setenv("HADOOP_CONF_DIR", str(sandbox.conf_dir))
+        yield CommandLine(sandbox, folder)
+
+
+@pytest.fixture(autouse=True)
+def both(howdah: CommandLine) -> Iterator[None]:
+    """Both NameNodes run, one of them active; a test that fails leaves no job to disturb the others."""
+    for name in ("nn1", "nn2"):
+        howdah.sandbox.start(name)
+    if not howdah.sandbox.active_namenode():
+        howdah.sandbox.failover_namenode()
+    yield
+    howdah.end_all()
+
+
+def test_the_file_system_is_the_name_service(howdah: CommandLine) -> None:
+    assert howdah.root == "hdfs://sandbox"
+    howdah.files.write_bytes(f"{howdah.root}/tmp/before", b"1")
+    other = howdah.sandbox.failover_namenode()
+    assert howdah.sandbox.active_namenode() == other
+    assert howdah.files.read_bytes(f"{howdah.root}/tmp/before") == b"1"
+    howdah.files.append(f"{howdah.root}/tmp/before", b"2")
+    assert howdah.files.read_bytes(f"{howdah.root}/tmp/before") == b"12"
+
+
+def test_one_that_hangs_is_passed_over(howdah: CommandLine) -> None:
+    """The first one asked, on standby, takes the call and never answers: the client's limit is a few seconds here."""
+    if howdah.sandbox.active_namenode() == "nn1":
+        howdah.sandbox.failover_namenode()
+    pid = next(daemon.pid for daemon in howdah.sandbox.status() if daemon.name == "nn1")
+    assert pid
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        done = howdah("data", "ls", "/")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert done.code == 0, done.text
+    assert f"{howdah.root}/tmp" in done.text
+
+
+def test_a_transfer_goes_on_in_the_middle_of_a_file(howdah: CommandLine) -> None:
+    uri, pieces = f"{howdah.root}/tmp/long", 40  # of 1 MiB: several blocks of 16
+    with howdah.files.writing(uri) as sink, ThreadPoolExecutor(1) as pool:
+        for number in range(pieces):
+            if number == 7:
+                sink.write(bytes([number]) * MIB)
+                turned = pool.submit(howdah.sandbox.failover_namenode, signal.SIGKILL)
+            else:
+                sink.write(bytes([number]) * MIB)
+                time.sleep(0.05)
+        turned.result()
+    assert howdah.files.read_bytes(uri) == b"".join(bytes([number]) * MIB for number in range(pieces))
+
+
+def test_a_job_goes_on(howdah: CommandLine, tmp_path: Path) -> None:
+    source, target = f"{howdah.root}/tmp/parts", f"{howdah.root}/tmp/copied"
+    for number in range(4):
+        howdah.files.mkdirs(source)
+        howdah.files.write_bytes(uris.join(source, f"part-{number}"), b"%d\n" % number * 1000)
+    program = f"touch {tmp_path}/$HOWDAH_INDEX; until [ -e {tmp_path}/go ]; do sleep 0.1; done; mkdir out; cp in/* out"
+    data = {"inputs": [{"path": source, "to": "in"}], "outputs": [{"from": "out", "path": target}]}
+    running = howdah.run(program, replicas=2, **data)
+    eventually(lambda: all((tmp_path / str(index)).exists() for index in range(2)), "both programs run")
+    howdah.sandbox.stop(howdah.sandbox.active_namenode(), signal.SIGKILL)
+    time.sleep(2)
+    (tmp_path / "go").touch()  # results are to be stored while there is no active NameNode
+    time.sleep(2)
+    howdah.sandbox.failover_namenode()
+    done = running.done()
+    assert done.code == 0, done.text
+    copied = [entry for entry in howdah.files.walk(target) if uris.name(entry.uri) != "_SUCCESS"]
+    assert sorted(uris.name(entry.uri) for entry in copied) == [f"part-{number}" for number in range(4)]
+    eventually(lambda: howdah.status(done.job)["state"] == "SUCCEEDED", "YARN hears of its end")
+    log = howdah.files.read_bytes(f"{howdah.root}/user/{getpass.getuser()}/.howdah/jobs/{done.job}/events.jsonl")
+    events = list(read_lines(log.decode().splitlines()))
+    assert [event.attempt for event in events if isinstance(event, Started)] == [1, 1]
+    assert isinstance(events[-1], JobFinished)

@@ -1,0 +1,150 @@
+"""Copies while a job runs and checkpoints it goes on from, on real HDFS and YARN, by real programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commandline import CommandLine, eventually
+
+from howdah.data import save, uris
+from howdah.sandbox import Sandbox
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "digits-resume"
+
+# Writes a model twice a second until it is told to end, and says when it wants a copy.
+WRITER = """
+import os, sys, time, zipfile
+os.makedirs("output/sub", exist_ok=True)
+open("output/sub/fixed.txt", "w").write("fixed")
+for step in range(400):
+    with zipfile.ZipFile("output/model.pt.tmp", "w") as file:
+        file.writestr("step", str(step))
+    os.replace("output/model.pt.tmp", "output/model.pt")
+    if step == 0:
+        print("reporter save", file=sys.stderr, flush=True)
+    if os.path.exists("/tmp/" + os.environ["HOWDAH_JOB_ID"] + ".end"):
+        break
+    time.sleep(0.25)
+"""
+
+
+@pytest.fixture
+def howdah(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandLine]:
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(sandbox.conf_dir))
+    line = CommandLine(sandbox, tmp_path)
+    yield line
+    line.end_all()
+
+
+def end(job: str) -> Path:
+    """Tell WRITER's tasks to end."""
+    path = Path(f"/tmp/{job}.end")
+    path.touch()
+    return path
+
+
+def saves(howdah: CommandLine, job: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = howdah.status(job)["saves"]
+    return found
+
+
+def test_copies_by_the_program_by_command_and_by_interval_in_xlearnings_place(howdah: CommandLine) -> None:
+    path = f"{howdah.root}/tmp/saves-{os.getpid()}"
+    output = {"path": path, "save": {"every": "3s", "to": f"{path}/interResult_", "keep": 2, "incremental": True}}
+    running = howdah.run([sys.executable, "-c", WRITER], replicas=2, outputs=[output])
+    job = running.job
+    running.says("is complete")
+    asked = howdah("save", job, "--wait", "--json")
+    assert asked.code == 0, asked.text
+    copy = json.loads(asked.out)
+    assert (copy["done"], copy["tasks"], copy["state"]) == (2, 2, "SUCCEEDED")
+    for task in ("worker-0", "worker-1"):
+        found = save.contents(howdah.files, f"{copy['uri']}/{task}")
+        assert set(found) == {"model.pt", "sub/fixed.txt"}
+        assert howdah.files.read_bytes(found["sub/fixed.txt"]) == b"fixed"
+    assert copy["files"] < copy["total"] == 4, "what had not changed was not copied again"
+    eventually(lambda: any(each["by"] == "interval" for each in saves(howdah, job)), "a copy by interval")
+    assert saves(howdah, job)[0]["by"].startswith("worker:")
+    eventually(lambda: sum(each["removed"] for each in saves(howdah, job)) > 0, "an old copy that is removed")
+    text = howdah("status", job).text
+    assert "copy: hdfs://" in text
+    flag = end(job)
+    done = running.done()
+    flag.unlink()
+    assert done.code == 0, done.text
+    there = {uris.name(entry.uri) for entry in howdah.files.children(path)}
+    copies = {name for name in there if name.startswith("interResult_")}
+    assert there == {"_SUCCESS", "worker-0", "worker-1", *copies}, "copies and output are in one place"
+    whole = [name for name in copies if save.parts(howdah.files, f"{path}/{name}")]
+    assert len(whole) == 2
+    assert howdah.left(job) == []
+
+
+def test_a_copy_cut_by_the_jobs_end_leaves_nothing(howdah: CommandLine) -> None:
+    path = f"{howdah.root}/tmp/cut-{os.getpid()}"
+    held = "file = open('output/held.pt', 'wb'); file.write(b'PK\\3\\4'); file.flush(); print('held', flush=True)"
+    source = f"import os, time; os.makedirs('output'); {held}; time.sleep(100)"
+    running = howdah.run([sys.executable, "-c", source], outputs=[{"path": path}])
+    job = running.job
+    running.says("held")
+    assert howdah("save", job).code == 0
+    eventually(lambda: saves(howdah, job), "a copy that is being made")
+    refused = howdah("save", job, "--output", "3")
+    assert (refused.code, "no directory to copy for outputs.3" in refused.text) == (66, True), refused.text
+    howdah("cancel", job)
+    running.done()
+    view = howdah.status(job)
+    assert [(each["state"], "the job ended" in each["reason"]) for each in view["saves"]] == [("FAILED", True)]
+    beside = [entry.uri for entry in howdah.files.children(f"{howdah.root}/tmp") if "cut-" in entry.uri]
+    assert beside == []
+    over = howdah("save", job)
+    assert (over.code, "has ended" in over.text) == (66, True)
+
+
+def test_a_training_that_is_killed_goes_on_from_the_newest_whole_checkpoint(
+    howdah: CommandLine, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """The example on a cluster: both ranks fail after epoch 2; beside a whole checkpoint lies half a newer one."""
+    cached = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "howdah" / "environments"
+    home = Path(os.environ["HOWDAH_HOME"]) / "cache"
+    home.mkdir(parents=True, exist_ok=True)
+    if cached.exists() and not (home / "environments").exists():
+        (home / "environments").symlink_to(cached)
+    root, mark = howdah.root, os.getpid()
+    checkpoints, model = f"{root}/tmp/ck-{mark}", f"{root}/tmp/model-{mark}"
+    howdah.files.mkdirs(checkpoints)
+    howdah.files.write_bytes(f"{checkpoints}/epoch-9.pt", b"PK\3\4 half a file")
+    sets = {"DIGITS_CHECKPOINTS": checkpoints, "DIGITS_MODEL": model, "FAIL_AFTER": "2"}
+    arguments = [f"--set={name}={value}" for name, value in sets.items()]
+    job = str(EXAMPLE / "job.yaml")
+    howdah("plan", "--on", "yarn", *arguments, job, HOWDAH_SHARED_PATHS="/")  # makes the environment, if need be
+    first = howdah.start("run", "--on", "yarn", *arguments, job, HOWDAH_SHARED_PATHS="/")
+    assert first.job
+    second = howdah("run", "--on", "yarn", *arguments, job, HOWDAH_SHARED_PATHS="/")
+    assert (second.code, "two jobs would overwrite each other's checkpoints" in second.text) == (66, True), second.text
+    done = first.done(240)
+    assert done.code == 0, done.text
+    assert "passed over: epoch-9.pt: it is cut" in done.text
+    assert "no checkpoint yet: the programs begin anew" in done.text
+    assert f"going on from {checkpoints}/epoch-2.pt" in done.text
+    assert "goes on after epoch 2" in done.text
+    status = howdah.status(done.job)
+    assert status["resumed"] == f"{checkpoints}/epoch-2.pt"
+    there = {uris.name(entry.uri) for entry in howdah.files.children(checkpoints)}
+    assert there >= {"epoch-1.pt", "epoch-2.pt", "epoch-10.pt"}
+    assert ".howdah-lease" not in there
+    howdah.files.get(f"{model}/model.pt", tmp_path / "model.pt")
+    planned = json.loads(howdah("plan", "--on", "local", "--json", *arguments, job).out)
+    python = Path(planned["job"]["program_path"][0]) / "python"
+    checked = subprocess.run(
+        [python, EXAMPLE / "check.py", tmp_path], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr

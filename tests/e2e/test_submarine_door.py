@@ -1,0 +1,138 @@
+"""Submarine's commands on a real cluster, with programs written for Submarine; its keytab, with a real KDC."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import kdc
+import pytest
+from commandline import HOWDAH, CommandLine, eventually
+from test_tony_door import DIGITS, LONGEST_S, python_with
+
+from howdah.dialects.submarine import Submarine
+from howdah.sandbox import Sandbox
+
+PROGRAMS = Path(__file__).with_name("submarine_programs")
+JOB = """
+spec:
+  name: digits-tf
+configs:
+  inputPath: digits/part-00000.csv
+  waitJobFinish: true
+  envs: {{TF_CPP_MIN_LOG_LEVEL: "2"}}
+  localizations:
+    - {programs}/digits_tf.py:.
+    - {root}/tmp/submarine-digits:./digits:rw
+roles:
+  worker:
+    replicas: 2
+    resources: memory=1G,vcores=1
+    launchCmd: {python} digits_tf.py %input_path% %checkpoint_path%
+  ps:
+    replicas: 1
+    resources: memory=1024,vcores=1
+    launchCmd: {python} digits_tf.py %input_path% %checkpoint_path%
+"""
+
+pytestmark = pytest.mark.timeout(LONGEST_S)
+
+
+@pytest.fixture
+def submarine(sandbox: Sandbox, tmp_path: Path) -> Iterator[CommandLine]:
+    line = CommandLine(sandbox, tmp_path)
+    yield line
+    line.end_all()
+
+
+def test_tensorflow_from_yaml(submarine: CommandLine) -> None:
+    submarine.files.mkdirs(f"{submarine.root}/tmp/submarine-digits")
+    submarine.files.write_bytes(f"{submarine.root}/tmp/submarine-digits/part-00000.csv", DIGITS.read_bytes())
+    job = submarine.folder / "job.yaml"
+    python = python_with("digits-tensorflow")
+    job.write_text(JOB.format(programs=PROGRAMS, root=submarine.root, python=python))
+    done = submarine.start("submarine", "job", "run", "-f", str(job)).done(240)
+    assert done.code == 0, done.text[-3000:]
+    assert "master:0 accuracy 0.9" in done.text or "master:0 accuracy 1.0" in done.text
+    assert f"checkpoints in {submarine.root}/user/" in done.text
+    assert "memory=1024 is taken as 1024M" in done.text
+    assert not submarine.left(done.job)
+
+
+def test_pytorch_and_its_meta_information(submarine: CommandLine) -> None:
+    shutil.copy(DIGITS, submarine.folder / "digits.csv")
+    size = ("--num_workers", "2", "--worker_resources", "memory=1G,vcores=1", "-worker_launch_cmd")
+    command = f"{python_with('digits-pytorch')} digits_torch.py"
+    files = [f"--localization={path}:." for path in (PROGRAMS / "digits_torch.py", submarine.folder / "digits.csv")]
+    run = ("job", "run", "--name", "digits-torch", "--framework=pytorch", *size, command, *files)
+    done = submarine.start("submarine", "x.jar", *run, "--input_path", "digits.csv", "--wait_job_finish").done(240)
+    assert done.code == 0, done.text[-3000:]
+    assert "PRIMARY_WORKER of 2: accuracy 0.9" in done.text or "PRIMARY_WORKER of 2: accuracy 1.0" in done.text
+    expected = f"Job Meta Info:\n\tApplication Id: {done.job}\n\tInput Path: digits.csv\n\tState: SUCCEEDED\n"
+
+    def shown() -> bool:
+        """The ResourceManager hears of the end a little later than the client."""
+        return submarine("submarine", "job", "show", "--name", "digits-torch").text.startswith(expected)
+
+    assert eventually(shown, expected, 15.0)
+    assert done.job in submarine("submarine", "job", "list").text
+
+
+def test_a_notebook_is_shown_and_killed(submarine: CommandLine) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    (submarine.folder / "hello.txt").write_text("from the notebook")
+    serve = f"{sys.executable} -m http.server {port}"
+    run = ("--name", "notes", "--worker_resources", "memory=128M", "--worker_launch_cmd", serve)
+    beside = ("--quicklink", f"Notebook=http://master-0:{port}", f"--localization={submarine.folder}/hello.txt:.")
+    done = submarine("submarine", "job", "run", "--num_workers", "1", *run, *beside)
+    assert (done.code, done.text.splitlines()[-1]) == (0, f"submitted {done.job} to yarn")
+
+    def page() -> bytes:
+        shown = submarine("submarine", "job", "show", "--name", "notes").text
+        link = shown.partition("\tNotebook: ")[2].partition("\n")[0]
+        try:
+            return bytes(urllib.request.urlopen(f"{link}/hello.txt", timeout=5).read()) if link else b""
+        except OSError:
+            return b""
+
+    assert eventually(page, "the notebook's page") == b"from the notebook"
+    killed = submarine("submarine", "job", "kill", "--name=notes").text
+    assert f"{done.job} CANCELLED" in killed
+    assert "State: CANCELLED" in submarine("submarine", "job", "show", done.job).text
+    assert not submarine.left(done.job)
+
+
+def test_what_cannot_be_says_so(submarine: CommandLine) -> None:
+    assert submarine("submarine", "job", "run", "--num_worker", "1").code == 64
+    assert "no job is called 'no'" in submarine("submarine", "job", "kill", "--name", "no").text
+    assert "--name: is missing" in submarine("submarine", "job", "show").text
+    assert "is of Submarine 0.5 and later" in submarine("submarine", "get", "experiment").text
+    assert "job run, job show" in submarine("submarine", "model", "serve").text
+
+
+@pytest.mark.skipif(bool(kdc.missing()), reason=f"no {', '.join(kdc.missing())} on this machine")
+def test_a_keytab_logs_in(tmp_path: Path) -> None:
+    with kdc.Kdc(tmp_path) as realm:
+        keytab = realm.keytab("alice")
+        options = ("--keytab", str(keytab), "--principal", f"alice@{kdc.REALM}", "--num_workers", "1")
+        more = ("--name", "k", "--worker_resources", "memory=1G", "--worker_launch_cmd", "x")
+        parsed = Submarine(tmp_path, {}, "/nonexistent").parse(["job", "run", *options, *more])
+        program = "from howdah.hadoop.gss import ticket_holder; print(ticket_holder())"
+        environment = {**os.environ, **realm.env, **parsed.variables}
+        done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, timeout=60)
+        assert done.stdout.decode().strip() == f"alice@{kdc.REALM}"
+        secured = "<property><name>hadoop.security.authentication</name><value>kerberos</value></property>"
+        (tmp_path / "core-site.xml").write_text(f"<configuration>{secured}</configuration>")
+        command = [HOWDAH, "submarine", "job", "run", *options[:2], "--principal", "bob", *options[4:], *more]
+        environment = {**os.environ, **realm.env, "HADOOP_CONF_DIR": str(tmp_path)}
+        done = subprocess.run(command, env=environment, capture_output=True, timeout=60)
+    wrong = f"--principal: is 'bob', but the keytab's first key is that of 'alice@{kdc.REALM}'"
+    assert (done.returncode, wrong in done.stderr.decode()) == (64, True), done.stderr

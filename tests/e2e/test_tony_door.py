@@ -1,0 +1,168 @@
+"""TonY's commands on a real cluster, with programs written for TonY: they train, and end as TonY's did."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import urllib.request
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from commandline import CommandLine, Done, eventually
+
+from howdah.sandbox import Sandbox
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = Path(__file__).with_name("tony_programs")
+DIGITS = ROOT / "examples" / "data" / "digits" / "test" / "part-00000.csv"
+LONGEST_S = 900  # on a fresh machine, where the environments are made first
+
+pytestmark = pytest.mark.timeout(LONGEST_S)
+
+
+@pytest.fixture
+def tony(sandbox: Sandbox, tmp_path: Path) -> Iterator[CommandLine]:
+    """A folder with the sources of all programs, `src`, and a shell for TonY's command in it."""
+    shutil.copytree(PROGRAMS, tmp_path / "src")
+    shutil.copy(DIGITS, tmp_path / "src" / "digits.csv")
+    line = CommandLine(sandbox, tmp_path)
+    yield line
+    line.end_all()
+
+
+def python_with(example: str) -> str:
+    """The interpreter of an example's environment, which is in the user's own cache."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("HOWDAH_HOME", "HADOOP_CONF_DIR")}
+    command = [Path(sys.executable).with_name("howdah"), "plan", "--on", "local", "--json"]
+    done = subprocess.run(
+        [*command, ROOT / "examples" / example / "job.yaml"],
+        env=kept,
+        capture_output=True,
+        text=True,
+        timeout=LONGEST_S,
+        check=True,
+    )
+    return str(Path(json.loads(done.stdout)["job"]["program_path"][0]) / "python")
+
+
+def configuration(folder: Path, **values: str) -> str:
+    """A tony.xml; `__` stands for a dot, `_` for a dash."""
+    names = {name.replace("__", ".").replace("_", "-"): value for name, value in values.items()}
+    properties = (
+        f"<property><name>tony.{name}</name><value>{value}</value></property>" for name, value in names.items()
+    )
+    path = folder / f"tony-{len(list(folder.glob('tony-*.xml')))}.xml"
+    path.write_text(f"<configuration>{''.join(properties)}</configuration>")
+    return str(path)
+
+
+def submit(tony: CommandLine, conf: str, program: str, *options: str, python: str = sys.executable) -> Done:
+    arguments = (f"--src_dir={tony.folder / 'src'}", f"--executes={program}", f"--conf_file={conf}", *options)
+    return tony.start("tony", *arguments, f"--python_binary_path={python}").done(240)
+
+
+def test_tensorflow_from_a_zip(tony: CommandLine) -> None:
+    with zipfile.ZipFile(tony.folder / "src.zip", "w") as archive:
+        for path in (tony.folder / "src").iterdir():
+            archive.write(path, path.name)
+    conf = configuration(
+        tony.folder, worker__instances="2", worker__memory="1g", ps__instances="1", ps__memory="1g", worker__vcores="1"
+    )
+    arguments = ("--executes", "digits_tf.py", "--task_params", "--steps 200", "-conf_file", conf)
+    where = ("--src_dir", str(tony.folder / "src.zip"), "--shell_env", "TF_CPP_MIN_LOG_LEVEL=2")
+    python = python_with("digits-tensorflow")
+    submitter = "com.linkedin.tony.cli.ClusterSubmitter"
+    done = tony.start("tony", submitter, *arguments, *where, "--python_binary_path", python).done(240)
+    assert done.code == 0, done.text[-3000:]
+    assert "worker:0 accuracy 0.9" in done.text or "worker:0 accuracy 1.0" in done.text
+    assert "TB_PORT None" not in done.text
+    assert not tony.left(done.job)
+
+
+def test_pytorch(tony: CommandLine) -> None:
+    conf = configuration(
+        tony.folder, application__framework="pytorch", worker__instances="2", worker__memory="1g", ps__instances="0"
+    )
+    done = submit(tony, conf, "digits_torch.py", python=python_with("digits-pytorch"))
+    assert done.code == 0, done.text[-3000:]
+    assert "rank 0 of 2: accuracy 0.9" in done.text or "rank 0 of 2: accuracy 1.0" in done.text
+
+
+def test_preprocessing_and_who_may_fail(tony: CommandLine) -> None:
+    conf = configuration(
+        tony.folder,
+        worker__instances="2",
+        worker__memory="128m",
+        am__memory="128m",
+        application__enable_preprocess="true",
+    )
+    done = submit(tony, conf, "steps.py", "--shell_env=FAIL_worker1=3")
+    assert done.code == 0, done.text[-3000:]
+    assert f"worker0 of 2 with --rate 0.5 --layers 3 in {done.job}" in done.text
+    assert tony.status(done.job)["tasks"][2]["exit"] == "exit code 3"
+    there = f"{tony.root}/tmp/tony.xml"
+    tony.files.write_bytes(there, Path(conf).read_bytes())
+    done = submit(tony, there, "steps.py", "--shell_env=FAIL_worker0=3", f"--hdfs_classpath={there},/none")
+    assert done.code == 255
+    assert "FAILED: worker:0" in done.text
+    assert f"--hdfs_classpath: {tony.root}/none isn't there" in done.text
+
+
+def test_a_notebook_is_reached_and_ends_with_its_command(tony: CommandLine) -> None:
+    page = tony.folder / "src" / "hello.txt"
+    page.write_text("from the notebook")
+    serve = f'{sys.executable} -m http.server "$TB_PORT"'
+    arguments = ("--src_dir", str(tony.folder / "src"), "--executes", serve, "--conf", "tony.am.memory=128m")
+    running = tony.start("tony", "notebook", *arguments)
+    link = running.says("the notebook is at ").partition("the notebook is at ")[2].split()[0]
+
+    def content() -> bytes:
+        try:
+            with urllib.request.urlopen(f"{link}/hello.txt", timeout=5) as answer:
+                return bytes(answer.read())
+        except OSError:
+            return b""
+
+    assert eventually(content, "the notebook's page") == b"from the notebook"
+    job = running.job
+    running.process.send_signal(signal.SIGTERM)
+    assert running.done().code == 255
+    assert tony.status(job)["state"] == "CANCELLED"
+
+
+def test_bad_commands_end_with_255(tony: CommandLine) -> None:
+    done = tony("tony", "--executes", "a", "--conf", "tony.worker.instances=x")
+    assert done.code == 255
+    assert "tony.worker.instances: is 'x', must be a whole number" in done.text
+
+
+def test_a_virtual_environment_keeps_its_modes(tony: CommandLine) -> None:
+    with zipfile.ZipFile(tony.folder / "venv.zip", "w") as archive:
+        entry = zipfile.ZipInfo("env/bin/python")
+        entry.external_attr = 0o100755 << 16
+        archive.writestr(entry, f'#!/bin/sh\nFAIL_driver0=7 exec {sys.executable} "$@"\n')
+    options = ("--src_dir", str(tony.folder / "src"), "--executes=steps.py", "--conf=tony.am.memory=128m")
+    done = tony("tony", *options, f"--python_venv={tony.folder / 'venv.zip'}", "--python_binary_path=env/bin/python")
+    assert done.code == 255
+    assert "driver:0 on " in done.text
+    assert "exit code 7" in done.text, done.text[-3000:]
+
+
+def test_history_on_hdfs(tony: CommandLine) -> None:
+    data = base64.b64decode((ROOT / "tests" / "golden" / "tony" / "history.base64").read_text())
+    name = "application_1541469337545_0031-1542325695566-1542325733766-user1-SUCCEEDED.jhist"
+    tony.files.mkdirs(f"{tony.root}/tmp/tony-history/finished")
+    tony.files.write_bytes(f"{tony.root}/tmp/tony-history/finished/{name}", data)
+    done = tony("import-history", "hdfs:///tmp/tony-history")
+    assert (done.code, "local-application_1541469337545_0031: SUCCEEDED, 3 tasks" in done.text) == (0, True), done.text
+    assert tony.status("local-application_1541469337545_0031")["tasks"][1]["exit"] == "exit code 3"
+    done = tony("import-history", f"{tony.root}/tmp/tony-history", "--to", f"{tony.root}/tmp/.howdah")
+    assert done.code == 0, done.text
+    assert tony.files.exists(f"{tony.root}/tmp/.howdah/jobs/application_1541469337545_0031/events.jsonl")

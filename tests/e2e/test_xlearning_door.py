@@ -1,0 +1,306 @@
+"""Jobs through `xl-submit` and `hbox-submit` on a real cluster: they end as they did under XLearning and HBox.
+
+The programs are theirs, too: a hand-written TensorFlow cluster from XLearning's own variables, and torch with the
+process group that HBox's small letters describe.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commandline import CommandLine, eventually
+
+from howdah.data import uris
+from howdah.sandbox import Sandbox
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+PROGRAMS = Path(sys.executable).parent
+TENSORFLOW = EXAMPLES / "digits-tensorflow" / "requirements.lock"
+TORCH = EXAMPLES / "digits-pytorch" / "requirements.lock"
+# An environment that isn't there yet is made first, and torch is large.
+LIMIT_S = 600.0
+pytestmark = pytest.mark.timeout(LIMIT_S)
+
+
+@dataclass(frozen=True)
+class Door:
+    """One of the two commands, as a user has it in a folder of scripts."""
+
+    howdah: CommandLine
+    folder: Path
+    variables: dict[str, str]
+
+    def __call__(self, program: str, line: str, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        argv = [str(PROGRAMS / program), *line.split(), *command]
+        environment = {**self.variables, **variables}
+        return subprocess.run(
+            argv, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False
+        )
+
+    def start(self, program: str, line: str, *command: str) -> subprocess.Popen[str]:
+        argv = [str(PROGRAMS / program), *line.split(), *command]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        return subprocess.Popen(argv, cwd=self.folder, env=self.variables, text=True, **pipes)
+
+    def put(self, path: str, text: str) -> None:
+        """A file on the cluster."""
+        uri = f"{self.howdah.root}{path}"
+        self.howdah.files.mkdirs(uris.parent(uri))
+        with self.howdah.files.writing(uri) as sink:
+            sink.write(text.encode())
+
+    def names(self, path: str) -> list[str]:
+        """What is below a directory of the cluster's, beside the sign that it is complete."""
+        top = f"{self.howdah.root}{path}"
+        found = sorted(uris.below(entry.uri, top) for entry in self.howdah.files.walk(top))
+        assert any(name.endswith("_SUCCESS") for name in found)
+        return [name for name in found if not name.endswith("_SUCCESS")]
+
+    def read(self, path: str) -> str:
+        return self.howdah.files.read_bytes(f"{self.howdah.root}{path}").decode()
+
+
+@pytest.fixture(scope="module")
+def door(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
+    folder = tmp_path_factory.mktemp("door")
+    cache = Path(os.environ["HOWDAH_HOME"]) / "cache" / "environments"
+    real = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "howdah" / "environments"
+    real.mkdir(parents=True, exist_ok=True)
+    cache.parent.mkdir(parents=True, exist_ok=True)
+    if not cache.exists():
+        cache.symlink_to(real)  # environments are large, and stay in the user's own cache
+    with pytest.MonkeyPatch.context() as environment:
+        environment.delenv("HADOOP_CONF_DIR", raising=False)
+        howdah = CommandLine(sandbox, folder)
+        yield Door(howdah, folder, {**os.environ, "HOWDAH_SHARED_PATHS": "/"})
+        howdah.end_all()
+
+
+@pytest.fixture(scope="module")
+def digits(door: Door) -> None:
+    """The training data on the cluster, the test data beside the scripts."""
+    for part in sorted((EXAMPLES / "data" / "digits" / "train").iterdir()):
+        door.put(f"/xl/digits/{part.name}", part.read_text())
+    shutil.copy(EXAMPLES / "data" / "digits" / "test" / "part-00000.csv", door.folder / "test.csv")
+
+
+@pytest.mark.usefixtures("digits")
+def test_tensorflow_with_a_parameter_server(door: Door) -> None:
+    for name in ("demo.py", "dataDeal.py"):
+        shutil.copy(EXAMPLES / "digits-tensorflow-v1" / name, door.folder)
+    done = door(
+        "xl-submit",
+        "--app-type tensorflow --app-name tf-demo --input /xl/digits#data --output /xl/tf-model#model "
+        "--files demo.py,dataDeal.py --worker-memory 1536M --worker-num 2 --ps-memory 1536M --ps-num 1 "
+        "--board-enable false --queue default --launch-cmd",
+        "python demo.py --data_path=./data --save_path=./model --log_dir=./eventLog --training_epochs=2",
+        HOWDAH_ENVIRONMENT=str(TENSORFLOW),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert any(name.startswith("worker-0/") for name in door.names("/xl/tf-model"))
+
+
+DDP = """
+import gc, os, torch, torch.distributed as dist
+address, port = os.environ["master_addr"], os.environ["master_port"]
+assert os.environ["INIT_METHOD"] == f"tcp://{address}:{port}"
+rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+dist.init_process_group("gloo", init_method=os.environ["INIT_METHOD"], rank=rank, world_size=size)
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1, bias=False))
+torch.nn.init.zeros_(model.module.weight)
+model(torch.full((1, 2), float(rank + 1))).sum().backward()
+print("gradient", model.module.weight.grad.tolist(), flush=True)
+del model
+gc.collect()
+dist.destroy_process_group()
+"""
+
+
+def test_torch(door: Door) -> None:
+    (door.folder / "ddp.py").write_text(DDP)
+    done = door(
+        "hbox-submit",
+        "--app-type distTorch --worker-num 2 --worker-memory 1G --files ddp.py --queue default",
+        *("python", "ddp.py"),
+        HOWDAH_ENVIRONMENT=str(TORCH),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "gradient [[1.5, 1.5]]" in done.stdout
+
+
+@pytest.mark.parametrize(("failing", "code"), [(1, 0), (2, 1)])
+def test_fewer_than_half_may_fail(door: Door, failing: int, code: int) -> None:
+    """The others go on to their end; half of them are too many."""
+    command = ("sh", "-c", f"[ $INDEX -ge {failing} ] && mkdir out && echo $INDEX > out/index", "$0 'kept'")
+    done = door(
+        "hbox-submit",
+        f"--app-type fake-app-type --worker-num 4 --worker-memory 64M --output /xl/rate-{failing}#out --queue default",
+        *command,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    if code:
+        assert "2 of 4 tasks failed" in done.stdout
+        assert not door.howdah.files.exists(f"{door.howdah.root}/xl/rate-{failing}")
+    else:
+        assert door.names(f"/xl/rate-{failing}") == [f"worker-{n}/index" for n in (1, 2, 3)]
+
+
+def test_placeholder_files_variables_and_where_things_are(door: Door) -> None:
+    for name in ("a", "b", "c"):
+        door.put(f"/xl/list/{name}.txt", name)
+    door.put("/xl/cached.txt", "cached")
+    (door.folder / "job.sh").write_text(
+        'mkdir model; cat "$PWD/alias.txt" > model/report; echo " $A $INPUT_FILE_LIST $INDEX" >> model/report\n'
+        'echo "$LD_LIBRARY_PATH $PATH" >> model/report\n'
+        "touch $XLEARNING_CONTAINER_LOG_DIR/own.log && echo logged >> model/report\n"
+    )
+    site = door.folder / "site"
+    site.mkdir(exist_ok=True)
+    values = {"xlearning.worker.memory": "64M", "xlearning.worker.num": "1", "xlearning.output.local.dir": "model"}
+    text = "".join(f"<property><name>{k}</name><value>{v}</value></property>" for k, v in values.items())
+    (site / "xlearning-site.xml").write_text(f"<configuration>{text}</configuration>")
+    done = door(
+        "xl-submit",
+        "--worker-num 2 --input /xl/list#data --input-strategy PLACEHOLDER --output /xl/report --files job.sh "
+        "--cacheFile /xl/cached.txt#alias.txt --user-path /opt/mine --conf xlearning.container.env.A=b=c "
+        "--output-index 1 --queue default --launch-cmd",
+        "sh job.sh",
+        XLEARNING_CONF_DIR=str(site),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "xlearning-site.xml counts here" in done.stderr
+    assert door.names("/xl/report") == ["model/report"]
+    report = door.read("/xl/report/model/report")
+    found = json.loads(re.findall(r"\{.*\}", report)[0])
+    assert found == {"data": [f"{door.howdah.root}/xl/list/b.txt"]}
+    assert report.startswith("cached b=c ")
+    assert report.endswith(":/opt/mine\nlogged\n")
+    assert " 1\n./" in report
+
+
+@pytest.mark.usefixtures("digits")
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        pytest.param(
+            "mxnet",
+            "--ps-num 1 --ps-memory 1G --am-memory 1G --conf xlearning.container.env.OMP_NUM_THREADS=1",
+            marks=pytest.mark.skipif(sys.version_info >= (3, 12), reason="MXNet needs NumPy < 1.24: Python <= 3.11"),
+        ),
+        ("xgboost", ""),
+    ],
+)
+def test_digits_with(door: Door, kind: str, options: str) -> None:
+    """The scheduler, or the tracker, that ran in the master there is started beside the workers."""
+    shutil.copy(EXAMPLES / f"digits-{kind}" / "train.py", door.folder / f"digits_{kind}.py")
+    done = door(
+        "xl-submit",
+        f"--app-type {'dist' * (kind == 'xgboost')}{kind} --worker-num 2 --worker-memory 1G {options} "
+        f"--input /xl/digits#data --files digits_{kind}.py,test.csv --output /xl/{kind}#model --queue default "
+        "--launch-cmd",
+        f"python digits_{kind}.py --test .",
+        HOWDAH_ENVIRONMENT=str(EXAMPLES / f"digits-{kind}" / "requirements.lock"),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert door.names(f"/xl/{kind}")
+
+
+LIGHTGBM = """
+import os
+from pathlib import Path
+import lightgbm, numpy as np
+rows = np.concatenate([np.loadtxt(path, delimiter=",", ndmin=2) for path in sorted(Path("data").glob("*.csv"))])
+machines = ",".join(":".join(line.split()) for line in Path("lightGBMlist.txt").read_text().splitlines())
+told = {"num_machines": int(os.environ["LIGHTGBM_NUM_MACHINE"]), "machines": machines, "pre_partition": True,
+        "local_listen_port": int(os.environ["LIGHTGBM_LOCAL_LISTEN_PORT"]), "tree_learner": "data", "num_threads": 1}
+told.update(objective="multiclass", num_class=10)
+model = lightgbm.train(told, lightgbm.Dataset(rows[:, 1:], rows[:, 0]), 2)
+print(model.num_trees(), "trees", flush=True)
+"""
+
+
+@pytest.mark.usefixtures("digits")
+def test_lightgbm_by_its_list_of_machines(door: Door) -> None:
+    (door.folder / "lightgbm_list.py").write_text(LIGHTGBM)
+    done = door(
+        "hbox-submit",
+        "--app-type distLightGBM --worker-num 2 --worker-memory 1G --input /xl/digits#data --files lightgbm_list.py "
+        "--queue default",
+        *("python", "lightgbm_list.py"),
+        HOWDAH_ENVIRONMENT=str(EXAMPLES / "digits-xgboost" / "requirements.lock"),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "total number of machines: 2" in done.stdout
+    assert "20 trees" in done.stdout
+
+
+def asked(page: str, path: str) -> tuple[int, Any]:
+    """Through YARN's proxy, as a browser."""
+    try:
+        with urllib.request.urlopen(f"{page}{path}", timeout=10) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_looked_at_by_their_calls_and_killed(door: Door) -> None:
+    line = "--app-type caffe --worker-num 1 --worker-memory 64M --queue default"
+    running = door.start("hbox-submit", line, "sleep", "60")
+    try:
+        page = re.findall(r"http://\S+", first_line(running, "page: "))[0]
+        first_line(running, "runs: pid")
+        status, app = asked(page, "ws/app")
+        assert (status, app["appType"], app["workerNum"], app["workerMem"]) == (200, "CAFFE", 1, 64)
+        assert [container["status"] for container in asked(page, "ws/containers")[1]] == ["RUNNING"]
+        refused, instead = asked(page, "ws/app/savemodel")
+        assert refused == 405
+        assert f"howdah save {app['appId']}" in instead
+        killed = door("hbox-kill", app["appId"])
+        assert killed.returncode == 0, killed.stdout + killed.stderr
+        assert running.wait(30) != 0
+        logs = door("hbox-logs", app["appId"])
+        assert logs.returncode == 0, logs.stderr
+    finally:
+        running.kill()
+        running.communicate()
+
+
+def first_line(running: subprocess.Popen[str], words: str) -> str:
+    """The next line it prints that has these words."""
+    assert running.stdout
+    said = []
+    for line in running.stdout:
+        said.append(line)
+        if words in line:
+            return line
+    raise AssertionError("".join(said))
+
+
+def test_the_last_hosts_are_preferred(door: Door) -> None:
+    line = "--app-name near --worker-memory 64M --host-local-enable true --queue default"
+    jobs = []
+    for _ in range(2):
+        done = door("xl-submit", line, "true")
+        assert done.returncode == 0, done.stdout + done.stderr
+        jobs.append(re.findall(r"application_\d+_\d+", done.stdout)[0])
+        eventually(functools.partial(ended_well, door, jobs[-1]), "YARN knows that it is over")
+    before, after = (door.howdah.status(job) for job in jobs)
+    assert after["spec"]["roles"]["worker"]["placement"]["prefer"] == [before["tasks"][0]["node"]]
+
+
+def ended_well(door: Door, job: str) -> bool:
+    return bool(door.howdah.status(job)["state"] == "SUCCEEDED")

@@ -1,0 +1,169 @@
+"""Copies and checkpoints when programs and masters die: on this machine's engine, through the command line."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HOWDAH = str(Path(sys.executable).with_name("howdah"))
+HELD = "import os, time; os.makedirs('output'); held = open('output/m.pt', 'wb'); held.write(b'PK\\3\\4'); held.flush()"
+# Writes a checkpoint a step, and half a newer one; dies in step 3 of the first epoch, in whichever way it is told.
+STEPS = """
+import os, signal, sys, zipfile
+there = os.environ["HOWDAH_CHECKPOINT_DIR"]
+done = 0
+if "HOWDAH_RESUME_FROM" in os.environ:
+    with zipfile.ZipFile(os.environ["HOWDAH_RESUME_FROM"]) as file:
+        done = int(file.read("step"))
+print("epoch", os.environ["HOWDAH_EPOCH"], "after", done, flush=True)
+for step in range(done + 1, 6):
+    path = os.path.join(there, f"step-{step}.pt")
+    if step == 4 and os.environ["HOWDAH_EPOCH"] == "1":
+        with open(path, "wb") as file:
+            file.write(b"PK\\3\\4 half")
+        os.kill(os.getpid(), signal.SIGKILL)
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("step", str(step))
+"""
+
+
+class Machine:
+    """The command line with a home of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("HOWDAH", "HADOOP"))}
+        self.environment = {**kept, "HOWDAH_HOME": str(folder / "home"), "HOWDAH_LANGUAGE": "en"}
+
+    def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [HOWDAH, *arguments], env=self.environment, cwd=self.folder, capture_output=True, text=True, timeout=120
+        )
+
+    def job(self, source: str, **job: Any) -> str:
+        role = {"command": [sys.executable, "-c", source], "resources": {"memory": "128MiB"}}
+        path = self.folder / f"job-{time.time_ns()}.yaml"
+        path.write_text(json.dumps({"roles": {"worker": role}, "timeouts": {"stop": "1s"}, **job}))
+        return str(path)
+
+    def submit(self, source: str, **job: Any) -> str:
+        done = self("submit", "--on", "local", self.job(source, **job))
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def status(self, job: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self("status", "--json", job).stdout)
+        return found
+
+    def until(self, wanted: Callable[[], Any], limit: float = 60.0) -> Any:
+        deadline = time.monotonic() + limit
+        while not (value := wanted()):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        return value
+
+    def kill_master(self, job: str) -> None:
+        for name in ("master.pid", "master.json"):  # first who would start the next one
+            pid = json.loads((self.folder / "home/state/jobs" / job / name).read_text())["pid"]
+            os.kill(pid, signal.SIGKILL)
+        self.until(lambda: self.status(job)["state"] == "FAILED")
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def save_when_running(machine: Machine, job: str) -> None:
+    machine.until(lambda: [task["state"] for task in machine.status(job)["tasks"][:1]] == ["RUNNING"])
+    machine.until(lambda: machine("save", job).returncode == 0)
+    machine.until(lambda: machine.status(job)["saves"])
+
+
+def test_a_killed_master_leaves_half_a_copy_and_a_lease_which_the_next_submission_removes(machine: Machine) -> None:
+    where = {"outputs": [{"path": "out"}], "checkpoint": "ck"}
+    many = "import os, time; os.makedirs('output'); [open(f'output/{n}.bin', 'w').write('x') for n in range(5000)]"
+    job = machine.submit(f"{many}; print('written', flush=True); time.sleep(100)", **where)
+    machine.until(lambda: "written" in machine("logs", job).stdout)
+    assert machine("save", job).returncode == 0
+    machine.until(lambda: list(machine.folder.glob("out.saved/.howdah-*/*/*/*.bin")))
+    machine.kill_master(job)
+    assert [each for each in machine.folder.glob("out.saved/*") if not each.name.startswith(".")] == [], (
+        "half a copy is hidden"
+    )
+    done = machine("run", "--on", "local", machine.job("pass", **where))
+    assert done.returncode == 0, done.stdout + done.stderr
+    machine.until(lambda: not (machine.folder / "out.saved").exists())
+    assert list(machine.folder.glob(".howdah-*")) == []
+    assert list((machine.folder / "ck").iterdir()) == []
+
+
+def test_a_second_job_with_the_same_checkpoints_is_refused_while_the_first_runs(machine: Machine) -> None:
+    job = machine.submit("import time; time.sleep(100)", checkpoint="ck")
+    refused = machine("submit", "--on", "local", machine.job("pass", checkpoint="ck"))
+    assert (refused.returncode, f"ck is used by {job}" in refused.stderr) == (66, True), refused.stderr
+    machine("cancel", job)
+    assert machine("run", "--on", "local", machine.job("pass", checkpoint="ck")).returncode == 0
+
+
+def test_a_program_that_dies_gives_up_the_copy_and_the_next_epoch_can_be_copied(machine: Machine) -> None:
+    second = "open('output/whole.bin', 'w').write('x'); time.sleep(100)"
+    source = f"import os, time\nif os.environ['HOWDAH_EPOCH'] == '1':\n    {HELD}; time.sleep(100)\n{second}"
+    job = machine.submit(source, outputs=[{"path": "out"}], retries=1)
+    save_when_running(machine, job)
+    os.kill(machine.status(job)["tasks"][0]["pid"], signal.SIGKILL)
+    machine.until(lambda: machine.status(job)["epoch"] == 2)
+    view = machine.until(lambda: [each for each in machine.status(job)["saves"] if each["state"] == "FAILED"])[0]
+    assert "started again" in view["reason"]
+    machine.until(lambda: [task["state"] for task in machine.status(job)["tasks"][:1]] == ["RUNNING"])
+    asked = machine("save", job, "--wait", "--json")
+    assert asked.returncode == 0, asked.stdout + asked.stderr
+    copy = json.loads(asked.stdout)
+    assert copy["files"] >= 1
+    machine("cancel", job)
+    assert [path.name for path in (machine.folder / "out.saved").iterdir()] == [copy["uri"].rpartition("/")[2]]
+
+
+@pytest.mark.parametrize("local", ["", "mirror"])
+def test_a_killed_program_goes_on_from_the_newest_whole_checkpoint_and_so_does_the_next_job(
+    machine: Machine, local: str
+) -> None:
+    checkpoint = {"path": "ck", "local": local, "every": "1s"} if local else "ck"
+    job = machine.job(STEPS, checkpoint=checkpoint, retries=1)
+    done = machine("run", "--on", "local", job)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "no checkpoint yet" in done.stdout
+    assert "worker:0 | epoch 1 after 0" in done.stdout
+    assert "worker:0 | epoch 2 after 3" in done.stdout
+    assert ("passed over: step-4.pt: it is cut" in done.stdout) == (not local), "half a file is not stored at all"
+    again = machine("run", "--on", "local", job)
+    assert "worker:0 | epoch 1 after 5" in again.stdout, again.stdout + again.stderr
+    names = {path.name for path in (machine.folder / "ck").iterdir()}
+    assert names == {f"step-{step}.pt" for step in range(1, 6)}
+
+
+def test_checkpoints_that_cannot_be_read_fail_the_job(machine: Machine) -> None:
+    (machine.folder / "ck").mkdir()
+    with zipfile.ZipFile(machine.folder / "ck/a.pt", "w") as file:
+        file.writestr("step", "1")
+    if os.geteuid() == 0:
+        with contextlib.suppress(OSError):
+            (machine.folder / "loop").symlink_to("loop")
+        refused = machine("run", "--on", "local", machine.job(STEPS, checkpoint="loop/below"))
+    else:
+        (machine.folder / "ck").chmod(0)
+        refused = machine("run", "--on", "local", machine.job(STEPS, checkpoint="ck"))
+        (machine.folder / "ck").chmod(0o700)
+    assert refused.returncode == 66, refused.stdout + refused.stderr
+    assert "checkpoint.path" in refused.stderr or "loop" in refused.stderr

@@ -1,0 +1,47 @@
+"""Every golden job, of whichever dialect, is the same job when it is written as a job file and read again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import test_submarine
+import test_tony
+import test_xlearning
+
+from howdah.cli.convert import written
+from howdah.client.jobfile import loads, to_yaml
+from howdah.dialects import Parsed
+
+HERE = Path(__file__).parent
+CASES = sorted(path for path in HERE.glob("*/*.json") if "job" in json.loads(path.read_text()))
+
+
+def parsed(path: Path, case: dict[str, Any], folder: Path) -> Parsed:
+    if path.parent.name == "submarine":
+        return test_submarine.parse(case, folder)
+    if path.parent.name == "tony":
+        return test_tony.parse(case, folder)
+    return test_xlearning.DOORS[path.parent.name].parse(case["argv"])
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_reads_back(path: Path, tmp_path: Path) -> None:
+    case = json.loads(path.read_text())
+    result = parsed(path, case, tmp_path)
+    text = written(result, path.parent.name, ("a.properties",))
+    job, _ = loads(text, "job.yaml", {}, {})
+    assert job == result.job
+    assert all(f"# {note}" in text for note in result.notes)
+
+
+def test_all_doors_are_here() -> None:
+    assert {path.parent.name for path in CASES} == {"hbox", "submarine", "tony", "xlearning"}
+
+
+def test_variables_of_the_shell_stay_the_shells(tmp_path: Path) -> None:
+    words = ["job", "run", "--name", "a", "--num_workers", "1", "--worker_resources", "memory=1G"]
+    job = test_submarine.Submarine(tmp_path).parse([*words, "--worker_launch_cmd", "x ${A} $HOME %input%\n# y"]).job
+    assert loads(to_yaml(job), "job.yaml", {}, {})[0] == job

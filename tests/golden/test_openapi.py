@@ -1,0 +1,65 @@
+"""docs/openapi.json and the tables of docs/api.md are what the table of calls says; HOWDAH_GOLDEN=write writes them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from howdah.master.wishes import WISHES
+from howdah.web import openapi
+from howdah.web.calls import ACTIONS, CALLS, Call, Parameter, handler, match
+
+DOCS = Path(__file__).parents[2] / "docs"
+DOCUMENT, PAGE = DOCS / "openapi.json", DOCS / "api.md"
+
+
+def calls() -> Iterator[str]:
+    yield "| call | | query |\n|---|---|---|\n"
+    for call in CALLS:
+        path = re.sub(r"\{(\w+)\}", lambda found: {"job": "ID", "task": "TASK"}.get(found[1], "…"), call.path)
+        yield f"| `{path}` | {call.summary} | {words(call.parameters)} |\n"
+
+
+def actions() -> Iterator[str]:
+    yield "| action | | body, beside `token` |\n|---|---|---|\n"
+    for action in ACTIONS:
+        yield f"| `{action.name}` | {action.summary} | {words(action.words)} |\n"
+
+
+def words(parameters: tuple[Parameter, ...]) -> str:
+    shown = (f"`{each.name}`: {each.summary}".rstrip(".").replace("|", "\\|") for each in parameters)
+    return "; ".join(shown)
+
+
+def with_tables(page: str) -> str:
+    for name, table in (("calls", calls()), ("actions", actions())):
+        pattern = rf"(?s)(<!-- {name}: [^>]*-->\n).*(<!-- end of {name} -->)"
+        rows = "".join(table)
+        page = re.sub(pattern, lambda found: found[1] + rows + found[2], page)  # noqa: B023 - used at once
+    return page
+
+
+def test_the_document_is_that_of_the_table() -> None:
+    document, page = openapi.openapi(), with_tables(PAGE.read_text())
+    if os.environ.get("HOWDAH_GOLDEN") == "write":
+        DOCUMENT.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+        PAGE.write_text(page)
+    assert json.loads(DOCUMENT.read_text()) == document
+    assert PAGE.read_text() == page
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.path)
+def test_each_call_is_found_by_its_path_and_has_a_handler(call: Call) -> None:
+    found = match(call.path.replace("{job}", "j").replace("{task}", "worker:0").replace("{rest}", "a/b"))
+    assert found is not None
+    assert found[0] is call
+    assert callable(handler(call))
+
+
+def test_every_action_of_the_master_is_told_of() -> None:
+    assert set(WISHES) == {action.name for action in ACTIONS}

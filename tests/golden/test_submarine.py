@@ -1,0 +1,58 @@
+"""Submarine's documented command lines and YAML in, jobs out: one file each in tests/golden/submarine.
+
+A case's `files` are written where the command is typed. What on the cluster ends in `-dir` is a directory.
+HOWDAH_GOLDEN=write writes what comes out into the files, to be read before it is committed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from howdah.client.jobfile import wrong
+from howdah.dialects import Parsed
+from howdah.dialects.submarine import Submarine
+from howdah.errors import SpecError, StagingError
+from howdah.spec.codec import encode
+
+CASES = sorted(Path(__file__).with_name("submarine").glob("*.json"))
+
+
+def parse(case: dict[str, Any], folder: Path) -> Parsed:
+    for name, content in case.get("files", {}).items():
+        (folder / name).write_text(content)
+    hadoop = str(folder) if any(name.endswith(".xml") for name in case.get("files", {})) else "/nonexistent"
+    environ = {"HADOOP_USER_NAME": "user1"}
+    door = Submarine(folder, environ, hadoop, "hdfs://nn/user/user1", lambda uri: uri.endswith("-dir"))
+    return door.parse(case["argv"])
+
+
+def outcome(case: dict[str, Any], folder: Path) -> dict[str, Any]:
+    try:
+        parsed = parse(case, folder)
+    except (SpecError, StagingError) as error:
+        return {"mistakes": str(error).splitlines()}
+    mistakes = wrong(parsed.job, parsed.origins)
+    if mistakes:
+        return {"mistakes": [str(mistake) for mistake in mistakes]}
+    told = {"variables": dict(parsed.variables)} if parsed.variables else {}
+    return {"job": encode(parsed.job), "notes": list(parsed.notes), **told}
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_means_what_it_meant(path: Path, tmp_path: Path) -> None:
+    case = json.loads(path.read_text())
+    given = {name: case[name] for name in ("argv", "files") if name in case}
+    found = {**given, **json.loads(json.dumps(outcome(case, tmp_path)).replace(str(tmp_path), "HERE"))}
+    if os.environ.get("HOWDAH_GOLDEN") == "write":
+        path.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+        case = found
+    assert found == case
+
+
+def test_there_are_cases() -> None:
+    assert len(CASES) >= 30

@@ -1,0 +1,71 @@
+"""TonY's documented command lines and its keys in, jobs out: one file each in tests/golden/tony.
+
+A case's `files` are written where the command is typed: texts as they are, mappings as Hadoop configurations.
+HOWDAH_GOLDEN=write writes what comes out into the files, to be read before it is committed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+import pytest
+
+from howdah.client.jobfile import wrong
+from howdah.dialects import Parsed
+from howdah.dialects.tony import Tony
+from howdah.dialects.tony.azkaban import AzkabanJob
+from howdah.errors import SpecError
+from howdah.spec.codec import encode
+
+CASES = sorted(Path(__file__).with_name("tony").glob("*.json"))
+
+
+def written(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    properties = (
+        f"<property>\n<name>{escape(name)}</name><value>{escape(value)}</value></property>\n"
+        for name, value in content.items()
+    )
+    return f"<configuration>\n{''.join(properties)}</configuration>\n"
+
+
+def parse(case: dict[str, Any], folder: Path) -> Parsed:
+    for name, content in case.get("files", {}).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(written(content))
+    here = {name: value.replace("HERE", str(folder)) for name, value in case.get("environ", {}).items()}
+    environ = {"TONY_CONF_DIR": "none", "HADOOP_USER_NAME": "user1", **here}
+    argv = [word.replace("HERE", str(folder)) for word in case["argv"]]
+    if case.get("door") == "azkaban-job":
+        return AzkabanJob(environ).parse([str(folder / word) for word in argv])
+    return Tony(folder, environ).parse(argv)
+
+
+def outcome(case: dict[str, Any], folder: Path) -> dict[str, Any]:
+    try:
+        parsed = parse(case, folder)
+    except SpecError as error:
+        return {"mistakes": str(error).splitlines()}
+    mistakes = wrong(parsed.job, parsed.origins)
+    if mistakes:
+        return {"mistakes": [str(mistake) for mistake in mistakes]}
+    return {"job": encode(parsed.job), "notes": list(parsed.notes)}
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_means_what_it_meant(path: Path, tmp_path: Path) -> None:
+    case = json.loads(path.read_text())
+    given = {name: case[name] for name in ("door", "argv", "files", "environ") if name in case}
+    found = {**given, **json.loads(json.dumps(outcome(case, tmp_path)).replace(str(tmp_path), "HERE"))}
+    if os.environ.get("HOWDAH_GOLDEN") == "write":
+        path.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+    assert found == case
+
+
+def test_there_are_cases() -> None:
+    assert len(CASES) >= 30

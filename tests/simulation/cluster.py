@@ -1,0 +1,562 @@
+"""A whole cluster in one thread: a clock, a network that delays and cuts, nodes, a ResourceManager, a file system, and
+executors — around the real `step`, the real orders and the real recovery. A seed is a run; the same seed is the same
+run.
+
+What is simulated is only what is not ours: when messages arrive, what is lost, who dies. An executor keeps the rules of
+the real one: it obeys no older epoch, ends when its lease is over, and looks for a master that took over.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from howdah.frameworks import find
+from howdah.master import actions as a
+from howdah.master.orders import Director
+from howdah.master.replay import replay
+from howdah.master.state import FENCE_S, GangState
+from howdah.master.step import step
+from howdah.spec import Container, Exit, JobSpec, Outcome, StagedJob, State, TaskId
+from howdah.spec import events as e
+from howdah.wire.messages import CheckReport, Goal, Orders, PairOrder, Phase, Status
+
+HEARTBEAT_S, EXPIRY_S, BEAT_S, LOOK_AFTER_S = 1.0, 60.0, 2.0, 3.0
+MASTER_ATTEMPTS = 6
+
+
+class Broken(AssertionError):
+    """An invariant does not hold."""
+
+
+@dataclass
+class Node:
+    """`up` is false when it is off; `cut` when no message passes. Its own clock runs on."""
+
+    name: str
+    room: int
+    up: bool = True
+    cut: bool = False
+    seen_at: float = 0.0
+    lost: bool = False
+
+    @property
+    def reachable(self) -> bool:
+        return self.up and not self.cut
+
+
+@dataclass
+class Room:
+    """A granted container. `told` says that the ResourceManager knows of its end."""
+
+    container: Container
+    node: Node
+    attempt: int
+    executor: Executor | None = None
+    exit: Exit | None = None
+    told: bool = False
+    released: bool = False
+
+
+@dataclass(eq=False)
+class Executor:
+    """One attempt of one task; `program` is the epoch that its program runs in, 0 while none does."""
+
+    sim: Simulation
+    task: TaskId
+    attempt: int
+    room: Room
+    master: int
+    program: int = 0
+    epoch: int = 0
+    phase: Phase = Phase.HELLO
+    exit: Exit | None = None
+    alive: bool = True
+    sequence: int = 0
+    heard_at: float = 0.0
+    lease_s: float = 30.0
+    goal: Goal = Goal.JOIN
+    wanted: int = 0
+    port: int = 0
+    run: int = 0
+    hung_at: float = 0.0
+    noticed: int = 0
+    checks: tuple[CheckReport, ...] = ()
+    tries: int = 0
+
+    def status(self) -> Status:
+        self.sequence += 1
+        return Status(
+            str(self.task),
+            self.attempt,
+            self.epoch,
+            self.sequence,
+            self.phase,
+            self.room.node.name,
+            1,
+            ports={"main": self.port} if self.port else {},
+            program_pid=self.run if self.phase in (Phase.RUNNING, Phase.ENDED) else 0,
+            exit=self.exit,
+            container=self.room.container.id,
+            quiet_s=self.sim.now - self.hung_at if self.hung_at and self.sim.without != "signs" else 0.0,
+            pair_port=self.port if self.sim.job.preflight.checks else 0,
+            checks=self.checks,
+        )
+
+    def live(self) -> None:
+        """Beat, and give up when nobody answers for as long as the lease."""
+        if not self.alive:
+            return
+        silence = self.sim.now - self.heard_at
+        if silence > self.lease_s and self.sim.without != "lease":
+            self.end(Exit("exit", 75))
+            return
+        if silence > LOOK_AFTER_S:
+            self.master = self.sim.announced or self.master
+        self.tell()
+        self.sim.later(BEAT_S, self.live)
+
+    def tell(self) -> None:
+        if self.alive:
+            self.sim.send(self.room.node, self.master, self.status(), self)
+
+    def obey(self, orders: Orders) -> None:
+        if self.alive and orders.goal is Goal.BECOME:
+            self.become(orders.become)
+            return
+        if not self.alive or orders.epoch < self.wanted:
+            return
+        self.heard_at, self.lease_s = self.sim.now, orders.lease_s
+        if orders.notice and orders.notice.number > self.noticed and self.phase is Phase.RUNNING and self.program:
+            self.noticed = orders.notice.number
+            run, saved = self.run, lambda: self.finished(run, Exit("preempted", 75))
+            if self.sim.luck.random() < 0.5:
+                self.sim.later(self.sim.luck.uniform(0, 20), saved)
+        self.wanted, self.goal = orders.epoch, orders.goal
+        self.move()
+        if orders.pairs and self.phase is Phase.JOINED and orders.pairs.epoch == self.epoch != self.tries:
+            self.tries, pairs = self.epoch, orders.pairs
+            self.sim.later(self.sim.fitness.uniform(0.1, 5), lambda: self.tried(pairs))
+
+    def tried(self, order: PairOrder) -> None:
+        """Every exchange with a node that is cut off from the others fails."""
+        if self.alive and self.phase is Phase.JOINED and self.epoch == order.epoch:
+            others = [one for one in order.rounds if one is not None]
+            failed = {one.task: "bad" for one in others if self.sim.mute & {one.host, self.room.node.name}}
+            passed = tuple(one.task for one in others if one.task not in failed)
+            report = CheckReport(order.epoch, 1.0, passed=passed, failed=failed)
+            self.checks = (*(one for one in self.checks if not one.epoch), report)
+            self.tell()
+
+    def become(self, attempt: str) -> None:
+        """End what runs, and start anew as another."""
+        task, _, number = attempt.rpartition("/")
+        successor = Executor(self.sim, TaskId.parse(task), int(number), self.room, self.master, heard_at=self.sim.now)
+        self.alive, self.program, self.room.executor = False, 0, successor
+        self.sim.later(self.sim.chance.uniform(0.1, 1), successor.live)
+
+    def move(self) -> None:
+        if self.goal is Goal.STOP:
+            self.halt("stopped")
+        elif self.wanted > self.epoch:
+            if self.phase is Phase.RUNNING:
+                self.halt("again")
+            elif self.phase is not Phase.LOCALISING:
+                fetch = self.sim.chance.uniform(0, 3) if self.phase is Phase.HELLO else 0.05
+                self.enter(Phase.LOCALISING)
+                self.sim.later(fetch, self.ready)
+        elif self.goal is Goal.RUN and self.phase is Phase.JOINED:
+            self.start()
+
+    def ready(self) -> None:
+        if self.alive and self.phase is Phase.LOCALISING and self.room.node.name in self.sim.unfit:
+            self.epoch, self.exit = self.wanted, Exit("preflight", detail="disk: none")
+            self.enter(Phase.ENDED)
+        elif self.alive and self.phase is Phase.LOCALISING:
+            self.checks = self.checks or ((CheckReport(seconds=1.0),) if self.sim.job.preflight.checks else ())
+            self.epoch, self.exit, self.port = self.wanted, None, self.sim.chance.randrange(2000, 60000)
+            self.enter(Phase.JOINED)
+
+    def start(self) -> None:
+        self.run += 1
+        self.program, self.hung_at = self.epoch, 0.0
+        self.enter(Phase.RUNNING)
+        self.sim.program_started(self)
+        run = self.run
+        duration = self.sim.duration()
+        if self.sim.hangs():
+            self.hung_at = self.sim.now
+        else:
+            self.sim.later(duration, lambda: self.finished(run, self.sim.verdict()))
+
+    def finished(self, run: int, exit: Exit) -> None:
+        if self.alive and self.run == run and self.phase is Phase.RUNNING:
+            self.program, self.exit = 0, exit
+            self.enter(Phase.ENDED)
+
+    def halt(self, why: str) -> None:
+        if self.phase is Phase.ENDED or (self.phase is Phase.RUNNING and not self.program):
+            return
+        running, self.program, self.hung_at = self.program, 0, 0.0
+        self.run += 1
+        if why == "stopped" or running:
+            self.exit = Exit("stopped", detail=why)
+            self.epoch = self.wanted if why == "stopped" and not running else self.epoch
+            self.enter(Phase.ENDED)
+            if why == "again":
+                self.move()
+
+    def enter(self, phase: Phase) -> None:
+        self.phase = phase
+        self.tell()
+
+    def end(self, exit: Exit) -> None:
+        """The process is gone, and its program with it."""
+        if self.alive:
+            self.alive, self.program = False, 0
+            self.room.exit = self.room.exit or exit
+
+
+@dataclass(eq=False)
+class Master:
+    """One attempt of the master: what it knows in memory, and what has reached the file system."""
+
+    sim: Simulation
+    number: int
+    node: Node
+    state: GangState
+    pending: list[str] = field(default_factory=list)
+    alive: bool = True
+    ready: bool = False
+
+    def begin(self) -> None:
+        if not self.alive:
+            return
+        log = list(e.read_lines(self.sim.log))
+        left: list[a.Action] = []
+        if log:
+            left = replay(self.state, log, self.sim.now)
+            self.record(e.TookOver(self.sim.now, self.number))
+        held = [task.container for task in self.state.tasks.values() if task.container is not None]
+        living = self.sim.adopt({container.id for container in held}, self.number)
+        self.ready = True
+        for action in left:
+            self.perform(action)
+        if not log:
+            fence = self.sim.now + FENCE_S if self.number > 1 else 0.0
+            self.apply(e.JobStarted(self.sim.now, "job-1", "sim", "u", self.state.job, fenced_until=fence))
+        for container in held:
+            if container.id not in living:
+                self.apply(e.ContainerEnded(self.sim.now, container.id, Exit("lost", detail="gone")))
+        self.sim.announced = self.number
+        self.tick()
+        self.flush()
+
+    def apply(self, event: e.Event) -> None:
+        if self.alive:
+            decided = not self.state.open
+            for action in step(self.state, event):
+                self.perform(action)
+            if decided and self.state.open:
+                raise Broken(f"a job that was ending goes on after {type(event).__name__}")
+            if self.sim.without == "fence":
+                for task in self.state.tasks.values():
+                    task.fenced_until = 0.0
+
+    def perform(self, action: a.Action) -> None:
+        if isinstance(action, a.Record):
+            self.record(action.event)
+        elif isinstance(action, a.Ask):
+            self.sim.wanted[action.role], self.sim.avoid[action.role] = action.count, action.wish.avoid
+        elif isinstance(action, a.Release) and self.sim.without == "release":
+            return
+        elif isinstance(action, a.Release):
+            self.sim.release(action.container_id)
+        elif isinstance(action, a.Launch):
+            self.sim.later(self.sim.delay(), lambda: self.sim.launch(self, action))
+        elif isinstance(action, a.Notify):
+            for task in action.tasks:
+                self.sim.notify(self, task)
+        elif isinstance(action, a.Commit):
+            self.sim.later(self.sim.chance.uniform(0, 2), lambda: self.committed(action.keep))
+        elif isinstance(action, a.TakeStacks):
+            self.sim.look_into(self, action)
+        elif isinstance(action, a.FindCheckpoint):
+            found = e.CheckpointFound(self.sim.now, action.epochs)
+            self.sim.later(self.sim.chance.uniform(0, 1), lambda: self.apply(replace(found, time=self.sim.now)))
+        elif not isinstance(action, a.NoteStrikes):
+            self.finish(action.outcome)
+
+    def committed(self, keep: bool) -> None:
+        if self.alive:
+            if keep:
+                self.sim.commit()
+            self.apply(a.CommitDone(self.sim.now, ("out",) if keep else ()))
+
+    def record(self, event: e.Event) -> None:
+        self.pending.append(e.to_line(event))
+
+    def flush(self) -> None:
+        if self.alive:
+            self.write()
+            self.sim.later(self.sim.chance.uniform(0.2, 2.0), self.flush)
+
+    def write(self) -> None:
+        if self.pending and not self.sim.storage_down:
+            self.sim.log += self.pending
+            self.pending = []
+
+    def tick(self) -> None:
+        if self.alive:
+            self.apply(a.Tick(self.sim.now))
+            self.sim.later(0.5, self.tick)
+
+    def finish(self, outcome: Outcome) -> None:
+        self.write()
+        self.sim.finished(self, outcome)
+
+    def orders(self, status: Status) -> Orders:
+        return self.sim.director.orders(self.state, status)
+
+
+class Simulation:
+    """A job on a cluster, with faults until `calm_at` (seconds), after which nothing goes wrong any more.
+
+    `without` breaks one rule on purpose, for the tests of these tests: `lease`, `release`, `fence`, `signs`. Of the
+    programs that start before the calm, a share (`hanging`) never end by themselves.
+    """
+
+    def __init__(
+        self, seed: int, job: JobSpec, calm_at: float = 120.0, without: str = "", hanging: float = 0.0
+    ) -> None:
+        self.hanging, self.luck = hanging, random.Random(f"hangs {seed}")  # its own: other runs stay what they were
+        self.chance, self.job, self.calm_at, self.without = random.Random(seed), job, calm_at, without
+        self.now, self._numbers = 0.0, itertools.count(1)
+        self._agenda: list[tuple[float, int, Callable[[], None]]] = []
+        self.nodes = [Node(f"node{number}", 4) for number in range(1, 6)]
+        self.rooms: dict[str, Room] = {}
+        self.wanted: dict[str, int] = {}
+        self.avoid: dict[str, tuple[str, ...]] = {}
+        self.fitness = random.Random(f"fitness {seed}")
+        self.unfit: set[str] = set()
+        self.mute: set[str] = set()
+        self.log: list[str] = []
+        self.announced = 0
+        self.storage_down = False
+        self.commits = 0
+        self.longest_s = 60.0
+        self.outcome: Outcome | None = None
+        self.attempts = 0
+        self.master: Master | None = None
+        staged = StagedJob(job, "file:///sim")
+        self.director = Director("job-1", staged, find("generic"))
+        self.next_master()
+        self.later(HEARTBEAT_S, self.manage)
+
+    # The clock
+
+    def later(self, seconds: float, act: Callable[[], None]) -> None:
+        heapq.heappush(self._agenda, (self.now + seconds, next(self._numbers), act))
+
+    def run(self, until: float) -> None:
+        while self._agenda and self._agenda[0][0] <= until and self.outcome is None:
+            self.now, _, act = heapq.heappop(self._agenda)
+            act()
+            self.check()
+
+    def delay(self) -> float:
+        return self.chance.choice((0.001, 0.005, 0.02, 0.2))
+
+    @property
+    def calm(self) -> bool:
+        return self.now >= self.calm_at
+
+    # What programs do
+
+    def duration(self) -> float:
+        return self.chance.uniform(1, self.longest_s)
+
+    def hangs(self) -> bool:
+        return bool(self.hanging) and not self.calm and self.luck.random() < self.hanging
+
+    def look_into(self, master: Master, action: a.TakeStacks) -> None:
+        """The stacks come, or do not; whom they point to may be right."""
+        whom = tuple(self.luck.sample(action.tasks, self.luck.randrange(len(action.tasks) + 1)))
+        if self.luck.random() < 0.7:
+            taken = lambda: master.apply(e.StacksTaken(self.now, uri="stacks", suspects=whom))  # noqa: E731
+            self.later(self.luck.uniform(0.1, 90), taken)
+
+    def verdict(self) -> Exit:
+        if not self.calm and self.chance.random() < 0.15:
+            return self.chance.choice((Exit("exit", 1), Exit("memory", signal=9), Exit("port", 1)))
+        return Exit("exit", 0)
+
+    # The network between executors and the master
+
+    def send(self, node: Node, master: int, status: Status, executor: Executor) -> None:
+        if node.reachable:
+            self.later(self.delay(), lambda: self.heard(node, master, status, executor))
+
+    def heard(self, node: Node, number: int, status: Status, executor: Executor) -> None:
+        master = self.master
+        if not (master and master.alive and master.ready and master.number == number and master.node.reachable):
+            return
+        become = master.state.moves.get(f"{status.task}/{status.attempt}")
+        if become is not None:
+            self.answer(executor, Orders(0, Goal.BECOME, become=become))
+            return
+        task = master.state.tasks[TaskId.parse(status.task)]
+        fits = task.container is not None and task.container.id == status.container and task.attempt == status.attempt
+        if not fits:
+            self.later(self.delay(), lambda: executor.end(Exit("exit", 76)) if node.reachable else None)
+            return
+        master.apply(a.Heard(self.now, status))
+        if master.alive and self.outcome is None:
+            self.answer(executor, master.orders(status))
+
+    def answer(self, executor: Executor, orders: Orders) -> None:
+        node = executor.room.node
+        if node.reachable:
+            self.later(self.delay(), lambda: executor.obey(orders) if node.reachable else None)
+
+    def notify(self, master: Master, id_: TaskId) -> None:
+        """The answer to a poll that waits."""
+        task = master.state.tasks[id_]
+        room = self.rooms.get(task.container.id) if task.container else None
+        executor = room.executor if room else None
+        if executor and executor.alive and executor.master == master.number and task.phase is not None:
+            self.answer(executor, master.orders(executor.status()))
+
+    # The ResourceManager and the nodes
+
+    def manage(self) -> None:
+        """A heartbeat of all nodes, and of the master."""
+        for node in self.nodes:
+            if node.reachable:
+                node.seen_at, node.lost = self.now, False
+            elif self.now - node.seen_at > EXPIRY_S:
+                node.lost = True
+        for room in list(self.rooms.values()):
+            self.look_at(room)
+        master = self.master
+        if master and master.alive and master.ready and master.node.reachable:
+            self.grant(master)
+            for room in [room for room in self.rooms.values() if room.exit and not room.told and self.known(room)]:
+                room.told = True
+                master.apply(e.ContainerEnded(self.now, room.container.id, room.exit))
+        if master and (not master.alive or master.node.lost):
+            self.replace(master)
+        if self.outcome is None:
+            self.later(HEARTBEAT_S, self.manage)
+
+    def look_at(self, room: Room) -> None:
+        if room.node.lost and room.exit is None:
+            room.exit = Exit("lost", detail="node lost")
+        if room.node.reachable and (room.released or (room.exit and room.executor and room.executor.alive)):
+            if room.executor:
+                room.executor.end(Exit("stopped"))
+            room.exit = room.exit or Exit("stopped")
+
+    def known(self, room: Room) -> bool:
+        """A node that does not answer tells nothing of its containers, until it is given up."""
+        return room.node.reachable or room.node.lost
+
+    def grant(self, master: Master) -> None:
+        for role, count in list(self.wanted.items()):
+            for _ in range(count):
+                node = next((node for node in self.nodes if self.offers(node, role)), None)
+                if node is None or self.chance.random() < 0.3:
+                    break
+                self.wanted[role] -= 1
+                container = Container(f"c{next(self._numbers)}", node.name, role)
+                self.rooms[container.id] = Room(container, node, master.number)
+                master.apply(e.Allocated(self.now, container))
+
+    def offers(self, node: Node, role: str) -> bool:
+        """Only jobs with pre-flight count on being heard: others must do with what they get."""
+        avoided = bool(self.job.preflight.checks) and node.name in self.avoid.get(role, ())
+        return node.reachable and self.free(node) > 0 and not avoided
+
+    def free(self, node: Node) -> int:
+        return node.room - sum(room.node is node and room.exit is None for room in self.rooms.values())
+
+    def release(self, container: str) -> None:
+        if container in self.rooms:
+            self.rooms[container].released = True
+
+    def adopt(self, held: set[str], master: int) -> set[str]:
+        """The containers that the cluster still knows, and gives the new master; all others it takes back."""
+        self.wanted = {}
+        living = {id_ for id_, room in self.rooms.items() if not room.exit and not room.released}
+        for id_ in living - held:
+            self.release(id_)
+        return living & held
+
+    def launch(self, master: Master, action: a.Launch) -> None:
+        room = self.rooms[action.container.id]
+        if not master.alive or room.exit or room.released or not room.node.reachable:
+            if master.alive:
+                self.release(action.container.id)
+                master.apply(e.ContainerEnded(self.now, action.container.id, Exit("start", detail="not started")))
+            return
+        executor = Executor(self, action.task, action.attempt, room, master.number, heard_at=self.now)
+        room.executor = executor
+        self.later(self.chance.uniform(0.1, 2), executor.live)
+
+    def next_master(self) -> None:
+        self.attempts += 1
+        node = self.chance.choice([node for node in self.nodes if node.reachable] or self.nodes)
+        self.master = Master(self, self.attempts, node, GangState.of("job-1", self.job))
+        self.later(self.chance.uniform(0.3, 3), self.master.begin)
+
+    def replace(self, master: Master) -> None:
+        master.alive = False
+        if self.attempts < MASTER_ATTEMPTS:
+            self.next_master()
+        else:  # the cluster gives up
+            self.outcome = Outcome(State.FAILED, "no attempt of the master is left")
+
+    def commit(self) -> None:
+        self.commits = 1
+
+    def finished(self, master: Master, outcome: Outcome) -> None:
+        if self.outcome is not None:
+            raise Broken("a second end")
+        self.outcome = outcome
+        master.alive = False
+        leaked = [id_ for id_, room in self.rooms.items() if not (room.exit or room.released)]
+        if set(leaked) - master.state.containers.keys():
+            raise Broken(f"nobody gives back {leaked}")
+        for room in self.rooms.values():
+            room.released = True
+
+    # Invariants
+
+    def program_started(self, executor: Executor) -> None:
+        others = [room.executor for room in self.rooms.values() if room.executor and room.executor is not executor]
+        for other in others:
+            if other.task == executor.task and other.program:
+                raise Broken(f"{executor.task} runs twice, epochs {other.program} and {executor.program}")
+
+    def check(self) -> None:
+        master = self.master
+        if master is None or not master.ready:
+            return
+        held = [task.container.id for task in master.state.tasks.values() if task.container is not None]
+        if len(held) != len(set(held)):
+            raise Broken("two tasks in one container")
+        if self.outcome is not None:
+            events = list(e.read_lines(self.log))
+            ends = [event for event in events if isinstance(event, e.JobFinished)]
+            told = self.outcome.diagnostics != "no attempt of the master is left" and not self.storage_down
+            if told and [end.outcome for end in ends] != [self.outcome]:
+                raise Broken(f"the log tells {len(ends)} ends")
+
+    def dump(self) -> str:
+        """The log, for people who look for the reason."""
+        lines = [json.loads(line) for line in [*self.log, *(self.master.pending if self.master else [])]]
+        return "\n".join(f"{line.pop('time'):8.2f} {line.pop('kind'):14} {json.dumps(line)[:150]}" for line in lines)

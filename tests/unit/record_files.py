@@ -1,0 +1,56 @@
+"""What the tests of record formats share: files made of bytes, read whole or split by split."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from howdah.data import uris
+from howdah.data.local import LocalFileSystem
+from howdah.data.records import Reader, Split, writer
+
+FS = LocalFileSystem()
+
+
+class Bytes:
+    """A sink that keeps what is written."""
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    def write(self, data: bytes | memoryview, /) -> None:
+        self.data += bytes(data)
+
+    def close(self) -> None:
+        raise AssertionError("whoever made the sink closes it")
+
+
+def put(path: Path, data: bytes) -> Split:
+    """The file as one split."""
+    path.write_bytes(data)
+    return Split(uris.of_local(path), 0, len(data))
+
+
+def splits(reader: Reader, whole: Split, wanted: int, block: int = 0) -> list[Split]:
+    found = reader.splits(FS, whole.uri, whole.length, block, wanted)
+    # They lie one after another and cover the file.
+    assert [split.start for split in found[1:]] == [split.start + split.length for split in found[:-1]]
+    assert not found or (found[0].start, found[-1].start + found[-1].length) == (0, whole.length)
+    return found
+
+
+def blocks(reader: Reader, *parts: Split) -> bytes:
+    return b"".join(bytes(piece) for part in parts for piece in reader.blocks(FS, part))
+
+
+def records(reader: Reader, *parts: Split) -> list[bytes]:
+    return [record for part in parts for record in reader.records(FS, part)]
+
+
+def written(name: str, options: dict[str, str], data: bytes, step: int = 1000) -> bytes:
+    """The part file that `data` makes, printed `step` bytes at a time."""
+    sink = Bytes()
+    made = writer(name, options, sink)
+    for at in range(0, len(data), step):
+        made.write(data[at : at + step])
+    made.close()
+    return sink.data

@@ -1,0 +1,120 @@
+"""TensorBoard's door and the tree it reads: without TensorBoard, which neither of them needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from howdah.board.door import Door
+from howdah.board.jobs import Jobs
+from howdah.board.tree import ROOT, Tree
+from howdah.data import uris
+from howdah.spec import Board, JobSpec, Role
+from howdah.spec import events as e
+from howdah.wire.board import link, path
+
+TOKEN = "a-token"
+HERE = path(TOKEN)
+
+
+class Visitor:
+    """Asks a door as a browser would, with what it was given."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.door = Door(self._application, TOKEN, lambda: self.now)
+
+    def _application(self, environ: Mapping[str, Any], start: Any) -> Iterable[bytes]:
+        start("200 OK", [])
+        return [b"curves"]
+
+    def asks(self, where: str, query: str = "", cookie: str = "") -> tuple[str, dict[str, str]]:
+        answered: list[Any] = []
+        environ = {"PATH_INFO": where, "QUERY_STRING": query, "HTTP_COOKIE": cookie}
+        b"".join(self.door(environ, lambda *answer: answered.append(answer)))
+        return answered[0][0][:3], dict(answered[0][1])
+
+
+def test_a_token_becomes_a_cookie_of_a_path_nobody_guesses() -> None:
+    visitor = Visitor()
+    visitor.now = 5.0
+    assert link("h", 7, TOKEN) == f"http://h:7{HERE}/?token={TOKEN}"
+    status, headers = visitor.asks(f"{HERE}/", f"token={TOKEN}&tab=1")
+    assert (status, headers["Location"], visitor.door.asked_at) == ("303", f"{HERE}/?tab=1", 5.0)
+    assert f"Path={HERE}/; HttpOnly" in headers["Set-Cookie"]
+    visitor.now = 9.0
+    cookie = headers["Set-Cookie"].split(";")[0]
+    assert visitor.asks(f"{HERE}/data/runs", cookie=f"other=1; {cookie}")[0] == "200"
+    assert visitor.door.asked_at == 9.0
+
+
+@pytest.mark.parametrize(
+    ("where", "query", "cookie"),
+    [
+        (f"{HERE}/", "", ""),
+        (f"{HERE}/", "token=another", ""),
+        (f"{HERE}/", "token=%C3%A9", ""),
+        (f"{HERE}/", "", "howdah-tensorboard=another"),
+        (f"{HERE}/", "", 'howdah-tensorboard="; ;=;\x00'),
+        (f"{HERE}x/", f"token={TOKEN}", ""),
+        (HERE, f"token={TOKEN}", ""),
+        ("/", f"token={TOKEN}", f"howdah-tensorboard={TOKEN}"),
+        ("", "", ""),
+    ],
+)
+def test_nobody_else_is_let_in_nor_keeps_it_awake(where: str, query: str, cookie: str) -> None:
+    visitor = Visitor()
+    visitor.now = 5.0
+    assert visitor.asks(where, query, cookie)[0] == "403"
+    assert visitor.door.asked_at == 0.0
+
+
+def test_directories_hang_in_one_tree(tmp_path: Path) -> None:
+    (tmp_path / "a" / "x").mkdir(parents=True)
+    (tmp_path / "a" / "events.1").write_bytes(b"0123456789")
+    places = {"run": uris.of_local(tmp_path / "a"), "more/deep": uris.of_local(tmp_path / "gone")}
+    tree = Tree(lambda: places)
+    assert tree.listdir(ROOT) == ["more", "run"]
+    assert tree.listdir(f"{ROOT}/more") == ["deep"]
+    assert tree.listdir(f"{ROOT}/run") == ["events.1", "x"]
+    assert tree.listdir(f"{ROOT}/more/deep") == tree.listdir(f"{ROOT}/none") == []
+    assert [tree.isdir(f"{ROOT}/{name}") for name in ("", "more", "run", "run/x", "run/events.1", "more/deep")] == [
+        *([True] * 4),
+        *([False] * 2),
+    ]
+    assert tree.exists(f"{ROOT}/run/events.1".encode())
+    assert tree.stat(f"{ROOT}/run/events.1").length == 10
+    assert tree.glob(f"{ROOT}/run/*.1") == [f"{ROOT}/run/events.1"]
+    with pytest.raises(PermissionError):
+        tree.write(f"{ROOT}/run/events.1", b"")
+
+
+def test_reading_goes_on_where_it_ended(tmp_path: Path) -> None:
+    events = tmp_path / "events.1"
+    events.write_bytes(b"0123456789")
+    tree = Tree(lambda: {"": uris.of_local(tmp_path)})
+    data, token = tree.read(f"{ROOT}/events.1", True, 8)
+    assert data == b"01234567"
+    data, token = tree.read(f"{ROOT}/events.1", True, 8, token)
+    assert data == b"89"
+    assert tree.read(f"{ROOT}/events.1", True, 8, token)[0] == b""
+    with events.open("ab") as file:
+        file.write(b"more")
+    assert tree.read(f"{ROOT}/events.1", True, 8, token)[0] == b"more"
+    assert tree.read(f"{ROOT}/events.1")[0] == "0123456789more"
+    events.unlink()
+    assert tree.read(f"{ROOT}/events.1", True, 8, token) == (b"", token)
+
+
+def test_every_job_below_its_name(tmp_path: Path) -> None:
+    for number, board in ((1, "hdfs://n/one"), (2, "hdfs://n/two"), (3, "")):
+        directory = tmp_path / "jobs" / f"local-{number}"
+        directory.mkdir(parents=True)
+        job = JobSpec({"worker": Role("t")}, name="my <job>", board=Board(board))
+        (directory / "events.jsonl").write_text(e.to_line(e.JobStarted(1.0, f"local-{number}", "local", "me", job)))
+    (tmp_path / "jobs" / "local-4").mkdir()
+    found = Jobs([uris.of_local(tmp_path), uris.of_local(tmp_path / "none")])()
+    assert found == {"my_job__local-1": "hdfs://n/one", "my_job__local-2": "hdfs://n/two"}

@@ -1,0 +1,55 @@
+"""What the library raised on real clusters, in the words that people see."""
+
+from __future__ import annotations
+
+import pytest
+
+from howdah.data.fs import Broken
+from howdah.data.hdfs_errors import NodeLost, explain
+from howdah.errors import EngineRejected, EngineUnavailable, HowdahError, StagingError
+
+URI = "hdfs://nn:8020/data/x"
+NODE = 'DatanodeInfoProto {{ id: DatanodeIdProto {{ ip_addr: \\"{}\\", host_name: \\"h\\", xfer_port: {} }} }}'
+NO_CREDENTIALS = (
+    'GSSAPIError(GssMajorCodes { raw: "0x00070000", calling_error: "none" }, 2529639053, '
+    '"No credentials were supplied: No Kerberos credentials available (default cache: FILE:/tmp/none)")'
+)
+NO_KMS = (
+    'OperationFailed("File is in an HDFS encryption zone but no KMS provider is configured (set `x` in core-site.xml)")'
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "words"),
+    [
+        (
+            RuntimeError(NO_CREDENTIALS),
+            EngineRejected,
+            "No Kerberos credentials available (default cache: FILE:/tmp/none)",
+        ),
+        (RuntimeError(NO_KMS), StagingError, "/data/x: lies in an encryption zone"),
+        (
+            RuntimeError(f'DataTransferError("All DataNodes failed: [{NODE.format("10.0.0.1", 9866)}]")'),
+            Broken,
+            "/data/x: no copy of a block can be read (DataNodes: 10.0.0.1:9866)",
+        ),
+        (
+            RuntimeError('DataTransferError("All nodes failed for write")'),
+            NodeLost,
+            "/data/x: a DataNode failed while it was written to: All nodes failed for write",
+        ),
+        (OSError("RPC listener disconnected"), EngineUnavailable, "does it demand Kerberos"),
+        (
+            RuntimeError(
+                'RPCError("org.apache.hadoop.security.token.SecretManager$InvalidToken", "token can\'t be found")'
+            ),
+            EngineRejected,
+            "does not accept this login: token can't be found",
+        ),
+    ],
+)
+def test_it_is_said_in_one_line(error: Exception, kind: type[HowdahError], words: str) -> None:
+    found = explain(error, URI, 1.0, "")
+    assert type(found) is kind
+    assert words in str(found)
+    assert "\n" not in str(found)

@@ -1,0 +1,232 @@
+"""The history server as its callers see it: over its own port, with real directories."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from history_jobs import BEGAN, begun, container, ended, job_id, launched, whole, write
+
+from howdah.engines.local.engine import LocalEngine
+from howdah.history import jobs
+from howdah.history.options import Options, key_of, root_of
+from howdah.history.server import HistoryServer
+from howdah.spec import State, TaskId
+from howdah.spec import events as e
+from howdah.wire import auth
+
+
+class Caller:
+    """Asks one server."""
+
+    def __init__(self, link: str) -> None:
+        self.base, _, self.token = link.partition("/#token=")
+
+    def get(self, path: str, token: str = "", **headers: str) -> tuple[int, Any]:
+        """Status and JSON."""
+        mark = "&" if "?" in path else "?"
+        address = f"{self.base}/api/v1/{path}{mark}token={token or self.token}"
+        try:
+            with urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=20) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            return error.code, json.load(error)
+
+
+def options(tmp_path: Path, **more: Any) -> Options:
+    engine = LocalEngine({"local_home": str(tmp_path / "home")})
+    return Options((engine,), (root_of(engine, "me"),), tmp_path / "state", **more)
+
+
+@contextlib.asynccontextmanager
+async def serving(made: Options) -> AsyncIterator[tuple[HistoryServer, Caller]]:
+    links: list[str] = []
+    server = HistoryServer(made, links.append)
+    running = asyncio.ensure_future(server.run())
+    while not links or server.index.version < 2:
+        await asyncio.sleep(0.02)
+        if running.done():
+            running.result()
+    try:
+        yield server, Caller(links[0])
+    finally:
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+
+
+def ask(made: Options, questions: Callable[[HistoryServer, Caller], Any]) -> Any:
+    """Run `questions` in a thread beside the server."""
+
+    async def main() -> Any:
+        async with serving(made) as (server, caller):
+            return await asyncio.to_thread(questions, server, caller)
+
+    return asyncio.run(main())
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    whole(tmp_path / "home", 1)
+    whole(tmp_path / "home", 2, State.FAILED, "why it failed", queue="prod", env={"A": "1", "DB_PASSWORD": "s3cret"})
+    return tmp_path / "home"
+
+
+class TestAnswers:
+    def test_the_list_and_a_job(self, tmp_path: Path, home: Path) -> None:
+        def questions(_: HistoryServer, caller: Caller) -> None:
+            status, listed = caller.get("jobs")
+            assert (status, listed["total"], listed["problems"]) == (200, 2, [])
+            assert caller.get(f"jobs?since={listed['version']}")[1]["unchanged"] is True
+            assert caller.get("server")[1]["kind"] == "history"
+            _, job = caller.get(f"jobs/{job_id(2)}")
+            assert (job["state"], job["diagnostics"], job["queue"]) == ("FAILED", "why it failed", "prod")
+            assert job["can"] == {}
+            _, tasks = caller.get(f"jobs/{job_id(2)}/tasks")
+            assert [task["state"] for task in tasks["tasks"]] == ["FAILED", "FAILED"]
+            assert caller.get(f"jobs/{job_id(2)}/timeline")[0] == 200
+            _, events = caller.get(f"jobs/{job_id(2)}/events?limit=2")
+            assert [record["kind"] for record in events["events"]] == ["JobStarted", "Launched"]
+            assert {row["user"]: row["wasted_gpu_hours"] for row in caller.get("users")[1]["users"]} == {
+                "user1": 0.0,
+                "user2": 2.0,
+            }
+            assert caller.get("jobs/nobody")[0] == 404
+            assert caller.get("jobs?sort=x")[0] == 400
+
+        ask(options(tmp_path), questions)
+
+    def test_two_jobs_side_by_side(self, tmp_path: Path, home: Path) -> None:
+        def questions(_: HistoryServer, caller: Caller) -> None:
+            _, found = caller.get(f"compare?jobs={job_id(1)},{job_id(2)}")
+            assert {"path": "queue", "a": None, "b": "prod"} in found["spec"]
+            assert {"path": "env", "a": None, "b": {"A": "1", "DB_PASSWORD": "***"}} in found["spec"]
+            assert [row["id"] for row in found["jobs"]] == [job_id(1), job_id(2)]
+            assert caller.get("compare?jobs=one")[0] == 400
+            assert caller.get(f"compare?jobs={job_id(1)},nix")[0] == 404
+
+        ask(options(tmp_path), questions)
+
+    def test_back_to_the_job(self, tmp_path: Path, home: Path) -> None:
+        def questions(_: HistoryServer, caller: Caller) -> None:
+            status, found = caller.get(f"trace?of={container(2, 1)}")
+            assert (status, found["job"], found["task"]) == (200, job_id(2), "worker:1")
+            assert found["url"] == f"./#/jobs/{job_id(2)}/tasks/worker:1"
+            assert caller.get("trace?of=nothing")[0] == 404
+            assert caller.get("trace?of=")[0] == 400
+
+        ask(options(tmp_path), questions)
+
+    def test_what_a_task_printed(self, tmp_path: Path) -> None:
+        where = tmp_path / "home" / "jobs" / "local-1"
+        write(tmp_path / "home", "local-1", [next(begun(1)), *launched(1, 0, BEGAN, 1, 1), *ended(1)])
+        text = (where / "events.jsonl").read_text().replace('"engine":"yarn"', '"engine":"local"')
+        (where / "events.jsonl").write_text(text)
+        for attempt in (1, 2):
+            folder = where / "tasks" / "worker-0" / str(attempt)
+            folder.mkdir(parents=True)
+            (folder / "stdout").write_text(f"attempt {attempt}\n" + "line\n" * 1000)
+
+        def questions(_: HistoryServer, caller: Caller) -> None:
+            _, end = caller.get("jobs/local-1/logs/worker:0?stream=stdout&offset=-10&limit=100")
+            assert (end["text"], end["size"], end["complete"]) == ("line\nline\n", 5010, True)
+            _, first = caller.get("jobs/local-1/logs/worker:0?stream=stdout&attempt=2&offset=0&limit=9")
+            assert (first["text"], first["next"]) == ("attempt 2", 9)
+            assert caller.get("jobs/local-1/logs/worker:0?stream=stdout&attempt=7")[0] == 404
+            assert caller.get("jobs/local-1/logs/worker:9?stream=stdout")[0] == 404
+
+        ask(options(tmp_path), questions)
+
+    def test_one_that_waits_and_has_no_log_yet(self, tmp_path: Path) -> None:
+        (tmp_path / "home" / "jobs" / job_id(5)).mkdir(parents=True)
+
+        def questions(_: HistoryServer, caller: Caller) -> None:
+            assert caller.get("jobs")[1]["jobs"][0]["state"] == "PENDING"
+            for path in ("", "/tasks", "/timeline", "/events"):
+                assert caller.get(f"jobs/{job_id(5)}{path}")[0] == 200
+            assert caller.get(f"jobs/{job_id(5)}")[1]["id"] == job_id(5)
+
+        ask(options(tmp_path), questions)
+
+    def test_a_living_job_is_on_its_own_page(self, tmp_path: Path) -> None:
+        write(tmp_path / "home", job_id(5), begun(5))
+
+        def questions(_: HistoryServer, caller: Caller) -> None:
+            assert caller.get(f"jobs/{job_id(5)}")[1]["state"] == "RUNNING"
+            status, told = caller.get(f"jobs/{job_id(5)}/logs/worker:0?stream=stdout")
+            assert (status, "the job runs" in told["error"]) == (409, True)
+            write(tmp_path / "home", job_id(5), ended(5))
+
+        ask(options(tmp_path), questions)
+
+
+class TestDoor:
+    def test_who_has_no_token(self, tmp_path: Path, home: Path) -> None:
+        def questions(_: HistoryServer, caller: Caller) -> None:
+            for token in ("wrong", "ä", caller.token.upper()):
+                assert caller.get("jobs", token=urllib.parse.quote(token))[0] == 403
+            assert caller.get("jobs", token="x", Cookie="proxy-user=root")[0] == 403
+            assert caller.get("jobs", Host="evil.example")[0] == 403
+            assert caller.get("jobs", Origin="http://evil.example")[0] == 403
+
+        ask(options(tmp_path), questions)
+
+    def test_nothing_is_changed_from_here(self, tmp_path: Path, home: Path) -> None:
+        made = options(tmp_path)
+        token = auth.act_token(auth.derive(key_of(made.state), f"job {job_id(1)}"), 4e9)
+
+        def questions(_: HistoryServer, caller: Caller) -> None:
+            address = f"{caller.base}/api/v1/jobs/{job_id(1)}/actions/cancel"
+            request = urllib.request.Request(address, json.dumps({"token": token}).encode(), method="PUT")
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(request, timeout=10)
+            assert refused.value.code == 403
+            refused.value.close()
+
+        ask(made, questions)
+
+    def test_its_key_is_kept_and_nobody_else_reads_it(self, tmp_path: Path) -> None:
+        first = key_of(tmp_path / "s")
+        assert key_of(tmp_path / "s") == first
+        assert (tmp_path / "s" / "key").stat().st_mode & 0o077 == 0
+        assert [path.name for path in (tmp_path / "s").iterdir()] == ["key"]
+
+
+class TestPages:
+    def test_hostile_roles_stay_in_their_folder(self, tmp_path: Path) -> None:
+        log = whole(tmp_path / "home", 1)
+        log.write_text(log.read_text().replace('"worker"', '"../../../../escaped"').replace('"yarn"', '"local"'))
+
+        def questions(_: HistoryServer, caller: Caller) -> None:
+            task = urllib.parse.quote("../../../../escaped:0", safe="")
+            assert caller.get(f"jobs/{job_id(1)}/logs/{task}?stream=stdout")[0] in (404, 400)
+
+        ask(options(tmp_path), questions)
+        assert not list(tmp_path.rglob("*escaped*/stdout"))
+        assert {path.name for path in tmp_path.iterdir()} == {"home", "state"}
+
+    def test_samples_between_two_events_count_once(self) -> None:
+        task = TaskId("worker", 0)
+        used = [e.to_line(e.Used(BEGAN + at, task, float(at))).encode() for at in range(100)]
+        other = e.to_line(e.Noted(BEGAN, "x")).encode()
+        assert list(jobs.latest_use([*used, other, *used[:5]])) == [used[-1], other, used[4]]
+
+    def test_a_log_too_large_shows_its_beginning_and_its_end(self, tmp_path: Path) -> None:
+        home = tmp_path / "home"
+        long = e.to_line(e.Noted(BEGAN, "n" * 100_000))
+        write(home, job_id(1), begun(1), more=long * 700)
+        write(home, job_id(1), ended(1, State.FAILED, "the end"))
+
+        def questions(_: HistoryServer, caller: Caller) -> None:
+            _, job = caller.get(f"jobs/{job_id(1)}")
+            assert (job["state"], job["diagnostics"], job["name"]) == ("FAILED", "the end", "job-1")
+
+        ask(options(tmp_path), questions)

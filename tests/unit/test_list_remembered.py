@@ -1,0 +1,117 @@
+"""`howdah list --history`, with a history server of other jobs than the engines here know."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from history_jobs import BEGAN, job_id, whole
+from test_history_server import Caller, ask, options
+
+from howdah.cli.config import config
+from howdah.cli.jobs import list_jobs
+from howdah.client.config import HISTORY_URL
+from howdah.client.engines import settings_for
+from howdah.client.jobfile import load
+from howdah.client.listing import Filter, with_remembered
+from howdah.client.prepare import prepare
+from howdah.errors import EngineUnavailable, SpecError, StagingError
+from howdah.spec import JobReport, State
+
+
+@pytest.fixture(autouse=True)
+def ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Jobs that a server remembers, and a home without any."""
+    monkeypatch.setenv("HOWDAH_HOME", str(tmp_path / "ours"))
+    monkeypatch.setenv("HOWDAH_LANGUAGE", "en")
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    monkeypatch.delenv("HOWDAH_HISTORY_URL", raising=False)
+    whole(tmp_path / "home", 1)
+    whole(tmp_path / "home", 2, State.FAILED, "why it failed", queue="prod")
+    whole(tmp_path / "home", 3)
+    return tmp_path
+
+
+def listed(*arguments: str) -> Result:
+    return CliRunner().invoke(list_jobs, arguments)
+
+
+def ids(*arguments: str) -> list[str]:
+    done = listed("--history", "--json", *arguments)
+    assert done.exit_code == 0, done.exception
+    return [json.loads(line)["id"] for line in done.stdout.splitlines()]
+
+
+def beside(folder: Path, monkeypatch: pytest.MonkeyPatch, questions: Callable[[], Any]) -> None:
+    """Ask while the server serves."""
+
+    def play(_: object, caller: Caller) -> None:
+        monkeypatch.setenv("HOWDAH_HISTORY_URL", f"{caller.base}/#token={caller.token}")
+        questions()
+
+    ask(options(folder), play)
+
+
+def test_what_only_a_history_server_knows(ours: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def questions() -> None:
+        assert listed().stdout == "no jobs\n"
+        assert set(ids()) == {job_id(1), job_id(2), job_id(3)}
+        assert ids("--state", "failed") == [job_id(2)]
+        assert ids("--text", "WHY failed") == [job_id(2)]
+        assert ids("--user", "nobody") == ids("--name", "no such name") == []
+        assert ids("--on", "local") == []  # they were of YARN
+        assert ids("--since", "1s") == []
+        assert len(ids("--since", f"{time.time() - BEGAN + 86400:.0f}")) == 3
+        few = listed("--history", "--limit", "2")
+        assert len(few.stdout.splitlines()) == 3
+        assert few.stderr == "the newest 2 jobs; --limit shows more\n"
+        assert job_id(2) in listed("--history", "--state", "FAILED").stdout
+
+    beside(ours, monkeypatch, questions)
+
+
+def test_the_token_of_the_link_goes_nowhere(ours: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOWDAH_HISTORY_URL", "http://history:1/#token=s3cret")
+    for arguments in ((), ("--json",)):
+        shown = CliRunner().invoke(config, arguments)
+        assert "http://history:1/#…" in shown.stdout
+        assert "s3cret" not in shown.stdout
+    assert settings_for({})[HISTORY_URL].endswith("s3cret")
+    (ours / "job.yaml").write_text("roles: {worker: {command: 'true'}}")
+    prepared = prepare(load(ours / "job.yaml", {}).spec, ours, {"engine": "local"}, lambda _: None)
+    assert "s3cret" not in repr(prepared.plan)
+
+
+def test_what_is_wrong_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    for arguments, kind, words in (
+        (("--history",), StagingError, "no history server is known: set history_url"),
+        (("--state", "FAILD"), SpecError, "'FAILD' is none of "),
+        (("--since", "soon"), SpecError, "must be a duration"),
+    ):
+        error = listed(*arguments).exception
+        assert isinstance(error, kind)
+        assert words in str(error)
+    monkeypatch.setenv("HOWDAH_HISTORY_URL", "http://127.0.0.1:9/#token=x")
+    assert isinstance(listed("--history").exception, EngineUnavailable)
+    monkeypatch.setenv("HOWDAH_HISTORY_URL", "history:18488")
+    assert "must begin with http" in str(listed("--history").exception)
+
+
+def test_an_engine_knows_better() -> None:
+    now = JobReport("a", "one", State.RUNNING, "yarn", "me", submitted=5.0)
+    then = [JobReport("a", "one", State.PENDING, "yarn"), JobReport("b", "two", State.FAILED, "yarn", started=7.0)]
+    assert [(one.id, one.state) for one in with_remembered([now], then)] == [("b", State.FAILED), ("a", State.RUNNING)]
+    assert Filter(user="you,me", state="RUNNING", name="ON", text="one a", since=5.0).fits(now)
+    for wrong in (
+        Filter(user="m"),
+        Filter(state="FAILED"),
+        Filter(name="two"),
+        Filter(text="one b"),
+        Filter(since=6.0),
+    ):
+        assert not wrong.fits(now)

@@ -1,0 +1,99 @@
+"""Finding lines in logs, whatever is in them."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from howdah.data import logsearch
+from howdah.data.logsearch import Hit, Search, Wish, of_pieces, search_files
+
+
+def hits(data: bytes, wish: Wish, size: int = 0) -> list[Hit]:
+    pieces = [data[at : at + size] for at in range(0, len(data), size)] if size else [data]
+    return list(Search(wish, "worker:0", 1, "stdout").run(of_pieces(pieces)))
+
+
+def test_lines_have_numbers_offsets_and_levels() -> None:
+    data = b"one\ntwo needle\r\n\nERROR needle again\nlast needle"
+    found = hits(data, Wish("needle"))
+    assert [(one.line, one.text, one.level) for one in found] == [
+        (2, "two needle", ""),
+        (4, "ERROR needle again", "error"),
+        (5, "last needle", ""),
+    ]
+    assert all(data[one.offset :].startswith(one.text[:4].encode()) for one in found)
+
+
+@given(st.lists(st.sampled_from([b"ab", b"b a", b"", b"xERRORy", b"warn b"]), max_size=30), st.integers(1, 9))
+def test_as_looking_at_each_line_finds_them(lines: list[bytes], size: int) -> None:
+    data = b"\n".join(lines)
+    for wish, holds in (
+        (Wish("b"), lambda line: b"b" in line),
+        (Wish("^b", regex=True), lambda line: line.startswith(b"b")),
+        (Wish(level="error"), lambda line: b"ERROR" in line),
+        (Wish(level="warning"), lambda line: b"ERROR" in line or b"warn" in line),
+        (Wish("b", level="warning"), lambda line: b"warn b" in line),
+    ):
+        expected = [(number, line) for number, line in enumerate(lines, 1) if holds(line)]
+        assert [(one.line, one.text.encode()) for one in hits(data, wish, size)] == expected
+
+
+def test_matches_across_blocks_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = (b"x" * 99 + b"\n") * (logsearch.BLOCK // 100) + b"a needle\n" + b"y\n" * 10
+    assert [one.text for one in hits(data, Wish("needle"), 1 << 16)] == ["a needle"]
+
+
+def test_a_line_of_a_hundred_megabytes_takes_little_memory_and_is_shown_in_part(tmp_path: Path) -> None:
+    path = tmp_path / "stdout"
+    with path.open("wb") as file:
+        for _ in range(50):
+            file.write(b"\xff\x00" * (1 << 20))
+        file.write(b" needle ")
+        for _ in range(50):
+            file.write(b"z" * (1 << 20))
+        file.write(b"\nafter needle\n")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found = search_files([{"task": "w:0", "attempt": 1, "stream": "stdout", "path": str(path)}], Wish("needle"))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 40 << 10
+    assert [len(hit["text"]) <= 4 * logsearch.SHOWN for hit in found["hits"]] == [True, True]
+    assert found["hits"][1]["text"] == "after needle"
+    assert found["scanned_bytes"] == path.stat().st_size
+
+
+def test_times_come_from_the_index_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "stdout").write_bytes(b"early needle\nlate needle\n")
+    (tmp_path / "times").write_text("100.0 0 0\n200.0 13 0\n")
+    one = {"task": "w:0", "attempt": 1, "stream": "stdout", "path": str(tmp_path / "stdout")}
+    assert [hit["time"] for hit in search_files([one], Wish("needle"))["hits"]] == [100.0, 200.0]
+    late = search_files([one], Wish("needle", since=150.0))["hits"]
+    assert [hit["text"] for hit in late] == ["late needle"]
+
+
+def test_a_file_that_is_gone_is_told_of(tmp_path: Path) -> None:
+    one = {"task": "w:0", "attempt": 1, "stream": "stdout", "path": str(tmp_path / "gone")}
+    assert search_files([one], Wish("x")) == {"hits": [], "scanned_bytes": 0, "complete": False}
+
+
+def test_the_number_of_hits_is_limited() -> None:
+    search = Search(Wish("x", limit=3), "w:0", 1, "stdout")
+    assert len(list(search.run(of_pieces([b"x\n" * 100])))) == 3
+    assert not search.complete
+
+
+@pytest.mark.parametrize("query", [{}, {"text": "(", "regex": "1"}, {"level": "loud"}, {"text": "x", "limit": "many"}])
+def test_a_wish_that_makes_no_sense_is_refused(query: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        Wish.of(query)
+
+
+def test_it_needs_nothing_but_the_standard_library() -> None:
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import howdah.data.logsearch"
+    source = str(Path(logsearch.__file__).parents[2])
+    subprocess.run([sys.executable, "-I", "-S", "-c", code, source], check=True)

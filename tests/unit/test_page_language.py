@@ -1,0 +1,42 @@
+"""Every sentence of the page has its Chinese, with the same places to fill; and none is left over."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from howdah.web.hints import TEMPLATES
+
+SOURCES = Path(__file__).parents[2] / "frontend" / "src"
+STRING = r'"((?:[^"\\]|\\.)*)"'
+PLACES = re.compile(r"\{\w+\}")
+# Said by the name that the server gives: states, phases, kinds of marks.
+STATES = {"PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED"}
+PHASES = {"asked", "allocated", "launched", "localising", "joined", "running", "ended"}
+MARKS = {"failed", "lost", "restarted", "takeover", "save", "note"}
+
+
+def _english() -> set[str]:
+    said: set[str] = set()
+    for path in SOURCES.rglob("*.ts*"):
+        said.update(re.findall(rf"\b(?:say|key)\(\s*{STRING}", path.read_text()))
+    return said | STATES | PHASES | MARKS | set(TEMPLATES)
+
+
+def _chinese() -> dict[str, str]:
+    text = (SOURCES / "words.zh.ts").read_text()
+    found = re.findall(rf"^  (?:(\w+)|{STRING}):\s*{STRING},$", text, re.M)
+    return {bare or quoted: chinese for bare, quoted, chinese in found}
+
+
+def test_every_sentence_has_its_chinese() -> None:
+    assert sorted(_english() - set(_chinese())) == []
+
+
+def test_no_chinese_is_left_over() -> None:
+    assert sorted(set(_chinese()) - _english()) == []
+
+
+def test_both_have_the_same_places_to_fill() -> None:
+    places = {one: (PLACES.findall(one), PLACES.findall(other)) for one, other in _chinese().items()}
+    assert [one for one, (english, chinese) in places.items() if set(english) != set(chinese)] == []

@@ -1,0 +1,43 @@
+"""A list of URIs reaches a program in a variable while the system can carry it, and always in a file."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+from howdah.executor.placeholder import FILE_NAME, LONGEST, variables
+
+
+def test_a_short_list_is_in_both(tmp_path: Path) -> None:
+    listed = {"train": ("hdfs://n/a b", "hdfs://n/é"), "test": ()}
+    found = variables(listed, str(tmp_path))
+    assert json.loads(found["INPUT_FILE_LIST"]) == {"train": ["hdfs://n/a b", "hdfs://n/é"], "test": []}
+    assert found["INPUT_FILE_LIST_FILE"] == str(tmp_path / FILE_NAME)
+    assert json.loads((tmp_path / FILE_NAME).read_text()) == json.loads(found["INPUT_FILE_LIST"])
+
+
+def test_a_long_one_is_in_the_file_and_the_program_starts(tmp_path: Path) -> None:
+    listed = {"train": tuple(f"hdfs://namenode/data/part-{number:05d}" for number in range(3000))}
+    found = variables(listed, str(tmp_path))
+    assert list(found) == ["INPUT_FILE_LIST_FILE"]
+    assert json.loads((tmp_path / FILE_NAME).read_text()) == {"train": list(listed["train"])}
+
+
+def test_the_longest_that_is_put_in_a_variable_can_be_carried(tmp_path: Path) -> None:
+    listed = {"x": ("y" * (LONGEST - len('{"x": [""]}')),)}
+    found = variables(listed, str(tmp_path))
+    assert len(found["INPUT_FILE_LIST"]) == LONGEST
+    assert subprocess.run(["true"], env=found, check=False).returncode == 0
+
+
+def test_nothing_is_written_where_nothing_is_listed(tmp_path: Path) -> None:
+    assert variables({}, str(tmp_path)) == {}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_others_share_is_not_written_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "shared").write_text("theirs")
+    (tmp_path / FILE_NAME).symlink_to(tmp_path / "shared")
+    variables({"x": ("y",)}, str(tmp_path))
+    assert (tmp_path / "shared").read_text() == "theirs"

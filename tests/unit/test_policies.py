@@ -1,0 +1,369 @@
+"""What follows from a task's end: stages, shares, grace, deadlines, restarts of a part, and what a failure is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from howdah.master import actions as a
+from howdah.master.forming import bad_nodes
+from howdah.master.orders import Director
+from howdah.master.state import GangState, Stage
+from howdah.master.step import step
+from howdah.spec import (
+    Container,
+    Deadline,
+    Exit,
+    JobSpec,
+    Placement,
+    Resources,
+    Role,
+    StagedJob,
+    State,
+    TaskId,
+    Timeouts,
+)
+from howdah.spec import events as e
+from howdah.testing import OK, Gang
+from howdah.wire.messages import Goal, Phase, Status
+
+BAD = Exit("exit", 1)
+LOST = Exit("lost", detail="node lost")
+
+
+def roles(**named: Role) -> JobSpec:
+    return JobSpec(roles=named)
+
+
+def begin(gang: Gang, *names: str) -> None:
+    """Containers, joining and running of all tasks of these roles."""
+    tasks = [task for task in gang.state.tasks if task.role in names]
+    for task in tasks:
+        gang.grant(task.role)
+    for task in tasks:
+        gang.join(str(task))
+    for task in tasks:
+        gang.run(str(task))
+
+
+def goal(gang: Gang, task: str) -> Goal:
+    """What the executor of a task is told."""
+    from howdah.frameworks import find
+
+    director = Director("job-1", StagedJob(gang.state.job, "file:///x"), find("generic"))
+    known = gang.state.tasks[TaskId.parse(task)]
+    status = Status(task, known.attempt, known.epoch, 1, known.phase or Phase.HELLO, "h", 1)
+    return director.orders(gang.state, status).goal
+
+
+class TestStages:
+    job = roles(prepare=Role("p", replicas=2), train=Role("t", replicas=2, after=("prepare",)))
+
+    def test_a_role_is_asked_for_when_its_predecessors_have_ended_well(self):
+        gang = Gang(self.job)
+        assert [ask.role for ask in gang.of(a.Ask)] == ["prepare"]
+        begin(gang, "prepare")
+        gang.end("prepare:0")
+        assert [ask.role for ask in gang.of(a.Ask)] == ["prepare"]
+        gang.end("prepare:1")
+        assert [ask.role for ask in gang.of(a.Ask)] == ["prepare", "train"]
+        assert len(gang.of(a.Release)) == 2, "their room is for those who come"
+        begin(gang, "train")
+        world = gang.state.tasks[TaskId("train", 0)].world
+        assert world is not None
+        assert {member.task.role for member in world.members} == {"train"}
+        gang.end("train:0")
+        gang.end("train:1")
+        assert gang.outcome.state is State.SUCCEEDED
+
+    def test_a_failed_stage_is_the_end(self):
+        gang = Gang(self.job)
+        begin(gang, "prepare")
+        gang.end("prepare:0", BAD)
+        gang.end("prepare:1", Exit("stopped"))
+        assert gang.outcome.state is State.FAILED
+        assert gang.outcome.first == TaskId("prepare", 0)
+        assert "train" not in [ask.role for ask in gang.of(a.Ask)]
+
+    def test_any_means_any_of_the_last_stage(self):
+        gang = Gang(replace(self.job, success="any"))
+        begin(gang, "prepare")
+        gang.end("prepare:0")
+        assert gang.state.open
+
+    def test_a_restart_in_the_second_stage_does_not_repeat_the_first(self):
+        gang = Gang(replace(self.job, retries=1))
+        begin(gang, "prepare")
+        gang.end("prepare:0")
+        gang.end("prepare:1")
+        begin(gang, "train")
+        gang.end("train:0", BAD)
+        assert gang.recorded(e.GangRestarted)[-1].tasks == (TaskId("train", 0), TaskId("train", 1))
+        assert gang.state.tasks[TaskId("prepare", 0)].exit == OK
+
+
+class TestShare:
+    job = replace(roles(worker=Role("w", replicas=4)), success="75%")
+
+    def test_as_many_may_fail_as_the_share_leaves(self):
+        gang = Gang(self.job)
+        gang.form()
+        gang.end("worker:0", BAD)
+        assert gang.state.open
+        for index in (1, 2, 3):
+            gang.end(f"worker:{index}")
+        assert gang.outcome.state is State.SUCCEEDED
+
+    def test_one_more_is_the_end_and_the_first_is_named(self):
+        gang = Gang(self.job)
+        gang.form()
+        gang.end("worker:2", BAD)
+        gang.now += 1
+        gang.end("worker:1", Exit("memory", signal=9))
+        for index in (0, 3):
+            gang.end(f"worker:{index}", Exit("stopped"))
+        assert gang.outcome.state is State.FAILED
+        assert gang.outcome.first == TaskId("worker", 2)
+        assert "2 of 4 tasks failed (success: 75%)" in gang.outcome.diagnostics
+
+
+class TestChief:
+    job = replace(
+        roles(chief=Role("c", on_failure="ignore"), worker=Role("w", replicas=2, on_failure="ignore")),
+        success="chief",
+        timeouts=Timeouts(grace_s=60),
+    )
+
+    def test_others_may_go_on_for_the_grace(self):
+        gang = Gang(self.job)
+        gang.form()
+        gang.end("chief:0")
+        for _ in range(7):
+            gang.wait(8)
+            assert gang.state.stage is Stage.RUNNING
+            for worker in ("worker:0", "worker:1"):
+                gang.run(worker)
+        gang.wait(5)
+        assert gang.state.stage is Stage.STOPPING
+
+    def test_nobody_left_ends_the_grace(self):
+        gang = Gang(self.job)
+        gang.form()
+        gang.end("chief:0")
+        gang.end("worker:0", BAD)
+        gang.end("worker:1")
+        assert gang.outcome.state is State.SUCCEEDED
+
+    def test_the_chiefs_failure_is_never_ignored(self):
+        gang = Gang(self.job)
+        gang.form()
+        gang.end("chief:0", BAD)
+        assert gang.state.outcome.first == TaskId("chief", 0)
+
+
+class TestDeadline:
+    def gang(self, then: str) -> Gang:
+        late = Role("e", deadline=Deadline(("worker",), 100.0, then))
+        gang = Gang(roles(worker=Role("w"), evaluator=late))
+        gang.form()
+        gang.end("worker:0")
+        gang.wait(9)
+        gang.run("evaluator:0")
+        assert goal(gang, "evaluator:0") is Goal.RUN
+        for _ in range(11):
+            gang.wait(9)
+            gang.run("evaluator:0")
+        return gang
+
+    def test_it_fails_the_job(self):
+        gang = self.gang("fail")
+        assert "evaluator:0 still runs 100 s after worker ended" in gang.state.outcome.diagnostics
+
+    def test_or_the_late_are_stopped_which_is_no_failure(self):
+        gang = self.gang("stop")
+        assert goal(gang, "evaluator:0") is Goal.STOP
+        gang.end("evaluator:0", Exit("stopped", signal=15))
+        assert gang.outcome.state is State.SUCCEEDED
+
+
+class TestRestart:
+    def test_a_task_alone(self):
+        gang = Gang(roles(worker=Role("w", replicas=3, on_failure="restart", restarts=1, backoff_s=2.0)))
+        gang.form()
+        before = gang.state.tasks[TaskId("worker", 0)].epoch
+        gang.end("worker:1", BAD)
+        assert gang.recorded(e.GangRestarted)[-1].tasks == (TaskId("worker", 1),)
+        assert gang.state.tasks[TaskId("worker", 0)].epoch == before, "the others go on"
+        assert gang.state.stage is Stage.RUNNING
+        gang.join("worker:1")
+        assert goal(gang, "worker:1") is Goal.JOIN, "it waits"
+        gang.wait(2.5)
+        assert goal(gang, "worker:1") is Goal.RUN
+        world = gang.state.tasks[TaskId("worker", 1)].world
+        assert world is not None
+        assert [len(world.members), world.rank(TaskId("worker", 1))] == [3, 1]
+        gang.run("worker:1")
+        gang.end("worker:1", BAD)
+        assert gang.state.stage is Stage.STOPPING, "one restart is used up"
+
+    def test_its_container_is_replaced_when_it_is_gone(self):
+        gang = Gang(roles(worker=Role("w", replicas=2, on_failure="restart")))
+        gang.form()
+        gang.feed(e.ContainerEnded(gang.now, "c2", LOST))
+        assert (gang.of(a.Ask)[-1].role, gang.of(a.Ask)[-1].count) == ("worker", 1)
+        gang.grant("worker")
+        gang.join("worker:1")
+        gang.wait(5)
+        assert goal(gang, "worker:1") is Goal.JOIN, "the lost one may still run"
+        for _ in range(6):
+            gang.run("worker:0")
+            gang.join("worker:1")
+            gang.wait(4)
+        assert goal(gang, "worker:1") is Goal.RUN
+        assert gang.state.tasks[TaskId("worker", 1)].attempt == 2
+
+    def test_a_role(self):
+        gang = Gang(roles(ps=Role("p", tracked=False), worker=Role("w", replicas=2, on_failure="restart-role")))
+        gang.form()
+        gang.end("worker:1", BAD)
+        assert gang.recorded(e.GangRestarted)[-1].tasks == (TaskId("worker", 0), TaskId("worker", 1))
+        assert goal(gang, "ps:0") is Goal.RUN
+
+    def test_without_a_gang_each_runs_when_it_can(self):
+        job = replace(roles(worker=Role("w", replicas=3)), gang=False, retries=1)
+        gang = Gang(job)
+        gang.grant("worker")
+        gang.join("worker:0")
+        assert goal(gang, "worker:0") is Goal.RUN
+        gang.run("worker:0")
+        gang.end("worker:0")
+        assert [release.container_id for release in gang.of(a.Release)] == ["c1"], "others wait for the room"
+        for index in (1, 2):
+            gang.grant("worker")
+            gang.join(f"worker:{index}")
+            gang.run(f"worker:{index}")
+        gang.end("worker:1", BAD)
+        assert gang.recorded(e.GangRestarted)[-1].tasks == (TaskId("worker", 1),)
+        gang.end("worker:2")
+        gang.join("worker:1")
+        gang.run("worker:1")
+        gang.end("worker:1")
+        assert gang.outcome.state is State.SUCCEEDED
+
+    def test_memory_grows_with_each_restart(self):
+        job = replace(roles(worker=Role("w", resources=Resources(1000, growth=0.5))), retries=2)
+        gang = Gang(job)
+        gang.form()
+        gang.end("worker:0", BAD)
+        assert gang.of(a.Ask)[-1].wish.memory_mib == 1500
+        assert [release.container_id for release in gang.of(a.Release)] == ["c1"]
+
+
+class TestCauses:
+    @pytest.mark.parametrize(
+        ("exit", "state", "used"),
+        [
+            (Exit("exit", 75), Stage.FORMING, 1),
+            (Exit("exit", 64), Stage.DONE, 0),
+            (Exit("exit", 1, lines=("RuntimeError: CUDA error: uncorrectable ECC",)), Stage.FORMING, 0),
+            (LOST, Stage.FORMING, 0),
+            (Exit("preempted"), Stage.FORMING, 0),
+            (Exit("memory", signal=9), Stage.FORMING, 1),
+        ],
+    )
+    def test_what_a_failure_uses_up(self, exit: Exit, state: Stage, used: int):
+        causes = {"64": "user", "ECC|XID": "node", "75": "transient"}
+        gang = Gang(replace(roles(worker=Role("w", causes=causes)), retries=1))
+        gang.form()
+        gang.end("worker:0", exit)
+        assert (gang.state.stage, gang.state.retries_used) == (state, used)
+
+    @pytest.mark.parametrize("elsewhere", [True, False])
+    @pytest.mark.parametrize(
+        "exit",
+        [
+            Exit("exit", 75, lines=("OSError: [Errno 28] No space left on device: 'out/model'",)),
+            Exit("localise", detail="/data/kept/count.part: no space left on device"),
+        ],
+    )
+    def test_a_task_leaves_a_node_whose_disk_is_full(self, exit: Exit, elsewhere: bool):
+        gang = Gang(replace(roles(worker=Role("w", replicas=2)), retries=2))
+        gang.state.fitness.elsewhere = elsewhere
+        gang.form()
+        node = gang.state.tasks[TaskId.parse("worker:0")].node
+        gang.end("worker:0", exit)
+        assert gang.state.retries_used == 1
+        assert [release.container_id for release in gang.of(a.Release)] == ["c1"] * elsewhere
+        assert bad_nodes(gang.state) == [node] * elsewhere
+        assert [f"the disk of {node} is full" in noted.text for noted in gang.recorded(e.Noted)] == [True] * elsewhere
+
+    def test_the_cluster_is_not_forgiven_for_ever(self):
+        gang = Gang(replace(roles(worker=Role("w")), retries=1))
+        for _ in range(30):
+            container: Any = gang.grant("worker")
+            gang.join("worker:0")
+            gang.run("worker:0")
+            gang.feed(e.ContainerEnded(gang.now, container.id, LOST))
+            if not gang.state.open:
+                break
+        assert gang.outcome.state is State.FAILED
+
+
+def test_whoever_fails_before_the_gang_has_formed_and_does_not_matter_is_left_out():
+    gang = Gang(roles(worker=Role("w"), tensorboard=Role("t", tracked=False, on_failure="ignore")))
+    for role in ("worker", "tensorboard"):
+        gang.grant(role)
+    gang.say("tensorboard:0", Phase.ENDED, exit=Exit("localise", detail="no such file"))
+    gang.join("worker:0")
+    assert goal(gang, "worker:0") is Goal.RUN
+
+
+class TestPlacement:
+    def test_what_is_granted_on_an_avoided_host_goes_back_and_is_asked_for_again(self):
+        gang = Gang(roles(worker=Role("w", placement=Placement(avoid=("node1",)))))
+        assert gang.of(a.Ask)[-1].wish.avoid == ("node1",)
+        gang.grant("worker")
+        assert [release.container_id for release in gang.of(a.Release)] == ["c1"]
+        assert gang.of(a.Ask)[-1].count == 1
+        gang.grant("worker")
+        assert gang.of(a.Launch)[-1].container.node == "node2"
+
+    def test_spread_takes_each_host_once(self):
+        gang = Gang(roles(worker=Role("w", replicas=2, placement=Placement(spread=True))))
+        gang.grant("worker")
+        gang.feed(e.Allocated(gang.now, Container("again", "node1", "worker")))
+        assert [release.container_id for release in gang.of(a.Release)] == ["again"]
+        assert gang.of(a.Ask)[-1].wish.avoid == ("node1",)
+
+    def test_a_task_goes_to_its_data(self):
+        job = roles(worker=Role("w", replicas=3))
+        near = {TaskId("worker", 1): ("node2",), TaskId("worker", 2): ("node1",)}
+        state = GangState.of("job-1", job, near)
+        wish = next(
+            action.wish for action in step(state, e.JobStarted(0, "job-1", "local", "a", job)) if is_ask(action)
+        )
+        assert wish.prefer == {"node2": 1, "node1": 1}
+        placed = {}
+        for number in (1, 2, 3):
+            container = Container(f"c{number}", f"node{number}", "worker")
+            launched = [x for x in step(state, e.Allocated(0, container)) if isinstance(x, a.Launch)]
+            placed[container.node] = str(launched[0].task)
+        assert placed == {"node1": "worker:2", "node2": "worker:1", "node3": "worker:0"}
+
+    def test_a_node_that_was_to_blame_twice_gets_no_more(self):
+        gang = Gang(replace(roles(worker=Role("w")), retries=9))
+        for number in (1, 2):
+            gang.feed(e.Allocated(gang.now, Container(f"bad{number}", "bad", "worker")))
+            gang.join("worker:0")
+            for _ in range(8):
+                gang.wait(4)
+                gang.join("worker:0")
+            gang.run("worker:0")
+            gang.feed(e.ContainerEnded(gang.now, f"bad{number}", LOST))
+        assert gang.of(a.Ask)[-1].wish.avoid == ("bad",)
+
+
+def is_ask(action: a.Action) -> bool:
+    return isinstance(action, a.Ask)

@@ -1,0 +1,381 @@
+"""Pre-flight: which checks a job wants, what they find on this machine, who is to blame, and what follows."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from howdah.client.jobfile import loads
+from howdah.errors import SpecError
+from howdah.executor import checks
+from howdah.frameworks import find
+from howdah.master import actions as a
+from howdah.master.orders import Director
+from howdah.master.pairing import blame, ring, rounds
+from howdah.master.state import GangState
+from howdah.spec import Exit, JobSpec, Preflight, Role, StagedJob, State, TaskId, Timeouts
+from howdah.spec import events as e
+from howdah.spec.check import mistakes
+from howdah.spec.preflight import wanted
+from howdah.spec.view import fold
+from howdah.testing import Gang
+from howdah.wire.messages import Assignment, CheckReport, Goal, Phase
+
+W = [TaskId("worker", index) for index in range(6)]
+DISK = Exit("preflight", detail="pre-flight: disk: 3 MiB free on /tmp, wanted 1.0 GiB")
+
+
+class TestSpec:
+    @pytest.mark.parametrize(
+        ("text", "names"),
+        [
+            ("preflight: all", ("disk", "memory", "gpu", "matmul", "all-reduce")),
+            ("preflight: disk", ("disk",)),
+            ("preflight: [all-reduce, disk]", ("disk", "all-reduce")),
+            ("preflight: {checks: [memory], disk: 10GiB, limit: 2min}", ("memory",)),
+            ("preflight:", ()),
+        ],
+    )
+    def test_short_and_long(self, text: str, names: tuple[str, ...]) -> None:
+        job, _ = loads(f"roles: {{worker: {{command: train}}}}\n{text}\n", "job.yaml", {}, {})
+        assert wanted(job) == names
+
+    @pytest.mark.parametrize(
+        ("text", "told"),
+        [
+            ("preflight: dsik", "preflight.checks.0: is 'dsik', must be one of disk, memory"),
+            ("preflight: {checks: [disk], limit: 0s}", "preflight.limit: is 0 s, must be 1 s to 86400 s"),
+            ("preflight: {check: [disk]}", "preflight.check: is no key here, known are checks, disk, limit"),
+            ("preflight: [all-reduce]\ngang: false", "preflight.checks.0: is 'all-reduce', which is for tasks"),
+            ("preflight: {disk: 3 parsecs}", "preflight.disk: is '3 parsecs', must be memory"),
+        ],
+    )
+    def test_mistakes(self, text: str, told: str) -> None:
+        with pytest.raises(SpecError, match=told.replace("[", "\\[")):
+            loads(f"roles: {{worker: {{command: train}}}}\n{text}\n", "job.yaml", {}, {})
+
+    def test_negative_room_in_a_job_built_in_python(self) -> None:
+        job = JobSpec(roles={"worker": Role("w")}, preflight=Preflight(("disk",), disk_mib=-1))
+        assert [mistake.place for mistake in mistakes(job)] == ["preflight.disk"]
+
+
+class TestPairs:
+    def test_neighbours_are_on_different_nodes(self) -> None:
+        order = ring({"a": "n1", "b": "n1", "c": "n2", "d": "n2"})
+        assert order == ["a", "c", "b", "d"]
+
+    @pytest.mark.parametrize("count", range(9))
+    def test_everybody_has_two_partners_but_the_ends_of_an_odd_ring(self, count: int) -> None:
+        names = list(range(count))
+        first, second = rounds(names, names)
+        for pairs in (first, second):
+            busy = [one for pair in pairs for one in pair]
+            assert len(busy) == len(set(busy)), "nobody is in two places at once"
+        partners = {name: {pair for pair in (*first, *second) if name in pair} for name in names}
+        few = [name for name in names if len(partners[name]) < 2]
+        assert few == ([] if count % 2 == 0 and count > 2 else [0, count - 1] if count > 2 else names)
+
+    def test_who_has_passed_is_not_asked_again_but_by_a_new_neighbour(self) -> None:
+        first, second = rounds(["a", "b", "c", "d", "e", "f"], {"c"})
+        assert (first, second) == ([("c", "d")], [("b", "c")])
+
+    def test_one_who_fails_with_both_is_bad(self) -> None:
+        passed = [("c", "d"), ("d", "a")]
+        assert blame([("a", "b"), ("b", "c")], passed) == (["b"], [], [])
+
+    def test_one_who_fails_with_one_partner_only_is_not(self) -> None:
+        passed = [("c", "d"), ("b", "c"), ("d", "a")]
+        assert blame([("a", "b")], passed) == ([], [], [("a", "b")])
+
+    def test_two_bad_neighbours(self) -> None:
+        passed = [("d", "e"), ("e", "f"), ("f", "a")]
+        bad, doubtful, between = blame([("a", "b"), ("b", "c"), ("c", "d")], passed)
+        assert (sorted(bad), doubtful, between) == (["b", "c"], [], [])
+
+    def test_of_two_alone_nobody_knows_until_another_has_tried(self) -> None:
+        assert blame([("a", "b")], []) == ([], [("a", "b")], [])
+        assert blame([("a", "b"), ("a", "new")], []) == (["a"], [], [])
+
+
+def checked_gang(count: int, *names: str, **job: Any) -> Gang:
+    spec = JobSpec(roles={"worker": Role("w", replicas=count)}, preflight=Preflight(names or ("all",)), **job)
+    gang = Gang(spec)
+    gang.state.fitness.elsewhere = True  # the fake engine is called local
+    for _ in range(count):
+        gang.grant("worker")
+    return gang
+
+
+def join(gang: Gang, task: TaskId) -> None:
+    gang.say(str(task), Phase.JOINED, ports={"main": 1}, pair_port=2, checks=(CheckReport(seconds=1.0 + task.index),))
+
+
+def partners(gang: Gang) -> dict[str, list[str]]:
+    director = Director("job-1", StagedJob(gang.state.job, "file:///x"), find("generic"))
+    found = {}
+    for task in gang.state.tasks.values():
+        status = next(x.status for x in [last_heard(gang, task.id)])
+        orders = director.orders(gang.state, status)
+        if orders.pairs is not None:
+            found[str(task.id)] = [one.task for one in orders.pairs.rounds if one is not None]
+    return found
+
+
+def last_heard(gang: Gang, id_: TaskId) -> a.Heard:
+    from howdah.wire.messages import Status
+
+    task = gang.state.tasks[id_]
+    return a.Heard(gang.now, Status(str(id_), task.attempt, task.epoch, 1, Phase.JOINED, "h", 1))
+
+
+def exchange(gang: Gang, *bad: TaskId) -> None:
+    """All try their partners; with those in `bad` it fails."""
+    for name, others in partners(gang).items():
+        failed = {one: "no answer" for one in others if {TaskId.parse(one), TaskId.parse(name)} & set(bad)}
+        passed = tuple(one for one in others if one not in failed)
+        epoch = gang.state.tasks[TaskId.parse(name)].epoch
+        report = CheckReport(epoch, 2.0, passed=passed, failed=failed)
+        gang.say(name, Phase.JOINED, ports={"main": 1}, pair_port=2, checks=(CheckReport(), report))
+
+
+class TestWhatFollows:
+    def test_programs_start_when_all_pairs_have_passed(self) -> None:
+        gang = checked_gang(4)
+        for task in W[:4]:
+            join(gang, task)
+        assert not gang.recorded(e.WorldFormed)
+        assert sorted(map(len, partners(gang).values())) == [2, 2, 2, 2]
+        exchange(gang)
+        (passed,) = gang.recorded(e.PreflightPassed)
+        assert (passed.tasks, passed.nodes, passed.seconds, passed.slowest) == (4, 4, 6.0, W[3])
+        assert gang.recorded(e.WorldFormed)
+        view = fold(action.event for action in gang.of(a.Record))
+        assert "pre-flight passed on 4 nodes in 6.0 s; slowest worker:3 on node4" in view.notes
+
+    def test_a_restart_in_place_checks_nothing_again(self) -> None:
+        gang = checked_gang(4, retries=1)
+        for task in W[:4]:
+            join(gang, task)
+        exchange(gang)
+        for task in W[:4]:
+            gang.run(str(task))
+        gang.end("worker:1", Exit("exit", 1))
+        for task in W[:4]:
+            join(gang, task)
+        assert len(gang.recorded(e.WorldFormed)) == 2
+        assert len(gang.recorded(e.PreflightPassed)) == 1
+
+    def test_a_failed_check_is_the_nodes_fault_and_no_retry(self) -> None:
+        gang = checked_gang(2, "disk")
+        gang.say("worker:1", Phase.ENDED, exit=DISK)
+        assert gang.outcome is None
+        assert gang.state.strikes["node2"] > 1.5
+        assert gang.of(a.Ask)[-1].wish.avoid == ("node2",)
+        assert [strike[0] for strike in gang.of(a.NoteStrikes)[-1].strikes] == ["node2"]
+        assert gang.of(a.Release)[-1].container_id == "c2"
+        gang.grant("worker")
+        for task in W[:2]:
+            join(gang, task)
+        assert gang.recorded(e.WorldFormed)
+
+    def test_the_third_node_is_the_last(self) -> None:
+        gang = checked_gang(1, "disk")
+        for _ in range(3):
+            gang.say("worker:0", Phase.ENDED, exit=DISK)
+            if gang.outcome is None:
+                gang.grant("worker")
+        assert gang.outcome is not None
+        assert gang.outcome.diagnostics == (f"worker:0 on node3: {DISK}; tried on 3 nodes: node1, node2, node3")
+
+    def test_where_there_is_no_elsewhere_the_job_fails_at_once(self) -> None:
+        gang = checked_gang(1, "disk")
+        gang.state.fitness.elsewhere = False
+        gang.say("worker:0", Phase.ENDED, exit=DISK)
+        assert gang.outcome is not None
+        assert not gang.of(a.NoteStrikes)
+
+    def test_a_node_that_must_be_tried_again_and_fails_again_ends_it(self) -> None:
+        gang = checked_gang(1, "disk", timeouts=Timeouts(hold_s=20))
+        gang.say("worker:0", Phase.ENDED, exit=DISK)
+        gang.wait(21)
+        assert any("may have tasks again" in event.text for event in gang.recorded(e.Noted))
+        gang.number = 0  # the same node comes again
+        gang.grant("worker")
+        gang.say("worker:0", Phase.ENDED, exit=DISK)
+        assert gang.outcome is not None
+        assert gang.outcome.state is State.FAILED
+
+    def test_the_bad_one_of_the_pairs_is_replaced_and_its_neighbours_try_the_new_one(self) -> None:
+        gang = checked_gang(4)
+        for task in W[:4]:
+            join(gang, task)
+        exchange(gang, W[1])
+        (ended,) = gang.recorded(e.Ended)
+        assert (ended.task, ended.node, ended.exit.cause) == (W[1], "node2", "preflight")
+        assert "all-reduce with worker:0 and with worker:2: no answer" in str(ended.exit)
+        gang.grant("worker")
+        for task in W[:4]:
+            join(gang, task)
+        tried = partners(gang)
+        assert {name: len(others) for name, others in tried.items()} == {
+            "worker:0": 1,
+            "worker:1": 2,
+            "worker:2": 1,
+        } or (len(tried) == 3 and len(tried["worker:1"]) == 2)
+        exchange(gang)
+        assert gang.recorded(e.WorldFormed)
+
+    def test_of_two_the_second_try_tells(self) -> None:
+        gang = checked_gang(2)
+        for task in W[:2]:
+            join(gang, task)
+        exchange(gang, W[0])
+        assert [event.task for event in gang.recorded(e.Ended)] == [W[1]]
+        assert not gang.of(a.NoteStrikes), "nobody knows"
+        gang.grant("worker")
+        for task in W[:2]:
+            join(gang, task)
+        exchange(gang, W[0])
+        assert [event.task for event in gang.recorded(e.Ended)] == [W[1], W[0]]
+        assert [strike[0] for strike in gang.of(a.NoteStrikes)[-1].strikes] == ["node1"]
+
+    def test_when_nobody_gets_on_it_is_no_node(self) -> None:
+        gang = checked_gang(4)
+        for task in W[:4]:
+            join(gang, task)
+        exchange(gang, *W[:4])
+        gang.wait(100)
+        assert gang.state.outcome is not None
+        assert "no two of 4 tasks can exchange data" in gang.state.outcome.diagnostics
+        assert not gang.state.strikes
+
+    def test_who_says_nothing_is_replaced_after_the_limit(self) -> None:
+        gang = checked_gang(2)
+        for task in W[:2]:
+            join(gang, task)
+        for _ in range(31):
+            gang.wait(5)
+            for task in W[:2]:
+                join(gang, task)
+        (ended,) = gang.recorded(e.Ended)
+        assert "nothing heard of it within 150 s" in str(ended.exit)
+
+    def test_the_next_master_goes_on_with_it(self) -> None:
+        gang = checked_gang(4)
+        for task in W[:4]:
+            join(gang, task)
+        told = partners(gang)
+        gang.take_over()
+        gang.state.fitness.elsewhere = True
+        assert partners(gang) == told
+        exchange(gang)
+        assert len(gang.recorded(e.WorldFormed)) == 1
+        known = gang.state
+        gang.take_over()
+        assert {task.paired for task in gang.state.tasks.values()} == {task.paired for task in known.tasks.values()}
+
+
+class TestAssignment:
+    def test_only_what_is_wanted_travels(self) -> None:
+        job = JobSpec(roles={"worker": Role("w")}, preflight=Preflight(("disk", "all-reduce")))
+        state = GangState.of("job-1", job)
+        director = Director("job-1", StagedJob(job, "file:///x"), find("generic"))
+        order = director.assignment(state, state.tasks[W[0]]).checks
+        assert (order.checks, order.pairs) == (("disk",), True)
+        everything = JobSpec(roles={"worker": Role("w")}, preflight=Preflight(("all",)))
+        state = GangState.of("job-1", everything)
+        assert director.assignment(state, state.tasks[W[0]]).checks.checks == ("disk", "memory"), "it has no GPUs"
+        assert Assignment("x").checks.checks == ()
+        assert Goal.JOIN.value == "join"
+
+
+class TestHere:
+    """The checks themselves, on this machine."""
+
+    def request(self, folder: Path, **changed: Any) -> dict[str, Any]:
+        base = {"checks": ["disk"], "directory": str(folder), "disk_mib": 1, "memory_mib": 1, "gpus": 0}
+        return {**base, "python": sys.executable, "variables": {}, **changed}
+
+    def test_a_file_comes_back_and_is_removed(self, tmp_path: Path) -> None:
+        word, text = checks.disk(self.request(tmp_path))
+        assert (word, "free, " in text) == ("found", True)
+        assert not list(tmp_path.iterdir())
+
+    def test_too_little_room(self, tmp_path: Path) -> None:
+        word, text = checks.disk(self.request(tmp_path, disk_mib=1 << 40))
+        assert word == "error"
+        assert text.endswith("wanted 1073741824.0 GiB")
+
+    def test_more_memory_than_there_is(self, tmp_path: Path) -> None:
+        word, text = checks.memory_limits(self.request(tmp_path, memory_mib=1 << 30))
+        assert (word, "wanted 1048576.0 GiB (resources.memory)" in text) == ("error", True)
+
+    def test_gpus_that_are_not_here(self, tmp_path: Path) -> None:
+        variables = {"HOWDAH_GPU_COUNT": "4", "CUDA_VISIBLE_DEVICES": "2"}
+        asked = self.request(tmp_path, gpus=2, variables=variables)
+        assert checks.gpu(asked) == ("error", "1 GPUs are here (4 on the node), wanted 2")
+        assert checks.gpu(self.request(tmp_path)) == ("left_out", "no GPUs are asked for")
+
+    def test_without_torch_it_is_said(self, tmp_path: Path) -> None:
+        word, text = checks.matmul(self.request(tmp_path))
+        assert (word, "has no torch" in text) == ("left_out", True)
+
+    def test_the_program_stops_at_the_first_failure(self, tmp_path: Path) -> None:
+        request = self.request(tmp_path, checks=["memory", "disk"], disk_mib=1 << 40)
+        done = subprocess.run(
+            [sys.executable, "-m", "howdah.executor.checks"], input=json.dumps(request).encode(), capture_output=True
+        )
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        assert [next(iter(line)) for line in lines] == ["begun", "found", "begun", "error"]
+        assert lines[-1]["error"].startswith("disk: ")
+
+
+class TestExchange:
+    def listener(self) -> socket.socket:
+        one = socket.socket()
+        one.bind(("127.0.0.1", 0))
+        return one
+
+    def begin(self, task: str, listener: socket.socket, others: list[Any], limit: float) -> subprocess.Popen[bytes]:
+        request = {"task": task, "epoch": 1, "rounds": others, "listener": listener.fileno(), "limit_s": limit}
+        request |= {"gpus": 0, "python": "", "variables": {}, "directory": "/"}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "howdah.executor.exchange"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            pass_fds=[listener.fileno()],
+        )
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(request).encode())
+        process.stdin.close()
+        return process
+
+    def told(self, process: subprocess.Popen[bytes]) -> list[dict[str, Any]]:
+        assert process.stdout is not None
+        with process.stdout:
+            lines = [json.loads(line) for line in process.stdout]
+        process.wait()
+        return lines
+
+    def test_three_tasks_of_which_one_never_comes(self) -> None:
+        """a and b exchange data, though a waits for c first."""
+        ports = {name: self.listener() for name in "abc"}
+        address = {name: one.getsockname()[1] for name, one in ports.items()}
+
+        def partner(name: str, listens: bool) -> dict[str, Any]:
+            return {"task": name, "host": "127.0.0.1", "port": address[name], "listens": listens}
+
+        first = self.begin("a", ports["a"], [partner("c", False), partner("b", True)], 4.0)
+        second = self.begin("b", ports["b"], [None, partner("a", False)], 4.0)
+        mine, theirs = self.told(first), self.told(second)
+        assert [line["why"] for line in mine if "failed" in line] == ["nothing of c after 2 s"]
+        assert [line["passed"] for line in mine if "passed" in line] == ["b"]
+        assert [line["passed"] for line in theirs if "passed" in line] == ["a"]
+        for one in ports.values():
+            one.close()

@@ -1,0 +1,186 @@
+"""One copy of an output: its parts, the whole, what a later one refers to, and what is kept of old ones."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from howdah.data import lease, save, uris
+from howdah.data.commit import abandon, reserve
+from howdah.data.fs import filesystem
+from howdah.errors import StagingError
+from howdah.spec import Checkpoint, JobSpec, Output, Role, Save
+
+FS = filesystem("file:///")
+
+
+class Job:
+    """One task that writes `output`, and copies of it below `folder`."""
+
+    def __init__(self, folder: Path, keep: int = 0, incremental: bool = False, part: str = "worker-0") -> None:
+        self.folder, self.keep, self.incremental, self.part = folder, keep, incremental, part
+        self.output = folder / "work"
+        self.output.mkdir(parents=True)
+        self.to = uris.of_local(folder / "out.saved") + "/"
+        self.number, self.last = 0, ""
+
+    def write(self, name: str, text: str, age_s: float = 60.0) -> None:
+        path = self.output / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        moment = time.time() - age_s
+        os.utime(path, (moment, moment))
+
+    def copy(self) -> dict[str, Any]:
+        """Make one; what `publish` says."""
+        self.number += 1
+        name = f"2026_11_21_15_00_{self.number:02d}"
+        grown = uris.join(self.to, ".howdah-j-0-saves", name)
+        final = self.to + name
+        item = {"path": str(self.output), "uri": uris.join(grown, self.part), "final": uris.join(final, self.part)}
+        if self.incremental and self.last:
+            item["previous"] = uris.join(self.last, self.part)
+        self.taken = save.take({**item, "settle_s": 0.0}, lambda *_: None)
+        answer = save.publish({"temporary": grown, "final": final, "to": self.to, "keep": self.keep})
+        self.last = final
+        return answer
+
+    def read(self, number: int) -> dict[str, str]:
+        """What a copy holds, wherever it lies."""
+        part = uris.join(f"{self.to}2026_11_21_15_00_{number:02d}", self.part)
+        return {name: FS.read_bytes(uri).decode() for name, uri in save.contents(FS, part).items()}
+
+    @property
+    def there(self) -> list[str]:
+        found = (path for path in (self.folder / "out.saved").rglob("*") if path.is_file())
+        return sorted(str(path.relative_to(self.folder / "out.saved")) for path in found)
+
+
+def test_a_copy_appears_whole(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    job.write("m.bin", "one")
+    job.write("sub/n.bin", "two")
+    assert job.copy()["ok"]
+    assert job.there == [f"2026_11_21_15_00_01/worker-0/{name}" for name in ("_SAVED", "m.bin", "sub/n.bin")]
+    assert job.read(1) == {"m.bin": "one", "sub/n.bin": "two"}
+    assert (job.taken["files"], job.taken["bytes"], job.taken["kept"]) == (2, 6, 2)
+
+
+def test_nothing_to_copy_leaves_nothing(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    assert job.copy() == {"ok": True, "empty": True}
+    assert job.there == []
+
+
+def test_a_name_that_exists_is_refused(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    job.write("m.bin", "one")
+    (tmp_path / "out.saved/2026_11_21_15_00_01").mkdir(parents=True)
+    with pytest.raises(StagingError, match="exists already"):
+        job.copy()
+
+
+@pytest.mark.parametrize("part", ["worker-0", ""])
+def test_an_incremental_copy_holds_what_changed_and_refers_to_the_rest(tmp_path: Path, part: str) -> None:
+    job = Job(tmp_path, incremental=True, part=part)
+    job.write("same.bin", "s")
+    job.write("new.bin", "1")
+    job.copy()
+    job.write("new.bin", "2", age_s=50)
+    job.copy()
+    assert [name for name in job.there if "00_02" in name and "same" in name] == []
+    assert job.read(2) == {"same.bin": "s", "new.bin": "2"}
+    job.write("newer.bin", "3", age_s=40)
+    job.copy()
+    assert job.read(3) == {"same.bin": "s", "new.bin": "2", "newer.bin": "3"}
+    assert (job.taken["files"], job.taken["kept"]) == (1, 3)
+    first = f"{job.to}2026_11_21_15_00_01"
+    there = save.elsewhere(FS, f"{job.to}2026_11_21_15_00_03")
+    assert there[f"{part}/same.bin".lstrip("/")] == uris.join(first, part, "same.bin")
+    assert save.elsewhere(FS, first) == {}
+    (tmp_path / "out.saved").rename(tmp_path / "elsewhere")
+    moved = save.contents(FS, uris.join(uris.of_local(tmp_path / "elsewhere"), "2026_11_21_15_00_03", part))
+    assert {name: FS.read_bytes(uri).decode() for name, uri in moved.items()}["same.bin"] == "s"
+
+
+def test_old_ones_go_but_for_what_newer_ones_refer_to(tmp_path: Path) -> None:
+    job = Job(tmp_path, keep=1, incremental=True)
+    job.write("same.bin", "s")
+    job.write("new.bin", "1")
+    job.copy()
+    job.write("new.bin", "2", age_s=50)
+    assert job.copy()["removed"] == [f"{job.to}2026_11_21_15_00_01"]
+    assert job.there == [
+        "2026_11_21_15_00_01/worker-0/same.bin",
+        "2026_11_21_15_00_02/worker-0/_SAVED",
+        "2026_11_21_15_00_02/worker-0/new.bin",
+    ]
+    assert job.read(2) == {"same.bin": "s", "new.bin": "2"}
+
+
+def test_only_copies_are_pruned(tmp_path: Path) -> None:
+    job = Job(tmp_path, keep=1)
+    job.write("m.bin", "1")
+    (tmp_path / "out.saved/2025_01_01_00_00_00").mkdir(parents=True)
+    (tmp_path / "out.saved/2025_01_01_00_00_00/theirs").write_text("x")
+    (tmp_path / "out.saved/mine").mkdir()
+    for _ in range(3):
+        job.copy()
+    assert sorted(path.name for path in (tmp_path / "out.saved").iterdir() if not path.name.startswith(".")) == [
+        "2025_01_01_00_00_00",
+        "2026_11_21_15_00_03",
+        "mine",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("to", "name", "grows"),
+    [
+        ("", "hdfs://n/a/out.saved/T", "hdfs://n/a/out.saved/.howdah-j-1-saves"),
+        ("hdfs://n/a/out/interResult_", "hdfs://n/a/out/interResult_T", "hdfs://n/a/.howdah-j-1-saves"),
+        ("hdfs://n/a/out/i/interResult_", "hdfs://n/a/out/i/interResult_T", "hdfs://n/a/.howdah-j-1-saves"),
+        ("hdfs://n/copies/of-", "hdfs://n/copies/of-T", "hdfs://n/copies/.howdah-j-1-saves"),
+    ],
+)
+def test_places(to: str, name: str, grows: str) -> None:
+    output = Output("hdfs://n/a/out", save=Save(to=to))
+    assert save.place(output) + "T" == name
+    assert save.temporary("j", 1, output) == grows
+
+
+def job_with_checkpoints(folder: Path) -> JobSpec:
+    return JobSpec({"worker": Role("x")}, checkpoint=Checkpoint(uris.of_local(folder)))
+
+
+def test_a_directory_of_checkpoints_belongs_to_one_job(tmp_path: Path) -> None:
+    job = job_with_checkpoints(tmp_path / "deep/ck")
+    reserve(job, "local-1")
+    reserve(job, "local-1")
+    with pytest.raises(StagingError, match=r"checkpoint\.path: .*deep/ck is used by local-1 of .*remove .*lease"):
+        reserve(job, "local-2")
+    lease.release(FS, job.checkpoint.path, "local-2")
+    assert lease.holder(FS, job.checkpoint.path) is not None
+    abandon(job, "local-1")
+    reserve(job, "local-2")
+    found = lease.holder(FS, job.checkpoint.path)
+    assert found is not None
+    assert found.job == "local-2"
+
+
+def test_a_garbled_lease_is_somebodys(tmp_path: Path) -> None:
+    (tmp_path / lease.NAME).write_text("{")
+    with pytest.raises(StagingError, match="used by somebody"):
+        reserve(job_with_checkpoints(tmp_path), "local-1")
+
+
+def test_places_that_may_not_be_written_are_told_before_the_start(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StagingError, match="not a directory"):
+        reserve(job_with_checkpoints(tmp_path / "file/ck"), "local-1")
+    outputs = (Output(uris.of_local(tmp_path / "out"), save=Save(to=uris.of_local(tmp_path / "file/copies/") + "/")),)
+    with pytest.raises(StagingError, match="not a directory"):
+        reserve(JobSpec({"worker": Role("x")}, outputs=outputs), "local-1")

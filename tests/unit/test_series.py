@@ -1,0 +1,144 @@
+"""Buckets of what tasks use, from samples to the answer that a page gets."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from howdah.data import uris
+from howdah.data.downsample import Point, downsample
+from howdah.master.series import Series
+from howdah.spec import TaskId
+from howdah.spec.events import Measured
+from howdah.spec.gpu import Gpu
+from howdah.spec.view import JobView, TaskView, fold
+from howdah.web import series as web
+from howdah.wire.messages import Usage
+
+TASKS = [TaskId("worker", 0), TaskId("worker", 1)]
+NAMES = [str(task) for task in TASKS]
+
+
+def kept(directory: Path, **query: str) -> list[dict[str, object]]:
+    wish = web.Wish.of({"name": "cpu,memory_mib", **query})
+    return web.sampled(web.read(uris.of_local(directory)), wish, NAMES)
+
+
+def test_a_bucket_keeps_least_mean_and_most_of_each_task(tmp_path: Path) -> None:
+    series = Series(uris.of_local(tmp_path), TASKS)
+    series.begin(1000.0, 1000.0)
+    for second, cpu in enumerate((1.0, 2.0, 6.0)):
+        series.take(TASKS[0], Usage(cpu=cpu, memory_mib=100), 1001.0 + second)
+    series.take(TASKS[1], Usage(cpu=0.5, memory_mib=7), 1012.0)
+    series.finish()
+    series.journal.close()
+    assert kept(tmp_path, name="cpu") == [
+        {"task": "worker:0", "name": "cpu", "unit": "cores", "points": [[1000.0, 1.0, 3.0, 6.0]]},
+        {"task": "worker:1", "name": "cpu", "unit": "cores", "points": [[1010.0, 0.5, 0.5, 0.5]]},
+    ]
+    assert kept(tmp_path, name="memory_mib")[0]["points"] == [[1000, 100, 100, 100]]
+
+
+def test_the_open_bucket_is_seen_before_it_is_written(tmp_path: Path) -> None:
+    series = Series(uris.of_local(tmp_path), TASKS)
+    series.begin(0.5, 0.5)
+    series.take(TASKS[0], Usage(cpu=1.0), 5.0)
+    assert kept(tmp_path) == []
+    lines = [line.encode() for line in series.unwritten()]
+    found = web.sampled([*web.read(uris.of_local(tmp_path)), *lines], web.Wish(("cpu",)), NAMES)
+    assert [one["points"] for one in found] == [[[0.5, 1, 1, 1]]]
+    series.journal.close()
+
+
+def test_a_master_that_takes_over_goes_on_with_the_same_buckets_after_a_line_cut_short(tmp_path: Path) -> None:
+    first = Series(uris.of_local(tmp_path), TASKS)
+    first.begin(100.0, 100.0)
+    first.take(TASKS[0], Usage(cpu=1.0), 101.0)
+    first.tick(111.0)
+    first.journal.close()
+    with (tmp_path / web.FILE).open("a") as file:
+        file.write('{"t":110,"s":10,"cpu":[1.')
+    second = Series(uris.of_local(tmp_path), TASKS)
+    second.begin(100.0, 127.0, anew=True)
+    second.take(TASKS[1], Usage(cpu=2.0), 128.0)
+    second.finish()
+    second.journal.close()
+    points = {str(one["task"]): one["points"] for one in kept(tmp_path, name="cpu")}
+    assert points == {"worker:0": [[100, 1, 1, 1]], "worker:1": [[120, 2, 2, 2]]}
+
+
+def test_gpus_are_samples_of_their_task_and_idle_ones_show_as_the_least(tmp_path: Path) -> None:
+    series = Series(uris.of_local(tmp_path), TASKS)
+    series.begin(1.0, 1.0)
+    gpus = (Gpu("0", use=1.0, watts=300.0), Gpu("1", use=0.0))
+    series.take(TASKS[0], replace(Usage(memory_mib=1.0), gpus=gpus), 2.0)
+    line = json.loads(series.open_line())
+    series.journal.close()
+    assert line["gpu"] == [[0, 0.5, 1], None]
+    assert line["gpu_watts"] == [300, None]
+
+
+def test_buckets_grow_with_the_job_so_that_weeks_stay_small() -> None:
+    elapsed, count = 0.0, 0
+    while elapsed < 14 * 86400:
+        elapsed += web.bucket_length(elapsed, 200)
+        count += 1
+    assert count < 2600
+    assert web.bucket_length(0, 1000) == 50
+
+
+def test_rubbish_in_the_file_is_passed_over(tmp_path: Path) -> None:
+    good = [web.header(0, NAMES), '{"t":10,"s":10,"cpu":[1,[0,1,2]]}\n']
+    bad = ["{", "null\n", '{"t":20,"cpu":"x"}\n', '{"tasks":7}\n', '{"t":30,"s":1,"cpu":[[1],3]}\n', "\0\xff\n"]
+    (tmp_path / web.FILE).write_text("".join([bad[0] + "\n", *good, *bad[1:], '{"t":40,"s":10,"cpu":[5']))
+    points = {str(one["task"]): one["points"] for one in kept(tmp_path, name="cpu")}
+    assert points["worker:1"] == [[10, 0, 1, 2], [30, 3, 3, 3]]
+    assert web.read(uris.of_local(tmp_path / "no such directory")) is not None
+    assert kept(tmp_path / "none") == []
+
+
+def test_what_is_asked_for_is_bounded() -> None:
+    assert web.Wish.of({"points": "1000000"}).points == web.MOST_POINTS
+    with pytest.raises(ValueError, match="int"):
+        web.Wish.of({"points": "many"})
+    with pytest.raises(ValueError, match="worker:7"):
+        web.tasks_of(JobView(tasks={task: TaskView(task) for task in TASKS}), web.Wish(tasks=("worker:7",)))
+
+
+def test_curves_that_programs_tell_come_by_the_same_call() -> None:
+    view = JobView(tasks={task: TaskView(task) for task in TASKS})
+    fold([Measured(float(step), TASKS[0], "loss", 9.0 - step, step) for step in range(5)], view)
+    fold([Measured(5.0, TASKS[0], "loss", None, 5)], view)
+    (one,) = web.told(view, web.Wish(("loss", "cpu")), NAMES)
+    assert one["points"][0] == [0, 9, 9, 9]
+    assert one["points"][-1] == [5, None, None, None]
+    assert {"name": "loss", "unit": "", "kind": "told"} in web.names(view)
+
+
+values = st.floats(allow_nan=False, allow_infinity=False, width=32)
+
+
+@given(st.lists(values, min_size=1, max_size=300), st.integers(1, 50))
+def test_fewer_points_keep_the_extremes_and_the_mean(heights: list[float], most: int) -> None:
+    points = [Point(float(x), y, y, y) for x, y in enumerate(heights)]
+    fewer = downsample(points, most)
+    assert len(fewer) <= max(most, 1)
+    assert min(p.least for p in fewer if p.least is not None) == min(heights)
+    assert max(p.most for p in fewer if p.most is not None) == max(heights)
+    assert sum(p.weight for p in fewer) == len(heights)
+    mean = sum((p.mean or 0) * p.weight for p in fewer) / len(heights)
+    assert mean == pytest.approx(sum(heights) / len(heights), rel=1e-6, abs=1e-3)
+    assert fewer == downsample(points, most)
+
+
+def test_not_finite_values_are_gaps() -> None:
+    nan = float("nan")
+    assert downsample([Point(0, nan, nan, nan), Point(1, 1, 1, 1)], 5)[0].mean is None
+    assert downsample([Point(x, nan, nan, nan) for x in range(9)], 3) == [
+        Point(x, None, None, None, 0) for x in (0, 3, 6)
+    ]

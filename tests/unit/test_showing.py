@@ -1,0 +1,106 @@
+"""The job's TensorBoard, a gang of one beside the job's own: what is asked for, told and given back."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from pathlib import Path
+
+from howdah.data import uris
+from howdah.master import actions as a
+from howdah.master.showing import Showing, with_board, with_role
+from howdah.spec import Board, Container, Exit, JobSpec, Role, StagedJob, TaskId
+from howdah.spec import events as e
+from howdah.spec.view import JobView, fold
+from howdah.wire.messages import Goal, Phase, Status
+
+TASK = TaskId("tensorboard", 0)
+JOB = JobSpec({"worker": Role("t")}, board=Board("hdfs://n/runs"))
+
+
+class Shown:
+    """Someone who does nothing but remembers what was to be done, and the job's log."""
+
+    def __init__(self, folder: Path) -> None:
+        self.done: list[a.Action] = []
+        self.log: list[e.Event] = [e.JobStarted(1.0, "job-1", "local", "me", JOB)]
+        staged = StagedJob(JOB, uris.of_local(folder))
+        self.showing = Showing("job-1", staged, b"k" * 32, self.log.append, self.done.extend)
+
+    @property
+    def view(self) -> JobView:
+        return fold(self.log)
+
+    def open(self) -> Container:
+        asyncio.run(self.showing.open(self.view))
+        assert [action for action in self.done if isinstance(action, a.Ask)] == [a.Ask("tensorboard", 1)]
+        container = Container("c1", "n1", "tensorboard")
+        self.applies(e.Allocated(2.0, container))
+        assert isinstance(self.done[-1], a.Launch)
+        self.says(Phase.JOINED, ports={"main": 7})
+        self.says(Phase.RUNNING, ports={"main": 7}, program_pid=9)
+        return container
+
+    def applies(self, event: e.Event) -> None:
+        assert self.showing.concerns(event)
+        self.showing.apply(event)
+
+    def says(self, phase: Phase, **more: object) -> None:
+        self._sequence = getattr(self, "_sequence", 0) + 1
+        attempt = self.showing.state.tasks[TASK].attempt if self.showing.state else 0
+        status = Status("tensorboard:0", attempt, 1, self._sequence, phase, "h1", 5)
+        self.applies(a.Heard(3.0, dataclasses.replace(status, **more)))  # type: ignore[arg-type]
+
+
+def test_it_is_open_when_it_says_so(tmp_path: Path) -> None:
+    shown = Shown(tmp_path)
+    shown.open()
+    assert (shown.view.board.state, shown.showing.link) == ("starting", "")
+    shown.says(Phase.RUNNING, ports={"main": 7}, program_pid=9, yields={"AT": "0.0.0.0:7"})
+    assert (shown.view.board.state, shown.view.board.host, shown.view.board.port) == ("open", "h1", 7)
+    assert shown.showing.link.startswith("http://h1:7/")
+    assert shown.showing.token in shown.showing.link
+    assert shown.showing.token not in str(shown.log)
+    asyncio.run(shown.showing.open(shown.view))
+    assert len([action for action in shown.done if isinstance(action, a.Ask)]) == 1
+    assert list(shown.view.tasks) == [TaskId("worker", 0)]
+
+
+def test_its_end_is_told_and_touches_nothing(tmp_path: Path) -> None:
+    shown = Shown(tmp_path)
+    container = shown.open()
+    shown.says(Phase.ENDED, ports={"main": 7}, exit=Exit("exit", 3, lines=("has no TensorBoard",)))
+    assert a.Release(container.id) in shown.done
+    assert not [action for action in shown.done if isinstance(action, (a.Record, a.Finish, a.Commit))]
+    assert (shown.view.board.state, shown.view.board.detail) == ("ended", "has no TensorBoard")
+    assert not shown.view.state.ended
+    shown.applies(e.Allocated(4.0, Container("c2", "n1", "tensorboard")))
+    assert shown.done[-1] == a.Release("c2")
+
+
+def test_it_is_stopped_on_demand_and_can_be_started_again(tmp_path: Path) -> None:
+    shown = Shown(tmp_path)
+    shown.open()
+    shown.showing.close("me")
+    status = Status("tensorboard:0", 1, 1, 9, Phase.RUNNING, "h1", 5)
+    orders = asyncio.run(shown.showing.beat(status, 0.0))
+    assert orders is not None
+    assert orders.goal is Goal.STOP
+    shown._sequence = 9
+    shown.says(Phase.ENDED, exit=Exit("stopped"))
+    assert shown.view.board.detail == "cancelled by me"
+    assert asyncio.run(shown.showing.beat(status, 0.0)) is None
+    asyncio.run(shown.showing.open(shown.view))
+    shown.applies(e.Allocated(5.0, Container("c2", "n1", "tensorboard")))
+    launched = [action for action in shown.done if isinstance(action, a.Launch)]
+    assert [action.attempt for action in launched] == [1, 2]
+
+
+def test_names_and_places(tmp_path: Path) -> None:
+    own = dataclasses.replace(JOB, roles={"tensorboard": Role("t")})
+    assert list(with_role(StagedJob(own, "hdfs://n")).job.roles) == ["tensorboard", "howdah-tensorboard"]
+    where = [
+        with_board(JobSpec({}, board=board), "job-1", "hdfs://n/jobs/job-1").board.path
+        for board in (Board(), Board(local="logs"), Board("hdfs://n/{job}"), Board("file:///b/%7Bjob%7D"))
+    ]
+    assert where == ["", "hdfs://n/jobs/job-1/board", "hdfs://n/job-1", "file:///b/job-1"]

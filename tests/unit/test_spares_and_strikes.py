@@ -1,0 +1,197 @@
+"""Containers that change hands, gangs of other sizes, and nodes against which something is held."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from howdah.data import strikes
+from howdah.master import actions as a
+from howdah.spec import Checkpoint, Container, Exit, JobSpec, Role, State, TaskId, Timeouts
+from howdah.spec import events as e
+from howdah.spec.check import mistakes
+from howdah.spec.view import fold
+from howdah.testing import Gang
+from howdah.wire.messages import Phase
+
+LOST = Exit("signal", signal=9)
+W1, W2 = TaskId("worker", 1), TaskId("worker", 2)
+
+
+def gang_of(role: Role, **job: object) -> Gang:
+    return Gang(JobSpec(roles={"worker": role}, retries=3, timeouts=Timeouts(hold_s=20), **job))  # type: ignore[arg-type]
+
+
+def start(gang: Gang, count: int) -> None:
+    for _ in range(count):
+        gang.grant("worker")
+    for index in range(count):
+        gang.join(f"worker:{index}")
+    for index in range(count):
+        gang.run(f"worker:{index}")
+
+
+def lose(gang: Gang, task: TaskId) -> None:
+    container = gang.state.tasks[task].container
+    assert container is not None
+    gang.feed(e.ContainerEnded(gang.now, container.id, LOST))
+
+
+class TestSpares:
+    def test_they_are_asked_for_once_the_gang_runs(self) -> None:
+        gang = gang_of(Role("w", replicas=2, spares=1))
+        assert [(ask.count, ask.wish.spare) for ask in gang.of(a.Ask)] == [(2, False)]
+        start(gang, 2)
+        gang.wait(1)
+        assert [(ask.count, ask.wish.spare) for ask in gang.of(a.Ask)] == [(2, False), (1, True)]
+        gang.grant("worker")
+        gang.wait(1)
+        assert len(gang.of(a.Ask)) == 2
+        assert gang.of(a.Launch)[-1].task == W2
+
+    def test_one_takes_the_place_of_a_lost_container(self) -> None:
+        gang = gang_of(Role("w", replicas=2, spares=1))
+        start(gang, 2)
+        gang.wait(1)
+        spare = gang.grant("worker")
+        gang.say("worker:2", Phase.HELLO, epoch=0)
+        launched = len(gang.of(a.Launch))
+        lose(gang, W1)
+        taken = gang.state.tasks[W1]
+        assert (taken.container, taken.attempt) == (spare, 2)
+        assert gang.state.moves == {"worker:2/1": "worker:1/2"}
+        assert gang.state.seats == {"worker:1/2": "worker:2/1"}
+        assert len(gang.of(a.Launch)) == launched
+        view = fold(action.event for action in gang.of(a.Record))
+        assert (view.tasks[W1].container, view.tasks[W2].container) == (spare.id, "")
+        assert (view.takes_part(W1), view.takes_part(W2)) == (True, False)
+
+    def test_a_lost_spare_is_replaced_and_costs_nothing(self) -> None:
+        gang = gang_of(Role("w", replicas=2, spares=1))
+        start(gang, 2)
+        gang.wait(1)
+        gang.grant("worker")
+        lose(gang, W2)
+        gang.wait(1)
+        assert gang.of(a.Ask)[-1].count == 1
+        assert (gang.state.retries_used, gang.state.epoch) == (0, 1)
+
+    def test_the_job_does_not_wait_for_them(self) -> None:
+        gang = gang_of(Role("w", replicas=1, spares=1))
+        start(gang, 1)
+        gang.wait(1)
+        gang.grant("worker")
+        gang.end("worker:0")
+        assert gang.state.outcome is not None
+        assert gang.state.outcome.state is State.SUCCEEDED
+
+    def test_what_was_decided_survives_the_master(self) -> None:
+        gang = gang_of(Role("w", replicas=2, spares=1))
+        start(gang, 2)
+        gang.wait(1)
+        gang.grant("worker")
+        gang.say("worker:2", Phase.HELLO, epoch=0)
+        lose(gang, W1)
+        moves, seats = gang.state.moves, gang.state.seats
+        gang.take_over()
+        assert (gang.state.moves, gang.state.seats) == (moves, seats)
+
+
+class TestSizes:
+    def test_it_goes_on_with_fewer(self) -> None:
+        gang = gang_of(Role("w", replicas=4, min_replicas=2))
+        for _ in range(3):
+            gang.grant("worker")
+        gang.wait(21)
+        assert gang.state.job.roles["worker"].replicas == 3
+        assert [event.replicas for event in gang.recorded(e.Resized)] == [3]
+        for index in range(3):
+            gang.join(f"worker:{index}")
+        world = gang.state.tasks[TaskId("worker", 0)].world
+        assert world is not None
+        assert len(world.members) == 3
+
+    def test_but_not_with_too_few(self) -> None:
+        gang = gang_of(Role("w", replicas=4, min_replicas=2))
+        gang.grant("worker")
+        gang.wait(21)
+        assert gang.recorded(e.Resized) == []
+        assert gang.recorded(e.GangReleased) != []
+
+    def test_numbers_stay_without_gaps(self) -> None:
+        gang = gang_of(Role("w", replicas=3, min_replicas=2))
+        start(gang, 3)
+        last = gang.state.tasks[W2].container
+        lose(gang, W1)
+        gang.wait(21)
+        assert gang.state.tasks[W1].container == last
+        assert gang.state.moves["worker:2/1"] == "worker:1/2"
+        assert gang.state.moves["worker:0/1"] == "worker:0/2"  # its part of the data is another now
+        assert not gang.state.takes_part(W2)
+
+    @pytest.mark.parametrize("checkpoint", ["", "/checkpoints"])
+    def test_it_grows_back_only_from_a_checkpoint(self, checkpoint: str) -> None:
+        gang = gang_of(Role("w", replicas=3, min_replicas=2), checkpoint=Checkpoint(path=checkpoint))
+        gang.grant("worker")
+        gang.grant("worker")
+        gang.wait(21)
+        for index in range(2):
+            gang.join(f"worker:{index}")
+        gang.feed(e.CheckpointFound(gang.now, (gang.state.epoch,)))
+        gang.wait(1)
+        assert gang.of(a.Ask)[-1].count == (1 if checkpoint else 0)
+        if checkpoint:
+            gang.grant("worker")
+            gang.say("worker:2", Phase.HELLO, epoch=0)
+            for _ in range(7):
+                gang.wait(9)
+                for index in range(3):
+                    gang.say(f"worker:{index}", Phase.RUNNING if index < 2 else Phase.HELLO)
+            assert [event.replicas for event in gang.recorded(e.Resized)] == [2, 3]
+
+    def test_bad_numbers_are_refused(self) -> None:
+        for role, words in (
+            (Role("w", min_replicas=2), "must be 0 to 1"),
+            (Role("w", spares=-1), "must be at least 0"),
+        ):
+            assert words in str(mistakes(JobSpec(roles={"worker": role}))[0])
+        alone = JobSpec(roles={"worker": Role("w", spares=1)}, gang=False)
+        assert "gang: false" in str(mistakes(alone)[0])
+
+
+class TestStrikes:
+    def test_they_count_for_less_with_time(self) -> None:
+        held = strikes.weights([("a", 0.0), ("a", strikes.HALF_LIFE_S), ("b", 9e9)], strikes.HALF_LIFE_S)
+        assert held == {"a": 1.5, "b": 1.0}
+
+    def test_jobs_tell_each_other_by_files(self, tmp_path: Path) -> None:
+        home, now = tmp_path.as_uri(), time.time()
+        for job in ("job-1", "job-2"):
+            assert strikes.note({"home": home, "id": job, "strikes": [["node7", now]]}) == {}
+        (tmp_path / "strikes" / "broken.json").write_text("[[")
+        old = tmp_path / "strikes" / "old.json"
+        old.write_text(json.dumps([["node1", 0]]))
+        os.utime(old, (0, 0))
+        assert strikes.known(home, now) == {"node7": 2.0}
+        assert not old.exists()
+        assert strikes.known((tmp_path / "none").as_uri(), now) == {}
+
+    def test_a_node_to_blame_gets_no_more_tasks_and_is_forgiven_when_there_is_no_other(self) -> None:
+        gang = gang_of(Role("w", replicas=2))
+        gang.state.strikes["node1"] = 1.0
+        for number in range(2):
+            gang.feed(e.Allocated(gang.now, Container(f"c{number}", f"node{number}", "worker")))
+        gang.feed(e.ContainerEnded(gang.now, "c1", Exit("lost", detail="node lost")))
+        assert gang.of(a.NoteStrikes)[-1].strikes == (("node1", gang.now),)
+        assert gang.of(a.Ask)[-1].wish.avoid == ("node1",)
+        assert "node1 was to blame too often" in gang.recorded(e.Noted)[-1].text
+        gang.say("worker:0", Phase.JOINED, ports={"main": 1})
+        for _ in range(3):
+            gang.wait(8)
+            gang.say("worker:0", Phase.JOINED, ports={"main": 1})
+        assert "node1 may have tasks again" in gang.recorded(e.Noted)[-1].text
+        assert gang.of(a.Ask)[-1].wish.avoid == ()

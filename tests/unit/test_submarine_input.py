@@ -1,0 +1,120 @@
+"""What people get wrong on Submarine's command line and in its YAML: one clear line each, and never a traceback."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from howdah.dialects.submarine import OPTIONS, Submarine
+from howdah.dialects.submarine.options import Options, taken_apart
+from howdah.dialects.submarine.parts import localised, resources
+from howdah.errors import SpecError, StagingError
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "submarine" / "yaml.json"
+YAML: str = json.loads(GOLDEN.read_text())["files"]["job.yaml"]
+LINES = YAML.splitlines()
+
+
+def refused(folder: Path, *words: str) -> str:
+    with pytest.raises((SpecError, StagingError)) as error:
+        Submarine(folder, {}, "/nonexistent", "hdfs://nn/user/me", lambda _: False).parse(["job", "run", *words])
+    return str(error.value)
+
+
+def with_yaml(folder: Path, text: str | bytes) -> str:
+    (folder / "me.keytab").touch()
+    (folder / "job.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
+    return refused(folder, "-f", "job.yaml")
+
+
+@pytest.mark.parametrize("number", range(1, len(LINES)))
+@pytest.mark.parametrize("broken", ["{", "\t- x", "key: 'open", "!!python/object:os.system {}", "nonsense: 1"])
+def test_yaml_broken_at_each_line(number: int, broken: str, tmp_path: Path) -> None:
+    said = with_yaml(tmp_path, "\n".join([*LINES[:number], broken, *LINES[number:]]))
+    assert "job.yaml:" in said
+
+
+def test_yaml_that_is_none(tmp_path: Path) -> None:
+    assert with_yaml(tmp_path, b"spec: \xff") == "-f job.yaml: is not UTF-8: byte 6"
+    assert (
+        with_yaml(tmp_path, "- a")
+        == "the file: must have the keys spec, configs, scheduling, security, tensor_board, roles (job.yaml:1)"
+    )
+    assert "starts a second document" in with_yaml(tmp_path, "spec: {name: a}\n---\nspec: {}\n")
+    assert "nested deeper than 32" in with_yaml(tmp_path, "[" * 100)
+    assert "refers to nothing" in with_yaml(tmp_path, "spec: *x")
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_every_option_without_its_value(option: str, tmp_path: Path) -> None:
+    assert refused(tmp_path, f"--{option}", "--name")
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_every_option_misspelt(option: str, tmp_path: Path) -> None:
+    wrong = f"--{option}x"
+    if option != "f":
+        assert f"{wrong}: is no option of job run (did you mean '--" in refused(tmp_path, wrong, "1")
+
+
+WORDS = st.one_of(
+    st.sampled_from([f"--{name}" for name in OPTIONS]),
+    st.sampled_from(
+        ["true", "memory=1G", "1", "0", "pytorch", "a=b", "hdfs://n:1/x:.", "%input_path%", "tony.x=1", ""]
+    ),
+    st.text(max_size=8),
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(WORDS, max_size=12))
+def test_whatever_is_typed(tmp_path: Path, words: list[str]) -> None:
+    door = Submarine(tmp_path, {}, "/nonexistent", "hdfs://nn/user/me", lambda _: False)
+    with contextlib.suppress(SpecError, StagingError):
+        door.parse(["job", "run", *words])
+
+
+@pytest.mark.parametrize("amounts", ["memory", "memory=", "=1", "memory=-1G", "memory=1.5G", "memory=1GB", "gpu=1M"])
+def test_amounts(amounts: str) -> None:
+    options = Options({"worker_resources": [amounts]})
+    resources(options, "worker_resources")
+    assert [mistake.place for mistake in options.mistakes] == ["--worker_resources"]
+
+
+@pytest.mark.parametrize(
+    ("text", "remote", "name", "mount"),
+    [
+        ("hdfs://nn:8020/a/x:.", "hdfs://nn:8020/a/x", "x", ""),
+        ("hdfs://nn:8020/a/x:./y:rw", "hdfs://nn:8020/a/x", "y", ""),
+        ("nfs://host:2049/f:/opt/g:wr", "nfs://host:2049/f", "g", "/opt/g"),
+        ("dir/:./", "dir", "dir", ""),
+    ],
+)
+def test_places(text: str, remote: str, name: str, mount: str) -> None:
+    options = Options()
+    found = localised(options, "localization", text)
+    assert found is not None
+    assert (found.remote, found.name, found.mount, options.mistakes) == (remote, name, mount, [])
+
+
+def test_words_as_their_parser_takes_them() -> None:
+    options = taken_apart(["-name", "a", "--env=A=b c", "--worker_launch_cmd", '"python x --name 1"', "--verbose"])
+    assert options.values == {
+        "name": ["a"],
+        "env": ["A=b c"],
+        "worker_launch_cmd": ["python x --name 1"],
+        "verbose": [],
+    }
+
+
+def test_what_no_library_reads_is_told_in_the_words_typed(tmp_path: Path) -> None:
+    door = Submarine(tmp_path, {}, "/nonexistent", "hdfs://nn/user/me")
+    size = ("--num_workers", "1", "--worker_resources", "memory=1G", "--worker_launch_cmd", "x", "--name", "a")
+    with pytest.raises(SpecError) as error:
+        door.parse(["job", "run", *size, "--localization", "nosuch://host/file:."])
+    assert str(error.value).startswith("--localization: names what can't be read: nosuch://host/file")

@@ -1,0 +1,120 @@
+"""Histories that TonY 0.4.7's own classes wrote, in our history; and files that are none."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from howdah.data import uris
+from howdah.dialects.tony.avrofile import NotAvro, records
+from howdah.dialects.tony.history import histories, imported, kept
+from howdah.engines.local.jobs import JobDirectory
+from howdah.errors import StagingError
+from howdah.spec import State, TaskId
+from howdah.spec.view import fold
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "tony"
+NAME = "application_1541469337545_0031-1542325695566-1542325733766-user1-{}.jhist"
+WHOLE = base64.b64decode((GOLDEN / "history.base64").read_text())
+CONFIGURATION = """<configuration>
+<property><name>tony.worker.instances</name><value>2</value></property>
+<property><name>tony.ps.instances</name><value>1</value></property>
+<property><name>tony.application.name</name><value>mnist</value></property>
+</configuration>"""
+
+
+def history(folder: Path, data: bytes = WHOLE, state: str = "SUCCEEDED") -> str:
+    folder.mkdir(exist_ok=True)
+    path = folder / NAME.format(state)
+    path.write_bytes(data)
+    return uris.of_local(path)
+
+
+class TestImported:
+    def test_shows_what_tony_knew(self, tmp_path: Path) -> None:
+        path = history(tmp_path)
+        (tmp_path / "tony-final.xml").write_text(CONFIGURATION)
+        job = imported(path)
+        view = fold(job.events)
+        assert (view.id, view.user, view.host, view.state) == (job.id, "user1", "node1", State.SUCCEEDED)
+        assert (view.started, view.finished) == (1542325695.566, 1542325733.766)
+        assert job.staged.job.name == "mnist"
+        tasks = {str(task): (one.state, one.node, str(one.exit), one.peak_mib) for task, one in view.tasks.items()}
+        assert tasks == {
+            "worker:0": (State.SUCCEEDED, "node2", "exit code 0", 2048.0),
+            "worker:1": (State.FAILED, "node3", "exit code 3", 2048.0),
+            "ps:0": (State.CANCELLED, "node2", "stopped", 0.0),
+        }
+        assert view.tasks[TaskId("worker", 1)].container == "container_1541469337545_0031_01_000003"
+
+    def test_deflated_and_without_its_configuration(self, tmp_path: Path) -> None:
+        deflated = base64.b64decode((GOLDEN / "history-deflated.base64").read_text())
+        job = imported(history(tmp_path, deflated, "FAILED"))
+        assert {name: role.replicas for name, role in job.staged.job.roles.items()} == {"worker": 2, "ps": 1}
+        outcome = fold(job.events).outcome
+        assert outcome is not None
+        assert (outcome.state, outcome.diagnostics) == (State.FAILED, "worker:1: exit code 3")
+
+    def test_as_json_lines(self, tmp_path: Path) -> None:
+        lines = []
+        for event in records(WHOLE):
+            kind = event["type"].title().replace("_", "")
+            lines.append(json.dumps({**event, "event": {f"com.linkedin.tony.events.{kind}": event["event"]}}))
+        job = imported(history(tmp_path, "\n".join(lines).encode()))
+        assert fold(job.events).tasks == fold(imported(history(tmp_path / "a")).events).tasks
+
+    def test_is_a_job_of_this_machine(self, tmp_path: Path) -> None:
+        where = kept(imported(history(tmp_path)), uris.of_local(tmp_path / "home"))
+        report = JobDirectory(Path(uris.path(where))).report()
+        assert (report.id, report.user, report.state) == (
+            "local-application_1541469337545_0031",
+            "user1",
+            State.SUCCEEDED,
+        )
+        assert report.submitted == 1542325695.566
+        kept(imported(history(tmp_path)), uris.of_local(tmp_path / "home"))
+
+    def test_of_several_attempts_the_last(self, tmp_path: Path) -> None:
+        folder = tmp_path / "intermediate" / "a"
+        folder.mkdir(parents=True)
+        first = folder / NAME.format("FAILED").replace("1542325695566", "1542325600000")
+        first.write_bytes(WHOLE)
+        last = history(folder)
+        (folder / "application_1_1-5-user1.jhist.inprogress").write_bytes(b"")
+        assert list(histories([str(tmp_path)])) == [last]
+
+
+class TestBad:
+    @pytest.mark.parametrize(
+        "name", ["job.jhist", "application_1_2-3-user1.jhist.inprogress", "application_1_2-3-user1-FAILED.jhist"]
+    )
+    def test_names(self, tmp_path: Path, name: str) -> None:
+        (tmp_path / name).write_bytes(WHOLE)
+        with pytest.raises(StagingError, match="is not imported"):
+            imported(uris.of_local(tmp_path / name))
+
+    @pytest.mark.parametrize("data", [b"", b"Obj", b"<html>", b"Obj\x01\xff\xff\xff\xff\xff", b"{not json}", b"{}"])
+    def test_content(self, tmp_path: Path, data: bytes) -> None:
+        with pytest.raises(StagingError, match="no history of TonY"):
+            imported(history(tmp_path, data))
+
+    @settings(max_examples=150)
+    @given(st.integers(0, len(WHOLE)), st.integers(0, len(WHOLE) - 1), st.integers(0, 255))
+    def test_cut_and_garbled(self, cut: int, place: int, byte: int) -> None:
+        for data in (WHOLE[:cut], WHOLE[:place] + bytes([byte]) + WHOLE[place + 1 :]):
+            with contextlib.suppress(NotAvro):
+                list(records(data))
+
+    def test_no_such_place(self, tmp_path: Path) -> None:
+        with pytest.raises(StagingError, match="no such file or directory"):
+            list(histories([str(tmp_path / "none")]))
+
+    def test_unknown_codec(self) -> None:
+        with pytest.raises(NotAvro, match="header"):
+            list(records(WHOLE[:40]))

@@ -1,0 +1,152 @@
+"""What TonY's programs are told, in TonY's spelling."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from howdah.frameworks import find
+from howdah.frameworks.tony_horovod import RENDEZVOUS
+from howdah.spec import JobSpec, Member, Role, TaskId, World
+
+
+def world(**replicas: int) -> World:
+    tasks = [TaskId(role, index) for role, count in replicas.items() for index in range(count)]
+    members = (Member(task, f"10.0.0.{n}", {"main": 5000 + n, "tensorboard": 6000 + n}) for n, task in enumerate(tasks))
+    return World(2, tuple(members), "application_1_2")
+
+
+def told(framework: str, where: World, task: str) -> dict[str, str]:
+    return find(framework).environment(where, TaskId.parse(task))
+
+
+class TestEveryTask:
+    def test_knows_itself(self) -> None:
+        assert told("tony", world(worker=2), "worker:1") == {
+            "JOB_NAME": "worker",
+            "TASK_INDEX": "1",
+            "JOB_ID": "application_1_2",
+            "APPID": "application_1_2",
+            "SESSION_ID": "1",
+            "ATTEMPT_NUMBER": "2",
+        }
+
+    @pytest.mark.parametrize(
+        ("where", "chiefs"),
+        [
+            (world(chief=2, worker=2), {"chief:0", "chief:1"}),
+            (world(ps=1, worker=2), {"worker:0"}),
+            (world(head=1), set()),
+        ],
+    )
+    def test_one_role_leads(self, where: World, chiefs: set[str]) -> None:
+        tasks = [member.task for member in where.members]
+        leading = {str(task) for task in tasks if "IS_CHIEF" in told("tony", where, str(task))}
+        with_port = {str(task) for task in tasks if "TB_PORT" in told("tony", where, str(task))}
+        assert leading == with_port == chiefs
+
+    def test_the_sidecar_has_the_port(self) -> None:
+        where = world(worker=1, tensorboard=1)
+        assert told("tony", where, "tensorboard:0")["TB_PORT"] == "6001"
+
+    @pytest.mark.parametrize("role", ["driver", "notebook", "preprocess"])
+    def test_alone_its_port_is_that_of_the_page(self, role: str) -> None:
+        assert told("tony", world(**{role: 1}), f"{role}:0")["TB_PORT"] == "5000"
+
+
+class TestTensorFlow:
+    where = world(ps=1, worker=2, evaluator=1, tensorboard=1)
+
+    def test_cluster_spec_has_every_role(self) -> None:
+        spec = json.loads(told("tony-tensorflow", self.where, "worker:0")["CLUSTER_SPEC"])
+        assert list(spec) == ["ps", "worker", "evaluator", "tensorboard"]
+        assert spec["worker"] == ["10.0.0.1:5001", "10.0.0.2:5002"]
+
+    def test_an_evaluator_is_in_its_own_tf_config_alone(self) -> None:
+        workers = json.loads(told("tony-tensorflow", self.where, "worker:1")["TF_CONFIG"])
+        assert set(workers["cluster"]) == {"ps", "worker"}
+        assert workers["task"] == {"type": "worker", "index": 1}
+        evaluators = json.loads(told("tony-tensorflow", self.where, "evaluator:0")["TF_CONFIG"])
+        assert set(evaluators["cluster"]) == {"ps", "worker", "evaluator"}
+
+
+def test_pytorch_meets_at_the_first_worker() -> None:
+    where = world(worker=2)
+    second = told("tony-pytorch", where, "worker:1")
+    assert (second["INIT_METHOD"], second["RANK"], second["WORLD"]) == ("tcp://10.0.0.0:5000", "1", "2")
+    assert (second["MASTER_ADDR"], second["MASTER_PORT"], second["WORLD_SIZE"]) == ("10.0.0.0", "5000", "2")
+
+
+def test_mxnet_meets_at_the_scheduler() -> None:
+    spec = JobSpec({name: Role("x", replicas=n) for name, n in (("scheduler", 1), ("server", 2), ("worker", 2))})
+    order = {name: role.replicas for name, role in find("tony-mxnet").expand(spec).roles.items()}
+    where = world(**order)
+    server = told("tony-mxnet", where, "server:1")
+    assert (server["DMLC_ROLE"], server["DMLC_NUM_SERVER"], server["DMLC_NUM_WORKER"]) == ("server", "2", "2")
+    assert server["DMLC_PS_ROOT_URI"] == where.of("scheduler")[0].host
+    assert server["DMLC_LOCAL"] == "0"
+    assert told("tony-mxnet", where, "worker:0")["JOB_NAME"] == "worker"
+
+
+class TestHorovod:
+    def test_slots_go_host_by_host(self) -> None:
+        hosts = ["a", "b", "a"]
+        workers = tuple(Member(TaskId("worker", n), host, {"main": n}) for n, host in enumerate(hosts))
+        where = World(1, (*workers, Member(TaskId("driver", 0), "d", {"main": 99})), "j")
+        names = ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE")
+        slots = []
+        for index in range(3):
+            variables = told("tony-horovod", where, f"worker:{index}")
+            slots.append(tuple(int(variables[f"HOROVOD_{name}"]) for name in names))
+        assert slots == [(0, 3, 0, 2, 0, 2), (2, 3, 0, 1, 1, 2), (1, 3, 1, 2, 0, 1)]
+        assert variables["HOROVOD_GLOO_RENDEZVOUS_ADDR"] == "d"
+        assert variables["HOROVOD_GLOO_RENDEZVOUS_PORT"] == "99"
+        assert (variables["HOROVOD_CONTROLLER"], variables["CLUSTER_SPEC"]) == ("gloo", "a:2,b:1")
+        assert "HOROVOD_RANK" not in told("tony-horovod", where, "driver:0")
+
+    def test_the_rendezvous_keeps_what_it_is_given(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        command = [sys.executable, "-c", RENDEZVOUS]
+        environment = {**os.environ, "HOWDAH_PORT": str(port)}
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as server:
+            try:
+                assert server.stdout is not None
+                server.stdout.readline()
+                connection = retried(port)
+                connection.request("GET", "/global/0")
+                assert answer(connection) == (404, b"")
+                connection.request("PUT", "/global/0", b"\0address")
+                assert answer(connection) == (200, b"")
+                connection.request("GET", "/global/0")
+                assert answer(connection) == (200, b"\0address")
+                connection.request("DELETE", "/global/0")
+                assert answer(connection) == (200, b"")
+                connection.close()
+            finally:
+                server.kill()
+
+
+def retried(port: int) -> http.client.HTTPConnection:
+    """It listens a moment after it has said so."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            connection.connect()
+        except ConnectionRefusedError:
+            assert time.monotonic() < deadline
+        else:
+            return connection
+
+
+def answer(connection: http.client.HTTPConnection) -> tuple[int, bytes]:
+    response = connection.getresponse()
+    return response.status, response.read()
