@@ -35,8 +35,8 @@ class Forward:
     async def _end(self) -> None:
         self._server.close()
         while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
-            for task in tasks:  # again: `wait_for` (before Python 3.12) forgets a cancellation if what it waits for comes then
-                task.cancel()
+            for task in tasks:
+                task.cancel()  # again: before Python 3.12 `wait_for` forgets it when what it waits for comes just then
             await asyncio.wait(tasks, timeout=0.1)
         await asyncio.sleep(0.01)  # connections that were let go of are closed in the next turns of the loop
 
