@@ -187,6 +187,25 @@ def test_an_executor_that_never_speaks_is_named():
     assert "did not report within 120 s" in gang.outcome.diagnostics
 
 
+def test_an_executor_that_never_speaks_while_others_do_is_replaced_uncounted():
+    gang = Gang(job(retries=0))
+    for role in ("ps", "worker", "worker"):
+        gang.grant(role)
+    for _ in range(13):
+        gang.wait(10)
+        for task in ("ps:0", "worker:0"):
+            gang.join(task)
+    assert gang.outcome is None
+    assert "worker:1 on node3" in gang.recorded(e.GangRestarted)[0].reason
+    assert (gang.of(a.Ask)[-1].role, gang.of(a.Ask)[-1].count) == ("worker", 1)
+    gang.grant("worker")
+    for task in ("ps:0", "worker:0", "worker:1"):
+        gang.join(task)
+        gang.run(task)
+    assert len(gang.recorded(e.WorldFormed)) == 1
+    assert gang.state.retries_used == 0
+
+
 def test_a_running_time_over_its_limit_ends_the_job():
     gang = Gang(job(timeouts=Timeouts(run_s=5)))
     gang.form()

@@ -208,7 +208,8 @@ def _fail(state: GangState, task: TaskState, exit: Exit, node: str, now: float, 
     if exit.cause == "preempted" and task.container is not None:  # it left before it had to: so does its container
         give_up_container(state, task, now, actions)
         task.joined = 0
-    if exit.cause in ("lost", "preempted") and forming and state.replacements < MAX_REPLACEMENTS:
+    gone = exit.cause in ("lost", "preempted") or _cut_off(state, task, exit)
+    if gone and forming and state.replacements < MAX_REPLACEMENTS:
         state.replacements += 1
         _restart(state, task.peers, reason, now, actions)
     elif exit.cause == "port" and state.port_retries < MAX_PORT_RETRIES:
@@ -221,6 +222,12 @@ def _fail(state: GangState, task: TaskState, exit: Exit, node: str, now: float, 
         _restart(state, task.peers, f"{reason} ({_count(state, kind)})", now, actions, _pause(state, now))
     else:
         stop(state, Outcome(State.FAILED, reason, task.id, exit), reason, now, actions)
+
+
+def _cut_off(state: GangState, task: TaskState, exit: Exit) -> bool:
+    """Nothing is heard from its container, while others are heard: the way to the master is there for them."""
+    unheard = task.container is None and exit.cause in ("silent", "start") and exit.code is exit.signal is None
+    return unheard and any(other.live and other.phase is not None for other in state.tasks.values())
 
 
 def _unfit(state: GangState, task: TaskState, exit: Exit, node: str, now: float, actions: list[Action]) -> None:
