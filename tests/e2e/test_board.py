@@ -46,7 +46,7 @@ def its_environment(sandbox: Sandbox) -> None:
     here.parent.mkdir(parents=True, exist_ok=True)
     for path in (archive, archive.with_name(here.name)):
         link = here.parent / path.name
-        if not link.is_symlink():  # another module may have needed it, too
+        if not link.exists():  # another module may have needed it, too, and made it or linked it
             link.symlink_to(path)
 
 

@@ -5,22 +5,32 @@ No record is kept for it: the engine knows the jobs, and their event logs where 
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
-from howdah.client.follow import Follower
+from howdah.client.link import recorded_events
 from howdah.engines import Engine
-from howdah.spec import JobSpec, Role, State
-from howdah.spec.view import JobView
+from howdah.errors import HowdahError
+from howdah.spec import JobReport, JobSpec, Role, State
+from howdah.spec.view import JobView, fold
 
 
 def near_the_last(job: JobSpec, engine: Engine) -> JobSpec:
     """`job`, whose tasks prefer those hosts; as it is when none of its name has ended well."""
-    ended = [each for each in engine.describe() if each.name == job.name and each.state is State.SUCCEEDED]
-    if not ended:
-        return job
-    last = max(ended, key=lambda each: each.submitted)
-    *_, update = Follower(engine, last.id).updates(wait_s=0.0)
-    return replace(job, roles={name: _preferring(job, name, update.view) for name in job.roles})
+    for report in sorted(engine.describe(), key=lambda one: one.submitted, reverse=True):
+        # An engine may learn late that a job has ended; its log tells.
+        if report.name == job.name and (report.state is State.SUCCEEDED or not report.state.ended):
+            view = _recorded(report)
+            if view.outcome is not None and view.outcome.state is State.SUCCEEDED:
+                return replace(job, roles={name: _preferring(job, name, view) for name in job.roles})
+    return job
+
+
+def _recorded(report: JobReport) -> JobView:
+    view = JobView(id=report.id)
+    with contextlib.suppress(HowdahError):  # its directory may be gone
+        fold(recorded_events(report), view)
+    return view
 
 
 def _preferring(job: JobSpec, name: str, view: JobView) -> Role:

@@ -15,8 +15,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from howdah.data import uris
-from howdah.data.fs import CHUNK, FileSystem, explain, filesystem, readable
+from howdah.data import background, uris
+from howdah.data.fs import FileSystem, explain, filesystem, readable
 from howdah.errors import HowdahError
 
 EVENTS = "tfevents"
@@ -62,10 +62,7 @@ def _send(fs: FileSystem, path: str, target: str, have: int, size: int) -> None:
             return
         fs.mkdirs(uris.parent(target))
         with fs.writing(target) as sink:
-            left = size
-            while left and (data := file.read(min(CHUNK, left))):
-                sink.write(data)
-                left -= len(data)
+            background.pour(file, sink, size)
 
 
 def run(request: dict[str, Any]) -> dict[str, Any]:
@@ -83,7 +80,7 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
 def main() -> int:
     request = json.load(sys.stdin)
     if not request.get("last"):
-        os.nice(10)  # the program comes first
+        background.step_back()
     answer = run(request)
     print(json.dumps(answer), flush=True)
     return 0 if "ok" in answer else 1

@@ -18,10 +18,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from howdah.data import snapshot, uris
+from howdah.data import background, snapshot, uris
 from howdah.data.checkpoints import Tree, candidates
 from howdah.data.formats import STATE, named_by
-from howdah.data.fs import CHUNK, Entry, FileSystem, explain, filesystem, readable
+from howdah.data.fs import Entry, FileSystem, explain, filesystem, readable
 from howdah.data.snapshot import Stamp
 from howdah.errors import HowdahError
 
@@ -115,10 +115,7 @@ class Mirror:
             raise _ChangedMeanwhile
         self.fs.mkdirs(uris.parent(target))
         with readable(path) as file, self.fs.writing(target) as sink:
-            left = stamp.size
-            while left and (data := file.read(min(left, CHUNK))):
-                sink.write(data)
-                left -= len(data)
+            background.pour(file, sink, stamp.size)
             if snapshot.stamp_of(path) != stamp:
                 raise _ChangedMeanwhile
         self.files, self.bytes = self.files + 1, self.bytes + stamp.size
@@ -188,7 +185,7 @@ def run(verb: str, request: Mapping[str, Any]) -> dict[str, Any]:
         mirror.down(str(request.get("resume", "")), str(request.get("valid", "")))
     elif os.path.isdir(mirror.path):  # noqa: PTH112
         if not request.get("last"):
-            os.nice(19)  # the program comes first
+            background.step_back()
         mirror.up(float(request.get("settle_s", 5.0)))
     return {"ok": True, "files": mirror.files, "bytes": mirror.bytes, "skipped": mirror.skipped}
 

@@ -19,8 +19,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
-from howdah.data import snapshot, uris
-from howdah.data.fs import CHUNK, FileSystem, explain, filesystem
+from howdah.data import background, snapshot, uris
+from howdah.data.fs import FileSystem, explain, filesystem
 from howdah.data.snapshot import Stamp
 from howdah.errors import HowdahError, StagingError
 from howdah.spec.job import Output
@@ -105,10 +105,7 @@ class _Part:
                 self.fs.mkdirs(uris.parent(target))
                 self._folders.add(uris.parent(target))
         with self.fs.writing(target) as sink:
-            left = size
-            while left and (data := file.read(min(left, CHUNK))):
-                sink.write(data)
-                left -= len(data)
+            background.pour(file, sink, size)
         with self._lock:
             self.earlier.pop(name, None)
             self.files, self.bytes = self.files + 1, self.bytes + size
@@ -247,7 +244,7 @@ def main(argv: list[str]) -> int:
     request = json.load(sys.stdin)
     try:
         if verb == "take":
-            os.nice(19)  # the program comes first
+            background.step_back()
             answer = take(request, report)
         elif verb == "publish":
             answer = publish(request)

@@ -1,0 +1,78 @@
+"""Copying beside a program, which comes first: at the lowest priority, and of cores that it wants only a small share.
+
+Priority alone is not enough. Every thread at nice 19 still gets 1.5 % of a core that another wants, and what is written
+to a DataNode of this machine costs as much again there, at the priority of a daemon.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from howdah.data.fs import CHUNK
+
+SHARE = 0.008
+"""Of this machine's cores, while others wait for them, or we for them."""
+LOOK_S = 0.005
+"""Of our CPU time, between two looks."""
+LONGEST_S = 2.0
+
+
+class Writable(Protocol):
+    """A file, or a place on another filesystem that is being written."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
+class Background:
+    """This process, from now on. Threads that are there already keep their priority."""
+
+    def __init__(self) -> None:
+        os.nice(19)
+        self._cores = len(os.sched_getaffinity(0))
+        self._lock = threading.Lock()
+        self._since, self._ran, self._waited = time.monotonic(), time.process_time(), _waited()
+
+    def rest(self) -> None:
+        """To be called after each piece of work: sleeps if it was done on cores that are wanted elsewhere."""
+        with self._lock:
+            ran = time.process_time() - self._ran
+            if ran < LOOK_S:
+                return
+            if _waited() - self._waited > ran:
+                owed = ran / (SHARE * self._cores) - (time.monotonic() - self._since)
+                time.sleep(min(max(0.0, owed), LONGEST_S))
+            self._since, self._ran, self._waited = time.monotonic(), time.process_time(), _waited()
+
+
+_ours: Background | None = None
+
+
+def step_back() -> None:
+    """The program comes first from now on, whatever this process does by `pour`."""
+    global _ours
+    _ours = _ours or Background()
+
+
+def pour(source: BinaryIO, sink: Writable, size: int) -> None:
+    """Copy up to `size` bytes, at the pace that `step_back` has set."""
+    while size and (data := source.read(min(size, CHUNK))):
+        sink.write(data)
+        size -= len(data)
+        if _ours is not None:
+            _ours.rest()
+
+
+def _waited() -> float:
+    """Seconds that threads of this process could have run and did not: the second number of schedstat; 0 where the
+    kernel does not count them."""
+    waited = 0
+    for thread in Path("/proc/self/task").iterdir():
+        try:
+            waited += int((thread / "schedstat").read_bytes().split()[1])
+        except (OSError, IndexError, ValueError):  # it has ended
+            continue
+    return waited / 1e9

@@ -1,0 +1,85 @@
+"""Copying that leaves the cores to the program beside it."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+
+import pytest
+
+from howdah.data import background
+from howdah.data.background import Background, pour
+from howdah.data.fs import CHUNK
+
+MIB = 1 << 20
+
+
+class Clock:
+    """What a process and its threads spent, told by the test; sleeping passes time."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = self.ran = self.waited = 0.0
+        self.slept: list[float] = []
+        monkeypatch.setattr(background.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(background.time, "process_time", lambda: self.ran)
+        monkeypatch.setattr(background.time, "sleep", self._sleep)
+        monkeypatch.setattr(background, "_waited", lambda: self.waited)
+        monkeypatch.setattr(background.os, "nice", lambda _: 19)
+        monkeypatch.setattr(background.os, "sched_getaffinity", lambda _: {0, 1})
+
+    def _sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+    def work(self, ran: float, waited: float) -> None:
+        self.ran, self.waited, self.now = self.ran + ran, self.waited + waited, self.now + ran + waited
+
+
+def test_cores_that_nobody_wants_are_used(monkeypatch: pytest.MonkeyPatch):
+    clock = Clock(monkeypatch)
+    mine = Background()
+    for _ in range(100):
+        clock.work(ran=0.010, waited=0.001)
+        mine.rest()
+    assert clock.slept == []
+
+
+def test_of_cores_that_are_wanted_a_small_share_is_used(monkeypatch: pytest.MonkeyPatch):
+    clock = Clock(monkeypatch)
+    mine = Background()
+    for _ in range(100):
+        clock.work(ran=0.010, waited=0.1)
+        mine.rest()
+    assert clock.ran / clock.now == pytest.approx(2 * background.SHARE, rel=0.01)
+
+
+def test_a_long_piece_of_work_is_not_paid_for_with_a_long_silence(monkeypatch: pytest.MonkeyPatch):
+    clock = Clock(monkeypatch)
+    mine = Background()
+    clock.work(ran=10, waited=100)
+    mine.rest()
+    assert clock.slept == [background.LONGEST_S]
+
+
+def test_pour_copies_what_was_asked_for():
+    sink = io.BytesIO()
+    pour(io.BytesIO(b"a" * (CHUNK + 10)), sink, CHUNK + 3)
+    assert sink.getvalue() == b"a" * (CHUNK + 3)
+    pour(io.BytesIO(b"b"), sink, 10)
+    assert len(sink.getvalue()) == CHUNK + 4
+
+
+def test_waiting_for_a_core_is_seen():
+    """Two that want the same core: each waits about as long as it runs."""
+    core = min(os.sched_getaffinity(0))
+    pinned = f"import os, time; os.sched_setaffinity(0, {{{core}}})"
+    with subprocess.Popen([sys.executable, "-c", f"{pinned}\nwhile True: pass"]) as rival:
+        try:
+            look = f"{pinned}\nfrom howdah.data import background\nwhile time.process_time() < 1: pass"
+            argv = [sys.executable, "-c", f"{look}\nprint(background._waited())"]
+            waited = float(subprocess.run(argv, capture_output=True, text=True, timeout=100, check=True).stdout)
+        finally:
+            rival.kill()
+    assert waited > 0.2
