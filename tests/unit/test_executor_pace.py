@@ -1,17 +1,39 @@
-"""How often a stream is read."""
+"""How often what a program prints is read."""
 
 from __future__ import annotations
 
-from howdah.executor.pace import BUSY, REST_S, Pace
+import itertools
+
+from howdah.executor.pace import BURST, REST_S, Pace
+
+ROOM = 1 << 20
 
 
-def test_a_stream_that_is_written_to_now_and_then_is_read_at_once() -> None:
-    pace = Pace()
-    assert not any(pace.rest(number / BUSY) for number in range(BUSY * 3))
+def test_what_is_printed_now_and_then_is_read_at_once() -> None:
+    pace = Pace(ROOM)
+    assert not any(pace.rest(number * REST_S, 100) for number in range(1000))
 
 
-def test_a_chatty_one_rests_until_the_second_is_over() -> None:
-    pace = Pace()
-    rests = [pace.rest(number / 1000) for number in range(1000)]
-    assert rests == [0.0] * BUSY + [REST_S] * (1000 - BUSY)
-    assert pace.rest(1.0) == 0.0
+def test_a_burst_is_read_at_once_and_chatter_now_and_then() -> None:
+    pace = Pace(ROOM)
+    assert [pace.rest(number / 1000, 100) for number in range(BURST)] == [0.0] * BURST
+    now, reads = 1.0, 0
+    for _ in itertools.takewhile(lambda _: now < 101.0, itertools.count()):
+        now, reads = now + max(0.001, pace.rest(now, 100)), reads + 1
+    assert 100 / REST_S <= reads <= 1.2 * 100 / REST_S
+
+
+def test_silence_earns_bursts_again() -> None:
+    pace = Pace(ROOM)
+    rests = [pace.rest(number / 1000, 100) for number in range(BURST + 20)]
+    assert rests[-1] == REST_S
+    assert pace.rest(100.0, 100) == 0.0
+
+
+def test_the_pipe_is_not_left_to_fill() -> None:
+    """Of a program that prints 10 MB/s: what comes during a rest is less than there is room for."""
+    pace, now, size = Pace(1 << 16), 0.0, 100
+    for _ in range(1000):
+        rest = max(0.0005, pace.rest(now, size))
+        now, size = now + rest, int(rest * 10e6)
+    assert size < 1 << 16

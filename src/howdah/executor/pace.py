@@ -1,23 +1,24 @@
-"""How often a stream is read: at once, unless it is written to so often that reading would take the writer's time.
+"""How often what a program prints is read: at once, unless it prints so often that reading would take its time.
 
-A program that prints a line each millisecond would have its executor wake up as often, in the middle of its steps. The
-order between its two streams is known to `REST_S` then, else to the line.
+A program that prints a line each millisecond would have its executor wake up as often, in the middle of its steps.
 """
 
 from __future__ import annotations
 
-BUSY, REST_S = 50, 0.02
+BURST, REST_S = 25, 0.5
+"""So many reads at once; after that one each `REST_S`, and one more at once for each `REST_S` of silence."""
 
 
 class Pace:
-    """Of one stream: after `BUSY` reads in a second the others wait for `REST_S` each."""
+    """Of a program whose pipe holds `room` bytes: what it prints during a rest must not fill that."""
 
-    def __init__(self) -> None:
-        self._since, self._count = float("-inf"), 0
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self._left, self._read_at = float(BURST), float("-inf")
 
-    def rest(self, now: float) -> float:
-        """It was read at `now`: how long to let it be."""
-        if now - self._since >= 1.0:
-            self._since, self._count = now, 0
-        self._count += 1
-        return REST_S if self._count > BUSY else 0.0
+    def rest(self, now: float, size: int) -> float:
+        """`size` bytes were read at `now`, and no more were there: how long to let it be."""
+        passed, self._read_at = now - self._read_at, now
+        self._left = max(-1.0, min(BURST, self._left + passed / REST_S) - 1.0)
+        speed = size / max(passed, 0.001)
+        return 0.0 if self._left >= 0.0 else min(REST_S, self.room / 4 / speed)

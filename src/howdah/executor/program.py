@@ -6,7 +6,6 @@ It has ended only when nothing that it started is left and both its streams have
 from __future__ import annotations
 
 import fcntl
-import functools
 import os
 import signal
 import time
@@ -26,8 +25,8 @@ from howdah.executor.yields import Yields
 from howdah.spec.world import Exit
 from howdah.wire.messages import Usage
 
-_F_SETPIPE_SZ = 1031
-_PIECE = 1 << 20
+_F_SETPIPE_SZ, _F_GETPIPE_SZ = 1031, 1032
+_PIPE, _PIECE = 1 << 20, 1 << 16  # what is larger than a piece the C library would map anew for each read
 _LEAVE_S = 0.1  # Helpers such as multiprocessing's resource tracker go by themselves when the program does.
 _SWEEP_S = 0.02
 _SWEEP_LIMIT_S = 10.0
@@ -50,7 +49,7 @@ class Program:
     ) -> None:
         self.loop, self.reaper, self.logs, self.ended, self.note = loop, reaper, logs, ended, note
         self.tails = {name: Tail() for name in logs}
-        self._paces = {name: Pace() for name in logs}
+        self._pace, self._taken = Pace(_PIPE), 0
         self.pid = 0
         self.meter: Optional[Meter] = None
         self.yields = Yields({})
@@ -102,8 +101,9 @@ class Program:
         self._started = time.monotonic()
         self.meter = Meter(self.pid, self.reaper.strays, network.is_own(environment))
         self.gpus = GpuWatch(self.loop, self.reaper, environment, self.note)
-        for name in self._readers:
-            self._listen(name)
+        room = [fcntl.fcntl(reader, _F_GETPIPE_SZ) for reader in self._readers.values()]
+        self._pace = Pace(min(room, default=_PIPE))
+        self._listen()
         self.loop.later(0.2, self._sample)
 
     def stop(self, grace: float) -> None:
@@ -150,16 +150,22 @@ class Program:
             self.meter.sample(progress)
             self.loop.later(self.meter.period, self._sample)
 
-    def _listen(self, name: str) -> None:
-        if name in self._readers:
-            self.loop.watch(self._readers[name], READ, functools.partial(self._readable, name))
+    def _listen(self) -> None:
+        for reader in self._readers.values():
+            self.loop.watch(reader, READ, self._readable)
 
-    def _readable(self, name: str, _: int) -> None:
-        size = self._pump(name)
-        rest = self._paces[name].rest(time.monotonic())
-        if rest and 0 < size < _PIECE // 4:  # more would soon fill the pipe
-            self.loop.forget(self._readers[name])
-            self.loop.later(rest, lambda: self._listen(name))
+    def _readable(self, _: int) -> None:
+        """Both streams are read, whichever has something: their order is known as exactly as they are read often."""
+        sizes = [self._pump(name) for name in list(self._readers) if name in self._readers]
+        self._taken += sum(sizes)
+        if not self._taken or _PIECE in sizes or self._swept:  # there may be more
+            return
+        rest = self._pace.rest(time.monotonic(), self._taken)
+        self._taken = 0
+        if rest:
+            for reader in self._readers.values():
+                self.loop.forget(reader)
+            self.loop.later(rest, self._listen)
 
     def _pump(self, name: str) -> int:
         """Take one piece; its size."""
@@ -208,6 +214,7 @@ class Program:
             names = ", ".join(f"{name} (pid {pid})" for pid, name in list(self._strays.items())[:10])
             self.note(f"the program left {len(self._strays)} processes, which were killed: {names}")
         self._swept = True
+        self._listen()  # though they may rest: nothing more is to come
         self.loop.later(_DRAIN_LIMIT_S, self._finish)
         self._finish_if_drained()
 
@@ -263,7 +270,7 @@ def wide_pipe() -> Sequence[int]:
     """A pipe that holds as much as an unprivileged process may ask for, so that its writer seldom waits."""
     reader, writer = os.pipe()
     try:
-        fcntl.fcntl(reader, _F_SETPIPE_SZ, _PIECE)
+        fcntl.fcntl(reader, _F_SETPIPE_SZ, _PIPE)
     except OSError:
         pass
     return reader, writer

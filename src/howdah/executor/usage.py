@@ -102,7 +102,7 @@ class Meter:
 def _stat(pid: int) -> Tuple[int, float, bool]:
     """(resident pages, CPU seconds with those of children it waited for, whether it waits for a disk): fields 24, 14 to
     17 and 3 of proc(5) stat."""
-    fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    fields = processes.read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     if len(fields) < 22:
         return 0, 0.0, False
     return int(fields[21]), sum(int(fields[n]) for n in (11, 12, 13, 14)) / _TICKS, fields[0] == b"D"
@@ -110,20 +110,7 @@ def _stat(pid: int) -> Tuple[int, float, bool]:
 
 def _disk(pid: int) -> Tuple[int, int]:
     """Bytes read and written, with those of children it waited for; none for a process of another user."""
-    text = _read(f"/proc/{pid}/io")
+    text = processes.read(f"/proc/{pid}/io")
     start = text.find(b"\nread_bytes: ")
     words = text[start:].split() if start >= 0 else []
     return (int(words[1]), int(words[3])) if len(words) >= 4 else (0, 0)
-
-
-def _read(path: str) -> bytes:
-    try:
-        file = os.open(path, os.O_RDONLY)
-    except OSError:
-        return b""
-    try:
-        return os.read(file, 4096)
-    except OSError:
-        return b""
-    finally:
-        os.close(file)
