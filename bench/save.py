@@ -1,26 +1,31 @@
 """A gigabyte saved while two ranks train on all cores: what their steps, and the heartbeat, notice of it.
 
-In one run: steps that end while a copy is made, beside steps of the pauses between. BENCH_SAVE_MIB sets the size.
+The copier is stopped and let go on every other `TURN_S` (SIGSTOP, SIGCONT), so that steps beside it and steps without
+it alternate: a shared machine's own speed drifts by more than what is looked for. BENCH_SAVE_MIB sets the size.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import statistics
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.place import HOWDAH, place, run
-from bench.rounds import Report
+from bench.processes import of_job
+from bench.rounds import Report, ratios
 from howdah.client.engines import engine_of
 from howdah.client.link import link_to
 from howdah.sandbox import Sandbox
 from howdah.spec import TaskId
 
 MIB = int(os.environ.get("BENCH_SAVE_MIB", "1024"))
-COPIES, PAUSE_S, WARM_S = 3, 15.0, 8.0
+WARM_S, TURN_S, SETTLE_S = 8.0, 3.0, 0.5
+LIMIT_S = 1200.0
 SLOWER, LATEST_S = 1.02, 5.0
 EXAMPLE = Path(__file__).parent.parent / "examples" / "digits-pytorch"
 # One step is some 20 ms of arithmetic on one core; the file is old enough to be copied at once.
@@ -70,24 +75,54 @@ def _measure(report: Report, home: Path, path: str, where: str) -> None:
         _until_ready(job_id)
         time.sleep(WARM_S)
         slowest = _Slowest(job_id)
-        for _ in range(COPIES):
-            run([HOWDAH, "save", job_id, "--wait"])
-            time.sleep(PAUSE_S)
+        run([HOWDAH, "save", job_id])
+        turns = _take_turns(job_id)
+        run([HOWDAH, "save", job_id, "--wait"])  # nothing has changed: it says when the one before is over
         latest = slowest.end()
         status = json.loads(run([HOWDAH, "status", "--json", job_id]).output)
         steps = _steps(home, job_id)
     finally:
         run([HOWDAH, "cancel", job_id])
-    windows = [(copy["started"], copy["finished"]) for copy in status["saves"]]
-    first, last = windows[0][0] - WARM_S / 2, windows[-1][1] + PAUSE_S
-    during = [took for took, end in steps if any(begun < end < done for begun, done in windows)]
-    between = [took for took, end in steps if first < end < last and not any(b - 1 < end < d + 1 for b, d in windows)]
-    report.figure(f"a copy of {MIB} MiB to {where}", [done - begun for begun, done in windows], "s")
-    report.figure("a step while a copy is made", [1000 * statistics.mean(during)], "ms")
-    report.figure("a step between", [1000 * statistics.mean(between)], "ms")
-    ratio = report.figure("ratio", [statistics.mean(during) / statistics.mean(between)], "")
+    copy = status["saves"][0]
+    took = copy["finished"] - copy["started"] - sum(one.end - one.begun for one in turns if not one.copying)
+    means = [(one.copying, statistics.mean(_within(steps, one))) for one in turns]
+    during, between = ([1000 * mean for copying, mean in means if copying is wanted] for wanted in (True, False))
+    report.figure(f"a copy of {MIB} MiB to {where}", [took], "s")
+    report.figure("a step while a copy is made", during, "ms")
+    report.figure("a step while it stands still", between, "ms")
+    ratio = report.figure("ratio, of turns side by side", ratios(during, between), "")
     report.target(f"step time while saving to {where}", ratio, SLOWER)
     report.target("longest wait for the executor's answer", report.figure("longest wait", [latest], "s"), LATEST_S)
+
+
+@dataclass(frozen=True)
+class _Turn:
+    copying: bool
+    begun: float
+    end: float
+
+
+def _take_turns(job_id: str) -> list[_Turn]:
+    """Until the copier has ended; as many with it as without it."""
+    limit = time.monotonic() + LIMIT_S
+    while not (pids := of_job("howdah.data.save", job_id)):
+        time.sleep(0.1)
+    turns = []
+    while time.monotonic() < limit:
+        for copying, number in ((True, signal.SIGCONT), (False, signal.SIGSTOP)):
+            try:
+                os.kill(pids[0], number)
+            except ProcessLookupError:
+                return turns[: len(turns) // 2 * 2]
+            begun = time.time()
+            time.sleep(TURN_S)
+            turns.append(_Turn(copying, begun, time.time()))
+        os.kill(pids[0], signal.SIGCONT)
+    raise SystemExit(f"no copy of {MIB} MiB within {LIMIT_S:.0f} s")
+
+
+def _within(steps: list[tuple[float, float]], turn: _Turn) -> list[float]:
+    return [took for took, end in steps if turn.begun + SETTLE_S < end < turn.end]
 
 
 def _until_ready(job_id: str) -> None:

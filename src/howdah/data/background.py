@@ -1,7 +1,7 @@
-"""Copying beside a program, which comes first: at the lowest priority, and of cores that it wants only a small share.
+"""Copying beside a program, which comes first: of cores that it wants only a small share is used.
 
-Priority alone is not enough. Every thread at nice 19 still gets 1.5 % of a core that another wants, and what is written
-to a DataNode of this machine costs as much again there, at the priority of a daemon.
+Priority does not do it. Every thread at nice 19 still gets 1.5 % of a core that another wants; and what is written to a
+DataNode of this machine costs twice as much there, at the priority of a daemon, the more so the slower it trickles in.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from typing import BinaryIO, Protocol
 
 from howdah.data.fs import CHUNK
 
-SHARE = 0.008
+SHARE = 0.003
 """Of this machine's cores, while others wait for them, or we for them."""
 LOOK_S = 0.005
 """Of our CPU time, between two looks."""
+WANTED = 0.2
+"""Of the time that we ran we have waited to run: then others want these cores."""
 LONGEST_S = 2.0
 
 
@@ -28,21 +30,23 @@ class Writable(Protocol):
 
 
 class Background:
-    """This process, from now on. Threads that are there already keep their priority."""
+    """This process: its threads never take a core from a running one (sched(7), SCHED_BATCH), but for those that are
+    there already."""
 
     def __init__(self) -> None:
-        os.nice(19)
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
         self._cores = len(os.sched_getaffinity(0))
         self._lock = threading.Lock()
-        self._since, self._ran, self._waited = time.monotonic(), time.process_time(), _waited()
+        self._since, self._ran, self._waited = 0.0, float("-inf"), 0.0
 
     def rest(self) -> None:
-        """To be called after each piece of work: sleeps if it was done on cores that are wanted elsewhere."""
+        """To be called after each piece of work: sleeps if it was done on cores that are wanted elsewhere. What led to
+        the first piece is not counted."""
         with self._lock:
             ran = time.process_time() - self._ran
             if ran < LOOK_S:
                 return
-            if _waited() - self._waited > ran:
+            if _waited() - self._waited > ran * WANTED:
                 owed = ran / (SHARE * self._cores) - (time.monotonic() - self._since)
                 time.sleep(min(max(0.0, owed), LONGEST_S))
             self._since, self._ran, self._waited = time.monotonic(), time.process_time(), _waited()
