@@ -15,6 +15,7 @@ from pathlib import Path
 
 from bench.place import place
 from bench.rounds import Report, alternate, ratios
+from howdah.executor.printed import Printed
 
 MIB = int(os.environ.get("BENCH_LOG_MIB", "10240"))
 ROUNDS = 3
@@ -73,12 +74,15 @@ def _from_disk(report: Report, path: Path) -> None:
 
 
 def _write(path: Path) -> None:
+    """As an executor writes it."""
     line = "2026-11-21 18:00:00,123 INFO step %08d loss 0.123456 examples/s 1234.5 lr 0.001 epoch 3 of 90 worker 7\n"
     block = "".join(line % number for number in range(10_000)).encode()
-    with path.open("wb") as file:
-        while file.tell() < (MIB << 20) - len(block):
-            file.write(block)
-        file.write(b"2026-11-21 18:00:00,123 ERROR there is a needle in it\n")
+    printed = Printed(str(path.parent), MIB << 22)
+    log = printed.logs[path.name]
+    while log.size < (MIB << 20) - len(block):
+        log.write(block)
+    log.write(b"2026-11-21 18:00:00,123 ERROR there is a needle in it\n")
+    printed.close()
 
 
 def _request(path: Path, wish: dict[str, object]) -> bytes:

@@ -56,7 +56,7 @@ def test_every_byte_is_read_once_whatever_the_index_says(
     order, at = Order(), (0, 0)
     for time, first, second in lines:
         at = (at[0] + first, at[1] + second)
-        order.add(time, *at)
+        order.add(time, (at[0], 0), (at[1], 0))
     files = {"stdout": stdout, "stderr": stderr}
     sizes = {name: len(data) for name, data in files.items()}
     read = lambda stream, start, most: (start, files[stream][start : start + min(most, 7)])  # noqa: E731
@@ -85,6 +85,8 @@ def test_what_was_dropped_from_the_middle_is_skipped_and_places_in_the_file_are_
     order, data = Order.parse((tmp_path / "times").read_bytes()), (tmp_path / "stdout").read_bytes()
     at = data.index(b"line 000990")
     assert order.when("stdout", at) == 990.0
+    assert order.before("stdout", at) == (at, data[:at].count(b"\n"))
+    assert order.before("stdout", 7 * 12) == (7 * 12, 7)
 
 
 def test_the_index_is_bounded_and_knows_the_last_moments_best(tmp_path: Path) -> None:
@@ -101,6 +103,6 @@ def test_the_index_is_bounded_and_knows_the_last_moments_best(tmp_path: Path) ->
 
 
 def test_an_index_of_rubbish_is_none() -> None:
-    order = Order.parse(b"\xff\xfe\n1 2\nx y z\n5.0 3 4\n6.0 1 9\n7.0 9 9")
-    assert [order.line(number) for number in range(len(order))] == ["5.000 3 4\n", "7.000 9 9\n"]
+    order = Order.parse(b"\xff\xfe\n1 2\nx y z 1 2\n5.0 3 4 1 1\n6.0 1 9 2 2\n7.0 9 9 3 4")
+    assert [order.line(number) for number in range(len(order))] == ["5.000 3 4 1 1\n", "7.000 9 9 3 4\n"]
     assert Order.parse(b"").when("stdout", 5) is None

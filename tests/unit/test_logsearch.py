@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from howdah.data import logsearch
 from howdah.data.logsearch import Hit, Search, Wish, of_pieces, search_files
+from howdah.executor.printed import Printed
 
 
 def hits(data: bytes, wish: Wish, size: int = 0) -> list[Hit]:
@@ -69,7 +70,7 @@ def test_a_line_of_a_hundred_megabytes_takes_little_memory_and_is_shown_in_part(
 
 def test_times_come_from_the_index_beside_it(tmp_path: Path) -> None:
     (tmp_path / "stdout").write_bytes(b"early needle\nlate needle\n")
-    (tmp_path / "times").write_text("100.0 0 0\n200.0 13 0\n")
+    (tmp_path / "times").write_text("100.0 0 0 0 0\n200.0 13 0 1 0\n")
     one = {"task": "w:0", "attempt": 1, "stream": "stdout", "path": str(tmp_path / "stdout")}
     assert [hit["time"] for hit in search_files([one], Wish("needle"))["hits"]] == [100.0, 200.0]
     late = search_files([one], Wish("needle", since=150.0))["hits"]
@@ -97,3 +98,31 @@ def test_it_needs_nothing_but_the_standard_library() -> None:
     code = "import sys; sys.path.insert(0, sys.argv[1]); import howdah.data.logsearch"
     source = str(Path(logsearch.__file__).parents[2])
     subprocess.run([sys.executable, "-I", "-S", "-c", code, source], check=True)
+
+
+@given(
+    st.lists(st.sampled_from([b"x", b"\n", b"needle\n", b"a longer line\n", b"\n\nneedle"]), max_size=60), st.booleans()
+)
+def test_numbers_from_the_index_are_those_of_counting(
+    tmp_path_factory: pytest.TempPathFactory, pieces: list[bytes], small: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("logs")
+    printed = Printed(str(folder), 64 if small else 1 << 20)
+    stdout, written = printed.logs["stdout"], b""
+    for number, piece in enumerate(pieces):
+        stdout.before = lambda now=number * 1.0: printed.times.note("stdout", now)  # type: ignore[misc]
+        stdout.write(piece)
+        written += piece
+    one = {"task": "worker:0", "attempt": 1, "stream": "stdout"}
+    times = (folder / "times").read_text()
+    for file, start, end, lines in stdout.kept:
+        assert lines == written[:start].count(b"\n")
+        part = {**one, "file": file, "from": start, "to": end, "lines": lines, "times": times}
+        for hit in search_files([part], Wish("needle"))["hits"]:
+            assert hit["line"] == written[: hit["offset"]].count(b"\n") + 1
+    printed.close()
+    whole = (folder / "stdout").read_bytes()
+    found = search_files([{**one, "path": str(folder / "stdout")}], Wish("needle"))["hits"]
+    assert [(hit["offset"], hit["line"]) for hit in found] == [
+        (hit.offset, hit.line) for hit in hits(whole, Wish("needle"))
+    ]

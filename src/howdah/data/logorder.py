@@ -1,9 +1,10 @@
 """In which order, and when, a task printed to its two streams: a short index beside them, the file `times`.
 
-Each line of it, `time stdout stderr`, says that what lies in the streams from these offsets on came at that moment or
-later, before the next line's. The merged stream is what lies between two lines, standard output first, one after the
-other: its offsets are the sums of both, so every byte has one place in it. Offsets are at beginnings of lines. Nothing
-but the standard library is needed (an executor writes it); whatever the index lacks, no byte is lost.
+Each line of it, `time stdout stderr lines lines`, says that what lies in the streams from these offsets on came at that
+moment or later, before the next line's, and how many lines of each stream lie before. The merged stream is what lies
+between two lines, standard output first, one after the other: its offsets are the sums of both, so every byte has one
+place in it. Offsets are at beginnings of lines. Nothing but the standard library is needed (an executor writes it);
+whatever the index lacks, no byte is lost.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ Read = Callable[[str, int, int], tuple[int, bytes]]
 
 
 class Order:
-    """The index, in memory: 24 bytes a line."""
+    """The index, in memory: 40 bytes a line."""
 
     def __init__(self) -> None:
         self.times, self.stdout, self.stderr = array("d"), array("q"), array("q")
+        self._lines = {name: array("q") for name in STREAMS}
 
     def __len__(self) -> int:
         return len(self.times)
@@ -32,24 +34,37 @@ class Order:
         order = cls()
         for line in text.split(b"\n"):
             words = line.split()
-            if len(words) == 3:
+            if len(words) == 5:
                 try:
-                    order.add(float(words[0]), int(words[1]), int(words[2]))
+                    order.add(float(words[0]), (int(words[1]), int(words[3])), (int(words[2]), int(words[4])))
                 except ValueError:
                     continue
         return order
 
-    def add(self, time: float, stdout: int, stderr: int) -> None:
-        """From these offsets on it came at `time`."""
+    def add(self, time: float, out: tuple[int, int], err: tuple[int, int]) -> None:
+        """From these places of the streams on, (offset, lines before it), it came at `time`."""
+        (stdout, out_lines), (stderr, err_lines) = out, err
         if self.times and (stdout < self.stdout[-1] or stderr < self.stderr[-1]):
             return
         self.times.append(time)
         self.stdout.append(stdout)
         self.stderr.append(stderr)
+        self._lines["stdout"].append(out_lines)
+        self._lines["stderr"].append(err_lines)
 
     def line(self, number: int) -> str:
         """As it stands in the file."""
-        return f"{self.times[number]:.3f} {self.stdout[number]} {self.stderr[number]}\n"
+        out, err = (self.place(name, number) for name in STREAMS)
+        return f"{self.times[number]:.3f} {out[0]} {err[0]} {out[1]} {err[1]}\n"
+
+    def place(self, stream: str, number: int) -> tuple[int, int]:
+        """The offset in a stream, and how many lines lie before it, that line `number` of the index tells."""
+        return self._offset(stream, number), self._lines[stream][number]
+
+    def before(self, stream: str, offset: int) -> tuple[int, int]:
+        """The last such place at or before `offset`."""
+        number = _last(len(self), lambda one: self._offset(stream, one) <= offset)
+        return self.place(stream, number) if number >= 0 else (0, 0)
 
     def when(self, stream: str, offset: int) -> float | None:
         """When the byte at `offset` of `stream` came, as exactly as is known; None when nothing is."""

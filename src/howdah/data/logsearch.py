@@ -1,9 +1,9 @@
 """Finding lines in logs at the speed of the disk, in little memory: `python -m howdah.data.logsearch`.
 
 A process of its own, beside an executor or for a page: on stdin {"files": [{"task", "attempt", "stream", and "path", or
-"url" (a node's page), or "file" (an open descriptor) with "from", "to" and "times"}], "wish": {...}}; on stdout one
-JSON line {"ok": true, "hits", "scanned_bytes", "complete"}. Nothing but the standard library is needed. A pattern that
-takes for ever is ended by whoever started this.
+"url" (a node's page), or "file" (an open descriptor) with "from", "to", "lines" and "times"}], "wish": {...}}; on
+stdout one JSON line {"ok": true, "hits", "scanned_bytes", "complete"}. Nothing but the standard library is needed. A
+pattern that takes for ever is ended by whoever started this.
 """
 
 from __future__ import annotations
@@ -101,11 +101,14 @@ Find = Callable[[bytearray, int, int], int]
 
 
 class Search:
-    """Of one stream. `scanned` are the bytes that were looked at; `complete` is False when `limit` was reached."""
+    """Of one stream. `scanned` are the bytes that were looked at; `complete` is False when `limit` was reached.
+    `numbers` tells how many lines lie before an offset; without it lines are counted, which takes as long as looking.
+    """
 
     def __init__(self, wish: Wish, task: str, attempt: int, stream: str, order: Order | None = None) -> None:
         self.wish, self.task, self.attempt, self.stream, self.order = wish, task, attempt, stream, order
         self.scanned, self.complete = 0, True
+        self.numbers: Callable[[int], int] | None = None
         self._find, self._holds = _finder(wish)
 
     def run(self, fill: Callable[[memoryview], int], base: int = 0) -> Iterator[Hit]:
@@ -119,8 +122,10 @@ class Search:
             end = _whole(buffer, kept + count, last=not count)
             counted = 0
             for start, stop in self._lines(buffer, end):
-                line += buffer.count(b"\n", counted, start)
-                counted = start
+                if self.numbers is None:
+                    line, counted = line + buffer.count(b"\n", counted, start), start
+                else:
+                    line = self.numbers(base + start) + 1
                 yield self._hit(bytes(view[start : min(stop, start + LONGEST_LINE)]), base + start, line)
                 found += 1
                 if found >= self.wish.limit:
@@ -128,7 +133,8 @@ class Search:
                     return
             if not count:
                 return
-            line += buffer.count(b"\n", counted, end)
+            if self.numbers is None:
+                line += buffer.count(b"\n", counted, end)
             base, left = base + end, kept + count - end
             view[:left] = bytes(view[end : kept + count])
             kept = left
@@ -274,6 +280,22 @@ def of_file(file: int, start: int, stop: int) -> Callable[[memoryview], int]:
     return fill
 
 
+class Numbers:
+    """How many lines lie before an offset of a stream whose bytes from `start` on, where `lines` have ended before, are
+    in an open file: counted from the nearest place that `order` tells. To be asked in ascending order."""
+
+    def __init__(self, file: int, start: int, lines: int, order: Order, stream: str) -> None:
+        self._file, self._start, self._order, self._stream = file, start, order, stream
+        self._known = start, lines
+
+    def __call__(self, offset: int) -> int:
+        at, lines = self._known = max(self._known, self._order.before(self._stream, offset))
+        while at < offset and (data := os.pread(self._file, min(BLOCK, offset - at), at - self._start)):
+            at, lines = at + len(data), lines + data.count(b"\n")
+        self._known = at, lines
+        return lines
+
+
 def search_files(files: Iterable[Mapping[str, Any]], wish: Wish) -> dict[str, Any]:
     """All of `files`; those that are gone are passed over."""
     hits: list[Hit] = []
@@ -326,10 +348,12 @@ def _search(one: Mapping[str, Any], search: Search) -> Iterator[Hit]:
     if "file" in one:
         search.order = Order.parse(str(one["times"]).encode())
         start = int(one["from"])
+        search.numbers = Numbers(one["file"], start, int(one["lines"]), search.order, one["stream"])
         yield from search.run(of_file(one["file"], 0, int(one["to"]) - start), start)
     elif "path" in one:
         search.order = order_of(Folder(Path(one["path"]).parent))
         with Path(one["path"]).open("rb", buffering=0) as file:
+            search.numbers = Numbers(file.fileno(), 0, 0, search.order, one["stream"])
             yield from search.run(of_file(file.fileno(), 0, os.fstat(file.fileno()).st_size))
     else:
         node = Node(one["url"])

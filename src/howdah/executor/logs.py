@@ -14,17 +14,18 @@ DEFAULT_LIMIT_MIB = 1024
 
 
 class _Piece(NamedTuple):
-    """Bytes `start` to `end` of the stream are in `file` from its beginning."""
+    """Bytes `start` to `end` of the stream are in `file` from its beginning; `lines` of it have ended before."""
 
     path: str
     file: int
     start: int
     end: int
+    lines: int
 
 
 class StreamLog:
-    """One stream, in `path`. `size` is what the program wrote so far, in bytes; `limit` what is kept of it; `line` is
-    where its last line begins. `before` is called before something is added.
+    """One stream, in `path`. `size` is what the program wrote so far, in bytes; `limit` what is kept of it; `place` is
+    where its last line begins, and how many lines lie before. `before` is called before something is added.
 
     The first half of the limit is the beginning; a quarter to a half of it is the end. Nobody waits for a full disk:
     `lost` bytes are gone since there was no room for them, `problem` says why; once there is room a line tells of them.
@@ -37,10 +38,11 @@ class StreamLog:
         self.path, self.limit = path, limit
         self.size = 0
         self.dropped = 0
-        self.line = 0
+        self.place = (0, 0)
         self.before: Callable[[], None] = lambda: None
         self.lost, self.problem = 0, ""
-        self._pieces: List[_Piece] = [_create(path, 0)]
+        self._pieces: List[_Piece] = [_create(path, 0, 0)]
+        self._dropped_lines = 0
 
     def write(self, data: bytes) -> None:
         """Append; what no longer fits pushes out the middle."""
@@ -56,20 +58,20 @@ class StreamLog:
             self.problem = error.strerror or str(error)
 
     def _append(self, data: bytes) -> None:
-        ends = data.rfind(b"\n")
-        line = self.line if ends < 0 else self.size + ends + 1
-        view = memoryview(data)
-        while len(view):
+        begun, done, view = self.size, 0, memoryview(data)
+        while done < len(data):
             piece = self._pieces[-1]
             room = self._room(piece)
             if room == 0:
                 self._next_segment()
                 continue
-            written = os.write(piece.file, view[:room])
+            written = os.write(piece.file, view[done : done + room])
             self.size += written
             self._pieces[-1] = piece._replace(end=piece.end + written)
-            view = view[written:]
-        self.line = line
+            last = data.rfind(b"\n", done, done + written) + 1
+            if last:
+                self.place = begun + last, self.place[1] + data.count(b"\n", done, last)
+            done += written
 
     def read(self, offset: int, limit: int) -> Tuple[int, bytes]:
         """(offset, bytes): up to `limit` bytes from `offset` on, or from after the gap if it lies in it.
@@ -84,16 +86,18 @@ class StreamLog:
         return self.size, b""
 
     @property
-    def kept(self) -> List[Tuple[int, int, int]]:
-        """(descriptor, from, to): the files, and which bytes of the stream are in each from its beginning."""
-        return [(piece.file, piece.start, piece.end) for piece in self._pieces]
+    def kept(self) -> List[Tuple[int, int, int, int]]:
+        """(descriptor, from, to, lines): the files, which bytes of the stream are in each from its beginning, and how
+        many lines have ended before."""
+        return [piece[1:] for piece in self._pieces]
 
-    def in_file(self, offset: int) -> int:
-        """Where a byte of the stream will lie in the one file, or where the gap ends that it lies in."""
+    def in_file(self, offset: int, lines: int) -> Tuple[int, int]:
+        """Where a place of the stream will be in the one file, or where the gap ends that it lies in."""
         if not self.dropped or offset <= self._pieces[0].end:
-            return offset
-        head, following = self._pieces[0].end, self._pieces[1].start
-        return head + len(self._gap()) + max(0, offset - following)
+            return offset, lines
+        head, following, gap = self._pieces[0].end, self._pieces[1], self._gap()
+        lines = max(lines, following.lines) - self._dropped_lines + gap.count(b"\n")
+        return head + len(gap) + max(0, offset - following.start), lines
 
     def _gap(self) -> bytes:
         return f"\n[howdah: {self.dropped} bytes are left out here; HOWDAH_LOG_LIMIT_MIB sets the limit]\n".encode()
@@ -124,11 +128,12 @@ class StreamLog:
         if len(self._pieces) == 3:
             oldest = self._pieces.pop(1)
             self.dropped += oldest.end - oldest.start
+            self._dropped_lines += self._pieces[1].lines - oldest.lines
             os.close(oldest.file)
             os.unlink(oldest.path)
         used = {piece.path for piece in self._pieces}
         path = next(f"{self.path}.end{n}" for n in (1, 2) if f"{self.path}.end{n}" not in used)
-        self._pieces.append(_create(path, self.size))
+        self._pieces.append(_create(path, self.size, self.place[1]))
 
 
 def limit_from(environment: Mapping[str, str]) -> int:
@@ -137,9 +142,9 @@ def limit_from(environment: Mapping[str, str]) -> int:
     return (int(given) if given.isdigit() and int(given) else DEFAULT_LIMIT_MIB) << 20
 
 
-def _create(path: str, start: int) -> _Piece:
+def _create(path: str, start: int, lines: int) -> _Piece:
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o640)
-    return _Piece(path, file, start, start)
+    return _Piece(path, file, start, start, lines)
 
 
 def _append(target: int, source: int, length: int) -> None:

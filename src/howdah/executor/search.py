@@ -67,11 +67,12 @@ class Searches:
                 "file": file,
                 "from": start,
                 "to": end,
+                "lines": lines,
                 "times": times,
             }
             for name in STREAMS
             if stream in (BOTH, name)
-            for file, start, end in self.printed.logs[name].kept
+            for file, start, end, lines in self.printed.logs[name].kept
             if end > start
         ]
 

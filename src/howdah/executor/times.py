@@ -40,15 +40,15 @@ class Times:
     def note(self, stream: str, now: float) -> None:
         """Something is about to be added to `stream`."""
         order = self.order
-        offsets = [self.logs[name].line for name in STREAMS]
+        places = [self.logs[name].place for name in STREAMS]
         self._turned = self._turned or stream != self._stream
         self._stream = stream
         if len(order):
             apart = SWITCH_S if self._turned else APART_S
-            if now - order.times[-1] < apart or offsets == [order.stdout[-1], order.stderr[-1]]:
+            if now - order.times[-1] < apart or [at for at, _ in places] == [order.stdout[-1], order.stderr[-1]]:
                 return
         self._turned = False
-        order.add(now, offsets[0], offsets[1])
+        order.add(now, places[0], places[1])
         if len(order) >= MOST_LINES:
             self._thin()
         else:
@@ -70,7 +70,7 @@ class Times:
         recent = len(old) * 3 // 4
         for number in range(len(old)):
             if number >= recent or number % 2 == 0:
-                kept.add(old.times[number], old.stdout[number], old.stderr[number])
+                kept.add(old.times[number], old.place("stdout", number), old.place("stderr", number))
         self._replace(kept)
 
     def _replace(self, order: Order) -> None:
@@ -84,8 +84,8 @@ class Times:
         if any(log.dropped for log in self.logs.values()):
             moved, old = Order(), self.order
             for number in range(len(old)):
-                stdout, stderr = old.stdout[number], old.stderr[number]
-                moved.add(old.times[number], self.logs["stdout"].in_file(stdout), self.logs["stderr"].in_file(stderr))
+                out, err = (self.logs[name].in_file(*old.place(name, number)) for name in STREAMS)
+                moved.add(old.times[number], out, err)
             self._replace(moved)
         os.close(self._file)
 
