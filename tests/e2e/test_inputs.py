@@ -91,7 +91,8 @@ def test_dealt_by_bytes_and_listed_and_kept(yarn: CommandLine, folder: str) -> N
         assert [dict(reversed(line.split("  ")) for line in lines[n] if line.count("  ") == 1) for n in (0, 1)] == [
             {f"data/{name}": wanted[name] for name in part} for part in (["a"], ["c", "d", "sub/b"])
         ]
-        assert ("2 links" if keeps and links else "1 links") in done.text
+        # More than two while YARN has not removed the first job's directory yet.
+        assert re.search(r"\b[2-9] links" if keeps and links else r"\b1 links", done.text)
         listed = [json.loads(next(line for line in lines[n] if line.startswith("{"))) for n in (0, 1)]
         assert listed == [
             {"uris": [f"{folder}/a"]},
