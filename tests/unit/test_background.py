@@ -39,7 +39,7 @@ class Clock:
 
 def test_cores_that_nobody_wants_are_used(monkeypatch: pytest.MonkeyPatch):
     clock = Clock(monkeypatch)
-    mine = Background()
+    mine = Background(background.SHARE)
     for _ in range(100):
         clock.work(ran=0.010, waited=0.001)
         mine.rest()
@@ -48,7 +48,7 @@ def test_cores_that_nobody_wants_are_used(monkeypatch: pytest.MonkeyPatch):
 
 def test_of_cores_that_are_wanted_a_small_share_is_used(monkeypatch: pytest.MonkeyPatch):
     clock = Clock(monkeypatch)
-    mine = Background()
+    mine = Background(background.SHARE)
     for _ in range(100):
         clock.work(ran=0.010, waited=0.1)
         mine.rest()
@@ -57,7 +57,7 @@ def test_of_cores_that_are_wanted_a_small_share_is_used(monkeypatch: pytest.Monk
 
 def test_a_long_piece_of_work_is_not_paid_for_with_a_long_silence(monkeypatch: pytest.MonkeyPatch):
     clock = Clock(monkeypatch)
-    mine = Background()
+    mine = Background(background.SHARE)
     mine.rest()
     clock.work(ran=10, waited=100)
     mine.rest()
@@ -66,7 +66,7 @@ def test_a_long_piece_of_work_is_not_paid_for_with_a_long_silence(monkeypatch: p
 
 def test_what_led_to_the_first_piece_is_not_paid_for(monkeypatch: pytest.MonkeyPatch):
     clock = Clock(monkeypatch)
-    mine = Background()
+    mine = Background(background.SHARE)
     clock.work(ran=1, waited=10)
     mine.rest()
     assert clock.slept == []

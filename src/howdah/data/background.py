@@ -12,10 +12,11 @@ import time
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from howdah.data import uris
 from howdah.data.fs import CHUNK
 
-SHARE = 0.003
-"""Of this machine's cores, while others wait for them, or we for them."""
+SHARE, LOCAL_SHARE = 0.003, 0.009
+"""Of this machine's cores, while others wait for them, or we for them; when nobody else has work with what we write."""
 LOOK_S = 0.005
 """Of our CPU time, between two looks."""
 WANTED = 0.2
@@ -33,9 +34,9 @@ class Background:
     """This process: its threads never take a core from a running one (sched(7), SCHED_BATCH), but for those that are
     there already."""
 
-    def __init__(self) -> None:
+    def __init__(self, share: float) -> None:
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-        self._cores = len(os.sched_getaffinity(0))
+        self._allowed = share * len(os.sched_getaffinity(0))
         self._lock = threading.Lock()
         self._since, self._ran, self._waited = 0.0, float("-inf"), 0.0
 
@@ -47,7 +48,7 @@ class Background:
             if ran < LOOK_S:
                 return
             if _waited() - self._waited > ran * WANTED:
-                owed = ran / (SHARE * self._cores) - (time.monotonic() - self._since)
+                owed = ran / self._allowed - (time.monotonic() - self._since)
                 time.sleep(min(max(0.0, owed), LONGEST_S))
             self._since, self._ran, self._waited = time.monotonic(), time.process_time(), _waited()
 
@@ -55,10 +56,10 @@ class Background:
 _ours: Background | None = None
 
 
-def step_back() -> None:
-    """The program comes first from now on, whatever this process does by `pour`."""
+def step_back(uri: str) -> None:
+    """The program comes first from now on, whatever this process writes by `pour`, to `uri` and below."""
     global _ours
-    _ours = _ours or Background()
+    _ours = _ours or Background(LOCAL_SHARE if uris.split(uri)[0] == "file" else SHARE)
 
 
 def pour(source: BinaryIO, sink: Writable, size: int) -> None:

@@ -80,7 +80,7 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
 def main() -> int:
     request = json.load(sys.stdin)
     if not request.get("last"):
-        background.step_back()
+        background.step_back(str(request["uri"]))
     answer = run(request)
     print(json.dumps(answer), flush=True)
     return 0 if "ok" in answer else 1

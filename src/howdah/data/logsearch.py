@@ -26,6 +26,8 @@ from howdah.spec.values import dataclass
 
 BLOCK = 1 << 20
 """What is looked at at once: it stays in the processor's cache."""
+AHEAD = 16 << 20
+"""What the disk is told to bring meanwhile."""
 LONGEST_LINE = 1 << 20
 """What is longer is looked at in parts of this size."""
 OVERLAP = 4096
@@ -270,9 +272,11 @@ def of_pieces(pieces: Iterable[bytes]) -> Callable[[memoryview], int]:
 def of_file(file: int, start: int, stop: int) -> Callable[[memoryview], int]:
     """The same, from bytes `start` to `stop` of an open file; one that shrinks ends there."""
     place = start
+    os.posix_fadvise(file, start, AHEAD, os.POSIX_FADV_WILLNEED)
 
     def fill(buffer: memoryview) -> int:
         nonlocal place
+        os.posix_fadvise(file, place + AHEAD, len(buffer), os.POSIX_FADV_WILLNEED)
         count = os.preadv(file, [buffer[: max(0, stop - place)]], place) if place < stop else 0
         place += count
         return count

@@ -185,7 +185,7 @@ def run(verb: str, request: Mapping[str, Any]) -> dict[str, Any]:
         mirror.down(str(request.get("resume", "")), str(request.get("valid", "")))
     elif os.path.isdir(mirror.path):  # noqa: PTH112
         if not request.get("last"):
-            background.step_back()
+            background.step_back(mirror.uri)
         mirror.up(float(request.get("settle_s", 5.0)))
     return {"ok": True, "files": mirror.files, "bytes": mirror.bytes, "skipped": mirror.skipped}
 

@@ -244,7 +244,7 @@ def main(argv: list[str]) -> int:
     request = json.load(sys.stdin)
     try:
         if verb == "take":
-            background.step_back()
+            background.step_back(str(request["uri"]))
             answer = take(request, report)
         elif verb == "publish":
             answer = publish(request)
