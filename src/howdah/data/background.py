@@ -6,6 +6,7 @@ DataNode of this machine costs twice as much there, at the priority of a daemon,
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -35,7 +36,8 @@ class Background:
     there already."""
 
     def __init__(self, share: float) -> None:
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+        with contextlib.suppress(OSError):  # some containers may not choose; the pace is kept all the same
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
         self._allowed = share * len(os.sched_getaffinity(0))
         self._lock = threading.Lock()
         self._since, self._ran, self._waited = 0.0, float("-inf"), 0.0
