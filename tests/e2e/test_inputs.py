@@ -225,7 +225,9 @@ def test_the_example_that_reads_in_place(yarn: CommandLine, folder: str) -> None
 
 
 def test_what_a_failed_job_made_is_kept_aside_when_it_says_so(yarn: CommandLine, folder: str) -> None:
-    command = "mkdir output; echo $HOWDAH_INDEX > output/made; test $HOWDAH_INDEX = 0 && sleep 60; exit 3"
+    both = f"touch {yarn.folder}/made-$HOWDAH_INDEX; until test -e {yarn.folder}/made-0; do sleep 0.1; done"
+    fail = "test $HOWDAH_INDEX = 0 && sleep 60; exit 3"
+    command = f"mkdir output; echo $HOWDAH_INDEX > output/made; {both}; {fail}"
     outputs = [{"path": f"{folder}/kept", "keep_failed": True}, {"path": f"{folder}/gone", "tasks": "worker:0"}]
     done = yarn.run(command, outputs=outputs, replicas=2).done()
     assert done.code == 1, done.text
