@@ -47,7 +47,7 @@ class Conductor:
         self.heard: list[Status] = []
         self.chunks: list[LogChunk] = []
         self.executor: subprocess.Popen[bytes] | None = None
-        self._goal, self._epoch, self._stop_s = Goal.JOIN, 1, 5.0
+        self._goal, self._epoch, self._stop_s, self._keep = Goal.JOIN, 1, 5.0, False
         self._requests: tuple[LogRequest, ...] = ()
         self._changed = threading.Condition()
         self._server = _Server(("127.0.0.1", 0), self._handler())
@@ -79,10 +79,10 @@ class Conductor:
                 [sys.executable, "-m", "howdah.executor"], env=variables, cwd=self.logs, stderr=log
             )
 
-    def say(self, goal: Goal, epoch: int = 0, stop_s: float = 5.0) -> None:
+    def say(self, goal: Goal, epoch: int = 0, stop_s: float = 5.0, keep: bool = False) -> None:
         """From now on these are the orders."""
         with self._changed:
-            self._goal, self._epoch, self._stop_s = goal, epoch or self._epoch, stop_s
+            self._goal, self._epoch, self._stop_s, self._keep = goal, epoch or self._epoch, stop_s, keep
             self._changed.notify_all()
 
     def save(self, *orders: SaveOrder) -> None:
@@ -122,12 +122,12 @@ class Conductor:
         self.say(Goal.RUN)
         return self.phase(Phase.ENDED, limit=limit)
 
-    def ask_log(self, stream: str, offset: int, limit: int) -> LogChunk:
+    def ask_log(self, stream: str, offset: int, limit: int, search: str = "") -> LogChunk:
         with self._changed:
             number = len(self.chunks) + 1
-            self._requests = (LogRequest(number, stream, offset, limit),)
+            self._requests = (LogRequest(number, stream, offset, limit, search),)
             self._changed.notify_all()
-            assert self._changed.wait_for(lambda: len(self.chunks) >= number, 5)
+            assert self._changed.wait_for(lambda: len(self.chunks) >= number, 30)
             return self.chunks[-1]
 
     def leave(self, limit: float = 10.0) -> int:
@@ -164,6 +164,7 @@ class Conductor:
             log_requests=tuple(one for one in self._requests if one.request > len(self.chunks)),
             saves=self.saves,
             notice=self.notice,
+            keep=self._keep,
         )
 
     def _satisfied(self, orders: Orders, status: Status) -> bool:
@@ -176,7 +177,7 @@ class Conductor:
         known = {save.number for save in status.saves} == {order.number for order in orders.saves}
         told = status.epoch == orders.epoch and status.phase in phases[orders.goal]
         noticed = orders.notice is None or f"notice{orders.notice.number}" in status.told
-        return told and not orders.log_requests and known and noticed
+        return told and not orders.log_requests and known and noticed and status.kept >= orders.keep
 
     def _answer(self, status: Status, wait: float) -> Orders:
         deadline = time.monotonic() + wait
@@ -206,7 +207,8 @@ class Conductor:
                 wait = float(urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query).get("wait", ["0"])[0])
                 orders = conductor._answer(decode(Status, json.loads(body)), wait)
                 answer = json.dumps(encode(orders)).encode()
-                header = auth.sign(key, "response", conductor.principal, self.path, time.time(), answer)
+                asked_at = auth.time_of(self.headers[auth.HEADER])
+                header = auth.sign(key, "response", conductor.principal, self.path, asked_at, answer)
                 self._send(200, answer, header)
 
             def _send(self, status: int, body: bytes, signature: str) -> None:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from howdah.client.link import MasterLink
+from howdah.client.link import MasterLink, refusals
+from howdah.errors import EngineUnavailable, StagingError
 from howdah.master.loop import Identity, Master
 from howdah.spec import Exit, JobSpec, Role, StagedJob, State
 from howdah.spec.codec import decode, encode
@@ -134,17 +135,39 @@ def test_an_executor_may_not_cancel(running: Running):
     assert refused.value.status == 404
 
 
+@pytest.mark.parametrize("message", [7, [1], "text"])
+@pytest.mark.parametrize("principal", [WORKER, auth.CLIENT])
+def test_json_that_is_no_object_is_malformed(running: Running, principal: str, message: object):
+    path = "/v1/executor" if principal is WORKER else "/v1/actions/check"
+    with running.executor(principal) as connection, pytest.raises(WireError, match="an object is wanted") as refused:
+        connection.call("POST", path, message)
+    assert refused.value.status == 400
+
+
+def test_a_client_hears_a_no_in_the_masters_own_words(running: Running):
+    with MasterLink(running.url, KEY) as link:
+        with pytest.raises(StagingError, match=r"^job-1: no task worker:404; there are worker:0$"), refusals("job-1"):
+            link.stacks("me", "worker:404")
+        with pytest.raises(StagingError, match=r"^job-1: worker:0 has no program that runs now$"), refusals("job-1"):
+            link.stacks("me", "worker:0")
+    silent = MasterLink(running.url, b"x" * 32)
+    with silent, pytest.raises(EngineUnavailable, match="the master of job-1 does not answer"), refusals("job-1"):
+        silent.stacks("me")
+
+
 def test_an_answer_is_believed_only_with_the_masters_signature(running: Running):
     key, path = auth.derive(KEY, auth.CLIENT), "/v1/events?since=0"
-    request = {auth.HEADER: auth.sign(key, "request", auth.CLIENT, path, time.time(), b"")}
+    asked_at = time.time()
+    request = {auth.HEADER: auth.sign(key, "request", auth.CLIENT, path, asked_at, b"")}
     raw = http.client.HTTPConnection(running.url.removeprefix("http://"), timeout=10)
     raw.request("GET", path, headers=request)
     answer = raw.getresponse()
     body, signature = answer.read(), answer.headers[auth.HEADER]
     raw.close()
-    assert auth.verify(key, "response", signature, path, time.time(), body)
-    assert not auth.verify(key, "response", signature, path, time.time(), body + b" ")
-    assert not auth.verify(b"other", "response", signature, path, time.time(), body)
+    assert auth.answers(key, signature, path, asked_at, body)
+    assert not auth.answers(key, signature, path, asked_at, body + b" ")
+    assert not auth.answers(key, signature, path, asked_at + 1, body)
+    assert not auth.answers(b"other", signature, path, asked_at, body)
 
 
 def test_a_signature_is_good_for_its_own_message_and_minute_only():
@@ -179,8 +202,11 @@ def test_xlearnings_calls_need_the_token_and_change_nothing(running: Running):
     code, body = running.plain("GET", f"/ws/app?token={token}")
     assert code == 200
     assert json.loads(body)["workerNum"] >= 1
-    assert running.plain("GET", f"/ws/app/savemodel?token={token}")[0] == 405
-    assert running.plain("POST", f"/ws/app/savemodel?token={token}")[0] == 403
+    before = running.master.log.version
+    for path in ("savemodel", "signal/9"):
+        assert running.plain("GET", f"/ws/app/{path}?token={token}")[0] == 405
+        assert running.plain("POST", f"/ws/app/{path}?token={token}")[0] == 403
+    assert running.master.log.version == before
 
 
 def test_the_token_does_not_let_its_holder_act(running: Running):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -61,13 +62,10 @@ else:
     {die}
 """
 FLOOD = """
-import os, time
-block, begun, written = b"x" * 65535 + b"\\n", time.time(), 0
-while time.time() < begun + 3:
-    if written < 100e6 * (time.time() - begun):
-        written += os.write(1, block)
-    else:
-        time.sleep(0.01)
+import os
+block, written = b"x" * 65535 + b"\\n", 0
+while written <= 120e6:
+    written += os.write(1, block)
 os.write(2, b"%d\\n" % written)
 """
 
@@ -153,7 +151,7 @@ class TestPrograms:
 
     def test_the_first_failure_is_not_its_consequence(self, ended: dict[str, Done]) -> None:
         assert "connection reset by peer" in ended["memory"].text  # worker 0 was heard of first
-        assert ended["memory"].seconds < 45
+        assert ended["memory"].seconds < 60
 
     def test_children_end_with_their_program(self, howdah: CommandLine, ended: dict[str, Done]) -> None:
         assert ended["children"].code == SUCCEEDED
@@ -205,7 +203,7 @@ class TestPeople:
         running = howdah.run("trap '' TERM; echo up; while :; do sleep 0.2; done", replicas=2)
         running.says("worker:0 | up")
         cancelled = howdah("cancel", running.job)
-        assert (cancelled.code, cancelled.seconds < 12) == (SUCCEEDED, True)
+        assert (cancelled.code, cancelled.seconds < 25) == (SUCCEEDED, True)  # after 30 s the engine ends it by force
         assert "CANCELLED cancelled by " in cancelled.text
         done = running.done()
         assert done.code == CANCELLED
@@ -230,7 +228,8 @@ class TestPeople:
         assert detached.code == DETACHED
         assert f"the job goes on; `howdah status {job}` and `howdah cancel {job}` reach it" in detached.text
         assert howdah.status(job)["state"] == "RUNNING"
-        live = howdah("logs", job, "worker:1", "--stream", "stdout")
+        words = "logs", job, "worker:1", "--stream", "stdout"
+        live = eventually(lambda: done if (done := howdah(*words)).out else None, "its line")
         assert live.out == b"==> worker:1 stdout <==\nup worker:1\n"
         following = howdah.start("logs", "-f", job)
         following.says("up worker:1")
@@ -256,21 +255,23 @@ class TestPeople:
 
 
 class TestKilled:
-    def test_a_killed_client_leaves_its_job_running(self, howdah: CommandLine) -> None:
-        running = howdah.run("sleep 3; echo done")
+    def test_a_killed_client_leaves_its_job_running(self, howdah: CommandLine, tmp_path: Path) -> None:
+        running = howdah.run(f"until [ -e {tmp_path}/go ]; do sleep 0.1; done; echo done")
         running.says("worker:0 runs")
         job = running.job
         running.process.kill()
         assert howdah.status(job)["state"] == "RUNNING"
+        (tmp_path / "go").touch()
         eventually(lambda: howdah.status(job)["state"] == "SUCCEEDED", "end of the job")
         assert howdah.left(job) == []
 
     def test_a_killed_executor_is_named_and_leaves_nothing(self, howdah: CommandLine) -> None:
         running = howdah.run(
-            "sleep 600 & setsid sleep 601 & (setsid sleep 602 &) ; echo up $HOWDAH_TASK; wait", replicas=2
+            "echo up $HOWDAH_TASK; sleep 600 & setsid sleep 601 & (setsid sleep 602 &) ; wait", replicas=2
         )
         running.says("worker:1 runs")
         running.says("worker:0 | up")
+        eventually(lambda: b"up worker:1" in howdah("logs", running.job, "worker:1").out, "its words")
         os.kill(executor_of(howdah, running.job, "worker:1"), signal.SIGKILL)
         done = running.done()
         assert done.code == FAILED
@@ -284,7 +285,7 @@ class TestKilled:
         command = "mkdir output; [ $HOWDAH_INDEX = 0 ] || { setsid sleep 601 & sleep 602; }"
         running = howdah.run(command, replicas=2, outputs=[{"path": "/tmp/killed"}], master={"attempts": 1})
         running.says("worker:0 on 127.0.0.1")
-        (master,) = processes(running.job, "-m howdah.master --engine")
+        master, *_ = processes(running.job, "-m howdah.master --engine")
         os.kill(master, signal.SIGKILL)
         done = running.done()
         assert done.code == FAILED
@@ -307,34 +308,44 @@ class TestCluster:
             done = running.done()
             assert done.code == SUCCEEDED, done.text
 
-    def test_a_preempted_task_is_named(self, howdah: CommandLine) -> None:
+    def test_a_preempted_task_is_named_and_its_gang_starts_again(self, howdah: CommandLine) -> None:
+        """Without `retries`: the job is not to blame."""
         greedy = howdah.run(SLEEP, replicas=3, gpus=4)
         greedy.says("worker:2 runs")
         entitled = howdah.run("true", "--queue", "prod", replicas=1, gpus=4).done()
         assert entitled.code == SUCCEEDED
-        done = greedy.done()
-        assert done.code == FAILED
-        assert "preempted: the scheduler gave the room to another queue or job" in done.text.partition(" FAILED: ")[2]
-        assert "about to preempt" in done.text
+        eventually(lambda: greedy.text.count(" runs: ") == 6, "all of the gang once more")
+        told = greedy.text.partition("starting again, epoch 2: ")[2].partition("\n")[0]
+        assert "preempted: the scheduler gave the room to another queue or job" in told
+        assert told.endswith("(not counted as a retry: preempted)")
+        assert "about to preempt" in greedy.text
+        howdah("cancel", greedy.job)
+        assert greedy.done().code == CANCELLED
 
-    def test_a_lost_node_is_named(self, howdah: CommandLine, sandbox: Sandbox) -> None:
+    def test_a_lost_node_is_named_and_the_gang_starts_again(self, howdah: CommandLine, sandbox: Sandbox) -> None:
+        """Without `retries`, as soon as there is room: the job is not to blame."""
         running = howdah.run(SLEEP, replicas=3, gpus=3)  # one on each of the three nodes
         running.says("worker:2 runs")
         found = howdah.status(running.job)
         task = next(each for each in found["tasks"] if each["host"] != found["host"])
         node = f"nm{int(task['host'].rpartition('.')[2]) - 10}"
+        begun = time.monotonic()
         sandbox.stop(node, signal.SIGKILL)
         try:
-            done = running.done()
-            assert done.code == FAILED
-            verdict = done.text.partition(f"{done.job} FAILED: ")[2]
-            assert verdict.startswith(f"{task['task']} on {task['host']}: the container was given back")
-            assert "*lost* node" in verdict
-            assert done.seconds < 50  # nothing is waited for that the node still has
-            assert howdah.left(done.job, 40) == []
+            running.says("starting again, epoch 2: ")
+            took = time.monotonic() - begun
+            told = running.text.partition("starting again, epoch 2: ")[2].partition("\n")[0]
+            assert told.startswith(f"{task['task']} on {task['host']}: the container was given back")
+            assert "*lost* node" in told
+            assert told.endswith("(not counted as a retry: node)")
+            assert took < 50  # nothing is waited for that the node still has
         finally:
             sandbox.start(node)
             sandbox.wait_nodes(3)
+        eventually(lambda: running.text.count(" runs: ") == 6, "all of the gang once more")
+        howdah("cancel", running.job)
+        assert running.done().code == CANCELLED
+        assert howdah.left(running.job) == []
 
     def test_a_program_is_told_that_its_node_is_decommissioned(self, howdah: CommandLine, sandbox: Sandbox) -> None:
         """It gets the signal and finds the reason and its time; when the node goes, no retry is used up."""
@@ -365,20 +376,23 @@ class TestCluster:
         assert task["host"] not in {each["host"] for each in after}
         assert howdah.left(done.job) == []
 
-    def test_a_restarted_resourcemanager_ends_no_job(self, howdah: CommandLine, sandbox: Sandbox) -> None:
-        running = howdah.run("sleep 8", replicas=2)
+    def test_a_restarted_resourcemanager_ends_no_job(
+        self, howdah: CommandLine, sandbox: Sandbox, tmp_path: Path
+    ) -> None:
+        running = howdah.run(f"until [ -e {tmp_path}/go ]; do sleep 0.1; done", replicas=2)
         running.says("worker:1 runs")
         sandbox.stop("rm")
         try:
             unanswered = howdah("status", running.job)
             assert unanswered.code == UNAVAILABLE
             assert "(yarn.resourcemanager.address): connection refused" in unanswered.text
+            running.says("containers run on, trying again")
         finally:
             sandbox.start("rm")
             sandbox.wait_nodes(3)
+        (tmp_path / "go").touch()
         done = running.done()
         assert done.code == SUCCEEDED, done.text
-        assert "containers run on, trying again" in done.text
         assert howdah.left(done.job) == []
 
 

@@ -14,6 +14,7 @@ import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from howdah.frameworks import find
 from howdah.master import actions as a
@@ -27,6 +28,7 @@ from howdah.wire.messages import CheckReport, Goal, Orders, PairOrder, Phase, St
 
 HEARTBEAT_S, EXPIRY_S, BEAT_S, LOOK_AFTER_S = 1.0, 60.0, 2.0, 3.0
 MASTER_ATTEMPTS = 6
+EPOCH = 1e6
 
 
 class Broken(AssertionError):
@@ -179,6 +181,7 @@ class Executor:
         elif self.alive and self.phase is Phase.LOCALISING:
             self.checks = self.checks or ((CheckReport(seconds=1.0),) if self.sim.job.preflight.checks else ())
             self.epoch, self.exit, self.port = self.wanted, None, self.sim.chance.randrange(2000, 60000)
+            self.sim.joined.add((self.task, self.epoch))
             self.enter(Phase.JOINED)
 
     def start(self) -> None:
@@ -223,7 +226,8 @@ class Executor:
 
 @dataclass(eq=False)
 class Master:
-    """One attempt of the master: what it knows in memory, and what has reached the file system."""
+    """One attempt of the master: what it knows in memory, and what has reached the file system. Its clock is `ahead` of
+    the others'; until `stopped_until` its process does not run."""
 
     sim: Simulation
     number: int
@@ -232,40 +236,73 @@ class Master:
     pending: list[str] = field(default_factory=list)
     alive: bool = True
     ready: bool = False
+    ahead: float = EPOCH
+    stopped_until: float = 0.0
+    looked_at: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def now(self) -> float:
+        """By its own clock."""
+        return self.sim.now + self.ahead
+
+    @property
+    def runs(self) -> bool:
+        """It takes what comes."""
+        return self.alive and self.ready and self.sim.now >= self.stopped_until
 
     def begin(self) -> None:
         if not self.alive:
             return
+        if self.sim.storage_down:  # it waits for the log
+            self.sim.later(1.0, self.begin)
+            return
         log = list(e.read_lines(self.sim.log))
         left: list[a.Action] = []
         if log:
-            left = replay(self.state, log, self.sim.now)
-            self.record(e.TookOver(self.sim.now, self.number))
+            left = replay(self.state, log, self.now)
+            self.record(e.TookOver(self.now, self.number))
         held = [task.container for task in self.state.tasks.values() if task.container is not None]
         living = self.sim.adopt({container.id for container in held}, self.number)
-        self.ready = True
+        self.ready, self.looked_at = True, (self.sim.now, self.now)
         for action in left:
             self.perform(action)
         if not log:
-            fence = self.sim.now + FENCE_S if self.number > 1 else 0.0
-            self.apply(e.JobStarted(self.sim.now, "job-1", "sim", "u", self.state.job, fenced_until=fence))
+            fence = self.now + FENCE_S if self.number > 1 else 0.0
+            self.apply(e.JobStarted(self.now, "job-1", "sim", "u", self.state.job, fenced_until=fence))
         for container in held:
             if container.id not in living:
-                self.apply(e.ContainerEnded(self.sim.now, container.id, Exit("lost", detail="gone")))
+                self.apply(e.ContainerEnded(self.now, container.id, Exit("lost", detail="gone")))
         self.sim.announced = self.number
         self.tick()
         self.flush()
 
     def apply(self, event: e.Event) -> None:
-        if self.alive:
+        """What comes while it is stopped waits."""
+        if self.alive and self.sim.now < self.stopped_until:
+            self.sim.later(self.stopped_until - self.sim.now, lambda: self.apply(replace(event, time=self.now)))
+        elif self.alive:
+            self.watch_clock()
             decided = not self.state.open
             for action in step(self.state, event):
                 self.perform(action)
             if decided and self.state.open:
                 raise Broken(f"a job that was ending goes on after {type(event).__name__}")
+            if self.sim.without == "gang":
+                for formation in self.state.formations.values():
+                    formation.waiting.clear()
             if self.sim.without == "fence":
                 for task in self.state.tasks.values():
                     task.fenced_until = 0.0
+
+    def watch_clock(self) -> None:
+        """As the real one: how long it stood still, and how far its clock was set."""
+        steady, wall = self.looked_at
+        self.looked_at = self.sim.now, self.now
+        ran, passed = self.sim.now - steady, self.now - wall
+        lost = (ran - 0.5 if ran > 2.5 else 0.0) + (passed - ran if abs(passed - ran) > 1 else 0.0)
+        if lost and self.sim.without != "clock":
+            for action in step(self.state, e.TimeLost(self.now, lost)):
+                self.perform(action)
 
     def perform(self, action: a.Action) -> None:
         if isinstance(action, a.Record):
@@ -286,8 +323,8 @@ class Master:
         elif isinstance(action, a.TakeStacks):
             self.sim.look_into(self, action)
         elif isinstance(action, a.FindCheckpoint):
-            found = e.CheckpointFound(self.sim.now, action.epochs)
-            self.sim.later(self.sim.chance.uniform(0, 1), lambda: self.apply(replace(found, time=self.sim.now)))
+            found = e.CheckpointFound(self.now, action.epochs)
+            self.sim.later(self.sim.chance.uniform(0, 1), lambda: self.apply(replace(found, time=self.now)))
         elif not isinstance(action, a.NoteStrikes):
             self.finish(action.outcome)
 
@@ -295,15 +332,25 @@ class Master:
         if self.alive:
             if keep:
                 self.sim.commit()
-            self.apply(a.CommitDone(self.sim.now, ("out",) if keep else ()))
+            self.apply(a.CommitDone(self.now, ("out",) if keep else ()))
 
     def record(self, event: e.Event) -> None:
+        if isinstance(event, e.WorldFormed):
+            self.sim.world_formed(self, event.epoch)
         self.pending.append(e.to_line(event))
 
     def flush(self) -> None:
         if self.alive:
-            self.write()
+            if self.runs:
+                self.write()
             self.sim.later(self.sim.chance.uniform(0.2, 2.0), self.flush)
+
+    def tear(self) -> None:
+        """It dies while it writes: some whole lines are there, and a part of the next."""
+        if self.pending and not self.sim.storage_down and self.sim.clock.random() < 0.5:
+            whole = self.sim.clock.randrange(len(self.pending))
+            line = self.pending[whole]
+            self.sim.log += [*self.pending[:whole], line[: self.sim.clock.randrange(len(line))] + "\n"]
 
     def write(self) -> None:
         if self.pending and not self.sim.storage_down:
@@ -312,7 +359,8 @@ class Master:
 
     def tick(self) -> None:
         if self.alive:
-            self.apply(a.Tick(self.sim.now))
+            if self.runs:
+                self.apply(a.Tick(self.now))
             self.sim.later(0.5, self.tick)
 
     def finish(self, outcome: Outcome) -> None:
@@ -323,11 +371,19 @@ class Master:
         return self.sim.director.orders(self.state, status)
 
 
+def record(line: str) -> dict[str, Any]:
+    """One that was torn has nothing to tell."""
+    try:
+        return dict(json.loads(line))
+    except ValueError:
+        return {"time": 0.0, "kind": "torn"}
+
+
 class Simulation:
     """A job on a cluster, with faults until `calm_at` (seconds), after which nothing goes wrong any more.
 
-    `without` breaks one rule on purpose, for the tests of these tests: `lease`, `release`, `fence`, `signs`. Of the
-    programs that start before the calm, a share (`hanging`) never end by themselves.
+    `without` breaks one rule on purpose, for the tests of these tests: `lease`, `release`, `fence`, `signs`, `gang`,
+    `clock`. Of the programs that start before the calm, a share (`hanging`) never end by themselves.
     """
 
     def __init__(
@@ -342,6 +398,9 @@ class Simulation:
         self.wanted: dict[str, int] = {}
         self.avoid: dict[str, tuple[str, ...]] = {}
         self.fitness = random.Random(f"fitness {seed}")
+        self.clock = random.Random(f"clock {seed}")
+        self.joined: set[tuple[TaskId, int]] = set()
+        self.formed: set[int] = set()
         self.unfit: set[str] = set()
         self.mute: set[str] = set()
         self.log: list[str] = []
@@ -387,7 +446,7 @@ class Simulation:
         """The stacks come, or do not; whom they point to may be right."""
         whom = tuple(self.luck.sample(action.tasks, self.luck.randrange(len(action.tasks) + 1)))
         if self.luck.random() < 0.7:
-            taken = lambda: master.apply(e.StacksTaken(self.now, uri="stacks", suspects=whom))  # noqa: E731
+            taken = lambda: master.apply(e.StacksTaken(master.now, uri="stacks", suspects=whom))  # noqa: E731
             self.later(self.luck.uniform(0.1, 90), taken)
 
     def verdict(self) -> Exit:
@@ -405,6 +464,9 @@ class Simulation:
         master = self.master
         if not (master and master.alive and master.ready and master.number == number and master.node.reachable):
             return
+        if not master.runs:  # it lies in the socket
+            self.later(master.stopped_until - self.now, lambda: self.heard(node, number, status, executor))
+            return
         become = master.state.moves.get(f"{status.task}/{status.attempt}")
         if become is not None:
             self.answer(executor, Orders(0, Goal.BECOME, become=become))
@@ -414,7 +476,7 @@ class Simulation:
         if not fits:
             self.later(self.delay(), lambda: executor.end(Exit("exit", 76)) if node.reachable else None)
             return
-        master.apply(a.Heard(self.now, status))
+        master.apply(a.Heard(master.now, status))
         if master.alive and self.outcome is None:
             self.answer(executor, master.orders(status))
 
@@ -443,11 +505,11 @@ class Simulation:
         for room in list(self.rooms.values()):
             self.look_at(room)
         master = self.master
-        if master and master.alive and master.ready and master.node.reachable:
+        if master and master.runs and master.node.reachable:
             self.grant(master)
             for room in [room for room in self.rooms.values() if room.exit and not room.told and self.known(room)]:
                 room.told = True
-                master.apply(e.ContainerEnded(self.now, room.container.id, room.exit))
+                master.apply(e.ContainerEnded(master.now, room.container.id, room.exit))
         if master and (not master.alive or master.node.lost):
             self.replace(master)
         if self.outcome is None:
@@ -474,7 +536,7 @@ class Simulation:
                 self.wanted[role] -= 1
                 container = Container(f"c{next(self._numbers)}", node.name, role)
                 self.rooms[container.id] = Room(container, node, master.number)
-                master.apply(e.Allocated(self.now, container))
+                master.apply(e.Allocated(master.now, container))
 
     def offers(self, node: Node, role: str) -> bool:
         """Only jobs with pre-flight count on being heard: others must do with what they get."""
@@ -498,10 +560,13 @@ class Simulation:
 
     def launch(self, master: Master, action: a.Launch) -> None:
         room = self.rooms[action.container.id]
+        if master.alive and not master.runs:
+            self.later(master.stopped_until - self.now, lambda: self.launch(master, action))
+            return
         if not master.alive or room.exit or room.released or not room.node.reachable:
             if master.alive:
                 self.release(action.container.id)
-                master.apply(e.ContainerEnded(self.now, action.container.id, Exit("start", detail="not started")))
+                master.apply(e.ContainerEnded(master.now, action.container.id, Exit("start", detail="not started")))
             return
         executor = Executor(self, action.task, action.attempt, room, master.number, heard_at=self.now)
         room.executor = executor
@@ -515,6 +580,7 @@ class Simulation:
 
     def replace(self, master: Master) -> None:
         master.alive = False
+        master.tear()
         if self.attempts < MASTER_ATTEMPTS:
             self.next_master()
         else:  # the cluster gives up
@@ -536,7 +602,16 @@ class Simulation:
 
     # Invariants
 
+    def world_formed(self, master: Master, epoch: int) -> None:
+        """All or none: nobody's program may start before the last has joined."""
+        self.formed.add(epoch)
+        members = [task.id for task in master.state.tasks.values() if task.epoch == epoch and task.exit is None]
+        if missing := [task for task in members if (task, epoch) not in self.joined]:
+            raise Broken(f"epoch {epoch} is formed without {missing}")
+
     def program_started(self, executor: Executor) -> None:
+        if executor.program not in self.formed:
+            raise Broken(f"{executor.task} starts in epoch {executor.program}, which was never formed")
         others = [room.executor for room in self.rooms.values() if room.executor and room.executor is not executor]
         for other in others:
             if other.task == executor.task and other.program:
@@ -558,5 +633,5 @@ class Simulation:
 
     def dump(self) -> str:
         """The log, for people who look for the reason."""
-        lines = [json.loads(line) for line in [*self.log, *(self.master.pending if self.master else [])]]
+        lines = [record(line) for line in [*self.log, *(self.master.pending if self.master else [])]]
         return "\n".join(f"{line.pop('time'):8.2f} {line.pop('kind'):14} {json.dumps(line)[:150]}" for line in lines)

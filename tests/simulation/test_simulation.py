@@ -19,6 +19,7 @@ SEEDS = int(os.environ.get("HOWDAH_SEEDS", "1000"))
 BLOCKS = 20
 KEPT = (107, 109, 173, 376, 753, 1350, 1748, 1942, 2331, 2444, 2489, 2747, 2814, 2963, 1126, 1603, 1763, 5288,
         22904, 23460)  # fmt: skip
+CLOCKS = ("", "clock")
 CALM_S, LIMIT_S = 120.0, 8000.0
 
 
@@ -73,9 +74,22 @@ def announce(simulation: Simulation, luck: random.Random) -> None:
     if simulation.calm or not running or master is None or not (master.alive and master.ready):
         return
     room = luck.choice(running)
-    master.apply(e.LossAnnounced(simulation.now, room.container.id, "preemption", 15.0, "will be preempted"))
+    master.apply(e.LossAnnounced(master.now, room.container.id, "preemption", 15.0, "will be preempted"))
     if luck.random() < 0.8:
         simulation.later(luck.uniform(0, 15), lambda: take(room))
+
+
+def disturb(simulation: Simulation) -> None:
+    """The master does not run for a while, or its clock is set; its process may die of it, as any."""
+    master, clock = simulation.master, simulation.clock
+    if simulation.calm or simulation.outcome is not None:
+        return
+    if master is not None and master.alive and master.ready:
+        if clock.random() < 0.5:
+            master.stopped_until = simulation.now + clock.uniform(1, 40)
+        else:
+            master.ahead += clock.choice((-1, 1)) * clock.uniform(2, 3600)
+    simulation.later(clock.expovariate(1 / 30), lambda: disturb(simulation))
 
 
 def take(room: Room) -> None:
@@ -148,8 +162,9 @@ def rooms(simulation: Simulation, chance: random.Random, most: int) -> None:
     simulation.nodes[0].room += 2
 
 
-def simulate(seed: int, without: str = "") -> Simulation:
-    """One run to its end."""
+def simulate(seed: int, without: str = "", clocks: bool = True, faults: bool = True) -> Simulation:
+    """One run to its end; in half of them the master stands still at times, or its clock is set. Without `faults`
+    that is all that goes wrong on the cluster."""
     chance = random.Random(f"faults {seed}")
     more, luck = random.Random(f"spares {seed}"), random.Random(f"stalls {seed}")
     job, hanging = job_of(chance, more), luck.choice((0.0, 0.0, 0.3))
@@ -163,7 +178,10 @@ def simulate(seed: int, without: str = "") -> Simulation:
         simulation.longest_s = 300.0
         simulation.later(0, lambda: rooms(simulation, more, 2))
         simulation.later(CALM_S, lambda: rooms(simulation, more, 5))
-    simulation.later(chance.expovariate(1 / 8), lambda: trouble(simulation, chance))
+    if clocks and simulation.clock.random() < 0.5:
+        simulation.later(simulation.clock.expovariate(1 / 20), lambda: disturb(simulation))
+    if faults:
+        simulation.later(chance.expovariate(1 / 8), lambda: trouble(simulation, chance))
     simulation.run(LIMIT_S)
     if simulation.outcome is None:
         raise Broken(f"no end after {LIMIT_S:.0f} s")
@@ -184,13 +202,21 @@ def test_whatever_happens(block: int) -> None:
 @pytest.mark.parametrize("seed", KEPT)
 def test_what_went_wrong_once(seed: int) -> None:
     simulate(seed)
+    simulate(seed, clocks=False)
 
 
 def test_containers_change_hands() -> None:
-    logs = ["".join(simulate(seed).log) for seed in range(200)]
+    logs = ["".join(simulate(seed, clocks=False).log) for seed in range(200)]
     assert sum('"kind":"Resized"' in log for log in logs) > 5
     assert sum('"giver":{' in log for log in logs) > 10
     assert any("there is room again" in log for log in logs)
+
+
+def test_nobody_is_silent_because_the_master_stood_still_or_its_clock_was_set() -> None:
+    seen, broken = (["".join(simulate(seed, without, faults=False).log) for seed in range(200)] for without in CLOCKS)
+    assert sum('"kind":"TimeLost"' in log for log in seen) > 50
+    assert not any("not heard for" in log for log in seen)
+    assert sum("not heard for" in log for log in broken) > 5
 
 
 def test_programs_hang() -> None:
@@ -213,7 +239,13 @@ def test_a_run_can_be_repeated() -> None:
 
 @pytest.mark.parametrize(
     ("without", "seen"),
-    [("lease", "runs twice"), ("fence", "runs twice"), ("release", "nobody gives back"), ("signs", "no end")],
+    [
+        ("lease", "runs twice"),
+        ("fence", "runs twice"),
+        ("release", "nobody gives back"),
+        ("signs", "no end"),
+        ("gang", "is formed without"),
+    ],
 )
 def test_a_broken_rule_is_seen(without: str, seen: str) -> None:
     with pytest.raises(Broken, match=seen):

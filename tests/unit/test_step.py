@@ -180,6 +180,47 @@ def test_a_silent_executor_fails_the_job_and_its_container_is_given_back():
     assert gang.of(a.Release)[0].container_id == "c3"
 
 
+def test_what_the_cluster_did_to_a_gang_starts_it_again_without_retries():
+    gang, other = Gang(job()), Gang(job())
+    for one in (gang, other):
+        one.form()
+        one.state.fitness.elsewhere = True
+    for _ in range(2):
+        gang.wait(10)
+        gang.run("worker:0")
+        gang.run("ps:0")
+    other.feed(e.ContainerEnded(other.now, "c1", Exit("preempted", detail="preempted")))
+    for one, reason in ((gang, "worker:1 on node3: not heard for"), (other, "ps:0 on node1: preempted")):
+        (restart,) = one.recorded(e.GangRestarted)
+        assert restart.reason.startswith(reason)
+        assert "not counted as a retry" in restart.reason
+        assert (one.outcome, one.state.retries_used) == (None, 0)
+
+
+def test_no_more_than_twenty_times_a_day():
+    gang = Gang(job())
+    gang.form()
+
+    def preempted(after_s: float) -> None:
+        gang.now += after_s
+        for task in gang.state.tasks.values():
+            task.heard_at = gang.now
+        gang.feed(a.Tick(gang.now))
+        container = gang.state.tasks[TaskId("worker", 0)].container
+        gang.feed(e.ContainerEnded(gang.now, container.id, Exit("preempted", detail="preempted")))
+        if gang.outcome is None:
+            gang.grant("worker")
+            for task in ("ps:0", "worker:0", "worker:1"):
+                gang.join(task)
+
+    for _ in range(30):
+        preempted(86400)
+    assert gang.outcome is None
+    for _ in range(20):
+        preempted(400)
+    assert "preempted" in gang.state.outcome.diagnostics
+
+
 def test_an_executor_that_never_speaks_is_named():
     gang = Gang(job(roles={"worker": Role("train")}))
     gang.grant("worker")
@@ -211,6 +252,28 @@ def test_a_running_time_over_its_limit_ends_the_job():
     gang.form()
     gang.wait(6)
     assert gang.state.outcome.diagnostics == "still running after 5 s (timeouts.run)"
+
+
+def test_the_whole_time_counts_while_nothing_is_granted():
+    gang = Gang(job(timeouts=Timeouts(gang_s=0, total_s=60)))
+    gang.wait(59)
+    gang.take_over()
+    gang.feed(e.TimeLost(gang.now, 5))
+    gang.wait(6)
+    assert gang.outcome is None
+    gang.wait(1)
+    assert (gang.outcome.state, gang.outcome.diagnostics) == (
+        State.FAILED,
+        "not done 60 s after it began (timeouts.total)",
+    )
+
+
+def test_the_whole_time_counts_while_programs_run():
+    gang = Gang(job(timeouts=Timeouts(run_s=50, total_s=60)))
+    gang.now += 30
+    gang.form()
+    gang.wait(31)
+    assert gang.state.outcome.diagnostics == "not done 60 s after it began (timeouts.total)"
 
 
 def test_programs_that_will_not_stop_are_not_waited_for_longer_than_said():
@@ -254,3 +317,15 @@ def test_nothing_follows_the_end():
     gang.feed(e.CancelRequested(gang.now, "alice"))
     assert gang.outcome.state is State.CANCELLED
     assert gang.feed(e.CancelRequested(gang.now, "bob")) == []
+
+
+def test_what_came_first_is_told_though_it_is_heard_after_its_consequence():
+    gang = Gang(job(retries=1))
+    gang.form()
+    gang.end("worker:0", Exit("exit", 1, lines=("connection reset by peer",)))
+    for exit in (Exit("exit", 1), Exit("stopped"), Exit("signal", signal=9)):
+        gang.say("worker:1", Phase.ENDED, epoch=1, exit=exit)
+    (told,) = gang.recorded(e.Noted)
+    assert told.text.startswith("worker:1 on node3: killed by signal 9; heard later than worker:0")
+    gang.take_over()
+    assert gang.recorded(e.Noted) == [told]

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from howdah.cli.language import say
+from howdah.cli.language import retold, say
 from howdah.cli.show import readable, sentence
 from howdah.client.engines import engine_of
 from howdah.client.explain import Explanation
@@ -61,7 +61,7 @@ def _waits(found: Explanation) -> Iterator[str]:
     for role, before in found.after.items():
         yield say("{role} begins when {before} ended well", role=role, before=", ".join(before))
     if not found.view.tasks and not found.report.state.ended and not found.hindrances:
-        yield found.report.diagnostics or say("it waits for its master's container")
+        yield retold(found.report.diagnostics) or say("it waits for its master's container")
     yield from (f"  {reason(each)}" for each in found.hindrances)
 
 
@@ -76,6 +76,15 @@ def reason(found: Hindrance) -> str:
             queue=facts["queue"],
             used=facts["used"],
             limit=facts["limit"],
+            needs=facts["needs"],
+        )
+    if kind == "label-limit":
+        return say(
+            "queue {queue} uses {used} of at most {limit} on nodes labelled {label}; {needs} more are wanted",
+            queue=facts["queue"],
+            used=facts["used"],
+            limit=facts["limit"],
+            label=facts["label"],
             needs=facts["needs"],
         )
     if kind == "queue-pending":
@@ -132,13 +141,13 @@ def _failure(found: Explanation) -> Iterator[str]:
     if not ended.ended or ended is State.SUCCEEDED:
         return
     said = outcome.diagnostics if outcome else found.report.diagnostics
-    yield say("why: {reason}", reason=said or "?")
+    yield say("why: {reason}", reason=retold(said or "?"))
     first = found.first
     if first is None:
         return
     task, node, exit = first
     if task is not None:
-        yield say("first: {task} on {node}: {exit}", task=task, node=node or "?", exit=exit)
+        yield say("first: {task} on {node}: {exit}", task=task, node=node or "?", exit=retold(exit))
     yield from (f"    {readable(line.encode())}" for line in exit.lines)
     if text := advice(exit.cause):
         yield say("what to do: {advice}", advice=text)
@@ -148,8 +157,9 @@ def advice(cause: str) -> str:
     """What helps against a failure of this kind; "" when only its lines can say."""
     return {
         "memory": say("raise resources.memory, or let it grow with resources.growth"),
-        "lost": say("nothing is wrong with the job: set retries, and checkpoint to lose little"),
-        "preempted": say("nothing is wrong with the job: set retries, or take a queue with a guarantee"),
+        "lost": say("nothing is wrong with the job, which the cluster stopped too often: checkpoint to lose little"),
+        "gpu": say("nothing is wrong with the job: have the node's GPU looked at"),
+        "preempted": say("nothing is wrong with the job, which gave way too often: take a queue with a guarantee"),
         "silent": say("look whether the node still lives, and into the executor's log"),
         "localise": say("look whether the inputs are there and may be read, and at the node's disks"),
         "port": say("let howdah reserve the ports (roles.NAME.ports) instead of fixed numbers"),

@@ -44,6 +44,9 @@ _ZH = {
     "queue {queue} uses {used} of at most {limit}; {needs} more are wanted": (
         "队列 {queue} 已用 {used}，上限 {limit}；还需要 {needs}"
     ),
+    "queue {queue} uses {used} of at most {limit} on nodes labelled {label}; {needs} more are wanted": (
+        "队列 {queue} 在标签为 {label} 的节点上已用 {used}，上限 {limit}；还需要 {needs}"
+    ),
     "{count} jobs wait in queue {queue}": "队列 {queue} 中有 {count} 个作业在等待",
     "{user} uses {used} of at most {limit} in queue {queue}; {needs} more are wanted": (
         "用户 {user} 在队列 {queue} 中已用 {used}，上限 {limit}；还需要 {needs}"
@@ -64,11 +67,12 @@ _ZH = {
     "raise resources.memory, or let it grow with resources.growth": (
         "增大 resources.memory，或用 resources.growth 让其自动增长"
     ),
-    "nothing is wrong with the job: set retries, and checkpoint to lose little": (
-        "作业本身没有问题：设置 retries，并保存检查点以减少损失"
+    "nothing is wrong with the job, which the cluster stopped too often: checkpoint to lose little": (
+        "作业本身没有问题，只是被集群中断过多：请保存检查点以减少损失"
     ),
-    "nothing is wrong with the job: set retries, or take a queue with a guarantee": (
-        "作业本身没有问题：设置 retries，或使用有资源保证的队列"
+    "nothing is wrong with the job: have the node's GPU looked at": ("作业本身没有问题：请检查该节点的 GPU"),
+    "nothing is wrong with the job, which gave way too often: take a queue with a guarantee": (
+        "作业本身没有问题，只是让出资源过多：请使用有资源保证的队列"
     ),
     "look whether the node still lives, and into the executor's log": "检查节点是否存活，并查看执行器的日志",
     "look whether the inputs are there and may be read, and at the node's disks": (
@@ -169,15 +173,17 @@ _ZH = {
     "How long ended jobs are listed, such as 90d; else for ever.": "已结束的作业保留多久，例如 90d；否则永久保留。",
     "With --keep: remove the directories of your jobs, too.": "与 --keep 一起使用：同时删除你的作业的目录。",
     "Run it as a job there, and print its address.": "在那里作为作业运行，并打印其地址。",
-    "Tell which job and task OF was: a container's or pod's id, host:pid, or host/gpu3.": (
-        "说明 OF 属于哪个作业和任务：容器或 Pod 的编号、host:pid，或 host/gpu3。"
+    "Tell which job and task OF was: a container's id, host:pid, or host/gpu3.": (
+        "说明 OF 属于哪个作业和任务：容器的编号、host:pid，或 host/gpu3。"
     ),
     "history: {url}": "历史页面：{url}",
     "{id} runs already": "{id} 已在运行",
     "TensorBoard of a job, or of all jobs.": "一个作业或所有作业的 TensorBoard。",
-    "TensorBoard of JOB_ID, or of all your jobs, wherever their event files are.": (
-        "JOB_ID 或你所有作业的 TensorBoard，无论事件文件位于何处。"
+    "TensorBoard of JOB_ID, or of all jobs that you may read, wherever their event files are.": (
+        "JOB_ID 或你可读取的所有作业的 TensorBoard，无论事件文件位于何处。"
     ),
+    "Of all jobs those of these users, with commas between.": "所有作业中这些用户的，以逗号分隔。",
+    "Of all jobs those with TEXT in their name.": "所有作业中名称包含 TEXT 的。",
     "End the one that runs beside the job.": "结束在作业旁运行的 TensorBoard。",
     "On this machine, although the job runs.": "即使作业正在运行，也在本机上启动。",
     "Of all jobs there, as a job there.": "该引擎上所有作业的 TensorBoard，以作业的形式在该引擎上运行。",
@@ -264,6 +270,8 @@ _ZH = {
     "{task} runs: pid {pid}, {python}": "{task} 已启动：pid {pid}，{python}",
     "{reason}; asking again in {seconds} s": "{reason}；{seconds} 秒后重新申请",
     "starting again, epoch {epoch}: {reason}": "重新启动，第 {epoch} 轮：{reason}",
+    "the master's clock was set back by {seconds} s": "主控进程的时钟被回拨了 {seconds} 秒",
+    "the master stood still, or its clock was set, for {seconds} s": "主控进程停顿或时钟被拨动，共 {seconds} 秒",
     "attempt {attempt} of the master took over on {host}": "主控进程第 {attempt} 次尝试已在 {host} 上接管",
     "all it printed: howdah logs {id} {task}": "全部输出：howdah logs {id} {task}",
     "{task} has a container on {node}": "{task} 已获得 {node} 上的容器",
@@ -434,6 +442,16 @@ def say(text: str, **values: object) -> str:
     """`text` in the chosen language, with `{name}` filled in."""
     chosen = _ZH.get(text, text) if _language == "zh" else text
     return chosen.format(**values) if values else chosen
+
+
+def retold(text: object) -> str:
+    """A sentence that a master, an executor, an engine or a dialect wrote down in English, in the chosen language as
+    far as its template is known."""
+    if _language != "zh":
+        return str(text)
+    from howdah.web.sentences import in_chinese  # who reads English needs no table
+
+    return in_chinese(str(text))
 
 
 def localise(command: click.Command) -> None:

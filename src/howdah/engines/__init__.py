@@ -83,6 +83,10 @@ class Engine(ABC):
         index of their times (`howdah.data.logorder`), which then has the heading `worker:1 attempt 1 times`.
         """
 
+    def settled(self, job_id: str) -> bool:
+        """Whether `logs` gives all that there will be of an ended job; waits a minute for that where it takes time."""
+        return True
+
 
 @dataclass(frozen=True)
 class MasterContext:
@@ -130,6 +134,10 @@ class Wish:
     avoid: tuple[str, ...] = ()
     spare: bool = False
 
+
+MASTER_ATTEMPTS, ATTEMPTS_WITHIN_S = 2, 600.0
+"""A master that is killed is followed by another, which keeps the containers, unless as many were killed within ten
+minutes; YARN has a limit of its own to the number."""
 
 ANYWHERE = Wish()
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import errno
 import json
 import socket
-import time
 from typing import Any, Callable, Dict, Optional, Tuple
 
 from howdah.executor.loop import READ, WRITE, Loop, Timer
 from howdah.wire import auth
+from howdah.wire.clock import SteadyClock
 
 
 class Channel:
@@ -33,6 +33,7 @@ class Channel:
         self.loop, self.address, self.principal, self.key = loop, address, principal, key
         self.answered, self.failed = answered, failed
         self.busy = False
+        self._clock, self._asked_at = SteadyClock(), 0.0
         self._socket: Optional[socket.socket] = None
         self._path, self._body = "", b""
         self._out, self._in = b"", b""
@@ -78,7 +79,8 @@ class Channel:
         return connection
 
     def _request(self) -> bytes:
-        signature = auth.sign(self.key, "request", self.principal, self._path, time.time(), self._body)
+        self._asked_at = self._clock.time()
+        signature = auth.sign(self.key, "request", self.principal, self._path, self._asked_at, self._body)
         head = (
             f"POST {self._path} HTTP/1.1\r\nHost: {self.address[0]}:{self.address[1]}\r\n"
             f"{auth.HEADER}: {signature}\r\nContent-Type: application/json\r\nContent-Length: {len(self._body)}\r\n\r\n"
@@ -108,8 +110,11 @@ class Channel:
         self._in += data
         head, separator, body = self._in.partition(b"\r\n\r\n")
         if separator:
-            status, headers = _parse_head(head)
-            wanted = int(headers.get("content-length", -1))
+            try:
+                status, headers, wanted = _parse_head(head)
+            except ValueError as error:
+                self._broken(f"no HTTP: {error}")
+                return
             if len(body) >= wanted >= 0 or not data:
                 self._complete(status, headers, body)
                 return
@@ -130,7 +135,7 @@ class Channel:
         header = headers.get(auth.HEADER.lower(), "")
         if status != 200:
             self._fail(f"{status} {body.decode('utf-8', 'replace').strip()[:500]}", status)
-        elif not auth.verify(self.key, "response", header, self._path, time.time(), body):
+        elif not auth.answers(self.key, header, self._path, self._asked_at, body):
             self._fail("the answer is not signed by this job's master")
         else:
             assert self._socket is not None
@@ -157,9 +162,11 @@ class Channel:
             self._socket = None
 
 
-def _parse_head(head: bytes) -> Tuple[int, Dict[str, str]]:
+def _parse_head(head: bytes) -> Tuple[int, Dict[str, str], int]:
+    """Status, headers and the length of the body, -1 where it ends with the connection."""
     first, *rest = head.decode("latin-1").split("\r\n")
     pairs = (line.split(":", 1) for line in rest if ":" in line)
+    headers = {name.strip().lower(): value.strip() for name, value in pairs}
     parts = first.split(" ", 2)
     status = int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else 0
-    return status, {name.strip().lower(): value.strip() for name, value in pairs}
+    return status, headers, int(headers.get("content-length", -1))

@@ -83,11 +83,18 @@ class EventLog:
             await self._flush()
             await asyncio.sleep(URGENT_S)
 
-    async def flush(self, limit_s: float = LAST_S) -> None:
-        """Before the end: bring what is pending to its file, again and again within the limit until it is there."""
+    async def flush(self, limit_s: float = LAST_S) -> bool:
+        """Before the end: bring what is pending to its file, again and again within the limit until it is there;
+        whether it is."""
         deadline = time.monotonic() + limit_s
-        while not await self._flush() and time.monotonic() < deadline:
+        while not (written := await self._flush()) and time.monotonic() < deadline:
             await asyncio.sleep(URGENT_S * 5)
+        return written
+
+    @property
+    def problem(self) -> str:
+        """Why it could not be written the last time."""
+        return self._journal.problem
 
     async def _flush(self) -> bool:
         """What cannot be written now is kept for the next time, and those who watch are told."""

@@ -218,9 +218,11 @@ def form_if_complete(state: GangState, formation: Formation, now: float, actions
         return
     tryout.passed(state, formation, now, actions)
     peers = [id_ for id_ in state.tasks[formation.tasks[0]].peers if state.tasks[id_].ports]
-    world = state.world(peers, formation.epoch)
+    restarts = max(state.tasks[id_].worlds for id_ in formation.tasks)
+    world = state.world(peers, formation.epoch, restarts)
     for id_ in formation.tasks:
         state.tasks[id_].world = world
+        state.tasks[id_].worlds += 1
     state.stage, state.formed_at = Stage.RUNNING, now
     state.running_since = state.running_since or now
     actions += [Record(e.WorldFormed(now, formation.epoch)), Notify(formation.tasks)]

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import field
 from typing import Any
 
+from howdah.data.patience import patiently
 from howdah.errors import HowdahError
 from howdah.master import saves
 from howdah.master.barriers import Barriers, Meeting, Name
@@ -109,7 +110,7 @@ class HereCalls:
         Raises:
             StagingError, EngineUnavailable: what it wrote can't be read.
         """
-        lines = await asyncio.to_thread(self.journal.read)
+        lines = await asyncio.to_thread(patiently, self.journal.read)
         self.store.restore(lines)
         self.barriers.restore(lines)
         for event in log:

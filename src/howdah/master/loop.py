@@ -11,10 +11,13 @@ import sys
 import time
 from collections.abc import Coroutine, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from howdah.data.cancelling import cancel_all
 from howdah.data.fs import filesystem
+from howdah.data.patience import patiently
 from howdah.data.splits import preferred_hosts
 from howdah.engines import Allocator, Launch, MasterContext
 from howdah.errors import HowdahError
@@ -23,6 +26,7 @@ from howdah.master import actions as a
 from howdah.master import chores, stacks
 from howdah.master.api import Api
 from howdah.master.chores import run_helper
+from howdah.master.clock import Watch
 from howdah.master.eventlog import EventLog
 from howdah.master.orders import Director
 from howdah.master.outputs import commit_request
@@ -32,7 +36,7 @@ from howdah.master.showing import Showing, with_board, with_role
 from howdah.master.state import FENCE_S, GangState
 from howdah.master.step import step
 from howdah.master.stragglers import Stragglers
-from howdah.spec import Exit, Outcome, StagedJob, State, TaskId
+from howdah.spec import Exit, Outcome, StagedJob, State, TaskId, portrange
 from howdah.spec import events as e
 from howdah.spec.values import dataclass
 from howdah.web.server import serve
@@ -78,6 +82,7 @@ class Master:
         self.series = Series(identity.directory, self.state.tasks)
         self.api = Api(identity.key, self.state, self.director, self.log, self.apply, self._admits, identity.directory)
         self.stragglers = Stragglers(self.api.here.curves.steps.get)
+        self.clock = Watch(TICK_S)
         self.showing = Showing(identity.job_id, self.staged, identity.key, self.log.append, self._do_all)
         self.api.showing = self.showing
         self.api.series = self.series
@@ -91,6 +96,7 @@ class Master:
         _let_live(len(self.state.tasks))
         await self._serve()
         await self._register()
+        self.clock.begin()
         for work in (self._poll(), self._tick(), self.log.flush_forever(), self.api.here.tend()):
             self._spawn(work)
         outcome = await self._finished
@@ -105,7 +111,7 @@ class Master:
 
     async def _serve(self) -> None:
         host = self.identity.host
-        self._server = await serve(self.api.handle, host)
+        self._server = await serve(self.api.handle, host, among=portrange.ports(self.staged.job.port_range))
         port = self._server.sockets[0].getsockname()[1]
         self.api.hosts = {f"{name}:{port}" for name in (host, "127.0.0.1", "localhost")}
         self.context = MasterContext(self.identity.job_id, with_role(self.staged), self.identity.directory, host, port)
@@ -145,13 +151,13 @@ class Master:
         """Go on where the master before this one was killed; False when it had not begun."""
         assert self.allocator is not None
         assert self.context is not None
-        log = await asyncio.to_thread(self.log.restore)
+        log = await asyncio.to_thread(patiently, self.log.restore)
         if not log:
             self.allocator.adopt(())
             return False
         now, python = time.time(), f"{sys.version.split()[0]} {sys.executable}"
         left = replay(self.state, log, now)
-        await asyncio.to_thread(self.series.begin, self.log.view.started, now, True)
+        await asyncio.to_thread(patiently, partial(self.series.begin, self.log.view.started, now, True))
         self.log.append(e.TookOver(now, self.allocator.attempt, self.identity.host, python))
         held = [task.container for task in self.state.tasks.values() if task.container is not None]
         living = self.allocator.adopt(held)
@@ -162,7 +168,7 @@ class Master:
                 gone = Exit("lost", detail="its container was gone when the master had been replaced")
                 self.apply(e.ContainerEnded(now, container.id, gone))
         await self.api.here.restore(log)
-        await asyncio.to_thread(announce, self.identity.directory, self.context.url)
+        await asyncio.to_thread(patiently, partial(announce, self.identity.directory, self.context.url))
         return True
 
     def _admits(self, peer: str, proxy_user: str) -> bool:
@@ -210,6 +216,8 @@ class Master:
 
     def apply(self, event: e.Event) -> None:
         """Let `step` decide on `event` and do what it wants."""
+        if lost := self.clock.lost():
+            self._do_all(step(self.state, e.TimeLost(event.time, lost)))
         if self.showing.concerns(event):
             return self.showing.apply(event)
         if isinstance(event, a.Tick):
@@ -278,7 +286,8 @@ class Master:
         if shares_key(self.director.framework):
             secrets[SECRET_PREFIX + GANG_KEY] = auth.gang_key(self.identity.key).encode()
         command = (self.staged.python, "-m", "howdah.executor")
-        return Launch(action.task, action.attempt, command, environment, {**secrets, JOB_KEY: key})
+        files = self.staged.files_of(action.task.role)
+        return Launch(action.task, action.attempt, command, environment, {**secrets, JOB_KEY: key}, files)
 
     async def _take_stacks(self, action: a.TakeStacks) -> None:
         self.apply(await stacks.look_into(self.api, self.identity.directory, action.tasks, action.stalled))
@@ -309,7 +318,11 @@ class Master:
     async def _leave(self, outcome: Outcome) -> None:
         assert self.allocator is not None
         self.series.finish()
-        await asyncio.gather(self.log.flush(), self.series.journal.flush())
+        written, _ = await asyncio.gather(self.log.flush(), self.series.journal.flush())
+        if not written:
+            lost = f"the end of its event log could not be written: {self.log.problem}"
+            print(lost, file=sys.stderr, flush=True)
+            outcome = replace(outcome, diagnostics="; ".join(filter(None, (outcome.diagnostics, lost))))
         if time.monotonic() - self.api.followed_at < FOLLOWED_S:
             await asyncio.sleep(LAST_LINES_S)
         for container_id in (*self.state.containers, *self.showing.containers):
@@ -322,9 +335,7 @@ class Master:
 
     async def close(self) -> None:
         """Let go of everything."""
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel_all(lambda: self._tasks)
         self._server.close()
         await self.api.source.close()
         self.api.here.journal.close()

@@ -93,11 +93,12 @@ class Director:
             localise_s=job.timeouts.localise_s,
             stall_s=job.timeouts.stall_s,
             stop_s=job.timeouts.stop_s,
-            spread={file.name: file.into for file in staged.files if file.kind == "spread"},
+            spread={file.name: file.into for file in staged.files_of(task.id.role) if file.kind == "spread"},
             yields=role.yields,
             mirror=_mirror(job, task.id),
             board=_board(job, task.id),
             checks=_checks(job, role.resources.gpus),
+            port_range=job.port_range,
         )
 
     def _sized(self, job: JobSpec) -> StagedJob:

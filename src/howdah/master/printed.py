@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from howdah.master.api import Api
 
 SEARCH_S = 60.0
-LAST_WORDS_S = 1.0
+LAST_WORDS_S = 5.0
 AT_ONCE = 64
 """Executors that search at the same time: each starts a process."""
 MOST_TOGETHER, LEAST_EACH = 4000, 20

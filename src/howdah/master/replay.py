@@ -7,13 +7,13 @@ killed before it could write, is made by the new one and carried out now.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from howdah.master import saves, verdicts
-from howdah.master.actions import Action, Heard, Launch, Notify, Record
+from howdah.master import losttime, saves, stopping, verdicts
+from howdah.master.actions import Action, Commit, FindCheckpoint, Heard, Launch, Notify, Record
 from howdah.master.forming import ask, give_up_container
-from howdah.master.state import GangState
+from howdah.master.state import GangState, Stage
 from howdah.master.step import decide_by_time, step
 from howdah.spec import events as e
 from howdah.spec.events import to_line
@@ -29,6 +29,7 @@ _TOLD = (
     e.LossAnnounced,
     e.Stalled,
     e.StacksTaken,
+    e.TimeLost,
 )
 """What came from outside, as it is in the log."""
 
@@ -39,16 +40,27 @@ def replay(state: GangState, log: Iterable[e.Event], now: float) -> list[Action]
     `now` begins every wait anew: nobody is late for what was said while no master listened.
     """
     decided: list[Action] = []
+    last = now
     for event in log:
+        before, last = last, event.time
         if isinstance(event, e.TookOver):
-            _begin_waits_anew(state, event.time, decided)
+            _begin_waits_anew(state, before, event.time, decided)
         elif isinstance(event, saves.ASIDE):
             saves.remember(state, event)
         elif not isinstance(event, (e.Used, e.Measured, e.Straggling)) and not _expected(decided, event):
             decided += _fed(state, event)
             _expected(decided, event)
-    _begin_waits_anew(state, now, decided)
-    return [action for action in decided if not isinstance(action, (Notify, Launch))]
+    _begin_waits_anew(state, last, now, decided)
+    left = [action for action in decided if not isinstance(action, (Notify, Launch, Commit, FindCheckpoint))]
+    return [*left, *_unanswered(state)]
+
+
+def _unanswered(state: GangState) -> Iterator[Action]:
+    """What helpers of the master before this one were doing; whatever was recorded since, nobody brings an answer."""
+    if state.looks.looking:
+        yield FindCheckpoint(state.looks.looking)
+    if state.stage is Stage.COMMITTING and state.outcome is not None:
+        yield stopping.commit(state.outcome)
 
 
 def _expected(decided: list[Action], event: e.Event) -> bool:
@@ -68,6 +80,9 @@ def _fed(state: GangState, event: e.Event) -> list[Action]:
         actions = step(state, Heard(event.time, _status(state, event)))
     elif isinstance(event, e.Ended):
         verdicts.replay_end(state, event, actions)
+    elif isinstance(event, e.GangRestarted) and event.epoch > state.epoch + 1:  # an executor was ahead of the log
+        first = event.tasks[0] if event.tasks else next(iter(state.tasks))
+        verdicts.catch_up(state, state.tasks[first], event.epoch - 1, event.time, actions)
     elif isinstance(event, _TOLD) and not (isinstance(event, e.Noted) and event.decided):
         actions = step(state, event)
     else:  # the time had come for it
@@ -96,9 +111,13 @@ def _status(state: GangState, event: e.Greeted | e.Joined | e.Started | e.Yielde
     return Status(str(task.id), task.attempt, task.epoch, task.sequence + 1, phase, **fields)
 
 
-def _begin_waits_anew(state: GangState, now: float, decided: list[Action]) -> None:
+def _begin_waits_anew(state: GangState, last: float, now: float, decided: list[Action]) -> None:
     """Nobody is late for what was said while no master listened. A container from which nothing was heard may never
     have been started: it goes back, and another is asked for, as is everything that is still missing."""
+    if now < last:  # the clock of the master before this one was ahead
+        losttime.move(state, now - last)
+    else:  # or behind: only what must not end too soon is as far from now as it was from its last event
+        losttime.move_fences(state, now - last)
     for trial in state.fitness.trials.values():
         trial.began = now
     for task in state.tasks.values():

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 WAIT_S = 30.0
 """An executor gives up looking after 20 s."""
-AT_ONCE = 64
+AT_ONCE, MOST_NATIVE = 64, 4
 MOST_BYTES = 1 << 20
 FOLDER = "stacks"
 
@@ -67,6 +67,10 @@ async def look_into(api: Api, directory: str, tasks: Sequence[TaskId], stalled: 
     quiet = {task: seconds for task, seconds in silence.items() if 2 * seconds >= longest}
     found = await of(api, tasks)
     whom = suspect({task: text for task, text in found.items() if task in quiet}, quiet)
+    # What is about to be ended can't be asked later; of one that goes on `howdah stacks --native` costs less.
+    doomed = [task for task in whom.tasks if api.state.role(task).on_stall in ("restart", "fail")][:MOST_NATIVE]
+    for task, text in (await of(api, doomed, native=True)).items():
+        found[task] += f"\nwith native frames:\n{text}"
     try:
         uri, problem = await keep(directory, found, time.time()), ""
     except HowdahError as error:

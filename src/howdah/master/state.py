@@ -39,7 +39,8 @@ class TaskState:
     when all have joined. `restarts` counts those of this task alone; `stopped` says that its end is wanted; `adopted`
     that its container was started by a master before this one. Until `fenced_until` a program of an attempt that nobody
     hears may still run. `kept` says that it has uploaded what is kept of a failed job. `checked` is the attempt, and
-    `paired` the container, in which it has passed pre-flight alone and with others.
+    `paired` the container, in which it has passed pre-flight alone and with others. `worlds` counts those that formed
+    with it.
     """
 
     id: TaskId
@@ -73,6 +74,7 @@ class TaskState:
     quiet_s: float = 0.0
     notice: Notice | None = None
     yields: Mapping[str, str] = field(default_factory=dict)
+    worlds: int = 0
 
     @property
     def live(self) -> bool:
@@ -136,6 +138,16 @@ class Stalls:
 
 
 @dataclass
+class Blame:
+    """Why tasks started again: that `task` ended in `epoch`, for a reason of so much `weight`; seen at that moment."""
+
+    task: TaskId
+    epoch: int
+    weight: int
+    seen_at: float
+
+
+@dataclass
 class GangState:
     """The job: its spec (already expanded by its framework), its tasks, its deadlines (epoch seconds).
 
@@ -163,7 +175,8 @@ class GangState:
     releases: int = 0
     replacements: int = 0
     retries_used: int = 0
-    uncounted: int = 0
+    uncounted: list[float] = field(default_factory=list)
+    blame: Blame | None = None
     port_retries: int = 0
     taken_over: bool = False
     running_since: float = 0.0
@@ -186,6 +199,7 @@ class GangState:
     spares_lost: int = 0
     moves: dict[str, str] = field(default_factory=dict)
     seats: dict[str, str] = field(default_factory=dict)
+    begun_at: float = 0.0
 
     @classmethod
     def of(cls, job_id: str, job: JobSpec, near: Mapping[TaskId, tuple[str, ...]] | None = None) -> GangState:
@@ -235,7 +249,9 @@ class GangState:
         """The tasks whose world is not complete."""
         return (self.tasks[task] for formation in self.formations.values() for task in formation.tasks)
 
-    def world(self, peers: Iterable[TaskId], epoch: int) -> World:
+    def world(self, peers: Iterable[TaskId], epoch: int, restarts: int = 0) -> World:
         """These tasks as they have joined."""
         members = (self.tasks[peer] for peer in peers)
-        return World(epoch, tuple(Member(task.id, task.host, task.ports, task.ip) for task in members), self.id)
+        joined = tuple(Member(task.id, task.host, task.ports, task.ip) for task in members)
+        least = {name: role.min_replicas for name, role in self.job.roles.items() if role.min_replicas}
+        return World(epoch, joined, self.id, restarts, least)

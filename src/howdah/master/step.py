@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from howdah.master import forming, keeping, notices, preflight, saves, stalls, stopping, verdicts
+from howdah.master import forming, keeping, losttime, notices, preflight, saves, stalls, stopping, verdicts
 from howdah.master.actions import Action, CommitDone, Heard, Record, SavePublished, Tick
 from howdah.master.state import GangState, Stage, TaskState
 from howdah.spec import Exit, Outcome, State, TaskId
@@ -37,6 +37,7 @@ def step(state: GangState, event: e.Event) -> list[Action]:
 
 def _on_started(state: GangState, event: e.JobStarted, actions: list[Action]) -> None:
     actions.append(Record(event))
+    state.begun_at = event.time
     for task in state.tasks.values():
         task.fenced_until = event.fenced_until
     state.fitness.elsewhere = event.engine != "local"
@@ -65,6 +66,8 @@ def _on_heard(state: GangState, event: Heard, actions: list[Action]) -> None:
         verdicts.catch_up(state, task, status.epoch, event.time, actions)
     if keeping.heard(task, status):
         stopping.conclude_if_ended(state, event.time, actions)
+    if status.phase is Phase.ENDED and status.exit is not None and status.epoch < task.epoch:
+        verdicts.hear_late(state, task, status, event.time, actions)
     if status.epoch == task.epoch and task.exit is None:
         preflight.on_heard(state, task, status, event.time, actions)
     if status.epoch != task.epoch or task.exit is not None:
@@ -145,6 +148,9 @@ def decide_by_time(state: GangState, now: float, actions: list[Action]) -> None:
     if state.open and state.running_since and forming.over(state.job.timeouts.run_s, now - state.running_since):
         diagnostics = f"still running after {state.job.timeouts.run_s:.0f} s (timeouts.run)"
         stopping.stop(state, Outcome(State.FAILED, diagnostics), diagnostics, now, actions)
+    elif state.open and forming.over(state.job.timeouts.total_s, now - state.begun_at):
+        diagnostics = f"not done {state.job.timeouts.total_s:.0f} s after it began (timeouts.total)"
+        stopping.stop(state, Outcome(State.FAILED, diagnostics), diagnostics, now, actions)
     elif state.stage is Stage.STOPPING and now > state.stop_by and not keeping.waits(state, now):
         stopping.conclude(state, now, actions)
     if state.open:
@@ -189,4 +195,5 @@ _HANDLERS: dict[type[e.Event], Callable[[GangState, Any, list[Action]], None]] =
     SavePublished: stopping.on_save_published,
     e.Checked: preflight.on_checked,
     e.CheckpointFound: forming.on_checkpoint_found,
+    e.TimeLost: losttime.on_time_lost,
 }

@@ -56,9 +56,14 @@ def conclude(state: GangState, now: float, actions: list[Action]) -> None:
     state.stage = Stage.COMMITTING
     actions.append(Notify(tuple(state.tasks)))
     if state.job.outputs or state.job.checkpoint.path:
-        actions.append(Commit(keep=state.outcome.state is State.SUCCEEDED))
+        actions.append(commit(state.outcome))
     else:
         _finish(state, now, actions)
+
+
+def commit(outcome: Outcome) -> Commit:
+    """What is done with the outputs of a job that ends so."""
+    return Commit(keep=outcome.state is State.SUCCEEDED)
 
 
 def on_committed(state: GangState, event: CommitDone, actions: list[Action]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from fractions import Fraction
 
 from howdah.master.actions import Action, NoteStrikes, Notify, Record
 from howdah.master.forming import (
@@ -16,25 +17,38 @@ from howdah.master.forming import (
     leave_out,
     over,
 )
-from howdah.master.state import GangState, Stage, TaskState
+from howdah.master.state import Blame, GangState, Stage, TaskState
 from howdah.master.stopping import conclude_if_ended, drop, stop
 from howdah.spec import Exit, Outcome, State, TaskId, chief
 from howdah.spec import events as e
+from howdah.wire.messages import Status
 
 MAX_REPLACEMENTS = 5
 """Containers lost or preempted before the gang has formed are replaced this often."""
 MAX_PORT_RETRIES = 3
 """The gang is formed anew this often because somebody else took a reserved port; not counted as a retry."""
 SOON_S = 10.0
-MAX_UNCOUNTED = 20
-"""Restarts for which nobody but the cluster is to blame use up no retry, but are not without end."""
-
-# A failure that explains others beats one that may be their consequence: a peer's "connection reset" is an `exit`.
+"""A gang that fails within this time of its start has failed soon."""
+LATE_S = 5.0
+"""What is heard so long after a failure may have been its cause."""
+MAX_UNCOUNTED, UNCOUNTED_S = 20, 86400.0
+"""Restarts for which nobody but the cluster is to blame use up no retry, but there are no more than 20 in a day."""
 MAX_UNFIT = 3
 """A task whose containers did not pass pre-flight on so many nodes gets no other."""
 
-_WEIGHT = {"preflight": 4, "memory": 4, "lost": 3, "preempted": 3, "silent": 2, "signal": 2, "start": 2, "localise": 2}
-_CLASSES = {"memory": "memory", "lost": "node", "preflight": "node", "preempted": "preempted"}
+# A failure that explains others beats one that may be their consequence: a peer's "connection reset" is an `exit`.
+_WEIGHT = {
+    "preflight": 4,
+    "memory": 4,
+    "gpu": 4,
+    "lost": 3,
+    "preempted": 3,
+    "silent": 2,
+    "signal": 2,
+    "start": 2,
+    "localise": 2,
+}
+_CLASSES = {"memory": "memory", "lost": "node", "preflight": "node", "gpu": "node", "preempted": "preempted"}
 _UNCOUNTED = ("node", "preempted")
 # strerror(ENOSPC); then what a NodeManager says.
 _NO_ROOM = re.compile("no space left on device|no space available in any of the local directories", re.IGNORECASE)
@@ -164,7 +178,7 @@ def _in_grace(state: GangState, now: float) -> bool:
 def _decide_by_share(
     state: GangState, deciding: list[TaskState], well: int, left: int, now: float, actions: list[Action]
 ) -> bool:
-    needed = math.ceil(len(deciding) * int(state.job.success[:-1]) / 100)
+    needed = math.ceil(len(deciding) * Fraction(state.job.success[:-1]) / 100)
     failed = [task for task in deciding if task.exit is not None and not task.exit.ok]
     if len(deciding) - len(failed) < needed:
         first = min(failed, key=lambda task: task.ended_at)
@@ -193,19 +207,37 @@ def classify(state: GangState, task: TaskId, exit: Exit) -> str:
     for sign, meaning in state.role(task).causes.items():
         if sign == str(exit.code) or (not sign.isdigit() and re.search(sign, text)):
             return meaning
+    if exit.cause == "silent" and exit.code is exit.signal is None and state.fitness.elsewhere:
+        return "node"  # nobody tells of its end: it is the node's, or of the way there
     return _CLASSES.get(exit.cause, "transient")
 
 
+def hear_late(state: GangState, task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
+    """A program had ended before its executor heard that all start again: this may be what made the others fail."""
+    blame, exit = state.blame, status.exit
+    if blame is None or exit is None or exit.cause == "stopped" or now - blame.seen_at > LATE_S:
+        return
+    if status.epoch == blame.epoch and _WEIGHT.get(exit.cause, 1) > blame.weight:
+        state.blame = Blame(task.id, blame.epoch, _WEIGHT.get(exit.cause, 1), blame.seen_at)
+        told = f"{task.id}{_on(task.node)}: {exit}; heard later than {blame.task}, whose end may have followed from it"
+        actions.append(Record(e.Noted(now, told)))
+
+
 def _fail(state: GangState, task: TaskState, exit: Exit, node: str, now: float, actions: list[Action]) -> None:
+    state.blame = Blame(task.id, task.epoch, _WEIGHT.get(exit.cause, 1), now)
     reason = f"{task.id}{_on(node)}: {exit}"
     kind = classify(state, task.id, exit)
     announced = task.notice is not None and task.notice.kind == "decommission"  # people's doing, not the node's fault
-    if kind == "node" and node and not announced:
+    if kind == "node" and exit.cause != "silent" and node and not announced:
         _strike(state, node, now, actions)
     forming = not task.formed
     if node and state.fitness.elsewhere and _NO_ROOM.search("\n".join((*exit.lines, exit.detail))):
         _avoid_full_disk(state, node, now, actions)
-    if exit.cause == "preempted" and task.container is not None:  # it left before it had to: so does its container
+    if exit.cause == "gpu" and kind == "node" and node and state.fitness.elsewhere:
+        state.strikes[node] = max(state.strikes.get(node, 0.0), MOST_STRIKES + 0.5)  # a device that is ill stays so
+        actions.append(Record(e.Noted(now, f"{node} has a GPU that failed: it gets no more tasks of this job")))
+    # It left before it had to, or its devices are ill: so does its container.
+    if exit.cause in ("preempted", "gpu") and task.container is not None:
         give_up_container(state, task, now, actions)
         task.joined = 0
     gone = exit.cause in ("lost", "preempted") or _cut_off(state, task, exit)
@@ -217,7 +249,7 @@ def _fail(state: GangState, task: TaskState, exit: Exit, node: str, now: float, 
         _restart(state, task.peers, reason, now, actions)
     elif kind != "user" and _restarted_alone(state, task, kind, reason, now, actions):
         return
-    elif kind != "user" and state.job.retries and _affordable(state, kind, state.retries_used, state.job.retries):
+    elif kind != "user" and _affordable(state, kind, state.retries_used, state.job.retries, now):
         state.retries_used += kind not in _UNCOUNTED
         _restart(state, task.peers, f"{reason} ({_count(state, kind)})", now, actions, _pause(state, now))
     else:
@@ -285,10 +317,10 @@ def _pause(state: GangState, now: float) -> float:
     return min(2.0 ** (state.soon_failed - 2), MAX_BACKOFF_S) if state.soon_failed > 1 else 0.0
 
 
-def _affordable(state: GangState, kind: str, used: int, limit: int) -> bool:
+def _affordable(state: GangState, kind: str, used: int, limit: int, now: float) -> bool:
     if kind in _UNCOUNTED:
-        state.uncounted += 1
-        return state.uncounted <= MAX_UNCOUNTED
+        state.uncounted = [*(moment for moment in state.uncounted if now - moment < UNCOUNTED_S), now]
+        return len(state.uncounted) <= MAX_UNCOUNTED
     return used < limit
 
 
@@ -305,7 +337,7 @@ def _restarted_alone(
     role = state.role(task.id)
     if role.on_failure not in ("restart", "restart-role"):
         return False
-    if not _affordable(state, kind, task.restarts, role.restarts):
+    if not _affordable(state, kind, task.restarts, role.restarts, now):
         return False
     alone = role.on_failure == "restart"
     again = (task.id,) if alone else tuple(peer for peer in task.peers if peer.role == task.id.role)
@@ -333,7 +365,7 @@ def _restart(
         if state.role(id_).resources.growth or state.tasks[id_].node in full:
             give_up_container(state, state.tasks[id_], now, actions)
             state.tasks[id_].leave()
-    whole = () if len(tasks) == len(state.tasks) else tasks
+    whole = () if len(tasks) == state.job.task_count else tasks
     actions.append(Record(e.GangRestarted(now, state.epoch + 1, reason, whole)))
     form_together(state, [tasks], peers, now, actions, now + wait if wait else 0.0)
     actions.append(Notify(tasks))

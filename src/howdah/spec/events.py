@@ -389,6 +389,14 @@ class Noted(Event):
 
 
 @dataclass(frozen=True)
+class TimeLost(Event):
+    """The master did not run for `seconds`, or its clock was set by as much (back, when below 0): they count for
+    nobody."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Committed(Event):
     """An output is in its place."""
 
@@ -438,6 +446,7 @@ KINDS: Dict[str, Type[Event]] = {
         BoardChanged,
         Stopping,
         Noted,
+        TimeLost,
         Committed,
         JobFinished,
     )

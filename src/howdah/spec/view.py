@@ -324,6 +324,16 @@ def _took_over(view: JobView, event: e.TookOver) -> None:
     view.mark(event.time, f"attempt {event.attempt} of the master took over on {event.host}", "takeover")
 
 
+def _time_lost(view: JobView, event: e.TimeLost) -> None:
+    view.mark(event.time, time_lost(event.seconds))
+
+
+def time_lost(seconds: float) -> str:
+    """What people are told of it."""
+    back = f"the master's clock was set back by {-seconds:.0f} s"
+    return f"the master stood still, or its clock was set, for {seconds:.0f} s" if seconds > 0 else back
+
+
 def _resized(view: JobView, event: e.Resized) -> None:
     view.sizes = {**view.sizes, event.role: event.replicas}
 
@@ -436,6 +446,7 @@ _HANDLERS: Dict[Type[e.Event], Callable[..., None]] = {
     e.GangReleased: _released,
     e.GangRestarted: _restarted,
     e.TookOver: _took_over,
+    e.TimeLost: _time_lost,
     e.Resized: _resized,
     e.SaveStarted: _save_started,
     e.SaveAdvanced: _save_advanced,

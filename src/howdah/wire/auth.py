@@ -3,7 +3,8 @@
 One job key is made at submission. From it the master derives a key for each attempt of each task, so that an old
 attempt cannot speak as a newer one, one for the submitting client, and the tokens in links to the page: to look, to
 embed a curve, and for a while to act (docs/adr/0008).
-A signature covers direction, principal, path, time and body; times more than `TOLERANCE_S` apart are refused.
+A signature covers direction, principal, path, time and body; times more than `TOLERANCE_S` apart are refused. An
+answer has the time of what it answers, and so is none to anything else.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import functools
 import hmac
 
 TOLERANCE_S = 300.0
+SAME_S = 0.001
 CLIENT = "client"
 HEADER = "Howdah-Signature"
 
@@ -73,14 +75,26 @@ def principal_of(header: str) -> str:
     return parts[0] if len(parts) == 3 else ""
 
 
-def verify(key: bytes, direction: str, header: str, path: str, now: float, body: bytes) -> bool:
+def time_of(header: str) -> float:
+    """When the message of a header that was verified was signed."""
+    return float(header.split(";")[1])
+
+
+def answers(key: bytes, header: str, path: str, asked_at: float, body: bytes) -> bool:
+    """Whether `header` was made with `key` for this answer to what was signed at `asked_at`."""
+    return verify(key, "response", header, path, asked_at, body, SAME_S)
+
+
+def verify(
+    key: bytes, direction: str, header: str, path: str, now: float, body: bytes, tolerance_s: float = TOLERANCE_S
+) -> bool:
     """Whether `header` was made with `key` for exactly this message, within the tolerance of `now`."""
     parts = header.split(";")
     if len(parts) != 3:
         return False
     principal, stamp, digest = parts
     try:
-        fresh = abs(float(stamp) - now) <= TOLERANCE_S
+        fresh = abs(float(stamp) - now) <= tolerance_s
     except ValueError:
         return False
     return fresh and hmac.compare_digest(digest, _digest(key, direction, principal, path, stamp, body))

@@ -15,11 +15,11 @@ from howdah.wire import auth
 
 
 class WireError(Exception):
-    """The master could not be asked. `status` is its HTTP answer, 0 when none came."""
+    """The master could not be asked. `status` is its HTTP answer, 0 when none came; `reason` its own words then."""
 
-    def __init__(self, message: str, status: int = 0) -> None:
+    def __init__(self, message: str, status: int = 0, reason: str = "") -> None:
         super().__init__(message)
-        self.status = status
+        self.status, self.reason = status, reason
 
 
 class Connection:
@@ -60,15 +60,16 @@ class Connection:
             self._http.connect()
         if self._http.sock is not None:
             self._http.sock.settimeout(timeout)
-        signature = auth.sign(self.key, "request", self.principal, path, time.time(), body)
+        asked_at = time.time()
+        signature = auth.sign(self.key, "request", self.principal, path, asked_at, body)
         self._http.request(method, path, body, {auth.HEADER: signature, "Content-Type": "application/json"})
         response = self._http.getresponse()
         answer = response.read()
         if response.status != 200:
-            text = answer.decode("utf-8", "replace").strip()
-            raise WireError(f"{method} {path} at {self.address}: {response.status} {text}", response.status)
+            status, reason = response.status, answer.decode("utf-8", "replace").strip() or response.reason
+            raise WireError(f"{method} {path} at {self.address}: {status} {reason}", status, reason)
         header = response.headers.get(auth.HEADER, "")
-        if not auth.verify(self.key, "response", header, path, time.time(), answer):
+        if not auth.answers(self.key, header, path, asked_at, answer):
             raise WireError(f"{method} {path} at {self.address}: the answer is not signed by this job's master")
         return json.loads(answer)
 

@@ -278,6 +278,7 @@ class Assignment:
     in the credentials. `memory_mib` is the limit the container lives under, for messages. `spread` names directories
     whose content is copied into the working directory. `yields` are words by variable: what follows them on a line of
     standard output is its value. `extend` are lists such as PATH, joined behind what the variable holds already.
+    `port_range` is where its ports are taken from, as in the spec.
     """
 
     command: Union[str, Tuple[str, ...]]
@@ -302,6 +303,7 @@ class Assignment:
     mirror: Optional[MirrorOrder] = None
     board: Optional[BoardOrder] = None
     checks: CheckOrder = CheckOrder()
+    port_range: str = ""
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,9 @@ from pathlib import Path
 from howdah.data import uris
 from howdah.data.commit import abandon, reserve
 from howdah.data.fs import filesystem
+from howdah.data.homes import state_directory
 from howdah.data.logorder import STREAMS, TIMES
-from howdah.engines import Engine, Hindrance, Progress, silent, sweep
+from howdah.engines import ATTEMPTS_WITHIN_S, MASTER_ATTEMPTS, Engine, Hindrance, Progress, silent, sweep
 from howdah.engines.local.jobs import JobDirectory, write_secret
 from howdah.engines.local.ledger import Ledger, clear
 from howdah.engines.local.machine import Machine, figures, refusals, total
@@ -36,8 +37,6 @@ from howdah.wire.credentials import JOB_KEY, SECRET_PREFIX, Credentials
 
 _PIECE = 1 << 20
 _END_S = 5.0
-MASTER_ATTEMPTS = 2
-"""As on YARN, unless the spec says otherwise."""
 
 
 class _Detached(subprocess.Popen[bytes]):
@@ -190,7 +189,14 @@ class LocalEngine(Engine):
 
 def _warden(attempts: int) -> list[str]:
     """By its path, alone: it needs nothing that is installed."""
-    return [sys.executable, "-I", "-S", str(Path(__file__).with_name("warden.py")), str(attempts)]
+    return [
+        sys.executable,
+        "-I",
+        "-S",
+        str(Path(__file__).with_name("warden.py")),
+        str(attempts),
+        str(ATTEMPTS_WITHIN_S),
+    ]
 
 
 def _attempt_logs(heading: str, directory: Path, stream: str) -> Iterator[tuple[str, bytes]]:
@@ -233,10 +239,3 @@ def _cached(home: str, file: StagedFile) -> str:
     seen = f"{file.uri} {file.size} {file.modified_ms}"
     digest = hashlib.sha256(seen.encode()).hexdigest()
     return uris.join(home, "cache", digest[:2], f"{digest}-{uris.name(file.uri)}")
-
-
-def state_directory(environment: Mapping[str, str]) -> Path:
-    """$HOWDAH_HOME/state, else $XDG_STATE_HOME/howdah, else ~/.local/state/howdah."""
-    if environment.get("HOWDAH_HOME"):
-        return Path(environment["HOWDAH_HOME"]) / "state"
-    return Path(environment.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "howdah"

@@ -1,4 +1,5 @@
-"""`python warden.py LIMIT COMMAND …`: starts a master, and the next attempt of it when it was killed, as YARN does.
+"""`python warden.py LIMIT WITHIN_S COMMAND …`: starts a master, and the next attempt of it when it was killed, as YARN
+does, unless LIMIT attempts were killed within so many seconds.
 
 It decides nothing else: a master that ends by itself has said how the job ended. Whoever ends the warden ends the
 master, which looks whether it lives, as do the executors. Standard library alone, so that it is small.
@@ -6,6 +7,7 @@ master, which looks whether it lives, as do the executors. Standard library alon
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import sys
@@ -14,9 +16,10 @@ import time
 KILLED_TOO_OFTEN = 70
 
 
-def main(limit: int, command: list[str]) -> int:
+def main(limit: int, within_s: float, command: list[str]) -> int:
     """The exit status of the last attempt."""
     asked: list[int] = []
+    killed: list[float] = []
     master = 0
 
     def hand_on(number: int, _frame: object) -> None:
@@ -26,7 +29,7 @@ def main(limit: int, command: list[str]) -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, hand_on)
-    for attempt in range(1, limit + 1):
+    for attempt in itertools.count(1):
         environment = {**os.environ, "HOWDAH_WARDEN": str(os.getpid()), "HOWDAH_MASTER_ATTEMPT": str(attempt)}
         master = os.posix_spawn(command[0], command, environment)
         if asked:
@@ -37,8 +40,11 @@ def main(limit: int, command: list[str]) -> int:
         if status >= 0 or asked:
             return status if status >= 0 else 128 - status
         print(f"{time.strftime('%H:%M:%S')} attempt {attempt} of the master was killed by signal {-status}", flush=True)
-    return KILLED_TOO_OFTEN
+        killed = [*(moment for moment in killed if time.monotonic() - moment < within_s), time.monotonic()]
+        if len(killed) >= limit:
+            return KILLED_TOO_OFTEN
+    raise AssertionError
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), sys.argv[2:]))
+    sys.exit(main(int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]))

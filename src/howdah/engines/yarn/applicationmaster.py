@@ -99,7 +99,6 @@ class ApplicationMaster:
         self._unsaid: set[int | str] = set()  # the ids of asks, the names of released containers
         self._blacklist: set[str] = set()
         self._blacklist_said: set[str] = set()
-        self._tracking_url = ""
         self._renewed = False
 
     async def register(self, host: str, port: int, tracking_url: str) -> pb.RegisterResponse:
@@ -164,10 +163,6 @@ class ApplicationMaster:
         """From now on no container is wanted on exactly these hosts."""
         self._blacklist = set(hosts)
 
-    def show_at(self, tracking_url: str) -> None:
-        """A new tracking URL; it holds from the next heartbeat on."""
-        self._tracking_url = self._registration.tracking_url = tracking_url
-
     async def allocate(self, progress: float = 0.0) -> pb.AllocateResponse:
         """The heartbeat: says what has changed, brings what is new. Containers nobody wants any more are given back.
 
@@ -214,7 +209,6 @@ class ApplicationMaster:
             releases=[id_ for name, id_ in self._releases.items() if name in unsaid],
             response_id=self._response_id,
             progress=progress,
-            tracking_url=self._tracking_url or None,
         )
         if self._blacklist != self._blacklist_said:
             request.blacklist.add.extend(sorted(self._blacklist - self._blacklist_said))

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from howdah.data import uris
 from howdah.data.commit import abandon, reserve
 from howdah.data.fs import FileSystem, filesystem
-from howdah.engines import Engine, Hindrance, Progress, silent, sweep
+from howdah.engines import ATTEMPTS_WITHIN_S, MASTER_ATTEMPTS, Engine, Hindrance, Progress, silent, sweep
 from howdah.engines.yarn import conf, launch, logs, placing, records, refusals
 from howdah.engines.yarn.allocator import RACKS
 from howdah.engines.yarn.diagnostics import tidy, waiting
@@ -38,13 +38,15 @@ APPLICATION_TYPE = "HOWDAH"
 DEFAULT_RACK = "/default-rack"
 TAG = "howdah"
 """On every application of ours, whatever its type: by this they are found again."""
-MASTER_ATTEMPTS = 2
-"""A master that is killed is followed by another, which keeps the containers; YARN has a limit of its own."""
 MASTER_MEMORY_MIB = 512
 AGGREGATION_S = 60.0
+LATE_S = 86400.0
+"""After a job's end nobody brings logs any more."""
 CACHE_DAYS = 30
 LARGEST_PACKED = 128 << 10  # a ResourceManager keeps what was submitted in ZooKeeper, where 1 MiB is the most
-_UNDER_WAY = (2, 3, 7)  # log aggregation not started, running, running with failure
+# LogAggregationStatusProto: 6 is "timed out", which a node that comes back does not mind.
+_AGGREGATED = (1, 4, 5)  # disabled, succeeded, failed
+_UNDER_WAY = (2, 3, 7)  # not started, running, running with failure
 _RUNNING, _FINISHED, _FAILED, _KILLED = 5, 6, 7, 8
 _FINAL = {1: State.SUCCEEDED, 2: State.FAILED, 3: State.CANCELLED}
 
@@ -184,6 +186,7 @@ class YarnEngine(Engine):
             command += ["--job", files[0].name]
         environment = launch.common_environment(files, plan.job.user, self._configuration.secure)
         environment["HOWDAH_PAGE"] = f"$PWD/{PAGE}"
+        environment["HOWDAH_MEMORY_MIB"] = str(master["memory_mib"])  # it starts others, which must leave it room
         resource = {records.MEMORY: master["memory_mib"], records.VCORES: master["vcores"]}
         context = pb.SubmissionContext(
             application_id=id_,
@@ -193,6 +196,7 @@ class YarnEngine(Engine):
             tags=request["tags"],
             master=launch.context(files, environment, command, held, "stderr"),
             max_attempts=request["attempts"],
+            attempt_failures_validity_ms=int(ATTEMPTS_WITHIN_S * 1000),
             keep_containers=True,
             resource=records.to_resource(resource),
             node_label=master["node_label"] or None,
@@ -257,35 +261,43 @@ class YarnEngine(Engine):
             raise EngineRejected(f"the ResourceManager does not know {job_id}: it keeps the last applications only")
         report = found[0]
         self._ask(self._aggregated(job_id))
-        tasks = self._tasks(report)
+        ran = self._launches(report)
+        on = None if task is None else {id_: one.container.node for id_, one in ran.items() if one.task == task}
         files = self._files(self._configuration.text("fs.defaultFS"))
-        for container, name, piece in logs.read(files, self._configuration, job_id, report.user):
-            owner = tasks.get(container)
-            if (task is None or (owner and owner[0] == task)) and name in logs.wanted(stream):
-                who = f"{owner[0]} attempt {owner[1]}" if owner else _unnamed(container)
+        for container, name, piece in logs.read(files, self._configuration, job_id, report.user, on):
+            owner = ran.get(container)
+            if name in logs.wanted(stream):
+                who = f"{owner.task} attempt {owner.attempt}" if owner else _unnamed(container)
                 yield f"{who} {name}", piece
 
-    async def _aggregated(self, job_id: str) -> None:
-        """Wait until the nodes have brought the logs to the cluster's file system, which they do when a job ends."""
+    def settled(self, job_id: str) -> bool:
+        return self._ask(self._aggregated(job_id))
+
+    async def _aggregated(self, job_id: str) -> bool:
+        """Wait until the nodes have brought the logs to the cluster's file system, which they do when a job ends.
+        Whether they have, or won't: one that was away for long may bring them when it is back."""
         clock = asyncio.get_running_loop().time
         deadline = clock() + AGGREGATION_S
         async with ResourceManagerClient(self._configuration) as rm:
-            while clock() < deadline:
+            while True:
                 report = await rm.report(_parse(job_id))
-                old = report is None or time.time() - report.finished_ms / 1000 > AGGREGATION_S
-                if report is None or old or report.log_aggregation not in _UNDER_WAY:
-                    return
+                if report is None or report.log_aggregation in _AGGREGATED:
+                    return True
+                ago = time.time() - report.finished_ms / 1000 if report.finished_ms else 0.0
+                if ago > LATE_S:
+                    return True
+                if report.log_aggregation not in _UNDER_WAY or ago > AGGREGATION_S or clock() >= deadline:
+                    return False
                 await asyncio.sleep(0.2)
 
-    def _tasks(self, report: JobReport) -> dict[str, tuple[TaskId, int]]:
+    def _launches(self, report: JobReport) -> dict[str, Launched]:
         """Which attempt of which task ran in a container, from the job's event log as far as it goes."""
         uri = uris.join(report.directory, "events.jsonl")
         try:
             text = self._files(uri).read_bytes(uri).decode("utf-8", "replace")
         except (StagingError, EngineUnavailable):
             return {}
-        events = read_lines(text.splitlines())
-        return {e.container.id: (e.task, e.attempt) for e in events if isinstance(e, Launched)}
+        return {e.container.id: e for e in read_lines(text.splitlines()) if isinstance(e, Launched)}
 
 
 def state_of(report: pb.ApplicationReport) -> State:

@@ -1,7 +1,7 @@
 """Why a job waits for containers: what the ResourceManager says of its queue, its user, and every node.
 
-Queue and nodes come over the protocol; the limit of one user within a queue only from the ResourceManager's web service
-(`/ws/v1/cluster/scheduler`), which is asked where it wants no login.
+Queue and nodes come over the protocol; limits by label and of one user within a queue only from the ResourceManager's
+web service (`/ws/v1/cluster/scheduler`), which is asked where it wants no login.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from howdah.engines import Hindrance
-from howdah.engines.yarn import records
+from howdah.engines.yarn import queuelimits, records
 from howdah.engines.yarn.conf import Configuration
 from howdah.engines.yarn.diagnostics import waiting
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
@@ -42,43 +42,57 @@ async def hindrances(
         found += [Hindrance("said", {"text": said})] if said else []
     root, nodes = await rm.queue("root"), await rm.nodes()
     asked = await rm.nodes(_OUT)
-    total = sum(node.capability.memory for node in nodes)
-    needs = _memory(job, missing) if job else 0
-    if root is not None:
-        found += _queue(root, report.queue, total, needs)
-    found += await asyncio.to_thread(_user_limit, configuration, report.queue, report.user, needs)
-    for role, count in missing.items() if job else ():
-        assert job is not None
-        found += _nodes(job, role, count, nodes)
+    path = queue_path(root, report.queue) if root is not None else []
+    default = path[-1].default_label if path else ""
+    found += _queue(path, report.queue)
+    if job is not None:
+        info = await asyncio.to_thread(_told, configuration)
+        for label, wanted in queuelimits.needs(job, missing, default).items():
+            found += _limits(info, path, report, label, wanted, nodes)
+        for role, count in missing.items():
+            found += _nodes(job, role, count, nodes, default)
     if asked:
         states = [{"node": node.node.host, "state": records.name(records.NODE_STATES, node.state)} for node in asked]
         found.append(Hindrance("nodes-out", {"nodes": states}))
     return found
 
 
-def _memory(job: JobSpec, missing: Mapping[str, int]) -> int:
-    return sum(job.roles[role].resources.memory_mib * count for role, count in missing.items())
-
-
 # The queue
 
 
-def _queue(root: pb.QueueInfo, name: str, total_mib: int, needs_mib: int) -> Iterator[Hindrance]:
-    path = queue_path(root, name)
+def _queue(path: Sequence[pb.QueueInfo], name: str) -> Iterator[Hindrance]:
     if not path:
         return
-    queue, limit = path[-1], float(total_mib)
-    for each in path[1:]:
-        limit *= min(1.0, each.maximum_capacity or 1.0)
-    if queue.state and queue.state != _RUNNING_QUEUE:
+    if path[-1].state and path[-1].state != _RUNNING_QUEUE:
         yield Hindrance("queue-stopped", {"queue": name})
-    used = queue.statistics.allocated_mib
-    if limit and used + needs_mib > limit:
-        facts = {"queue": name, "used": _mib(used), "limit": _mib(int(limit)), "needs": _mib(needs_mib)}
-        yield Hindrance("queue-limit", facts)
-    others = queue.statistics.applications_pending
+    others = path[-1].statistics.applications_pending
     if others > 1:
         yield Hindrance("queue-pending", {"queue": name, "count": int(others)})
+
+
+def _limits(
+    info: Mapping[str, Any],
+    path: Sequence[pb.QueueInfo],
+    report: pb.ApplicationReport,
+    label: str,
+    wanted: Mapping[str, int],
+    nodes: Sequence[pb.NodeReport],
+) -> list[Hindrance]:
+    """Of the queue, and of the user in it, on the nodes of one label."""
+    total = queuelimits.whole(queuelimits.partition(nodes, label))
+    with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):  # another scheduler's, or version's
+        said = queuelimits.told(info, report.queue, report.user, label, wanted, total)
+        if said is not None:
+            return said
+    return queuelimits.of_protocol(path, report.queue, wanted, total) if path and not label else []
+
+
+def _told(configuration: Configuration) -> Mapping[str, Any]:
+    """What the web service says; nothing where it wants a login, or does not answer."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        found: Mapping[str, Any] = scheduler(configuration)
+        return found
+    return {}
 
 
 def queue_path(root: pb.QueueInfo, name: str) -> list[pb.QueueInfo]:
@@ -89,18 +103,6 @@ def queue_path(root: pb.QueueInfo, name: str) -> list[pb.QueueInfo]:
         if below := queue_path(child, name):
             return [root, *below]
     return []
-
-
-def _user_limit(configuration: Configuration, queue: str, user: str, needs_mib: int) -> Iterator[Hindrance]:
-    """Nothing where the web service wants a login, or does not answer."""
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        for entry in _users(scheduler(configuration), queue):
-            if entry["username"] == user:
-                used, limit = int(entry["resourcesUsed"]["memory"]), int(entry["userResourceLimit"]["memory"])
-                if 0 < limit < used + needs_mib:
-                    facts = {"queue": queue, "user": user, "used": _mib(used), "limit": _mib(limit)}
-                    return iter([Hindrance("user-limit", {**facts, "needs": _mib(needs_mib)})])
-    return iter(())
 
 
 def scheduler(configuration: Configuration) -> Any:
@@ -141,20 +143,15 @@ def web_address(configuration: Configuration) -> str:
     return f"{'https' if secure else 'http'}://{named or f'{host}:{8090 if secure else WEB_PORT}'}"
 
 
-def _users(queue: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
-    if queue.get("queueName") == name or queue.get("queuePath") == name:
-        found: Any = (queue.get("users") or {}).get("user", [])
-        return found if isinstance(found, list) else [found]
-    below = (queue.get("queues") or {}).get("queue", [])
-    return next((users for child in below if (users := _users(child, name))), [])
-
-
 # The nodes
 
 
-def _nodes(job: JobSpec, role: str, count: int, nodes: Sequence[pb.NodeReport]) -> Iterator[Hindrance]:
-    wanted, label = records.amounts(job.roles[role].resources), label_of(job, role)
-    usable = [node for node in nodes if (label in node.labels if label else not any(node.labels))]
+def _nodes(
+    job: JobSpec, role: str, count: int, nodes: Sequence[pb.NodeReport], default: str = ""
+) -> Iterator[Hindrance]:
+    """`default` is the label of the queue, for a role that has none."""
+    wanted, label = records.amounts(job.roles[role].resources), label_of(job, role) or default
+    usable = queuelimits.partition(nodes, label)
     avoided = set(job.roles[role].placement.avoid)
     facts: dict[str, Any] = {
         "role": role,
@@ -189,7 +186,3 @@ def _nodes(job: JobSpec, role: str, count: int, nodes: Sequence[pb.NodeReport]) 
 
 def _name(node: pb.NodeReport) -> str:
     return str(node.node.host)
-
-
-def _mib(amount: int) -> str:
-    return show(records.MEMORY, amount)

@@ -1,13 +1,14 @@
 """Logs of ended applications, from the files that the NodeManagers left on the cluster's file system.
 
 By then the NodeManagers themselves answer 404. Where the files are differs between Hadoop versions; all known places
-are looked at.
+are looked at. A file has the name of its node, `host_port` (LogAggregationUtils.getNodeString), and behind that a time
+if the node has brought several.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import BinaryIO
 
 from howdah.data import uris
@@ -42,9 +43,10 @@ def directories(configuration: Configuration, application: str, user: str) -> li
 
 
 def read(
-    files: FileSystem, configuration: Configuration, application: str, user: str
+    files: FileSystem, configuration: Configuration, application: str, user: str, on: Mapping[str, str] | None = None
 ) -> Iterator[tuple[str, str, bytes]]:
-    """(container id, file name, piece of its bytes) of every log file, the pieces of one in order.
+    """(container id, file name, piece of its bytes) of every log file, the pieces of one in order: of the containers
+    `on` these hosts, which are all that is read, or of all.
 
     Raises:
         StagingError: there are none, or they are in a format we don't read.
@@ -57,14 +59,21 @@ def read(
             "(yarn.log-aggregation-enable), still under way, or the logs have expired"
         )
     for node in files.children(place):
-        if not node.uri.endswith(".tmp"):
+        keys = None if on is None else _keys(on, uris.name(node.uri))
+        if keys != set() and not node.uri.endswith(".tmp"):
             with files.open_read(node.uri) as file:
-                yield from _read_node(file, node.uri)
+                yield from _read_node(file, node.uri, keys)
 
 
-def _read_node(file: BinaryIO, path: str) -> Iterator[tuple[str, str, bytes]]:
+def _keys(on: Mapping[str, str], name: str) -> set[bytes]:
+    """Of the containers on the host whose file has this name: as Java's writeUTF writes them."""
+    there = (container.encode() for container, host in on.items() if name.startswith(f"{host}_"))
+    return {struct.pack(">H", len(each)) + each for each in there}
+
+
+def _read_node(file: BinaryIO, path: str, keys: Collection[bytes] | None) -> Iterator[tuple[str, str, bytes]]:
     try:
-        for key, value in tfile.records(file):
+        for key, value in tfile.records(file, keys):
             (length,) = struct.unpack(">H", key[:2])
             container = key[2 : 2 + length].decode()
             if container not in NOT_CONTAINERS:

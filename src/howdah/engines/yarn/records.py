@@ -14,7 +14,6 @@ EPOCH_SHIFT = 40
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 
 APPLICATION_STATES = ("", "NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING", "FINISHED", "FAILED", "KILLED")
-FINAL_STATUSES = ("UNDEFINED", "SUCCEEDED", "FAILED", "KILLED", "ENDED")
 NODE_STATES = (
     "", "new", "running", "unhealthy", "decommissioned", "lost", "rebooted", "decommissioning", "shut down",
 )  # fmt: skip

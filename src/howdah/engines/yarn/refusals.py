@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from howdah.engines.yarn import placing, records
@@ -154,8 +153,8 @@ async def _queue(rm: ResourceManagerClient, name: str) -> list[str]:
         parent = name.rpartition(".")[0]
         if parent and parent != "root" and await rm.queue(parent):
             return []  # a scheduler may create leaves by itself; it has the last word
-        near = difflib.get_close_matches(name, mine, 1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        near = nearest(name, mine)
+        hint = f" Did you mean {near!r}?" if near else ""
         return [f"there is no queue {name!r}; {yours}.{hint}"]
     if queue.children:
         return [f"queue {name!r} takes no jobs, only those below it do: {', '.join(leaves(queue))}"]

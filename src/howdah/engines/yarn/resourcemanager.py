@@ -102,10 +102,6 @@ class ResourceManagerClient:
             if error.name != "ApplicationNotFoundException":
                 raise
 
-    async def move(self, id_: pb.ApplicationId, queue: str) -> None:
-        """Move a running application to another queue."""
-        await self._rm.call("moveApplicationAcrossQueues", pb.MoveRequest(id=id_, queue=queue), pb.Empty)
-
     async def queue(self, name: str) -> pb.QueueInfo | None:
         """The queue with its children, all the way down; None when there is none of that name."""
         request = pb.QueueRequest(name=name, children=True, recursive=True)
@@ -133,16 +129,6 @@ class ResourceManagerClient:
         """Names of the cluster's node labels."""
         answer = await self._rm.call("getClusterNodeLabels", pb.Empty(), pb.NodeLabelsResponse)
         return [label.name for label in answer.labels]
-
-    async def attempts(self, id_: pb.ApplicationId) -> list[pb.AttemptReport]:
-        """The attempts of an application, oldest first."""
-        answer = await self._rm.call("getApplicationAttempts", pb.ApplicationRequest(id=id_), pb.AttemptsResponse)
-        return sorted(answer.attempts, key=lambda attempt: attempt.id.attempt)
-
-    async def containers(self, attempt: pb.AttemptId) -> list[pb.ContainerReport]:
-        """The attempt's live containers (ended ones only where the cluster has a timeline server)."""
-        request = pb.ContainersRequest(attempt_id=attempt)
-        return list((await self._rm.call("getContainers", request, pb.ContainersResponse)).containers)
 
     async def delegation_token(self, renewer: str) -> pb.Token:
         """A token that logs in as this user without Kerberos; needs a Kerberos login."""

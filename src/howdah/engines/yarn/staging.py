@@ -12,9 +12,8 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from xml.sax.saxutils import escape
 
-from howdah.data import uris
+from howdah.data import hadoop_conf, uris
 from howdah.data.cache import Cache, location
 from howdah.data.fs import filesystem
 from howdah.engines import Progress
@@ -69,7 +68,7 @@ class Stager:
 
     def _configuration(self, properties: Mapping[str, str]) -> StagedFile:
         """The client's Hadoop configuration, merged into one file: master and executors read the same as we do."""
-        content = configuration_xml(properties)
+        content = hadoop_conf.to_xml(properties).encode()
         digest = hashlib.sha256(content).hexdigest()
         uri = location(self._home, digest, "conf.xml")
         if not self._files.exists(uri):
@@ -88,12 +87,3 @@ def _uploads(job: StagedJob) -> Iterator[StagedFile]:
 def job_text(job: StagedJob) -> bytes:
     """What the master starts from."""
     return json.dumps(encode(job), separators=(",", ":")).encode()
-
-
-def configuration_xml(properties: Mapping[str, str]) -> bytes:
-    """A Hadoop configuration file; the same bytes for the same properties."""
-    rows = (
-        f"<property><name>{escape(name)}</name><value>{escape(value)}</value></property>\n"
-        for name, value in sorted(properties.items())
-    )
-    return ('<?xml version="1.0"?>\n<configuration>\n' + "".join(rows) + "</configuration>\n").encode()

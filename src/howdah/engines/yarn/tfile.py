@@ -1,7 +1,8 @@
 """Hadoop's TFile, the format of aggregated logs: records of (key, value) in blocks, compressed with zlib or not.
 
 Layout as in org.apache.hadoop.io.file.tfile (TFile, BCFile, Chunk, Utils). Read forward in pieces: a value may be
-larger than memory.
+larger than memory. A block ends with the record that makes it larger than 256 KiB, and the file tells each block's last
+key, so who wants one record reads that and less than 256 KiB of any other block that may hold it.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 import io
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from typing import BinaryIO
 
 MAGIC = bytes.fromhex("d111d36891b5d7b639df414092bae150")
-INDEX = "data:BCFile.index"
+INDEX, KEYS = "data:BCFile.index", "data:TFile.index"
 PIECE = 1 << 16
 _TAIL = struct.Struct(">qhh16s")  # offset of the meta index, major and minor version, magic
 
@@ -114,22 +116,60 @@ class Value:
             pass
 
 
-def records(file: BinaryIO) -> Iterator[tuple[bytes, Value]]:
-    """All records in order; what of a value is not read by the time the next record is asked for is skipped.
+@dataclass(frozen=True)
+class Block:
+    """Where it is, and of how many records, which end with that of the key `last`: 0 when the file does not say."""
+
+    offset: int
+    stored: int
+    compression: str
+    last: bytes = b""
+    count: int = 0
+
+    def worth(self, keys: Collection[bytes] | None) -> int:
+        """How many of its records must be looked at to find these keys, or all; -1 for as many as there are."""
+        if keys is None or not self.count:
+            return -1
+        return self.count if self.last in keys else self.count - 1
+
+
+def records(file: BinaryIO, keys: Collection[bytes] | None = None) -> Iterator[tuple[bytes, Value]]:
+    """The records with these keys, or all, in order; what of a value is not read by the time the next record is asked
+    for is skipped.
 
     Raises TFileError.
     """
-    for offset, size, compression in _blocks(file):
-        stream = Stream(file, offset, size, compression)
-        while not stream.at_end():
+    for block in _blocks(file):
+        left = block.worth(keys)
+        if left == 0:
+            continue
+        stream = Stream(file, block.offset, block.stored, block.compression)
+        while left and not stream.at_end():
             key = stream.take(stream.vlong())
             value = Value(stream)
-            yield key, value
-            value.skip()
+            if keys is None or key in keys:
+                yield key, value
+            left -= 1
+            if left:
+                value.skip()
 
 
-def _blocks(file: BinaryIO) -> list[tuple[int, int, str]]:
-    """(offset, stored size, compression) of every data block."""
+def _blocks(file: BinaryIO) -> list[Block]:
+    """Every data block."""
+    metas = _metas(file)
+    if INDEX not in metas:
+        raise TFileError("it has no block index")
+    index = metas[INDEX]
+    default = index.text()
+    places = [(index.vlong(), index.vlong(), index.vlong())[:2] for _ in range(index.vlong())]
+    lasts = _lasts(metas[KEYS], len(places)) if KEYS in metas else []
+    if len(lasts) != len(places):
+        return [Block(*place, default) for place in places]
+    return [Block(*place, default, *last) for place, last in zip(places, lasts, strict=True)]
+
+
+def _metas(file: BinaryIO) -> dict[str, Stream]:
+    """The blocks that tell of the others, by name."""
     file.seek(0, io.SEEK_END)
     size = file.tell()
     if size < _TAIL.size:
@@ -139,12 +179,30 @@ def _blocks(file: BinaryIO) -> list[tuple[int, int, str]]:
     if magic != MAGIC:
         raise TFileError("not a TFile, or not written to its end yet")
     meta = Stream(file, start, size - _TAIL.size - start, "none")
+    found = []
     for _ in range(meta.vlong()):
         name, compression = meta.text(), meta.text()
         offset, stored, _ = meta.vlong(), meta.vlong(), meta.vlong()
-        if name == INDEX:
-            index = Stream(file, offset, stored, compression)
-            default = index.text()
-            regions = [(index.vlong(), index.vlong(), index.vlong()) for _ in range(index.vlong())]
-            return [(offset, stored, default) for offset, stored, _ in regions]
-    raise TFileError("it has no block index")
+        if name in (INDEX, KEYS):
+            found.append((name, offset, stored, compression))
+    return {
+        name: Stream(io.BytesIO(_bytes(file, offset, stored)), 0, stored, how) for name, offset, stored, how in found
+    }
+
+
+def _bytes(file: BinaryIO, offset: int, size: int) -> bytes:
+    file.seek(offset)
+    return file.read(size)
+
+
+def _lasts(index: Stream, count: int) -> list[tuple[bytes, int]]:
+    """The last key of each of `count` blocks, and how many it has (TFile.TFileIndex): behind the file's first key."""
+    if index.at_end() or not (size := index.vlong()):
+        return []
+    index.take(size)
+    found = []
+    for _ in range(count):
+        size = index.vlong()
+        entry = Stream(io.BytesIO(index.take(size)), 0, size, "none")
+        found.append((entry.take(entry.vlong()), entry.vlong()))
+    return found

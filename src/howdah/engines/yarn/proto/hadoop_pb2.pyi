@@ -449,50 +449,6 @@ class ApplicationReport(_message.Message):
     submitted_ms: int
     def __init__(self, id: _Optional[_Union[ApplicationId, _Mapping]] = ..., user: _Optional[str] = ..., queue: _Optional[str] = ..., name: _Optional[str] = ..., host: _Optional[str] = ..., rpc_port: _Optional[int] = ..., state: _Optional[int] = ..., tracking_url: _Optional[str] = ..., diagnostics: _Optional[str] = ..., started_ms: _Optional[int] = ..., finished_ms: _Optional[int] = ..., final_status: _Optional[int] = ..., usage: _Optional[_Union[ResourceUsage, _Mapping]] = ..., original_tracking_url: _Optional[str] = ..., attempt_id: _Optional[_Union[AttemptId, _Mapping]] = ..., progress: _Optional[float] = ..., type: _Optional[str] = ..., am_rm_token: _Optional[_Union[_ipc_pb2.Token, _Mapping]] = ..., tags: _Optional[_Iterable[str]] = ..., log_aggregation: _Optional[int] = ..., priority: _Optional[_Union[Priority, _Mapping]] = ..., launched_ms: _Optional[int] = ..., submitted_ms: _Optional[int] = ...) -> None: ...
 
-class AttemptReport(_message.Message):
-    __slots__ = ("id", "host", "rpc_port", "tracking_url", "diagnostics", "state", "master")
-    ID_FIELD_NUMBER: _ClassVar[int]
-    HOST_FIELD_NUMBER: _ClassVar[int]
-    RPC_PORT_FIELD_NUMBER: _ClassVar[int]
-    TRACKING_URL_FIELD_NUMBER: _ClassVar[int]
-    DIAGNOSTICS_FIELD_NUMBER: _ClassVar[int]
-    STATE_FIELD_NUMBER: _ClassVar[int]
-    MASTER_FIELD_NUMBER: _ClassVar[int]
-    id: AttemptId
-    host: str
-    rpc_port: int
-    tracking_url: str
-    diagnostics: str
-    state: int
-    master: ContainerId
-    def __init__(self, id: _Optional[_Union[AttemptId, _Mapping]] = ..., host: _Optional[str] = ..., rpc_port: _Optional[int] = ..., tracking_url: _Optional[str] = ..., diagnostics: _Optional[str] = ..., state: _Optional[int] = ..., master: _Optional[_Union[ContainerId, _Mapping]] = ...) -> None: ...
-
-class ContainerReport(_message.Message):
-    __slots__ = ("id", "resource", "node", "priority", "created_ms", "finished_ms", "diagnostics", "log_url", "exit_status", "state", "node_http_address")
-    ID_FIELD_NUMBER: _ClassVar[int]
-    RESOURCE_FIELD_NUMBER: _ClassVar[int]
-    NODE_FIELD_NUMBER: _ClassVar[int]
-    PRIORITY_FIELD_NUMBER: _ClassVar[int]
-    CREATED_MS_FIELD_NUMBER: _ClassVar[int]
-    FINISHED_MS_FIELD_NUMBER: _ClassVar[int]
-    DIAGNOSTICS_FIELD_NUMBER: _ClassVar[int]
-    LOG_URL_FIELD_NUMBER: _ClassVar[int]
-    EXIT_STATUS_FIELD_NUMBER: _ClassVar[int]
-    STATE_FIELD_NUMBER: _ClassVar[int]
-    NODE_HTTP_ADDRESS_FIELD_NUMBER: _ClassVar[int]
-    id: ContainerId
-    resource: Resource
-    node: NodeId
-    priority: Priority
-    created_ms: int
-    finished_ms: int
-    diagnostics: str
-    log_url: str
-    exit_status: int
-    state: int
-    node_http_address: str
-    def __init__(self, id: _Optional[_Union[ContainerId, _Mapping]] = ..., resource: _Optional[_Union[Resource, _Mapping]] = ..., node: _Optional[_Union[NodeId, _Mapping]] = ..., priority: _Optional[_Union[Priority, _Mapping]] = ..., created_ms: _Optional[int] = ..., finished_ms: _Optional[int] = ..., diagnostics: _Optional[str] = ..., log_url: _Optional[str] = ..., exit_status: _Optional[int] = ..., state: _Optional[int] = ..., node_http_address: _Optional[str] = ...) -> None: ...
-
 class QueueStatistics(_message.Message):
     __slots__ = ("applications_running", "applications_pending", "available_mib", "allocated_mib", "pending_mib", "reserved_mib", "available_vcores", "allocated_vcores")
     APPLICATIONS_RUNNING_FIELD_NUMBER: _ClassVar[int]
@@ -674,32 +630,6 @@ class ApplicationsResponse(_message.Message):
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     reports: _containers.RepeatedCompositeFieldContainer[ApplicationReport]
     def __init__(self, reports: _Optional[_Iterable[_Union[ApplicationReport, _Mapping]]] = ...) -> None: ...
-
-class AttemptsResponse(_message.Message):
-    __slots__ = ("attempts",)
-    ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
-    attempts: _containers.RepeatedCompositeFieldContainer[AttemptReport]
-    def __init__(self, attempts: _Optional[_Iterable[_Union[AttemptReport, _Mapping]]] = ...) -> None: ...
-
-class ContainersRequest(_message.Message):
-    __slots__ = ("attempt_id",)
-    ATTEMPT_ID_FIELD_NUMBER: _ClassVar[int]
-    attempt_id: AttemptId
-    def __init__(self, attempt_id: _Optional[_Union[AttemptId, _Mapping]] = ...) -> None: ...
-
-class ContainersResponse(_message.Message):
-    __slots__ = ("containers",)
-    CONTAINERS_FIELD_NUMBER: _ClassVar[int]
-    containers: _containers.RepeatedCompositeFieldContainer[ContainerReport]
-    def __init__(self, containers: _Optional[_Iterable[_Union[ContainerReport, _Mapping]]] = ...) -> None: ...
-
-class MoveRequest(_message.Message):
-    __slots__ = ("id", "queue")
-    ID_FIELD_NUMBER: _ClassVar[int]
-    QUEUE_FIELD_NUMBER: _ClassVar[int]
-    id: ApplicationId
-    queue: str
-    def __init__(self, id: _Optional[_Union[ApplicationId, _Mapping]] = ..., queue: _Optional[str] = ...) -> None: ...
 
 class QueueRequest(_message.Message):
     __slots__ = ("name", "applications", "children", "recursive")

@@ -1,0 +1,16 @@
+"""Time for signatures."""
+
+from __future__ import annotations
+
+import time
+
+
+class SteadyClock:
+    """Epoch seconds, by the wall's clock as it was at first: who has begun to speak is understood when one is set."""
+
+    def __init__(self) -> None:
+        self._epoch = time.time() - time.monotonic()
+
+    def time(self) -> float:
+        """Now."""
+        return self._epoch + time.monotonic()

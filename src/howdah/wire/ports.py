@@ -1,0 +1,44 @@
+"""Sockets bound to a free port of a range, for clusters whose firewalls let others through nowhere else.
+
+The rule: a port that anybody has bound is not free, whatever options are set on it. So no option that would share the
+port is set before the bind.
+"""
+
+from __future__ import annotations
+
+import errno
+import random
+import socket
+from typing import Sequence
+
+# SELinux keeps some for services that it knows (EACCES).
+_TAKEN = (errno.EADDRINUSE, errno.EACCES)
+
+
+def bound(family: int, address: str, ports: Sequence[int]) -> socket.socket:
+    """A socket bound to `address` at one of `ports`, whichever is free; at any port without `ports`.
+
+    Raises:
+        OSError: none is free (EADDRINUSE), or the address is none of ours.
+    """
+    one = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        _bind(one, address, ports)
+    except OSError:
+        one.close()
+        raise
+    return one
+
+
+def _bind(one: socket.socket, address: str, ports: Sequence[int]) -> None:
+    # Those who look at the same time begin at different places.
+    begin = random.randrange(len(ports) or 1)  # noqa: S311 - no secret
+    for port in (*ports[begin:], *ports[:begin]) if ports else (0,):
+        try:
+            one.bind((address, port))
+        except OSError as error:
+            if error.errno not in _TAKEN or not ports:
+                raise
+        else:
+            return
+    raise OSError(errno.EADDRINUSE, f"none of the ports {ports[0]} to {ports[-1]} is free (port_range)")
