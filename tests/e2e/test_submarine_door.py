@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -14,10 +14,13 @@ from pathlib import Path
 import kdc
 import pytest
 from commandline import HOWDAH, CommandLine, eventually
-from test_tony_door import DIGITS, LONGEST_S, python_with
+from test_board import Browser, its_environment  # noqa: F401 - a fixture
+from test_tony_door import DIGITS, LONGEST_S, python_with, told
+from test_tony_door import PROGRAMS as TONY_PROGRAMS
 
 from howdah.dialects.submarine import Submarine
 from howdah.sandbox import Sandbox
+from howdah.sandbox.addresses import free_port
 
 PROGRAMS = Path(__file__).with_name("submarine_programs")
 JOB = """
@@ -74,20 +77,67 @@ def test_pytorch_and_its_meta_information(submarine: CommandLine) -> None:
     done = submarine.start("submarine", "x.jar", *run, "--input_path", "digits.csv", "--wait_job_finish").done(240)
     assert done.code == 0, done.text[-3000:]
     assert "PRIMARY_WORKER of 2: accuracy 0.9" in done.text or "PRIMARY_WORKER of 2: accuracy 1.0" in done.text
-    expected = f"Job Meta Info:\n\tApplication Id: {done.job}\n\tInput Path: digits.csv\n\tState: SUCCEEDED\n"
+    paths = f"\tApplication Id: {done.job}\n\tInput Path: digits.csv\n"
+    expected = f"Job Meta Info:\n{paths}\tRun Parameters: --name digits-torch --framework=pytorch "
 
     def shown() -> bool:
         """The ResourceManager hears of the end a little later than the client."""
-        return submarine("submarine", "job", "show", "--name", "digits-torch").text.startswith(expected)
+        text = submarine("submarine", "job", "show", "--name", "digits-torch").text
+        return text.startswith(expected) and "\n\tState: SUCCEEDED\n" in text
 
-    assert eventually(shown, expected, 15.0)
+    assert eventually(shown, expected)
     assert done.job in submarine("submarine", "job", "list").text
 
 
+def test_the_runtime_of_tony(submarine: CommandLine) -> None:
+    run = ("--name", "told", "--insecure", "--num_workers", "2", "--num_ps", "1", "--wait_job_finish")
+    size, command = "memory=2G,vcores=1", f"{sys.executable} told.py"
+    tasks = [
+        f"--{role}_{what}={value}"
+        for role in ("worker", "ps")
+        for what, value in (("resources", size), ("launch_cmd", command))
+    ]
+    over = (
+        "--conf",
+        "tony.worker.memory=128m",
+        "--conf",
+        "tony.ps.memory=128m",
+        "--env",
+        "GREETING=hello",
+        f"--env=TOLD={submarine.folder}",
+    )
+    file = f"--localization={TONY_PROGRAMS / 'told.py'}:."
+    done = submarine("submarine", "job", "run", *run, *tasks, *over, file)
+    assert done.code == 0, done.text[-3000:]
+    for index in range(2):
+        (found,) = told(submarine, f"worker{index}")
+        assert (found["JOB_NAME"], found["TASK_INDEX"], found["TASK_NUM"]) == ("worker", str(index), "2")
+        assert (found["DISTRIBUTED_MODE"], found["GREETING"], found["SESSION_ID"]) == ("GANG", "hello", "0")
+        spec, config = json.loads(found["CLUSTER_SPEC"]), json.loads(found["TF_CONFIG"])
+        assert {role: len(those) for role, those in spec.items()} == {"worker": 2, "ps": 1}
+        assert config == {"cluster": spec, "task": {"type": "worker", "index": index}}
+
+
+@pytest.mark.usefixtures("its_environment")
+def test_tensorboard_alone_shows_all_jobs(submarine: CommandLine) -> None:
+    done = submarine("submarine", "job", "run", "--name", "curves", "--num_workers", "0", "--tensorboard")
+    assert done.code == 0, done.text
+
+    def page() -> str:
+        shown = submarine("submarine", "job", "show", done.job).text
+        assert "State: FAILED" not in shown, shown
+        link = shown.partition("\tTensorboard: ")[2].partition("\n")[0]
+        try:
+            return Browser(link).first if link else ""
+        except OSError:  # it runs, and doesn't listen yet
+            return ""
+
+    assert "TensorBoard" in eventually(page, "TensorBoard's page")
+    assert f"{done.job} CANCELLED" in submarine("submarine", "job", "kill", done.job).text
+
+
 def test_a_notebook_is_shown_and_killed(submarine: CommandLine) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     (submarine.folder / "hello.txt").write_text("from the notebook")
     serve = f"{sys.executable} -m http.server {port}"
     run = ("--name", "notes", "--worker_resources", "memory=128M", "--worker_launch_cmd", serve)

@@ -137,6 +137,60 @@ def test_a_notebook_is_reached_and_ends_with_its_command(tony: CommandLine) -> N
     assert tony.status(job)["state"] == "CANCELLED"
 
 
+def told(line: CommandLine, task: str) -> list[dict[str, str]]:
+    """What the runs of `told.py` were told in this task, `worker0`."""
+    return [json.loads(text) for text in (line.folder / f"{task}.jsonl").read_text().splitlines()]
+
+
+def test_azkabans_job_in_stages_with_files_of_their_own(tony: CommandLine) -> None:
+    for name in ("prepare", "worker"):
+        (tony.folder / f"{name}.json").write_text(f"{name}'s own")
+    job = {
+        "executes": "told.py",
+        "python_binary_path": sys.executable,
+        "worker_env.GREETING": "hello there",
+        "worker_env.TOLD": str(tony.folder),
+        "tony.worker.instances": "2",
+        "tony.prepare.instances": "1",
+        "tony.application.prepare-stage": "prepare",
+        **{f"tony.{name}.memory": "128m" for name in ("prepare", "worker")},
+        **{f"tony.{name}.resources": f"{tony.folder}/{name}.json::own.json" for name in ("prepare", "worker")},
+    }
+    path = tony.folder / "job.properties"
+    path.write_text("".join(f"{name}={value}\n" for name, value in job.items()))
+    done = tony("azkaban-job", str(path))
+    assert done.code == 0, done.text[-3000:]
+    for role, index in (("prepare", "0"), ("worker", "0"), ("worker", "1")):
+        (found,) = told(tony, role + index)
+        assert (found["JOB_NAME"], found["TASK_INDEX"], found["TASK_NUM"]) == (role, index, "3")
+        assert (found["OWN"], found["GREETING"], found["JOB_ID"]) == (f"{role}'s own", "hello there", done.job)
+        assert (found["SESSION_ID"], found["ATTEMPT_NUMBER"], found.get("NUM_AM_RETRIES")) == ("0", "0", None)
+        assert ("IS_CHIEF" in found) == (role + index == "worker0")
+
+
+def test_each_for_itself_on_this_machine(tony: CommandLine) -> None:
+    conf = configuration(
+        tony.folder,
+        application__distributed_mode="FCFS",
+        application__fail_on_worker_failure_enabled="true",
+        worker__instances="2",
+        worker__memory="128m",
+        am__retry_count="1",
+    )
+    source = ("--src_dir", str(tony.folder / "src"), "--shell_env", f"TOLD={tony.folder}")
+    python = ("--python_binary_path", sys.executable)
+    done = tony(
+        "tony", "local", "--executes", "told.py", "--conf_file", conf, *source, *python, "--shell_env=FAIL_ONCE=worker1"
+    )
+    assert done.code == 0, done.text[-3000:]
+    first, second = told(tony, "worker0"), told(tony, "worker1")
+    counts = ("SESSION_ID", "ATTEMPT_NUMBER", "NUM_AM_RETRIES")
+    assert [[run.get(name) for name in counts] for run in first] == [["0", "0", None]]
+    assert [[run.get(name) for name in counts] for run in second] == [["0", "0", None], ["1", "1", "1"]]
+    assert {run["DISTRIBUTED_MODE"] for run in (*first, *second)} == {"FCFS"}
+    assert not any("CLUSTER_SPEC" in run or "TF_CONFIG" in run for run in (*first, *second))
+
+
 def test_bad_commands_end_with_255(tony: CommandLine) -> None:
     done = tony("tony", "--executes", "a", "--conf", "tony.worker.instances=x")
     assert done.code == 255

@@ -5,16 +5,18 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from howdah.frameworks import find
-from howdah.frameworks.tony_horovod import RENDEZVOUS
-from howdah.spec import JobSpec, Member, Role, TaskId, World
+from howdah.frameworks.tony_horovod import RELAY, RENDEZVOUS
+from howdah.sandbox.addresses import free_port
+from howdah.spec import Exit, JobSpec, Member, Role, TaskId, World
+from howdah.testing import Gang, job
 
 
 def world(**replicas: int) -> World:
@@ -34,8 +36,8 @@ class TestEveryTask:
             "TASK_INDEX": "1",
             "JOB_ID": "application_1_2",
             "APPID": "application_1_2",
-            "SESSION_ID": "1",
-            "ATTEMPT_NUMBER": "2",
+            "SESSION_ID": "0",
+            "ATTEMPT_NUMBER": "0",
         }
 
     @pytest.mark.parametrize(
@@ -59,6 +61,49 @@ class TestEveryTask:
     @pytest.mark.parametrize("role", ["driver", "notebook", "preprocess"])
     def test_alone_its_port_is_that_of_the_page(self, role: str) -> None:
         assert told("tony", world(**{role: 1}), f"{role}:0")["TB_PORT"] == "5000"
+
+
+class TestStartedAgain:
+    """In worlds that the master's own code formed."""
+
+    def test_a_task_of_its_own_is_no_retry_of_another(self) -> None:
+        gang = Gang(job(roles={"worker": Role("w", replicas=3)}, gang=False, retries=1))
+        gang.form()
+        assert sessions(gang, "worker:0", "worker:1", "worker:2") == [("0", "0", None)] * 3
+        gang.end("worker:1", Exit("exit", 1))
+        gang.join("worker:1")
+        assert sessions(gang, "worker:1", "worker:2") == [("1", "1", "1"), ("0", "0", None)]
+
+    def test_a_later_stage_is_none_either(self) -> None:
+        gang = Gang(job(roles={"prepare": Role("p"), "worker": Role("w", after=("prepare",))}, retries=1))
+        gang.grant("prepare")
+        gang.join("prepare:0")
+        gang.end("prepare:0")
+        gang.grant("worker")
+        gang.join("worker:0")
+        assert sessions(gang, "prepare:0", "worker:0") == [("0", "0", None)] * 2
+
+    def test_a_gang_counts_together(self) -> None:
+        gang = Gang(job(roles={"worker": Role("w", replicas=2)}, retries=2))
+        gang.form()
+        for again in ("1", "2"):
+            gang.end("worker:1", Exit("exit", 1))
+            gang.wait(3)
+            gang.join("worker:0")
+            gang.join("worker:1")
+            assert sessions(gang, "worker:0", "worker:1") == [(again, again, again)] * 2
+        gang.take_over()
+        assert sessions(gang, "worker:0", "worker:1") == [("2", "2", "2")] * 2
+
+
+def sessions(gang: Gang, *tasks: str) -> list[tuple[str | None, ...]]:
+    found = []
+    for task in tasks:
+        formed = gang.state.tasks[TaskId.parse(task)].world
+        assert formed is not None
+        variables = told("tony", formed, task)
+        found.append(tuple(variables.get(name) for name in ("SESSION_ID", "ATTEMPT_NUMBER", "NUM_AM_RETRIES")))
+    return found
 
 
 class TestTensorFlow:
@@ -109,11 +154,11 @@ class TestHorovod:
         assert variables["HOROVOD_GLOO_RENDEZVOUS_ADDR"] == "d"
         assert variables["HOROVOD_GLOO_RENDEZVOUS_PORT"] == "99"
         assert (variables["HOROVOD_CONTROLLER"], variables["CLUSTER_SPEC"]) == ("gloo", "a:2,b:1")
-        assert "HOROVOD_RANK" not in told("tony-horovod", where, "driver:0")
+        driver = told("tony-horovod", where, "driver:0")
+        assert ("HOROVOD_RANK" in driver, driver["CLUSTER_WORKER_LIST"]) == (False, "a:2,b:1")
 
     def test_the_rendezvous_keeps_what_it_is_given(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         command = [sys.executable, "-c", RENDEZVOUS]
         environment = {**os.environ, "HOWDAH_PORT": str(port)}
         with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as server:
@@ -132,6 +177,28 @@ class TestHorovod:
                 connection.close()
             finally:
                 server.kill()
+
+    def test_a_driver_of_the_users_is_reached_through_the_port_that_all_know(self, tmp_path: Path) -> None:
+        own, known = free_port(), free_port()
+        place = f"""os.environ["DRIVER_OUTPUT_PATH"] + "/{own}____HOROVOD_RENDEZVOUS_SERVER____\""""
+        listening, serving = RENDEZVOUS.split("server.serve_forever()")
+        (tmp_path / "driver.py").write_text(f"{listening}open({place}, 'w').close()\nserver.serve_forever(){serving}")
+        line = f"HOWDAH_PORT={own} {sys.executable} driver.py & read; kill $!; exit 7"
+        command = [sys.executable, "-c", RELAY, line]
+        environment = {**os.environ, "HOWDAH_PORT": str(known)}
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, cwd=tmp_path) as relay:
+            try:
+                connection = retried(known)
+                connection.request("PUT", "/global/0", b"\0address")
+                assert answer(connection) == (200, b"")
+                connection.request("GET", "/global/0")
+                assert answer(connection) == (200, b"\0address")
+                connection.close()
+                relay.communicate(b"\n", timeout=30)
+                assert relay.returncode == 7
+            finally:
+                relay.kill()
 
 
 def retried(port: int) -> http.client.HTTPConnection:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from howdah.cli.language import say
+from howdah.cli.language import retold, say
 from howdah.cli.run import notice, run_prepared, upload_and_submit
 from howdah.client.engines import settings_for
 from howdah.client.jobfile import to_yaml, wrong
@@ -63,7 +63,7 @@ def _run(argv: Sequence[str]) -> None:
     if mistakes:
         raise SpecError(mistakes)
     for note in parsed.notes:
-        notice(f"howdah: {note}")
+        notice(f"howdah: {retold(note)}")
     if options.given("verbose"):
         notice(to_yaml(parsed.job))
     os.environ.update(parsed.variables)

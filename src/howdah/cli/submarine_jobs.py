@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 import click
 
-from howdah.cli.jobs import look, table
+from howdah.cli.jobs import table
 from howdah.cli.language import say
 from howdah.cli.show import Plain, task_lines
 from howdah.cli.submarine import flags
 from howdah.client.ending import end
 from howdah.client.engines import engine, engine_of, settings_for
-from howdah.client.follow import Update
+from howdah.client.follow import Update, look
 from howdah.client.link import board_url
 from howdah.engines import Engine
 from howdah.errors import SpecError, StagingError
-from howdah.spec import JobReport, JobSpec
+from howdah.spec import JobReport, JobSpec, masking
 from howdah.spec.check import nearest
 from howdah.spec.links import filled
 
@@ -43,12 +44,22 @@ def show(argv: Sequence[str]) -> None:
     links = filled(update.view.job.links, update.view.tasks) if update.view.job else {}
     board = "" if report.state.ended else board_url(report, update.view)
     links = {**links, **({"Tensorboard": board} if board else {})}
-    found = {"Application Id": report.id, **links, "State": report.state.value}
+    parameters = run_parameters(update.view.submission.command)
+    typed = {"Run Parameters": parameters} if parameters else {}
+    found = {"Application Id": report.id, **links, **typed, "State": report.state.value}
     click.echo("Job Meta Info:")
     for label, text in found.items():
         click.echo(f"\t{label}: {text}")
     for line in task_lines(update.view.tasks.values()) if update.view.tasks else ():
         click.echo(f"\t{line}")
+
+
+def run_parameters(command: Sequence[str]) -> str:
+    """What was typed after `job run`, without secrets; "" for a job that was submitted otherwise."""
+    words = list(command)
+    if "submarine" not in words[:2] or "run" not in words:
+        return ""
+    return shlex.join(masking.words(words[words.index("run") + 1 :]))
 
 
 def listed(argv: Sequence[str]) -> None:

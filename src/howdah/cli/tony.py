@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from howdah.cli.language import say
-from howdah.cli.run import notice, run_prepared
+from howdah.cli.language import retold, say
+from howdah.cli.run import notice, upload_and_submit
+from howdah.client.ending import end, report_of
 from howdah.client.jobfile import wrong
 from howdah.client.prepare import prepare
 from howdah.dialects import Parsed
@@ -39,13 +42,13 @@ def tony(argv: tuple[str, ...]) -> None:
     )
 
 
-@click.command("azkaban-job")
-@click.argument("files", nargs=-1, required=True, type=click.Path())
+@click.command("azkaban-job", context_settings={"ignore_unknown_options": True})
+@click.argument("files", nargs=-1, type=click.Path())
 def azkaban_job(files: tuple[str, ...]) -> None:
     """Run the TonY job that Azkaban's properties in FILES describe; later files win."""
     from howdah.dialects.tony.azkaban import AzkabanJob
 
-    _ending_as_theirs(lambda: AzkabanJob(hadoop=_hadoop()).parse(files), base=Path(files[0]).absolute().parent)
+    _ending_as_theirs(lambda: AzkabanJob(hadoop=_hadoop()).parse(files), base=Path(*files[:1]).absolute().parent)
 
 
 def _hadoop() -> str:
@@ -57,26 +60,73 @@ def _hadoop() -> str:
 def _ending_as_theirs(
     parse: Callable[[], Parsed], engine: str = "", notebook: bool = False, base: Path | None = None
 ) -> None:
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # who ends the command ends the job
+    ending = Ending()
     try:
-        _run(parse(), engine, notebook, base or Path.cwd())
+        _run(parse(), engine, notebook, base or Path.cwd(), ending)
+    except KeyboardInterrupt:
+        raise SystemExit(FAILED) from None
     except HowdahError as error:
         for line in str(error).splitlines():
             notice(f"howdah: {line}")
         raise SystemExit(FAILED) from None
-    except SystemExit as ending:
-        raise SystemExit(FAILED if ending.code else 0) from None
+    except SystemExit as leaving:
+        raise SystemExit(FAILED if leaving.code else 0) from None
 
 
-def _run(parsed: Parsed, engine: str, notebook: bool, base: Path) -> None:
+def _run(parsed: Parsed, engine: str, notebook: bool, base: Path, ending: Ending) -> None:
     mistakes = wrong(parsed.job, parsed.origins)
     if mistakes:
         raise SpecError(mistakes)
     for note in parsed.notes:
-        notice(f"howdah: {note}")
+        notice(f"howdah: {retold(note)}")
     chosen = engine or ("" if os.environ.get("HOWDAH_ENGINE") else "yarn")
     prepared = prepare(parsed.job, base, {"engine": chosen or None}, notice, origins=parsed.origins)
-    run_prepared(prepared, "chief", "cancel", as_json=False, screen=lambda: _screen(notebook))
+    ending.waits = True
+    job_id = upload_and_submit(prepared, check=ending.check)
+    try:
+        ending.waits = False
+        ending.check()
+        click.echo(say("submitted {id} to {engine}", id=job_id, engine=prepared.engine.name))
+        from howdah.cli.following import follow  # while the master starts
+
+        follow(prepared.engine, job_id, "chief", "cancel", False, lambda: _screen(notebook))
+    except KeyboardInterrupt:  # before anybody followed it, or again
+        notice(say("cancelling {id}", id=job_id))
+        end(prepared.engine, report_of(prepared.engine, job_id))
+        raise
+
+
+class Ending:
+    """Who ends the command ends the job: Ctrl-C, a signal, a terminal that is closed. Where it `waits`, a job is being
+    handed over that nobody could end yet; files that are still on their way stay behind."""
+
+    def __init__(self) -> None:
+        self.waits = self.came = False
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+                signal.signal(number, self._on_signal)
+
+    def check(self) -> None:
+        """Raises KeyboardInterrupt if the command was to end."""
+        if self.came:
+            raise KeyboardInterrupt
+
+    def _on_signal(self, number: int, _: object) -> None:
+        again, self.came = self.came, True
+        if number == signal.SIGHUP:
+            _let_go_of_the_terminal()
+        if not self.waits and not (again and number != signal.SIGINT):  # a closed terminal is told of twice
+            raise KeyboardInterrupt
+
+
+def _let_go_of_the_terminal() -> None:
+    """What is still printed there would be an error."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        with contextlib.suppress(OSError):  # one that is closed
+            if stat.S_ISCHR(os.fstat(stream).st_mode):
+                os.dup2(null, stream)
+    os.close(null)
 
 
 def _screen(notebook: bool) -> Plain:

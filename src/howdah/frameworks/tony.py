@@ -29,14 +29,16 @@ class Tony:
         return decided(job)
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        """SESSION_ID grows with each start, from 0."""
+        """SESSION_ID and ATTEMPT_NUMBER count the starts of this task, or of its gang, from 0."""
+        again = str(world.restarts)
         variables = {
             "JOB_NAME": task.role,
             "TASK_INDEX": str(task.index),
             "JOB_ID": world.job_id,
             "APPID": world.job_id,
-            "SESSION_ID": str(world.epoch - 1),
-            "ATTEMPT_NUMBER": str(world.epoch),
+            "SESSION_ID": again,
+            "ATTEMPT_NUMBER": again,
+            **({"NUM_AM_RETRIES": again} if world.restarts else {}),
         }
         if leads(world, task):
             variables["IS_CHIEF"] = "true"

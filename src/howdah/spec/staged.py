@@ -26,7 +26,8 @@ class StagedFile:
     `source` is the path on the submitting machine ("" when it is on the cluster already), `uri` where the
     containers get it from. `kind` is `file`, `archive` (unpacked into a directory of that name), or `spread` (an
     archive, unpacked so, whose content the executor then copies into the working directory, or its directory `into`).
-    `size` (bytes) and `modified_ms` (epoch milliseconds) describe what is at `uri`; who uploads fills them in.
+    `size` (bytes) and `modified_ms` (epoch milliseconds) describe what is at `uri`; who uploads fills them in. `roles`
+    are those whose containers have it, all where it is empty.
     """
 
     name: str
@@ -37,6 +38,7 @@ class StagedFile:
     size: int = 0
     modified_ms: int = 0
     into: str = ""
+    roles: Tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,12 +70,18 @@ class Fetch:
 
 @dataclass(frozen=True)
 class Split:
-    """Bytes of a file for one task: the records that begin in them, as Hadoop has it. `hosts` hold them."""
+    """Bytes of a file for one task: the records that begin in them, as Hadoop has it. `hosts` hold them.
+
+    `size`, `modified_ms` and `etag` are the whole file's, as those of `DataFile`; -1, 0 and "" when not known.
+    """
 
     uri: str
     start: int
     length: int
     hosts: Tuple[str, ...] = ()
+    size: int = -1
+    modified_ms: int = 0
+    etag: str = ""
 
 
 @dataclass(frozen=True)
@@ -108,7 +116,7 @@ class StagedInput:
 class StagedJob:
     """A job whose every file has a place. This, as JSON, is what the master starts from (`job.json`).
 
-    `inputs` are listed and checked; the outputs of `job` hold absolute URIs. `files` go to every container, `runtime`
+    `inputs` are listed and checked; the outputs of `job` hold absolute URIs. `files` go to the containers, `runtime`
     is howdah itself with what it needs (empty on this machine), `page` what the master alone has besides. `home` is the
     URI below which howdah keeps jobs and its cache. `strikes` is what is held against nodes (`howdah.data.strikes`).
     `python` is the interpreter that runs master and executors, `program_path` what is put first on the programs' PATH.
@@ -128,6 +136,10 @@ class StagedJob:
     sources: Mapping[str, str] = field(default_factory=dict)
     submission: Submission = field(default_factory=Submission)
     strikes: Mapping[str, float] = field(default_factory=dict)
+
+    def files_of(self, role: str) -> Tuple[StagedFile, ...]:
+        """What a container of this role has of `files`."""
+        return tuple(file for file in self.files if not file.roles or role in file.roles)
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,10 @@ class Submarine:
         commands = launch.commands(options, lambda: self._home(options))
         if options.mistakes:
             raise SpecError(options.mistakes)
-        if options.runtime == "tony" or options.text("framework").lower() == "mxnet":
+        tonys = options.runtime == "tony" or options.text("framework").lower() == "mxnet"
+        if tonys and not commands.roles:  # TensorBoard alone
+            options.notes += [f"--conf {text}: has no effect, there is no task" for text in options.listed("conf")]
+        if tonys and commands.roles:
             parsed = tony.job(options, commands, self.folder, self.environ, self.hadoop)
         else:
             parsed = Parsed(service.job(options, commands))
@@ -182,11 +185,10 @@ class Submarine:
             from howdah.hadoop import identity
 
             conf = hadoop_conf.load(hadoop_conf.directory(self.hadoop))
-            root, users = hadoop_conf.default_filesystem(conf), conf.get("dfs.user.home.dir.prefix", "/user")
-            secure = identity.is_secure(conf)
-            principal = re.split("[/@]", options.text("principal"), maxsplit=1)[0] if secure else ""
-            user = principal or identity.user(secure)
-            self.home = str(self.folder) if root.startswith("file:") else uris.join(root, users, user)
+            root = hadoop_conf.default_filesystem(conf)
+            principal = options.text("principal") if identity.is_secure(conf) else ""
+            user = re.split("[/@]", principal, maxsplit=1)[0]
+            self.home = str(self.folder) if root.startswith("file:") else hadoop_conf.home(conf, root, user)
         return self.home
 
     def _site_says_tony(self) -> bool:

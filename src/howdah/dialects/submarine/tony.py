@@ -46,6 +46,9 @@ def job(options: Options, commands: Commands, folder: Path, environ: Mapping[str
         name = servers if role == "ps" else role
         put(f"tony.{name}.instances", str(commands.counts[role]), ROLES[role])
         put(f"tony.{name}.command", str(asked.command), f"{role}_launch_cmd")
+        size = asked.resources
+        for what, amount in (("memory", f"{size.memory_mib}m"), ("vcores", size.vcores), ("gpus", size.gpus)):
+            put(f"tony.{name}.{what}", str(amount), f"{role}_resources")
     for text in options.listed("conf"):
         key, value = pair(text, "--conf", conf.mistakes)
         conf.set(key, value)
@@ -56,8 +59,7 @@ def job(options: Options, commands: Commands, folder: Path, environ: Mapping[str
     roles = {
         name: replace(
             role,
-            command=role.command,
-            resources=role.resources if conf.get(f"tony.{name}.memory") else sizes[name].resources,
+            resources=replace(role.resources, named=sizes[name].resources.named),
             image=role.image or sizes[name].image,
         )
         if name in sizes

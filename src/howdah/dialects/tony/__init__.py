@@ -59,7 +59,7 @@ class Tony:
 
 
 def _job(submitter: str, options: Options, conf: Conf, types: Mapping[str, int], files: Files) -> JobSpec:
-    found = _roles(submitter, options, conf, types)
+    found = files.given(_roles(submitter, options, conf, types))
     env = command.variables(options, conf, found)
     gang = conf.get("tony.application.distributed-mode").upper() != "FCFS"
     runtime = _runtime(conf, types)
@@ -135,11 +135,11 @@ def _timeouts(conf: Conf, submitter: str) -> Timeouts:
         conf.seconds("tony.task.executor.registry-timeout-sec", 1.0),
     ]
     running = [
-        NOTEBOOK_S if submitter == "notebook" else conf.seconds("tony.application.timeout"),
         conf.seconds("tony.worker.timeout"),
         conf.seconds("tony.task.executor.execution-timeout-ms"),
     ]
-    return Timeouts(gang_s=sum(forming), run_s=min(filter(None, running), default=0.0))
+    total = NOTEBOOK_S if submitter == "notebook" else conf.seconds("tony.application.timeout")
+    return Timeouts(gang_s=sum(forming), run_s=min(filter(None, running), default=0.0), total_s=total)
 
 
 def _notes(options: Options, conf: Conf) -> list[str]:
@@ -149,6 +149,8 @@ def _notes(options: Options, conf: Conf) -> list[str]:
     for key in ("tony.worker.timeout", "tony.task.executor.execution-timeout-ms"):
         if conf.seconds(key):
             notes.append(f"{key} ends the whole job here, not one task")
+    if conf.flag(roles.SINGLE_NODE) and any(key.endswith(".instances") for key in conf.given()):
+        notes.append(f"{roles.SINGLE_NODE} is true: instances of job types have no effect")
     if "debug" in options.flags:
         notes.append("--debug keeps nothing: howdah makes no zip files beside your sources")
     return notes

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from howdah.data.hadoop_conf import expand
+from howdah.data.hadoop_conf import Property, expand
 from howdah.dialects import Parsed
 from howdah.dialects.tony import Tony
 from howdah.dialects.tony.conf import merged
@@ -39,22 +39,26 @@ class AzkabanJob:
     def parse(self, argv: Sequence[str]) -> Parsed:
         if not argv:
             raise SpecError.at("FILE", "is missing: give the job's properties file, and those it inherits before it")
-        properties: dict[str, str] = {}
-        for name in argv:
-            properties |= read(Path(name))
+        files = {name: read(Path(name)) for name in argv}
+        properties = {name: value for found in files.values() for name, value in found.items()}
         values = {name: expand(value, properties.get) for name, value in properties.items()}
         directory = Path(argv[0]).absolute().parent
         options = _options(values, directory)
-        conf = merged(options, directory, self.environ, self.hadoop)
-        for name, value in values.items():
-            if name.startswith("tony.") and not name.startswith(_ENVIRONMENT):
-                conf.values[name], conf.origins[name] = value, argv[-1]
+        own = {file: list(_configuration(found, values)) for file, found in files.items()}
+        conf = merged(options, directory, self.environ, self.hadoop, own)
         tags = [f"{name}:{values[name]}" for name in TAGS if values.get(name)]
         conf.values["tony.application.tags"] = ",".join([*conf.listed("tony.application.tags"), *tags])
         kind = values.get("type", TYPES[0])
         if kind.lower() not in (known.lower() for known in TYPES):
             options.mistakes.append(Mistake("type", f"is {kind!r}, must be one of {', '.join(TYPES)}"))
         return Tony(directory, self.environ).job("cluster", options, conf)
+
+
+def _configuration(names: Iterable[str], values: Mapping[str, str]) -> Iterator[Property]:
+    """TonYJob wrote them into a tony.xml: a site's file beats them."""
+    for name in names:
+        if name.startswith("tony.") and not name.startswith(_ENVIRONMENT):
+            yield Property(name, values[name])
 
 
 def _options(values: Mapping[str, str], directory: Path) -> Options:

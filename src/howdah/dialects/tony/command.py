@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 
 from howdah.dialects.tony import roles
 from howdah.dialects.tony.conf import Conf
@@ -39,16 +39,29 @@ def _bare(text: str) -> str:
 
 
 def with_rendezvous(conf: Conf, options: Options, found: Mapping[str, Role]) -> dict[str, Role]:
-    """Horovod's driver, a role that TonY added in secret; it starts with the workers, and nobody waits for its end."""
-    if "driver" in found:
-        conf.wrong("tony.driver.instances", "is set, but the driver of Horovod is howdah's own: leave it out")
-    from howdah.frameworks.tony_horovod import RENDEZVOUS  # few jobs have need of it
+    """Horovod's driver, a role that TonY added in secret; it starts with the workers, and nobody waits for its end. The
+    user's own, in debug mode, takes its place, behind a port that the workers know."""
+    from howdah.frameworks.tony_horovod import RELAY, RENDEZVOUS  # few jobs have need of it
 
-    resources = Resources(_RENDEZVOUS_MIB)
-    line = f"exec {_python(options)} -c {shlex.quote(RENDEZVOUS)}"
-    after = next(iter(found.values())).after
-    driver = Role(command=line, resources=resources, tracked=False, on_failure="fail", after=after)
-    return {**found, "driver": driver}
+    workers = {name: role for name, role in found.items() if name != "driver"}
+    after = next(iter(workers.values()), Role()).after
+    if conf.flag(roles.OWN_DRIVER):
+        _check_driver(conf, found["driver"])
+        driver, after = found["driver"], found["driver"].after
+        line = f"{shlex.quote(RELAY)} {shlex.quote(str(driver.command))}"
+    else:
+        if "driver" in found:
+            conf.wrong("tony.driver.instances", "is set, but the driver of Horovod is howdah's own: leave it out")
+        driver, line = Role(resources=Resources(_RENDEZVOUS_MIB)), shlex.quote(RENDEZVOUS)
+    line = f"exec {_python(options)} -c {line}"
+    return {**workers, "driver": replace(driver, command=line, tracked=False, on_failure="fail", after=after)}
+
+
+def _check_driver(conf: Conf, driver: Role) -> None:
+    if not conf.get("tony.driver.command"):
+        conf.wrong("tony.driver.command", f"is missing: {roles.OWN_DRIVER} wants a driver of your own")
+    if driver.replicas != 1:
+        conf.wrong("tony.driver.instances", f"is {driver.replicas}, must be 1")
 
 
 def with_tensorboard(options: Options, conf: Conf, found: dict[str, Role]) -> dict[str, Role]:
@@ -56,14 +69,11 @@ def with_tensorboard(options: Options, conf: Conf, found: dict[str, Role]) -> di
     logs = options.last("sidecar_tensorboard_log_dir") or conf.get("tony.application.tensorboard-log-dir")
     if logs:
         python = _python(options)
-        one = roles.roles(conf, {"tensorboard": 1}, f"{python} -m {_TENSORBOARD}")["tensorboard"]
-        one = dataclasses.replace(one, tracked=False, on_failure="ignore", after=(), env={"TB_LOG_DIR": logs})
+        one = roles.role(conf, "tensorboard", f"{python} -m {_TENSORBOARD}")
+        one = replace(one, tracked=False, on_failure="ignore", after=(), env={"TB_LOG_DIR": logs})
         found = {**found, "tensorboard": one}
     serving = next((name for name in ("tensorboard", "chief", "worker") if name in found), "")
-    return {
-        name: dataclasses.replace(role, ports=("tensorboard",)) if name == serving else role
-        for name, role in found.items()
-    }
+    return {name: replace(role, ports=("tensorboard",)) if name == serving else role for name, role in found.items()}
 
 
 def links(found: Mapping[str, Role]) -> dict[str, str]:
@@ -104,5 +114,5 @@ def variables(options: Options, conf: Conf, found: Mapping[str, Role]) -> dict[s
 def at_home(name: str, role: Role) -> Role:
     """The container that TonY's master itself was had a home of its own."""
     if (name in roles.SINGLE and role.tracked) or name == roles.PREPROCESS:
-        return dataclasses.replace(role, command=f"{_HOME}{role.command}")
+        return replace(role, command=f"{_HOME}{role.command}")
     return role

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from howdah.data import uris
 from howdah.data.hadoop_conf import Property, environment_variable, expand, parse, read_properties
@@ -38,20 +39,22 @@ _MEMORY = re.compile(r"(\d+)(?:([gGmM]).*)?")
 @dataclass
 class Conf:
     """The merged properties. `mistakes` collects what is wrong with those that were asked for; `hadoop` is the
-    directory of Hadoop's own configuration, for files that are on the cluster."""
+    directory of Hadoop's own configuration, for files that are on the cluster; `site` is the administrator's file."""
 
     environ: Mapping[str, str]
     hadoop: str = ""
     values: dict[str, str] = field(default_factory=lambda: dict(DEFAULTS))
     origins: dict[str, str] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
+    site: str = ""
     _final: set[str] = field(default_factory=set)
 
     def add(self, properties: Iterable[Property], file: str) -> None:
         """A file's; one that an earlier file calls final stays."""
         for one in properties:
             if one.name not in self._final:
-                self.values[one.name], self.origins[one.name] = one.value.strip(), f"{file}:{one.line}"
+                place = f"{file}:{one.line}" if one.line else file
+                self.values[one.name], self.origins[one.name] = one.value.strip(), place
             if one.final:
                 self._final.add(one.name)
 
@@ -68,6 +71,10 @@ class Conf:
     def given(self) -> Iterator[str]:
         """Keys that somebody wrote."""
         return (key for key in self.values if key in self.origins)
+
+    def of_site(self, key: str) -> bool:
+        """Whether the value is the administrator's, whose file is not for the user to edit."""
+        return bool(self.site) and self.origins.get(key, "").rpartition(":")[0] == self.site
 
     def listed(self, key: str) -> list[str]:
         """What stands between its commas."""
@@ -117,8 +124,15 @@ class Conf:
         return self.values.get(name)
 
 
-def merged(options: Options, directory: Path, environ: Mapping[str, str], hadoop: str = "") -> Conf:
-    """Everything that configures this submission; a site's file that isn't there is nothing.
+def merged(
+    options: Options,
+    directory: Path,
+    environ: Mapping[str, str],
+    hadoop: str = "",
+    own: Mapping[str, Iterable[Property]] = MappingProxyType({}),
+) -> Conf:
+    """Everything that configures this submission; a site's file that isn't there is nothing. `own` is what the job says
+    itself, by file: over its tony.xml, below the site's.
 
     Raises:
         SpecError: a file is no configuration; names its line.
@@ -130,9 +144,12 @@ def merged(options: Options, directory: Path, environ: Mapping[str, str], hadoop
         conf.add(_named(named, directory, hadoop), named)
     elif (directory / "tony.xml").is_file():
         conf.add(read_properties(directory / "tony.xml"), "tony.xml")
+    for file, properties in own.items():
+        conf.add(properties, file)
     site = Path(environ.get("TONY_CONF_DIR") or SITE_DIRECTORY, "tony-site.xml")
     if site.is_file():
-        conf.add(read_properties(site), str(site))
+        conf.site = str(site)
+        conf.add(read_properties(site), conf.site)
     for text in options.values.get("conf", []):
         conf.set(*pair(text, "--conf", options.mistakes))
     return conf

@@ -7,8 +7,8 @@ directory arrives as a directory, one on the cluster as the files that are direc
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from howdah.data import uris
 from howdah.dialects.tony.conf import Conf
 from howdah.dialects.tony.options import Options
 from howdah.errors import Mistake
+from howdah.spec import Role
 
 if TYPE_CHECKING:
     from howdah.data.fs import FileSystem
@@ -26,22 +27,32 @@ VENV = "venv"
 
 @dataclass
 class Files:
-    """`files` and `archives` of the spec, and what to say about them."""
+    """`files` and `archives` of the spec, and what to say about them; to those of a role `all` are every task's."""
 
     files: list[str] = field(default_factory=list)
     archives: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    of_role: dict[str, Files] = field(default_factory=dict)
+    all: Files | None = None
 
     def add(self, path: str, name: str, archive: bool) -> None:
-        """The same resource of two roles is there once."""
+        """The same resource is there once."""
         entry = f"{path}#{name}" if name else path
-        kind = self.archives if archive else self.files
-        if entry not in kind:
-            kind.append(entry)
+        kind, there = ("archives", self.archives) if archive else ("files", self.files)
+        if entry not in there and (self.all is None or entry not in getattr(self.all, kind)):
+            there.append(entry)
+
+    def given(self, roles: Mapping[str, Role]) -> dict[str, Role]:
+        """These roles with the files of their own."""
+        own = {name: self.of_role.get(name, Files()) for name in roles}
+        return {
+            name: replace(role, files=tuple(own[name].files), archives=tuple(own[name].archives))
+            for name, role in roles.items()
+        }
 
 
 def collected(options: Options, conf: Conf, types: list[str], directory: Path) -> Files:
-    """All of them: every role gets them all."""
+    """All of them, by who gets them."""
     found = Files()
     source, venv = options.last("src_dir"), options.last("python_venv")
     if source:
@@ -50,9 +61,12 @@ def collected(options: Options, conf: Conf, types: list[str], directory: Path) -
         found.add(venv, VENV, not (directory / venv).is_dir())
         if not venv.endswith(ARCHIVES) and not (directory / venv).is_dir():
             options.mistakes.append(Mistake("--python_venv", f"is {venv!r}, must be an archive: {', '.join(ARCHIVES)}"))
-    for key in ("tony.containers.resources", *(f"tony.{name}.resources" for name in types)):
-        for entry in conf.listed(key):
-            _resource(found, conf, key, entry, directory)
+    for entry in conf.listed("tony.containers.resources"):
+        _resource(found, conf, "tony.containers.resources", entry, directory)
+    for name in types:
+        own = found.of_role[name] = Files(all=found)
+        for entry in conf.listed(f"tony.{name}.resources"):
+            _resource(own, conf, f"tony.{name}.resources", entry, directory)
     for path in options.last("hdfs_classpath").split(","):
         if path.strip():
             _there(found, conf, path.strip())

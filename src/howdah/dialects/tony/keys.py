@@ -27,7 +27,7 @@ READ = (
     *("tony.container.allocation.timeout", "tony.container.registration.timeout", "tony.worker.timeout"),
     *("tony.task.executor.execution-timeout-ms", "tony.task.executor.registry-timeout-sec"),
     *("tony.task.max-total-instances", "tony.task.max-total-memory", "tony.task.max-total-gpus"),
-    "tony.task.max-total-vcores",
+    *("tony.task.max-total-vcores", "tony.horovod.driver.mode.debug"),
 )
 ROLE = (
     *("instances", "max-instances", "memory", "vcores", "gpus", "command", "resources", "node-label"),
@@ -46,7 +46,6 @@ _GROUPS = re.compile(r"tony\.(docker\.[a-z]+\.image|task\.max-total-[a-z]+|appli
 DEPENDENCY = re.compile(r"tony\.application\.dependency\.([a-z]+)\.timeout\.after\.(\w+)(\.ignored)?")
 # Keys by why they cannot be had; the value that asks for nothing stands after them.
 REFUSED = {
-    "tony.horovod.driver.mode.debug": ("false", "the rendezvous is howdah's own, there is no driver to replace"),
     "tony.horovod.mode.test": ("false", "it was for TonY's own tests"),
     "tony.horovod.mode.test.fast.fail": ("false", "it was for TonY's own tests"),
     "tony.other.namenodes": ("", "only the cluster's own file systems are logged in to"),
@@ -55,18 +54,28 @@ _PAGE = "docs/coming-from-tony.md#keys"
 
 
 def judge(conf: Conf) -> Iterator[str]:
-    """Refuse what can't be done; the notes on what is not known or has no effect."""
+    """Refuse what can't be done, if the user asks for it; the notes on what is not known or has no effect."""
     unknown = []
     for key in conf.given():
-        if key in REFUSED and conf.get(key) not in ("", REFUSED[key][0]):
-            conf.wrong(key, f"is {conf.get(key)!r}, which isn't supported: {REFUSED[key][1]} ({_PAGE})")
-        elif key.endswith(".depends-on"):
-            conf.wrong(key, f"has had no effect since TonY 0.3; write tony.application.prepare-stage ({_PAGE})")
+        problem = _problem(conf, key)
+        if problem and conf.of_site(key):
+            yield f"{key} ({conf.origins[key]}) {problem}"
+        elif problem:
+            conf.wrong(key, problem)
         elif key.startswith("tony.") and not _known(key):
             near = nearest(key, (*READ, *(f"tony.worker.{name}" for name in ROLE)))
             unknown.append(f"{key} ({conf.origins[key]}{f'; did you mean {near}?' if near else ''})")
     if unknown:
         yield f"keys that TonY doesn't know have no effect: {', '.join(unknown)}"
+
+
+def _problem(conf: Conf, key: str) -> str:
+    """Why it can't be had, "" for no reason."""
+    if key in REFUSED and conf.get(key) not in ("", REFUSED[key][0]):
+        return f"is {conf.get(key)!r}, which isn't supported: {REFUSED[key][1]} ({_PAGE})"
+    if key.endswith(".depends-on"):
+        return f"has had no effect since TonY 0.3; write tony.application.prepare-stage ({_PAGE})"
+    return ""
 
 
 def _known(key: str) -> bool:

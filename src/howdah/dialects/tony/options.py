@@ -85,4 +85,5 @@ def _is_option(word: str) -> bool:
 
 
 def _unquoted(value: str) -> str:
-    return value[1:-1] if len(value) > 1 and value[0] == value[-1] == '"' else value
+    """One that has more of them has quotes of its own, `"a" "b"`."""
+    return value[1:-1] if value.count('"') == 2 and value[0] == value[-1] == '"' else value

@@ -35,6 +35,7 @@ def origins(job: JobSpec, options: Options, conf: Conf) -> dict[str, str]:
         own = f"tony.{name}.command"
         found[f"roles.{name}.command"] = written(own) if conf.get(own) else "--executes"
         found |= {f"roles.{name}.{place}": written(f"tony.{name}.{key}") for place, key in _ROLE.items()}
+        found |= {f"roles.{name}.{kind}": written(f"tony.{name}.resources") for kind in ("files", "archives")}
     for kind, entries in (("files", job.files), ("archives", job.archives)):
         for number, entry in enumerate(entries):
             found[f"{kind}.{number}"] = written(_FILES.get(entry.rpartition("#")[2], "tony.containers.resources"))

@@ -23,13 +23,17 @@ SINGLE = ("driver", "notebook")
 """What TonY called the task of single-node mode, the second for NotebookSubmitter."""
 PREPROCESS = "preprocess"
 """The role that stands for the first run of the command, in TonY's application master."""
+OWN_DRIVER = "tony.horovod.driver.mode.debug"
+SINGLE_NODE = "tony.application.single-node"
 MODEL_PARAMS = "Model parameters: "
 WITHOUT_LIMIT_S = 10 * 365 * 86400.0
 
 
 def job_types(conf: Conf) -> dict[str, int]:
-    """How many instances of each; none at all is single-node mode."""
-    found = {}
+    """How many instances of each; none at all is single-node mode, which may be asked for in so many words."""
+    found: dict[str, int] = {}
+    if conf.flag(SINGLE_NODE):
+        return found
     for key in conf.values:
         match = _INSTANCES.fullmatch(key)
         if match:
@@ -38,6 +42,8 @@ def job_types(conf: Conf) -> dict[str, int]:
                 conf.wrong(key, f"is {count}, must be 0 or more")
             elif count:
                 found[match[1]] = count
+    if found and conf.get("tony.application.framework").lower() == "horovod" and conf.flag(OWN_DRIVER):
+        found.setdefault("driver", 1)
     _check_limits(conf, found)
     return found
 
@@ -49,21 +55,23 @@ def single(conf: Conf, name: str, command: str) -> Role:
 
 def roles(conf: Conf, types: Mapping[str, int], command: str) -> dict[str, Role]:
     """Each job type's, with its own command where it has one."""
-    untracked, sidecar = (conf.listed(f"tony.application.{kind}.jobtypes") for kind in ("untracked", "sidecar"))
-    found = {}
-    for name, count in types.items():
-        found[name] = Role(
-            command=conf.get(f"tony.{name}.command") or command,
-            replicas=count,
-            resources=_resources(conf, name),
-            node_label=conf.get(f"tony.{name}.node-label"),
-            tracked=name not in (*untracked, *sidecar),
-            on_failure="ignore" if name in sidecar else "fail",
-            placement=_placement(conf, name),
-            image=_image(conf, name),
-        )
-    found = _staged(conf, found)
+    found = _staged(conf, {name: role(conf, name, command, count) for name, count in types.items()})
     return _timed(conf, _forgiving(conf, found))
+
+
+def role(conf: Conf, name: str, command: str, count: int = 1) -> Role:
+    """One of them, whatever the others are."""
+    untracked, sidecar = (conf.listed(f"tony.application.{kind}.jobtypes") for kind in ("untracked", "sidecar"))
+    return Role(
+        command=conf.get(f"tony.{name}.command") or command,
+        replicas=count,
+        resources=_resources(conf, name),
+        node_label=conf.get(f"tony.{name}.node-label"),
+        tracked=name not in (*untracked, *sidecar),
+        on_failure="ignore" if name in sidecar else "fail",
+        placement=_placement(conf, name),
+        image=_image(conf, name),
+    )
 
 
 def deciding(job: JobSpec) -> JobSpec:
@@ -76,7 +84,7 @@ def deciding(job: JobSpec) -> JobSpec:
         return job
     if worker.replicas == 1 or "master" in job.roles:  # for us a master would lead
         return dataclasses.replace(job, roles={**job.roles, name: dataclasses.replace(worker, on_failure="fail")})
-    timeouts = dataclasses.replace(job.timeouts, grace_s=job.timeouts.run_s or WITHOUT_LIMIT_S)
+    timeouts = dataclasses.replace(job.timeouts, grace_s=WITHOUT_LIMIT_S)
     return dataclasses.replace(job, success="chief", timeouts=timeouts)
 
 
