@@ -78,6 +78,7 @@ def main() -> None:
             Path(options.model).mkdir(parents=True, exist_ok=True)
             torch.save(model.state_dict(), Path(options.model) / "model.pt")
         if epoch == options.fail_after and os.environ["HOWDAH_EPOCH"] == "1":
+            dist.barrier()  # rank 0 has written its checkpoint
             sys.exit(f"rank {rank} fails after epoch {epoch}, as it was asked to")
     dist.destroy_process_group()
 

@@ -1,4 +1,4 @@
-"""Loads the checkpoint that train.py saved, prints its test accuracy, and fails when that is below 0.9.
+"""Loads the checkpoint that the training saved, prints its test accuracy, and fails when that is below 0.9.
 
 python check.py MODEL_FOLDER [TEST_FOLDER]
 """

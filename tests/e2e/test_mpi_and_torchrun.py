@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -53,6 +54,39 @@ def told_off(*values, **options):
 builtins.print = told_off
 runpy.run_path("train.py", run_name="__main__")
 """
+# Adds up, step by step, from the last step that the group has written down, until there are enough steps and both are
+# there; one task's executor is killed on the way.
+STEPS = """\
+import os, signal, sys, time
+from pathlib import Path
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+rank, size, kept = dist.get_rank(), dist.get_world_size(), Path(sys.argv[1])
+falls = (os.environ["HOWDAH_TASK"], os.environ["HOWDAH_ATTEMPT"]) == (sys.argv[2], "1")
+start = int(kept.read_text()) if kept.exists() else 0
+print(f"from {start} with {size}", flush=True)
+for step in range(start, 4000):
+    if step >= 60 and size == 2:
+        break
+    if falls and step == 20:
+        pid = os.getpid()
+        while b"howdah.executor" not in Path(f"/proc/{pid}/cmdline").read_bytes():
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        os.kill(pid, signal.SIGKILL)
+        time.sleep(60)
+    total = torch.ones(1)
+    dist.all_reduce(total)
+    assert total.item() == size
+    if rank == 0:
+        kept.with_suffix(".new").write_text(str(step + 1))
+        kept.with_suffix(".new").replace(kept)
+    time.sleep(0.05)
+dist.barrier()
+print("done with", size, flush=True)
+dist.destroy_process_group()
+"""
+# The container that replaces the lost one comes late: when the others have gone on without it.
+LATE = "i=0; [ $HOWDAH_ATTEMPT = 1 ] || while [ $(cat step) -lt 30 ] && [ $((i+=1)) -lt 1500 ]; do sleep 0.1; done; "
 
 
 @pytest.fixture
@@ -140,6 +174,37 @@ def test_torchrun_starts_a_killed_process_again(tmp_path: Path, home: dict[str, 
     assert "start 1: " in told
     assert "epoch 10: " in told.partition("start 1: ")[2]
     assert (model / "model.pt").exists()
+
+
+def steps(folder: Path, env: dict[str, str], fallen: str, before: str = "", **worker: object) -> tuple[str, list[str]]:
+    """What the client said, and what the two tasks' programs did; one task's executor is lost."""
+    (folder / "steps.py").write_text(STEPS)
+    kept = shlex.quote(str(folder / "step"))
+    command = f"{before.replace('step', kept)}exec torchrun --max-restarts 5 steps.py {kept} {fallen}"
+    role = {"command": command, "replicas": 2, "on_failure": "restart", "resources": {"memory": "1GiB"}, **worker}
+    lock = str(EXAMPLES / "digits-pytorch" / "requirements.lock")
+    job = {"framework": "torchrun", "files": ["steps.py"], "environment": {"requirements": lock}}
+    (folder / "job.yaml").write_text(json.dumps({**job, "roles": {"worker": role}}))
+    done = run(folder, env, "howdah", "run", "--on", "local", "job.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = said(folder, env, done, "worker:0").splitlines()
+    return done.stdout + done.stderr, [line for line in told if line.startswith(("from ", "done "))]
+
+
+def test_torchrun_goes_on_without_a_lost_task_and_takes_in_the_next(tmp_path: Path, home: dict[str, str]) -> None:
+    """Nobody waits for a container as long as there are enough."""
+    client, told = steps(tmp_path, home, "worker:1", LATE, min_replicas=1, resources={"memory": "2GiB"})
+    assert "worker:1 on 127.0.0.1: its executor was killed by signal 9" in client
+    assert [line.rpartition(" ")[2] for line in told] == ["2", "1", "2", "2"]
+    assert "exit code 1" not in client  # torchrun itself went on
+
+
+def test_torchruns_meet_again_when_the_host_of_their_store_is_lost(tmp_path: Path, home: dict[str, str]) -> None:
+    """The other's torchrun ends with the store, and is told where the new one is."""
+    client, told = steps(tmp_path, home, "worker:0")
+    assert "worker:0 on 127.0.0.1: its executor was killed by signal 9" in client
+    assert told[-1] == "done with 2"
+    assert int(told[-2].split()[1]) >= 20
 
 
 @pytest.mark.skipif(not HOROVOD, reason="no wheel fits today's Pythons: HOWDAH_TEST_HOROVOD names a folder with one")

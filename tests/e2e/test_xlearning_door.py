@@ -248,35 +248,160 @@ def test_lightgbm_by_its_list_of_machines(door: Door) -> None:
     assert "20 trees" in done.stdout
 
 
-def asked(page: str, path: str) -> tuple[int, Any]:
+TOLD = """
+import json, os, sys, time
+from pathlib import Path
+folder, everybody = Path(sys.argv[1]), int(sys.argv[2])
+files = {path.as_posix(): path.read_text() for path in (*Path().glob("*.txt"), *Path().glob("data/*"))}
+me = folder / os.environ["HOWDAH_TASK"]
+me.with_suffix(".new").write_text(json.dumps({**os.environ, "argv": sys.argv, "files": files}))
+me.with_suffix(".new").rename(me)
+for _ in range(900):  # servers and evaluators are stopped when the workers have ended
+    if len([path for path in folder.iterdir() if not path.suffix]) == everybody:
+        sys.exit(0)
+    time.sleep(0.1)
+sys.exit("not everybody has come")
+"""
+
+
+def told(door: Door, kind: str, options: str, everybody: int) -> dict[str, dict[str, Any]]:
+    """What the tasks of a job found: their variables, and texts of the files they had."""
+    (door.folder / "told.py").write_text(TOLD)
+    folder = door.folder / f"told-{kind}"
+    folder.mkdir()
+    line = f"--app-type {kind} --worker-memory 64M {options} --files told.py --queue default"
+    done = door("hbox-submit", line, "python3", "told.py", str(folder), str(everybody))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return {path.name: json.loads(path.read_text()) for path in folder.iterdir()}
+
+
+def test_tensor2tensor_with_an_evaluator(door: Door) -> None:
+    for name in ("a", "b"):
+        door.put(f"/xl/dealt/{name}", name)
+    options = "--worker-num 3 --ps-num 1 --ps-memory 64M --tf-evaluator true --input /xl/dealt#data"
+    found = told(door, "tensor2tensor", options, 4)
+    configs = {task: json.loads(variables["TF_CONFIG"]) for task, variables in found.items()}
+    masters = configs["worker:0"]["cluster"]["master"]
+    assert masters[1] == found["worker:1"]["LOCAL_ADDRESS"]
+    assert configs["ps:0"]["cluster"]["ps"] == [found["ps:0"]["LOCAL_ADDRESS"]]
+    assert (configs["worker:1"]["task"], configs["worker:1"]["environment"]) == (
+        {"type": "master", "index": 1},
+        "cloud",
+    )
+    roles = {task: (variables["TF_ROLE"], variables["TF_INDEX"]) for task, variables in found.items()}
+    assert roles["evaluator:0"] == ("evaluator", "0")
+    assert roles["worker:1"] == ("worker", "1")
+    dealt = {task: list(variables["files"].values()) for task, variables in found.items()}
+    assert dealt == {"worker:0": ["a"], "worker:1": ["b"], "ps:0": [], "evaluator:0": []}
+
+
+def test_xflow(door: Door) -> None:
+    found = told(door, "xflow", "--worker-num 2 --ps-num 1 --ps-memory 64M --driver-memory 64M", 4)
+    assert {variables["DMLC_PS_ROOT_PORT"] for variables in found.values()} == {found["scheduler:0"]["HOWDAH_PORT"]}
+    assert {task: variables["DMLC_ROLE"] for task, variables in found.items()} == {
+        **{"worker:0": "worker", "worker:1": "worker", "ps:0": "server", "scheduler:0": "scheduler"}
+    }
+    last = found["worker:1"]
+    assert (last["DMLC_WORKER_ID"], last["HEAPPROFILE"], found["ps:0"]["HEAPPROFILE"]) == ("1", "./W1", "./S0")
+    assert (last["DMLC_NUM_WORKER"], last["DMLC_NUM_SERVER"]) == ("2", "1")
+
+
+def test_lightlda(door: Door) -> None:
+    found = told(door, "distlightlda", "--worker-num 2 --ps-num 1 --ps-memory 64M", 3)
+    server, worker = found["ps:0"], found["worker:1"]
+    assert worker["files"]["lightLdaEndPoints.txt"] == f"0 {server['LIGHTLDA_SERVER_ENDPOINT']}\n"
+    assert (worker["LIGHTLDA_RANK"], worker["LIGHTLDA_ROLE"], server["LIGHTLDA_ROLE"]) == ("1", "worker", "ps")
+    assert (worker["LIGHTLDA_WORKER_NUM"], worker["LIGHTLDA_SERVER_NUM"]) == ("2", "1")
+
+
+def test_digits_serves_at_its_tasks_port_for_a_while(door: Door) -> None:
+    program = (
+        "import os, sys, time; print(sys.argv[1:] == ['-p', os.environ['HOWDAH_PORT']], flush=True); time.sleep(60)"
+    )
+    (door.folder / "digits.py").write_text(program)
+    line = "--app-type digits --worker-memory 64M --duration 2s --files digits.py --queue default"
+    done = door("hbox-submit", line, HOWDAH_ENVIRONMENT=sys.executable)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "True" in done.stdout
+
+
+def test_records_in_and_out(door: Door) -> None:
+    for name in ("a", "b", "c"):
+        door.put(f"/xl/lines/{name}.txt", f"{name} one\n{name} two\n")
+    done = door(
+        "hbox-submit",
+        "--worker-num 2 --worker-memory 64M --input /xl/lines#in --input-strategy STREAM --stream-epoch 2 "
+        "--output /xl/streamed#out --output-strategy STREAM --queue default",
+        *("tr", "a-z", "A-Z"),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = [line for name in door.names("/xl/streamed") for line in door.read(f"/xl/streamed/{name}").splitlines()]
+    assert sorted(lines) == sorted(f"{name} {number}" for name in "ABC" for number in ("ONE", "TWO") for _ in range(2))
+
+
+@pytest.mark.usefixtures("digits")
+def test_workers_that_mirror_each_other(door: Door) -> None:
+    """Without servers HBox's TensorFlow is one cluster of workers."""
+    shutil.copy(EXAMPLES / "digits-tensorflow-mwms" / "train.py", door.folder / "mirrored.py")
+    done = door(
+        "hbox-submit",
+        "--app-type tensorflow --worker-num 2 --worker-memory 1536M --input /xl/digits#data --output-index 0 "
+        "--output /xl/mirrored#model --files mirrored.py,test.csv --queue default",
+        *("python", "mirrored.py", "--test", ".", "--epochs", "1"),
+        HOWDAH_ENVIRONMENT=str(TENSORFLOW),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "epoch 1: loss" in done.stdout
+    assert door.names("/xl/mirrored")
+
+
+def asked(page: str, path: str, method: str = "GET", token: str = "", accept: str = "") -> tuple[int, str]:
     """Through YARN's proxy, as a browser."""
+    body = json.dumps({"token": token}).encode() if token else None
+    # What looks like a form, the proxy takes apart itself.
+    headers = {"Accept": accept or "*/*", "Content-Type": "application/json"}
+    request = urllib.request.Request(f"{page}{path}", body, headers, method=method)
     try:
-        with urllib.request.urlopen(f"{page}{path}", timeout=10) as answer:
-            return answer.status, json.load(answer)
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
 
 
-def test_looked_at_by_their_calls_and_killed(door: Door) -> None:
-    line = "--app-type caffe --worker-num 1 --worker-memory 64M --queue default"
-    running = door.start("hbox-submit", line, "sleep", "60")
+def test_looked_at_by_their_calls_saved_and_killed(door: Door) -> None:
+    line = "--app-type caffe --worker-num 1 --worker-memory 64M --output /xl/ws#out --queue default"
+    running = door.start("hbox-submit", line, "sh", "-c", "mkdir out; echo 7 > out/model; echo printed; sleep 60")
     try:
         page = re.findall(r"http://\S+", first_line(running, "page: "))[0]
-        first_line(running, "runs: pid")
-        status, app = asked(page, "ws/app")
-        assert (status, app["appType"], app["workerNum"], app["workerMem"]) == (200, "CAFFE", 1, 64)
-        assert [container["status"] for container in asked(page, "ws/containers")[1]] == ["RUNNING"]
-        refused, instead = asked(page, "ws/app/savemodel")
-        assert refused == 405
-        assert f"howdah save {app['appId']}" in instead
-        killed = door("hbox-kill", app["appId"])
-        assert killed.returncode == 0, killed.stdout + killed.stderr
+        first_line(running, "printed")
+        status, text = asked(page, "ws/app")
+        app = json.loads(text)
+        assert (status, app["appType"], app["workerNum"], app["workerMem"]) == (200, "CAFFE", 1, "0.0625 GB")
+        assert f"<appId>{app['appId']}</appId>" in asked(page, "ws/app", accept="application/xml")[1]
+        (container,) = json.loads(asked(page, "ws/containers")[1])["containerInfos"]
+        assert container["status"] == "RUNNING"
+        assert asked(page, f"ws/containers/{container['cid']}/stdout") == (200, "printed\n")
+        _changed_by_their_calls(door, page, app["appId"])
         assert running.wait(30) != 0
         logs = door("hbox-logs", app["appId"])
         assert logs.returncode == 0, logs.stderr
     finally:
         running.kill()
         running.communicate()
+
+
+def _changed_by_their_calls(door: Door, page: str, job: str) -> None:
+    refused, instead = asked(page, "ws/app/savemodel")
+    assert refused == 405
+    assert f"howdah save {job}" in instead
+    token = re.findall(r"&act=(\S+)", door.howdah("page", job).text)[0]
+    assert asked(page, "ws/app/savemodel", "PUT", token[:-1])[0] == 403
+    status, text = asked(page, "ws/app/savemodel", "PUT", token)
+    assert status == 200, text
+    (copy,) = json.loads(text)["outputInfos"]
+    assert "/xl/ws.saved/interResult/interResult_" in copy
+    eventually(lambda: door.howdah.files.exists(f"{copy}/worker-0/model"), "the copy is there")
+    assert door("hbox-kill", job).returncode == 0
 
 
 def first_line(running: subprocess.Popen[str], words: str) -> str:

@@ -6,7 +6,9 @@ HOWDAH_GOLDEN=write writes what comes out into the files, to be read before it i
 from __future__ import annotations
 
 import json
+import math
 import os
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,15 @@ def test_means_what_it_meant(path: Path) -> None:
         path.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
         case = found
     assert found == case
+
+
+@pytest.mark.parametrize("count", [1, 3, 100, 101, 200, 997, 99_991])
+@pytest.mark.parametrize("rate", ["0.5", "0.001", "0.3333", "0.999"])
+def test_as_many_may_fail_as_the_rate_says(count: int, rate: str) -> None:
+    argv = f"--worker-num {count} --conf hbox.container.maxFailures.rate={rate} --queue default true".split()
+    success = DOORS["hbox"].parse(argv).job.success
+    needed = count if success == "all" else math.ceil(count * Fraction(success.rstrip("%")) / 100)
+    assert needed == count + 1 - math.ceil(count * float(rate))
 
 
 def test_there_are_cases() -> None:

@@ -6,7 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from howdah.executor.placeholder import FILE_NAME, LONGEST, variables
+from howdah.executor.placeholder import FILE_NAME, LONGEST, S3_FILE_NAME, variables
 
 
 def test_a_short_list_is_in_both(tmp_path: Path) -> None:
@@ -41,3 +41,22 @@ def test_what_others_share_is_not_written_through_a_link(tmp_path: Path) -> None
     (tmp_path / FILE_NAME).symlink_to(tmp_path / "shared")
     variables({"x": ("y",)}, str(tmp_path))
     assert (tmp_path / "shared").read_text() == "theirs"
+
+
+def test_what_is_in_s3_is_told_by_its_urls_too(tmp_path: Path) -> None:
+    listed = {"data": ("s3://bucket/dir/a b.txt", "s3a://bucket/c"), "other": ("hdfs://n/d",)}
+    found = variables(listed, str(tmp_path), "http://cluster:9000/")
+    urls = {"data": ["http://cluster:9000/bucket/dir/a%20b.txt", "http://cluster:9000/bucket/c"]}
+    assert json.loads(found["S3_INPUT_FILE_LIST"]) == urls
+    assert json.loads((tmp_path / S3_FILE_NAME).read_text()) == urls
+    assert json.loads(found["INPUT_FILE_LIST"]) == {name: list(uris) for name, uris in listed.items()}
+    long = {"data": tuple(f"s3://bucket/part-{number:05d}" for number in range(5000))}
+    found = variables(long, str(tmp_path))
+    assert "S3_INPUT_FILE_LIST" not in found
+    assert found["S3_INPUT_FILE_LIST_FILE"] == str(tmp_path / S3_FILE_NAME)
+    assert json.loads((tmp_path / S3_FILE_NAME).read_text())["data"][0] == "https://s3.amazonaws.com/bucket/part-00000"
+
+
+def test_what_is_not_in_s3_is_not(tmp_path: Path) -> None:
+    assert "S3_INPUT_FILE_LIST_FILE" not in variables({"data": ("hdfs://n/d",)}, str(tmp_path))
+    assert not (tmp_path / S3_FILE_NAME).exists()

@@ -9,7 +9,8 @@ import pytest
 from howdah.spec import Container, JobSpec, Resources, Role, TaskId
 from howdah.spec import events as e
 from howdah.spec.view import JobView, fold
-from howdah.web.xlearning import answer
+from howdah.web.source import Refused
+from howdah.web.xlearning import _wants_xml, answer
 
 ROLES = {
     "chief": Role("t", resources=Resources(4096)),
@@ -35,42 +36,63 @@ def view() -> JobView:
 
 
 def test_the_application(view: JobView) -> None:
-    expected = {
+    assert answer(view, "/ws/app") == {
         **{"appId": "job-1", "appType": "TENSORFLOW", "appUser": "me"},
-        **{"workerNum": 3, "workerMem": 2048, "workerVCores": 3, "workerGCores": 1},
-        **{"psNum": 1, "psMem": 1024, "psVCores": 1, "psGCores": 0},
+        **{"workerNum": 3, "workerMem": "2.0 GB", "workerVCores": 3, "workerGCores": 1},
+        **{"psNum": 1, "psMem": "1.0 GB", "psVCores": 1, "psGCores": 0},
     }
-    assert answer(view, "/ws/app") == (200, expected)
 
 
 def test_containers(view: JobView) -> None:
     one = {"cid": "c-worker", "startTime": 4000, "status": "RUNNING", "gpu": "1"}
-    status, everybody = answer(view, "/ws/containers")
-    assert status == 200
+    everybody = answer(view, "/ws/containers")["containerInfos"]
     assert one in everybody
     assert len(everybody) == 3
-    assert answer(view, "/ws/containers/c-worker") == (200, one)
-    assert answer(view, "/ws/app/evaluator") == (200, {"evaluator": "c-evaluator"})
-    assert answer(view, "/ws/app/boardUrl") == (200, {"boardUrl": "http://h1:7"})
+    assert answer(view, "/ws/containers/c-worker") == one
+    assert answer(view, "/ws/app/evaluator") == "c-evaluator"
+    assert answer(view, "/ws/app/boardUrl") == "http://h1:7"
+    assert answer(view, "/ws/app/boardUrl", "http://other:8") == "http://other:8"
 
 
 @pytest.mark.parametrize(
     ("path", "status", "words"),
     [
-        ("/ws/app/savemodel", 405, "howdah save job-1"),
-        ("/ws/app/signal/9", 405, "howdah cancel job-1"),
-        ("/ws/containers/c-worker/stdout", 404, "howdah logs job-1 worker:0"),
+        ("/ws/app/savemodel", 405, "POST it with the token of `howdah page job-1`, or `howdah save job-1`"),
+        ("/ws/app/signal/9", 405, "POST it with the token of `howdah page job-1`, or `howdah cancel job-1`"),
+        ("/ws/app/signal/10", 405, "signal 10 is sent to no program: 2, 9, 15 end the job"),
         ("/ws/containers/none", 404, "no container none"),
+        ("/ws/containers/c-worker/core", 404, "no container c-worker/core"),
+        ("/ws/containers/", 404, "no container"),
         ("/ws/else", 404, "nothing answers"),
     ],
 )
 def test_what_changes_nothing_says_what_to_do(view: JobView, path: str, status: int, words: str) -> None:
-    found, text = answer(view, path)
-    assert found == status
-    assert words in text
+    with pytest.raises(Refused) as refused:
+        answer(view, path)
+    assert refused.value.status == status
+    assert words in str(refused.value)
 
 
 def test_before_anything_is_known() -> None:
-    assert answer(JobView(), "/ws/app")[1]["workerNum"] == 0
-    assert answer(JobView(), "/ws/containers") == (200, [])
-    assert answer(JobView(), "/ws/app/boardUrl") == (200, {"boardUrl": ""})
+    assert answer(JobView(), "/ws/app")["workerNum"] == 0
+    assert answer(JobView(), "/ws/containers") == {"containerInfos": []}
+    assert answer(JobView(), "/ws/app/boardUrl") == ""
+
+
+@pytest.mark.parametrize(
+    ("accept", "xml"),
+    [
+        ("", False),
+        ("*/*", False),
+        ("application/json", False),
+        ("application/xml", True),
+        ("Application/XML; charset=utf-8", True),
+        ("application/json, application/xml", False),
+        ("application/xml, application/json", True),
+        ("application/xml;q=0.5, application/json", False),
+        ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", True),
+        ("application/xml;q=x", True),
+    ],
+)
+def test_which_form_is_wanted(accept: str, xml: bool) -> None:
+    assert _wants_xml(accept) is xml

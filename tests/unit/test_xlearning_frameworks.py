@@ -156,3 +156,11 @@ def test_pytorch() -> None:
 
 def test_a_framework_without_files_has_none() -> None:
     assert files_of(find("generic"), world(worker=1), TaskId("worker", 0)) == {}
+
+
+@pytest.mark.parametrize("name", ["-mpi", "-horovod"])
+def test_who_was_started_by_mpiexec_counts_from_one(name: str) -> None:
+    """The 0th was mpiexec itself."""
+    beside = {"rendezvous": 1} if name == "-horovod" else {}
+    found = told(name, world(worker=2, **beside), "worker:1")
+    assert (found["INDEX"], found["TF_INDEX"]) == ("2", "2")

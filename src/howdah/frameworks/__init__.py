@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import importlib
 from collections.abc import Collection
-from difflib import get_close_matches
 from typing import Protocol, cast
 
 from howdah.errors import SpecError
@@ -126,9 +125,10 @@ def find(name: str) -> Framework:
     installed = _installed()
     if name in installed:
         return _load(installed[name])
+    from howdah.spec.check import nearest  # a master does without
+
     known = sorted({*BUILT_IN, *installed})
-    nearest = next(iter(get_close_matches(name, known, 1)), None)
-    raise SpecError.at("framework", f"is {name!r}, known are {', '.join(known)}", nearest)
+    raise SpecError.at("framework", f"is {name!r}, known are {', '.join(known)}", nearest(name, known))
 
 
 def names(wanted: str = "") -> Collection[str]:

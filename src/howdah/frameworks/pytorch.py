@@ -6,12 +6,8 @@ order. Rank 0 is where all meet: its main port becomes MASTER_PORT.
 
 from __future__ import annotations
 
-from howdah.frameworks import decided
+from howdah.frameworks.group import SIDE_ROLES, grouped
 from howdah.spec import JobSpec, TaskId, World
-
-# They run beside the gang and are no part of the process group.
-SIDE_ROLES = ("evaluator", "tensorboard")
-_FIRST = ("chief", "master", "worker")
 
 
 class PyTorch:
@@ -22,29 +18,22 @@ class PyTorch:
 
     def expand(self, job: JobSpec) -> JobSpec:
         """Puts the roles in the order of their ranks; side roles come last and are not waited for."""
-        return decided(job, untracked=SIDE_ROLES, ignored=SIDE_ROLES, order=sorted(job.roles, key=_place))
+        return grouped(job)
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
         """RANK and WORLD_SIZE count the process group alone; a side role learns where the group meets, but no rank."""
-        group = [member for member in world.members if member.task.role not in SIDE_ROLES]
-        if not group:
+        members = [member for member in world.members if member.task.role not in SIDE_ROLES]
+        if not members:
             return {}
-        first = group[0]
+        first = members[0]
         meeting = {
             "MASTER_ADDR": first.host,
             "MASTER_PORT": str(first.ports["main"]),
             "INIT_METHOD": f"tcp://{first.address}",
-            "WORLD_SIZE": str(len(group)),
+            "WORLD_SIZE": str(len(members)),
         }
         if task.role in SIDE_ROLES:
             return meeting
-        rank = str(next(rank for rank, member in enumerate(group) if member.task == task))
+        rank = str(next(rank for rank, member in enumerate(members) if member.task == task))
         local = {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
         return {**meeting, **local, "RANK": rank, "GROUP_RANK": rank, "NODE_RANK": rank}
-
-
-def _place(role: str) -> int:
-    """Sorting is stable: equal places keep the job's order."""
-    if role in SIDE_ROLES:
-        return len(_FIRST) + 1
-    return _FIRST.index(role) if role in _FIRST else len(_FIRST)

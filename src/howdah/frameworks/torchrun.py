@@ -7,9 +7,15 @@ of a task, tells them RANK and all the rest, and starts them again when one fail
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
+from collections.abc import Sequence
 
 from howdah.frameworks.group import SIDE_ROLES, group, grouped
-from howdah.spec import JobSpec, Role, TaskId, World
+from howdah.spec import JobSpec, Member, Role, TaskId, World
+
+LAST_CALL_S = 10
+"""How long torchruns that are enough wait for more (their own default: 30). A gang starts together, so at the start
+nobody is late; who comes later is taken in when he comes."""
 
 
 class TorchRun:
@@ -33,16 +39,23 @@ class TorchRun:
             return {}
         rank = world.rank(task)
         return {
-            "PET_NNODES": str(len(members)),
+            "PET_NNODES": _nodes(world, members),
             "PET_RDZV_BACKEND": "c10d",
             "PET_RDZV_ENDPOINT": members[0].address,
             "PET_RDZV_ID": world.job_id or "howdah",
-            "PET_RDZV_CONF": f"is_host={str(rank == 0).lower()}",
+            "PET_RDZV_CONF": f"is_host={str(rank == 0).lower()},last_call_timeout={LAST_CALL_S}",
             "PET_LOCAL_ADDR": world.member(task).host,
             # Else processes that are started again read in the store what those before them have left, and look for
             # them (torch 2.5 to 2.15 at least, dynamic_rendezvous.py).
             "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
         }
+
+
+def _nodes(world: World, members: Sequence[Member]) -> str:
+    """How many tasks; where some role is elastic how few, too."""
+    present = Counter(member.task.role for member in members)
+    least = sum(min(count, world.least.get(role, count)) for role, count in present.items())
+    return str(len(members)) if least == len(members) else f"{least}:{len(members)}"
 
 
 def _with_processes(role: Role) -> Role:

@@ -21,7 +21,7 @@ class XlMpi(XLearning):
         return self.native.command(task, command)
 
     def own(self, world: World, task: TaskId) -> dict[str, str]:
-        return {"TF_INDEX": str(task.index + 1)}
+        return _from_one(task)
 
     def files(self, world: World, task: TaskId) -> dict[str, str]:
         return self.native.files(world, task)
@@ -36,4 +36,8 @@ class XlHorovod(XLearning):
         return self.native.expand(job)
 
     def own(self, world: World, task: TaskId) -> dict[str, str]:
-        return {"TF_INDEX": str(task.index + 1)}
+        return _from_one(task)
+
+
+def _from_one(task: TaskId) -> dict[str, str]:
+    return dict.fromkeys(("INDEX", "TF_INDEX"), str(task.index + 1))

@@ -50,9 +50,9 @@ class WebApi:
                 return await self._act(request, path[len(PREFIX) :])
             _looking(request)
             return await self._call(request, path[len(PREFIX) :])
-        _looking(request)
         if path.startswith(xlearning.PREFIX) and self.source.only:
             return await self._xlearning(request)
+        _looking(request)
         return files.answer(request)
 
     async def _call(self, request: Request, path: str) -> Response:
@@ -96,20 +96,28 @@ class WebApi:
         parts = path.split("/", 3)
         if len(parts) != 4 or parts[0] != "jobs" or parts[2] != "actions":
             raise Refused(405, f"only actions of a job take {request.method}")
-        wish = _wish(request.body)
-        if not self.source.may_act(parts[1], str(wish.pop("token", ""))):
-            raise Refused(403, ACT_HINT, "token")
+        wish = self._allowed(request, parts[1])
         job = await self._job(parts[1])
         return respond(await job.act(parts[3], wish), request)
 
+    def _allowed(self, request: Request, job_id: str) -> dict[str, Any]:
+        """The words of a wish of somebody who may have it."""
+        wish = _wish(request.body)
+        if not self.source.may_act(job_id, str(wish.pop("token", ""))):
+            raise Refused(403, ACT_HINT, "token")
+        return wish
+
     async def _xlearning(self, request: Request) -> Response:
-        if not self.source.looks(request):
-            raise Refused(403, LOOK_HINT, "token")
+        acts = request.method in ("PUT", "POST")
+        if acts:
+            self._allowed(request, self.source.only)
+        else:
+            _looking(request)
+            if not self.source.looks(request):
+                raise Refused(403, LOOK_HINT, "token")
         one = await self._job(self.source.only)
-        status, value = xlearning.answer(one.view, request.path, one.board())
-        if status != 200:
-            raise Refused(status, value)
-        return respond(value, request)
+        kind, body = await (xlearning.act if acts else xlearning.look)(one, request)
+        return packed(Response(200, body, kind, ANSWER_HEADERS), request)
 
 
 def _looking(request: Request) -> None:

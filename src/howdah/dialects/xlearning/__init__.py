@@ -17,7 +17,7 @@ from howdah.dialects.xlearning.apptypes import SLEEPERS
 from howdah.dialects.xlearning.options import MANY, OPTIONS, Words, taken_apart
 from howdah.dialects.xlearning.settings import PAGE, Settings
 from howdah.errors import SpecError
-from howdah.spec import Environment, JobSpec, Master, Timeouts
+from howdah.spec import Environment, JobSpec, Master, Resources, Timeouts
 from howdah.spec.check import nearest
 
 READ = (*OPTIONS, *MANY)
@@ -26,7 +26,8 @@ PRIORITIES = ("DEFAULT", "VERY_LOW", "LOW", "NORMAL", "HIGH", "VERY_HIGH")
 
 @dataclass(frozen=True)
 class Door:
-    """One of the two commands; `splits` says that --launch-cmd is split at spaces, else it is a line for a shell."""
+    """One of the two commands; `splits` says that --launch-cmd is split at spaces, else it is a line for a shell.
+    `master` is the size of what runs in the master there, `boards` that it showed TensorBoard unasked."""
 
     program: str
     prefix: str
@@ -35,10 +36,28 @@ class Door:
     strategy: bool
     growth: Mapping[str, str]
     saved: str
+    master: Resources
+    boards: bool
 
 
-XLEARNING = Door("xl-submit", "xlearning", "XLEARNING", False, False, {"worker": "0.5", "ps": "0.2"}, "/interResult_")
-HBOX = Door("hbox-submit", "hbox", "HBOX", True, True, {}, "/interResult/interResult_")
+XLEARNING = Door(
+    *("xl-submit", "xlearning", "XLEARNING"),
+    splits=False,
+    strategy=False,
+    growth={"worker": "0.5", "ps": "0.2"},
+    saved="/interResult_",
+    master=Resources(1024, 1),
+    boards=True,
+)
+HBOX = Door(
+    *("hbox-submit", "hbox", "HBOX"),
+    splits=True,
+    strategy=True,
+    growth={},
+    saved="/interResult/interResult_",
+    master=Resources(2048, 2),
+    boards=False,
+)
 
 
 class XlSubmit:
@@ -53,7 +72,7 @@ class XlSubmit:
         settings = _gathered(self.door, taken_apart(argv, self.door.program), self.environ)
         kind = roles.kind_of(settings, self.door.app_type, self.door.strategy)
         command = _command(settings, self.door, kind.name)
-        gang = roles.gang(settings, kind, command, self.door.growth)
+        gang = roles.gang(settings, kind, command, self.door.growth, self.door.master)
         job = JobSpec(
             roles={**gang.roles, **board.role(settings, kind.name)},
             name=settings.text("app.name", self.door.prefix),
@@ -65,7 +84,7 @@ class XlSubmit:
             inputs=data.inputs(settings, gang, kind.name),
             outputs=data.outputs(settings, gang, self.door.saved),
             environment=Environment(image=_image(settings, kind.name)),
-            board=board.board(settings, gang, kind.name),
+            board=board.board(settings, gang, kind.name, self.door.boards),
             success=gang.success,
             retries=max(0, settings.number("app.max.attempts", 1) - 1),
             queue=_queue(settings, self.door),
@@ -75,6 +94,7 @@ class XlSubmit:
             timeouts=_timeouts(settings),
             application_type=kind.name,
             master=_master(settings),
+            port_range=_port_range(settings),
         )
         notes = (*settings.words.notes, *settings.notes, *settings.told())
         clusters, beside = tuple(_cluster(settings)), data.client_variables(settings)
@@ -130,9 +150,10 @@ def _queue(settings: Settings, door: Door) -> str:
 
 
 def _priority(settings: Settings) -> int | None:
-    word = settings.text("app.priority")
-    if not word or word.isdigit():
-        return int(word) if word else None
+    """Theirs asked for NORMAL where nobody said."""
+    word = settings.text("app.priority", "NORMAL")
+    if word.isdigit():
+        return int(word)
     if word.upper() in PRIORITIES:
         return PRIORITIES.index(word.upper())
     hint = nearest(word.upper(), PRIORITIES)
@@ -178,6 +199,13 @@ def _master(settings: Settings) -> Master:
     return Master(memory, settings.number("driver.cores", 0), label)
 
 
+def _port_range(settings: Settings) -> str:
+    """Theirs when only one end of it is said."""
+    if not settings.given("reserve.port.begin") and not settings.given("reserve.port.end"):
+        return ""
+    return f"{settings.number('reserve.port.begin', 20000)}-{settings.number('reserve.port.end', 30000)}"
+
+
 def _cluster(settings: Settings) -> Iterator[str]:
     """The configuration files of --cluster, which lie over this machine's own."""
     name = settings.text("cluster.name")
@@ -201,6 +229,7 @@ def _origins(settings: Settings, job: JobSpec) -> Iterator[tuple[str, str]]:
     yield from (("env", "--conf …container.env.NAME"), ("environment.image", settings.where("docker.image.name")))
     yield from (("board", settings.where("tf.board.log.dir")), ("board.tasks", settings.where("tf.board.worker.index")))
     yield from (("timeouts.run", settings.where("job.exec.timeout")), ("success", "container.maxFailures.rate"))
+    yield "port_range", "reserve.port.begin, reserve.port.end"
     sizes = {"resources.memory": "memory", "resources.vcores": "cores", "resources.gpus": "gpus", "replicas": "num"}
     for role in job.roles:
         yield f"roles.{role}.command", settings.where("cmd")

@@ -18,9 +18,12 @@ NAME = "tensorboard"
 _LEAST_S = 1
 
 
-def board(settings: Settings, gang: Gang, kind: str) -> Board:
-    """Of the one worker whose board it was, or of what is on the cluster."""
+def board(settings: Settings, gang: Gang, kind: str, unasked: bool) -> Board:
+    """Of the one worker whose board it was, or of what is on the cluster. `unasked`: theirs was there for those
+    who had not asked for it, too. Ours is not, for its directory would lie in the way of programs that make one."""
     directory = settings.text("tf.board.log.dir", "eventLog")
+    if unasked and kind in TENSORFLOWS and not settings.given("tf.board.enable"):
+        settings.notes.append("--board-enable isn't given: there is no TensorBoard, where xl-submit started one")
     if not settings.flag("tf.board.enable") or ("://" in directory and kind not in TENSORFLOWS):
         return Board()
     if "://" in directory:

@@ -144,7 +144,8 @@ def _paths(settings: Settings, option: str) -> Iterator[tuple[str, str, str]]:
 def _there(settings: Settings, option: str, path: str) -> str:
     """Where a path is: of --s3input and --s3output in a bucket, of the others on the file system that was set."""
     if option.startswith("s3"):
-        return path if "://" in path else f"s3://{path.lstrip('/')}"
+        bucket, _, prefix = path.lstrip("/").partition(settings.text("s3.bucket.dir.split", "/"))
+        return path if "://" in path else f"s3://{bucket}/{prefix}" if prefix else f"s3://{bucket}"
     default = settings.text("remote.defaultFS").rstrip("/")
     return f"{default}{path}" if default and path.startswith("/") else path
 

@@ -28,8 +28,9 @@ READ = (
     *("app.max.attempts", "job.exec.timeout", "localresource.timeout", "container.maxFailures.rate"),
     *("chief.worker.minimum.data", "chief.worker.minimum.file.num", "placeholder.whole.enable", "tf.input.ps.enable"),
     *("tf.mode.single", "mxnet.mode.single", "tf.distribution.strategy", "host.blacklist"),
+    *("reserve.port.begin", "reserve.port.end"),
     *("output.local.dir", "failed.upload", "interresult.dir", "interresult.upload.interval", "interresult.upload.inc"),
-    *("append.defaultfs.enable", "remote.defaultFS", "container.mode"),
+    *("remote.defaultFS", "container.mode"),
     *("s3.cluster", "s3.cluster.prefix", "s3.bucket.dir.split", "s3.key.access", "s3.key.secret"),
     *("docker.registry.host", "docker.registry.port", "digits.image-name"),
     *("mpi.install.dir.enable", "mpi.install.dir", "mpi.extra.ld.lirbary.path", "horovod.extra.ld.lirbary.path"),
@@ -50,10 +51,10 @@ NEEDLESS = re.compile(
     r"|cleanup\.enable|container\.running\.log\.enable|download\.file\.(retry|thread\.nums)"
     r"|upload\.file\.thread\.nums|upload\.output\.thread\.nums|file\.list\.level|container\.heartbeat\..*"
     r"|container\.update\.appstatus\..*|container\.auto\.create\.output\.dir|report\.container\.status"
-    r"|local\.resource\.visibility|reserve\.port\.(begin|end)|history\..*|webapp\..*|cluster\.delegation\..*"
+    r"|local\.resource\.visibility|history\..*|webapp\..*|cluster\.delegation\..*"
     r"|nodemanager\.webapp\.port|mpi\.container\.update\.status\.retry|client\.hostname|client\.log\.collect"
     r"|log\.sampling|tf\.board\.(upload|path|ps\.enable)|board\.path|mpi\.exec\.dir(\.enable)?|am\.env\..*"
-    r"|.*\.history\.webapp\.address|docker\.work(er)?\.dir"
+    r"|.*\.history\.webapp\.address|docker\.work(er)?\.dir|append\.defaultfs\.enable|commom\.cache\.archive\.hdfs"
 )
 # What it asks for can't be had: what to do instead.
 REFUSED = {
@@ -77,7 +78,7 @@ FLAGS = (
     *("input.stream", "out.stream", "input.stream.shuffle", "inputfile.rename", "createcontainerid.dir"),
     *("tf.evaluator", "tf.board.enable", "user.classpath.first", "host.local.enable", "chief.worker.minimum.data"),
     *("placeholder.whole.enable", "tf.input.ps.enable", "tf.mode.single", "mxnet.mode.single"),
-    *("tf.distribution.strategy", "failed.upload", "interresult.upload.inc", "append.defaultfs.enable"),
+    *("tf.distribution.strategy", "failed.upload", "interresult.upload.inc"),
     *("mpi.install.dir.enable", "horovod.stall.check.disable", "horovod.hierarchical.allreduce"),
     "horovod.mpi.threads.disable",
 )
@@ -90,7 +91,7 @@ NUMBERS = (
     *("driver.cores", *(f"{role}.{size}" for role in ("worker", "ps") for size in ("cores", "gpus", "num"))),
     *("stream.epoch", "output.index", "tf.board.worker.index", "tf.board.reload.interval", "board.cache.timeout"),
     *("app.max.attempts", "job.exec.timeout", "localresource.timeout", "chief.worker.minimum.file.num"),
-    *("interresult.upload.interval", "horovod.process.num.per.worker"),
+    *("interresult.upload.interval", "horovod.process.num.per.worker", "reserve.port.begin", "reserve.port.end"),
 )
 CHOICES = {
     "input.strategy": ("DOWNLOAD", "PLACEHOLDER", "STREAM"),

@@ -1,8 +1,9 @@
 """The command line of `xl-submit` and `hbox-submit`, taken apart by their parser's rules.
 
 The rules, which their users' scripts rely on: an option is accepted by its long name or its camel-case short one, with
-one dash or two; some take every word up to the next option; of an option given twice the first counts; the first word
-that is no option starts the user's command, which is kept word for word.
+one dash or two; one pair of double quotes around a value is dropped; some take every word up to the next option; of an
+option given twice the first counts; the first word that is no option starts the user's command, which is kept word for
+word.
 """
 
 from __future__ import annotations
@@ -112,6 +113,7 @@ def _values(name: str, rest: list[str], words: Words, program: str) -> Sequence[
 
 
 def _given(words: Words, name: str, values: list[str], program: str) -> None:
+    values = [_unquoted(value) for value in values]
     before = words.values.get(name)
     if not values:
         words.mistakes.append(Mistake(f"--{name}", "has no value"))
@@ -120,6 +122,12 @@ def _given(words: Words, name: str, values: list[str], program: str) -> None:
             words.notes.append(f"--{name} is given twice: the first, {before[0]!r}, counts, as {program} had it")
     else:
         words.values.setdefault(name, []).extend(values)
+
+
+def _unquoted(value: str) -> str:
+    """One that has more of them has quotes of its own, `"a" "b"`."""
+    quoted = len(value) > 1 and value[0] == value[-1] == '"' and '"' not in value[1:-1]
+    return value[1:-1] if quoted else value
 
 
 def _unknown(word: str, program: str) -> Mistake:

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from howdah.dialects.xlearning.apptypes import INDEPENDENT, SLEEPERS, TENSORFLOWS, AppType, of
 from howdah.dialects.xlearning.settings import PAGE, Setting, Settings
@@ -60,8 +61,8 @@ def kind_of(settings: Settings, default: str, strategy: bool) -> Kind:
     return Kind(name, type_, single, strategy)
 
 
-def gang(settings: Settings, kind: Kind, command: Command, growth: Mapping[str, str]) -> Gang:
-    """All roles, with who shares the data; `growth` are the door's defaults for memory after a failure."""
+def gang(settings: Settings, kind: Kind, command: Command, growth: Mapping[str, str], master: Resources) -> Gang:
+    """All roles, with who shares the data. Defaults of the door's: `growth` after a failure, the `master`'s size."""
     if settings.number("app.max.attempts", 1) > 1:
         for name, share in growth.items():
             settings.values.setdefault(f"{name}.mem.autoscale", Setting(share, f"{name}.mem.autoscale"))
@@ -78,7 +79,7 @@ def gang(settings: Settings, kind: Kind, command: Command, growth: Mapping[str, 
     elif not kind.type.servers and any(settings.given(f"ps.{size}") for size in ("memory", "cores", "gpus", "num")):
         settings.notes.append(f"--ps-… is ignored: {kind.name} has no parameter servers")
     if kind.type.helper and not kind.single:
-        roles |= _helper(settings, kind.type, command)
+        roles |= _helper(settings, kind.type, command, master)
     return Gang(roles, _framework(kind), trainers, "all" if strict else _share(settings, roles, trainers))
 
 
@@ -132,9 +133,10 @@ def _of_size(settings: Settings, workers: Role, key: str, memory_mib: int) -> Ro
     return replace(workers, replicas=1, resources=replace(workers.resources, memory_mib=size))
 
 
-def _helper(settings: Settings, type_: AppType, command: Command) -> dict[str, Role]:
+def _helper(settings: Settings, type_: AppType, command: Command, master: Resources) -> dict[str, Role]:
     """What ran in the master's container there has one of its own here, of that size."""
-    size = Resources(settings.memory("driver.memory"), settings.number("driver.cores", 1))
+    memory = settings.memory("driver.memory", master.memory_mib)
+    size = Resources(memory, settings.number("driver.cores", master.vcores))
     if not type_.helper_command:
         return {type_.helper: Role(command, resources=size)}
     aliases = [entry.partition("#")[2] for entry in settings.listed("cacheArchive")]
@@ -146,7 +148,16 @@ def _share(settings: Settings, roles: Mapping[str, Role], trainers: tuple[str, .
     rate = settings.fraction("container.maxFailures.rate", 0.5)
     count = sum(roles[name].replicas for name in trainers)
     needed = min(count, max(0, count + 1 - math.ceil(count * rate)))
-    return "all" if needed == count else f"{100 * needed // count}%"
+    return "all" if needed == count else _percent(needed, count)
+
+
+def _percent(needed: int, count: int) -> str:
+    """The shortest share of `count` tasks that is `needed` of them, for of many tasks one is less than a per cent."""
+    for digits in range(5):
+        text = f"{100 * 10**digits * needed // count / 10**digits:.{digits}f}"
+        if math.ceil(count * Fraction(text) / 100) == needed:
+            break
+    return f"{text}%"
 
 
 def variables(settings: Settings, gang: Gang, kind: Kind) -> Mapping[str, str]:
