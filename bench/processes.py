@@ -37,8 +37,19 @@ def proportional_mb(pid: int) -> float:
 
 def cpu_s(pid: int) -> float:
     """User and system time so far."""
+    return sum(_ticks(pid)[:2]) * _TICK_S
+
+
+def family_cpu_s(pid: int) -> float:
+    """The same with that of its children: of those that live, and of those that have ended."""
+    living = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return (sum(_ticks(pid)) + sum(sum(_ticks(int(child))) for child in living)) * _TICK_S
+
+
+def _ticks(pid: int) -> list[int]:
+    """User and system time, its own and that of its children which have ended."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) * _TICK_S
+    return [int(field) for field in fields[11:15]]
 
 
 def _kib(file: Path, name: str) -> int:

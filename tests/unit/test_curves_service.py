@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -18,8 +19,10 @@ from urllib.parse import parse_qs, quote
 import event_files as files
 import pytest
 
+import howdah
 from howdah.curves.answers import Store
 from howdah.curves.client import Answer, Service
+from howdah.curves.memory import GO_FIRST
 from howdah.data import uris
 
 HOSTILE = '"><script>alert(1)</script>&'
@@ -168,12 +171,19 @@ def test_wrong_questions_are_answered_with_a_sentence(ask: Asker, target: str, s
     assert text in ask.json(target, status)["error"]
 
 
-def test_png_or_what_to_install(ask: Asker) -> None:
-    answer = ask("curves/scalars.png?tag=loss")
-    if answer.status == 501:
-        assert "howdah[ui]" in json.loads(answer.body)["error"]
-    else:
-        assert answer.body.startswith(b"\x89PNG")
+def test_a_chart_as_png(ask: Asker) -> None:
+    pytest.importorskip("resvg_py")
+    answer = ask("curves/scalars.png?tag=loss&width=320&height=200")
+    assert (answer.status, answer.content_type) == (200, "image/png")
+    assert answer.body.startswith(b"\x89PNG")
+    assert struct.unpack(">II", answer.body[16:24]) == (320, 200)
+
+
+def test_without_a_library_it_is_said_what_to_install() -> None:
+    code = "from howdah.curves.png import png\ntry: png('<svg/>')\nexcept Exception as error: print(repr(error))"
+    alone = {"PYTHONPATH": str(Path(howdah.__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-S", "-c", code], env=alone, capture_output=True, text=True)
+    assert done.stdout.startswith("NoLibrary('no PNG here: install howdah[ui]"), done.stderr
 
 
 def test_a_tag_with_a_million_points(tmp_path: Path) -> None:
@@ -244,3 +254,30 @@ def test_one_that_can_not_start_is_told_in_a_line() -> None:
     loop.close()
     assert answer.status == 503
     assert "ended with" in json.loads(answer.body)["error"]
+
+
+def test_a_service_that_becomes_too_large_ends_by_itself(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOWDAH_MEMORY_MIB", "20")  # of which an interpreter alone takes more than half
+
+    async def ended() -> Answer:
+        service = Service()
+        await service.get("curves/runs", [("", uris.of_local(folder))])
+        assert service._process is not None
+        await asyncio.wait_for(service._process.wait(), 60)
+        monkeypatch.setenv("HOWDAH_MEMORY_MIB", "512")
+        try:
+            return await service.get("curves/runs", [("", uris.of_local(folder))])
+        finally:
+            await service.close()
+
+    assert asyncio.run(ended()).status == 200  # another one is started
+    assert "10 are the most: it ends" in capfd.readouterr().err
+
+
+def test_the_kernel_is_told_whom_to_end_first(ask: Asker) -> None:
+    ask("curves/runs")
+    assert ask.service._process is not None
+    told = [int(Path(f"/proc/{pid}/oom_score_adj").read_text()) for pid in (ask.service._process.pid, os.getpid())]
+    assert told[0] == max(GO_FIRST, told[1])

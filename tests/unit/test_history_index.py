@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from howdah.data import uris
 from howdah.engines.local.engine import LocalEngine
 from howdah.history import rows
-from howdah.history.index import Index
+from howdah.history.digest import Digest
+from howdah.history.index import Index, Known
 from howdah.history.live import FORGOTTEN_S, Living
 from howdah.history.retention import sweep
 from howdah.history.scan import Scanner
@@ -228,6 +229,21 @@ class TestRetention:
         assert "stays" in told
         assert (home / "jobs" / job_id(1) / "events.jsonl").exists()
         assert (tmp_path / "elsewhere" / "jobs" / job_id(2) / "events.jsonl").exists()
+
+    def test_jobs_of_a_file_system_that_does_not_answer_wait(
+        self, index: Index, home: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)  # then nobody knows where this one's NameNodes are
+        away = "hdfs://nowhere/user/me/.howdah"
+        for number in range(3):
+            digest = Digest(id=job_id(number), name=f"away-{number}", state="SUCCEEDED", finished=BEGAN + number)
+            index.put(away, [Known(job_id(number), f"{away}/jobs/{job_id(number)}", 1, over=True, digest=digest)])
+        whole(home, 5)
+        Scanner(index, [uris.of_local(home), away]).look()
+        (told,) = sweep(index, time.time(), lambda _: str(os.getuid()), "")
+        assert f"jobs of {away} are removed later" in told
+        assert sorted(names(index)) == ["away-0", "away-1", "away-2"]
+        assert not list((home / "jobs").iterdir())
 
 
 class TestFile:

@@ -10,17 +10,23 @@ import urllib.parse
 import urllib.request
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 from history_jobs import BEGAN, begun, container, ended, job_id, launched, whole, write
 
+from howdah import Client
+from howdah.data import uris
+from howdah.data.local import LocalFileSystem
 from howdah.engines.local.engine import LocalEngine
+from howdah.errors import EngineUnavailable
 from howdah.history import jobs
+from howdah.history.live import page_of
 from howdah.history.options import Options, key_of, root_of
 from howdah.history.server import HistoryServer
-from howdah.spec import State, TaskId
+from howdah.spec import JobReport, State, TaskId
 from howdah.spec import events as e
+from howdah.spec.view import JobView
 from howdah.wire import auth
 
 
@@ -145,6 +151,25 @@ class TestAnswers:
 
         ask(options(tmp_path), questions)
 
+    def test_a_long_log_comes_through_a_client_as_it_is(self, tmp_path: Path) -> None:
+        where = tmp_path / "home" / "jobs" / "local-1"
+        write(tmp_path / "home", "local-1", [next(begun(1)), *launched(1, 0, BEGAN, 1, 1), *ended(1)])
+        text = (where / "events.jsonl").read_text().replace('"engine":"yarn"', '"engine":"local"')
+        (where / "events.jsonl").write_text(text)
+        folder = where / "tasks" / "worker-0" / "1"
+        folder.mkdir(parents=True)
+        printed = "x" + "训练完成，损失😀\n" * 100_000  # several answers, which end within characters
+        (folder / "stdout").write_text(printed)
+
+        def questions(_: HistoryServer, caller: Caller) -> None:
+            client = Client(f"{caller.base}/#token={caller.token}")
+            assert "".join(client.logs("local-1", "worker:0", "stdout")) == printed
+            target = f"{caller.base}/api/v1/jobs/local-1/logs/worker:0/download?stream=stdout&token={caller.token}"
+            with urllib.request.urlopen(target, timeout=20) as answer:
+                assert answer.read().decode() == printed
+
+        ask(options(tmp_path), questions)
+
     def test_one_that_waits_and_has_no_log_yet(self, tmp_path: Path) -> None:
         (tmp_path / "home" / "jobs" / job_id(5)).mkdir(parents=True)
 
@@ -200,6 +225,50 @@ class TestDoor:
         assert [path.name for path in (tmp_path / "s").iterdir()] == ["key"]
 
 
+class Faltering(LocalFileSystem):
+    """Its server goes away after `reads` reads."""
+
+    reads = 1_000_000
+
+    def open_read(self, uri: str) -> BinaryIO:
+        opened = super().open_read(uri)
+        read = opened.read
+
+        def counted(size: int = -1) -> bytes:
+            self.reads -= 1
+            if self.reads < 0:
+                raise EngineUnavailable("the NameNode does not answer")
+            return read(size)
+
+        opened.read = counted  # type: ignore[method-assign]
+        return opened
+
+
+class TestHeld:
+    @pytest.mark.parametrize("reads", [0, 1])
+    def test_a_file_system_that_went_away_has_taken_nothing(self, tmp_path: Path, reads: int) -> None:
+        files = Faltering()
+        log = write(tmp_path, job_id(1), begun(1))
+        held = jobs.HeldJobs(lambda id_, directory: jobs.HeldJob(id_, directory, files))
+        row = {"id": job_id(1), "state": "RUNNING", "finished": 0.0, "diagnostics": ""}
+
+        async def look() -> JobView:
+            for one in held._held.values():
+                one.looked_at = float("-inf")
+            return (await held.get(row, uris.of_local(log.parent))).view
+
+        async def questions() -> None:
+            assert (await look()).state is State.RUNNING
+            write(tmp_path, job_id(1), ended(1))
+            files.reads = reads
+            with pytest.raises(EngineUnavailable):
+                await look()
+            files.reads = 1_000_000
+            assert (await look()).state is State.SUCCEEDED
+
+        asyncio.run(questions())
+
+
 class TestPages:
     def test_hostile_roles_stay_in_their_folder(self, tmp_path: Path) -> None:
         log = whole(tmp_path / "home", 1)
@@ -230,3 +299,9 @@ class TestPages:
             assert (job["state"], job["diagnostics"], job["name"]) == ("FAILED", "the end", "job-1")
 
         ask(options(tmp_path), questions)
+
+
+def test_the_link_to_a_living_jobs_page_keeps_its_token_from_servers(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("ab" * 32)
+    report = JobReport("job-1", "j", State.RUNNING, "local", directory=f"file://{tmp_path}", master="http://node1:4711")
+    assert page_of(report) == f"http://node1:4711/#token={auth.view_token(bytes.fromhex('ab' * 32))}"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from howdah.data import uris
 from howdah.data.downsample import Point, downsample
 from howdah.master.series import Series
 from howdah.spec import TaskId
+from howdah.spec.codec import encode
 from howdah.spec.events import Measured
 from howdah.spec.gpu import Gpu
 from howdah.spec.view import JobView, TaskView, fold
@@ -26,7 +29,7 @@ NAMES = [str(task) for task in TASKS]
 
 def kept(directory: Path, **query: str) -> list[dict[str, object]]:
     wish = web.Wish.of({"name": "cpu,memory_mib", **query})
-    return web.sampled(web.read(uris.of_local(directory)), wish, NAMES)
+    return web.sampled(lambda: web.read(uris.of_local(directory)), wish, NAMES)
 
 
 def test_a_bucket_keeps_least_mean_and_most_of_each_task(tmp_path: Path) -> None:
@@ -50,7 +53,7 @@ def test_the_open_bucket_is_seen_before_it_is_written(tmp_path: Path) -> None:
     series.take(TASKS[0], Usage(cpu=1.0), 5.0)
     assert kept(tmp_path) == []
     lines = [line.encode() for line in series.unwritten()]
-    found = web.sampled([*web.read(uris.of_local(tmp_path)), *lines], web.Wish(("cpu",)), NAMES)
+    found = web.sampled(lambda: web.read(uris.of_local(tmp_path)), web.Wish(("cpu",)), NAMES, lines)
     assert [one["points"] for one in found] == [[[0.5, 1, 1, 1]]]
     series.journal.close()
 
@@ -100,6 +103,43 @@ def test_rubbish_in_the_file_is_passed_over(tmp_path: Path) -> None:
     assert points["worker:1"] == [[10, 0, 1, 2], [30, 3, 3, 3]]
     assert web.read(uris.of_local(tmp_path / "no such directory")) is not None
     assert kept(tmp_path / "none") == []
+
+
+def test_the_bucket_that_a_master_left_open_counts_once_wherever_it_lies() -> None:
+    file = [web.header(0, NAMES), '{"t":10,"s":10,"cpu":[1]}', '{"t":10,"s":10,"cpu":[2]}', '{"t":20,"s":10,"cpu":[3]}']
+    lines = [line.encode() for line in file]
+    found = web.sampled(lambda: lines, web.Wish(("cpu",)), NAMES, [lines[0], b'{"t":20,"s":5,"cpu":[4]}'])
+    assert found[0]["points"] == [[10, 2, 2, 2], [20, 4, 4, 4]]
+
+
+def test_a_file_that_grows_while_it_is_read_twice() -> None:
+    reads = [["cpu", 10, 20], ["cpu", 10, 20, 30]]
+
+    def read() -> list[bytes]:
+        header, *times = reads.pop(0)
+        return [web.header(0, NAMES).encode(), *(f'{{"t":{at},"s":1,"{header}":[{at}]}}'.encode() for at in times)]
+
+    (one,) = web.sampled(read, web.Wish(("cpu",)), NAMES, [web.header(0, NAMES).encode(), b'{"t":30,"s":1,"cpu":[7]}'])
+    assert [row[1] for row in one["points"]] == [10, 20, 7]
+
+
+def test_weeks_of_many_tasks_are_read_in_little_memory(tmp_path: Path) -> None:
+    tasks = [f"worker:{number}" for number in range(10_000)]
+    column = json.dumps([[0, 1.25, 2.5]] * len(tasks) * 4)  # as long as many names' columns
+    with (tmp_path / web.FILE).open("w") as file:
+        file.write(web.header(0, tasks))
+        for number in range(100):
+            file.write(f'{{"t":{number * 500},"s":500,"cpu":{column}}}\n')
+    assert (tmp_path / web.FILE).stat().st_size > 60_000_000
+    request = {"directory": uris.of_local(tmp_path), "wish": encode(web.Wish(("cpu",))), "tasks": tasks[:10]}
+    script = (
+        "import resource, sys; from howdah.web import series; series.main(); "
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
+    )
+    asked = json.dumps({**request, "unwritten": []}).encode()
+    done = subprocess.run([sys.executable, "-c", script], input=asked, capture_output=True, timeout=120, check=True)
+    assert [len(one["points"]) for one in json.loads(done.stdout.partition(b"\n")[2])] == [100] * 10
+    assert int(done.stderr) < 75_000  # KiB: the interpreter, a line and what it says
 
 
 def test_what_is_asked_for_is_bounded() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howdah.data.local import LocalFileSystem
@@ -41,17 +41,28 @@ def chunked(value: bytes, size: int) -> bytes:
     return b"".join(vlong(-len(piece)) + piece for piece in pieces[:-1]) + vlong(len(pieces[-1])) + pieces[-1]
 
 
-def written(blocks: Iterable[Iterable[tuple[bytes, bytes]]], compression: str = "none", chunk: int = 20) -> bytes:
+def written(
+    blocks: Iterable[Iterable[tuple[bytes, bytes]]], compression: str = "none", chunk: int = 20, told: bool = True
+) -> bytes:
+    """A file with these blocks; without `told` it does not say which keys they end with."""
     pack = zlib.compress if compression == "gz" else bytes
-    out, regions = b"", []
+    out, regions, first, lasts = b"", [], b"", b""
     for block in blocks:
-        raw = b"".join(vlong(len(key)) + key + chunked(value, chunk) for key, value in block)
+        pairs = list(block)
+        raw = b"".join(vlong(len(key)) + key + chunked(value, chunk) for key, value in pairs)
         regions.append((len(out), len(pack(raw)), len(raw)))
         out += pack(raw)
+        entry = vlong(len(pairs[-1][0])) + pairs[-1][0] + vlong(len(pairs))
+        lasts += vlong(len(entry)) + entry
+        first = first or vlong(len(pairs[0][0])) + pairs[0][0]
     index = text(compression) + vlong(len(regions)) + b"".join(vlong(n) for region in regions for n in region)
-    packed = pack(index)
-    meta = vlong(1) + text(tfile.INDEX) + text(compression) + vlong(len(out)) + vlong(len(packed)) + vlong(len(index))
-    return out + packed + meta + struct.pack(">qhh", len(out) + len(packed), 1, 0) + tfile.MAGIC
+    metas = {tfile.INDEX: index, **({tfile.KEYS: vlong(len(first)) + first + lasts} if told else {})}
+    meta = vlong(len(metas))
+    for name, content in metas.items():
+        packed = pack(content)
+        meta += text(name) + text(compression) + vlong(len(out)) + vlong(len(packed)) + vlong(len(content))
+        out += packed
+    return out + meta + struct.pack(">qhh", len(out), 1, 0) + tfile.MAGIC
 
 
 def read(data: bytes) -> list[tuple[bytes, bytes]]:
@@ -59,9 +70,46 @@ def read(data: bytes) -> list[tuple[bytes, bytes]]:
 
 
 @pytest.mark.parametrize("compression", ["none", "gz"])
+@settings(deadline=None)
 @given(blocks=st.lists(st.lists(st.tuples(st.binary(max_size=40), st.binary(max_size=300)), min_size=1), max_size=4))
 def test_any_records(compression: str, blocks: list[list[tuple[bytes, bytes]]]) -> None:
     assert read(written(blocks, compression)) == [record for block in blocks for record in block]
+
+
+records = st.lists(
+    st.tuples(st.binary(min_size=1, max_size=2), st.binary(max_size=300)), min_size=1, unique_by=lambda one: one[0]
+)
+
+
+@pytest.mark.parametrize("told", [True, False])
+@settings(deadline=None)
+@given(blocks=st.lists(records, max_size=4), keys=st.sets(st.binary(min_size=1, max_size=2), max_size=5))
+def test_any_of_the_records(told: bool, blocks: list[list[tuple[bytes, bytes]]], keys: set[bytes]) -> None:
+    keys |= {block[0][0] for block in blocks[:1]} | {block[-1][0] for block in blocks[1:2]}
+    file = io.BytesIO(written(blocks, told=told))
+    found = [(key, value.take(1 << 30)) for key, value in tfile.records(file, keys)]
+    assert found == [record for block in blocks for record in block if record[0] in keys]
+
+
+class Counted(io.BytesIO):
+    """A file that counts the bytes which are read of it."""
+
+    count = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = super().read(size)
+        self.count += len(data)
+        return data
+
+
+@pytest.mark.parametrize("wanted", range(6))
+def test_of_others_little_is_read(wanted: int) -> None:
+    sizes = [700_000, 1_000, 2_000, 900_000, 800_000, 500]
+    pairs = [(b"container %d" % number, b"x" * size) for number, size in enumerate(sizes)]
+    file = Counted(written([pairs[:1], pairs[1:4], pairs[4:5], pairs[5:]], chunk=100_000))
+    ((key, value),) = ((key, value.take(1 << 30)) for key, value in tfile.records(file, {pairs[wanted][0]}))
+    assert (key, value) == pairs[wanted]
+    assert file.count < sizes[wanted] + 3 * tfile.PIECE
 
 
 def test_values_that_are_not_read_are_skipped() -> None:
@@ -115,6 +163,21 @@ def test_logs_are_found_in_every_layout(tmp_path: Path, layout: str) -> None:
     id_ = "container_17_0003_01_000001"
     assert {name for _, name, _ in found} == {"stdout", "stderr"}
     assert b"".join(piece for owner, name, piece in found if (owner, name) == (id_, "stdout")) == b"hello\n" * 9
+
+
+def test_only_the_file_of_its_own_node_is_read(tmp_path: Path) -> None:
+    directory = tmp_path / "alice" / "logs" / APPLICATION
+    ids = [f"container_17_0003_01_{number:06d}" for number in range(3)]
+    store(directory, "n1_45454", written([[(utf(id_), container(stdout=id_[-6:].encode()))] for id_ in ids]))
+    store(directory, "n1_40000_1700000000", written([[(utf("container_17_0003_01_000009"), container(stdout=b"y"))]]))
+    store(directory, "n12_45454", b"not to be read")
+    configuration = Configuration("", {"yarn.nodemanager.remote-app-log-dir": str(tmp_path)})
+    on = {ids[1]: "n1", ids[2]: "n1", "container_17_0003_01_000009": "n1"}
+    found = {owner: piece for owner, _, piece in logs.read(LocalFileSystem(), configuration, APPLICATION, "alice", on)}
+    assert found == {ids[1]: b"000001", ids[2]: b"000002", "container_17_0003_01_000009": b"y"}
+    assert list(logs.read(LocalFileSystem(), configuration, APPLICATION, "alice", {})) == []
+    with pytest.raises(StagingError, match="n12_45454"):
+        list(logs.read(LocalFileSystem(), configuration, APPLICATION, "alice", {"c": "n12"}))
 
 
 def test_no_logs(tmp_path: Path) -> None:

@@ -3,21 +3,9 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { LogPart } from "../api";
 import { get, jobPath, type Query } from "../client";
-
-export interface LogText {
-  text: string;
-  /** Where `text` begins, in bytes of the stream. */
-  from: number;
-  size: number;
-  attempts: number[];
-  error: string;
-  /** Nothing comes any more. */
-  complete: boolean;
-}
+import { added, before, EMPTY, type LogText } from "./parts";
 
 const PART = 65536;
-const MOST = 4 << 20;
-const EMPTY: LogText = { text: "", from: 0, size: 0, attempts: [], error: "", complete: false };
 
 export interface Wanted {
   job: string;
@@ -48,10 +36,12 @@ export function useTail({ job, task, attempt, stream, live, at }: Wanted): { log
       begin,
       live,
       ended,
-      (part, first) => {
-        if (first) from.current = part.offset;
-        setLog((last) => added(first ? EMPTY : last, part, from));
-      },
+      (part, first) =>
+        setLog((last) => {
+          const log = added(first ? EMPTY : last, part);
+          from.current = log.from;
+          return log;
+        }),
       (error) => setLog((last) => ({ ...last, error })),
     );
   }, [ask, at, live]);
@@ -60,8 +50,8 @@ export function useTail({ job, task, attempt, stream, live, at }: Wanted): { log
     const begin = Math.max(0, until - PART);
     void ask(begin, until - begin).then((part) => {
       if (from.current !== until) return;
-      from.current = begin;
-      setLog((last) => ({ ...last, text: part.text + last.text, from: begin }));
+      from.current = part.offset;
+      setLog((last) => before(last, part));
     });
   }, [ask]);
   return { log, earlier };
@@ -104,22 +94,5 @@ function follow(
   return () => {
     ended.abort();
     window.clearTimeout(timer);
-  };
-}
-
-function added(last: LogText, part: LogPart, from: { current: number }): LogText {
-  let text = last.text + part.text;
-  if (text.length > MOST) {
-    const cut = text.indexOf("\n", text.length - MOST) + 1 || text.length - MOST;
-    from.current += cut;
-    text = text.slice(cut);
-  }
-  return {
-    text,
-    from: from.current,
-    size: part.size,
-    attempts: part.attempts ?? last.attempts,
-    error: "",
-    complete: part.complete,
   };
 }

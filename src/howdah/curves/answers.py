@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypeVar
 
-from howdah.curves import events
+from howdah.curves import events, memory
 from howdah.curves.batch import Histogram
+from howdah.curves.budget import Budget
 from howdah.curves.refusals import Absent, Wrong
 from howdah.curves.root import Root
 from howdah.curves.runs import POINTS, Run, Series
@@ -18,6 +20,8 @@ from howdah.data.fs import filesystem
 COLD_S, WARM_S = 12.0, 1.0
 """Longest wait for what has never been read, and for what has; then the answer is what is known by then."""
 MOST_ROOTS, MOST_SERIES = 256, 400
+MOST_POINTS = 200_000
+"""Of an answer, which has 250 bytes for each while it is made."""
 MOST_NAMES, MOST_COMMAS = 1000, 50
 IMAGE_TYPES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -51,12 +55,13 @@ class Store:
 
     def __init__(self) -> None:
         self._roots: dict[str, Root] = {}
+        self._budget = Budget(self._roots, memory.budget())
         # A service that was started again must not give out a version that it gave before.
         self._base = int(time.time()) * 1000
 
     def board(self, places: Places) -> Board:
         """What is in some places, as new as it can be had at once."""
-        roots = [(prefix, self._roots.setdefault(uri, Root(uri))) for prefix, uri in places[:MOST_ROOTS]]
+        roots = [(prefix, self._root(uri)) for prefix, uri in places[:MOST_ROOTS]]
         for _, root in roots:
             root.look(0)
         deadline = time.monotonic() + COLD_S
@@ -64,6 +69,9 @@ class Store:
             root.look(min(WARM_S, COLD_S) if root.version else max(0.0, deadline - time.monotonic()))
         self._forget({root.uri for _, root in roots})
         return Board(roots, self._base)
+
+    def _root(self, uri: str) -> Root:
+        return self._roots.setdefault(uri, Root(uri, self._budget.keep))
 
     def _forget(self, used: set[str]) -> None:
         for root in sorted(self._roots.values(), key=lambda root: root.used_at):
@@ -123,18 +131,18 @@ class Board:
         runs = _several(query, "run", list(named))
         tags = sorted({tag for name in runs for tag in _names(named[name][1].scalars)})
         wanted = _several(query, "tag", tags)
-        most, count = _number(query, "points", 1000, 4, 100_000), 0
-        for tag in wanted:
-            for name in runs:
-                root, run = named[name]
-                with root.lock:
-                    series = _find(run.scalars, tag)
-                    found = _curve(name, tag, series, most) if series is not None else None
-                if found is not None:
-                    count += 1
-                    if count > MOST_SERIES:
-                        raise Wrong(f"more than {MOST_SERIES} curves at once: name fewer by run= and tag=")
-                    yield found
+        there = ((tag, name) for tag in wanted for name in runs if _has(named[name], tag))
+        pairs = list(islice(there, MOST_SERIES + 1))
+        if len(pairs) > MOST_SERIES:
+            raise Wrong(f"more than {MOST_SERIES} curves at once: name fewer by run= and tag=")
+        most = min(_number(query, "points", 1000, 4, 100_000), MOST_POINTS // max(1, len(pairs)))
+        for tag, name in pairs:
+            root, run = named[name]
+            with root.lock:
+                series = _find(run.scalars, tag)
+                found = _curve(name, tag, series, most) if series is not None else None
+            if found is not None:
+                yield found
 
     def scalars(self, query: Query) -> dict[str, Any]:
         """Their points."""
@@ -194,9 +202,12 @@ class Board:
         if not chosen:
             raise Absent(f"no image {tag!r} of run {name!r} at step {step}")
         one = chosen[-1]
-        with filesystem(one.uri).open_read(one.uri) as file:
-            file.seek(one.offset)
-            frame = file.read(one.length)
+        frame = b""
+        for piece in filesystem(one.uri).pieces(one.uri, one.offset):
+            frame += piece
+            if len(frame) >= one.length:
+                break
+        frame = frame[: one.length]
         body = events.image(frame[12:-4], one.tag, number)
         for mark, kind in IMAGE_TYPES:
             if body.startswith(mark):
@@ -247,6 +258,11 @@ def evenly(items: Sequence[T], most: int) -> list[T]:
     if most < 2:
         return [items[-1]]
     return [items[round(number * (len(items) - 1) / (most - 1))] for number in range(most)]
+
+
+def _has(one: tuple[Root, Run], tag: str) -> bool:
+    with one[0].lock:
+        return _find(one[1].scalars, tag) is not None
 
 
 def _curve(name: str, tag: str, series: Series, most: int) -> Curve:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from howdah.curves import memory
 from howdah.curves.batch import Batch
 from howdah.curves.decode import batches
 from howdah.data.fs import filesystem
@@ -20,7 +21,6 @@ from howdah.errors import HowdahError
 
 WORTH_BYTES = 96 << 20
 """To be read: less of it is not worth a process, which takes a quarter of a second to start."""
-MOST = 8
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def _shares(parts: Sequence[Part], worth: int) -> list[list[Part]]:
     sizes: dict[str, int] = {}
     for part in parts:
         sizes[part.run] = sizes.get(part.run, 0) + part.size
-    count = min(len(os.sched_getaffinity(0)), MOST, len(sizes), 1 + sum(sizes.values()) // worth)
+    count = min(len(os.sched_getaffinity(0)), memory.processes(), len(sizes), 1 + sum(sizes.values()) // worth)
     if count < 2:
         return [list(parts)]
     loads, owner = [0] * count, {}

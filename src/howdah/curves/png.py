@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
 
 from howdah.curves.refusals import NoLibrary
-
-Draw = Callable[[str], bytes]
 
 
 def png(document: str) -> bytes:

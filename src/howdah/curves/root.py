@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -46,10 +46,11 @@ class File:
 
 
 class Root:
-    """Everything below `uri`. Hold `lock` to look at the runs; their names are folders below it, "." its own."""
+    """Everything below `uri`. Hold `lock` to look at the runs; their names are folders below it, "." its own. `grown`
+    is called, without the lock, when there is more of it."""
 
-    def __init__(self, uri: str) -> None:
-        self.uri = uri
+    def __init__(self, uri: str, grown: Callable[[], object] = int) -> None:
+        self.uri, self._grown = uri, grown
         self.lock = threading.Lock()
         self.runs: dict[str, Run] = {}
         self.version = 0
@@ -59,6 +60,7 @@ class Root:
         self._failed: list[str] = []
         self._news = threading.Condition()
         self._busy, self._next = False, 0.0
+        self.halved, self.full, self._closed = 0, False, False
 
     def look(self, limit_s: float) -> None:
         """See what is new, unless that was done just now; go on without waiting for it after `limit_s`."""
@@ -79,6 +81,9 @@ class Root:
         left_out = sum(run.left_out for run in self.runs.values())
         if left_out:
             found.append({"file": self.uri, "text": f"{left_out} values of more tags than can be kept are left out"})
+        if self.halved:
+            told = f"there is no memory for all of it: of each tag about one step in {2**self.halved} is kept"
+            found.insert(0, {"file": self.uri, "text": told + (", and no further tags" if self.full else "")})
         return found[:MOST_TOLD]
 
     @property
@@ -86,6 +91,27 @@ class Root:
         """Of all scalars in memory."""
         with self.lock:
             return sum(run.points for run in self.runs.values())
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory, as far as they grow with what is read."""
+        with self.lock:
+            return sum(run.size for run in self.runs.values())
+
+    def halve(self) -> None:
+        """Keep half of it; when that leaves as much as there was, no further tags."""
+        before = self.size
+        with self.lock:
+            for run in self.runs.values():
+                run.halve()
+            self.halved, self.version = self.halved + 1, self.version + 1
+        self.full = self.size > 0.9 * before
+
+    def close(self) -> None:
+        """Forget all of it, and what is being read."""
+        with self.lock:
+            self._closed = True
+            self.runs.clear()
 
     def _look(self) -> None:
         begun = time.monotonic()
@@ -126,7 +152,12 @@ class Root:
             count += 1
             if _MARK in posixpath.basename(uris.path(entry.uri)) and len(found) < MOST_EVENT_FILES:
                 found.append(entry)
+        found = [entry for entry in fs.flushed(found) if not self._is_hidden(entry)]
         return sorted(found, key=lambda entry: entry.uri), count < MOST_FILES and len(found) < MOST_EVENT_FILES
+
+    def _is_hidden(self, entry: Entry) -> bool:
+        """Whether less of it is told than was read before, only because it is open and nobody can be asked."""
+        return entry.may_be_open and entry.uri in self._files and entry.size < self._files[entry.uri].offset
 
     def _changed(self, fs: FileSystem, entries: list[Entry]) -> Iterator[Part]:
         for entry in entries:
@@ -184,10 +215,11 @@ class Root:
             file.failed = found
             return
         with self.lock:
-            if found.next > file.offset:
+            if found.next > file.offset and not self._closed:
                 run = self.runs.setdefault(file.run, Run())
-                run.take(found, share(sum(len(run.scalars) for run in self.runs.values())))
+                run.take(found, share(sum(len(run.scalars) for run in self.runs.values())), self.halved, self.full)
                 self.version += 1
+        self._grown()
         file.offset = max(file.offset, found.next)
         file.head = file.head or found.head
         for flaw in found.flaws:

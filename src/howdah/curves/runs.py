@@ -22,6 +22,10 @@ MOST_OF_ONE, FEWEST_OF_ONE = 1 << 20, 2_000
 MOST_TAGS = 20_000
 """Of one run."""
 MOST_HISTOGRAMS, MOST_IMAGES, MOST_TEXTS = 200, 100, 100
+LEFT_OF_ONE, LEFT_OF_OTHERS = 64, 4
+"""Points, and histograms, images or texts, of a tag that are kept however little memory there is."""
+POINT, TAG, OTHER = 24, 800, 400
+"""Bytes of a point; of a tag without its points; of a histogram, image or text without its content."""
 T = TypeVar("T", Histogram, Image, Text)
 
 
@@ -71,9 +75,11 @@ class Series:
 
 
 class Run:
-    """All that is known of one folder. Callers take care that nobody reads while a batch is taken."""
+    """All that is known of one folder; `size` is about its bytes. Callers take care that nobody reads while a batch is
+    taken."""
 
     def __init__(self) -> None:
+        self._halved, self._full = 0, False
         self.clear()
 
     def clear(self) -> None:
@@ -85,10 +91,13 @@ class Run:
         self.session: Session | None = None
         self.kinds: dict[bytes, bytes] = {}
         self.left_out = 0
+        self.size = 0
 
-    def take(self, batch: Batch, share: int) -> None:
-        """Add what a stretch of a file says; `share` is how many points each scalar may keep."""
+    def take(self, batch: Batch, share: int, halved: int = 0, full: bool = False) -> None:
+        """Add what a stretch of a file says; `share` is how many points each scalar may keep, `halved` how often that
+        and the number of all else was halved for want of memory. When it is `full`, tags that are new are left out."""
         self.kinds.update(batch.kinds)
+        self._halved, self._full = halved, full
         begun = 0
         for at, step in [*sorted(batch.restarts), (-1, 0)]:
             for tag, points in batch.scalars.items():
@@ -111,26 +120,53 @@ class Run:
             self._join(session)
 
     def _scalar(self, tag: bytes, points: Points, source: str, share: int) -> None:
-        if tag not in self.scalars and (len(self.scalars) >= MOST_TAGS or not len(points.steps)):
-            self.left_out += len(points.steps)
-            return
-        series = self.scalars.setdefault(tag, Series())
+        if tag not in self.scalars:
+            if self._full or len(self.scalars) >= MOST_TAGS or not len(points.steps):
+                self.left_out += len(points.steps)
+                return
+            self.scalars[tag] = Series()
+            self.size += TAG
+        series = self.scalars[tag]
+        before = len(series.values)
         series.extend(points, source)
-        while len(series.values) > max(share, FEWEST_OF_ONE):
+        most = max(LEFT_OF_ONE, max(share, FEWEST_OF_ONE) >> self._halved)
+        while len(series.values) > most:
             series.thin()
+        self.size += POINT * (len(series.values) - before)
 
     def _cut(self, step: int) -> None:
         for series in self.scalars.values():
+            before = len(series.values)
             series.cut(step)
+            self.size += POINT * (len(series.values) - before)
+
+    def halve(self) -> None:
+        """Keep half of what there is of each tag, as far as more than a little is."""
+        for series in self.scalars.values():
+            if (before := len(series.values)) > LEFT_OF_ONE:
+                series.thin()
+                self.size += POINT * (len(series.values) - before)
+        for among in (self.histograms, self.images, self.texts):
+            for held in among.values():
+                if len(held) > LEFT_OF_OTHERS:
+                    self._drop(held)
+
+    def _drop(self, held: list[Any]) -> None:
+        self.size -= sum(map(_bytes, held[1:-1:2]))
+        del held[1:-1:2]
 
     def _add(self, among: dict[bytes, list[T]], tag: bytes, one: T, most: int) -> None:
-        if tag not in among and len(among) >= MOST_TAGS // 10:
-            self.left_out += 1
-            return
-        held = among.setdefault(tag, [])
+        if tag not in among:
+            if self._full or len(among) >= MOST_TAGS // 10:
+                self.left_out += 1
+                return
+            among[tag] = []
+            self.size += TAG
+        held = among[tag]
         held.append(one)
-        if len(held) > most:
-            del held[1:-1:2]
+        self.size += _bytes(one)
+        if len(held) > max(LEFT_OF_OTHERS, most >> self._halved):
+            self._drop(held)
 
     def _join(self, session: Session) -> None:
         held = self.session = self.session or Session()
@@ -154,6 +190,11 @@ class Run:
         walls += [one.wall for one in others]
         steps = [series.steps[-1] for series in some] + [one.step for one in others]
         return min(walls, default=0.0), max(walls, default=0.0), max(steps, default=0)
+
+
+def _bytes(one: Histogram | Image | Text) -> int:
+    content = 8 * len(one.buckets) if isinstance(one, Histogram) else 4 * len(one.text) if isinstance(one, Text) else 0
+    return OTHER + content
 
 
 def share(count: int) -> int:

@@ -22,7 +22,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from howdah.curves import embed
+from howdah.curves import embed, memory
 from howdah.curves.answers import Board, Query, Store
 from howdah.curves.refusals import Absent, NoLibrary, Unreadable, Wrong
 from howdah.errors import EngineUnavailable, HowdahError, StagingError
@@ -30,7 +30,7 @@ from howdah.errors import EngineUnavailable, HowdahError, StagingError
 if TYPE_CHECKING:
     from howdah.curves.contents import Contents
 
-IDLE_S = 600.0
+IDLE_S, TICK_S = 600.0, 0.25
 MOST_BODY = 4 << 20
 _DIED = 1  # PR_SET_PDEATHSIG
 Answer = tuple[int, str, bytes]
@@ -190,9 +190,11 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def serve(path: str, idle_s: float = IDLE_S) -> None:
-    """Answer at socket `path` until nobody has asked for `idle_s`, or whoever started this has ended."""
+    """Answer at socket `path` until nobody has asked for `idle_s`, whoever started this has ended, or this has grown so
+    large that its container might be ended for it."""
     parent = os.getppid()
     _die_with_parent()
+    memory.go_first()
     before = os.umask(0o177)
     try:
         server = _Server(path, _Handler)
@@ -201,8 +203,12 @@ def serve(path: str, idle_s: float = IDLE_S) -> None:
     service = server.service = Service()
     threading.Thread(target=server.serve_forever, args=(0.2,), daemon=True, name="serve").start()
     print("ready", flush=True)
+    most = memory.limit()
     while os.getppid() == parent and (service.answering or time.monotonic() - service.heard_at < idle_s):
-        time.sleep(min(1.0, idle_s / 4))
+        time.sleep(min(TICK_S, idle_s / 4))
+        if most and (size := memory.resident()) > most:
+            print(f"the curves service has {size >> 20} MiB, {most >> 20} are the most: it ends", file=sys.stderr)
+            break
     Path(path).unlink(missing_ok=True)
     os._exit(0)  # library threads that never return must not keep it
 

@@ -81,7 +81,7 @@ def _names() -> tuple[str, ...]:
 
 
 def _home_of_state() -> Path:
-    from howdah.engines.local.engine import state_directory
+    from howdah.data.homes import state_directory
 
     return state_directory(os.environ) / "history"
 

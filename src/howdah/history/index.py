@@ -10,7 +10,7 @@ import contextlib
 import fcntl
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -279,10 +279,12 @@ class Index:
         found = self.connection.execute("SELECT root FROM job WHERE id = ?", (id_,)).fetchone()
         return str(found[0]) if found else ""
 
-    def ended_before(self, moment: float, most: int) -> list[tuple[str, str, str]]:
-        """(id, directory, root) of jobs that ended before it, the oldest first."""
+    def ended_before(self, moment: float, most: int, but: Collection[str] = ()) -> list[tuple[str, str, str]]:
+        """(id, directory, root) of jobs that ended before it, the oldest first; not those of the roots in `but`."""
+        others = f"AND root NOT IN ({', '.join('?' * len(but))})"
         rows = self.connection.execute(
-            "SELECT id, directory, root FROM job WHERE over AND finished < ? ORDER BY finished LIMIT ?", (moment, most)
+            f"SELECT id, directory, root FROM job WHERE over AND finished < ? {others} ORDER BY finished LIMIT ?",  # noqa: S608 - our own words
+            (moment, *but, most),
         )
         return rows.fetchall()
 

@@ -14,6 +14,7 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from howdah.data import uris
@@ -36,8 +37,17 @@ class Replaced(Exception):
     """Another log is where the one was that a job was read from."""
 
 
+@dataclass(frozen=True)
+class News:
+    """Lines that were not read before, with where the reading ended, and the log's size and time when it began."""
+
+    lines: list[list[bytes]]
+    tail: Tail
+    seen: tuple[int, int]
+
+
 class HeldJob:
-    """A job's view and events as far as its log was read."""
+    """A job's view and events as far as its log was read, which is as far as news of it were taken."""
 
     def __init__(self, id_: str, directory: str, files: FileSystem) -> None:
         self.id, self.directory, self.view = id_, directory, JobView(id=id_)
@@ -47,8 +57,8 @@ class HeldJob:
         self._files, self._tail, self._seen = files, Tail(), (-1, 0)
         self._ended = False
 
-    def read(self) -> list[list[bytes]]:
-        """Lines that were not read before.
+    def read(self) -> News | None:
+        """What is new; None when nothing is. It changes nothing here: what can't be read to its end is read again.
 
         Raises:
             Replaced: the log is not the one that was read before.
@@ -58,28 +68,31 @@ class HeldJob:
         entry = self._files.stat(uri)
         seen = (entry.size, entry.modified_ms) if entry else (0, 0)
         if seen == self._seen:
-            return []
+            return None
         if seen[0] < self._tail.offset or self._ended:
             raise Replaced
-        self._seen = seen
-        return list(self._new_lines(uri, seen[0])) if entry else []
+        return self._news(uri, seen) if entry else News([], self._tail, seen)
 
-    def _new_lines(self, uri: str, size: int) -> Iterator[list[bytes]]:
+    def _news(self, uri: str, seen: tuple[int, int]) -> News:
+        size, tail = seen[0], replace(self._tail)
         with self._files.open_read(uri) as log:
-            log.seek(self._tail.offset)
+            log.seek(tail.offset)
             pieces = iter(lambda: log.read(min(CHUNK, max(size, 1))), b"")
-            yield from self._tail.lines(itertools.takewhile(lambda _: self._tail.offset < MOST_BYTES, pieces))
-            if self._tail.offset >= MOST_BYTES and size - LAST_BYTES > self._tail.offset:
-                yield [
-                    to_line(Noted(0.0, "the log is too large to be shown whole: what is between is left out")).encode()
-                ]
+            lines = list(tail.lines(itertools.takewhile(lambda _: tail.offset < MOST_BYTES, pieces)))
+            if tail.offset >= MOST_BYTES and size - LAST_BYTES > tail.offset:
+                left_out = Noted(0.0, "the log is too large to be shown whole: what is between is left out")
+                lines.append([to_line(left_out).encode()])
                 log.seek(size - LAST_BYTES)
-                self._tail = Tail(size - LAST_BYTES, skipping=True)
-                yield from self._tail.lines([log.read(LAST_BYTES)])
+                tail = Tail(size - LAST_BYTES, skipping=True)
+                lines += tail.lines([log.read(LAST_BYTES)])
+        return News(lines, tail, seen)
 
-    def take(self, news: Iterable[list[bytes]]) -> None:
-        """Add lines to the view and to the events."""
-        for lines in news:
+    def take(self, news: News | None) -> None:
+        """Add what is new to the view and to the events."""
+        if news is None:
+            return
+        self._tail, self._seen = news.tail, news.seen
+        for lines in news.lines:
             kept = [line for line in lines if line and not line.startswith((_USED, _MEASURED))]
             self.lines += kept
             self.bytes += sum(map(len, kept))

@@ -98,5 +98,5 @@ def page_of(report: JobReport) -> str:
     uri = f"{report.directory}/key"
     with contextlib.suppress(HowdahError, ValueError):
         key = bytes.fromhex(filesystem(uri, report.conf_dir).read_bytes(uri).decode().strip())
-        return f"{report.master}/?token={auth.view_token(key)}"
+        return f"{report.master}/#token={auth.view_token(key)}"
     return ""

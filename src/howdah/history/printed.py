@@ -1,7 +1,8 @@
 """What tasks of ended jobs printed: brought once from where their engine keeps it, then read at any offset.
 
 The rule: a stream is kept below a bound of bytes for all together, those used least lately go first; without room on
-this machine the caller is told so, and nothing else is harmed.
+this machine the caller is told so, and nothing else is harmed. What a node may still have to bring is looked for again.
+Nobody waits for ever: a copy that takes long is gone on with, and who asks is told to ask again.
 """
 
 from __future__ import annotations
@@ -13,16 +14,17 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from howdah.data.logfiles import Folder, chunk
 from howdah.data.logorder import BOTH, STREAMS, TIMES
 from howdah.data.logsearch import Wish, search_headed
 from howdah.engines import Engine
-from howdah.errors import HowdahError
+from howdah.errors import EngineUnavailable, HowdahError
 from howdah.spec import TaskId
 from howdah.web.found import Found
 from howdah.web.source import Refused
@@ -30,6 +32,13 @@ from howdah.wire.messages import LogChunk
 
 MOST_BYTES, LARGEST = 2 << 30, 1 << 30
 KEEP_FREE = 64 << 20
+AT_ONCE = 4
+"""Copies and searches; others wait for them."""
+WAIT_S, BRING_S, SEARCH_S = 50.0, 600.0, 120.0
+"""Longest wait of a caller for a copy, longest time of a copy, longest wait for a search."""
+AGAIN_S, SHARE = 5.0, 10
+"""A copy that may lack something is made again after so long, and so many times what it took."""
+T = TypeVar("T")
 _HEADING = re.compile(r"(\S+) attempt (\d+) (stdout|stderr|times)")
 
 
@@ -38,7 +47,9 @@ class Printed:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._bringing: dict[Path, asyncio.Future[None]] = {}
+        self._good_until: dict[Path, float] = {}
+        self._threads = ThreadPoolExecutor(AT_ONCE, "printed")
         shutil.rmtree(folder, ignore_errors=True)
 
     async def read(
@@ -50,12 +61,16 @@ class Printed:
             Refused: there is none, or no room for it here.
         """
         place = self._folder / job_id / quote(task.slug, safe="")
-        async with self._locks.setdefault(str(place), asyncio.Lock()):
-            if not place.is_dir():
-                await asyncio.to_thread(self._bring, engine, job_id, task, place)
+        there = place.is_dir()
+        if not there or time.monotonic() >= self._good_until[place]:
+            bringing = self._bringing.get(place) or self._begin(engine, job_id, task, place)
+            if not there:
+                await _wait_for(bringing)
         os.utime(place)
         files = {name: place / f"{attempt}.{name}" for name in (*STREAMS, TIMES)}
         if not any(file.is_file() for name, file in files.items() if stream in (name, BOTH)):
+            if self._good_until[place] < float("inf"):
+                raise Refused(503, f"its node has not brought yet what attempt {attempt} of {task} printed: ask again")
             raise Refused(404, f"nothing is kept of what attempt {attempt} of {task} printed to {stream}")
         start, size, data = chunk(Folder(place, files), stream, offset, limit)
         return LogChunk(0, start, size, data.decode("latin-1"))
@@ -72,29 +87,70 @@ class Printed:
         wanted = {str(task) for task in tasks}
         pieces = functools.partial(engine.logs, job_id, tasks[0] if len(tasks) == 1 else None, "*")
         try:
-            found.add(await asyncio.to_thread(lambda: search_headed(pieces(), wish, wanted, attempt, stream)))
+            searching = self._in_thread(lambda: search_headed(pieces, wish, wanted, attempt, stream))
+            found.add(await asyncio.wait_for(searching, SEARCH_S))
+        except asyncio.TimeoutError:
+            raise Refused(504, f"the search has not ended within {SEARCH_S:.0f} s: name fewer tasks") from None
+        except EngineUnavailable as error:
+            raise Refused(503, str(error)) from error
         except HowdahError as error:
             raise Refused(404, str(error)) from error
         return found.answer(time.monotonic() - began)
 
-    def _bring(self, engine: Engine, job_id: str, task: TaskId, place: Path) -> None:
-        fresh = place.with_name(f"{place.name}.part")
+    def _begin(self, engine: Engine, job_id: str, task: TaskId, place: Path) -> asyncio.Future[None]:
+        bringing = self._bringing[place] = asyncio.ensure_future(self._bring(engine, job_id, task, place))
+
+        def ended(_: object) -> None:
+            del self._bringing[place]
+            if not bringing.cancelled():
+                bringing.exception()  # there may be nobody left who wants to know
+
+        bringing.add_done_callback(ended)
+        return bringing
+
+    async def _bring(self, engine: Engine, job_id: str, task: TaskId, place: Path) -> None:
+        """Copy it; in one step to its place, for others may be reading what was there."""
+        began = time.monotonic()
+        fresh, old = (place.with_name(f"{place.name}{end}") for end in (".part", ".old"))
         try:
-            shutil.rmtree(fresh, ignore_errors=True)
-            fresh.mkdir(parents=True, mode=0o700)
-            self._copy(engine, job_id, task, fresh)
+            settled = await self._in_thread(lambda: self._copied(engine, job_id, task, fresh))
+            if place.is_dir():
+                place.rename(old)
             fresh.rename(place)
+        except EngineUnavailable as error:
+            raise Refused(503, str(error)) from error
         except HowdahError as error:
             raise Refused(404, str(error)) from error
         except OSError as error:
-            shutil.rmtree(fresh, ignore_errors=True)
             raise Refused(503, f"no room here for what {task} printed: {error.strerror or error}") from error
-        self._shed(place)
+        now = time.monotonic()
+        self._good_until[place] = float("inf") if settled else now + max(AGAIN_S, SHARE * (now - began))
+        await self._in_thread(lambda: self._shed(place, old))
+        for gone in [each for each in self._good_until if each not in self._bringing and not each.is_dir()]:
+            del self._good_until[gone]
+
+    def _in_thread(self, call: Callable[[], T]) -> asyncio.Future[T]:
+        return asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    def _copied(self, engine: Engine, job_id: str, task: TaskId, fresh: Path) -> bool:
+        """Whether that is all there will be: known before, for what comes meanwhile may be missed."""
+        try:
+            shutil.rmtree(fresh, ignore_errors=True)
+            fresh.mkdir(parents=True, mode=0o700)
+            settled = engine.settled(job_id)
+            self._copy(engine, job_id, task, fresh)
+        except BaseException:
+            shutil.rmtree(fresh, ignore_errors=True)
+            raise
+        return settled
 
     def _copy(self, engine: Engine, job_id: str, task: TaskId, into: Path) -> None:
         files = {}
+        until = time.monotonic() + BRING_S
         with contextlib.ExitStack() as stack:
             for heading, piece in engine.logs(job_id, task, "*"):
+                if time.monotonic() > until:
+                    raise EngineUnavailable(f"what {task} printed could not be brought here within {BRING_S:.0f} s")
                 found = _HEADING.fullmatch(heading)
                 if not found:
                     continue
@@ -106,11 +162,31 @@ class Printed:
                         raise OSError(28, "the disk is nearly full")
                     files[name].write(piece)
 
-    def _shed(self, newest: Path) -> None:
-        places = sorted((each for each in self._folder.glob("*/*") if each != newest), key=lambda p: p.stat().st_mtime)
-        sizes = {place: sum(file.stat().st_size for file in place.iterdir()) for place in [*places, newest]}
-        for place in places:
+    def _shed(self, newest: Path, old: Path) -> None:
+        shutil.rmtree(old, ignore_errors=True)
+        copies = [each for each in self._folder.glob("*/*") if each != newest and each.suffix not in (".part", ".old")]
+        sizes = {place: _size(place) for place in [*copies, newest]}
+        for place in sorted(copies, key=_used_at):
             if sum(sizes.values()) <= MOST_BYTES:
                 return
             shutil.rmtree(place, ignore_errors=True)
             del sizes[place]
+
+
+async def _wait_for(bringing: asyncio.Future[None]) -> None:
+    try:
+        await asyncio.wait_for(asyncio.shield(bringing), WAIT_S)
+    except asyncio.TimeoutError:
+        raise Refused(504, f"it takes more than {WAIT_S:.0f} s to bring this log here: ask again") from None
+
+
+def _size(place: Path) -> int:
+    with contextlib.suppress(OSError):  # somebody else sheds, too
+        return sum(file.stat().st_size for file in place.iterdir())
+    return 0
+
+
+def _used_at(place: Path) -> float:
+    with contextlib.suppress(OSError):
+        return place.stat().st_mtime
+    return 0.0

@@ -145,7 +145,7 @@ _PROCESS = re.compile(r"(.+):(\d+)")
 
 
 def trace(connection: sqlite3.Connection, of: str) -> dict[str, Any] | None:
-    """Whose a container, `host:pid`, pod or `host/gpu3` is, or was last: `{"job", "task", "attempt"}`.
+    """Whose a container, `host:pid` or `host/gpu3` is, or was last: `{"job", "task", "attempt"}`.
 
     Raises:
         Refused: it is none of these.

@@ -20,7 +20,7 @@ from howdah.history.index import Index
 from howdah.history.jobs import HeldJob, HeldJobs
 from howdah.history.options import job_key
 from howdah.history.printed import Printed
-from howdah.spec import TaskId
+from howdah.spec import TaskId, masking
 from howdah.spec.view import JobView
 from howdah.web import places
 from howdah.web.access import Access
@@ -214,4 +214,4 @@ def differences(one: Any, other: Any, path: str = "") -> Iterator[dict[str, Any]
 def _captured(view: JobView) -> dict[str, Any]:
     note = view.submission
     kept = {"git_commit": note.git_commit, "git_dirty": note.git_dirty, "packages": dict(note.packages)}
-    return {**kept, "command": list(note.command), "client": note.client, "python": view.python}
+    return {**kept, "command": masking.words(note.command), "client": note.client, "python": view.python}

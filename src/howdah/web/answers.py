@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import time
 
 from howdah.data.logorder import BOTH, STREAMS
@@ -10,8 +11,11 @@ from howdah.web import describe, shapes
 from howdah.web.calls import Asked
 from howdah.web.source import Refused
 from howdah.web.timeline import timeline as job_timeline
+from howdah.wire.messages import LogChunk
 
 MOST_EVENTS, MOST_LOG_BYTES = 10_000, 1 << 20
+LONGEST_CHARACTER = 4
+"""Bytes."""
 
 
 async def server(asked: Asked) -> shapes.Server:
@@ -61,24 +65,48 @@ async def events(asked: Asked) -> shapes.Events:
 
 
 async def logs(asked: Asked) -> shapes.Log:
-    """What a task printed; any byte becomes one character."""
+    """What a task printed; a byte that is part of no character becomes one."""
     task = task_of(asked)
     stream = asked.query.get("stream") or "stdout"
     if stream not in (BOTH, *STREAMS):
         raise Refused(400, f"stream is {stream[:40]!r}, must be stdout, stderr or both", "stream")
-    limit = asked.number("limit", 65536, 1, MOST_LOG_BYTES)
+    limit = max(LONGEST_CHARACTER, asked.number("limit", 65536, 1, MOST_LOG_BYTES))
     attempt = asked.number("attempt", 0, least=0)
     chunk = await asked.one.log(task, stream, attempt, asked.number("offset", -limit), limit)
     view = asked.one.view.tasks[task]
-    end = chunk.offset + len(chunk.text)
+    over = view.state.ended or attempt not in (0, view.attempt)
+    offset, text, end = whole_characters(chunk, over)
     return {
-        "offset": chunk.offset,
+        "offset": offset,
         "size": chunk.size,
         "next": end,
-        "text": chunk.text.encode("latin-1").decode("utf-8", "replace"),
-        "complete": (view.state.ended or attempt not in (0, view.attempt)) and end >= chunk.size,
+        "text": text,
+        "complete": over and end >= chunk.size,
         "attempts": [each.attempt for each in view.attempts],
     }
+
+
+def whole_characters(chunk: LogChunk, over: bool) -> tuple[int, str, int]:
+    """Where the first whole character of a piece begins, the piece as text, and where the last one ends.
+
+    What is left of a character at its end is for the next piece, unless there will be none: the stream ends here and is
+    `over`, or there is nothing else before a gap.
+    """
+    data, end = chunk.text.encode("latin-1"), chunk.offset + len(chunk.text)
+    begin = _beginning(data) if chunk.offset else 0
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    text = decoder.decode(data[begin:])
+    rest = len(decoder.getstate()[0])
+    nothing_follows = over if end >= chunk.size else not text
+    if rest and nothing_follows:
+        return chunk.offset + begin, text + decoder.decode(b"", final=True), end
+    return chunk.offset + begin, text, end - rest
+
+
+def _beginning(data: bytes) -> int:
+    """How many bytes belong to a character that began before; none if it is no UTF-8."""
+    found = (number for number, byte in enumerate(data[:LONGEST_CHARACTER]) if byte & 0xC0 != 0x80)
+    return next(found, 0)
 
 
 def task_of(asked: Asked) -> TaskId:

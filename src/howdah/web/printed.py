@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import tempfile
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from howdah.data.logorder import BOTH, STREAMS
@@ -17,9 +13,9 @@ from howdah.web.calls import Asked
 from howdah.web.server import Response
 from howdah.web.source import JobSource, Refused
 
-PIECE, MOST_BYTES = 1 << 20, 2 << 30
-KEPT_S = 60.0
-"""A file is removed this long after it was begun to be sent; who reads it goes on."""
+PIECE, MOST_BYTES = 512 << 10, 2 << 30
+AT_ONCE = 4
+"""Downloads of one program: each has a few pieces in memory."""
 
 
 async def search(asked: Asked) -> Any:
@@ -68,6 +64,47 @@ def _names(word: str, task: TaskId) -> bool:
     return first.isdigit() and int(first) <= task.index <= int(last if last.isdigit() else first)
 
 
+class Download:
+    """A stream from its beginning, a piece at a time; one of few."""
+
+    under_way = 0
+
+    def __init__(self, job: JobSource, task: TaskId, stream: str, attempt: int) -> None:
+        if Download.under_way >= AT_ONCE:
+            raise Refused(503, f"{AT_ONCE} logs are being downloaded, which are the most at once: ask again later")
+        Download.under_way += 1
+        self._asked = job, task, stream, attempt
+        self._offset, self._first = 0, b""
+
+    async def begin(self) -> None:
+        """Fetch the first piece.
+
+        Raises:
+            Refused: there is none.
+        """
+        try:
+            self._first = await self._piece()
+        except BaseException:
+            await self.aclose()
+            raise
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        piece, self._first = self._first, b""
+        while piece:
+            yield piece
+            piece = await self._piece() if self._offset < MOST_BYTES else b""
+
+    async def _piece(self) -> bytes:
+        job, task, stream, attempt = self._asked
+        chunk = await job.log(task, stream, attempt, self._offset, PIECE)
+        self._offset = chunk.offset + len(chunk.text)
+        return chunk.text.encode("latin-1")
+
+    async def aclose(self) -> None:
+        """Another may begin."""
+        Download.under_way -= 1
+
+
 async def download(asked: Asked) -> Response:
     """All of a stream as a file."""
     from howdah.web.answers import task_of
@@ -76,17 +113,8 @@ async def download(asked: Asked) -> Response:
     if stream not in (BOTH, *STREAMS):
         raise Refused(400, f"stream is {stream[:40]!r}, must be stdout, stderr or both", "stream")
     attempt = asked.number("attempt", 0, least=0)
-    descriptor, name = tempfile.mkstemp(prefix="howdah-log-")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            await _copy(asked.one, task, stream, attempt, file)
-    except OSError as error:
-        Path(name).unlink()
-        raise Refused(503, f"no room for a copy of the log: {error.strerror or error}") from None
-    except BaseException:
-        Path(name).unlink()
-        raise
-    asyncio.get_running_loop().call_later(KEPT_S, lambda: Path(name).unlink(missing_ok=True))
+    pieces = Download(asked.one, task, stream, attempt)
+    await pieces.begin()
     shown = f"{task.slug}-{attempt or asked.one.view.tasks[task].attempt}-{stream}.txt"
     headers = {
         "Content-Disposition": f'attachment; filename="{shown}"',
@@ -94,14 +122,4 @@ async def download(asked: Asked) -> Response:
         "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
         "Cache-Control": "no-store",
     }
-    return Response(200, content_type="text/plain; charset=utf-8", headers=headers, file=Path(name))
-
-
-async def _copy(job: JobSource, task: TaskId, stream: str, attempt: int, file: Any) -> None:
-    offset = 0
-    while offset < MOST_BYTES:
-        chunk = await job.log(task, stream, attempt, offset, PIECE)
-        if not chunk.text:
-            return
-        file.write(chunk.text.encode("latin-1"))
-        offset = chunk.offset + len(chunk.text)
+    return Response(200, content_type="text/plain; charset=utf-8", headers=headers, pieces=pieces)

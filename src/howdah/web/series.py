@@ -4,6 +4,8 @@ A line is a bucket: what was sampled of all tasks from `t` on for `s` seconds, b
 header's tasks: null, one number if all samples were alike, else [least, mean, most]. Headers come again when a master
 takes over; what is no line of ours is passed over. Curves that programs tell of themselves (`howdah.here.metric`) are
 answered by the same call, from the view.
+
+The rule: of weeks of a thousand tasks no more than a line and the answer is in memory, so the file is read twice.
 """
 
 from __future__ import annotations
@@ -11,9 +13,11 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
+from howdah.curves.memory import go_first
 from howdah.data import uris
 from howdah.data.downsample import Point, downsample, merge, spans
 from howdah.data.fs import filesystem
@@ -38,8 +42,11 @@ UNITS: Mapping[str, str] = {
 }
 """Names of what is sampled. A task's GPUs are each a sample: the least of them tells of an idle one."""
 MOST_POINTS, MOST_IN_ALL = 2000, 200_000
-LEAST_POINTS = 20
-LONGEST_LINE = 64 << 20
+LEAST_POINTS, FEWEST_POINTS = 20, 2
+"""What may be asked for, and what comes of many series at once."""
+AT_ONCE = 50_000
+"""Points that wait to be merged: those of one span, as a rule."""
+LONGEST_LINE = 8 << 20
 _START = re.compile(rb'\{"t":([0-9.]+),')
 
 
@@ -77,21 +84,23 @@ def header(begun: float, tasks: Sequence[str]) -> str:
     return json.dumps({"metrics": 1, "begun": begun, "tasks": list(tasks)}, separators=(",", ":")) + "\n"
 
 
-def sampled(lines: Iterable[bytes], wish: Wish, tasks: Sequence[str]) -> list[dict[str, Any]]:
-    """The series of what is sampled, of these tasks."""
-    wanted, buckets = [name for name in wish.names if name in UNITS], _buckets(lines, wish)
-    if not wanted or not buckets:
-        return []
+def sampled(
+    read: Callable[[], Iterable[bytes]], wish: Wish, tasks: Sequence[str], unwritten: Sequence[bytes] = ()
+) -> list[dict[str, Any]]:
+    """The series of what is sampled, of these tasks: of the lines that `read` gives, twice, and then of `unwritten`."""
+    wanted = [name for name in wish.names if name in UNITS]
+    count, chosen = _chosen(read(), unwritten, wish) if wanted else (0, {})
+    times = sorted(chosen)
     most = _most(wish, len(wanted) * len(tasks))
-    found: Rows = {(task, name): [] for name in wanted for task in tasks}
     end = None if wish.end == float("inf") else wish.end
-    for span in spans([bucket.time for bucket in buckets], most, wish.begin or None, end):
-        merged: dict[tuple[str, str], list[Point]] = {}
-        for bucket in buckets[span]:
-            _collect(merged, bucket, wanted, tasks)
-        for key, points in merged.items():
-            found[key].append(_row(merge(points)))
-    return [_series(task, name, rows) for (task, name), rows in found.items() if rows]
+    cut = spans(times, most, wish.begin or None, end)
+    places = {time: place for place, span in enumerate(cut) for time in times[span]}
+    found = _Merged([(task, name) for name in wanted for task in tasks])
+    known = frozenset(tasks)
+    for bucket in _buckets(_numbered(islice(read(), count), unwritten)):
+        if chosen.get(bucket.time) == bucket.number:
+            found.add(places[bucket.time], _points(bucket, wanted, known))
+    return [_series(task, name, rows) for (task, name), rows in found.rows() if rows]
 
 
 def told(view: JobView, wish: Wish, tasks: Sequence[str]) -> list[dict[str, Any]]:
@@ -108,7 +117,7 @@ def told(view: JobView, wish: Wish, tasks: Sequence[str]) -> list[dict[str, Any]
 
 
 def _most(wish: Wish, series: int) -> int:
-    return max(LEAST_POINTS, min(wish.points, MOST_IN_ALL // max(1, series)))
+    return max(FEWEST_POINTS, min(wish.points, MOST_IN_ALL // max(1, series)))
 
 
 def tasks_of(view: JobView, wish: Wish) -> list[str]:
@@ -148,31 +157,74 @@ def _short(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.6g}")
 
 
+class _Merged:
+    """Points of each series, one for each span of time, in which buckets come one after the other."""
+
+    def __init__(self, keys: Iterable[tuple[str, str]]) -> None:
+        self._merged: dict[tuple[str, str], dict[int, Point]] = {key: {} for key in keys}
+        self._waiting: dict[tuple[str, str], list[Point]] = {}
+        self._place, self._count = -1, 0
+
+    def add(self, place: int, points: Iterable[tuple[tuple[str, str], Point]]) -> None:
+        """Those of a bucket that is part of span `place`."""
+        if place != self._place or self._count > AT_ONCE:
+            self._merge()
+            self._place = place
+        for key, point in points:
+            self._waiting.setdefault(key, []).append(point)
+            self._count += 1
+
+    def _merge(self) -> None:
+        for key, points in self._waiting.items():
+            held = self._merged[key]
+            before = [held[self._place]] if self._place in held else []
+            held[self._place] = merge([*before, *points])
+        self._waiting, self._count = {}, 0
+
+    def rows(self) -> Iterator[tuple[tuple[str, str], list[list[float | None]]]]:
+        """What the answer has of each series."""
+        self._merge()
+        for key, held in self._merged.items():
+            yield key, [_row(held[place]) for place in sorted(held)]
+
+
 @dataclass(frozen=True)
 class _Bucket:
-    """A line that has not been parsed yet, and the header's tasks before it."""
+    """A line that has not been parsed yet, its number, and the header's tasks before it."""
 
+    number: int
     time: float
     line: bytes
     tasks: Sequence[str]
 
 
-def _buckets(lines: Iterable[bytes], wish: Wish) -> list[_Bucket]:
-    found: dict[float, _Bucket] = {}
+def _numbered(lines: Iterable[bytes], unwritten: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Negative numbers for those that are not in the file."""
+    yield from enumerate(lines)
+    for number, line in enumerate(unwritten):
+        yield -1 - number, line
+
+
+def _chosen(lines: Iterable[bytes], unwritten: Sequence[bytes], wish: Wish) -> tuple[int, dict[float, int]]:
+    """How many lines there are, and by their time the numbers of those that count."""
+    found, count = {}, 0
+    for bucket in _buckets(_numbered(lines, unwritten)):
+        count = max(count, bucket.number + 1)
+        if wish.begin - bucket_length(0, len(bucket.tasks)) < bucket.time <= wish.end:
+            found[bucket.time] = bucket.number  # again: the open bucket of a master, which is over by now
+    return count, found
+
+
+def _buckets(lines: Iterable[tuple[int, bytes]]) -> Iterator[_Bucket]:
     tasks: Sequence[str] = ()
-    for line in lines:
+    for number, line in lines:
         if start := _START.match(line):
-            time = float(start[1])
-            if wish.begin - bucket_length(0, len(tasks)) < time <= wish.end:
-                found[time] = _Bucket(time, line, tasks)  # again: the open bucket of a master, which is over by now
+            yield _Bucket(number, float(start[1]), line, tasks)
         else:
             tasks = _parsed(line).get("tasks") or tasks
-    return [found[time] for time in sorted(found)]
 
 
-def _collect(
-    merged: dict[tuple[str, str], list[Point]], bucket: _Bucket, names: Sequence[str], tasks: Collection[str]
-) -> None:
+def _points(bucket: _Bucket, names: Sequence[str], tasks: Collection[str]) -> Iterator[tuple[tuple[str, str], Point]]:
     record = _parsed(bucket.line)
     weight = record.get("s", 1.0)
     for name in names:
@@ -181,8 +233,7 @@ def _collect(
             if task in tasks and value is not None:
                 three = value if isinstance(value, list) else [value] * 3
                 if len(three) == 3 and all(isinstance(one, (int, float)) for one in three):
-                    point = Point(bucket.time, three[0], three[1], three[2], weight)
-                    merged.setdefault((task, name), []).append(point)
+                    yield (task, name), Point(bucket.time, three[0], three[1], three[2], weight)
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
@@ -221,12 +272,22 @@ def read(directory: str, conf_dir: str = "") -> Iterator[bytes]:
 
 
 def main() -> int:
-    """`python -m howdah.web.series`: on stdin {"directory", "wish", "tasks", "unwritten"}, on stdout `sampled`'s JSON.
-    Whoever has no memory or time to read weeks of buckets lets this do it."""
-    request = json.load(sys.stdin)
-    lines = [*read(request["directory"]), *(line.encode() for line in request["unwritten"])]
-    json.dump(sampled(lines, decode(Wish, request["wish"]), request["tasks"]), sys.stdout, separators=(",", ":"))
+    """`python -m howdah.web.series`: for each line on stdin, {"directory", "wish", "tasks", "unwritten"}, `sampled`'s
+    JSON on stdout after a line with its length. Whoever has no memory or time to read weeks of buckets lets this do it.
+    """
+    go_first()
+    for line in sys.stdin.buffer:
+        request = json.loads(line)
+        found = json.dumps(_answer(request), separators=(",", ":")).encode()
+        sys.stdout.buffer.write(b"%d\n" % len(found))
+        sys.stdout.buffer.write(found)
+        sys.stdout.buffer.flush()
     return 0
+
+
+def _answer(request: Mapping[str, Any]) -> list[dict[str, Any]]:
+    unwritten = [line.encode() for line in request["unwritten"]]
+    return sampled(lambda: read(request["directory"]), decode(Wish, request["wish"]), request["tasks"], unwritten)
 
 
 if __name__ == "__main__":

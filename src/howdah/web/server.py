@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import socket
 import sys
 import traceback
 import urllib.parse
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
+from typing import Protocol
 
 from howdah.spec.values import dataclass
+from howdah.wire.ports import bound
 
 MAX_HEAD = 32 << 10
 MAX_BODY = 4 << 20
@@ -73,15 +76,27 @@ def _known(target: str) -> tuple[str, Mapping[str, str]]:
     return urllib.parse.unquote(path), dict(urllib.parse.parse_qsl(query))
 
 
+class Pieces(Protocol):
+    """Bytes that come one after the other."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+
+    async def aclose(self) -> None:
+        """Called once, when no more are wanted, whether any were asked for or not."""
+        ...
+
+
 @dataclass(frozen=True)
 class Response:
-    """An answer; `Content-Length` is added. `file` is sent from the disk in place of `body`, never held in memory."""
+    """An answer; its length is added. In place of `body` a `file` is sent from the disk, never held in memory, or
+    `pieces`, as they come and as fast as they are taken; an error among them breaks the connection off."""
 
     status: int = 200
     body: bytes = b""
     content_type: str = "application/json"
     headers: Mapping[str, str] = field(default_factory=dict)
     file: Path | None = None
+    pieces: Pieces | None = None
 
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -95,10 +110,20 @@ class BadRequest(Exception):
         self.status = status
 
 
-async def serve(handler: Handler, host: str, port: int = 0) -> asyncio.Server:
-    """Listen; `server.sockets[0].getsockname()` tells the port."""
+async def serve(handler: Handler, host: str, port: int = 0, among: Sequence[int] = ()) -> asyncio.Server:
+    """Listen at `port`, or at a free one of `among`; `server.sockets[0].getsockname()` tells which.
+
+    Raises:
+        OSError: that is not possible; names the ports if none of `among` is free.
+    """
     open_: set[_Connection] = set()
-    make = asyncio.get_running_loop().create_server(lambda: _Connection(handler, open_), host, port, backlog=1024)
+    loop = asyncio.get_running_loop()
+    if among:
+        family, _, _, _, address = (await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM))[0]
+        taken = bound(family, str(address[0]), among)
+        make = loop.create_server(lambda: _Connection(handler, open_), sock=taken, backlog=1024)
+    else:
+        make = loop.create_server(lambda: _Connection(handler, open_), host, port, backlog=1024)
     return _swept(await make, open_)
 
 
@@ -127,7 +152,7 @@ def _swept(server: asyncio.Server, open_: set[_Connection]) -> asyncio.Server:
 class _Connection(asyncio.Protocol):
     """One caller, answered one request after the other: the next one's bytes wait in the buffer."""
 
-    __slots__ = ("_answering", "_buffer", "_full", "_handler", "_heard_at", "_loop", "_open", "_transport")
+    __slots__ = ("_answering", "_buffer", "_full", "_handler", "_heard_at", "_loop", "_open", "_room", "_transport")
     _transport: asyncio.Transport
     _loop: asyncio.AbstractEventLoop
 
@@ -136,6 +161,7 @@ class _Connection(asyncio.Protocol):
         self._buffer = b""
         self._answering: asyncio.Task[None] | None = None
         self._full = False
+        self._room: asyncio.Future[None] | None = None
         self._heard_at = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -148,13 +174,19 @@ class _Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._open.discard(self)
         self._buffer = b""
+        self._wake()
 
     def pause_writing(self) -> None:
         self._full = True
 
     def resume_writing(self) -> None:
         self._full = False
+        self._wake()
         self._next()
+
+    def _wake(self) -> None:
+        if self._room is not None and not self._room.done():
+            self._room.set_result(None)
 
     def close_if_idle(self, since: float) -> None:
         """Close when nothing is being answered and nothing was heard after `since` (loop time)."""
@@ -198,6 +230,8 @@ class _Connection(asyncio.Protocol):
         close = request.headers.get("connection", "").lower() == "close"
         if response.file is not None:
             await self._send_file(response, response.file, close, request.method == "HEAD")
+        elif response.pieces is not None:
+            await self._send_pieces(response, response.pieces, close, request.method == "HEAD")
         else:
             self._send(response, close, head_only=request.method == "HEAD")
         self._answering = None
@@ -215,6 +249,38 @@ class _Connection(asyncio.Protocol):
             self._transport.abort()
         if close:
             self._transport.close()
+
+    async def _send_pieces(self, response: Response, pieces: Pieces, close: bool, head_only: bool) -> None:
+        """In chunks (RFC 9112, 7.1), so that one who gets half of it knows."""
+        try:
+            self._transport.write(_head(response, close, None))
+            if not head_only:
+                async for piece in pieces:
+                    if piece:
+                        self._transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+                    await self._taken()
+                self._transport.write(b"0\r\n\r\n")
+        except Exception as error:
+            self._transport.abort()
+            if not isinstance(error, ConnectionError):
+                print(f"an answer is broken off: {error or type(error).__name__}", file=sys.stderr)
+        finally:
+            await pieces.aclose()
+        if close:
+            self._transport.close()
+
+    async def _taken(self) -> None:
+        """Wait until there is room for more.
+
+        Raises:
+            ConnectionError: the caller has left.
+            asyncio.TimeoutError: it takes nothing.
+        """
+        if self._full and not self._transport.is_closing():
+            self._room = self._loop.create_future()
+            await asyncio.wait_for(self._room, IDLE_S)
+        if self._transport.is_closing():
+            raise ConnectionError("its caller has left")
 
     def _send(self, response: Response, close: bool, head_only: bool = False) -> None:
         if self._transport.is_closing():
@@ -248,11 +314,11 @@ def _parse(data: bytes, peer: str) -> tuple[Request, int] | None:
     return (Request(words[0], words[1], headers, data[end + 4 : whole], peer), whole) if len(data) >= whole else None
 
 
-def _head(response: Response, close: bool, length: int) -> bytes:
+def _head(response: Response, close: bool, length: int | None) -> bytes:
     lines = [
         f"HTTP/1.1 {response.status} {_REASONS.get(response.status, '')}",
         f"Content-Type: {response.content_type}",
-        f"Content-Length: {length}",
+        "Transfer-Encoding: chunked" if length is None else f"Content-Length: {length}",
         *(f"{name}: {value}" for name, value in response.headers.items()),
     ]
     if close:
