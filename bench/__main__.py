@@ -17,6 +17,7 @@ NAMES = (
     "save",
     "frameworks",
     "download",
+    "resubmit",
     "stream",
     "records",
     "curves",

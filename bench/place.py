@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from howdah.sandbox.cluster import cache_dir
+from howdah.data.cache import local_directory
 
 HOWDAH = str(Path(sys.executable).with_name("howdah"))
 LIMIT_S = 300.0
@@ -42,7 +42,7 @@ class Done:
 @contextlib.contextmanager
 def place() -> Iterator[Path]:
     """A temporary folder that is HOWDAH_HOME, for this process and its children. Jars and environments are reused."""
-    cache, before = cache_dir(), dict(os.environ)
+    cache, before = local_directory(), dict(os.environ)
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="howdah-bench-") as home:
         Path(home, "cache").symlink_to(cache)

@@ -19,11 +19,11 @@ from typing import Any
 from bench.place import place
 from bench.rounds import Report, alternate
 from howdah.data import uris
+from howdah.data.cache import local_directory
 from howdah.data.fs import CHUNK
 from howdah.data.local import LocalFileSystem
 from howdah.data.records import Split, natives, reader, writer
 from howdah.sandbox import install
-from howdah.sandbox.cluster import cache_dir
 
 MIB = int(os.environ.get("HOWDAH_BENCH_MIB", "64"))
 ROUNDS = 5
@@ -165,7 +165,7 @@ def _plainly(path: Path) -> None:
 def _java() -> Iterator[Java]:
     """Seconds of CPU that Java takes for a SequenceFile."""
     java = install.require_java(install.DEFAULT_HADOOP, print)
-    jars = install.jars(install.DEFAULT_HADOOP, java, cache_dir(), print)
+    jars = install.jars(install.DEFAULT_HADOOP, java, local_directory(), print)
     program = Path(__file__).with_name("SequenceFiles.java")
     command = [str(java.program), "-cp", f"{jars}/*", str(program)]
     with subprocess.Popen(

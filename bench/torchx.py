@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from howdah.sandbox.cluster import cache_dir
+from howdah.data.cache import local_directory
 
 VERSION = "0.7.0"
 INSTALL_LIMIT_S = 600
@@ -15,7 +15,7 @@ INSTALL_LIMIT_S = 600
 
 def torchx() -> str | None:
     """The path of its command; None, with the reason printed, when it can't be installed."""
-    home = cache_dir() / "bench" / f"torchx-{VERSION}"
+    home = local_directory() / "bench" / f"torchx-{VERSION}"
     program = home / "bin" / "torchx"
     if not program.exists():
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -90,18 +91,18 @@ class TestInput:
         assert master.output() == b"100\n"
 
     def test_a_program_may_close_its_input_and_go_on(self, conduct: Start, large: Feed) -> None:
-        ended = conduct("exec <&-; sleep 1; echo done", feeds=(large,), stall_s=0.5).run()
+        ended = conduct("exec <&-; sleep 3; echo done", feeds=(large,), stall_s=2).run(limit=30)
         assert ended.exit is not None
         assert ended.exit.ok
 
     def test_what_is_missing_fails_the_task_whatever_the_program_says(self, conduct: Start, feed: Feed) -> None:
-        gone = Feed(0, (*feed.splits, Split("file:///nowhere/x.txt", 0, 10)))
+        gone = Feed(0, (*feed.splits, Split("file:///nowhere/x.txt", 0, 10, size=10)))
         # It would end well, with half a model, if it took the end of what there is for the end of the data.
         master = conduct("trap '' TERM; cat >/dev/null; echo model kept", feeds=(gone,))
         ended = master.run()
         assert failure(ended) == (
             "stream",
-            "file:///nowhere/x.txt: no such file; it was there when the job was submitted",
+            "file:///nowhere/x.txt: no such file: it was there when the job was submitted",
         )
         assert b"model kept" not in master.output()
 
@@ -120,12 +121,12 @@ class TestInput:
         ended = conduct("head -c 100 >/dev/null; exec sleep 30", feeds=(large,), stall_s=0.6).run()
         cause, detail = failure(ended)
         assert cause == "stream"
-        assert "worker:1 has read nothing from its standard input for 1 s, since " in detail
+        assert re.search("worker:1 has read nothing from its standard input for [1-9] s, since ", detail), detail
         assert "large.txt, bytes 0 to 20000100 in epoch 1" in detail
 
     def test_a_program_that_reads_slowly_does_not_stall(self, conduct: Start, large: Feed) -> None:
-        source = "import os, time\nfor _ in range(8): os.read(0, 4096); time.sleep(0.3)"
-        ended = conduct(program(source), feeds=(large,), stall_s=1.0).run()
+        source = "import os, time\nfor _ in range(12): os.read(0, 4096); time.sleep(0.3)"
+        ended = conduct(program(source), feeds=(large,), stall_s=3.0).run(limit=30)
         assert ended.exit is not None
         assert ended.exit.ok
 

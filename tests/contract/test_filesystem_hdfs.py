@@ -239,6 +239,51 @@ def test_a_small_file_of_several_blocks(root: str, conf_dir: str, fs: FileSystem
         assert poured(fs, entry, start) == content[start:]
 
 
+def test_what_a_writer_has_flushed_can_be_read(root: str, conf_dir: str, fs: FileSystem, base: str) -> None:
+    uri, written = f"{base}/open", b""
+    writer = hdfs_native.Client(root, load(conf_dir)).create(
+        uris.path(uri), hdfs_native.WriteOptions(block_size=1 << 20)
+    )
+    # Into the third block, by way of both ends.
+    for length in (0, 700, 5, 1 << 19, (1 << 19) - 705, 1 << 20, 100_000, 7):
+        writer.write(data := os.urandom(length))
+        written += data
+        writer.hsync()
+        (listed,) = fs.children(base)
+        assert listed.may_be_open
+        (entry,) = fs.flushed([listed])
+        assert entry.size == len(written)
+        assert b"".join(fs.pieces(uri)) == poured(fs, entry) == written
+        for start in (1, len(written) - 3, len(written), len(written) + 9):
+            assert b"".join(fs.pieces(uri, max(0, start))) == written[max(0, start) :]
+    before = entry
+    writer.write(b"more")
+    writer.hsync()
+    assert poured(fs, before) == written, "no more than it was said to have"
+    writer.write(b", and what is not flushed")
+    assert b"".join(fs.pieces(uri)).startswith(written + b"more")
+    writer.close()
+    closed = fs.stat(uri)
+    assert closed is not None
+    assert fs.flushed([closed]) == [closed]
+    assert poured(fs, closed) == b"".join(fs.pieces(uri)) == written + b"more, and what is not flushed"
+
+
+def test_flushes_of_many_files_are_known_at_once(root: str, conf_dir: str, fs: FileSystem, base: str) -> None:
+    client = hdfs_native.Client(root, load(conf_dir))
+    writers = []
+    for number in range(5):
+        writers.append(client.create(uris.path(f"{base}/{number}"), hdfs_native.WriteOptions()))
+        writers[-1].write(b"x" * number)
+        writers[-1].hsync()
+    fs.write_bytes(f"{base}/5", b"closed")
+    fs.mkdirs(f"{base}/6")
+    sizes = [entry.size for entry in fs.flushed([*fs.children(base), Entry(f"{base}/gone", 0, 0, block_size=1)])]
+    assert sizes == [0, 1, 2, 3, 4, 6, 0, 0]
+    for writer in writers:
+        writer.close()
+
+
 def test_a_file_that_changes_after_its_directory_was_listed(fs: FileSystem, base: str) -> None:
     names = [f"{base}/{number}" for number in range(20)]
     for name in names:

@@ -7,8 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import hdfs_native
 import pytest
 
+from howdah.data.hadoop_conf import default_filesystem, load
 from howdah.sandbox import Sandbox
 
 HOWDAH = str(Path(sys.executable).with_name("howdah"))
@@ -37,6 +39,20 @@ def test_there_and_back(sandbox: Sandbox, folder: Path) -> None:
     data("get", where, str(folder / "out"))
     for name in ("a.txt", "sub/b#1?.txt"):
         assert (folder / "out" / name).read_text() == (folder / "in" / name).read_text()
+
+
+def test_what_a_writer_has_flushed(sandbox: Sandbox, folder: Path) -> None:
+    where, conf = f"/tmp/{folder.name}-open", load(str(sandbox.conf_dir))
+    client = hdfs_native.Client(default_filesystem(conf), conf)
+    client.mkdirs(where, 0o755, True)
+    writer = client.create(f"{where}/log", hdfs_native.WriteOptions())
+    writer.write(b"so far")
+    writer.hsync()
+    assert data("head", "-c", "4", f"{where}/log").stdout == "so f"
+    assert "1 files, 6 bytes" in data("get", where, str(folder / "whole")).stderr
+    data("get", f"{where}/log", str(folder / "one"))
+    writer.close()
+    assert (folder / "whole/log").read_text() == (folder / "one").read_text() == "so far"
 
 
 def test_nothing_is_replaced_unasked(sandbox: Sandbox, folder: Path) -> None:

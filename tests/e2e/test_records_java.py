@@ -1,8 +1,9 @@
-"""Hadoop's, Avro's and ORC's own Java classes write what we read, split by split, and read what we write."""
+"""Hadoop's, Avro's, ORC's and Parquet's own Java classes write what we read, split by split, and read what we write."""
 
 from __future__ import annotations
 
 import base64
+import importlib.util
 import json
 import shutil
 import struct
@@ -14,18 +15,20 @@ from pathlib import Path
 import pytest
 
 from howdah.data import uris
+from howdah.data.cache import local_directory
 from howdah.data.local import LocalFileSystem
 from howdah.data.records import Split, reader, writer
 from howdah.sandbox import install
-from howdah.sandbox.cluster import cache_dir
 
-CACHE = cache_dir()  # as it is before the session's fixture moves HOWDAH_HOME
+CACHE = local_directory()  # as it is before the session's fixture moves HOWDAH_HOME
 PROGRAM = Path(__file__).with_name("java") / "Records.java"
 LIBRARIES = (
     ("org.apache.avro", "avro", "1.12.0", ""),
     ("org.apache.orc", "orc-core", "1.9.4", "nohive"),
     ("org.lz4", "lz4-java", "1.8.0", ""),
+    ("org.apache.parquet", "parquet-hadoop", "1.15.2", ""),
 )
+PARQUET = ("none", "snappy", "gzip", "zstd")
 ROWS = [f"{'k' * (number % 7)}{number}\t{'v' * (number * 13 % 300)}é" for number in range(2000)]
 FS = LocalFileSystem()
 
@@ -48,7 +51,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def libraries() -> Path:
     """Jars that Hadoop does without, from Maven Central once."""
-    target = CACHE / "records-java-1"
+    target = CACHE / "records-java-2"
     if not target.is_dir():
         CACHE.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=CACHE) as work:
@@ -85,6 +88,11 @@ def write_ours(directory: Path) -> None:
     write(directory / "bytes", "sequencefile", {"framing": "length", "value": "bytes"}, bare)
     write(directory / "empty", "sequencefile", {}, b"")
     write(directory / "text.gz", "gzip", {}, "".join(f"{row}\n" for row in ROWS).encode())
+    if importlib.util.find_spec("pyarrow"):
+        rows = [json.dumps({"id": number, "text": row, "part": number / 8}) for number, row in enumerate(ROWS)]
+        for codec in PARQUET:
+            options = {"compression": codec, "batch": "64KiB"}
+            write(directory / f"parquet-{codec}", "parquet", options, "".join(f"{row}\n" for row in rows).encode())
 
 
 def write(path: Path, name: str, options: dict[str, str], data: bytes) -> None:
@@ -211,3 +219,10 @@ def test_java_reads_bytes_gzip_and_an_empty_file(files: Path) -> None:
     assert [base64.b64decode(line).decode() for line in stored_bytes] == ROWS
     assert ours_read_by_java(files, "empty") == []
     assert ours_read_by_java(files, "text.gz") == ROWS
+
+
+@pytest.mark.parametrize("codec", PARQUET)
+def test_java_reads_the_parquet_that_we_write(files: Path, codec: str) -> None:
+    pytest.importorskip("pyarrow")
+    wanted = [f"{number}\t{row}\t{number / 8}" for number, row in enumerate(ROWS)]
+    assert ours_read_by_java(files, f"parquet-{codec}") == wanted

@@ -45,6 +45,19 @@ def test_only_what_is_new_of_an_event_file_is_sent(copied: Copied) -> None:
     assert copied.again() == {f"run/{EVENTS}": b"ONEtwo"}
 
 
+@pytest.mark.parametrize("there", [b"", b"one", b"onet", b"onetwo", b"onetwothree", b"onetwothreefour", None])
+def test_what_a_helper_sent_before_it_was_ended_is_not_sent_twice(copied: Copied, there: bytes | None) -> None:
+    events = copied.here / EVENTS
+    events.write_bytes(b"onetwo")
+    copied.again()
+    with events.open("ab") as file:
+        file.write(b"three")
+    copied.there.joinpath(EVENTS).unlink()
+    if there is not None:
+        copied.there.joinpath(EVENTS).write_bytes(there)
+    assert copied.again() == {EVENTS: b"onetwothree"}
+
+
 def test_what_is_no_event_file_or_has_shrunk_is_sent_whole(copied: Copied) -> None:
     (copied.here / "config.txt").write_bytes(b"long text")
     (copied.here / EVENTS).write_bytes(b"onetwo")

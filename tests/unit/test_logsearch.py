@@ -5,14 +5,16 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah.data import logsearch
-from howdah.data.logsearch import Hit, Search, Wish, of_pieces, search_files
+from howdah.data.logsearch import Hit, Search, Wish, of_pieces, search_files, search_headed
 from howdah.executor.printed import Printed
 
 
@@ -30,6 +32,12 @@ def test_lines_have_numbers_offsets_and_levels() -> None:
         (5, "last needle", ""),
     ]
     assert all(data[one.offset :].startswith(one.text[:4].encode()) for one in found)
+
+
+def test_lines_as_glog_writes_them_are_of_a_level_by_how_they_begin() -> None:
+    data = b"E1121 18:06:52.1 7 a.cc:1] one\nWhat\nE11210 two\n E1121 three\nW0102 four\nEpoch 1\nF0731 five\n"
+    assert [(one.line, one.level) for one in hits(data, Wish(level="error"), 10)] == [(1, "error"), (7, "error")]
+    assert [one.line for one in hits(data, Wish("o", level="warning"))] == [1, 5]
 
 
 @given(st.lists(st.sampled_from([b"ab", b"b a", b"", b"xERRORy", b"warn b"]), max_size=30), st.integers(1, 9))
@@ -75,6 +83,72 @@ def test_times_come_from_the_index_beside_it(tmp_path: Path) -> None:
     assert [hit["time"] for hit in search_files([one], Wish("needle"))["hits"]] == [100.0, 200.0]
     late = search_files([one], Wish("needle", since=150.0))["hits"]
     assert [hit["text"] for hit in late] == ["late needle"]
+
+
+EARLY, LATE, LAST = 900, 100, 50
+"""Lines, of 10 bytes each, printed at second 100, at 200 and at 300."""
+
+
+def timed_log(folder: Path) -> bytes:
+    lines = b"".join(b"needle%03d\n" % (number % 1000) for number in range(EARLY + LATE + LAST))
+    (folder / "stdout").write_bytes(lines)
+    places = ((100, 0), (200, EARLY), (300, EARLY + LATE))
+    (folder / "times").write_text("".join(f"{when}.0 {10 * line} 0 {line} 0\n" for when, line in places))
+    return lines
+
+
+def numbered(found: dict[str, Any]) -> list[int]:
+    assert all(hit["offset"] == 10 * (hit["line"] - 1) for hit in found["hits"])
+    return [hit["line"] for hit in found["hits"]]
+
+
+SPANS: list[tuple[dict[str, Any], range, bool]] = [
+    ({"since": 200.0, "until": 200.0}, range(901, 1001), True),
+    ({"since": 200.0, "limit": 120}, range(901, 1021), False),
+    ({"since": 250.0}, range(1001, 1051), True),
+    ({"since": 250.0, "until": 260.0}, range(0), True),
+    ({"since": 301.0}, range(0), True),
+    ({"until": 99.0}, range(0), True),
+    ({"until": 150.0, "limit": 200}, range(1, 201), False),
+    ({}, range(1, 201), False),
+]
+
+
+@pytest.mark.parametrize(("wish", "lines", "complete"), SPANS)
+@pytest.mark.parametrize("times_first", [True, False])
+def test_what_was_printed_at_another_time_does_not_count(
+    tmp_path: Path, wish: dict[str, Any], lines: range, complete: bool, times_first: bool
+) -> None:
+    data = timed_log(tmp_path)
+    one = {"task": "w:0", "attempt": 1, "stream": "stdout"}
+    whole = search_files([{**one, "path": str(tmp_path / "stdout")}], Wish("needle", **wish))
+    assert (numbered(whole), whole["complete"]) == (list(lines), complete)
+    with (tmp_path / "tail").open("w+b") as file:  # what a live log keeps: not its beginning
+        file.write(data[5000:])
+        file.flush()
+        times = (tmp_path / "times").read_text()
+        kept = {**one, "file": file.fileno(), "from": 5000, "to": len(data), "lines": 500, "times": times}
+        found = search_files([kept], Wish("needle", **wish))
+        in_tail = [line for line in range(501, 1051) if wish.get("until", 1e9) >= 100][: wish.get("limit", 200)]
+        assert numbered(found) == (list(lines) if "since" in wish else in_tail)
+
+    def logs() -> Iterator[tuple[str, bytes]]:
+        index = "w:0 attempt 1 times", (tmp_path / "times").read_bytes()
+        yield from [index] * times_first
+        yield from (("w:0 attempt 1 stdout", data[at : at + 999]) for at in range(0, len(data), 999))
+        yield from [index] * (not times_first)
+
+    headed = search_headed(logs, Wish("needle", **wish), {"w:0"})
+    assert (numbered(headed), headed["complete"]) == (list(lines), complete)
+
+
+def test_only_what_the_index_says_may_be_of_that_time_is_read(tmp_path: Path) -> None:
+    timed_log(tmp_path)
+    one = {"task": "w:0", "attempt": 1, "stream": "stdout", "path": str(tmp_path / "stdout")}
+    assert search_files([one], Wish("needle", since=200.0, until=200.0))["scanned_bytes"] == 10 * LATE
+    (tmp_path / "times").write_text("200.0 9000 0 900 0\n")  # nobody knows when the first lines came
+    found = search_files([one], Wish("needle", since=250.0, limit=2000))
+    assert numbered(found) == list(range(1, EARLY + 1))
 
 
 def test_a_file_that_is_gone_is_told_of(tmp_path: Path) -> None:

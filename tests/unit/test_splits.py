@@ -26,11 +26,11 @@ def ranges(splits: tuple[Split, ...]) -> list[tuple[str, int, int]]:
 
 
 def test_a_file_is_cut_where_it_was_said() -> None:
-    file = DataFile("u", "n", 100, cuts=(40, 80), where=((0, 1), (1,), ()))
+    file = DataFile("u", "n", 100, 7, "e", cuts=(40, 80), where=((0, 1), (1,), ()))
     assert splits_of(file, ("a", "b")) == [
-        Split("u", 0, 40, ("a", "b")),
-        Split("u", 40, 40, ("b",)),
-        Split("u", 80, 20),
+        Split("u", 0, 40, ("a", "b"), 100, 7, "e"),
+        Split("u", 40, 40, ("b",), 100, 7, "e"),
+        Split("u", 80, 20, (), 100, 7, "e"),
     ]
     assert splits_of(DataFile("u", "n", 0)) == []
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import sys
 import time
@@ -33,10 +32,9 @@ def data(profile: str) -> None:
 
 def _uri(path: str) -> str:
     conf = hadoop_conf.load(hadoop_conf.directory())
-    user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
     root = uris.root(hadoop_conf.default_filesystem(conf))
-    home = uris.join(root, "user", user)
-    return uris.absolute(path, root, home if not root.startswith("file:") else uris.of_local(Path.cwd()))
+    home = uris.of_local(Path.cwd()) if root.startswith("file:") else hadoop_conf.home(conf, root)
+    return uris.absolute(path, root, home)
 
 
 def _entry(fs: FileSystem, uri: str) -> Entry:
@@ -83,11 +81,15 @@ def get(path: str, local: Path) -> None:
     entry = _entry(fs, uri)
     target = local / uris.name(uri) if local.is_dir() else local
     if entry.is_dir:
-        copies = [Copy(str(target / uris.below(file.uri, uri)), file.uri, file.size) for file in fs.walk(uri)]
+        copies = [_copy(target / uris.below(file.uri, uri), file) for file in fs.walk(uri)]
         copies += [Copy(str(target / name), there) for name, there in elsewhere(fs, uri).items()]
     else:
-        copies = [Copy(str(target), uri, entry.size)]
+        copies = [_copy(target, entry)]
     _tell(*download(copies, _quiet), str(target))
+
+
+def _copy(path: Path, entry: Entry) -> Copy:
+    return Copy(str(path), entry.uri, -1 if entry.may_be_open else entry.size)
 
 
 @data.command()
@@ -112,11 +114,20 @@ def put(local: Path, path: str, overwrite: bool) -> None:
 def head(path: str, count: int) -> None:
     """Print the beginning of the file PATH."""
     uri = _uri(path)
-    if _entry(filesystem(uri), uri).is_dir:
+    fs = filesystem(uri)
+    if _entry(fs, uri).is_dir:
         raise StagingError(f"{uri} is a directory")
-    with filesystem(uri).open_read(uri) as file:
-        sys.stdout.buffer.write(file.read(count))
-        sys.stdout.buffer.flush()
+    sys.stdout.buffer.write(_beginning(fs, uri, count))
+    sys.stdout.buffer.flush()
+
+
+def _beginning(fs: FileSystem, uri: str, count: int) -> bytes:
+    found = bytearray()
+    for piece in fs.pieces(uri) if count > 0 else ():
+        found += piece
+        if len(found) >= count:
+            break
+    return bytes(found[:count])
 
 
 def _quiet(files: int, size: int) -> None:

@@ -52,9 +52,10 @@ def files(path: str) -> Iterator[tuple[str, int, int]]:
                 yield os.path.relpath(os.path.join(folder, name), path), found.st_size, found.st_mtime_ns
 
 
-def _send(fs: FileSystem, path: str, target: str, have: int, size: int) -> None:
+def _send(fs: FileSystem, path: str, target: str, sent: int, size: int) -> None:
     with readable(path) as file:
-        if have and size >= have and EVENTS in os.path.basename(path):
+        have = _there(fs, target) if sent and EVENTS in os.path.basename(path) else 0
+        if 0 < sent <= have <= size:  # more than was sent: a helper was ended before it could say so
             file.seek(have)
             while have < size and (data := file.read(min(AT_ONCE, size - have))):
                 fs.append(target, data)
@@ -63,6 +64,11 @@ def _send(fs: FileSystem, path: str, target: str, have: int, size: int) -> None:
         fs.mkdirs(uris.parent(target))
         with fs.writing(target) as sink:
             background.pour(file, sink, size)
+
+
+def _there(fs: FileSystem, target: str) -> int:
+    entry = fs.stat(target)
+    return entry.size if entry is not None else 0
 
 
 def run(request: dict[str, Any]) -> dict[str, Any]:

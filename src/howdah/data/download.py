@@ -38,12 +38,16 @@ class Copy:
 
 
 def look(copy: Copy, known: Entry | None = None) -> Entry:
-    """What is there now, or was a moment ago when it is `known`.
+    """What is there now, or was a moment ago when it is `known`; of a file that may be any size, with what its writer
+    has flushed.
 
     Raises:
         StagingError: it is gone, or not the one that was listed.
     """
-    there = known or filesystem(copy.uri).stat(copy.uri)
+    fs = filesystem(copy.uri)
+    there = known or fs.stat(copy.uri)
+    if there is not None and copy.size < 0:
+        (there,) = fs.flushed([there])
     if there is None:
         listed = ": it was there when the job was submitted" if copy.size >= 0 else ""
         raise StagingError(f"{copy.uri}: no such file{listed}")

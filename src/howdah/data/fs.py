@@ -53,6 +53,16 @@ class Entry:
     etag: str = ""
     places: object = field(default=None, repr=False, compare=False)
 
+    @property
+    def may_be_open(self) -> bool:
+        """Whether somebody may be writing it who has flushed more than `size`.
+
+        Of an open file HDFS counts the full blocks, and its times are both that of its making; closing sets one.
+        """
+        if self.is_dir or not self.block_size:
+            return False
+        return self.size % self.block_size == 0 or self.modified_ms == self.accessed_ms
+
 
 class Sink(Protocol):
     """A file being written. `close` makes it complete; a sink that is dropped instead leaves rubbish to delete."""
@@ -128,6 +138,11 @@ class FileSystem(ABC):
         than `pieces`, for `take` is called by the thread that reads. A view is good until it returns."""
         for piece in self.pieces(entry.uri, start):
             take([piece])
+
+    def flushed(self, entries: Sequence[Entry]) -> list[Entry]:
+        """The same files with what their writers have flushed by now, which not every listing tells. `pieces` and
+        `pour` give that, too."""
+        return list(entries)
 
     def ahead(self, uris: Sequence[str]) -> dict[str, Entry]:
         """What is known at little cost of files that will be read next: of all, of some or of none of them."""

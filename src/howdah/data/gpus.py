@@ -1,8 +1,8 @@
 """`python -m howdah.data.gpus`: samples GPUs by NVIDIA's management library, beside an executor.
 
 On stdin {"ids": numbers or UUIDs, "period_s"}; on stdout a JSON line {"gpus": [...]} (howdah.spec.gpu) every period,
-until it is killed. Where there is no driver or no device it ends with {"error": "..."}. What a device does not tell
-(a part of a divided one tells little) is left out.
+and at once when a device has failed, until it is killed. Where there is no driver or no device it ends with
+{"error": "..."}. What a device does not tell (a part of a divided one tells little) is left out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from howdah.spec.codec import encode
-from howdah.spec.gpu import Gpu
+from howdah.spec.gpu import HARDWARE, LOST, Gpu
 
 _MIB = 1 << 20
 _XID = 0x8  # nvmlEventTypeXidCriticalError
@@ -41,6 +41,7 @@ class Devices:
         except pynvml.NVMLError as error:
             raise OSError(f"the GPUs can't be measured: {error}") from None
         self._xids: dict[str, list[int]] = {name: [] for name in self._handles}
+        self._lost: set[str] = set()
         self._events = self._listen()
 
     def _handle(self, name: str) -> Any:
@@ -59,7 +60,7 @@ class Devices:
         return events
 
     def wait(self, seconds: float) -> None:
-        """Until so much time is over; what the driver says meanwhile is counted."""
+        """Until so much time is over, or a device is ill for the first time; what the driver tells is counted."""
         deadline = time.monotonic() + seconds
         while self._events is not None and time.monotonic() < deadline:
             left_ms = max(1, int(1000 * (deadline - time.monotonic())))
@@ -69,15 +70,23 @@ class Devices:
                 if error.value != self._nvml.NVML_ERROR_TIMEOUT:
                     self._events = None
                 continue
-            self._count(event)
+            if self._count(event):
+                return
         time.sleep(max(0.0, deadline - time.monotonic()))
 
-    def _count(self, event: Any) -> None:
+    def _count(self, event: Any) -> bool:
+        """Whether this is the device's first error that is the hardware's."""
         with contextlib.suppress(self._nvml.NVMLError):
             number = str(self._nvml.nvmlDeviceGetIndex(event.device))
             uuid = self._nvml.nvmlDeviceGetUUID(event.device)
             name = number if number in self._xids else uuid
-            self._xids.setdefault(name, []).append(int(event.eventData))
+            seen = self._xids.setdefault(name, [])
+            seen.append(int(event.eventData))
+            return seen[-1] in HARDWARE and HARDWARE.keys().isdisjoint(seen[:-1])
+        return False
+
+    def _fault(self, name: str) -> int:
+        return next((xid for xid in self._xids[name] if xid in HARDWARE), LOST if name in self._lost else 0)
 
     def sample(self) -> list[Gpu]:
         """All of them, now."""
@@ -85,7 +94,7 @@ class Devices:
 
     def _one(self, name: str, handle: Any) -> Gpu:
         nvml, xids = self._nvml, self._xids[name]
-        memory = self._ask(lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
+        memory = self._ask(lambda: nvml.nvmlDeviceGetMemoryInfo(handle), name)
         use = self._ask(lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100)
         watts = self._ask(lambda: round(nvml.nvmlDeviceGetPowerUsage(handle) / 1000, 1))
         kinds = (nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC)
@@ -100,12 +109,16 @@ class Devices:
             self._ask(lambda: int(nvml.nvmlDeviceGetTotalEccErrors(handle, *kinds))),
             len(xids),
             xids[-1] if xids else 0,
+            self._fault(name),
         )
 
-    def _ask(self, question: Callable[[], Any]) -> Any:
+    def _ask(self, question: Callable[[], Any], name: str = "") -> Any:
+        """None for what is not told; a device that is gone is noted, for its driver may tell of no event."""
         try:
             return question()
-        except self._nvml.NVMLError:
+        except self._nvml.NVMLError as error:
+            if name and error.value == self._nvml.NVML_ERROR_GPU_IS_LOST:
+                self._lost.add(name)
             return None
 
 

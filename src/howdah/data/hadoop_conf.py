@@ -12,8 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
+from xml.sax.saxutils import escape
 
+from howdah.data import uris
 from howdah.errors import SpecError
+from howdah.hadoop import identity
 
 FILES = ("core-site.xml", "hdfs-site.xml")
 _VARIABLE = re.compile(r"\$\{([^}$\s]+)\}")
@@ -60,6 +63,13 @@ def default_filesystem(conf: Mapping[str, str]) -> str:
     return "file:///" if found.startswith("file:") else found.rstrip("/")
 
 
+def home(conf: Mapping[str, str], root: str, user: str = "") -> str:
+    """Where relative paths on `root`, a file system of the cluster, start for `user`: by default for whom the cluster
+    takes this process."""
+    user = user or identity.user(identity.is_secure(conf))
+    return uris.join(root, conf.get("dfs.user.home.dir.prefix") or "/user", user)
+
+
 def merge(paths: Iterable[Path]) -> tuple[dict[str, str], dict[str, str]]:
     """The properties of those files that exist, as they are written, and the file that each is from.
 
@@ -104,6 +114,15 @@ def _variable(name: str, properties: Mapping[str, str]) -> str | None:
     if name == "user.name":
         return os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
     return properties.get(name)
+
+
+def to_xml(properties: Mapping[str, object]) -> str:
+    """A file that has them; the same text for the same properties."""
+    rows = (
+        f"<property><name>{escape(name)}</name><value>{escape(str(value))}</value></property>\n"
+        for name, value in sorted(properties.items())
+    )
+    return f'<?xml version="1.0"?>\n<configuration>\n{"".join(rows)}</configuration>\n'
 
 
 def read_properties(path: Path, depth: int = 0) -> Iterator[Property]:

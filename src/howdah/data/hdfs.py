@@ -14,6 +14,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import hdfs_native
@@ -127,6 +128,14 @@ class HdfsFileSystem(FileSystem):
 
     def pieces(self, uri: str, start: int = 0) -> Iterator[bytes]:
         """One stream from a DataNode for each block, in packets; `open_read` opens one for each read."""
+        try:
+            for views in self._straight(uri, start):
+                piece = b"".join(views)
+                start += len(piece)
+                yield piece
+            return
+        except Unable:
+            pass
         reader = self._ask(uri, lambda client, path: client.read(path))
         left = len(reader) - start
         stream = iter(reader.read_range_stream(start, left)) if left > 0 else iter(())
@@ -136,19 +145,36 @@ class HdfsFileSystem(FileSystem):
             yield from packets
 
     def pour(self, entry: Entry, start: int, take: Callable[[Sequence[Buffer]], object]) -> None:
-        if direct := self._client.direct:
-            try:
-                for views in direct.read(entry.uri, start, entry.places):
-                    take(views)
-                    start += sum(map(len, views))
-                return
-            except Unable as reason:
-                if reason.slow:
-                    limit_s = self._client.datanode_limit_s
-                    raise Stuck(overdue(entry.uri, limit_s, True, self._conf_dir)) from reason
+        try:
+            for views in self._straight(entry.uri, start, entry):
+                take(views)
+                start += sum(map(len, views))
+            return
+        except Unable:
             if entry.places is not None:
                 self._same(entry)
         self._pour(entry.uri, start, take)
+
+    def _straight(self, uri: str, start: int, entry: Entry | None = None) -> Iterator[list[memoryview]]:
+        """Not by the library; of a known `entry` as much as it has. Raises Unable, Stuck."""
+        direct = self._client.direct
+        if direct is None:
+            raise Unable("there is more between us and the DataNodes than a name")
+        try:
+            yield from direct.read(uri, start, entry and entry.places, entry.size if entry else None)
+        except Unable as reason:
+            if reason.slow:
+                raise Stuck(overdue(uri, self._client.datanode_limit_s, True, self._conf_dir)) from reason
+            raise
+
+    def flushed(self, entries: Sequence[Entry]) -> list[Entry]:
+        asked = [entry for entry in entries if entry.may_be_open]
+        direct = self._client.direct if asked else None
+        if direct is None:
+            return list(entries)
+        sizes = direct.sizes([entry.uri for entry in asked], [entry.size for entry in asked])
+        known = {entry.uri: size for entry, size in zip(asked, sizes, strict=True) if size is not None}
+        return [replace(entry, size=max(entry.size, known.get(entry.uri, 0))) for entry in entries]
 
     def _same(self, entry: Entry) -> None:
         there = self.stat(entry.uri)

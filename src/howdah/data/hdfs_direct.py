@@ -1,7 +1,8 @@
-"""Small files of an HDFS straight from its DataNodes, with a third of the processor time that hdfs-native takes.
+"""Files of an HDFS straight from its DataNodes, with a third of the processor time that hdfs-native takes; of a file
+that is being written as much as its writer has flushed, which only the DataNodes know.
 
-Only where nothing stands between: no login but a name, no encryption, no erasure coding, nobody who writes the file.
-Everything else, and whatever goes wrong, is `Unable`: hdfs-native takes over where this has come to, and says why.
+Only where nothing stands between: no login but a name, no encryption, no erasure coding. Everything else, and whatever
+goes wrong, is `Unable`: hdfs-native takes over where this has come to, and says why.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ import threading
 import time
 import zlib
 from collections import defaultdict
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from howdah.data import uris
 from howdah.data.hdfs_errors import Unable
 from howdah.data.records import natives
 from howdah.errors import HowdahError
-from howdah.hadoop.datanode import Connection, Sum
-from howdah.hadoop.namenode import NameNodes, before
+from howdah.hadoop.datanode import Connection, Sum, visible_length
+from howdah.hadoop.namenode import NameNodes, before, login
 from howdah.hadoop.proto import namenode_pb2 as pb
 
 T = TypeVar("T")
@@ -41,6 +42,7 @@ class Direct:
 
     def __init__(self, root: str, conf: Mapping[str, str], limit_s: float, sums: Mapping[int, Sum]) -> None:
         self._namenodes, self._limit_s = NameNodes(uris.split(root)[1], conf), limit_s
+        self._user = login(conf)
         self._by_name = conf.get("dfs.client.use.datanode.hostname") == "true"
         self._sums = sums
         self._calls = _Calls()
@@ -58,19 +60,20 @@ class Direct:
             return None
         return cls(root, conf, limit_s, {_CRC32: lambda value, data: zlib.crc32(data, value), _CRC32C: crc32c})
 
-    def read(self, uri: str, start: int, places: object = None) -> Iterator[list[memoryview]]:
-        """Its bytes from `start` to the end, checked; each list is good until the next but one is asked for."""
+    def read(self, uri: str, start: int, places: object = None, size: int | None = None) -> Iterator[list[memoryview]]:
+        """Its bytes from `start` to the end, or up to `size`, checked; each list is good until the next but one is
+        asked for."""
         located = places if isinstance(places, pb.LocatedBlocks) else self._locate(uri, start)
-        while start < located.file_length:
+        while start < (stop := located.file_length if size is None else min(size, located.file_length)):
             reached = start
             for block in located.blocks:
-                end = block.offset + block.block.length
+                end = min(stop, block.offset + block.block.length)
                 if block.offset <= start < end:
-                    yield from self._block(block, start - block.offset)
+                    yield from self._block(block, start - block.offset, end - block.offset)
                     start = end
             if start == reached:
                 raise Unable(f"nobody says where byte {start} of {uri} is")
-            if start < located.file_length:
+            if start < stop:
                 located = self._locate(uri, start)
 
     def listed(self, folder: str, first: str, last: str) -> Iterator[pb.FileStatus]:
@@ -84,12 +87,50 @@ class Direct:
                 return
             after = listing.partial_listing[-1].path
 
+    def sizes(self, names: Sequence[str], starts: Sequence[int]) -> list[int | None]:
+        """Of each file as much as can be read of it, flushed bytes of one that is being written among them; None when
+        that can't be found out. `starts` are offsets before which nothing is new."""
+
+        async def one(uri: str, start: int) -> int | None:
+            try:
+                return (await self._located(uri, start)).file_length
+            except (HowdahError, Unable):
+                return None
+
+        async def all_of_them() -> list[int | None]:
+            return await asyncio.gather(*(one(uri, start) for uri, start in zip(names, starts, strict=True)))
+
+        return self._calls.run(all_of_them())
+
     def _locate(self, uri: str, start: int) -> pb.LocatedBlocks:
+        try:
+            return self._calls.run(self._located(uri, start))
+        except HowdahError as error:
+            raise Unable(error) from error
+
+    async def _located(self, uri: str, start: int) -> pb.LocatedBlocks:
         request = pb.GetBlockLocationsRequest(source=uris.path(uri), offset=start, length=_LOCATED)
-        located: pb.LocatedBlocks = self._ask("getBlockLocations", request, pb.GetBlockLocationsResponse).locations
-        if not readable(located):
-            raise Unable(f"{uri} is being written, encrypted, erasure-coded or damaged")
+        answer = await self._namenodes.call("getBlockLocations", request, pb.GetBlockLocationsResponse, _ANSWER_S)
+        located = answer.locations
+        if located.under_construction:
+            await self._flush_of(located)
+        if not _is_plain(located):
+            raise Unable(f"{uri} is encrypted, erasure-coded or damaged")
         return located
+
+    async def _flush_of(self, located: pb.LocatedBlocks) -> None:
+        """Add what can be read of the block that is being written: a NameNode counts it when it is full, or closed."""
+        if located.last_is_complete or not located.HasField("last_block"):
+            return
+        last = located.last_block
+        for number in reversed(range(len(located.blocks))):
+            if located.blocks[number].block.block_id == last.block.block_id:
+                del located.blocks[number]
+        places = [(self._host(node.id), node.id.ipc_port) for node in last.locations]
+        last.block.length = await visible_length(last.block, places, self._user, _CONNECT_S)
+        if last.block.length:
+            located.blocks.append(last)
+            located.file_length = last.offset + last.block.length
 
     def _ask(self, method: str, request: Any, kind: Any) -> Any:
         try:
@@ -97,7 +138,7 @@ class Direct:
         except HowdahError as error:
             raise Unable(error) from error
 
-    def _block(self, block: pb.LocatedBlock, start: int) -> Iterator[list[memoryview]]:
+    def _block(self, block: pb.LocatedBlock, start: int, stop: int) -> Iterator[list[memoryview]]:
         """From the nearest node that has it; from the next one what that one fails to send."""
         failure = OSError("nobody has the block")
         for address in self._places(block):
@@ -107,7 +148,7 @@ class Direct:
                     connection = connect(address)
                     if connection is None:
                         continue
-                    for views in connection.read(block, start, block.block.length - start, self._sums):
+                    for views in connection.read(block, start, stop - start, self._sums):
                         start += sum(map(len, views))
                         yield views
                     self._idle[address].append((time.monotonic(), connection))
@@ -118,7 +159,7 @@ class Direct:
                 finally:
                     if connection is not None:
                         connection.close()
-                if start == block.block.length:
+                if start == stop:
                     return
                 if isinstance(failure, TimeoutError):  # another connection would wait as long
                     break
@@ -130,10 +171,13 @@ class Direct:
         now = time.monotonic()
         found = []
         for node in random.sample(list(block.locations), len(block.locations)):
-            address = (node.id.host_name if self._by_name else node.id.ip_address, node.id.transfer_port)
+            address = (self._host(node.id), node.id.transfer_port)
             failed = now - self._failed.get(address, -_AVOIDED_S) < _AVOIDED_S
             found.append((failed, node.id.host_name not in self._names, address))
         return [address for *_, address in sorted(found, key=lambda each: each[:2])]
+
+    def _host(self, node: pb.DatanodeId) -> str:
+        return node.host_name if self._by_name else node.ip_address
 
     def _kept(self, address: Address) -> Connection | None:
         while idle := self._idle[address]:
@@ -155,7 +199,11 @@ class Direct:
 
 def readable(located: pb.LocatedBlocks) -> bool:
     """Whether its blocks are its bytes, and all there."""
-    special = located.under_construction or located.HasField("encryption") or located.HasField("erasure_coding")
+    return not located.under_construction and _is_plain(located)
+
+
+def _is_plain(located: pb.LocatedBlocks) -> bool:
+    special = located.HasField("encryption") or located.HasField("erasure_coding")
     return not special and not any(block.corrupt or not block.locations for block in located.blocks)
 
 

@@ -71,6 +71,17 @@ class Order:
         number = _last(len(self), lambda one: self._offset(stream, one) <= offset)
         return self.times[number] if number >= 0 else None
 
+    def span(self, stream: str, since: float, until: float) -> tuple[int, int]:
+        """Offsets between which all bytes of `stream` lie that came in a span of time, or may have."""
+        numbers = range(len(self))
+        first = next((one for one in numbers if self.times[one] >= since), len(self))
+        last = next((one for one in reversed(numbers) if self.times[one] <= until), -1)
+        end = 1 << 62
+        if not numbers or self._offset(stream, 0) > 0:  # when the first bytes came is not known
+            first = 0
+        start = 0 if first == 0 else self._offset(stream, first) if first < len(self) else end
+        return start, self._offset(stream, last + 1) if last + 1 < len(self) else end
+
     def _offset(self, stream: str, number: int) -> int:
         return (self.stdout if stream == "stdout" else self.stderr)[number]
 

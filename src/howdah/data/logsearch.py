@@ -14,7 +14,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -48,7 +48,12 @@ LEVELS: Mapping[str, tuple[bytes, ...]] = {
     ),
     "warning": (b"warn", b"Warn", b"WARN", b": W "),
 }
-"""Words by which a line is of a level, which programs write in many ways; who asks for warnings gets errors, too."""
+"""Words by which a line is of a level, which programs write in many ways; who asks for warnings gets errors, too. The
+page colours by the same (frontend/src/logs/lines.ts)."""
+BEGINNINGS: Mapping[str, tuple[bytes, ...]] = {"error": (b"E0", b"E1", b"F0", b"F1"), "warning": (b"W0", b"W1")}
+DAY = rb"\d[0-3]\d "
+"""And how its line begins where a program writes as glog does: a letter, month and day."""
+NEWLINE = ord("\n")
 
 
 @dataclass(frozen=True)
@@ -100,18 +105,31 @@ class Hit:
 
 _HEADING = re.compile(r"(\S+) attempt (\d+) (stdout|stderr|times)")
 Find = Callable[[bytearray, int, int], int]
+Key = tuple[str, int, str]
+"""A stream: task, attempt and name."""
 
 
 class Search:
     """Of one stream. `scanned` are the bytes that were looked at; `complete` is False when `limit` was reached.
     `numbers` tells how many lines lie before an offset; without it lines are counted, which takes as long as looking.
+    Lines that begin outside `span` (offsets) are passed over, and so are those that `order` dates outside the wish.
     """
 
     def __init__(self, wish: Wish, task: str, attempt: int, stream: str, order: Order | None = None) -> None:
         self.wish, self.task, self.attempt, self.stream, self.order = wish, task, attempt, stream, order
         self.scanned, self.complete = 0, True
         self.numbers: Callable[[int], int] | None = None
+        self.span = 0, 1 << 62
         self._find, self._holds = _finder(wish)
+
+    @property
+    def key(self) -> Key:
+        """Which stream it is."""
+        return self.task, self.attempt, self.stream
+
+    def dated(self, order: Order) -> None:
+        """`order` tells when each line was printed: look only where the wish's time is."""
+        self.order, self.span = order, order.span(self.stream, self.wish.since, self.wish.until)
 
     def run(self, fill: Callable[[memoryview], int], base: int = 0) -> Iterator[Hit]:
         """Hits of what `fill(buffer)` gives: how many bytes it put there, 0 at the end; the first is at `base`."""
@@ -124,11 +142,18 @@ class Search:
             end = _whole(buffer, kept + count, last=not count)
             counted = 0
             for start, stop in self._lines(buffer, end):
+                if base + start < self.span[0]:
+                    continue
+                if base + start >= self.span[1]:
+                    return
                 if self.numbers is None:
                     line, counted = line + buffer.count(b"\n", counted, start), start
                 else:
                     line = self.numbers(base + start) + 1
-                yield self._hit(bytes(view[start : min(stop, start + LONGEST_LINE)]), base + start, line)
+                hit = self._hit(bytes(view[start : min(stop, start + LONGEST_LINE)]), base + start, line)
+                if not _in_time(hit, self.wish):
+                    continue
+                yield hit
                 found += 1
                 if found >= self.wish.limit:
                     self.complete = False
@@ -168,7 +193,12 @@ class Search:
 
 def level_of(line: bytes) -> str:
     """Of a line, "" for one that is of none."""
-    return next((level for level, words in LEVELS.items() if any(word in line for word in words)), "")
+    return next((level for level in LEVELS if _is(level, line)), "")
+
+
+def _is(level: str, line: bytes) -> bool:
+    begins = line.startswith(BEGINNINGS[level]) and re.match(DAY, line[2:]) is not None
+    return begins or any(word in line for word in LEVELS[level])
 
 
 def _whole(buffer: bytearray, filled: int, last: bool) -> int:
@@ -181,12 +211,11 @@ def _whole(buffer: bytearray, filled: int, last: bool) -> int:
 
 def _finder(wish: Wish) -> tuple[Find, Find]:
     """What finds the next place in a buffer, and what a line with such a place must hold besides."""
-    words = tuple(word for level in LEVELS for word in LEVELS[level] if wish.level in ("warning", level))
     text = wish.text.encode()
     if not text:
-        return _any(words), lambda _buffer, start, _stop: start
+        return _of_level(wish.level), lambda _buffer, start, _stop: start
     find = _matching(text) if wish.regex else _holding(text)
-    return find, _any(words) if wish.level else lambda _buffer, start, _stop: start
+    return find, _of_level(wish.level) if wish.level else lambda _buffer, start, _stop: start
 
 
 def _holding(text: bytes) -> Find:
@@ -230,9 +259,31 @@ def _matching(text: bytes) -> Find:
     return find
 
 
-def _any(words: Sequence[bytes]) -> Find:
+def _of_level(level: str) -> Find:
+    """The first place that makes a line one of this level, or of a worse one."""
+    levels = [one for one in LEVELS if level in ("warning", one)]
+    finders = {word: _holding(word) for one in levels for word in LEVELS[one]}
+    begins = {start: _beginning(start) for one in levels for start in BEGINNINGS[one]}
+    return _any({**finders, **begins})
+
+
+def _beginning(start: bytes) -> Find:
+    """The first line that begins as one of glog's, with these two bytes."""
+    next_of, pattern = _holding(b"\n" + start), re.compile(start + DAY)
+
+    def find(buffer: bytearray, place: int, stop: int) -> int:
+        if (place == 0 or buffer[place - 1] == NEWLINE) and pattern.match(buffer, place, stop):
+            return place
+        at = next_of(buffer, place, stop)
+        while at >= 0 and not pattern.match(buffer, at + 1, stop):
+            at = next_of(buffer, at + 1, stop)
+        return at + 1 if at >= 0 else -1
+
+    return find
+
+
+def _any(finders: Mapping[bytes, Find]) -> Find:
     """The first of several words: each is looked for once per buffer, which is ten times as fast as an expression."""
-    finders = {word: _holding(word) for word in words}
     known: dict[bytes, tuple[int, int]] = {}
 
     def find(buffer: bytearray, start: int, stop: int) -> int:
@@ -307,7 +358,7 @@ def search_files(files: Iterable[Mapping[str, Any]], wish: Wish) -> dict[str, An
     for one in files:
         search = Search(wish, one["task"], int(one["attempt"]), one["stream"])
         try:
-            hits += (hit for hit in _search(one, search) if _in_time(hit, wish))
+            hits += _search(one, search)
         except OSError:
             complete = False
         scanned, complete = scanned + search.scanned, complete and search.complete
@@ -315,26 +366,55 @@ def search_files(files: Iterable[Mapping[str, Any]], wish: Wish) -> dict[str, An
 
 
 def search_headed(
-    pieces: Iterable[tuple[str, bytes]], wish: Wish, wanted: Collection[str], attempt: int = 0, stream: str = BOTH
+    read: Callable[[], Iterable[tuple[str, bytes]]],
+    wish: Wish,
+    wanted: Collection[str],
+    attempt: int = 0,
+    stream: str = BOTH,
 ) -> dict[str, Any]:
     """In what `howdah.engines.Engine.logs` gives for the stream `*`: pairs of a heading and bytes. `wanted` are tasks,
-    `attempt` 0 stands for all."""
-    hits: list[Hit] = []
-    scanned, complete = 0, True
+    `attempt` 0 stands for all. `read` is called again for streams that hold more hits before the wish's time than it
+    wants: when lines were printed may be told behind them."""
+
+    def takes(key: Key) -> bool:
+        return key[0] in wanted and attempt in (0, key[1]) and (stream in (BOTH, key[2]) or key[2] == TIMES)
+
+    looked, late = _looked(read(), wish, takes, {})
+    scanned = sum(search.scanned for search, _ in looked)
+    if late:
+        again, _ = _looked(read(), wish, lambda key: key in late or key[2] == TIMES, late)
+        scanned += sum(search.scanned for search, _ in again)
+        looked = [(search, hits) for search, hits in looked if search.key not in late] + again
+    complete = all(search.complete for search, _ in looked)
+    return {"hits": [asdict(hit) for _, hits in looked for hit in hits], "scanned_bytes": scanned, "complete": complete}
+
+
+def _looked(
+    pieces: Iterable[tuple[str, bytes]], wish: Wish, takes: Callable[[Key], bool], spans: Mapping[Key, tuple[int, int]]
+) -> tuple[list[tuple[Search, list[Hit]]], dict[Key, tuple[int, int]]]:
+    """The streams that `takes` wants, each with its hits, and where to look again in those that were not looked through
+    as far as the wish's time."""
+    looked: list[tuple[Search, list[Hit]]] = []
+    late: dict[Key, tuple[int, int]] = {}
     for (task, number), files in itertools.groupby(_headed(pieces), key=lambda one: one[:2]):
-        order, found = Order(), list[Hit]()
+        order, here = Order(), list[tuple[Search, list[Hit]]]()
         for _, _, name, data in files:
-            if task not in wanted or attempt not in (0, number):
+            key = task, number, name
+            if not takes(key):
                 continue
             if name == TIMES:
                 order = Order.parse(b"".join(data)[: 1 << 20])
-            elif stream in (BOTH, name):
+            else:
                 search = Search(wish, task, number, name)
-                found += search.run(of_pieces(data))
-                scanned, complete = scanned + search.scanned, complete and search.complete
-        timed = (replace(hit, time=order.when(hit.stream, hit.offset)) for hit in found)
-        hits += (hit for hit in timed if _in_time(hit, wish))
-    return {"hits": [asdict(hit) for hit in hits], "scanned_bytes": scanned, "complete": complete}
+                search.span = spans.get(key, search.span)
+                here.append((search, list(search.run(of_pieces(data)))))
+        for search, found in here:
+            timed = [replace(hit, time=order.when(hit.stream, hit.offset)) for hit in found]
+            hits = [hit for hit in timed if _in_time(hit, wish)]
+            if not search.complete and len(hits) < len(found):
+                late[search.key] = order.span(search.stream, wish.since, wish.until)
+            looked.append((search, hits))
+    return looked, late
 
 
 def _headed(pieces: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, int, str, Iterator[bytes]]]:
@@ -350,21 +430,27 @@ def _in_time(hit: Hit, wish: Wish) -> bool:
 
 def _search(one: Mapping[str, Any], search: Search) -> Iterator[Hit]:
     if "file" in one:
-        search.order = Order.parse(str(one["times"]).encode())
-        start = int(one["from"])
-        search.numbers = Numbers(one["file"], start, int(one["lines"]), search.order, one["stream"])
-        yield from search.run(of_file(one["file"], 0, int(one["to"]) - start), start)
+        search.dated(Order.parse(str(one["times"]).encode()))
+        yield from _search_file(search, one["file"], int(one["from"]), int(one["to"]), int(one["lines"]))
     elif "path" in one:
-        search.order = order_of(Folder(Path(one["path"]).parent))
+        search.dated(order_of(Folder(Path(one["path"]).parent)))
         with Path(one["path"]).open("rb", buffering=0) as file:
-            search.numbers = Numbers(file.fileno(), 0, 0, search.order, one["stream"])
-            yield from search.run(of_file(file.fileno(), 0, os.fstat(file.fileno()).st_size))
+            yield from _search_file(search, file.fileno(), 0, os.fstat(file.fileno()).st_size, 0)
     else:
         node = Node(one["url"])
-        search.order = order_of(node)
+        search.dated(order_of(node))
         body, size = node.open(one["stream"], 1 << 60)
         with closing(body):
             yield from search.run(of_pieces(_pieces(body, size)))
+
+
+def _search_file(search: Search, file: int, start: int, stop: int, lines: int) -> Iterator[Hit]:
+    """An open file that holds bytes `start` to `stop` of the stream, `lines` behind its beginning."""
+    assert search.order is not None
+    search.numbers = Numbers(file, start, lines, search.order, search.stream)
+    first, last = max(start, search.span[0]), min(stop, search.span[1])
+    if first < last:
+        yield from search.run(of_file(file, first - start, last - start), first)
 
 
 def _pieces(body: BinaryIO, size: int) -> Iterator[bytes]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from howdah.data import records, uris
+from howdah.data.download import Copy, look
 from howdah.data.fs import Broken, FileSystem, filesystem
 from howdah.data.records import Piece
 from howdah.errors import HowdahError, StagingError
@@ -46,7 +47,7 @@ class Passes:
         self.bytes = 0 if endless else sum(feed.epochs * split.length for feed in feeds for split in feed.splits)
         self._read = self._local = 0
         self._at = ""
-        self._listed = ("", 0)
+        self._looked_at = ""
 
     def __iter__(self) -> Iterator[tuple[Piece, Place]]:
         """Blocks, each with where the stream stands after it.
@@ -120,21 +121,15 @@ class Passes:
         self._read, self._local = begun[0] + done, begun[1] + (done if is_local else 0)
 
     def _filesystem(self, split: Split) -> FileSystem:
-        """That of the split, once it is known that the file is as long as it was when the job was submitted.
+        """That of the split, once it is known that the file is the one that was cut when the job was submitted.
 
         Raises:
-            StagingError: it is not there any more, or it is shorter.
+            StagingError: it is not there any more, or it has changed.
         """
-        fs = filesystem(split.uri)
-        if self._listed[0] != split.uri:
-            entry = fs.stat(split.uri)
-            if entry is None:
-                raise StagingError(f"{split.uri}: no such file; it was there when the job was submitted")
-            self._listed = (split.uri, entry.size)
-        if self._listed[1] < split.start + split.length:
-            has = f"{self._listed[1]} bytes, at least {split.start + split.length} when the job was submitted"
-            raise StagingError(f"{split.uri}: has become shorter: {has}")
-        return fs
+        if self._looked_at != split.uri:
+            look(Copy("", split.uri, split.size, split.modified_ms, split.etag))
+            self._looked_at = split.uri
+        return filesystem(split.uri)
 
 
 def where(split: Split) -> str:

@@ -28,8 +28,9 @@ from howdah.spec.staged import PAGE, PY_SPY, RUNTIME, StagedFile
 
 LIBRARIES = ("protobuf", "hdfs-native", "typing-extensions")
 # What streams use, where it is installed here. Their modules serve nodes with this very Python version, the C library
-# within google-crc32c every one; without them, streams take what the node has. nvidia-ml-py reads GPUs' figures.
-OPTIONAL = ("cramjam", "google-crc32c", "isal", "nvidia-ml-py")
+# within google-crc32c every one; without them, streams take what the node has. nvidia-ml-py reads GPUs' figures,
+# resvg-py (1.3 MiB packed, abi3) draws the master's charts as PNG.
+OPTIONAL = ("cramjam", "google-crc32c", "isal", "nvidia-ml-py", "resvg-py")
 # Of botocore's 400 services.
 _SERVICES = {"", "s3", "sts", "sso", "sso-oidc"}
 _NAME = re.compile(r"[^A-Za-z0-9._-]")

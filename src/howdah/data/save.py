@@ -28,6 +28,8 @@ from howdah.spec.job import Output
 SAVED = "_SAVED"
 NAME = re.compile(r"\d{4}(_\d\d){5}")
 """yyyy_MM_dd_HH_mm_ss, as XLearning names them."""
+_EARLIER = re.compile(rf"(\.\./){{1,2}}[^/]*{NAME.pattern}(/(?!\.\.(/|$))[^/]*)+", re.DOTALL)
+"""A file of another copy, seen from a part of one: both are in the same directory."""
 REPORT_S = 0.5
 
 
@@ -126,21 +128,34 @@ class _Part:
         entry = self.earlier.get(name)
         if entry is None:
             return {}
-        return {"at": posixpath.relpath(posixpath.join(before, entry.get("at", name)), final)}
+        return {"at": posixpath.relpath(posixpath.join(before, entry["at"]), final)}
 
 
 def _manifest(fs: FileSystem, part: str) -> dict[str, dict[str, Any]]:
-    """What a part's _SAVED lists; nothing when there is none that can be read."""
+    """What a part's _SAVED lists; nothing when there is none that can be read.
+
+    Raises:
+        StagingError: a name in it leads elsewhere than to a file of this part, or of an earlier copy.
+    """
     try:
         files = json.loads(fs.read_bytes(uris.join(part, SAVED)))["files"]
-        return {str(name): {**entry, "size": int(entry["size"])} for name, entry in files.items()}
+        listed = {str(name): {**entry, "size": int(entry["size"])} for name, entry in files.items()}
     except (StagingError, ValueError, TypeError, KeyError, AttributeError):
         return {}
+    for name, entry in listed.items():
+        uris.inner(name, part)
+        at = str(entry.get("at", name))
+        if "at" in entry and not _EARLIER.fullmatch(at):
+            raise StagingError(
+                f"{uris.join(part, SAVED)}: says that {name!r} is at {at!r}, which is in no earlier copy"
+            )
+        entry["at"] = at
+    return listed
 
 
 def contents(fs: FileSystem, part: str) -> dict[str, str]:
     """Every file of a complete part by its path there, and where it really is."""
-    return {name: uris.normal(uris.join(part, entry.get("at", name))) for name, entry in _manifest(fs, part).items()}
+    return {name: uris.normal(uris.join(part, entry["at"])) for name, entry in _manifest(fs, part).items()}
 
 
 def elsewhere(fs: FileSystem, uri: str) -> dict[str, str]:

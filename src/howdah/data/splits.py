@@ -47,8 +47,9 @@ def splits_of(file: DataFile, hosts: Sequence[str] = ()) -> list[Split]:
     """A file's splits; none of an empty one."""
     borders = [0, *file.cuts, file.size] if file.size else [0]
     where = [tuple(hosts[number] for number in numbers) for numbers in file.where]
+    state = file.size, file.modified_ms, file.etag
     return [
-        Split(file.uri, start, end - start, where[number] if number < len(where) else ())
+        Split(file.uri, start, end - start, where[number] if number < len(where) else (), *state)
         for number, (start, end) in enumerate(itertools.pairwise(borders))
     ]
 

@@ -16,10 +16,11 @@ from howdah.data.fs import filesystem
 from howdah.data.listing import Listing, listing
 from howdah.errors import Mistake, SpecError, StagingError
 from howdah.hadoop import identity
-from howdah.spec.check import SPREAD, aliased, file_name, nearest, origin_of
+from howdah.spec.check import aliased, nearest, origin_of
 from howdah.spec.job import Board, Checkpoint, Input, JobSpec, Output, Save
 from howdah.spec.staged import DataFile, StagedFile, StagedInput, StagedJob
 from howdah.spec.values import dataclass
+from howdah.spec.workfiles import SPREAD, entries, file_name
 
 ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar")
 
@@ -115,7 +116,7 @@ class _Stager:
         """Where relative paths on the job's file system start."""
         if self.is_local:
             return uris.of_local(self.base)
-        return uris.join(self.cluster_fs, self.conf.get("dfs.user.home.dir.prefix", "/user"), self.user)
+        return hadoop_conf.home(self.conf, self.cluster_fs, self.user)
 
     def wrong(self, place: str, problem: str, near: str | None = None) -> None:
         self.mistakes.append(Mistake(place, problem, near))
@@ -123,10 +124,9 @@ class _Stager:
     # Files and archives
 
     def files(self, job: JobSpec) -> Iterator[StagedFile]:
-        for number, entry in enumerate(job.files):
-            yield from self._file(f"files.{number}", entry, "file")
-        for number, entry in enumerate(job.archives):
-            yield from self._file(f"archives.{number}", entry, "archive")
+        for place, kind, entry, roles in entries(job):
+            for file in self._file(place, entry, kind):
+                yield replace(file, roles=roles) if roles else file
 
     def _file(self, place: str, entry: str, kind: str) -> Iterator[StagedFile]:
         path, name = entry.partition("#")[0], file_name(entry)

@@ -13,6 +13,8 @@ import posixpath
 import re
 from urllib.parse import quote, unquote
 
+from howdah.errors import StagingError
+
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)(.*)", re.DOTALL)
 
 
@@ -73,8 +75,24 @@ def name(uri: str) -> str:
 
 
 def below(uri: str, directory: str) -> str:
-    """The path of `uri` relative to `directory`, which holds it."""
-    return path(uri)[len(path(directory).rstrip("/")) + 1 :]
+    """The path of `uri` relative to `directory`, which holds it.
+
+    Raises:
+        StagingError: as `inner`: in object stores `..` and empty ones are names like any other.
+    """
+    return inner(path(uri)[len(path(directory).rstrip("/")) + 1 :], directory)
+
+
+def inner(name: str, directory: str) -> str:
+    """`name`, which somebody else has written, once it is known to lead to what lies below `directory` and nowhere
+    else, wherever it is joined to.
+
+    Raises:
+        StagingError: it is absolute, or holds `..`.
+    """
+    if name.startswith("/") or (".." in name and ".." in name.split("/")):
+        raise StagingError(f"{directory}: holds a file named {name!r}, which leads out of it")
+    return name
 
 
 def normal(uri: str) -> str:

@@ -6,11 +6,11 @@ Every call goes to the file system that the path is on; what comes back is named
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO
 
 from howdah.data import hadoop_conf, uris
-from howdah.data.fs import Entry, FileSystem, Sink, filesystem
+from howdah.data.fs import Buffer, Entry, FileSystem, Sink, filesystem
 from howdah.errors import SpecError, StagingError
 
 _LINK, _FALLBACK, _SLASH = "link.", "linkFallback", "linkMergeSlash"
@@ -101,6 +101,22 @@ class ViewFileSystem(FileSystem):
     def open_read(self, uri: str) -> BinaryIO:
         fs, target = self._there(uri)
         return fs.open_read(target)
+
+    def pieces(self, uri: str, start: int = 0) -> Iterator[bytes]:
+        fs, target = self._there(uri)
+        return fs.pieces(target, start)
+
+    def pour(self, entry: Entry, start: int, take: Callable[[Sequence[Buffer]], object]) -> None:
+        fs, target = self._there(entry.uri)
+        fs.pour(dataclasses.replace(entry, uri=target), start, take)
+
+    def flushed(self, entries: Sequence[Entry]) -> list[Entry]:
+        found = []
+        for entry in entries:
+            fs, target = self._there(entry.uri)
+            (there,) = fs.flushed([dataclasses.replace(entry, uri=target)])
+            found.append(dataclasses.replace(there, uri=entry.uri))
+        return found
 
     def create(self, uri: str, mode: int = 0o644) -> Sink:
         fs, target = self._there(uri)

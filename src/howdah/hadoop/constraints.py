@@ -6,10 +6,11 @@ pass without a meaning, such as text after the last bracket, is refused.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+from howdah.spec.check import nearest
 
 SELF = "self"
 NAMESPACES = (SELF, "not-self", "all")
@@ -102,8 +103,8 @@ def _single(text: str, start: int) -> Single:
 def _unknown(word: str) -> str:
     if "=" in word:
         return f"{word!r}: counts and node attributes (name=value) are not supported, only allocation tags"
-    near = difflib.get_close_matches(word.lower(), _WORDS, 1)
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    near = nearest(word.lower(), _WORDS)
+    hint = f" (did you mean {near!r}?)" if near else ""
     return f"{word!r} is none of {', '.join(_WORDS)}{hint}"
 
 

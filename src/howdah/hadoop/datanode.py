@@ -1,4 +1,5 @@
-"""Bytes of a block from a DataNode (DataTransferProtocol 28, OP_READ_BLOCK), checked as they come.
+"""Bytes of a block from a DataNode (DataTransferProtocol 28, OP_READ_BLOCK), checked as they come; and how many of a
+block that is being written there are (ClientDatanodeProtocol).
 
 A block comes in packets of 64 KiB, each with a checksum for every 512 bytes. What is handed on has been checked, and
 lies in one of two buffers, which are filled in turn. A connection is good for one block after another.
@@ -13,15 +14,18 @@ import mmap
 import socket
 import struct
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from google.protobuf.internal.decoder import _DecodeVarint32  # type: ignore[attr-defined]
 from google.protobuf.message import DecodeError
 
+from howdah.errors import EngineRejected, EngineUnavailable
+from howdah.hadoop import rpc
 from howdah.hadoop.proto import datanode_pb2 as pb
 from howdah.hadoop.proto import namenode_pb2
 from howdah.hadoop.rpc import delimited
 
+PROTOCOL = "org.apache.hadoop.hdfs.protocol.ClientDatanodeProtocol"
 _VERSION, _READ_BLOCK = 28, 81
 _NO_CHECKSUM, _CHECKSUM_OK = 0, 6
 _BUFFER = 1 << 20
@@ -35,6 +39,24 @@ Sum = Callable[[int, bytes | memoryview], int]
 
 class BadBlock(OSError):
     """A DataNode refuses to read a block, sends other bytes than were stored, or something that is no answer."""
+
+
+async def visible_length(
+    block: namenode_pb2.ExtendedBlock, places: Iterable[tuple[str, int]], user: rpc.Login, limit_s: float
+) -> int:
+    """Bytes of a block that readers may see while it is written: all that its writer has flushed. `places` are hosts
+    and ports (for calls) of the DataNodes that write it; the first to know says it, and 0 when none does."""
+    for host, port in places:
+        connection = rpc.Connection(rpc.Address(host, port, "DataNode"), PROTOCOL, user, limit_s)
+        try:
+            request = pb.VisibleLengthRequest(block=block)
+            answer = await connection.call("getReplicaVisibleLength", request, pb.VisibleLengthResponse, limit_s)
+            return answer.length
+        except (EngineRejected, EngineUnavailable):  # it has lost the block, or has not begun it, or is away
+            continue
+        finally:
+            await connection.close()
+    return 0
 
 
 class Connection:

@@ -18,6 +18,9 @@ import org.apache.hadoop.io.SequenceFile.CompressionType;
 import org.apache.hadoop.io.compress.*;
 import org.apache.hadoop.mapred.*;
 import org.apache.hadoop.util.ReflectionUtils;
+import org.apache.parquet.example.data.Group;
+import org.apache.parquet.hadoop.ParquetReader;
+import org.apache.parquet.hadoop.example.GroupReadSupport;
 
 public class Records {
     static final Configuration conf = new Configuration();
@@ -279,6 +282,13 @@ public class Records {
                 TextInputFormat format = new TextInputFormat();
                 format.configure(job);
                 count(format, new FileSplit(path, 0, file.length(), new String[0]), job, out);
+                return;
+            }
+            if (file.getName().startsWith("parquet-")) {
+                try (ParquetReader<Group> rows = ParquetReader.builder(new GroupReadSupport(), path).build()) {
+                    for (Group row = rows.read(); row != null; row = rows.read()) out.println(
+                            row.getLong("id", 0) + "\t" + row.getString("text", 0) + "\t" + row.getDouble("part", 0));
+                }
                 return;
             }
             try (SequenceFile.Reader reader = new SequenceFile.Reader(conf, SequenceFile.Reader.file(path))) {

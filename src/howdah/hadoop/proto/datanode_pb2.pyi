@@ -75,3 +75,15 @@ class ReadStatus(_message.Message):
     STATUS_FIELD_NUMBER: _ClassVar[int]
     status: int
     def __init__(self, status: _Optional[int] = ...) -> None: ...
+
+class VisibleLengthRequest(_message.Message):
+    __slots__ = ("block",)
+    BLOCK_FIELD_NUMBER: _ClassVar[int]
+    block: _namenode_pb2.ExtendedBlock
+    def __init__(self, block: _Optional[_Union[_namenode_pb2.ExtendedBlock, _Mapping]] = ...) -> None: ...
+
+class VisibleLengthResponse(_message.Message):
+    __slots__ = ("length",)
+    LENGTH_FIELD_NUMBER: _ClassVar[int]
+    length: int
+    def __init__(self, length: _Optional[int] = ...) -> None: ...

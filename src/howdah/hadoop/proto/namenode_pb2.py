@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"howdah/hadoop/proto/namenode.proto\x12\x16howdah.hadoop.namenode\"J\n\nDatanodeId\x12\x12\n\nip_address\x18\x01 \x02(\t\x12\x11\n\thost_name\x18\x02 \x02(\t\x12\x15\n\rtransfer_port\x18\x04 \x01(\r\">\n\x0c\x44\x61tanodeInfo\x12.\n\x02id\x18\x01 \x02(\x0b\x32\".howdah.hadoop.namenode.DatanodeId\"S\n\rExtendedBlock\x12\x0c\n\x04pool\x18\x01 \x02(\t\x12\x10\n\x08\x62lock_id\x18\x02 \x02(\x04\x12\x12\n\ngeneration\x18\x03 \x02(\x04\x12\x0e\n\x06length\x18\x04 \x01(\x04\"\xad\x01\n\x0cLocatedBlock\x12\x34\n\x05\x62lock\x18\x01 \x01(\x0b\x32%.howdah.hadoop.namenode.ExtendedBlock\x12\x0e\n\x06offset\x18\x02 \x02(\x04\x12\x37\n\tlocations\x18\x03 \x03(\x0b\x32$.howdah.hadoop.namenode.DatanodeInfo\x12\x0f\n\x07\x63orrupt\x18\x04 \x01(\x08\x12\r\n\x05token\x18\x05 \x01(\x0c\"\xa2\x01\n\rLocatedBlocks\x12\x13\n\x0b\x66ile_length\x18\x01 \x02(\x04\x12\x34\n\x06\x62locks\x18\x02 \x03(\x0b\x32$.howdah.hadoop.namenode.LocatedBlock\x12\x1a\n\x12under_construction\x18\x03 \x01(\x08\x12\x12\n\nencryption\x18\x06 \x01(\x0c\x12\x16\n\x0e\x65rasure_coding\x18\x07 \x01(\x0c\"\x1a\n\nPermission\x12\x0c\n\x04\x62its\x18\x01 \x02(\r\"\x8b\x02\n\nFileStatus\x12\x11\n\tfile_type\x18\x01 \x02(\x05\x12\x0c\n\x04path\x18\x02 \x02(\x0c\x12\x0e\n\x06length\x18\x03 \x02(\x04\x12\x36\n\npermission\x18\x04 \x01(\x0b\x32\".howdah.hadoop.namenode.Permission\x12\r\n\x05owner\x18\x05 \x01(\t\x12\r\n\x05group\x18\x06 \x01(\t\x12\x13\n\x0bmodified_ms\x18\x07 \x01(\x04\x12\x13\n\x0b\x61\x63\x63\x65ssed_ms\x18\x08 \x01(\x04\x12\x12\n\nblock_size\x18\x0b \x01(\x04\x12\x38\n\tlocations\x18\x0c \x01(\x0b\x32%.howdah.hadoop.namenode.LocatedBlocks\"j\n\x10\x44irectoryListing\x12;\n\x0fpartial_listing\x18\x01 \x03(\x0b\x32\".howdah.hadoop.namenode.FileStatus\x12\x19\n\x11remaining_entries\x18\x02 \x02(\r\"O\n\x11GetListingRequest\x12\x0e\n\x06source\x18\x01 \x02(\t\x12\x13\n\x0bstart_after\x18\x02 \x02(\x0c\x12\x15\n\rneed_location\x18\x03 \x02(\x08\"O\n\x12GetListingResponse\x12\x39\n\x07listing\x18\x01 \x01(\x0b\x32(.howdah.hadoop.namenode.DirectoryListing\"J\n\x18GetBlockLocationsRequest\x12\x0e\n\x06source\x18\x01 \x02(\t\x12\x0e\n\x06offset\x18\x02 \x02(\x04\x12\x0e\n\x06length\x18\x03 \x02(\x04\"U\n\x19GetBlockLocationsResponse\x12\x38\n\tlocations\x18\x01 \x01(\x0b\x32%.howdah.hadoop.namenode.LocatedBlocks')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"howdah/hadoop/proto/namenode.proto\x12\x16howdah.hadoop.namenode\"\\\n\nDatanodeId\x12\x12\n\nip_address\x18\x01 \x02(\t\x12\x11\n\thost_name\x18\x02 \x02(\t\x12\x15\n\rtransfer_port\x18\x04 \x01(\r\x12\x10\n\x08ipc_port\x18\x06 \x01(\r\">\n\x0c\x44\x61tanodeInfo\x12.\n\x02id\x18\x01 \x02(\x0b\x32\".howdah.hadoop.namenode.DatanodeId\"S\n\rExtendedBlock\x12\x0c\n\x04pool\x18\x01 \x02(\t\x12\x10\n\x08\x62lock_id\x18\x02 \x02(\x04\x12\x12\n\ngeneration\x18\x03 \x02(\x04\x12\x0e\n\x06length\x18\x04 \x01(\x04\"\xad\x01\n\x0cLocatedBlock\x12\x34\n\x05\x62lock\x18\x01 \x01(\x0b\x32%.howdah.hadoop.namenode.ExtendedBlock\x12\x0e\n\x06offset\x18\x02 \x02(\x04\x12\x37\n\tlocations\x18\x03 \x03(\x0b\x32$.howdah.hadoop.namenode.DatanodeInfo\x12\x0f\n\x07\x63orrupt\x18\x04 \x01(\x08\x12\r\n\x05token\x18\x05 \x01(\x0c\"\xf6\x01\n\rLocatedBlocks\x12\x13\n\x0b\x66ile_length\x18\x01 \x02(\x04\x12\x34\n\x06\x62locks\x18\x02 \x03(\x0b\x32$.howdah.hadoop.namenode.LocatedBlock\x12\x1a\n\x12under_construction\x18\x03 \x01(\x08\x12\x38\n\nlast_block\x18\x04 \x01(\x0b\x32$.howdah.hadoop.namenode.LocatedBlock\x12\x18\n\x10last_is_complete\x18\x05 \x01(\x08\x12\x12\n\nencryption\x18\x06 \x01(\x0c\x12\x16\n\x0e\x65rasure_coding\x18\x07 \x01(\x0c\"\x1a\n\nPermission\x12\x0c\n\x04\x62its\x18\x01 \x02(\r\"\x8b\x02\n\nFileStatus\x12\x11\n\tfile_type\x18\x01 \x02(\x05\x12\x0c\n\x04path\x18\x02 \x02(\x0c\x12\x0e\n\x06length\x18\x03 \x02(\x04\x12\x36\n\npermission\x18\x04 \x01(\x0b\x32\".howdah.hadoop.namenode.Permission\x12\r\n\x05owner\x18\x05 \x01(\t\x12\r\n\x05group\x18\x06 \x01(\t\x12\x13\n\x0bmodified_ms\x18\x07 \x01(\x04\x12\x13\n\x0b\x61\x63\x63\x65ssed_ms\x18\x08 \x01(\x04\x12\x12\n\nblock_size\x18\x0b \x01(\x04\x12\x38\n\tlocations\x18\x0c \x01(\x0b\x32%.howdah.hadoop.namenode.LocatedBlocks\"j\n\x10\x44irectoryListing\x12;\n\x0fpartial_listing\x18\x01 \x03(\x0b\x32\".howdah.hadoop.namenode.FileStatus\x12\x19\n\x11remaining_entries\x18\x02 \x02(\r\"O\n\x11GetListingRequest\x12\x0e\n\x06source\x18\x01 \x02(\t\x12\x13\n\x0bstart_after\x18\x02 \x02(\x0c\x12\x15\n\rneed_location\x18\x03 \x02(\x08\"O\n\x12GetListingResponse\x12\x39\n\x07listing\x18\x01 \x01(\x0b\x32(.howdah.hadoop.namenode.DirectoryListing\"J\n\x18GetBlockLocationsRequest\x12\x0e\n\x06source\x18\x01 \x02(\t\x12\x0e\n\x06offset\x18\x02 \x02(\x04\x12\x0e\n\x06length\x18\x03 \x02(\x04\"U\n\x19GetBlockLocationsResponse\x12\x38\n\tlocations\x18\x01 \x01(\x0b\x32%.howdah.hadoop.namenode.LocatedBlocks')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,27 +32,27 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'howdah.hadoop.proto.namenod
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_DATANODEID']._serialized_start=62
-  _globals['_DATANODEID']._serialized_end=136
-  _globals['_DATANODEINFO']._serialized_start=138
-  _globals['_DATANODEINFO']._serialized_end=200
-  _globals['_EXTENDEDBLOCK']._serialized_start=202
-  _globals['_EXTENDEDBLOCK']._serialized_end=285
-  _globals['_LOCATEDBLOCK']._serialized_start=288
-  _globals['_LOCATEDBLOCK']._serialized_end=461
-  _globals['_LOCATEDBLOCKS']._serialized_start=464
-  _globals['_LOCATEDBLOCKS']._serialized_end=626
-  _globals['_PERMISSION']._serialized_start=628
-  _globals['_PERMISSION']._serialized_end=654
-  _globals['_FILESTATUS']._serialized_start=657
-  _globals['_FILESTATUS']._serialized_end=924
-  _globals['_DIRECTORYLISTING']._serialized_start=926
-  _globals['_DIRECTORYLISTING']._serialized_end=1032
-  _globals['_GETLISTINGREQUEST']._serialized_start=1034
-  _globals['_GETLISTINGREQUEST']._serialized_end=1113
-  _globals['_GETLISTINGRESPONSE']._serialized_start=1115
-  _globals['_GETLISTINGRESPONSE']._serialized_end=1194
-  _globals['_GETBLOCKLOCATIONSREQUEST']._serialized_start=1196
-  _globals['_GETBLOCKLOCATIONSREQUEST']._serialized_end=1270
-  _globals['_GETBLOCKLOCATIONSRESPONSE']._serialized_start=1272
-  _globals['_GETBLOCKLOCATIONSRESPONSE']._serialized_end=1357
+  _globals['_DATANODEID']._serialized_end=154
+  _globals['_DATANODEINFO']._serialized_start=156
+  _globals['_DATANODEINFO']._serialized_end=218
+  _globals['_EXTENDEDBLOCK']._serialized_start=220
+  _globals['_EXTENDEDBLOCK']._serialized_end=303
+  _globals['_LOCATEDBLOCK']._serialized_start=306
+  _globals['_LOCATEDBLOCK']._serialized_end=479
+  _globals['_LOCATEDBLOCKS']._serialized_start=482
+  _globals['_LOCATEDBLOCKS']._serialized_end=728
+  _globals['_PERMISSION']._serialized_start=730
+  _globals['_PERMISSION']._serialized_end=756
+  _globals['_FILESTATUS']._serialized_start=759
+  _globals['_FILESTATUS']._serialized_end=1026
+  _globals['_DIRECTORYLISTING']._serialized_start=1028
+  _globals['_DIRECTORYLISTING']._serialized_end=1134
+  _globals['_GETLISTINGREQUEST']._serialized_start=1136
+  _globals['_GETLISTINGREQUEST']._serialized_end=1215
+  _globals['_GETLISTINGRESPONSE']._serialized_start=1217
+  _globals['_GETLISTINGRESPONSE']._serialized_end=1296
+  _globals['_GETBLOCKLOCATIONSREQUEST']._serialized_start=1298
+  _globals['_GETBLOCKLOCATIONSREQUEST']._serialized_end=1372
+  _globals['_GETBLOCKLOCATIONSRESPONSE']._serialized_start=1374
+  _globals['_GETBLOCKLOCATIONSRESPONSE']._serialized_end=1459
 # @@protoc_insertion_point(module_scope)

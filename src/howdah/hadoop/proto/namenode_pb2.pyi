@@ -7,14 +7,16 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class DatanodeId(_message.Message):
-    __slots__ = ("ip_address", "host_name", "transfer_port")
+    __slots__ = ("ip_address", "host_name", "transfer_port", "ipc_port")
     IP_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     HOST_NAME_FIELD_NUMBER: _ClassVar[int]
     TRANSFER_PORT_FIELD_NUMBER: _ClassVar[int]
+    IPC_PORT_FIELD_NUMBER: _ClassVar[int]
     ip_address: str
     host_name: str
     transfer_port: int
-    def __init__(self, ip_address: _Optional[str] = ..., host_name: _Optional[str] = ..., transfer_port: _Optional[int] = ...) -> None: ...
+    ipc_port: int
+    def __init__(self, ip_address: _Optional[str] = ..., host_name: _Optional[str] = ..., transfer_port: _Optional[int] = ..., ipc_port: _Optional[int] = ...) -> None: ...
 
 class DatanodeInfo(_message.Message):
     __slots__ = ("id",)
@@ -49,18 +51,22 @@ class LocatedBlock(_message.Message):
     def __init__(self, block: _Optional[_Union[ExtendedBlock, _Mapping]] = ..., offset: _Optional[int] = ..., locations: _Optional[_Iterable[_Union[DatanodeInfo, _Mapping]]] = ..., corrupt: _Optional[bool] = ..., token: _Optional[bytes] = ...) -> None: ...
 
 class LocatedBlocks(_message.Message):
-    __slots__ = ("file_length", "blocks", "under_construction", "encryption", "erasure_coding")
+    __slots__ = ("file_length", "blocks", "under_construction", "last_block", "last_is_complete", "encryption", "erasure_coding")
     FILE_LENGTH_FIELD_NUMBER: _ClassVar[int]
     BLOCKS_FIELD_NUMBER: _ClassVar[int]
     UNDER_CONSTRUCTION_FIELD_NUMBER: _ClassVar[int]
+    LAST_BLOCK_FIELD_NUMBER: _ClassVar[int]
+    LAST_IS_COMPLETE_FIELD_NUMBER: _ClassVar[int]
     ENCRYPTION_FIELD_NUMBER: _ClassVar[int]
     ERASURE_CODING_FIELD_NUMBER: _ClassVar[int]
     file_length: int
     blocks: _containers.RepeatedCompositeFieldContainer[LocatedBlock]
     under_construction: bool
+    last_block: LocatedBlock
+    last_is_complete: bool
     encryption: bytes
     erasure_coding: bytes
-    def __init__(self, file_length: _Optional[int] = ..., blocks: _Optional[_Iterable[_Union[LocatedBlock, _Mapping]]] = ..., under_construction: _Optional[bool] = ..., encryption: _Optional[bytes] = ..., erasure_coding: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, file_length: _Optional[int] = ..., blocks: _Optional[_Iterable[_Union[LocatedBlock, _Mapping]]] = ..., under_construction: _Optional[bool] = ..., last_block: _Optional[_Union[LocatedBlock, _Mapping]] = ..., last_is_complete: _Optional[bool] = ..., encryption: _Optional[bytes] = ..., erasure_coding: _Optional[bytes] = ...) -> None: ...
 
 class Permission(_message.Message):
     __slots__ = ("bits",)
