@@ -97,7 +97,7 @@ class Conductor:
             self.notice = notice
             self._changed.notify_all()
 
-    def until(self, wanted: Callable[[Status], Any], limit: float = 10.0) -> Status:
+    def until(self, wanted: Callable[[Status], Any], limit: float = 30.0) -> Status:
         """The first status, heard already or to come, that is `wanted`."""
         deadline, seen = time.monotonic() + limit, 0
         with self._changed:
@@ -110,10 +110,10 @@ class Conductor:
                     f"not heard within {limit} s; last: {self.heard[-1:]}; log: {self.log()}"
                 )
 
-    def phase(self, phase: Phase, epoch: int = 1, limit: float = 10.0) -> Status:
+    def phase(self, phase: Phase, epoch: int = 1, limit: float = 30.0) -> Status:
         return self.until(lambda status: status.phase is phase and status.epoch == epoch, limit)
 
-    def run(self, limit: float = 10.0, **world: str) -> Status:
+    def run(self, limit: float = 30.0, **world: str) -> Status:
         """Start an executor if there is none, let it join and run; the status in which it has ended."""
         self.world = world
         if self.executor is None:
@@ -130,12 +130,12 @@ class Conductor:
             assert self._changed.wait_for(lambda: len(self.chunks) >= number, 30)
             return self.chunks[-1]
 
-    def leave(self, limit: float = 10.0) -> int:
+    def leave(self, limit: float = 30.0) -> int:
         """Tell it to leave; its exit status."""
         self.say(Goal.LEAVE)
         return self.exit_status(limit)
 
-    def exit_status(self, limit: float = 10.0) -> int:
+    def exit_status(self, limit: float = 30.0) -> int:
         assert self.executor is not None
         return self.executor.wait(limit)
 

@@ -18,6 +18,7 @@ from types import TracebackType
 
 from google.protobuf.message import DecodeError, Message
 
+from howdah.data.cancelling import cancel_all
 from howdah.engines.yarn import records
 from howdah.engines.yarn.conf import Configuration
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
@@ -188,10 +189,7 @@ class SimulatedNodes:
     async def _close(self) -> None:
         """Stop everything; a ResourceManager that is gone by now need not be told."""
         self._server.close()
-        tasks = [*self._beating, *self._serving]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_all(lambda: [task for task in (*self._beating, *self._serving) if not task.done()])
         leaving = [node.unregister(self._manager(at)) for at, node in enumerate(self.nodes.values())]
         await asyncio.gather(*leaving, return_exceptions=True)
         for manager in self._managers:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from conductor import Conductor
 from test_executor import Start, conduct, program
 
 from howdah.executor.stackshot import REFUSED, _why, kernel_state, shown
-from howdah.wire.messages import Goal, Notice, Phase, Status
+from howdah.wire.messages import SEARCH, Goal, Notice, Phase, Status
 
 __all__ = ["conduct"]
 SOON = Notice(1, "preemption", 30.0, "YARN is about to preempt it", "USR1")
@@ -126,18 +129,49 @@ class TestStacks:
         assert kernel_state(one.pid).endswith(": gone\n")
         assert list(shown([one.pid], "/bin/true", False)) == []
 
+    def test_native_frames_where_they_can_be_had(self, conduct: Start) -> None:
+        master = conduct(program(HANGS))
+        begin(master, "up\n")
+        text = master.ask_log("stacks-native", 0, 1 << 20).text
+        assert "take_the_lock (<string>:5)" in text
+        assert re.search(r"^    \w.* \((libc|libpthread|ld-linux|libpython|python)[^:]*\)$", text, re.MULTILINE), text
+        assert "no native frames" not in text
+
+    def test_python_frames_where_native_ones_cannot(self, tmp_path: Path) -> None:
+        """A py-spy of a platform without them, as it says so."""
+        tool = tmp_path / "py-spy"
+        said = "error: Found argument '--native' which wasn't expected"
+        tool.write_text(
+            f'#!/bin/sh\ncase "$*" in *--native*) echo "{said}" >&2; exit 1;; esac\necho "Process $3: frames"\n'
+        )
+        tool.chmod(0o755)
+        (text,) = shown([os.getpid()], str(tool), True)
+        assert text.startswith(f"Process {os.getpid()}: frames\n(no native frames")
+
     def test_a_tool_that_fails(self, tmp_path: object) -> None:
         assert f"Process {os.getpid()}: py-spy said nothing" in next(shown([os.getpid()], "/bin/false", False))
         assert "can't be run: No such file" in next(shown([os.getpid()], f"{tmp_path}/none", False))
 
 
+@pytest.mark.parametrize(
+    ("stream", "search", "answer"),
+    [("stacks", "", "no program runs here now"), (SEARCH, json.dumps({"text": "found"}), "found it")],
+)
+def test_another_master_which_counts_its_questions_anew_is_answered_too(
+    conduct: Start, stream: str, search: str, answer: str
+) -> None:
+    master = conduct("echo found it")
+    master.run()
+    assert answer in master.ask_log(stream, 0, 100, search).text
+    master.chunks.clear()
+    assert answer in master.ask_log(stream, 0, 100, search).text
+
+
 def test_silence_grows_and_ends_with_a_word(conduct: Start) -> None:
-    source = (
-        "import time; from howdah import here; print('up', flush=True); time.sleep(4); here.alive(); time.sleep(20)"
-    )
+    source = "import time; from howdah import here; print('up', flush=True)\nwhile True: time.sleep(4); here.alive()"
     master = conduct(program(source))
     begin(master, "up\n")
     master.until(lambda status: status.quiet_s > 1.5)
     seen = len(master.heard)
-    again = master.until(lambda status: status in master.heard[seen:] and status.quiet_s < 1)
+    again = master.until(lambda status: status in master.heard[seen:] and status.quiet_s < 1, limit=30)
     assert again.phase is Phase.RUNNING

@@ -532,6 +532,8 @@ def test_a_copy_of_the_outputs_is_asked_for(tmp_path: Path) -> None:
         assert problem(both[0]).endswith("save(): not within 0.5 s; 0 of 1 copies are there")
         problem(both[1])
         waiting = job.start(0, "print('asks', flush=True); print(here.save(wait=True))")
+        assert waiting.stdout is not None
+        assert waiting.stdout.readline() == "asks\n"
         time.sleep(2.5)
         started = job.inside(lambda master: list(master.log.view.saves))
         assert {one.by for one in started} <= {"worker:0", "worker:1"}

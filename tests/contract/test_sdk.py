@@ -50,7 +50,7 @@ def eventually_says(client: howdah.Client, job_id: str, text: str) -> None:
         time.sleep(0.1)
 
 
-def test_a_job_from_its_submission_to_its_history(home: Path) -> None:
+def test_a_job_from_its_submission_to_its_history(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     client = howdah.Client(engine="local")
     job_id = client.submit(home / "job.yaml", sets={"name": "set"})
     running(client, job_id)
@@ -72,7 +72,30 @@ def test_a_job_from_its_submission_to_its_history(home: Path) -> None:
     assert client.curves(job_id)["runs"] == []
     assert client.curves(job_id, "loss", ("a,b", "c"))["series"] == []
     client.cancel(job_id)  # nothing happens: it has ended
-    through_history(home, job_id)
+    of_one_that_has_ended(client, job_id)
+    through_history(home, job_id, monkeypatch)
+
+
+def of_one_that_has_ended(client: howdah.Client, job_id: str) -> None:
+    events = client.call(job_id, "events", limit=5)
+    assert (events["events"][0]["kind"], events["next"]) == ("JobStarted", 5)
+    assert events["events"][0]["job"]["env"] == {"API_TOKEN": "***"}
+    assert client.call(job_id, "events", since=5)["events"][0]["kind"] != "JobStarted"
+    found = client.call(job_id, "search", text="hello", task="worker:1")
+    assert [(hit["task"], hit["text"]) for hit in found["hits"]] == [("worker:1", "hello from worker:1")]
+    assert len(client.call(job_id, "search", text="hello", limit=5)["hits"]) == 2
+    assert {one["name"] for one in client.call(job_id, "series")["names"]} >= {"cpu", "memory_mib"}
+    assert client.call(job_id, "series", name="memory_mib")["series"] is not None
+    for path, words in (("search", {"text": "x", "stream": "x"}), ("events", {"since": "x"}), ("search", {})):
+        with pytest.raises(SpecError):
+            client.call(job_id, path, **words)
+    with pytest.raises(StagingError, match="no task worker:9"):
+        client.call(job_id, "search", text="x", task="worker:9")
+    with pytest.raises(StagingError, match="has ended"):
+        client.call(job_id, "nothing")
+    for wish in (client.stacks, client.tensorboard, client.end_tensorboard, client.save):
+        with pytest.raises(StagingError, match="has ended"):
+            wish(job_id)
 
 
 def through_the_page(client: howdah.Client, job_id: str) -> None:
@@ -86,6 +109,18 @@ def through_the_page(client: howdah.Client, job_id: str) -> None:
     assert "".join(looking.logs(job_id, "worker:1")) == "hello from worker:1\n"
     with pytest.raises(StagingError, match="only looks"):
         looking.save(job_id)
+    with pytest.raises(StagingError, match="only looks"):
+        looking.stacks(job_id)
+    for one in (acting, client):
+        taken = one.stacks(job_id, "worker:1")
+        assert (list(taken["stacks"]), taken["problem"]) == (["worker:1"], "")
+        assert Path(taken["uri"].removeprefix("file://")).is_file()
+        with pytest.raises(StagingError, match="event files"):
+            one.tensorboard(job_id)
+        one.end_tensorboard(job_id)
+    assert acting.trace(f"{view.tasks[TaskId('worker', 1)].container}")["task"] == "worker:1"
+    with pytest.raises(StagingError, match="page of"):
+        acting.users()
     ((output, first),) = acting.save(job_id)
     assert output == 0
     until = time.monotonic() + 20
@@ -101,13 +136,17 @@ def through_the_page(client: howdah.Client, job_id: str) -> None:
         howdah.Client(report.master, token="wrong").job(job_id)
 
 
-def through_history(home: Path, job_id: str) -> None:
+def through_history(home: Path, job_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
     command = [sys.executable, "-m", "howdah.history", "--engine", "local", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
             link = server.stdout.readline().split()[-1]
             client = howdah.Client(link)
+            until = time.monotonic() + 20
+            while not client.jobs(name="set"):  # its first look comes after its link
+                assert time.monotonic() < until
+                time.sleep(0.1)
             assert [report.id for report in client.jobs(name="set")] == [job_id]
             assert client.jobs(name="other") == []
             assert client.wait(job_id).state is State.SUCCEEDED
@@ -116,6 +155,17 @@ def through_history(home: Path, job_id: str) -> None:
             assert client.curves(job_id, "loss", ("a,b", "c"))["series"] == []
             with pytest.raises(StagingError):
                 client.submit(home / "job.yaml")
+            with pytest.raises(StagingError, match="no history server is known"):
+                howdah.Client(engine="local").users()
+            monkeypatch.setenv("HOWDAH_HISTORY_URL", link)
+            for one in (client, howdah.Client(engine="local")):
+                assert [row["jobs"] for row in one.users()] == [1]
+                assert one.users(end=1.0) == []
+                assert one.compare(job_id, job_id)["spec"] == []
+                container = one.job(job_id).tasks[TaskId("worker", 1)].attempts[0].container
+                assert one.trace(container)["task"] == "worker:1"
+                with pytest.raises(StagingError, match="had nobodys"):
+                    one.trace("nobodys")
         finally:
             server.terminate()
 
@@ -137,6 +187,8 @@ def test_what_is_wrong_is_said_as_the_command_line_says_it(home: Path) -> None:
         client.job("local-1")
     with pytest.raises(SpecError):
         client.submit(JobSpec({}))
+    with pytest.raises(SpecError, match="none is tracked"):  # once the framework has filled in what was left open
+        client.submit(JobSpec({"scheduler": Role("true")}, framework="mxnet"))
     with pytest.raises(SpecError, match="http"):
         howdah.Client("history:18488")
     with pytest.raises(AttributeError):

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import gzip
 import http.client
+import itertools
 import json
 import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 from test_master_api import KEY, Running, running, say
 
 from howdah.spec import Exit
 from howdah.spec import events as e
+from howdah.web.openapi import openapi
 from howdah.wire import auth
-from howdah.wire.messages import Phase
+from howdah.wire.messages import LogChunk, Phase
 
 __all__ = ["running"]  # a fixture
 TOKEN = auth.view_token(KEY)
@@ -46,6 +50,11 @@ def look(running: Running, path: str, **headers: str) -> Any:
 
 def act(running: Running, name: str, token: str, method: str = "PUT", **words: Any) -> tuple[int, Any]:
     status, _, value = ask(running, method, f"{JOB}/actions/{name}", {"token": token, **words})
+    if status == 200:
+        document = openapi()
+        answer = document["paths"][f"/api/v1/jobs/{{job}}/actions/{name}"][method.lower()]["responses"]["200"]
+        schema = answer["content"]["application/json"]["schema"]
+        Draft202012Validator({**schema, "components": document["components"]}).validate(value)
     return status, value
 
 
@@ -69,6 +78,38 @@ def test_the_calls_of_a_job(running: Running) -> None:
     events = look(running, "/events?limit=2")
     assert [event["kind"] for event in events["events"]] == ["JobStarted", "Asked"]
     assert look(running, "/events?since=2")["events"][0]["kind"] == "Allocated"
+
+
+def test_what_is_being_printed_is_cut_at_characters(running: Running) -> None:
+    executor, printed = running.executor(), "损失 0.5 😀\n".encode()
+    say(executor, 1, Phase.HELLO)
+    say(executor, 2, Phase.JOINED, ports={"main": 4321})
+    numbers, status = itertools.count(3), {"ports": {"main": 4321}, "program_pid": 9}
+
+    def answered(size: int, offset: int) -> dict[str, Any]:
+        """What the page gets while `size` bytes are printed; the executor sends what it is asked for."""
+        with ThreadPoolExecutor(1) as caller:
+            page = caller.submit(look, running, f"/logs/worker:0?offset={offset}&limit=7")
+            while not page.done():
+                chunks: list[LogChunk] = []
+                for one in say(executor, next(numbers), Phase.RUNNING, wait=0.2, **status).log_requests:
+                    begin = one.offset if one.offset >= 0 else max(0, size + one.offset)
+                    data = printed[:size][begin : begin + one.limit].decode("latin-1")
+                    chunks.append(LogChunk(one.request, begin, size, data))
+                if chunks:
+                    say(executor, next(numbers), Phase.RUNNING, chunks=tuple(chunks), **status)
+            return dict(page.result())
+
+    shown, offset = "", 0
+    for size in (2, 4, 11, 13, len(printed), len(printed)):
+        part = answered(size, offset)
+        assert (part["offset"], part["size"], part["complete"]) == (offset, size, False)
+        shown, offset = shown + part["text"], part["next"]
+        assert shown == printed[:offset].decode()
+    assert (shown, offset) == (printed.decode(), len(printed))
+    end = answered(len(printed), -3)
+    assert (end["offset"], end["text"]) == (len(printed) - 1, "\n")
+    say(executor, next(numbers), Phase.ENDED, exit=Exit("exit", 0), **status)
 
 
 def test_a_variable_that_looks_secret_is_not_shown(running: Running) -> None:

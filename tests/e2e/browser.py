@@ -27,6 +27,7 @@ LIMIT_MS = 30_000
 SCREENS = os.environ.get("HOWDAH_SCREENS", "")
 """A folder that takes a picture of every screen, when it is set."""
 _RUN = "axe.run(document, {resultTypes: ['violations']}).then(found => JSON.stringify(found.violations))"
+_NAME = "(at => (at.getAttribute('aria-label') || at.textContent).trim())(document.activeElement)"
 EXECUTED = "executed"
 NASTY = f"<img src=x onerror=\"document.title='{EXECUTED}'\">"
 
@@ -84,10 +85,21 @@ class Tab:
             shown = self.page.locator("main").inner_text()[:2000]
             raise AssertionError(f"{text!r} is not on the page, which shows: {shown}") from error
 
+    def reach(self, role: str, name: str, key: str = "Tab", most: int = 60) -> None:
+        """Press `key` until what has this role and name has the keyboard."""
+        wanted = self.page.locator(":focus").and_(self.page.get_by_role(role, name=name))  # type: ignore[arg-type]
+        seen = []
+        for _ in range(most):
+            self.page.keyboard.press(key)
+            if wanted.count():
+                return
+            seen.append(str(self.page.evaluate(_NAME))[:30])
+        raise AssertionError(f"{name!r} is not reached by the keyboard, which goes through {seen}")
+
     def looked_over(self, name: str) -> list[str]:
         """Serious violations of the screen that is shown; a picture of it is kept where pictures are wanted."""
-        if SCREENS and self.theme == "light":
-            self.page.screenshot(path=f"{SCREENS}/{name}.png")
+        if SCREENS:
+            self.page.screenshot(path=f"{SCREENS}/{name}{'-dark' if self.theme == 'dark' else ''}.png")
         world = self.page.context.new_cdp_session(self.page)
         frame = world.send("Page.getFrameTree")["frameTree"]["frame"]["id"]
         made = world.send(

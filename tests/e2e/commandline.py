@@ -136,7 +136,7 @@ class CommandLine:
         done = subprocess.run(command, env=launcher.environment(), capture_output=True, timeout=60)
         assert done.returncode == 0, done.stderr[-2000:]
 
-    def left(self, job: str, limit_s: float = 10.0) -> list[str]:
+    def left(self, job: str, limit_s: float = 30.0) -> list[str]:
         """Processes of the job that do not go within `limit_s`, and what it has put beside its outputs in /tmp."""
         deadline = time.monotonic() + limit_s
         while (found := processes(job)) and time.monotonic() < deadline:

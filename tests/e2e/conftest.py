@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from howdah.data.cache import local_directory
 from howdah.sandbox import Sandbox
-from howdah.sandbox.cluster import cache_dir
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -16,7 +16,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 
     It is there before any other: a module with a cluster of its own gives back the HOWDAH_HOME that it found.
     """
-    jars = cache_dir()
+    jars = local_directory()
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("HOWDAH_HOME", str(tmp_path_factory.mktemp("howdah")))
         with Sandbox(cache=jars) as running:

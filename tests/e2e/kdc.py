@@ -9,6 +9,8 @@ import subprocess
 import time
 from pathlib import Path
 
+from howdah.sandbox.addresses import free_port
+
 REALM = "HOWDAH.TEST"
 _PROGRAMS = ("krb5kdc", "kdb5_util", "kadmin.local", "kinit")
 
@@ -30,9 +32,7 @@ class Kdc:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self._port = probe.getsockname()[1]
+        self._port = free_port()
         libraries = f"{os.environ.get('HOWDAH_KRB5', '/nonexistent')}/usr/lib/x86_64-linux-gnu"
         self.env = {"KRB5_CONFIG": f"{directory}/krb5.conf", "KRB5CCNAME": f"FILE:{directory}/tickets"}
         self._env = {
@@ -47,7 +47,7 @@ class Kdc:
         self._run("kdb5_util", "create", "-s", "-P", "master")
         command = [program("krb5kdc") or "", "-n"]
         self._process = subprocess.Popen(command, env=self._env, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 30
         while not self._listens():
             assert time.monotonic() < deadline, "the KDC does not listen"
             time.sleep(0.05)

@@ -16,7 +16,7 @@ import pytest
 from howdah.sandbox import Sandbox
 
 DAEMONS = ("nn", "dn", "rm", "nm", "HTTP")
-RENEWED_S = 6
+RENEWED_S = 15
 """For how long a delegation token is good before it is prolonged."""
 
 

@@ -12,6 +12,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from http.cookiejar import CookieJar
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,9 @@ from howdah.sandbox import Sandbox
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("board_programs") / "curves_tf.py"
 
-pytestmark = pytest.mark.timeout(600)  # where the environments are made first
+OPEN_S = 330.0
+"""Until a TensorBoard has a container, what it needs, and listens."""
+pytestmark = pytest.mark.timeout(1800)  # where the environments are made first
 
 
 @pytest.fixture
@@ -73,8 +76,31 @@ class Browser:
     def scalars(self, run: str, tag: str) -> Any:
         try:
             return json.loads(self.get(f"{self.base}data/plugin/scalars/scalars?run={run}&tag={tag}"))
-        except urllib.error.HTTPError:  # not read yet
+        except OSError:  # not read yet
             return []
+
+
+def _by_the_pages_buttons(line: CommandLine, job: str) -> None:
+    """Started in a real browser through the ResourceManager's proxy; its link there leads to the curve; and stopped."""
+    if find_spec("playwright") is None:
+        return
+    from browser import Tab, chromium, missing
+
+    if missing():
+        return
+    with chromium() as browser:
+        tab = Tab(browser, json.loads(line("page", "--json", job).out)["url"])
+        tab.page.get_by_role("button", name="Start TensorBoard").click()
+        link = tab.page.get_by_role("link", name="TensorBoard", exact=True)
+        link.wait_for(timeout=OPEN_S * 1000)
+        with tab.page.context.expect_page() as opened:
+            link.click()
+        card = opened.value.locator("scalar-card").filter(has_text="loss")
+        card.locator("line-chart").wait_for()
+        card.locator("tb-data-table-content-row").first.wait_for()  # a run, with its values
+        tab.page.get_by_role("button", name="Stop TensorBoard").click()
+        tab.page.get_by_role("button", name="Start TensorBoard").wait_for()
+        assert tab.wrong == []
 
 
 def test_beside_a_job_and_after_it(line: CommandLine) -> None:
@@ -89,29 +115,31 @@ def test_beside_a_job_and_after_it(line: CommandLine) -> None:
     running = line.start("run", "--on", "yarn", job)
     id_ = running.job
     running.says("worker:0 runs")
-    opened = line("tensorboard", id_)
+    opened = line.start("tensorboard", id_).done(OPEN_S)
     assert opened.code == 0, opened.text
     link = opened.out.decode().strip()
     assert f"TensorBoard: {link}" in line("status", id_).text
     browser = Browser(link)
     assert "TensorBoard" in browser.first
     first = eventually(lambda: browser.scalars(".", "loss"), "the curve")
-    eventually(lambda: browser.scalars(".", "loss")[-1][1] > first[-1][1], "the curve to go on")
+    eventually(lambda: (now := browser.scalars(".", "loss")) and now[-1][1] > first[-1][1], "the curve to go on")
     with pytest.raises(urllib.error.HTTPError, match="403"):
         urllib.request.urlopen(f"{browser.base}data/runs", timeout=20)
 
     assert line("tensorboard", id_, "--stop").code == 0
     eventually(lambda: "TensorBoard has ended: cancelled by" in line("status", id_).text, "its end")
-    again = line("tensorboard", id_, "--idle", "0.05")
+    _by_the_pages_buttons(line, id_)
+    again = line.start("tensorboard", id_, "--idle", "0.05").done(OPEN_S)
     assert again.code == 0, again.text
     eventually(lambda: "nobody has looked" in line("status", id_).text, "it to end by itself")
     assert line("cancel", id_).code == 0
     assert line.status(id_)["state"] == "CANCELLED"
 
     after = line.start("tensorboard", id_)
-    later = Browser(after.says("http://").strip().splitlines()[-1])
+    link = eventually(lambda: text if "http://" in (text := after.text) else "", "its link", OPEN_S)
+    later = Browser(link.strip().splitlines()[-1])
     assert eventually(lambda: later.scalars(".", "loss"), "the curve of long ago")[0][1] == 0
-    everybody = line("tensorboard", "--on", "yarn")
+    everybody = line.start("tensorboard", "--on", "yarn").done(OPEN_S)
     assert everybody.code == 0, everybody.text
     later = Browser(everybody.out.decode().strip())
     assert eventually(lambda: later.scalars(f"curves_{id_}", "loss"), "the curve among all jobs'")

@@ -20,6 +20,8 @@ from howdah.data.fs import filesystem
 ROOT = Path(__file__).parents[2]
 HOWDAH = str(Path(sys.executable).with_name("howdah"))
 
+pytestmark = pytest.mark.timeout(900)  # where environments are made first
+
 TENSORFLOW = """
 import sys, numpy, tensorflow as tf
 folder = sys.argv[1]
@@ -153,7 +155,7 @@ def test_a_tensor_that_two_processes_have_written(tmp_path: Path) -> None:
     """All of it is read, whichever way it was split, without torch."""
     (tmp_path / "two.py").write_text(TWO)
     done = subprocess.run(
-        [python_of("digits-pytorch"), tmp_path / "two.py", tmp_path], capture_output=True, text=True, timeout=120
+        [python_of("digits-pytorch"), tmp_path / "two.py", tmp_path], capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr[-3000:]
     least, greatest, mean, deviation = map(float, done.stdout.split())

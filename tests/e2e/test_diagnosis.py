@@ -58,6 +58,7 @@ def test_a_rank_that_hangs_is_named_with_its_stack_and_started_again(howdah: Com
     kept = howdah("stacks", done.job)
     assert "==> worker:1 <==" in kept.text
     assert "take_the_lock (hang.py:6)" in kept.text
+    assert "with native frames:" in kept.text
     story = json.loads(howdah("explain", "--json", done.job).out)["story"]
     assert [one["kind"] for one in story][:3] == ["Stalled", "StacksTaken", "GangRestarted"]
 

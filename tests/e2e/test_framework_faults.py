@@ -32,6 +32,8 @@ runpy.run_path("train.py", run_name="__main__")
 """
 OLD_PYTHON = pytest.mark.skipif(sys.version_info >= (3, 12), reason="MXNet needs NumPy < 1.24: Python <= 3.11")
 
+pytestmark = pytest.mark.timeout(900)  # where environments are made first
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> dict[str, str]:

@@ -17,11 +17,11 @@ import pytest
 from commandline import CommandLine, eventually
 
 from howdah.data import uris
+from howdah.data.cache import local_directory
 from howdah.sandbox import Sandbox
-from howdah.sandbox.cluster import cache_dir
 from howdah.spec.events import JobFinished, Started, read_lines
 
-JARS = cache_dir()  # as it is before another module's fixture moves HOWDAH_HOME
+JARS = local_directory()  # as it is before another module's fixture moves HOWDAH_HOME
 MIB = 1 << 20
 LIMITS = {"hdfs-site": {"ipc.client.rpc-timeout.ms": "6000"}}
 
@@ -60,7 +60,7 @@ def test_the_file_system_is_the_name_service(howdah: CommandLine) -> None:
 
 def test_one_that_hangs_is_passed_over(howdah: CommandLine) -> None:
     """The first one asked, on standby, takes the call and never answers: the client's limit is a few seconds here."""
-    if howdah.sandbox.active_namenode() == "nn1":
+    if eventually(howdah.sandbox.active_namenode, "an active NameNode") == "nn1":
         howdah.sandbox.failover_namenode()
     pid = next(daemon.pid for daemon in howdah.sandbox.status() if daemon.name == "nn1")
     assert pid
@@ -96,7 +96,7 @@ def test_a_job_goes_on(howdah: CommandLine, tmp_path: Path) -> None:
     data = {"inputs": [{"path": source, "to": "in"}], "outputs": [{"from": "out", "path": target}]}
     running = howdah.run(program, replicas=2, **data)
     eventually(lambda: all((tmp_path / str(index)).exists() for index in range(2)), "both programs run")
-    howdah.sandbox.stop(howdah.sandbox.active_namenode(), signal.SIGKILL)
+    howdah.sandbox.stop(eventually(howdah.sandbox.active_namenode, "an active NameNode"), signal.SIGKILL)
     time.sleep(2)
     (tmp_path / "go").touch()  # results are to be stored while there is no active NameNode
     time.sleep(2)

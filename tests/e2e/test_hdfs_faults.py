@@ -16,18 +16,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import hdfs_native
 import pytest
 from commandline import CommandLine, Done, eventually
 
 from howdah.data import uris
+from howdah.data.cache import local_directory
 from howdah.data.fs import Broken
+from howdah.data.hadoop_conf import load
 from howdah.errors import EngineUnavailable, StagingError
 from howdah.sandbox import Sandbox, readiness
-from howdah.sandbox.cluster import cache_dir
+from howdah.spec.codec import encode
+from howdah.spec.staged import Feed, Split
 
-JARS = cache_dir()  # as it is before another module's fixture moves HOWDAH_HOME
+JARS = local_directory()  # as it is before another module's fixture moves HOWDAH_HOME
 MIB = 1 << 20
 LIMIT_S = 6
+JOB_S = 240.0
+"""Of several jobs at once, where one waits a minute for room that does not come."""
 SUCCEEDED, FAILED, STAGING, UNAVAILABLE = 0, 1, 66, 69
 NAMES = ("a b", "what?", "no#1", "100%", "数据", "50%25")
 HDFS = {
@@ -36,6 +42,8 @@ HDFS = {
     "dfs.heartbeat.interval": "1",
     "dfs.namenode.heartbeat.recheck-interval": "500",  # a silent DataNode is dead after twice this and ten heartbeats
 }
+
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +117,31 @@ def test_one_that_dies_while_it_is_read_from(howdah: CommandLine, base: str) -> 
             assert got + reader.read() == data
 
 
+def test_one_that_dies_in_the_middle_of_a_stream(howdah: CommandLine, base: str) -> None:
+    """More than the pipe and what is read ahead of it hold together, in blocks of which some are read from that one."""
+    size, uri = 4 * MIB, f"{base}/lines"
+    data = b"".join(b"%015d\n" % number for number in range(4 * MIB))
+    client = hdfs_native.Client(howdah.root, load(str(howdah.sandbox.conf_dir)))
+    with client.create(uris.path(uri), hdfs_native.WriteOptions(block_size=size)) as file:
+        for at in range(0, len(data), size):
+            file.write(data[at : at + size])
+    both_hold(howdah, data[-size:])
+    reader, writer = os.pipe()
+    feed = Feed(0, (Split(uri, 0, len(data), size=len(data)),))
+    request = {"feeds": encode([feed]), "to": writer, "task": "t:0", "host": "h", "directory": "/", "stall_s": 60}
+    command = [sys.executable, "-m", "howdah.data.feed"]
+    with subprocess.Popen(command, stdin=-1, stdout=-1, pass_fds=(writer,)) as helper, os.fdopen(reader, "rb") as pipe:
+        os.close(writer)
+        assert helper.stdin
+        assert helper.stdout
+        helper.stdin.write(json.dumps(request).encode())
+        helper.stdin.close()
+        begun = pipe.read(MIB)
+        howdah.sandbox.stop("dn1", signal.SIGKILL)
+        assert begun + pipe.read() == data
+        assert json.loads(helper.stdout.read().splitlines()[-1])["ok"]
+
+
 def test_one_that_is_dead_when_a_file_is_stored(howdah: CommandLine, base: str, tmp_path: Path) -> None:
     (tmp_path / "made").write_bytes(data := os.urandom(20 * MIB))
     howdah.files.append(f"{base}/log", b"1\n")
@@ -172,18 +205,31 @@ def test_datanodes_that_hang(howdah: CommandLine, base: str, tmp_path: Path) -> 
 # Blocks and names
 
 
+def copies(howdah: CommandLine, node: str, content: bytes) -> list[Path]:
+    """A DataNode's, of the block that has this content."""
+    folder = howdah.sandbox.run_dir / "dfs" / f"data-{node}"
+    blocks = [path for path in folder.rglob("finalized/**/blk_*") if path.suffix != ".meta"]
+    return [path for path in blocks if path.stat().st_size == len(content) and path.read_bytes() == content]
+
+
+def both_hold(howdah: CommandLine, content: bytes) -> None:
+    """For a new block the NameNode may take one DataNode, if it thinks that the other is busy, or away."""
+    eventually(lambda: all(copies(howdah, node, content) for node in ("dn1", "dn2")), "two copies")
+
+
 def flip(howdah: CommandLine, node: str, content: bytes) -> None:
     """Damage a DataNode's copy of the block that has this content."""
-    folder = howdah.sandbox.run_dir / "dfs" / f"data-{node}"
-    for path in folder.rglob("blk_*"):
-        if path.suffix != ".meta" and path.stat().st_size == len(content) and path.read_bytes() == content:
-            with path.open("r+b") as block:
-                block.seek(len(content) // 2)
-                block.write(b"damaged")
+    found = copies(howdah, node, content)
+    assert found, f"{node} has no copy"
+    for path in found:
+        with path.open("r+b") as block:
+            block.seek(len(content) // 2)
+            block.write(b"damaged")
 
 
 def test_damaged_copies(howdah: CommandLine, base: str, tmp_path: Path) -> None:
     data = random_file(howdah, f"{base}/x", 3)
+    both_hold(howdah, data)
     flip(howdah, "dn1", data)
     assert all(howdah.files.read_bytes(f"{base}/x") == data for _ in range(4))
     flip(howdah, "dn2", data)
@@ -232,6 +278,7 @@ def ended(howdah: CommandLine, tmp_path_factory: pytest.TempPathFactory) -> dict
     fs.write_bytes(f"{base}/secret", b"1", 0o600)
     fs.write_bytes(f"{base}/gone/f", b"1")
     fs.write_bytes(f"{base}/damaged", damaged := os.urandom(2 * MIB))
+    both_hold(howdah, damaged)
     flip(howdah, "dn1", damaged)
     flip(howdah, "dn2", damaged)
     fs.chmod(f"{base}/shut", 0o700)
@@ -239,10 +286,11 @@ def ended(howdah: CommandLine, tmp_path_factory: pytest.TempPathFactory) -> dict
     howdah.dfsadmin("-setQuota", "5", uris.path(f"{base}/names"))
 
     def run(command: str, **job: Any) -> Done:
-        return howdah.run(command, **job).done()
+        return howdah.run(command, **job).done(JOB_S)
 
     def alice(**job: Any) -> Done:
-        return howdah("run", "--on", "yarn", howdah.job_file("true", **job), HADOOP_USER_NAME="alice")
+        words = "run", "--on", "yarn", howdah.job_file("true", **job)
+        return howdah.start(*words, HADOOP_USER_NAME="alice").done(JOB_S)
 
     def gone() -> Done:
         running = howdah.start(
@@ -252,7 +300,7 @@ def ended(howdah: CommandLine, tmp_path_factory: pytest.TempPathFactory) -> dict
         running.says("submitted application")
         fs.delete(f"{base}/gone/f")
         (folder / "begin").touch()
-        return running.done()
+        return running.done(JOB_S)
 
     def two() -> Done:
         """The second of two jobs with one output."""
@@ -262,7 +310,7 @@ def ended(howdah: CommandLine, tmp_path_factory: pytest.TempPathFactory) -> dict
         for running in both:
             running.says("worker:0 runs")
         go.touch()
-        found = sorted((running.done() for running in both), key=lambda done: done.code)
+        found = sorted((running.done(JOB_S) for running in both), key=lambda done: done.code)
         assert found[0].code == SUCCEEDED, found[0].text
         (written,) = [entry.uri for entry in fs.walk(f"{base}/both") if uris.name(entry.uri) == "id"]
         assert fs.read_bytes(written).decode().strip() == found[0].job

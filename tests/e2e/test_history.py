@@ -57,8 +57,8 @@ def test_jobs_are_found_again_whatever_was_restarted(howdah: CommandLine, sandbo
     here = Page(serving.says("#token="))
     assert here.until(good.job, "SUCCEEDED")["duration_s"] > 0
     assert here.until(bad.job, "FAILED")["cause"] == "exit"
-    assert here.row(long.job)["user"] == here.row(good.job)["user"]
     living = eventually(lambda: here.row(long.job).get("url"), "the address of a living job's page")
+    assert here.row(long.job)["user"] == here.row(good.job)["user"]
     assert f"/proxy/{long.job}" in living
     assert [row["id"] for row in here.get("jobs", text="weekly good")["jobs"]] == [good.job]
     assert here.get("jobs", name="one", queue="root.default")["total"] + here.get("jobs", name="one")["total"] >= 3

@@ -28,7 +28,7 @@ from howdah.sandbox import Sandbox, record
 ROOT = Path(__file__).parents[2]
 SHOW = "find data -type f | sort | xargs sha256sum; find data -type f | xargs stat -c '%h links' | sort -u"
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(900)  # where environments are made first
 
 
 @pytest.fixture
@@ -163,11 +163,12 @@ def test_a_download_goes_on_behind_what_came_when_the_datanode_comes_back(yarn: 
             time.sleep(0.1)
 
     copy = Copy(str(yarn.folder / "large"), f"{folder}/large", 200 << 20)
+    deadline = time.monotonic() + 120
     while not Path(copy.path).exists():
         calls.append([])
         with contextlib.suppress(Broken):
             fetch(copy, slowly)
-        assert len(calls) < 100
+        assert time.monotonic() < deadline
         time.sleep(0.2)
     restart.join()
     assert len(calls) > 1, "the connection did not break"
@@ -215,7 +216,7 @@ def test_the_example_that_reads_in_place(yarn: CommandLine, folder: str) -> None
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=800,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

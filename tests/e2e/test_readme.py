@@ -29,14 +29,14 @@ EXIT_CODES = {"--queue defualt": 77, "replcas": 64, "memory=256MiB": 1}
 ALREADY_UP = "howdah sandbox up"
 VARIABLE = re.compile(
     r"(?P<id>local-\d{8}-\d{6}-[0-9a-f]{4}|application_\d+_\d+)|(?P<state>RUNNING)"
-    r"|(?P<user>\broot\b)|(?P<any>…)|(?P<used>(?:\s{2,}\d+ MiB)+)|(?P<number>\d+)|(?P<space>\s{2,})"
+    r"|(?P<user>\broot\b)|(?P<any>…)|(?P<used>(?:\s{2,}\d+ MiB)+)|(?P<number>\d+(?:\.\d+)?)|(?P<space>\s{2,})"
 )
 PATTERNS = {
     "state": "(?:RUNNING|PENDING)",
     "user": r"\S+",
     "any": ".*",
     "used": r"(?:\s+\d+ MiB)*",  # a task that has just begun has not said yet
-    "number": r"\d+",
+    "number": r"\d+(?:\.\d+)?",  # 350 MiB or 348.6
     "space": r"\s+",
 }
 

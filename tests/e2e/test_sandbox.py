@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from howdah.data.cache import local_directory
 from howdah.errors import EngineUnavailable, SpecError, StagingError
 from howdah.sandbox import Sandbox, current
-from howdah.sandbox.cluster import cache_dir
-from howdah.sandbox.process import Process, with_variable_below
+from howdah.sandbox.process import Process, wait_ended, with_variable_below
 
-JARS = cache_dir()  # as it is before the session's fixture moves HOWDAH_HOME
+JARS = local_directory()  # as it is before the session's fixture moves HOWDAH_HOME
 
 HDFS_ROUND_TRIP = """
 import hdfs_native
@@ -83,7 +83,10 @@ def test_up_again_changes_nothing(sandbox: Sandbox) -> None:
 
 
 def test_up_starts_what_was_killed(sandbox: Sandbox) -> None:
-    os.kill(daemon(sandbox, "nm3").pid, signal.SIGKILL)
+    killed = Process.of(daemon(sandbox, "nm3").pid)
+    assert killed
+    killed.send(signal.SIGKILL)
+    assert not wait_ended([killed], 30)
     Sandbox().up()
     assert sandbox.is_up()
 
@@ -140,13 +143,15 @@ def test_a_recycled_pid_is_not_ours(small: Sandbox) -> None:
     record = small.run_dir / "sandbox.json"
     known = json.loads(record.read_text())
     with subprocess.Popen(["sleep", "60"]) as stranger:
-        ours, known["pids"]["rm"]["pid"] = known["pids"]["rm"]["pid"], stranger.pid
+        ours, known["pids"]["rm"]["pid"] = Process.of(known["pids"]["rm"]["pid"]), stranger.pid
         record.write_text(json.dumps(known))
         assert not small.is_up()
         small.stop("rm")
         assert stranger.poll() is None
         stranger.terminate()
-    os.kill(ours, signal.SIGTERM)
+    assert ours
+    ours.send(signal.SIGTERM)
+    assert not wait_ended([ours], 20)  # while it ends it removes files, as `down` does
 
 
 def test_a_daemon_that_dies_at_start_is_named_with_its_reason(tmp_path: Path) -> None:

@@ -11,18 +11,19 @@ from pathlib import Path
 import hdfs_native
 import pytest
 
+from howdah.data.cache import local_directory
 from howdah.engines.yarn import records
 from howdah.engines.yarn.conf import load
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.resourcemanager import ResourceManagerClient
 from howdah.sandbox import Sandbox
-from howdah.sandbox.cluster import cache_dir
 from howdah.sandbox.install import TRIED
 from howdah.sandbox.process import Process, with_variable_below
 
-JARS = cache_dir()  # as it is before the session's fixture moves HOWDAH_HOME
+JARS = local_directory()  # as it is before the session's fixture moves HOWDAH_HOME
 
-LIMIT_S = 60
+LIMIT_S = 120
+pytestmark = pytest.mark.timeout(900)  # where Hadoop is fetched first
 
 
 @pytest.fixture(params=TRIED)

@@ -24,7 +24,7 @@ WRITER = """
 import os, sys, time, zipfile
 os.makedirs("output/sub", exist_ok=True)
 open("output/sub/fixed.txt", "w").write("fixed")
-for step in range(400):
+for step in range(4000):
     with zipfile.ZipFile("output/model.pt.tmp", "w") as file:
         file.writestr("step", str(step))
     os.replace("output/model.pt.tmp", "output/model.pt")
@@ -72,7 +72,7 @@ def test_copies_by_the_program_by_command_and_by_interval_in_xlearnings_place(ho
         assert howdah.files.read_bytes(found["sub/fixed.txt"]) == b"fixed"
     assert copy["files"] < copy["total"] == 4, "what had not changed was not copied again"
     eventually(lambda: any(each["by"] == "interval" for each in saves(howdah, job)), "a copy by interval")
-    assert saves(howdah, job)[0]["by"].startswith("worker:")
+    assert any(each["by"].startswith("worker:") for each in saves(howdah, job))
     eventually(lambda: sum(each["removed"] for each in saves(howdah, job)) > 0, "an old copy that is removed")
     text = howdah("status", job).text
     assert "copy: hdfs://" in text
@@ -109,6 +109,7 @@ def test_a_copy_cut_by_the_jobs_end_leaves_nothing(howdah: CommandLine) -> None:
     assert (over.code, "has ended" in over.text) == (66, True)
 
 
+@pytest.mark.timeout(900)
 def test_a_training_that_is_killed_goes_on_from_the_newest_whole_checkpoint(
     howdah: CommandLine, sandbox: Sandbox, tmp_path: Path
 ) -> None:
@@ -125,7 +126,8 @@ def test_a_training_that_is_killed_goes_on_from_the_newest_whole_checkpoint(
     sets = {"DIGITS_CHECKPOINTS": checkpoints, "DIGITS_MODEL": model, "FAIL_AFTER": "2"}
     arguments = [f"--set={name}={value}" for name, value in sets.items()]
     job = str(EXAMPLE / "job.yaml")
-    howdah("plan", "--on", "yarn", *arguments, job, HOWDAH_SHARED_PATHS="/")  # makes the environment, if need be
+    plan = "plan", "--on", "yarn", *arguments, job
+    howdah.start(*plan, HOWDAH_SHARED_PATHS="/").done(600)  # makes the environment, if need be
     first = howdah.start("run", "--on", "yarn", *arguments, job, HOWDAH_SHARED_PATHS="/")
     assert first.job
     second = howdah("run", "--on", "yarn", *arguments, job, HOWDAH_SHARED_PATHS="/")
@@ -145,6 +147,10 @@ def test_a_training_that_is_killed_goes_on_from_the_newest_whole_checkpoint(
     planned = json.loads(howdah("plan", "--on", "local", "--json", *arguments, job).out)
     python = Path(planned["job"]["program_path"][0]) / "python"
     checked = subprocess.run(
-        [python, EXAMPLE / "check.py", tmp_path], capture_output=True, text=True, timeout=120, check=False
+        [python, EXAMPLE.with_name("digits-pytorch") / "check.py", tmp_path],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert checked.returncode == 0, checked.stdout + checked.stderr

@@ -14,7 +14,7 @@ from commandline import CommandLine
 
 from howdah.sandbox import Sandbox
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture
@@ -50,12 +50,12 @@ def test_too_few_containers_and_the_gang_starts_with_those(yarn: CommandLine) ->
         'echo "$HOWDAH_TASK of $HOWDAH_REPLICAS has $(ls data | xargs)"',
         replicas=4,
         role={"min_replicas": 2, "placement": {"spread": True}},
-        timeouts={"hold": "3s"},
+        timeouts={"hold": "8s"},
         inputs=[{"path": "file*", "to": "data"}],
     )
     done = yarn("run", "--on", "yarn", "--logs", "all", job)
     assert done.code == 0, done.text
-    assert "worker goes on with 3 tasks: no container came within 3 s" in done.text
+    assert "worker goes on with 3 tasks: no container came within 8 s" in done.text
     parts = dict(re.findall(r"^worker:\d \| (worker:\d) of 3 has (.*)$", done.text, re.MULTILINE))
     assert parts == {f"worker:{number}": f"file{number} file{number + 3}" for number in range(3)}
     assert not yarn.left(done.job)

@@ -106,7 +106,7 @@ class TestYarnAllocator(AllocatorContract):
         said: list[str] = []
 
         async def heard(driver: Driver) -> list[str]:
-            found = await asyncio.wait_for(play(driver), 60)
+            found = await asyncio.wait_for(play(driver), 120)
             said.extend(event.text for event in driver.events if isinstance(event, LossAnnounced))
             return found
 
@@ -119,7 +119,7 @@ class TestYarnAllocator(AllocatorContract):
             victim = next(container for container in filled if container.node == "127.0.0.13")
             await asyncio.to_thread(sandbox.stop, "nm3", signal.SIGKILL)
             try:
-                await driver.until(lambda: driver.ended(victim), 60)
+                await driver.until(lambda: driver.ended(victim), 90)
             finally:
                 await asyncio.to_thread(sandbox.start, "nm3")
                 await asyncio.to_thread(sandbox.wait_nodes, 3)
@@ -127,6 +127,7 @@ class TestYarnAllocator(AllocatorContract):
             assert ended is not None
             assert ended.exit.cause == "lost"
             assert "lost" in ended.exit.detail
+            await driver.until(lambda: any("is lost" in text for text in notes(driver)))
             assert any("node 127.0.0.13 with" in text and "is lost" in text for text in notes(driver))
 
         drive(YarnAllocator, with_workers(context, 11, Resources(2048, 1)), play)

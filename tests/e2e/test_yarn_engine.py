@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import sys
 import time
 import zlib
@@ -13,7 +14,9 @@ import pytest
 
 from howdah.data.fs import filesystem
 from howdah.data.runtime import runtime
+from howdah.engines.yarn import conf, tfile
 from howdah.engines.yarn.engine import LARGEST_PACKED, YarnEngine
+from howdah.engines.yarn.logs import directories
 from howdah.engines.yarn.staging import job_text
 from howdah.errors import EngineRejected, EngineUnavailable, SpecError, StagingError
 from howdah.sandbox import Sandbox
@@ -35,7 +38,7 @@ def job(
 
 
 def wait(engine: YarnEngine, id_: str, *states: State) -> JobReport:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 90
     while time.monotonic() < deadline:
         (report,) = engine.describe(id_)
         if report.state in states or (report.state.ended and not states):
@@ -63,6 +66,28 @@ def test_a_job_runs_and_its_logs_are_read(engine: YarnEngine) -> None:
         assert found[f"worker:{index} attempt 1 stderr"] == b"oops\n"
     assert set(logs(engine, id_, TaskId("worker", 1))) == {"worker:1 attempt 1 stdout", "worker:1 attempt 1 stderr"}
     assert id_ in [each.id for each in engine.describe()]
+
+
+def test_one_tasks_log_is_read_without_the_others(engine: YarnEngine, sandbox: Sandbox) -> None:
+    id_ = engine.submit(engine.plan(job(engine, "seq 200000; echo the end of $HOWDAH_TASK", replicas=3)), {})
+    report = wait(engine, id_)
+    assert engine.settled(id_)
+    whole = logs(engine, id_)
+    for index in range(3):
+        task = TaskId("worker", index)
+        (printed,) = (piece for name, piece in logs(engine, id_, task).items() if name.endswith("stdout"))
+        assert printed == whole[f"{task} attempt 1 stdout"]
+        assert printed.endswith(f"200000\nthe end of {task}\n".encode())
+    configuration = conf.load(str(sandbox.conf_dir))
+    files = filesystem(configuration.text("fs.defaultFS"), str(sandbox.conf_dir))
+    places = [place for place in directories(configuration, id_, report.user) if files.exists(place)]
+    for node in files.children(places[0]):
+        with files.open_read(node.uri) as file:
+            blocks = tfile._blocks(file)
+            keys = [key for key, _ in tfile.records(file)]
+        ends = itertools.accumulate(block.count for block in blocks)
+        assert [keys[end - 1] for end in ends] == [block.last for block in blocks]
+        assert sum(block.count for block in blocks) == len(keys)  # so that others can be passed over
 
 
 def test_a_failure_is_in_yarns_own_diagnostics(engine: YarnEngine) -> None:

@@ -19,6 +19,7 @@ from typing import TypeVar
 
 import pytest
 
+from howdah.data.cache import local_directory
 from howdah.data.fs import filesystem
 from howdah.data.runtime import runtime
 from howdah.engines.yarn.conf import load
@@ -26,13 +27,12 @@ from howdah.engines.yarn.engine import YarnEngine
 from howdah.engines.yarn.resourcemanager import ResourceManagerClient
 from howdah.errors import EngineUnavailable
 from howdah.sandbox import Sandbox
-from howdah.sandbox.cluster import cache_dir
 from howdah.spec import JobReport, JobSpec, Resources, Role, StagedJob, State
 from howdah.spec.events import Event, JobFinished, JobStarted, Noted, Started, read_lines
 
 T = TypeVar("T")
-JARS = cache_dir()  # as it is before another module's fixture moves HOWDAH_HOME
-LIMIT_S = 40
+JARS = local_directory()  # as it is before another module's fixture moves HOWDAH_HOME
+LIMIT_S = 90
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ def test_the_active_one_is_found_whichever_it_is(pair: Pair) -> None:
 def test_a_running_job_outlives_its_manager(pair: Pair, tmp_path: Path) -> None:
     id_ = pair.submit(held(tmp_path), replicas=2)
     before = eventually(lambda: pids(tmp_path, 2))
-    pair.sandbox.stop(pair.sandbox.active(), signal.SIGKILL)
+    pair.sandbox.stop(eventually(pair.sandbox.active), signal.SIGKILL)
     time.sleep(2)
     taken_over_by = pair.sandbox.failover()
     report = eventually(lambda: next((r for r in pair.engine.describe(id_) if r.state is State.RUNNING), None))
@@ -131,7 +131,7 @@ def test_a_running_job_outlives_its_manager(pair: Pair, tmp_path: Path) -> None:
     found = pair.events(id_)
     assert [event.attempt for event in kinds(found, Started)] == [1, 1]
     assert sorted(event.pid for event in kinds(found, Started)) == sorted(before)
-    gap, back = [event.text for event in kinds(found, Noted)]
+    gap, back = [event.text for event in kinds(found, Noted) if re.search("trying again|answers again", event.text)]
     assert gap.endswith("containers run on, trying again for 15 min")
     assert re.search(rf"\.{taken_over_by}\) answers again after \d+ s$", back)
     printed = sorted(piece for _, piece in pair.engine.logs(id_, None, "stdout"))
@@ -146,13 +146,13 @@ def test_a_job_may_begin_and_end_while_none_is_active(pair: Pair, tmp_path: Path
     python.chmod(0o755)
     id_ = pair.submit(held(tmp_path), python=str(python))
     eventually((tmp_path / "up").exists)
-    pair.sandbox.stop(pair.sandbox.active(), signal.SIGKILL)
+    pair.sandbox.stop(eventually(pair.sandbox.active), signal.SIGKILL)
     (tmp_path / "begin").touch()
     time.sleep(2)
     none_until = time.time()
     pair.sandbox.failover()
     eventually(lambda: pids(tmp_path, 1))
-    pair.sandbox.standby(pair.sandbox.active())
+    pair.sandbox.standby(eventually(pair.sandbox.active))
     (tmp_path / "go").touch()
     eventually(lambda: kinds(pair.events(id_), JobFinished))
     with ThreadPoolExecutor(1) as pool:  # whoever asks meanwhile is answered afterwards
@@ -166,7 +166,7 @@ def test_a_job_may_begin_and_end_while_none_is_active(pair: Pair, tmp_path: Path
 
 
 def test_none_is_active(pair: Pair) -> None:
-    pair.sandbox.standby(pair.sandbox.active())
+    pair.sandbox.standby(eventually(pair.sandbox.active))
 
     async def ask() -> None:
         async with ResourceManagerClient(load(str(pair.sandbox.conf_dir)), patience=2) as rm:

@@ -12,17 +12,17 @@ import pytest
 from commandline import CommandLine
 from secured import RENEWED_S, Secured, cluster, principal
 
+from howdah.data.cache import local_directory
 from howdah.engines.yarn.conf import Configuration, load
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.resourcemanager import PROTOCOL, ResourceManagerClient
 from howdah.errors import EngineRejected
 from howdah.hadoop.rpc import Connection, Kerberos, Login, RpcError, User
-from howdah.sandbox.cluster import cache_dir
 from howdah.wire.credentials import Token
 
 pytestmark = pytest.mark.skipif(bool(kdc.missing()), reason=f"no {', '.join(kdc.missing())} on this machine")
 PRINCIPAL = principal("rm")
-JARS = cache_dir()  # as it is before another module's fixture moves HOWDAH_HOME
+JARS = local_directory()  # as it is before another module's fixture moves HOWDAH_HOME
 
 
 @dataclass(frozen=True)

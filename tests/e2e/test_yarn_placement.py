@@ -91,11 +91,11 @@ def test_what_can_never_be_placed_is_refused_at_once(line: CommandLine) -> None:
 
 
 def test_what_is_not_placed_says_why(line: CommandLine) -> None:
-    job = job_file(line.folder, {"worker": (1, "in,node,all/nowhere")}, timeouts={"gang": "7s"})
+    job = job_file(line.folder, {"worker": (1, "in,node,all/nowhere")}, timeouts={"gang": "15s"})
     done = line("run", "--on", "yarn", job)
     assert done.code == 1
     assert "worker waits for 1 more, placed as 'in,node,all/nowhere' (placement.constraint)" in done.text
-    assert "the gang was not complete after 7 s (timeouts.gang); granted: worker: 0 of 1" in done.text
+    assert "the gang was not complete after 15 s (timeouts.gang); granted: worker: 0 of 1" in done.text
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def test_a_gang_that_was_given_back_is_placed_again(context: MasterContext, sand
         before = len(driver.granted)
         for role in ("chief", "ps", "worker"):
             driver.allocator.request(role, ROLES[role].replicas)
-        await driver.until(lambda: len(driver.granted) == before + 6)
+        await driver.until(lambda: len(driver.granted) == before + 6, limit=90)
         granted = driver.granted[before:]
         return {role: {one.node for one in granted if one.role == role} for role in ROLES}
 

@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 
+from howdah.sandbox.addresses import free_port
+
 HOWDAH = str(Path(sys.executable).with_name("howdah"))
 SPEC, STAGING, UNAVAILABLE, REJECTED = 64, 66, 69, 77
 LIMIT_S = 60
@@ -113,11 +115,6 @@ def serve(server: socket.socket, data: bytes) -> None:
                 peer.shutdown(socket.SHUT_WR)
                 while peer.recv(1 << 16):  # what is closed with bytes unread is reset, and the answer with it
                     pass
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 class TestJobFile:

@@ -76,7 +76,8 @@ class Machine:
     def kill_master(self, job: str) -> None:
         for name in ("master.pid", "master.json"):  # first who would start the next one
             pid = json.loads((self.folder / "home/state/jobs" / job / name).read_text())["pid"]
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self.until(lambda: self.status(job)["state"] == "FAILED")
 
 
@@ -93,7 +94,7 @@ def save_when_running(machine: Machine, job: str) -> None:
 
 def test_a_killed_master_leaves_half_a_copy_and_a_lease_which_the_next_submission_removes(machine: Machine) -> None:
     where = {"outputs": [{"path": "out"}], "checkpoint": "ck"}
-    many = "import os, time; os.makedirs('output'); [open(f'output/{n}.bin', 'w').write('x') for n in range(5000)]"
+    many = "import os, time; os.makedirs('output'); [open(f'output/{n}.bin', 'w').write('x') for n in range(15000)]"
     job = machine.submit(f"{many}; print('written', flush=True); time.sleep(100)", **where)
     machine.until(lambda: "written" in machine("logs", job).stdout)
     assert machine("save", job).returncode == 0

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from howdah.board.door import Door
-from howdah.board.jobs import Jobs
+from howdah.board.jobs import Chosen, Jobs
 from howdah.board.tree import ROOT, Tree
+from howdah.cli.tensorboard import chosen as chosen_by
+from howdah.client.opening import opened
 from howdah.data import uris
+from howdah.errors import StagingError
 from howdah.spec import Board, JobSpec, Role
 from howdah.spec import events as e
 from howdah.wire.board import link, path
@@ -116,5 +120,65 @@ def test_every_job_below_its_name(tmp_path: Path) -> None:
         job = JobSpec({"worker": Role("t")}, name="my <job>", board=Board(board))
         (directory / "events.jsonl").write_text(e.to_line(e.JobStarted(1.0, f"local-{number}", "local", "me", job)))
     (tmp_path / "jobs" / "local-4").mkdir()
+    (tmp_path / "jobs" / "local-5").mkdir()
+    (tmp_path / "jobs" / "local-5" / "events.jsonl").write_text("")
     found = Jobs([uris.of_local(tmp_path), uris.of_local(tmp_path / "none")])()
     assert found == {"my_job__local-1": "hdfs://n/one", "my_job__local-2": "hdfs://n/two"}
+
+
+def homes(tmp_path: Path) -> str:
+    """Of two users, five jobs each, the higher the newer; a directory of a third may not be read."""
+    for user in ("alice", "bob"):
+        for number in range(5):
+            id_ = f"{user}-{number}"
+            directory = tmp_path / user / ".howdah" / "jobs" / id_
+            directory.mkdir(parents=True)
+            job = JobSpec(
+                {"worker": Role("t")}, name="Digits" if number % 2 else "other", board=Board(f"hdfs://n/{id_}")
+            )
+            (directory / "events.jsonl").write_text(e.to_line(e.JobStarted(1.0, id_, "yarn", user, job)))
+            os.utime(directory, (number, number))
+    (tmp_path / "carol").mkdir()
+    (tmp_path / "carol" / ".howdah").write_text("no directory")
+    return f"{uris.of_local(tmp_path)}/*/.howdah"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "shown"),
+    [
+        (Chosen(), {f"{user}-{number}" for user in ("alice", "bob") for number in range(5)}),
+        (Chosen(("bob",)), {f"bob-{number}" for number in range(5)}),
+        (Chosen(name="digit"), {"alice-1", "alice-3", "bob-1", "bob-3"}),
+        (Chosen(("alice", "nobody"), "DIGITS"), {"alice-1", "alice-3"}),
+        (Chosen(("alice",), last=2), {"alice-4", "alice-3"}),
+        (Chosen(last=4), {"alice-4", "alice-3", "bob-4", "bob-3"}),
+    ],
+)
+def test_jobs_of_all_users_are_chosen_as_in_the_history(tmp_path: Path, chosen: Chosen, shown: set[str]) -> None:
+    told: list[str] = []
+    jobs = Jobs([homes(tmp_path)], chosen=chosen, told=told.append)
+    assert {name.partition("_")[2] for name in jobs()} == shown
+    assert bool(told) == (chosen.last < 200)
+    assert all(f"the newest {chosen.last} jobs" in text for text in told)
+
+
+def test_what_the_command_line_chooses() -> None:
+    assert chosen_by(["hdfs://n/user/*/.howdah"], ["/more", "s3://b/x"], "a,b", "x") == {
+        "homes": ["hdfs://n/user/*/.howdah", "file:///more", "s3://b/x"],
+        "users": ["a", "b"],
+        "name": "x",
+    }
+
+
+def changes(*states: str) -> Iterator[list[e.Event]]:
+    yield []
+    for state in states:
+        yield [e.Noted(1.0, "something else"), e.BoardChanged(1.0, state, "h", 1, "why")]
+
+
+def test_a_tensorboard_is_waited_for() -> None:
+    answers = iter(["", "http://it"])
+    assert opened("j", lambda: {"url": next(answers)}, changes("asked", "starting", "open")) == "http://it"
+    assert opened("j", lambda: {"url": "http://now"}, changes()) == "http://now"
+    with pytest.raises(StagingError, match="no TensorBoard for j: why"):
+        opened("j", lambda: {"url": ""}, changes("starting", "ended"))

@@ -7,7 +7,8 @@ import dataclasses
 import pytest
 
 from howdah.spec import Environment, Input, JobSpec, Output, Resources, Role, TaskId, Timeouts, chief
-from howdah.spec.check import file_name, has_chief, mistakes
+from howdah.spec.check import has_chief, mistakes
+from howdah.spec.workfiles import file_name
 
 WORKER = Role(command="true", replicas=2)
 SOUND = JobSpec(roles={"worker": WORKER, "ps": Role(command=("serve", "-v"))})
@@ -59,6 +60,10 @@ def test_a_sound_job_has_no_mistakes() -> None:
         (job(name=""), "name: is '', must be one line"),
         (job(name="a\nb"), "name: is 'a\\nb', must be one line"),
         (job(framework="tensorfow"), "framework: is 'tensorfow', must be one of generic, pytorch, tensorflow (did"),
+        (job(port_range="30000-20000"), "port_range: is '30000-20000', must be two ports from 1024 to 65535"),
+        (job(port_range="80-2000"), "port_range: is '80-2000', must be two ports"),
+        (job(port_range="2000"), "port_range: is '2000', must be two ports"),
+        (job(success="100.5%"), "success: is '100.5%', must be one of all, any, chief"),
         (job(success="cheif"), "success: is 'cheif', must be one of all, any, chief (did you mean 'chief'?)"),
         (job(roles={"a": WORKER, "b": WORKER}, success="chief"), "success: is 'chief', but the roles a, b have no"),
         (job(retries=-1), "retries: is -1, must be at least 0"),

@@ -105,6 +105,7 @@ def test_values_are_brought_into_one_form(env: dict[str, str]) -> None:
     [
         ("queu: x\n", r"queu: is no setting, known are .* \(did you mean 'queue'\?\) \(.*config.yaml:1\)"),
         ("profiles: {a: {enginee: x}}\n", r"profiles.a.enginee: is no setting.*did you mean 'engine'"),
+        ("profiles: {a: {profile: b}}\n", r"profiles.a.profile: is no setting"),
         ("profiles: [a]\n", "profiles: must be a mapping"),
         ("profiles: {a: 1}\n", "profiles.a: must be a mapping"),
         ("queue: {a: b}\n", "queue: must be a single value"),
@@ -113,6 +114,7 @@ def test_values_are_brought_into_one_form(env: dict[str, str]) -> None:
         ("queue: a\nqueue: b\n", "queue: is there twice"),
         ("language: zhh\n", r"language: is 'zhh', must be one of auto, en, zh \(did you mean 'zh'\?\) \(user file"),
         ("cache_days: soon\n", "cache_days: is 'soon', must be a whole number"),
+        ("port_range: 1-2000\n", "port_range: is '1-2000', must be two ports from 1024 to 65535"),
         ("log_limit_mib: 2 GB\n", "log_limit_mib: is '2 GB', must be memory"),
     ],
 )

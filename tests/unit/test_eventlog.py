@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from pathlib import Path
 
 import pytest
 
+from howdah.data.cancelling import cancel_all
 from howdah.data.fs import filesystem
 from howdah.master.eventlog import EventLog
 from howdah.spec import Outcome, State
@@ -48,5 +50,21 @@ def test_the_end_is_the_last_that_is_told(blocked: str) -> None:
         log.append(e.JobFinished(1.0, Outcome(State.SUCCEEDED)))
         await log.flush(limit_s=0.0)
         assert [record["kind"] for record in log.records] == ["JobFinished"]
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_writing_ends_though_something_was_decided_just_then(turns: int, tmp_path: Path) -> None:
+    async def work() -> None:
+        log = EventLog(f"file://{tmp_path}")
+        writing = asyncio.create_task(log.flush_forever())
+        for _ in range(5):
+            await asyncio.sleep(0)
+        log.append(e.WorldFormed(1.0, 1))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await asyncio.wait_for(cancel_all(lambda: [] if writing.done() else [writing]), 10)
+        log.close()
 
     asyncio.run(work())

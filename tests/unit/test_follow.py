@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
 import socket
+import threading
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from howdah.client.follow import Follower
+from howdah.cli.show import Plain
+from howdah.client.follow import Follower, Update, settled
 from howdah.engines import Engine, Progress, silent
-from howdah.spec import JobReport, Outcome, Plan, StagedJob, State, TaskId
-from howdah.spec.events import JobFinished, to_line
+from howdah.spec import Container, JobReport, JobSpec, Outcome, Plan, Role, StagedJob, State, TaskId
+from howdah.spec.events import Event, JobFinished, JobStarted, Launched, Started, to_line
+from howdah.spec.view import JobView
+from howdah.wire import auth
+
+KEY = bytes(32)
+WORKERS = TaskId("worker", 0), TaskId("worker", 1)
 
 
 class Late(Engine):
-    """An engine that calls a job running whose master has gone."""
+    """An engine that calls a job running whose master has gone: when it is asked, and `late` times more."""
 
     name = "late"
 
     def __init__(self, directory: Path, master: str) -> None:
         self.report = JobReport("job_1", "j", State.RUNNING, self.name, directory=str(directory), master=master)
+        self.late = 1 << 30
+        self.kept: list[tuple[str, bytes]] = []
 
     @property
     def home(self) -> str:
@@ -34,13 +48,68 @@ class Late(Engine):
         raise NotImplementedError
 
     def describe(self, job_id: str | None = None) -> list[JobReport]:
+        if self.late == 0:
+            self.report = replace(self.report, state=State.SUCCEEDED)
+        self.late -= 1
         return [self.report]
 
     def cancel(self, job_id: str) -> None:
         raise NotImplementedError
 
     def logs(self, job_id: str, task: TaskId | None, stream: str = "") -> Iterator[tuple[str, bytes]]:
-        return iter(())
+        """As on a cluster: those of a job that runs can't be had."""
+        assert self.report.state.ended
+        for heading, data in self.kept:
+            if heading.startswith(f"{task} ") and heading.endswith(stream):
+                yield heading, data
+
+
+class Master(BaseHTTPRequestHandler):
+    """A master at its end: worker:0's executor does not answer any more, worker:1's does."""
+
+    events: tuple[Event, ...] = ()
+
+    def do_GET(self) -> None:
+        if self.path.startswith("/v1/events"):
+            records = [json.loads(to_line(event)) for event in self.events]
+            self._answer({"events": records, "next": len(records), "usage": []})
+        elif self.path.startswith("/v1/logs/worker:0"):
+            self.send_error(504)
+        else:
+            said = "alive\n" if "stream=stdout" in self.path and "offset=0" in self.path else ""
+            self._answer({"request": 0, "offset": 0, "size": 6, "text": said})
+
+    def _answer(self, message: Mapping[str, object]) -> None:
+        asked, body = auth.time_of(self.headers[auth.HEADER]), json.dumps(message).encode()
+        key = auth.derive(KEY, auth.CLIENT)
+        self.send_response(200)
+        self.send_header(auth.HEADER, auth.sign(key, "response", auth.CLIENT, self.path, asked, body))
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *_: object) -> None:
+        """Nothing is said."""
+
+
+@contextlib.contextmanager
+def served(*events: Event) -> Iterator[str]:
+    """The address of a Master."""
+    handler = type("Handler", (Master,), {"events": events})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def life(*attempts: int) -> list[Event]:
+    """Of a job that ended; worker:0 had so many attempts, worker:1 one."""
+    job = JobSpec({"worker": Role("true", replicas=2)})
+    events: list[Event] = [JobStarted(1.0, "job_1", "late", "ann", job, "3.11", "here")]
+    for task, number in [(WORKERS[0], number) for number in attempts] + [(WORKERS[1], 1)]:
+        events.append(Launched(2.0, task, number, Container(f"c{number}{task.index}", "node", "worker")))
+        events.append(Started(3.0, task, number, number, 1))
+    return [*events, JobFinished(4.0, Outcome(State.FAILED, "killed"))]
 
 
 @pytest.fixture
@@ -48,7 +117,7 @@ def engine(tmp_path: Path) -> Late:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
-    (tmp_path / "key").write_text("00" * 32)
+    (tmp_path / "key").write_text(KEY.hex())
     return Late(tmp_path, f"http://127.0.0.1:{port}")
 
 
@@ -62,3 +131,46 @@ def test_the_log_of_a_master_that_has_gone_is_believed_before_the_engine(engine:
 def test_a_master_that_does_not_answer_has_not_ended(engine: Late, tmp_path: Path) -> None:
     (tmp_path / "events.jsonl").write_text("")
     assert next(Follower(engine, "job_1").updates()).view.outcome is None
+
+
+def test_the_engine_is_waited_for_once_the_master_has_ended_the_job(engine: Late, tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").write_text("".join(map(to_line, life(1))))
+    engine.late = 4
+    assert settled(engine, "job_1").state is State.SUCCEEDED
+
+
+def test_a_job_that_goes_on_is_not_waited_for(engine: Late, tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").write_text("".join(map(to_line, life(1)[:-1])))
+    assert settled(engine, "job_1").state is State.RUNNING
+
+
+def test_what_an_earlier_attempt_printed_is_not_taken_for_that_of_the_last(engine: Late, tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").write_text("".join(map(to_line, life(1, 2))))
+    engine.late, engine.kept = (
+        3,
+        [("worker:0 attempt 1 stdout", b"first\n"), ("worker:0 attempt 2 stdout", b"second\n")],
+    )
+    *_, last = Follower(engine, "job_1", "worker:0").updates()
+    assert last.logs == [(WORKERS[0], "stdout", b"second\n")]
+
+
+def test_what_one_executor_did_not_tell_is_fetched_though_others_answer(engine: Late) -> None:
+    with served(*life(1)) as url:
+        engine.report = replace(engine.report, master=url)
+        engine.late, engine.kept = (
+            3,
+            [("worker:0 attempt 1 stdout", b"last words\n"), ("worker:1 attempt 1 stdout", b"alive\n")],
+        )
+        told = [piece for update in Follower(engine, "job_1", "all").updates() for piece in update.logs]
+    assert told == [(WORKERS[1], "stdout", b"alive\n"), (WORKERS[0], "stdout", b"last words\n")]
+
+
+def test_half_a_line_is_printed_once_though_its_reader_comes_back() -> None:
+    out, worker = io.StringIO(), TaskId("worker", 0)
+    screen = Plain(out)
+    for text in (b"whole\nhalf", b" and the rest\n", b""):
+        with screen:
+            screen.show(
+                Update(JobView(), JobReport("job_1", "j", State.RUNNING, "late"), [], [(worker, "stdout", text)])
+            )
+    assert out.getvalue().splitlines() == ["worker:0 | whole", "worker:0 | half", "worker:0 |  and the rest"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import getpass
 from pathlib import Path
 
 import pytest
 
-from howdah.data.hadoop_conf import default_filesystem, directory, load
+from howdah.cli import data
+from howdah.data.hadoop_conf import default_filesystem, directory, home, load, to_xml
 from howdah.errors import SpecError
 
 
@@ -53,3 +55,26 @@ def test_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop/conf")
     assert directory() == "/etc/hadoop/conf"
     assert directory("/mine") == "/mine"
+
+
+def test_where_relative_paths_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HADOOP_USER_NAME", "alice")
+    assert home({}, "hdfs://prod") == "hdfs://prod/user/alice"
+    assert home({"dfs.user.home.dir.prefix": "/home"}, "hdfs://prod", "bob") == "hdfs://prod/home/bob"
+    monkeypatch.setenv("HADOOP_TOKEN_FILE_LOCATION", "/none")  # no ticket is looked for
+    kerberos = {"hadoop.security.authentication": "kerberos"}
+    assert home(kerberos, "hdfs://prod") == f"hdfs://prod/user/{getpass.getuser()}"
+
+
+def test_howdah_data_starts_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HADOOP_USER_NAME", "alice")
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    site(tmp_path / "core-site.xml", row("fs.defaultFS", "hdfs://prod"), row("dfs.user.home.dir.prefix", "/home"))
+    assert data._uri("in/a.txt") == "hdfs://prod/home/alice/in/a.txt"
+    assert data._uri("/in/a.txt") == "hdfs://prod/in/a.txt"
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    (tmp_path / "core-site.xml").write_text(to_xml({"b": "a < b & c", "a": 1}))
+    assert load(str(tmp_path)) == {"a": "1", "b": "a < b & c"}
+    assert to_xml({"a": 1, "b": 2}) == to_xml({"b": 2, "a": 1})

@@ -8,12 +8,14 @@ import os
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from howdah.frameworks import command_of, files_of, find, mpi_task, shares_key
 from howdah.frameworks.mpi import HOSTS, PROGRAM
+from howdah.sandbox.addresses import free_port
 from howdah.spec import Input, JobSpec, Member, Resources, Role, TaskId, World
 from howdah.spec.check import mistakes
 
@@ -140,8 +142,7 @@ class TestMpiTask:
 
     def test_a_stranger_cannot_start_anything(self, tmp_path: Path) -> None:
         """The real program, waiting to be told; what it is told with another key it does not do."""
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         (tmp_path / PROGRAM).write_text(files_of(find("mpi"), *_alone())[PROGRAM])
         environment = {**os.environ, "HOWDAH_GANG_KEY": "k", "HOWDAH_MPI_NAME": "worker-1", "HOWDAH_PORT": str(port)}
         command = [sys.executable, "-I", PROGRAM, "task", "true"]
@@ -181,11 +182,18 @@ class TestTorchRun:
             "PET_RDZV_BACKEND": "c10d",
             "PET_RDZV_ENDPOINT": "h0:5000",
             "PET_RDZV_ID": "job-1",
-            "PET_RDZV_CONF": "is_host=false",
+            "PET_RDZV_CONF": "is_host=false,last_call_timeout=10",
             "PET_LOCAL_ADDR": "h1",
             "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
         }
-        assert told(spec, where, "worker:0")["PET_RDZV_CONF"] == "is_host=true"
+        assert told(spec, where, "worker:0")["PET_RDZV_CONF"].startswith("is_host=true,")
+
+    def test_of_an_elastic_role_some_are_enough(self) -> None:
+        spec = expanded("torchrun", "chief", "worker", "evaluator")
+        where = replace(world(spec, worker=4), least={"worker": 2})
+        assert told(spec, where, "worker:3")["PET_NNODES"] == "3:5"
+        few = replace(world(spec, worker=2), least={"worker": 2, "evaluator": 1})
+        assert told(spec, few, "worker:1")["PET_NNODES"] == "3"
 
     def test_a_process_for_each_gpu(self) -> None:
         roles = {

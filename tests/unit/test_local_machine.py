@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.engines.local.engine import state_directory
+from howdah.data.homes import state_directory
 from howdah.engines.local.machine import Machine, gib, refusals
 from howdah.engines.local.workdir import prepare
 from howdah.errors import StagingError

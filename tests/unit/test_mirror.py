@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -168,3 +170,37 @@ def test_another_tasks_files_are_left_alone_unless_one_leads(tmp_path: Path, chi
     worker.write("rank-1.pt", archive(b"own, newer"))
     worker.up()
     assert (worker.shared / "rank-1.pt").read_bytes() == archive(b"own, newer")
+
+
+SECOND_EPOCH = """
+import signal, sys
+from howdah.executor.loop import Loop
+from howdah.executor.mirror import Mirror
+from howdah.executor.processes import Reaper
+from howdah.wire.messages import Goal, MirrorOrder, Orders
+
+here, uri = sys.argv[1:]
+loop, reaper, told = Loop(), Reaper(), []
+loop.on_signal(signal.SIGCHLD, reaper.reap)
+mirror = Mirror(loop, reaper, MirrorOrder("local", uri, writes=False), here, 60.0, told.append)
+
+def wait(count):
+    while len(told) < count:
+        loop.turn()
+
+mirror.fetch(Orders(1, Goal.RUN), told.append)
+wait(1)
+mirror.begin()
+mirror.finish(told.append)
+wait(2)
+mirror.fetch(Orders(2, Goal.RUN), told.append)
+mirror.stop(5.0)
+wait(3)
+print(told)
+"""
+
+
+def test_who_writes_none_gives_a_fetch_up_in_any_epoch(tmp_path: Path, chief: Task) -> None:
+    command = (sys.executable, "-c", SECOND_EPOCH, str(tmp_path), uris.of_local(chief.shared))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "['', '', 'stopped while checkpoints were fetched']", done.stderr

@@ -40,3 +40,12 @@ def test_no_chinese_is_left_over() -> None:
 def test_both_have_the_same_places_to_fill() -> None:
     places = {one: (PLACES.findall(one), PLACES.findall(other)) for one, other in _chinese().items()}
     assert [one for one, (english, chinese) in places.items() if set(english) != set(chinese)] == []
+
+
+def test_what_the_server_has_written_down_is_told_in_the_readers_language() -> None:
+    """Fields of this type cannot be shown but by `retold`: the compiler refuses. Its table has a test of its own."""
+    api = (SOURCES / "api.ts").read_text()
+    fields = re.findall(r"^ +(diagnostics|exit|straggler|notice|reason|problems)\??: ([\w\[\]]+);$", api, re.M)
+    assert len(fields) > 10
+    assert {kind for _, kind in fields} == {"Sentence", "Sentence[]"}
+    assert len(re.findall(r"\btext: Sentence\b", api)) == 3, "notes, marks, the first failure"

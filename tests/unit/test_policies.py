@@ -128,6 +128,16 @@ class TestShare:
         assert gang.outcome.first == TaskId("worker", 2)
         assert "2 of 4 tasks failed (success: 75%)" in gang.outcome.diagnostics
 
+    def test_a_share_may_be_finer_than_a_per_cent(self):
+        """101 of 200."""
+        gang = Gang(replace(roles(worker=Role("w", replicas=200)), success="50.5%"))
+        gang.form()
+        for index in range(99):
+            gang.end(f"worker:{index}", BAD)
+        assert gang.state.open
+        gang.end("worker:99", BAD)
+        assert not gang.state.open
+
 
 class TestChief:
     job = replace(

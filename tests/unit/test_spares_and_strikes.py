@@ -180,6 +180,35 @@ class TestStrikes:
         assert not old.exists()
         assert strikes.known((tmp_path / "none").as_uri(), now) == {}
 
+    def test_a_gpu_that_failed_costs_no_retry_and_is_left(self) -> None:
+        gang = gang_of(Role("w", replicas=2))
+        gang.state.fitness.elsewhere = True
+        start(gang, 2)
+        exit = Exit("gpu", code=1, detail="GPU 3: XID 79, it has fallen off the bus; exit code 1")
+        gang.end("worker:1", exit)
+        assert gang.state.retries_used == 0
+        assert "worker:1 on node2: GPU 3: XID 79" in gang.recorded(e.GangRestarted)[-1].reason
+        assert "not counted as a retry: node" in gang.recorded(e.GangRestarted)[-1].reason
+        assert gang.of(a.NoteStrikes)[-1].strikes == (("node2", gang.now),)
+        assert [one.container_id for one in gang.of(a.Release)] == ["c2"]
+        assert (gang.of(a.Ask)[-1].count, gang.of(a.Ask)[-1].wish.avoid) == (1, ("node2",))
+        assert "node2 has a GPU that failed" in gang.recorded(e.Noted)[-1].text
+
+    def test_a_gpu_that_failed_is_the_cause_of_what_its_peers_saw(self) -> None:
+        gang = Gang(JobSpec(roles={"worker": Role("w", replicas=2)}))
+        start(gang, 2)
+        gang.end("worker:0", Exit("exit", code=1, lines=("connection reset",)))
+        gang.end("worker:1", Exit("gpu", code=1, detail="GPU 3: XID 79"))
+        assert gang.state.outcome is not None
+        assert gang.state.outcome.diagnostics == "worker:1 on node2: GPU 3: XID 79"
+
+    def test_a_role_may_see_it_otherwise(self) -> None:
+        gang = gang_of(Role("w", replicas=2, causes={"XID 79": "user"}))
+        start(gang, 2)
+        gang.end("worker:1", Exit("gpu", code=1, detail="GPU 3: XID 79"))
+        assert gang.state.outcome is not None
+        assert not gang.of(a.NoteStrikes)
+
     def test_a_node_to_blame_gets_no_more_tasks_and_is_forgiven_when_there_is_no_other(self) -> None:
         gang = gang_of(Role("w", replicas=2))
         gang.state.strikes["node1"] = 1.0

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from howdah.cli.submarine_jobs import run_parameters
 from howdah.dialects.submarine import OPTIONS, Submarine
 from howdah.dialects.submarine.options import Options, taken_apart
 from howdah.dialects.submarine.parts import localised, resources
@@ -118,3 +119,13 @@ def test_what_no_library_reads_is_told_in_the_words_typed(tmp_path: Path) -> Non
     with pytest.raises(SpecError) as error:
         door.parse(["job", "run", *size, "--localization", "nosuch://host/file:."])
     assert str(error.value).startswith("--localization: names what can't be read: nosuch://host/file")
+
+
+def test_what_was_typed_is_shown_without_secrets() -> None:
+    words = ("job", "run", "--name", "a job", "--env", "DB_PASSWORD=hidden", "--num_workers", "run")
+    shown = run_parameters(("/usr/bin/howdah", "submarine", "x.jar", *words))
+    assert shown.startswith("--name 'a job' --env ")
+    assert shown.endswith(" --num_workers run")
+    assert "hidden" not in shown
+    assert run_parameters(("/usr/bin/howdah", "run", "job.yaml")) == ""
+    assert run_parameters(()) == ""

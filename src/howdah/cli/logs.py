@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar
 
 import click
 
 from howdah.cli.show import readable
-from howdah.client.ending import report_of
 from howdah.client.engines import engine_of
-from howdah.client.follow import Follower
+from howdah.client.follow import Follower, look, settled
 from howdah.client.loglines import HEADING, Choice, Kept, Line, Living, merged
 from howdah.client.units import seconds
 from howdah.data.logorder import BOTH, STREAMS
@@ -26,6 +26,9 @@ from howdah.spec.view import JobView
 from howdah.web.printed import tasks_of
 from howdah.web.source import Refused
 from howdah.wire.connection import WireError
+
+T = TypeVar("T")
+_Source = Callable[[Engine, JobReport, "Wanted"], Iterator[T]]
 
 TAIL_BYTES, LINE_BYTES = 64 << 10, 400
 """Of a stream, where not all of it is wanted; and of a line, as far as can be guessed."""
@@ -40,7 +43,6 @@ class Wanted:
     streams: tuple[str, ...]
     attempt: int | None
     choice: Choice
-    by_line: bool
     merge: bool
     follow: bool
     whole: bool
@@ -96,14 +98,26 @@ def logs(
     choice = Choice(level, _pattern(grep), _moment(since, time.time()), tail or 0)
     streams = (stream,) if stream in STREAMS else STREAMS
     by_line = choice != Choice() or merge or stream == BOTH
-    wanted = Wanted(tasks, streams, _attempt(attempt), choice, by_line, merge, follow, whole)
+    wanted = Wanted(tasks, streams, _attempt(attempt), choice, merge, follow, whole)
     engine = engine_of(job_id, profile)
-    report = report_of(engine, job_id)
     if by_line:
-        print_lines(_lines(engine, report, wanted), as_json)
+        print_lines(_living_or_kept(engine, job_id, wanted, _living_lines, _kept_lines), as_json)
     else:
-        pieces = _kept(engine, report, wanted) if report.state.ended else _live(engine, report, wanted)
-        print_pieces(pieces, as_json)
+        print_pieces(_living_or_kept(engine, job_id, wanted, _live, _kept), as_json)
+
+
+def _living_or_kept(engine: Engine, job_id: str, wanted: Wanted, living: _Source[T], kept: _Source[T]) -> Iterator[T]:
+    """What was kept of an ended job, too, where one that ended while it was asked said nothing more."""
+    report = settled(engine, job_id)
+    if not report.state.ended:
+        found = living(engine, report, wanted)
+        for first in found:
+            yield first
+            yield from found
+            return
+        report = settled(engine, job_id)
+    if report.state.ended:
+        yield from kept(engine, report, wanted)
 
 
 def _pattern(text: str) -> re.Pattern[bytes] | None:
@@ -139,22 +153,15 @@ def _attempt(text: str) -> int | None:
 # Line by line
 
 
-def _lines(engine: Engine, report: JobReport, wanted: Wanted) -> Iterator[Line]:
-    if report.state.ended:
-        view = _view(engine, report)
-        with Kept(engine, report.id, wanted.tasks(view)) as kept:
-            attempts = [kept.streams(key, wanted.streams) for key in kept.attempts(wanted.attempt or 0)]
-            if wanted.merge:
-                yield from wanted.choice.of(merged(stream for streams in attempts for stream in streams))
-                return
-            for streams in attempts:
-                yield from wanted.choice.of(merged(streams))
-    else:
-        yield from _living_lines(engine, report, wanted)
-
-
-def _view(engine: Engine, report: JobReport) -> JobView:
-    return next(Follower(engine, report.id).updates(wait_s=0.0)).view
+def _kept_lines(engine: Engine, report: JobReport, wanted: Wanted) -> Iterator[Line]:
+    view = look(engine, report.id).view
+    with Kept(engine, report.id, wanted.tasks(view)) as kept:
+        attempts = [kept.streams(key, wanted.streams) for key in kept.attempts(wanted.attempt or 0)]
+        if wanted.merge:
+            yield from wanted.choice.of(merged(stream for streams in attempts for stream in streams))
+            return
+        for streams in attempts:
+            yield from wanted.choice.of(merged(streams))
 
 
 def _living_lines(engine: Engine, report: JobReport, wanted: Wanted) -> Iterator[Line]:
@@ -226,7 +233,7 @@ def _named(engine: Engine, report: JobReport, wanted: Wanted) -> Sequence[TaskId
             return [TaskId.parse(wanted.words[0])]
         except ValueError:
             pass
-    return wanted.tasks(_view(engine, report))
+    return wanted.tasks(look(engine, report.id).view)
 
 
 def _of_attempt(pieces: Iterable[tuple[str, bytes]], attempt: int | None) -> Iterator[tuple[str, bytes]]:

@@ -8,10 +8,12 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import field
 
+from howdah.client.ending import report_of, wait_for_end
 from howdah.client.link import MasterLink, link_to, recorded_events
+from howdah.data.logorder import STREAMS
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, HowdahError, StagingError
 from howdah.spec import JobReport, Outcome, State, TaskId, chief
@@ -36,6 +38,27 @@ class Update:
     logs: list[tuple[TaskId, str, bytes]] = field(default_factory=list)
 
 
+def look(engine: Engine, job_id: str) -> Update:
+    """The job as it is now.
+
+    Raises:
+        StagingError: there is no such job. EngineUnavailable: its engine does not answer.
+    """
+    return next(Follower(engine, job_id).updates(wait_s=0.0))
+
+
+def settled(engine: Engine, job_id: str) -> JobReport:
+    """The engine's word on a job; of one that its master has ended, which an engine hears a little later, its last.
+
+    Raises:
+        StagingError: there is no such job. EngineUnavailable: its engine does not answer.
+    """
+    report = report_of(engine, job_id)
+    if report.state.ended or look(engine, job_id).view.outcome is None:
+        return report
+    return wait_for_end(engine, job_id) or report
+
+
 class Follower:
     """Follows one job; `log_tasks` says whose output is wanted, too: `all`, `chief`, a role, a task, or "" for none.
 
@@ -49,7 +72,7 @@ class Follower:
         self._since, self._followed = 0, ""
         self._offsets: dict[tuple[TaskId, str], int] = {}
         self._attempts: dict[TaskId, int] = {}
-        self._log_lost = False
+        self._lost: set[tuple[TaskId, str]] = set()
         self._silent_since = self._engine_silent_since = 0.0
         self._known = JobReport(job_id, "", State.PENDING, engine.name)
 
@@ -89,11 +112,8 @@ class Follower:
             began = time.monotonic()
 
     def _report(self) -> JobReport:
-        found = self.engine.describe(self.job_id)
+        self._known = report_of(self.engine, self.job_id)
         self._engine_silent_since = 0.0
-        if not found:
-            raise StagingError(f"no job {self.job_id} on engine {self.engine.name}; `howdah list` shows yours")
-        self._known = found[0]
         return self._known
 
     def _engine_unanswered(self, error: EngineUnavailable) -> Update:
@@ -133,11 +153,14 @@ class Follower:
             for event in news.events:
                 if isinstance(event, Launched) and event.attempt > self._attempts.get(event.task, 0):
                     self._attempts[event.task] = event.attempt
-                    for stream in ("stdout", "stderr"):  # another attempt prints to files of its own
+                    for stream in STREAMS:  # another attempt prints to files of its own
                         self._offsets.pop((event.task, stream), None)
+                        self._lost.discard((event.task, stream))
             yield Update(self.view, report, news.events if known else _since_takeover(news.events), self._new_logs())
             if self.view.outcome is not None:
-                yield Update(self.view, report, [], self._new_logs() + (self._kept_logs() if self._log_lost else []))
+                last = self._new_logs()
+                lost = [stream for stream in self._wanted() if stream in self._lost]
+                yield Update(self.view, report, [], last + self._kept_logs(lost))
                 return
 
     def _unanswered(self, report: JobReport, error: WireError) -> Update:
@@ -162,19 +185,18 @@ class Follower:
     def _new_logs(self) -> list[tuple[TaskId, str, bytes]]:
         """What wanted tasks wrote since the last time; a task whose executor does not answer is passed over."""
         found: list[tuple[TaskId, str, bytes]] = []
-        for task in self._wanted():
-            for stream in ("stdout", "stderr"):
-                found += [(task, stream, data) for data in self._new_bytes(task, stream)]
+        for task, stream in self._wanted():
+            found += [(task, stream, data) for data in self._new_bytes(task, stream)]
         return found
 
-    def _wanted(self) -> list[TaskId]:
+    def _wanted(self) -> list[tuple[TaskId, str]]:
         if self.log_tasks == "all":
             chosen = list(self.view.tasks)
         elif self.log_tasks == "chief":
             chosen = [chief(self.view.job)] if self.view.job else []
         else:
             chosen = [task for task in self.view.tasks if self.log_tasks in (str(task), task.role)]
-        return [task for task in chosen if self.view.tasks[task].started]
+        return [(task, stream) for task in chosen if self.view.tasks[task].started for stream in STREAMS]
 
     def _new_bytes(self, task: TaskId, stream: str) -> Iterator[bytes]:
         assert self.link is not None
@@ -182,27 +204,33 @@ class Follower:
             try:
                 chunk = self.link.log(task, stream, self._offsets.get((task, stream), 0))
             except WireError:
-                self._log_lost = True
+                self._lost.add((task, stream))
                 return
-            self._log_lost = False
+            self._lost.discard((task, stream))
             if not chunk.text:
                 return
             self._offsets[task, stream] = chunk.offset + len(chunk.text)
             yield chunk.text.encode("latin-1")
 
-    def _kept_logs(self) -> list[tuple[TaskId, str, bytes]]:
-        """What wanted tasks wrote and nobody read while they lived, as far as the engine has it by now."""
+    def _kept_logs(self, streams: list[tuple[TaskId, str]]) -> list[tuple[TaskId, str, bytes]]:
+        """What was written to `streams` and not read while their tasks lived, as far as the engine has it by now."""
+        if not streams or any(task.exit is not None and task.exit.cause == "lost" for task in self.view.tasks.values()):
+            return []  # the engine would wait for a node that does not come back
         found: list[tuple[TaskId, str, bytes]] = []
-        if any(task.exit is not None and task.exit.cause == "lost" for task in self.view.tasks.values()):
-            return found  # the engine would wait for a node that does not come back
-        for task in self._wanted():
-            for stream in ("stdout", "stderr"):
-                read = self._offsets.get((task, stream), 0)
-                with contextlib.suppress(HowdahError):
-                    pieces = itertools.islice(self.engine.logs(self.job_id, task, stream), MOST_CHUNKS)
-                    data = b"".join(piece for _, piece in pieces)[read:]
-                    found += [(task, stream, data)] if data else []
+        with contextlib.suppress(HowdahError):
+            wait_for_end(self.engine, self.job_id)
+        for task, stream in streams:
+            with contextlib.suppress(HowdahError):
+                found += [(task, stream, data) for data in self._kept_bytes(task, stream)]
         return found
+
+    def _kept_bytes(self, task: TaskId, stream: str) -> Iterator[bytes]:
+        """Of the present attempt; the engine has those before it, too."""
+        attempt = self.view.tasks[task].attempt
+        read = self._offsets.get((task, stream), 0) if self._attempts.get(task) == attempt else 0
+        heading = f"{task} attempt {attempt} {stream}"
+        kept = self.engine.logs(self.job_id, task, stream)
+        return itertools.islice(_after(read, (data for name, data in kept if name == heading)), MOST_CHUNKS)
 
     def _finished(self, report: JobReport) -> bool:
         with contextlib.suppress(HowdahError):
@@ -219,7 +247,14 @@ class Follower:
             events.append(JobFinished(report.finished or time.time(), Outcome(report.state, report.diagnostics)))
         self.view = fold(events, JobView(id=self.job_id))
         numbered = [event for event in events if not isinstance(event, Used)]
-        return Update(self.view, report, numbered[self._since :], self._kept_logs())
+        return Update(self.view, report, numbered[self._since :], self._kept_logs(self._wanted()))
+
+
+def _after(offset: int, pieces: Iterable[bytes]) -> Iterator[bytes]:
+    for data in pieces:
+        if rest := data[offset:]:
+            yield rest
+        offset = max(0, offset - len(data))
 
 
 def _since_takeover(events: list[Event]) -> list[Event]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 
+from howdah.data.cancelling import cancel_all
+
 _PIECE = 1 << 16
 _CONNECT_S = 10.0
 
@@ -34,10 +36,7 @@ class Forward:
 
     async def _end(self) -> None:
         self._server.close()
-        while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
-            for task in tasks:
-                task.cancel()  # again: before Python 3.12 `wait_for` forgets it when what it waits for comes just then
-            await asyncio.wait(tasks, timeout=0.1)
+        await cancel_all(asyncio.all_tasks)
         await asyncio.sleep(0.01)  # connections that were let go of are closed in the next turns of the loop
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
 import codecs
 import getpass
 import itertools
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from howdah.client.ended import Ended
 from howdah.client.ending import end, report_of
-from howdah.client.engines import engine_of, engines
-from howdah.client.follow import Follower
-from howdah.client.jobfile import load
-from howdah.client.link import job_key, link_to
+from howdah.client.engines import engine_of, engines, settings_for
+from howdah.client.follow import Follower, settled
+from howdah.client.jobfile import load, wrong
+from howdah.client.link import MasterLink, job_key, link_to, refusals
+from howdah.client.listing import server
+from howdah.client.opening import opened
 from howdah.client.prepare import prepare
-from howdah.client.remote import Remote, encoded, refused
+from howdah.client.remote import Remote
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, SpecError, StagingError
 from howdah.spec import JobReport, JobSpec, TaskId
-from howdah.spec.check import mistakes
 from howdah.spec.view import JobView
-from howdah.web import describe, timeline
+from howdah.web import places
 from howdah.wire import auth
-from howdah.wire.connection import WireError
 
 PATIENCE_S = 60.0
 
@@ -40,8 +39,8 @@ class Near:
         """Its id."""
         flags = {"engine": self.engine, "profile": self.profile}
         if isinstance(job, JobSpec):
-            if wrong := mistakes(job):
-                raise SpecError(wrong)
+            if found := wrong(job):
+                raise SpecError(found)
             prepared = prepare(job, base, flags, _quiet, overwrite=overwrite)
         else:
             loaded = load(Path(job), sets)
@@ -73,30 +72,54 @@ class Near:
     def logs(self, job_id: str, task: TaskId, stream: str) -> Iterator[str]:
         """From its executor, or what was kept of it."""
         engine = self._engine(job_id)
-        report = report_of(engine, job_id)
+        report = settled(engine, job_id)
         if report.state.ended:
             return decoded(piece for _, piece in engine.logs(job_id, task, stream))
         return decoded(_living(report, task, stream))
 
     def call(self, job_id: str, path: str, query: Mapping[str, Any]) -> Mapping[str, Any]:
         """From its master, or made of its files."""
-        report = report_of(self._engine(job_id), job_id)
+        engine = self._engine(job_id)
+        report = settled(engine, job_id)
         if not report.state.ended and report.master:
             token = auth.view_token(job_key(report))
             found: Mapping[str, Any] = Remote(report.master, token).get(f"jobs/{job_id}/{path}".rstrip("/"), **query)
             return found
-        return _afterwards(self.job(job_id), path, query)
+        return Ended(engine, report, self.job(job_id)).answer(path, query)
 
     def save(self, job_id: str, output: int) -> list[tuple[int, int]]:
         """Pairs of an output and its copy."""
-        link = link_to(report_of(self._engine(job_id), job_id))
-        if link is None:
-            raise EngineUnavailable(f"{job_id} has no master: nothing runs that could be copied")
-        with link:
-            try:
-                return link.save(getpass.getuser(), output)
-            except WireError as error:
-                raise (StagingError if error.status else EngineUnavailable)(str(error)) from error
+        with self._link(job_id) as link, refusals(job_id):
+            return link.save(getpass.getuser(), output)
+
+    def stacks(self, job_id: str, task: str, native: bool) -> Mapping[str, Any]:
+        """From its master."""
+        with self._link(job_id) as link, refusals(job_id):
+            return link.stacks(getpass.getuser(), task, native)
+
+    def tensorboard(self, job_id: str, idle_s: float) -> str:
+        """In a container beside the job's, with an environment that is made where there is none."""
+        from howdah.client.tensorboard import install
+
+        engine = self._engine(job_id)
+        with self._link(job_id) as link, refusals(job_id):
+            if not places.of(self.job(job_id)):
+                raise StagingError("nobody knows where its event files are: `board` in the job file says it")
+            install(engine, settings_for({"engine": engine.name, "profile": self.profile}), _quiet)
+            return opened(job_id, lambda: link.tensorboard(getpass.getuser(), idle_s), link.changes())
+
+    def end_tensorboard(self, job_id: str) -> None:
+        """By its master."""
+        with self._link(job_id) as link, refusals(job_id):
+            link.end_tensorboard(getpass.getuser())
+
+    def history(self) -> Remote:
+        """The history server that is configured here, or runs as a job.
+
+        Raises:
+            StagingError: there is none.
+        """
+        return Remote(server(self.profile))
 
     def cancel(self, job_id: str) -> None:
         """Ended when this returns."""
@@ -104,6 +127,15 @@ class Near:
         report = report_of(engine, job_id)
         if not report.state.ended:
             end(engine, report)
+
+    def _link(self, job_id: str) -> MasterLink:
+        report = report_of(self._engine(job_id), job_id)
+        if report.state.ended:
+            raise StagingError(f"{job_id} has ended: nothing of it runs any more")
+        link = link_to(report)
+        if link is None:
+            raise EngineUnavailable(f"{job_id} has no master yet that could be asked")
+        return link
 
     def _engine(self, job_id: str) -> Engine:
         return engine_of(job_id, self.profile)
@@ -123,10 +155,8 @@ def _living(report: JobReport, task: TaskId, stream: str) -> Iterator[bytes]:
     offset = 0
     with link:
         while True:
-            try:
+            with refusals(report.id):
                 chunk = link.log(task, stream, offset)
-            except WireError as error:
-                raise (StagingError if error.status in (400, 404, 410) else EngineUnavailable)(str(error)) from error
             if not chunk.text:
                 return
             offset = chunk.offset + len(chunk.text)
@@ -139,31 +169,3 @@ def decoded(pieces: Iterable[bytes]) -> Iterator[str]:
     for piece in itertools.chain(pieces, (b"",)):
         if text := decoder.decode(piece, final=not piece):
             yield text
-
-
-def _afterwards(view: JobView, path: str, query: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a server would answer, as far as it can be made here."""
-    if path == "":
-        return {**describe.job(view, {}, view.finished)}
-    if path == "tasks":
-        return {"tasks": describe.tasks(view)}
-    if path == "timeline":
-        return {**timeline.timeline(view)}
-    if not path.startswith(("curves/", "checkpoints")):
-        raise StagingError(f"{view.id} has ended: `howdah history` answers {path}")
-    return asyncio.run(_from_files(view, f"{path}?{encoded(query)}"))
-
-
-async def _from_files(view: JobView, target: str) -> Mapping[str, Any]:
-    from howdah.curves.client import Service
-    from howdah.web import places, relayed
-
-    service = Service()
-    try:
-        answer = await service.get(target, places.of(view), relayed.checkpoints(view))
-    finally:
-        await service.close()
-    if answer.status != 200:
-        raise refused(answer.status, answer.body)
-    found: Mapping[str, Any] = json.loads(answer.body)
-    return found

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import socket
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
@@ -19,8 +20,7 @@ _TRIES = 2000
 
 def choose(shape: Shape) -> Ports:
     """Ports free on 127.0.0.1 and, for the NodeManagers' and ResourceManagers' own, on each one's address."""
-    top = min(_HIGHEST, _ephemeral_start())
-    drawn = iter(random.sample(range(_LOWEST, top), min(_TRIES, top - _LOWEST)))
+    drawn = _drawn()
     nodes = [node_host(number) for number in range(1, shape.nodes + 1)]
     hosts = {"nm": nodes, "rm": list(rm_hosts(shape).values())}
     chosen = {}
@@ -28,8 +28,17 @@ def choose(shape: Shape) -> Ports:
         needed = hosts.get(name[:2], ["127.0.0.1"])
         chosen[name] = next((port for port in drawn if all(_is_free(host, port) for host in needed)), 0)
     if not all(chosen.values()):
-        raise EngineUnavailable(f"no free port between {_LOWEST} and {top} on loopback")
+        raise EngineUnavailable(f"no free port between {_LOWEST} and {_top()} on loopback")
     return Ports(**chosen)
+
+
+def free_port() -> int:
+    """One of 127.0.0.1; 0 when there is none."""
+    return next((port for port in _drawn() if _is_free("127.0.0.1", port)), 0)
+
+
+def _drawn() -> Iterator[int]:
+    return iter(random.sample(range(_LOWEST, _top()), min(_TRIES, _top() - _LOWEST)))
 
 
 def _is_free(host: str, port: int) -> bool:
@@ -41,8 +50,8 @@ def _is_free(host: str, port: int) -> bool:
     return True
 
 
-def _ephemeral_start() -> int:
+def _top() -> int:
     try:
-        return int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+        return min(_HIGHEST, int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0]))
     except OSError:
         return _HIGHEST

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 
+from howdah.data.cache import local_directory
+from howdah.data.homes import state_directory
 from howdah.errors import EngineUnavailable, SpecError, StagingError
 from howdah.sandbox import addresses, conf, install, record
 from howdah.sandbox.conf import Shape
@@ -25,16 +27,8 @@ def _quiet(_: str) -> None:
     pass
 
 
-def cache_dir() -> Path:
-    home = os.environ.get("HOWDAH_HOME")
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home, "cache") if home else Path(base, "howdah")
-
-
 def default_run_dir() -> Path:
-    home = os.environ.get("HOWDAH_HOME")
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return (Path(home, "state") if home else Path(base, "howdah")) / "sandbox"
+    return state_directory(os.environ) / "sandbox"
 
 
 def current() -> Sandbox | None:
@@ -89,7 +83,7 @@ class Sandbox:
             )
         )
         self.run_dir = (run_dir or default_run_dir()).absolute()
-        self.cache = cache or cache_dir()
+        self.cache = cache or local_directory()
 
     @classmethod
     def open(cls, run_dir: Path | None = None) -> Sandbox | None:

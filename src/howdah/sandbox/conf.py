@@ -12,8 +12,8 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from xml.sax.saxutils import escape
 
+from howdah.data.hadoop_conf import to_xml
 from howdah.errors import Mistake, SpecError
 from howdah.sandbox import hdfs
 
@@ -157,13 +157,8 @@ def _write_hdfs(run: Path, sites: Mapping[str, Site], shape: Shape, ports: Ports
 def _write_folder(folder: Path, sites: Mapping[str, Site], shape: Shape) -> None:
     folder.mkdir(exist_ok=True)
     for name, site in sites.items():
-        (folder / f"{name}.xml").write_text(_xml({**site, **shape.properties.get(name, {})}))
+        (folder / f"{name}.xml").write_text(to_xml({**site, **shape.properties.get(name, {})}))
     (folder / "log4j.properties").write_text(_LOG4J)
-
-
-def _xml(site: Site) -> str:
-    rows = (f"  <property><name>{escape(k)}</name><value>{escape(str(v))}</value></property>" for k, v in site.items())
-    return '<?xml version="1.0"?>\n<configuration>\n' + "\n".join(rows) + "\n</configuration>\n"
 
 
 def core(run: Path, shape: Shape, ports: Ports) -> Site:

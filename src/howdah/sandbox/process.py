@@ -35,6 +35,11 @@ class Process:
         _reap(self.pid)
         return _started(self.pid) == self.started
 
+    def begun(self) -> float:
+        """When it was started, in epoch seconds."""
+        ticks = int(self.started.rpartition(":")[2] or 0)
+        return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")
+
     def send(self, number: int) -> None:
         if self.alive():
             os.kill(self.pid, number)

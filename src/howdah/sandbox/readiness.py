@@ -55,12 +55,16 @@ def hdfs_is_writable(namenode_web: str, data_nodes: int = 1) -> bool:
     return bool(state.get("FSState") == "Operational" and state.get("NumLiveDataNodes", 0) >= data_nodes)
 
 
-def active_nodes(rm_web: str) -> int:
-    """How many NodeManagers the ResourceManager counts as running; -1 when it does not answer."""
+def active_nodes(rm_web: str, begun: Mapping[str, float]) -> int:
+    """How many NodeManagers the ResourceManager counts as running; -1 when it does not answer. Where `begun` (epoch
+    seconds) is later than what it heard last of that address, it means the one that was killed there."""
     # Not its REST: Hadoop 3.3's and 3.4's, run from the shaded jars, leave out the outermost name in their JSON.
     # Nor its ClusterMetrics bean, which may be ten seconds old.
     managers = bean(rm_web, "Hadoop:service=ResourceManager,name=RMNMInfo").get("LiveNodeManagers")
-    return sum(node["State"] == "RUNNING" for node in json.loads(managers)) if managers else -1
+    if not managers:
+        return -1
+    running = [node for node in json.loads(managers) if node["State"] == "RUNNING"]
+    return sum(node["LastHealthUpdate"] >= begun.get(node["NodeId"], 0.0) * 1000 for node in running)
 
 
 def is_active(rm_web: str) -> bool:
@@ -95,7 +99,7 @@ def _webhdfs_put(namenode_web: str, call: str) -> None:
 def bean(web: str, name: str) -> dict[str, Any]:
     """One of a daemon's management beans, {} when it does not answer yet."""
     try:
-        with urllib.request.urlopen(f"http://{web}/jmx?qry={name}", timeout=2) as response:
+        with urllib.request.urlopen(f"http://{web}/jmx?qry={name}", timeout=10) as response:
             beans = json.load(response)["beans"]
     except (OSError, ValueError, KeyError):
         return {}

@@ -174,8 +174,13 @@ class Running:
     def wait_nodes(self, count: int) -> None:
         """Return when the ResourceManager counts exactly `count` NodeManagers as running."""
         webs = [role.web for role in self.servers("ResourceManager")]
-        wanted = f"YARN with {count} nodes"
-        self.wait(wanted, lambda: count in (readiness.active_nodes(web) for web in webs if readiness.is_active(web)))
+        living = [(role.address, self.alive(role.name)) for role in self.servers("NodeManager")]
+        begun = {address: found.begun() for address, found in living if found}
+
+        def counted() -> bool:
+            return count in (readiness.active_nodes(web, begun) for web in webs if readiness.is_active(web))
+
+        self.wait(f"YARN with {count} nodes", counted)
 
     def wait(self, what: str, ready: Callable[[], bool]) -> None:
         watched = {name: (running, self.log(name)) for name, running in self.record.processes.items()}

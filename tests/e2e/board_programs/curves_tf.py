@@ -1,7 +1,10 @@
-"""Writes a curve as TensorFlow does, to a directory of its own, for as long as it is let."""
+"""Writes a curve as TensorFlow does, to a directory of its own, for as long as it is let, or until the file that it is
+given is there."""
 
 import os
+import sys
 import time
+from pathlib import Path
 
 import tensorflow as tf
 
@@ -10,9 +13,12 @@ metadata = tf.compat.v1.SummaryMetadata()
 metadata.plugin_data.plugin_name = "scalars"
 writer = tf.summary.create_file_writer(os.environ["HOWDAH_BOARD_DIR"])
 weights = tf.Variable(tf.random.normal((64, 10)))
-for step in range(1200):
+for step in range(100_000):
     weights.assign(weights * 0.99)
     with writer.as_default(step=step):
         tf.summary.write("loss", tf.reduce_sum(weights**2), metadata=metadata)
     writer.flush()
+    print(f"step {step}", flush=True)
+    if len(sys.argv) > 1 and Path(sys.argv[1]).exists():
+        break
     time.sleep(0.1)

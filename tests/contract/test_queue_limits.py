@@ -1,0 +1,20 @@
+"""What a real ResourceManager says of its queues is understood."""
+
+from __future__ import annotations
+
+from howdah.cli.explain import reason
+from howdah.engines.yarn.conf import Configuration
+from howdah.engines.yarn.hindrances import scheduler
+from howdah.engines.yarn.queuelimits import told
+from howdah.engines.yarn.records import GPU, MEMORY
+
+TOTAL = {MEMORY: 8192, GPU: 4}
+
+
+def test_limits_by_label(configuration: Configuration) -> None:
+    info = scheduler(configuration)
+    for label, more in (("", ""), ("big", " on nodes labelled big")):
+        (found,) = told(info, "default", "alice", label, {MEMORY: 1024, GPU: 5}, TOTAL) or ()
+        assert reason(found) == f"queue default uses 0 gpus of at most 4 gpus{more}; 5 gpus more are wanted"
+        assert told(info, "root.default", "alice", label, {MEMORY: 1024, GPU: 4}, TOTAL) == []
+    assert told(info, "no-such", "alice", "", {MEMORY: 1}, TOTAL) is None

@@ -1,0 +1,95 @@
+"""What masters, executors, engines and dialects write down is told in Chinese, too: by one table, for page and command
+line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from page_script import called
+from sentences_said import said
+
+from howdah.cli.language import choose
+from howdah.cli.show import sentence
+from howdah.engines.yarn.exits import STATUSES
+from howdah.engines.yarn.unplaced import _NOT_SAID
+from howdah.executor.gpuwatch import fault
+from howdah.master.stragglers import _FLOORS, PROGRESS, STEPS
+from howdah.spec import Exit, TaskId
+from howdah.spec import events as e
+from howdah.spec.gpu import HARDWARE, Gpu
+from howdah.web.sentences import FILE, PLACE, in_chinese
+
+TABLE = json.loads(FILE.read_text(encoding="utf-8"))
+# Said from tables, or in parts.
+OTHERS = (
+    "exit code 3",
+    "killed by SIGKILL (9)",
+    "killed by signal 70",
+    "killed by the kernel: used 7 MiB of 8 MiB",
+    "exit code 1: a port it wanted to listen on was taken meanwhile",
+    "waiting for the master's container in queue a: b",
+    *(sentence for _, sentence in STATUSES.values()),
+    *HARDWARE.values(),
+    *(fault([Gpu("3", ecc=2, fault=xid)], {}) + "; exit code 1" for xid in (0, 79, 999)),
+    *_FLOORS,
+    _NOT_SAID,
+    PROGRESS,
+    STEPS,
+)
+
+
+def chinese(text: str) -> bool:
+    return any("\u4e00" <= letter <= "\u9fff" for letter in text)
+
+
+def test_everything_that_is_said_has_its_chinese() -> None:
+    found = list(said())
+    assert len(found) > 100
+    assert [(where, text) for where, text in found if not chinese(in_chinese(text))] == []
+    assert [text for text in OTHERS if not chinese(in_chinese(text))] == []
+
+
+@pytest.mark.parametrize("english", TABLE["sentences"])
+def test_both_name_the_same(english: str) -> None:
+    assert sorted(PLACE.findall(TABLE["sentences"][english])) == sorted(PLACE.findall(english))
+
+
+def test_each_kind_is_of_some_sentence() -> None:
+    assert set(TABLE["kinds"]) <= {name for english in TABLE["sentences"] for name in PLACE.findall(english)}
+
+
+@pytest.mark.parametrize(
+    ("english", "expected"),
+    [
+        (
+            "worker:1 on node7: killed by SIGKILL (9) (retry 1 of 3)",
+            "worker:1（node7）：被信号 SIGKILL (9) 终止（第 1 次重试，最多 3 次）",
+        ),
+        ("ps:0 restarted as epoch 2: ps:0: exit code 1", "ps:0 以第 2 轮重新启动：ps:0：退出码 1"),
+        (
+            "worker:2 is out of line: CPU (cores) 0.1, its role's median 3",
+            "worker:2 偏离同角色任务：CPU（核） 0.1，同角色中位数 3",
+        ),
+        ("what the program itself has said", "what the program itself has said"),
+        ("", ""),
+    ],
+)
+def test_sentences_within_sentences(english: str, expected: str) -> None:
+    assert in_chinese(english) == expected
+
+
+def test_the_page_tells_them_alike() -> None:
+    texts = [*OTHERS, *(text for _, text in said()), "said by nobody"]
+    assert called("retold.ts", "retold", texts) == [in_chinese(text) for text in texts]
+
+
+def test_the_command_line_tells_them() -> None:
+    ended = e.Ended(1.0, TaskId("worker", 1), 1, 1, Exit("exit", 3), "node7")
+    try:
+        choose("zh")
+        assert sentence(ended) == "worker:1（node7）：退出码 3"
+        assert sentence(e.Noted(1.0, "memory limits are not enforced: no cgroup")) == "内存限制无效：no cgroup"
+    finally:
+        choose("en")
+    assert sentence(ended) == "worker:1 on node7: exit code 3"
