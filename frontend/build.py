@@ -18,6 +18,7 @@ from pathlib import Path
 FRONTEND = Path(__file__).resolve().parent
 STATIC = FRONTEND.parent / "src" / "howdah" / "web" / "static"
 SOURCES = ("build.py", "index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.ts")
+SENTENCES = STATIC.with_name("sentences.zh.json")
 OLDEST_NODE = (20, 19)
 NPM_LIMIT_S, VITE_LIMIT_S = 900, 300
 
@@ -32,7 +33,7 @@ def build(dev: bool = False) -> str:
     Raises:
         NotBuilt: there is no node, npm reaches no registry, or the sources are wrong.
     """
-    stamp = _digest([FRONTEND / name for name in SOURCES] + sorted((FRONTEND / "src").rglob("*")))
+    stamp = _digest([SENTENCES, *(FRONTEND / name for name in SOURCES), *sorted((FRONTEND / "src").rglob("*"))])
     fresh = _text(STATIC / "stamp.txt") == stamp
     if fresh and not (dev and not _installed(dev)):
         return weight()
@@ -140,7 +141,7 @@ def _digest(paths: list[Path]) -> str:
     total = hashlib.sha256()
     for path in paths:
         if path.is_file():
-            total.update(f"{path.relative_to(FRONTEND)}\0".encode() + path.read_bytes())
+            total.update(f"{path.relative_to(FRONTEND.parent)}\0".encode() + path.read_bytes())
     return total.hexdigest()
 
 

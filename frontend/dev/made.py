@@ -26,7 +26,7 @@ def job(count: int) -> dict[str, Any]:
     failed = {
         "task": "worker:1",
         "node": "node7.example",
-        "exit": "status 1",
+        "exit": "exit code 1",
         "lines": ["Traceback (most recent call last):", f"ValueError: {NASTY}"],
     }
     save = {
@@ -64,7 +64,7 @@ def job(count: int) -> dict[str, Any]:
         "started": BEGUN,
         "running": BEGUN + 31,
         "finished": 0,
-        "diagnostics": "worker:1 restarted once",
+        "diagnostics": "worker:1 on node7.example: exit code 1 (retry 1 of 3)",
         "failure": failed,
         "resumed": "hdfs://nn/user/ann/digits/checkpoints/ckpt-1200",
         "outputs": ["hdfs://nn/user/ann/digits/model"],
@@ -116,7 +116,7 @@ def _task(rank: int, name: str) -> dict[str, Any]:
         "node": f"node{rank % 40}.example",
         "host": f"node{rank % 40}.example",
         "pid": 4000 + rank,
-        "gpus": ["0"],
+        "gpus": ["0", "1"],
         "ports": {"main": 40000 + rank},
         "started": BEGUN + 31 + rank % 5,
         "finished": BEGUN + 400 if rank == 2 else 0,
@@ -133,9 +133,9 @@ def _task(rank: int, name: str) -> dict[str, Any]:
         "data_bytes": 0,
         "data_total_bytes": 0,
         "metrics": {"loss": 0.31},
-        "exit": f"status 1 {NASTY}" if rank == 2 else "",
+        "exit": f"its container could not be started: {NASTY}" if rank == 2 else "",
         "log_url": "",
-        "straggler": "steps take 3.1 times as long as the others'" if rank == 5 else "",
+        "straggler": "steps a minute 20, its role's median 62" if rank == 5 else "",
         "notice": "",
         "attempts": [attempt],
     }
@@ -151,8 +151,8 @@ def timeline(count: int) -> dict[str, Any]:
             for at, phase in enumerate(PHASES)
         ]
         rows.append({"task": name, "attempt": 1, "spans": spans, "exit": "", "state": "RUNNING"})
-    first = {"task": "worker:1", "time": BEGUN + 400, "text": f"status 1 {NASTY}"}
-    marks = [{"time": BEGUN + 400, "kind": "failed", "task": "worker:1", "text": f"status 1 {NASTY}"}]
+    first = {"task": "worker:1", "time": BEGUN + 400, "text": "killed by SIGKILL (9)"}
+    marks = [{"time": BEGUN + 400, "kind": "failed", "task": "worker:1", "text": f"no port on node7: {NASTY}"}]
     whole = {"version": 1, "from": BEGUN, "to": time.time(), "job": [], "tasks": rows, "marks": marks}
     return {**whole, "first_failure": first}
 
@@ -160,6 +160,7 @@ def timeline(count: int) -> dict[str, Any]:
 def series(asked: dict[str, str]) -> dict[str, Any]:
     units = {"cpu": "cores", "memory_mib": "MiB", "gpu": "share", "received_mib_s": "MiB/s"}
     known = [{"name": name, "unit": unit, "kind": "sampled"} for name, unit in units.items()]
+    known.append({"name": f"here/{NASTY}", "unit": "", "kind": "told"})
     found = []
     for name in asked["name"].split(",") if "name" in asked else ():
         for task in asked.get("task", "").split(","):
@@ -312,7 +313,7 @@ def _row(n: int) -> dict[str, Any]:
         "wasted_gpu_hours": 0.4,
         "cause": "program" if state == "FAILED" else "",
         "progress": 0.3,
-        "diagnostics": f"worker:1 on node7: status 1 {NASTY}" if state == "FAILED" else "",
+        "diagnostics": f"worker:1 on node7: its executor ended with 1: {NASTY}" if state == "FAILED" else "",
         "url": "http://example.org/proxy/" if state == "RUNNING" else "",
     }
 

@@ -1,5 +1,7 @@
 // What the server answers (docs/api.md): times are epoch seconds, sizes are in the unit of their name.
 
+import type { Sentence } from "./retold";
+
 export type State = "PENDING" | "RUNNING" | "SUCCEEDED" | "FAILED" | "CANCELLED";
 
 export interface Server {
@@ -28,7 +30,7 @@ export interface JobRow {
   wasted_gpu_hours: number;
   cause: string;
   progress: number | null;
-  diagnostics: string;
+  diagnostics: Sentence;
   url: string;
 }
 
@@ -37,13 +39,13 @@ export interface Jobs {
   next: string | null;
   total: number;
   /** Sentences for people. */
-  problems?: string[];
+  problems?: Sentence[];
 }
 
 export interface Failure {
   task: string;
   node: string;
-  exit: string;
+  exit: Sentence;
   lines: string[];
 }
 
@@ -60,7 +62,7 @@ export interface Save {
   total: number;
   started: number;
   finished: number;
-  reason: string;
+  reason: Sentence;
   skipped: string[];
   removed: boolean;
 }
@@ -104,12 +106,12 @@ export interface Job {
   started: number;
   running: number;
   finished: number;
-  diagnostics: string;
+  diagnostics: Sentence;
   failure: Failure | null;
   resumed: string;
   outputs: string[];
   links: { name: string; url: string; kind: "user" | "tensorboard" | "notebook" }[];
-  notes: { time: number; text: string }[];
+  notes: { time: number; text: Sentence }[];
   saves: Save[];
   /** Empty where nothing can be done. */
   can: { save?: boolean; stacks?: boolean; tensorboard?: boolean };
@@ -127,7 +129,7 @@ export interface Attempt {
   node: string;
   started: number;
   finished: number;
-  exit: string;
+  exit: Sentence;
 }
 
 export interface Task {
@@ -159,10 +161,10 @@ export interface Task {
   data_bytes: number;
   data_total_bytes: number;
   metrics: Record<string, number | null>;
-  exit: string;
+  exit: Sentence;
   log_url: string;
-  straggler: string;
-  notice: string;
+  straggler: Sentence;
+  notice: Sentence;
   attempts: Attempt[];
 }
 
@@ -182,11 +184,11 @@ export interface Timeline {
     task: string;
     attempt: number;
     spans: { phase: Phase; start: number; end: number }[];
-    exit: string;
+    exit: Sentence;
     state: State;
   }[];
-  marks: { time: number; kind: string; task: string; text: string }[];
-  first_failure: { task: string; time: number; text: string } | null;
+  marks: { time: number; kind: string; task: string; text: Sentence }[];
+  first_failure: { task: string; time: number; text: Sentence } | null;
 }
 
 /** [time, min, mean, max]; a missing value is a gap. */
@@ -228,6 +230,8 @@ export interface Search {
   scanned_bytes: number;
   seconds: number;
   complete: boolean;
+  /** Sentences: who could not be searched. */
+  problems?: Sentence[];
 }
 
 export interface Run {
@@ -284,7 +288,7 @@ export interface Checkpoint {
   files: number;
   /** Null: not looked into. */
   valid: boolean | null;
-  reason: string;
+  reason: Sentence;
 }
 
 export interface Tensor {

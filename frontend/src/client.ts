@@ -1,5 +1,6 @@
 // Requests to the server: below the page's own address, whatever prefix a proxy has put before it.
 
+import { retold, type Sentence } from "./retold";
 import { actToken, viewToken } from "./tokens";
 
 export class Refused extends Error {
@@ -50,8 +51,8 @@ async function answer<T>(response: Response): Promise<T> {
 
 function told(text: string): string {
   try {
-    const value = JSON.parse(text) as { error?: string; place?: string };
-    return [value.place, value.error].filter(Boolean).join(": ");
+    const value = JSON.parse(text) as { error?: Sentence; place?: string };
+    return [value.place, value.error && retold(value.error)].filter(Boolean).join(": ");
   } catch {
     return text.trim().startsWith("<") ? "" : (text.trim().split("\n")[0]?.slice(0, 300) ?? "");
   }

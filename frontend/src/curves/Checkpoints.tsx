@@ -8,6 +8,7 @@ import { bytes, number } from "../format";
 import { hasEnded } from "../job/JobPage";
 import { say } from "../language";
 import { usePolled } from "../polling";
+import { retold } from "../retold";
 import { amend, href, useRoute } from "../route";
 import { Facts } from "../shell/Facts";
 import { type Column, Grid } from "../shell/Grid";
@@ -63,8 +64,8 @@ function columnsOf(job: string): Column<Checkpoint>[] {
       key: "valid",
       title: say("Whole"),
       width: "minmax(120px, 1fr)",
-      cell: (row) => (row.valid === false ? <span className="bad">{row.reason || "✕"}</span> : row.valid ? "✓" : ""),
-      hint: (row) => row.reason,
+      cell: (row) => (row.valid === false ? <span className="bad">{retold(row.reason) || "✕"}</span> : row.valid ? "✓" : ""),
+      hint: (row) => retold(row.reason),
     },
   ];
 }

@@ -6,15 +6,20 @@ import { say } from "../language";
 import { amend } from "../route";
 import { Toggle } from "../shell/Toggle";
 import { lineColour, useDark } from "../theme";
-import type { Chosen } from "./ScalarChart";
 import type { Settings } from "./settings";
+
+/** Whatever has a line, and the number of its colour. */
+interface Named {
+  label: string;
+  colour: number;
+}
 
 export function Controls({
   runs,
   settings,
   others,
 }: {
-  runs: Chosen[];
+  runs: Named[];
   settings: Settings;
   others: boolean;
 }): ReactNode {
@@ -81,7 +86,7 @@ export function Controls({
   );
 }
 
-function RunList({ runs, hidden }: { runs: Chosen[]; hidden: string[] }): ReactNode {
+function RunList({ runs, hidden }: { runs: Named[]; hidden: string[] }): ReactNode {
   const dark = useDark();
   const turn = (label: string, on: boolean): void => {
     const left = on ? hidden.filter((each) => each !== label) : [...hidden, label];

@@ -48,16 +48,19 @@ function OfRuns({ job, kind, others }: { job: Job; kind: string; others: boolean
   const live = !hasEnded(job);
   const polled = usePolled<Runs>(jobPath(job.id, "curves/runs"), {}, live ? 2 : 10);
   const runs = polled.data?.runs;
-  if (!runs) return <Nothing text={polled.error ? polled.error.message : say("Reading event files…")} />;
+  const waits = runs ? "" : polled.error ? polled.error.message : say("Reading event files…");
+  if (!runs && kind !== "scalars") return <Nothing text={waits} />;
   const seconds = live || polled.data?.complete === false ? 2 : 0;
   return (
     <>
-      <Stale polled={polled} ended={!live} />
+      {runs && <Stale polled={polled} ended={!live} />}
       {polled.data?.complete === false && <p className="muted">{say("Still reading event files…")}</p>}
       <RunErrors errors={polled.data?.errors ?? []} />
-      {kind === "scalars" && <Scalars job={job} runs={runs} seconds={seconds} others={others} />}
-      {kind === "histograms" && <Histograms job={job.id} runs={runs} seconds={seconds} />}
-      {(kind === "images" || kind === "text") && <Samples job={job.id} runs={runs} seconds={seconds} kind={kind} />}
+      {kind === "scalars" && <Scalars job={job} runs={runs ?? []} seconds={seconds} others={others} waits={waits} />}
+      {runs && kind === "histograms" && <Histograms job={job.id} runs={runs} seconds={seconds} />}
+      {runs && (kind === "images" || kind === "text") && (
+        <Samples job={job.id} runs={runs} seconds={seconds} kind={kind} />
+      )}
       {kind === "hparams" && <HyperParameters job={job.id} seconds={seconds} />}
     </>
   );

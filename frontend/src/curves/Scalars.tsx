@@ -2,6 +2,7 @@
 
 import type { ReactNode } from "react";
 import type { Job, Run } from "../api";
+import { hasEnded } from "../job/JobPage";
 import { say } from "../language";
 import { useRoute } from "../route";
 import { Nothing } from "../shell/Nothing";
@@ -9,15 +10,19 @@ import { Controls } from "./Controls";
 import { useOtherJobs } from "./otherJobs";
 import { type Chosen, ScalarChart } from "./ScalarChart";
 import { readSettings } from "./settings";
+import { ToldCharts } from "./ToldCharts";
+import { useTold } from "./told";
 
 interface Props {
   job: Job;
   runs: Run[];
   seconds: number;
   others: boolean;
+  /** Why the runs are not known yet. */
+  waits?: string;
 }
 
-export function Scalars({ job, runs, seconds, others }: Props): ReactNode {
+export function Scalars({ job, runs, seconds, others, waits = "" }: Props): ReactNode {
   const settings = readSettings(useRoute().query);
   const beside = useOtherJobs(others ? settings.with : []);
   const own: Chosen[] = runs.map((run, index) => ({
@@ -30,11 +35,19 @@ export function Scalars({ job, runs, seconds, others }: Props): ReactNode {
   const all = [...own, ...beside.map((each, index) => ({ ...each, colour: own.length + index }))];
   const shown = all.filter(({ label }) => !settings.hidden.includes(label));
   const tags = [...new Set(shown.flatMap((each) => each.tags))].filter((tag) => fits(tag, settings.tag)).sort(byPlace);
+  const told = useTold(job, hasEnded(job) ? 0 : 3);
+  const tellers = told.tasks.map((task, index) => ({ label: task, colour: all.length + index }));
+  const colours = new Map(
+    tellers.filter(({ label }) => !settings.hidden.includes(label)).map(({ label, colour }) => [label, colour]),
+  );
+  const names = told.tags.filter((tag) => fits(tag, settings.tag)).sort(byPlace);
   return (
     <div className="split">
-      <Controls runs={all} settings={settings} others={others} />
+      <Controls runs={[...all, ...tellers]} settings={settings} others={others} />
       <div>
-        {!tags.length && (
+        {told.error && <p className="bad">{told.error}</p>}
+        {waits && <Nothing text={waits} />}
+        {!waits && !tags.length && !names.length && (
           <Nothing text={say("No curves yet. They come from TensorBoard's event files and from howdah.here.metric.")} />
         )}
         {groups(tags).map(([group, inside]) => (
@@ -53,6 +66,7 @@ export function Scalars({ job, runs, seconds, others }: Props): ReactNode {
             </div>
           </section>
         ))}
+        <ToldCharts told={told} tags={names} colours={colours} settings={settings} />
       </div>
     </div>
   );

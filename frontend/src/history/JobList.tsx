@@ -6,6 +6,7 @@ import type { JobRow, Jobs } from "../api";
 import { between, duration, number, percent, time } from "../format";
 import { say } from "../language";
 import { usePolled } from "../polling";
+import { retold } from "../retold";
 import { amend, href, useRoute } from "../route";
 import { type Column, Grid, type Sorting } from "../shell/Grid";
 import { Nothing } from "../shell/Nothing";
@@ -35,8 +36,8 @@ export default function JobList(): ReactNode {
       <Stale polled={polled} />
       <h1 className="title">{say("Jobs")}</h1>
       {(found?.problems ?? []).map((text) => (
-        <p key={text} className="stale" role="status">
-          {text}
+        <p key={retold(text)} className="stale" role="status">
+          {retold(text)}
         </p>
       ))}
       <Filters />
@@ -136,8 +137,8 @@ function columnsOf(): Column<JobRow>[] {
       key: "cause",
       title: say("Diagnostics"),
       width: "minmax(120px, 2fr)",
-      cell: (row) => row.diagnostics || row.cause,
-      hint: (row) => row.diagnostics,
+      cell: (row) => retold(row.diagnostics) || row.cause,
+      hint: (row) => retold(row.diagnostics),
     },
   ];
 }

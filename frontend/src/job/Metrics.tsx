@@ -6,16 +6,14 @@ import type { Job } from "../api";
 import { say } from "../language";
 import { amend, useRoute } from "../route";
 import { hasEnded } from "./JobPage";
+import { spread, taskNames } from "./names";
 import UsageCharts from "./UsageCharts";
 
 const MOST_LINES = 8;
-const MOST_ASKED = 64;
 
 export default function Metrics({ job }: { job: Job }): ReactNode {
   const { query } = useRoute();
-  const names = job.roles.flatMap(({ name, replicas }) =>
-    Array.from({ length: replicas }, (_, index) => `${name}:${index}`),
-  );
+  const names = taskNames(job);
   const by = query.get("by") ?? (names.length > MOST_LINES ? "role" : "task");
   const chosen = (query.get("tasks") ?? "").split(",").filter(Boolean);
   const byRole = by === "role";
@@ -52,13 +50,4 @@ export default function Metrics({ job }: { job: Job }): ReactNode {
       <UsageCharts job={job.id} tasks={tasks} live={!hasEnded(job)} byRole={byRole} />
     </>
   );
-}
-
-/** All tasks, or as many as are asked for at once, evenly from each role. */
-function spread(job: Job): string[] {
-  const most = Math.max(1, Math.floor(MOST_ASKED / Math.max(1, job.roles.length)));
-  return job.roles.flatMap(({ name, replicas }) => {
-    const count = Math.min(most, replicas);
-    return Array.from({ length: count }, (_, at) => `${name}:${Math.floor((at * replicas) / count)}`);
-  });
 }

@@ -2,8 +2,9 @@
 
 import type { ReactNode } from "react";
 import type { Job, Role } from "../api";
-import { duration, mib, plain, time } from "../format";
+import { duration, mib, time } from "../format";
 import { say } from "../language";
+import { english, retold } from "../retold";
 import { href } from "../route";
 import { type Fact, Facts } from "../shell/Facts";
 
@@ -55,7 +56,7 @@ function FailureCard({ job }: { job: Job }): ReactNode {
         {failure ? (
           <>
             <a href={href(["jobs", job.id, "tasks", failure.task])}>{failure.task}</a>{" "}
-            {say("on {node}: {exit}", { node: failure.node, exit: failure.exit })}
+            {say("on {node}: {exit}", { node: failure.node, exit: retold(failure.exit) })}
           </>
         ) : job.state === "FAILED" ? (
           say("What went wrong")
@@ -63,7 +64,7 @@ function FailureCard({ job }: { job: Job }): ReactNode {
           say("Diagnostics")
         )}
       </h2>
-      {diagnostics && <p style={{ margin: "0 0 6px", overflowWrap: "anywhere" }}>{diagnostics}</p>}
+      {diagnostics && <p style={{ margin: "0 0 6px", overflowWrap: "anywhere" }}>{retold(diagnostics)}</p>}
       {failure && failure.lines.length > 0 && (
         <pre className="text" tabIndex={0} style={{ maxHeight: 280 }}>
           {failure.lines.join("\n")}
@@ -158,9 +159,9 @@ function Notes({ job }: { job: Job }): ReactNode {
       <h2>{say("Notes")}</h2>
       <ul>
         {job.notes.map((note) => (
-          <li key={`${note.time} ${plain(note.text)}`}>
+          <li key={`${note.time} ${english(note.text)}`}>
             {note.time > 0 && <span className="muted">{time(note.time)} </span>}
-            {note.text}
+            {retold(note.text)}
           </li>
         ))}
       </ul>

@@ -5,6 +5,7 @@ import { type ReactNode, useState } from "react";
 import type { Job, Save } from "../api";
 import { bytes, time } from "../format";
 import { say } from "../language";
+import { retold } from "../retold";
 import { StateTag } from "../shell/StateTag";
 import { useAction } from "./action";
 import { hasEnded } from "./JobPage";
@@ -71,7 +72,7 @@ function SaveList({ saves }: { saves: Save[] }): ReactNode {
             <td>{save.files > 0 && say("{files} files, {size}", { files: save.files, size: bytes(save.bytes) })}</td>
             <td className="mono">
               {save.uri} {save.removed && say("(removed: it had its time)")}
-              {save.reason && <div className="bad">{save.reason}</div>}
+              {save.reason && <div className="bad">{retold(save.reason)}</div>}
               {save.skipped.length > 0 && (
                 <div className="muted">{say("left out: {files}", { files: save.skipped.join(", ") })}</div>
               )}

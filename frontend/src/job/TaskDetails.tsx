@@ -6,13 +6,14 @@ import type { Job, Task } from "../api";
 import { between, mib, number, percent, time } from "../format";
 import { say } from "../language";
 import { LogView } from "../logs/LogView";
+import { retold } from "../retold";
 import { href } from "../route";
 import { Facts } from "../shell/Facts";
 import { SafeLink } from "../shell/SafeLink";
 import { actToken } from "../tokens";
 import { useAction } from "./action";
 import { hasEnded } from "./JobPage";
-import { phaseOf } from "./Tasks";
+import { phaseOf } from "./taskColumns";
 
 const Usage = lazy(() => import("./UsageCharts"));
 
@@ -58,7 +59,7 @@ function About({ task }: { task: Task }): ReactNode {
       facts={[
         [say("State"), phaseOf(task)],
         [say("Rank"), task.rank === null ? say("spare") : `${task.rank}`],
-        [say("Exit"), task.exit],
+        [say("Exit"), retold(task.exit)],
         [say("Host"), task.host || task.node],
         [say("Container"), task.log_url ? <SafeLink url={task.log_url}>{task.container}</SafeLink> : task.container],
         [say("Process"), task.pid || ""],
@@ -100,7 +101,7 @@ function Attempts({ job, task }: { job: Job; task: Task }): ReactNode {
             <td className="mono">{each.container}</td>
             <td>{time(each.started)}</td>
             <td>{between(each.started, each.finished)}</td>
-            <td>{each.exit}</td>
+            <td>{retold(each.exit)}</td>
           </tr>
         ))}
       </tbody>

@@ -2,6 +2,7 @@ import { Button, message } from "antd";
 import { type ReactNode, useEffect, useState } from "react";
 import type { Job } from "../api";
 import { say } from "../language";
+import { english, retold } from "../retold";
 import { useAction } from "./action";
 
 const ENDED = "TensorBoard has ended";
@@ -16,9 +17,10 @@ export function TensorBoardButton({ job, may }: { job: Job; may: boolean }): Rea
   );
   const stop = useAction(job.id, "tensorboard/stop", say("TensorBoard is stopped"));
   const runs = job.links.some((link) => link.kind === "tensorboard");
-  const ends = job.notes.filter((note) => note.text.startsWith(ENDED));
+  const ends = job.notes.filter((note) => english(note.text).startsWith(ENDED));
   const [awaited, setAwaited] = useState<number | null>(null);
-  const failed = awaited !== null && ends.length > awaited ? (ends.at(-1)?.text ?? "") : "";
+  const last = ends.at(-1);
+  const failed = awaited !== null && ends.length > awaited && last ? retold(last.text) : "";
   useEffect(() => {
     if (failed) void message.error(failed, 15);
     if (failed || runs) setAwaited(null);

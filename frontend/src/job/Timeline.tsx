@@ -7,6 +7,7 @@ import { jobPath } from "../client";
 import { duration, time } from "../format";
 import { say } from "../language";
 import { usePolled } from "../polling";
+import { english, retold } from "../retold";
 import { amend, go, href, useRoute } from "../route";
 import { Nothing } from "../shell/Nothing";
 import { Stale } from "../shell/Stale";
@@ -60,7 +61,7 @@ function First({ job, first }: { job: string; first: NonNullable<TimelineAnswer[
   return (
     <p className="card failure" style={{ margin: "0 0 8px" }}>
       {say("The first failure, at {time}:", { time: time(first.time) })}{" "}
-      <a href={href(["jobs", job, "tasks", first.task])}>{first.task}</a> {first.text}
+      <a href={href(["jobs", job, "tasks", first.task])}>{first.task}</a> {retold(first.text)}
     </p>
   );
 }
@@ -98,11 +99,11 @@ function Marks({ job, timeline }: { job: string; timeline: TimelineAnswer }): Re
         <table className="small">
           <tbody>
             {timeline.marks.slice(-500).map((mark) => (
-              <tr key={`${mark.time} ${mark.kind} ${mark.task} ${mark.text}`}>
+              <tr key={`${mark.time} ${mark.kind} ${mark.task} ${english(mark.text)}`}>
                 <td style={{ whiteSpace: "nowrap" }}>{time(mark.time)}</td>
                 <td className={mark.kind === "failed" || mark.kind === "lost" ? "bad" : ""}>{say(mark.kind)}</td>
                 <td>{mark.task && <a href={href(["jobs", job, "tasks", mark.task])}>{mark.task}</a>}</td>
-                <td>{mark.text}</td>
+                <td>{retold(mark.text)}</td>
               </tr>
             ))}
           </tbody>

@@ -3,6 +3,7 @@
 import type { Phase, Timeline } from "../api";
 import { duration, time } from "../format";
 import { say } from "../language";
+import { retold } from "../retold";
 import { variables } from "../theme";
 
 export const PHASES: Phase[] = ["asked", "allocated", "launched", "localising", "joined", "running"];
@@ -37,7 +38,7 @@ export function rowsOf(timeline: Timeline, role: string): Row[] {
     .map(({ task, attempt, spans, exit }) => ({
       name: (often.get(task) ?? 0) > 1 ? `${task} #${attempt}` : task,
       spans,
-      exit,
+      exit: retold(exit),
     }));
 }
 

@@ -5,22 +5,22 @@ import { type ReactNode, useState } from "react";
 import type { Job } from "../api";
 import { address, jobPath } from "../client";
 import { hasEnded } from "../job/JobPage";
+import { taskNames } from "../job/names";
 import { say } from "../language";
 import { amend, useRoute } from "../route";
 import { LogView } from "./LogView";
-import { SearchResults } from "./SearchResults";
+import { HERE, SearchResults } from "./SearchResults";
 
 export default function Logs({ job }: { job: Job }): ReactNode {
   const { query } = useRoute();
-  const names = job.roles.flatMap(({ name, replicas }) =>
-    Array.from({ length: replicas }, (_, index) => `${name}:${index}`),
-  );
+  const names = taskNames(job);
   const task = query.get("task") ?? job.failure?.task ?? names[0] ?? "";
   const stream = query.get("stream") ?? "both";
   const attempt = query.get("attempt") ?? "";
   const level = query.get("level") ?? "";
   const sought = query.get("text") ?? "";
   const at = query.get("at") ?? "";
+  const searching = Boolean(sought || level);
   const [attempts, setAttempts] = useState<number[]>([]);
   const place = (changes: Record<string, string>): void => amend({ at: "", ...changes });
   return (
@@ -62,7 +62,7 @@ export default function Logs({ job }: { job: Job }): ReactNode {
             { value: "warning", label: say("Warnings, errors") },
             { value: "error", label: say("Errors") },
           ]}
-          onChange={(value) => amend({ level: value })}
+          onChange={(value) => amend({ level: value, ...(sought ? {} : { among: HERE }) })}
           style={{ width: 160 }}
         />
         <a href={address(jobPath(job.id, `logs/${encodeURIComponent(task)}/download`), { stream, attempt })} download>
@@ -79,21 +79,21 @@ export default function Logs({ job }: { job: Job }): ReactNode {
           aria-label={say("Search all tasks' logs")}
           placeholder={say("Search all tasks' logs")}
           defaultValue={sought}
-          onSearch={(text) => amend({ text })}
+          onSearch={(text) => amend({ text, ...(sought ? {} : { among: "" }) })}
           style={{ width: 260 }}
         />
       </div>
-      {sought && <SearchResults job={job.id} text={sought} names={names} level={level} />}
+      {searching && <SearchResults job={job} text={sought} level={level} task={task} />}
       {task && (
         <LogView
           job={job.id}
           task={task}
           attempt={attempt}
           stream={stream}
-          level={level}
+          level={at ? "" : level}
           live={!hasEnded(job)}
           at={at}
-          height={sought ? "calc(100vh - 560px)" : "calc(100vh - 300px)"}
+          height={searching ? "calc(100vh - 560px)" : "calc(100vh - 300px)"}
           onAttempts={setAttempts}
         />
       )}

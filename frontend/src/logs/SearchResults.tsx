@@ -1,46 +1,45 @@
-// Where a text was found in the logs of all tasks and attempts; a hit leads to its place in the log above or below.
+// Where a text, or a level, was found in logs whole, of all tasks or some; a hit leads to its place in the log below.
 
 import { Select } from "antd";
 import { type ReactNode, useMemo } from "react";
-import type { Hit, Search } from "../api";
+import type { Hit, Job, Search } from "../api";
 import { jobPath } from "../client";
 import { bytes, duration, time } from "../format";
+import { taskNames } from "../job/names";
 import { say } from "../language";
 import { usePolled } from "../polling";
+import { retold } from "../retold";
 import { amend, useRoute } from "../route";
 import { type Column, Grid } from "../shell/Grid";
 import { Toggle } from "../shell/Toggle";
 
 interface Props {
-  job: string;
+  job: Job;
+  /** Empty where all lines of a level are sought. */
   text: string;
-  names: string[];
   level: string;
+  /** Whose log is shown below. */
+  task: string;
 }
 
 const LIMIT = 500;
 
-export function SearchResults({ job, text, names, level }: Props): ReactNode {
+/** Among: the task whose log is shown, whichever it is. */
+export const HERE = "here";
+
+export function SearchResults({ job, text, level, task }: Props): ReactNode {
   const { query } = useRoute();
   const regex = query.get("regex") === "1" ? 1 : 0;
   const among = query.get("among") ?? "";
-  const asked = { text, regex, level, task: among, limit: LIMIT };
-  const polled = usePolled<Search>(jobPath(job, "search"), asked, 0);
+  const asked = { text, regex, level, task: among === HERE ? task : among, limit: LIMIT };
+  const polled = usePolled<Search>(jobPath(job.id, "search"), asked, 0);
   const columns = useMemo(() => columnsOf(), []);
   const found = polled.data;
   return (
     <section aria-label={say("Found")} style={{ marginBottom: 10 }}>
       <div className="row" style={{ marginBottom: 6 }}>
         <Toggle text={say("Pattern")} on={regex === 1} onChange={(on) => amend({ regex: on ? 1 : "" })} />
-        <Select
-          showSearch
-          size="small"
-          aria-label={say("Search in")}
-          value={among}
-          options={[{ value: "", label: say("All tasks") }, ...names.map((value) => ({ value, label: value }))]}
-          onChange={(value) => amend({ among: value })}
-          style={{ width: 150 }}
-        />
+        <Among job={job} among={among} />
         <span role="status" className={polled.error ? "bad" : "muted"}>
           {!found && (polled.error?.message ?? say("Searching…"))}
           {found &&
@@ -52,8 +51,37 @@ export function SearchResults({ job, text, names, level }: Props): ReactNode {
           {found && !found.complete && ` · ${say("there is more")}`}
         </span>
       </div>
+      {found?.problems?.map((problem) => (
+        <p key={retold(problem)} className="bad" style={{ margin: "0 0 6px" }}>
+          {retold(problem)}
+        </p>
+      ))}
       {found && <Grid label={say("Found")} columns={columns} rows={found.hits} rowKey={keyOf} height="220px" />}
     </section>
+  );
+}
+
+/** Tasks, roles or ranks, those that are offered or any that are written; none stands for all. */
+function Among({ job, among }: { job: Job; among: string }): ReactNode {
+  const offered = [...job.roles.map(({ name }) => name), ...taskNames(job)];
+  const options = [{ value: HERE, label: say("The task below") }, ...offered.map((value) => ({ value, label: value }))];
+  const choose = (values: string[]): void => {
+    const last = values.at(-1);
+    const left = last === HERE ? [HERE] : values.filter((value) => value !== HERE);
+    amend({ among: left.join(",") });
+  };
+  return (
+    <Select
+      mode="tags"
+      size="small"
+      aria-label={say("Search in")}
+      placeholder={say("All tasks; or worker:0-7")}
+      value={among.split(",").filter(Boolean)}
+      options={options}
+      onChange={choose}
+      tokenSeparators={[",", " "]}
+      style={{ minWidth: 220, maxWidth: 480 }}
+    />
   );
 }
 
@@ -63,7 +91,7 @@ function keyOf(hit: Hit): string {
 
 function columnsOf(): Column<Hit>[] {
   const open = (hit: Hit): void =>
-    amend({ task: hit.task, attempt: hit.attempt, stream: hit.stream, at: hit.offset, level: "" });
+    amend({ task: hit.task, attempt: hit.attempt, stream: hit.stream, at: hit.offset });
   return [
     {
       key: "task",

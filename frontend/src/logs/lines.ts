@@ -9,8 +9,23 @@ export interface LogLine {
 
 const LONGEST = 4000;
 const ESCAPES = /\u001b\[[0-9;?]*[A-Za-z]/g;
-const ERROR = /\b(ERROR|FATAL|CRITICAL|Traceback|[A-Z]\w*(Error|Exception)\b)|^[EF]\d{4} /;
-const WARNING = /\bWARN(ING)?\b|\w+Warning\b|^W\d{4} /;
+/** As howdah.data.logsearch has them, so that what is found is what is coloured. */
+const ERRORS = [
+  "error",
+  "Error",
+  "ERROR",
+  "xception",
+  "Traceback",
+  "FATAL",
+  "Fatal",
+  "fatal",
+  "CRITICAL",
+  "Segmentation fault",
+  ": E ",
+];
+const WARNINGS = ["warn", "Warn", "WARN", ": W "];
+const ERROR_BEGINS = /^[EF][01]\d[0-3]\d /;
+const WARNING_BEGINS = /^W[01]\d[0-3]\d /;
 
 export function linesOf(text: string): LogLine[] {
   const lines = text.split("\n");
@@ -27,8 +42,9 @@ function lineOf(raw: string): LogLine {
 }
 
 function levelOf(text: string): Level {
-  if (ERROR.test(text)) return "error";
-  return WARNING.test(text) ? "warning" : "";
+  const holds = (word: string): boolean => text.includes(word);
+  if (ERROR_BEGINS.test(text) || ERRORS.some(holds)) return "error";
+  return WARNING_BEGINS.test(text) || WARNINGS.some(holds) ? "warning" : "";
 }
 
 /** Lines of at least this level; all, for an empty one. */

@@ -11,6 +11,10 @@ export interface Column<T> {
   /** What rows are sorted by; without it the column sorts nothing. */
   by?: (row: T) => number | string;
   end?: boolean;
+  /** What does not fit is cut at its beginning: the end tells such names apart. */
+  tail?: boolean;
+  /** Shown without being chosen in windows of at least so many pixels. */
+  from?: number;
   hint?: (row: T) => string;
 }
 
@@ -93,8 +97,13 @@ export function Grid<T>(props: Props<T>): ReactNode {
             style={{ ...template, top: (view.first + index) * ROW }}
           >
             {columns.map((column) => (
-              <div role="cell" key={column.key} className={column.end ? "end" : ""} title={column.hint?.(row)}>
-                {column.cell(row)}
+              <div
+                role="cell"
+                key={column.key}
+                className={column.end ? "end" : column.tail ? "tail" : ""}
+                title={column.hint?.(row)}
+              >
+                {column.tail ? <bdi>{column.cell(row)}</bdi> : column.cell(row)}
               </div>
             ))}
           </div>

@@ -8,6 +8,23 @@ from __future__ import annotations
 from typing import Any, TypedDict
 
 
+class Description(TypedDict):
+    """This document."""
+
+    openapi: str
+    info: dict[str, str]
+    paths: dict[str, Any]
+    components: dict[str, Any]
+    security: list[dict[str, list[str]]]
+
+
+class Unchanged(TypedDict):
+    """What is asked for `since` a version is as it was then."""
+
+    version: int
+    unchanged: bool
+
+
 class Server(TypedDict):
     """Who answers. `job` is the only job, null where there are many; `may_act`: whether links that act are honoured."""
 
