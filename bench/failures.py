@@ -1,7 +1,8 @@
 """How soon what fails is seen and repaired, on a real cluster; and what the master's decisions cost.
 
-CLUSTER: a gang of eight whose program, or one of whose executors, or whose master is killed. Beside it, here: decisions
-a second of the real `step`, for a job of a thousand tasks that beat.
+A gang of eight whose program, or one of whose executors, or whose master is killed, or one of whose nodes is lost as a
+whole: NodeManager, executors and programs at once, so that nobody tells of it. Beside it, here: decisions a second of
+the real `step`, for a job of a thousand tasks that beat. FAILURES=node measures lost nodes alone.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.chaos.cluster import Cluster, executors, processes, until
+from bench.chaos.cluster import NODES, Cluster, executors, node_of, processes, until
+from bench.chaos.faults import MASTER, lose_node
 from bench.place import place
 from bench.rounds import Report
 from howdah.errors import StagingError
@@ -26,12 +28,22 @@ from howdah.testing import Gang
 from howdah.wire.messages import Phase, Status, Usage
 
 GANG, ROUNDS = 8, 3
-EXIT_S, RESTART_S, SPARE_S, TAKEOVER_S, EVENTS = 1.0, 5.0, 10.0, 15.0, 20_000
+EXIT_S, LOST_NODE_S, RESTART_S, SPARE_S, TAKEOVER_S, EVENTS = 1.0, 10.0, 5.0, 10.0, 15.0, 20_000
 COMMAND = "echo up $HOWDAH_TASK $HOWDAH_EPOCH; while :; do sleep 1; done"
 
 
 def measure(report: Report) -> None:
     """Decisions first, for they need no cluster."""
+    if os.environ.get("FAILURES") != "node":
+        _without_nodes(report)
+    with place() as home, Cluster() as cluster:
+        lost = [_node_lost(cluster, home, f"node-{n}") for n in range(ROUNDS)]
+    seen = report.figure("a node is lost → decided", [seen for seen, _ in lost])
+    report.target("lost node → decision", seen, LOST_NODE_S, " s")
+    report.figure(f"decided → all {GANG} run again, its tasks elsewhere", [again for _, again in lost])
+
+
+def _without_nodes(report: Report) -> None:
     report.target(
         "decisions a second", report.figure("events a second, 1,000 tasks", [_events() for _ in range(ROUNDS)], "/s"),
         EVENTS, "/s", at_least=True,
@@ -100,8 +112,29 @@ def _killed(cluster: Cluster, home: Path, name: str, spares: int, victim: Callab
     job, client = _start(cluster, home, name, spares)
     log, pid, struck = home / f"{name}.log", victim(job), time.time()
     os.kill(pid, signal.SIGKILL)
+    _up_again(log)
+    return _again(_end(cluster, job, client), struck)
+
+
+def _node_lost(cluster: Cluster, home: Path, name: str) -> tuple[float, float]:
+    """The same from the loss of a node of some tasks, but not of the master."""
+    job, client = _start(cluster, home, name, 0)
+    (master,) = processes(job, MASTER)
+    node = next(node for node in map(node_of, executors(job)) if node != node_of(master))
+    struck = time.time()
+    lose_node(cluster, job, node)
+    _up_again(home / f"{name}.log")
+    found = _again(_end(cluster, job, client), struck)
+    cluster.sandbox.start(node)
+    cluster.sandbox.wait_nodes(NODES)
+    return found
+
+
+def _up_again(log: Path) -> None:
     until(lambda: all(f"up worker:{n} 2" in log.read_text() for n in range(GANG)), "the gang again")
-    events = _end(cluster, job, client)
+
+
+def _again(events: list[e.Event], struck: float) -> tuple[float, float]:
     decided = next(event.time for event in events if isinstance(event, e.GangRestarted))
     started = max(event.time for event in events if isinstance(event, e.Started))
     return decided - struck, started - decided

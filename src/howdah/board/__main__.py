@@ -1,9 +1,9 @@
 """`python -m howdah.board '{"places": {...}, "host": ..., "port": ..., "idle_s": ...}'`: serve TensorBoard until idle.
 
-`places` are directories (URIs) by what their runs' names begin with; or `homes`, engine homes whose jobs are shown, the
-newest `last`; or neither, and HOWDAH_BOARD_DIR. The token is HOWDAH_BOARD_TOKEN, else HOWDAH_GANG_KEY. Port 0 takes
-HOWDAH_PORT, or any; one that is `attached` ends with its standard input. When it is open a line says
-`TensorBoard <version> is ready at <host>:<port>`.
+`places` are directories (URIs) by what their runs' names begin with; or `homes`, engine homes (with `*` for any name)
+whose jobs are shown, the newest `last` of `users` with `name` in their name; or neither, and HOWDAH_BOARD_DIR. The
+token is HOWDAH_BOARD_TOKEN, else HOWDAH_GANG_KEY. Port 0 takes HOWDAH_PORT, or any; one that is `attached` ends with
+its standard input. When it is open a line says `TensorBoard <version> is ready at <host>:<port>`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from howdah.board.door import Door
-from howdah.board.jobs import Jobs
+from howdah.board.jobs import Chosen, Jobs
 from howdah.board.tree import ROOT, SCHEME, Places, Tree
 from howdah.data import uris
 from howdah.frameworks import GANG_KEY
@@ -84,12 +84,18 @@ def _open(request: Mapping[str, Any], token: str) -> list[Door]:
 
 def _places(request: Mapping[str, Any]) -> Places:
     if "homes" in request:
-        return Jobs(list(request["homes"]), str(request.get("conf_dir", "")), int(request.get("last", 200)))
+        users = tuple(str(user) for user in request.get("users", ()))
+        chosen = Chosen(users, str(request.get("name", "")), int(request.get("last", 200)))
+        return Jobs(list(request["homes"]), str(request.get("conf_dir", "")), chosen, _notice)
     if "places" not in request:
         where = os.environ["HOWDAH_BOARD_DIR"]
         return lambda: {"": where if uris.has_scheme(where) else uris.of_local(where)}
     fixed = {str(name): str(uri) for name, uri in request["places"].items()}
     return lambda: fixed
+
+
+def _notice(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

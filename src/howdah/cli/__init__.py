@@ -62,10 +62,10 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does; a misspelt name gets the nearest one."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from difflib import get_close_matches
+            from howdah.spec.check import nearest  # takes longer than to print the help
 
-            nearest = get_close_matches(args[0], COMMANDS, 1)
-            hint = f" {say('Did you mean {nearest}?', nearest=nearest[0])}" if nearest else ""
+            near = nearest(args[0], COMMANDS)
+            hint = f" {say('Did you mean {nearest}?', nearest=near)}" if near else ""
             ctx.fail(say("No command {name}.", name=repr(args[0])) + hint)
         return super().resolve_command(ctx, args)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from howdah.cli.language import retold
 from howdah.cli.run import notice, run_prepared
 from howdah.client.jobfile import wrong
 from howdah.client.prepare import prepare
@@ -57,7 +58,7 @@ def run_parsed(parsed: Parsed) -> None:
     if mistakes:
         raise SpecError(mistakes)
     for note in parsed.notes:
-        notice(f"howdah: {note}")
+        notice(f"howdah: {retold(note)}")
     os.environ.update(parsed.variables)
     flags = {} if os.environ.get("HOWDAH_ENGINE") else {"engine": "yarn"}
     if parsed.conf_files:

@@ -140,7 +140,7 @@ def _there(module: str) -> bool:
 def home() -> Iterator[Finding]:
     """Where jobs and caches are kept here."""
     from howdah.data.cache import local_directory
-    from howdah.engines.local.engine import state_directory
+    from howdah.data.homes import state_directory
 
     for name, place in ((say("jobs"), state_directory(os.environ)), (say("cache"), local_directory())):
         there = next(one for one in (place, *place.parents) if one.exists())

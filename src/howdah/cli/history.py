@@ -17,7 +17,7 @@ from howdah.client.engines import engine as engine_for
 from howdah.client.engines import engines, settings_for
 from howdah.client.units import seconds
 from howdah.data import uris
-from howdah.engines.local.engine import state_directory
+from howdah.data.homes import state_directory
 from howdah.errors import SpecError, StagingError
 from howdah.history.index import Index
 from howdah.history.options import Options, index_folder, job_key, key_of, root_of, user_on
@@ -127,7 +127,7 @@ def _options(profile: str, roots: tuple[str, ...] = (), **more: Any) -> Options:
 @click.option("--profile", default="", help="A profile of your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def trace(of: str, profile: str, as_json: bool) -> None:
-    """Tell which job and task OF was: a container's or pod's id, host:pid, or host/gpu3."""
+    """Tell which job and task OF was: a container's id, host:pid, or host/gpu3."""
     options = _options(profile)
     with Index(index_folder(options)) as index:
         if index.claim():  # else a history server keeps it up to date

@@ -8,16 +8,15 @@ from dataclasses import replace
 
 import click
 
-from howdah.cli.language import say
+from howdah.cli.language import retold, say
 from howdah.cli.save import copies
 from howdah.cli.show import TASK_COLUMNS, columns, hinted, pythons, report_json, row, streamed, verdict
 from howdah.client.ending import end, report_of
 from howdah.client.engines import engine_of, engines
-from howdah.client.follow import Follower, Update
+from howdah.client.follow import look
 from howdah.client.link import board_url, page_url
 from howdah.client.listing import Filter, remembered, with_remembered
 from howdah.client.units import seconds
-from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, SpecError
 from howdah.spec import JobReport, State
 from howdah.spec.check import nearest
@@ -126,17 +125,11 @@ def status(job_id: str, profile: str, as_json: bool) -> None:
     for line in (*pythons(view), *streamed(view), *copies(view), *hinted(view)):
         click.echo(line)
     for note in view.notes:
-        click.echo(note)
+        click.echo(retold(note))
     if view.outcome is None and report.diagnostics:
-        click.echo(report.diagnostics)
+        click.echo(retold(report.diagnostics))
     for line in verdict(view):
         click.echo(line)
-
-
-def look(engine: Engine, job_id: str) -> Update:
-    """The job as it is now."""
-    updates = Follower(engine, job_id).updates(wait_s=0.0)
-    return next(updates)
 
 
 @click.command()
@@ -153,7 +146,8 @@ def cancel(job_id: str, profile: str, as_json: bool) -> None:
         return
     click.echo(say("cancelling {id}", id=job_id), err=True)
     report = end(engine, report)
-    click.echo(to_json(report_json(report)) if as_json else f"{report.id} {report.state.value} {report.diagnostics}")
+    words = f"{report.id} {report.state.value} {retold(report.diagnostics)}"
+    click.echo(to_json(report_json(report)) if as_json else words)
 
 
 def _when(report: JobReport) -> str:

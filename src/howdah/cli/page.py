@@ -6,6 +6,7 @@ import time
 
 import click
 
+from howdah.client.ending import report_of
 from howdah.client.engines import engine_of
 from howdah.client.link import HOURS, embed_url, page_link
 from howdah.errors import EngineUnavailable, SpecError, StagingError
@@ -24,10 +25,7 @@ def page(job_id: str, look_only: bool, embed: bool, hours: int, profile: str, as
     if not 0 < hours <= 24 * 30:
         raise SpecError.at("--hours", f"is {hours}, must be from 1 to {24 * 30}")
     engine = engine_of(job_id, profile)
-    found = engine.describe(job_id)
-    if not found:
-        raise StagingError(f"no job {job_id} on engine {engine.name}; `howdah list` shows yours")
-    report = found[0]
+    report = report_of(engine, job_id)
     if report.state.ended:
         raise StagingError(f"{job_id} has ended: {report.state.value}; `howdah history` has its page")
     if not report.master:

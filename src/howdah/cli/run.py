@@ -12,6 +12,7 @@ import click
 from howdah.cli.language import say
 from howdah.client.prepare import Prepared, prepare
 from howdah.errors import HowdahError, SpecError
+from howdah.spec import masking
 from howdah.spec.codec import encode, to_json
 
 if TYPE_CHECKING:
@@ -64,12 +65,13 @@ def submit(as_json: bool, **options: Any) -> None:
 def plan(as_json: bool, **options: Any) -> None:
     """Show what submit would do with JOB_FILE, and change nothing."""
     prepared = from_file(**options)
+    shown = masking.record(encode(prepared.plan))
     if as_json:
-        click.echo(to_json(encode(prepared.plan)))
+        click.echo(to_json(shown))
         return
     import yaml
 
-    click.echo(yaml.safe_dump(encode(prepared.plan), sort_keys=False, allow_unicode=True), nl=False)
+    click.echo(yaml.safe_dump(shown, sort_keys=False, allow_unicode=True), nl=False)
 
 
 @click.command()
@@ -114,8 +116,9 @@ def notice(text: str) -> None:
     click.echo(text, err=True)
 
 
-def upload_and_submit(prepared: Prepared, quiet: bool = False) -> str:
-    """Submit with a progress bar where somebody watches; the job's id."""
+def upload_and_submit(prepared: Prepared, quiet: bool = False, check: Callable[[], None] = lambda: None) -> str:
+    """Submit with a progress bar where somebody watches; the job's id. `check`, called while files are on their way,
+    ends it by an error."""
     if prepared.plan.job.job.checkpoint.path:
         from howdah.client.checkpoints import free
 
@@ -123,7 +126,7 @@ def upload_and_submit(prepared: Prepared, quiet: bool = False) -> str:
     if prepared.plan.job.job.board.show:
         _bring_tensorboard(prepared)
     if quiet or not sys.stderr.isatty():
-        return prepared.engine.submit(prepared.plan, prepared.secrets)
+        return prepared.engine.submit(prepared.plan, prepared.secrets, lambda *_: check())
     from rich.console import Console
     from rich.progress import Progress
 
@@ -131,6 +134,7 @@ def upload_and_submit(prepared: Prepared, quiet: bool = False) -> str:
         tasks: dict[str, Any] = {}
 
         def progress(what: str, done: int, total: int) -> None:
+            check()
             if what not in tasks:
                 tasks[what] = bars.add_task(say("uploading {what}", what=what), total=total)
             bars.update(tasks[what], completed=done, total=total)

@@ -9,15 +9,15 @@ from dataclasses import asdict
 import click
 
 from howdah.cli.language import say
+from howdah.client.ending import report_of
 from howdah.client.engines import engine_of
 from howdah.client.follow import Follower
-from howdah.client.link import link_to
+from howdah.client.link import link_to, refusals
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, JobFailed, StagingError
 from howdah.spec import State
 from howdah.spec.codec import to_json
 from howdah.spec.view import JobView, SaveView
-from howdah.wire.connection import WireError
 
 SHOWN = 5
 
@@ -48,21 +48,14 @@ def save(job_id: str, output: int, wait: bool, profile: str, as_json: bool) -> N
 
 
 def _ask(engine: Engine, job_id: str, output: int) -> list[tuple[int, int]]:
-    found = engine.describe(job_id)
-    if not found:
-        raise StagingError(f"no job {job_id} on engine {engine.name}; `howdah list` shows yours")
-    if found[0].state.ended:
-        raise StagingError(f"{job_id} has ended: {found[0].state.value}")
-    link = link_to(found[0])
+    report = report_of(engine, job_id)
+    if report.state.ended:
+        raise StagingError(f"{job_id} has ended: {report.state.value}")
+    link = link_to(report)
     if link is None:
         raise EngineUnavailable(f"{job_id} waits for its master: nothing runs yet that could be copied")
-    try:
-        with link:
-            return link.save(getpass.getuser(), output)
-    except WireError as error:
-        if error.status == 409:
-            raise StagingError(f"{job_id}: {str(error).rpartition(str(error.status))[2].strip()}") from None
-        raise EngineUnavailable(f"the master of {job_id} does not answer: {error}") from error
+    with link, refusals(job_id):
+        return link.save(getpass.getuser(), output)
 
 
 def _awaited(engine: Engine, job_id: str, numbers: set[int]) -> Iterator[SaveView]:

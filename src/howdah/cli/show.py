@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -10,13 +11,14 @@ from unicodedata import east_asian_width
 
 import click
 
-from howdah.cli.language import say
+from howdah.cli.language import retold, say
 from howdah.client.follow import Update
 from howdah.spec import JobReport, State, TaskId
 from howdah.spec import events as e
 from howdah.spec.codec import encode, to_json
 from howdah.spec.eta import eta
 from howdah.spec.view import JobView, TaskView
+from howdah.web.describe import masked_record
 from howdah.web.hints import hints
 
 TASK_COLUMNS = ("Task", "State", "Attempt", "Host", "Progress", "Memory", "Peak", "CPU", "Exit")
@@ -32,7 +34,7 @@ def sentence(event: e.Event) -> str:
         return say("{task} takes the container of {giver} on {node}", task=event.task, giver=event.giver, node=node)
     if isinstance(event, e.Resized):
         role, count = event.role, event.replicas
-        return say("{role} goes on with {count} tasks: {reason}", role=role, count=count, reason=event.reason)
+        return say("{role} goes on with {count} tasks: {reason}", role=role, count=count, reason=retold(event.reason))
     if isinstance(event, e.Launched):
         return say("{task} has a container on {node}", task=event.task, node=event.container.node)
     if isinstance(event, e.Joined):
@@ -43,17 +45,19 @@ def sentence(event: e.Event) -> str:
     if isinstance(event, e.Started):
         return say("{task} runs: pid {pid}, {python}", task=event.task, pid=event.pid, python=event.python)
     if isinstance(event, e.Ended):
-        return say("{task} on {node}: {exit}", task=event.task, node=event.node, exit=event.exit)
+        return say("{task} on {node}: {exit}", task=event.task, node=event.node, exit=retold(event.exit))
     if isinstance(event, e.GangReleased):
-        return say("{reason}; asking again in {seconds} s", reason=event.reason, seconds=round(event.retry_in))
+        return say("{reason}; asking again in {seconds} s", reason=retold(event.reason), seconds=round(event.retry_in))
     if isinstance(event, e.GangRestarted):
-        return say("starting again, epoch {epoch}: {reason}", epoch=event.epoch, reason=event.reason)
+        return say("starting again, epoch {epoch}: {reason}", epoch=event.epoch, reason=retold(event.reason))
     if isinstance(event, e.TookOver):
         return say("attempt {attempt} of the master took over on {host}", attempt=event.attempt, host=event.host)
+    if isinstance(event, e.TimeLost):
+        return _time_lost(event.seconds)
     if isinstance(event, e.Stopping):
-        return say("stopping: {reason}", reason=event.reason)
+        return say("stopping: {reason}", reason=retold(event.reason))
     if isinstance(event, e.Noted):
-        return event.text
+        return retold(event.text)
     if isinstance(event, (e.LossAnnounced, e.Stalled, e.StacksTaken, e.Straggling)):
         return trouble(event)
     if isinstance(event, (e.SaveStarted, e.SaveDone, e.SaveFailed)):
@@ -67,6 +71,12 @@ def sentence(event: e.Event) -> str:
     return ""
 
 
+def _time_lost(seconds: float) -> str:
+    if seconds < 0:
+        return say("the master's clock was set back by {seconds} s", seconds=round(-seconds))
+    return say("the master stood still, or its clock was set, for {seconds} s", seconds=round(seconds))
+
+
 def _preflight(event: e.PreflightPassed) -> str:
     told = say("pre-flight passed on {nodes} nodes in {seconds} s", nodes=event.nodes, seconds=f"{event.seconds:.1f}")
     if event.slowest is not None and event.tasks > 1:
@@ -77,18 +87,18 @@ def _preflight(event: e.PreflightPassed) -> str:
 def trouble(event: e.LossAnnounced | e.Stalled | e.StacksTaken | e.Straggling) -> str:
     """What may end badly, and what was seen of it."""
     if isinstance(event, e.LossAnnounced):
-        return say("{task}: {what}", task=event.task or event.container_id, what=event.text)
+        return say("{task}: {what}", task=event.task or event.container_id, what=retold(event.text))
     if isinstance(event, e.Stalled):
         who = ", ".join(map(str, event.tasks[:5])) + ("…" if len(event.tasks) > 5 else "")
         return say("{tasks}: no sign of progress for {seconds} s", tasks=who, seconds=round(event.quiet_s))
     if isinstance(event, e.Straggling):
         return _straggling(event)
     if event.problem:
-        return say("no stacks: {problem}", problem=event.problem)
+        return say("no stacks: {problem}", problem=retold(event.problem))
     if event.by:
         return say("stacks: {uri}", uri=event.uri)
     who = ", ".join(map(str, event.suspects[:5])) or say("nobody in particular")
-    reason = f" ({event.reason})" if event.reason else ""
+    reason = f" ({retold(event.reason)})" if event.reason else ""
     return say("suspected: {tasks}{reason}; stacks: {uri}", tasks=who, reason=reason, uri=event.uri)
 
 
@@ -98,7 +108,7 @@ def _straggling(event: e.Straggling) -> str:
     return say(
         "{task} is out of line: {what} {value}, its role's median {median}",
         task=event.task,
-        what=event.what,
+        what=retold(event.what),
         value=f"{event.value:g}",
         median=f"{event.median:g}",
     )
@@ -107,12 +117,12 @@ def _straggling(event: e.Straggling) -> str:
 def _board(event: e.BoardChanged) -> str:
     if event.state == "open":
         return say("TensorBoard is open on {host}: `howdah status` has its link", host=event.host)
-    return say("TensorBoard has ended: {reason}", reason=event.detail) if event.state == "ended" else ""
+    return say("TensorBoard has ended: {reason}", reason=retold(event.detail)) if event.state == "ended" else ""
 
 
 def _copy(event: e.SaveStarted | e.SaveDone | e.SaveFailed) -> str:
     if isinstance(event, e.SaveFailed):
-        return say("no copy {number}: {reason}", number=event.number, reason=event.reason)
+        return say("no copy {number}: {reason}", number=event.number, reason=retold(event.reason))
     if isinstance(event, e.SaveDone):
         return say(
             "copy {number} is complete: {files} files, {bytes} bytes copied",
@@ -150,6 +160,7 @@ class Plain:
         for (task, stream), rest in self._rest.items():
             if rest:
                 self._line(task, stream, rest)
+        self._rest.clear()
 
     def show(self, update: Update) -> None:
         """Print what is new."""
@@ -160,7 +171,7 @@ class Plain:
         waiting = update.report.diagnostics
         if waiting and waiting != self._waiting and not update.events and not update.view.tasks:
             self._waiting = waiting
-            self._print(f"{_clock(time.time())} {waiting}")
+            self._print(f"{_clock(time.time())} {retold(waiting)}")
         for task, stream, data in update.logs:
             self._feed(task, stream, data)
 
@@ -193,10 +204,11 @@ class Json:
     def show(self, update: Update) -> None:
         """Print what is new."""
         for event in update.events:
-            print(e.to_line(event), end="", flush=True)
+            record = {"kind": type(event).__name__, **encode(event)}
+            print(json.dumps(masked_record(record), separators=(",", ":")), flush=True)
         for task, stream, data in update.logs:
-            record = {"kind": "Log", "task": str(task), "stream": stream, "text": data.decode("utf-8", "replace")}
-            print(to_json(record), flush=True)
+            said = {"kind": "Log", "task": str(task), "stream": stream, "text": data.decode("utf-8", "replace")}
+            print(to_json(said), flush=True)
 
 
 class Live(Plain):
@@ -252,7 +264,7 @@ def row(task: TaskView) -> tuple[str, ...]:
         f"{task.memory_mib:.0f} MiB" if task.memory_mib else "",
         f"{task.peak_mib:.0f} MiB" if task.peak_mib else "",
         f"{task.cpu:.2f}" if task.started else "",
-        str(task.exit) if task.exit else task.notice or task.straggler,
+        retold(task.exit or task.notice or task.straggler),
     )
 
 
@@ -330,7 +342,8 @@ def verdict(view: JobView) -> Iterator[str]:
     if outcome is None:
         return
     state = click.style(outcome.state.value, fg=_COLOURS.get(outcome.state), bold=True)
-    yield say("{id} {state}", id=view.id, state=state) + (f": {outcome.diagnostics}" if outcome.diagnostics else "")
+    why = f": {retold(outcome.diagnostics)}" if outcome.diagnostics else ""
+    yield say("{id} {state}", id=view.id, state=state) + why
     if outcome.first is not None and outcome.exit is not None and outcome.exit.lines:
         yield say("last lines of {task}:", task=outcome.first)
         yield from (f"    {line}" for line in outcome.exit.lines)

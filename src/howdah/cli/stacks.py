@@ -7,15 +7,15 @@ import getpass
 import click
 
 from howdah.cli.language import say
+from howdah.client.ending import report_of
 from howdah.client.engines import engine_of
-from howdah.client.follow import Follower
-from howdah.client.link import link_to
+from howdah.client.follow import look
+from howdah.client.link import link_to, refusals
 from howdah.data.fs import filesystem
 from howdah.errors import EngineUnavailable, SpecError, StagingError
 from howdah.spec import JobReport, TaskId
 from howdah.spec.codec import to_json
 from howdah.spec.view import JobView
-from howdah.wire.connection import WireError
 
 
 @click.command()
@@ -28,16 +28,14 @@ from howdah.wire.connection import WireError
 def stacks(job_id: str, task: str, native: bool, last: bool, profile: str, as_json: bool) -> None:
     """Show the stacks of all threads of JOB_ID's programs, or of its TASK's (worker:1); they are kept with the job."""
     engine = engine_of(job_id, profile)
-    found = engine.describe(job_id)
-    if not found:
-        raise StagingError(f"no job {job_id} on engine {engine.name}; `howdah list` shows yours")
-    view = next(Follower(engine, job_id).updates(wait_s=0.0)).view
-    if last or found[0].state.ended or view.outcome is not None:  # of its end the engine hears a little later
+    report = report_of(engine, job_id)
+    view = look(engine, job_id).view
+    if last or report.state.ended or view.outcome is not None:  # of its end the engine hears a little later
         uri = _kept(view)
-        text = filesystem(uri, found[0].conf_dir).read_bytes(uri).decode("utf-8", "replace")
+        text = filesystem(uri, report.conf_dir).read_bytes(uri).decode("utf-8", "replace")
         click.echo(to_json({"uri": uri, "text": text}) if as_json else f"{uri}\n{text}", nl=as_json)
         return
-    answer = _taken(found[0], _checked(task), native)
+    answer = _taken(report, _checked(task), native)
     if as_json:
         click.echo(to_json(answer))
         return
@@ -61,14 +59,8 @@ def _taken(report: JobReport, task: str, native: bool) -> dict[str, dict[str, st
     link = link_to(report)
     if link is None:
         raise EngineUnavailable(f"{report.id} waits for its master: nothing runs yet that could be looked into")
-    try:
-        with link:
-            return link.stacks(getpass.getuser(), task, native)
-    except WireError as error:
-        said = str(error).rpartition(str(error.status))[2].strip()
-        if error.status in (400, 404, 409):
-            raise StagingError(f"{report.id}: {said}") from None
-        raise EngineUnavailable(f"the master of {report.id} does not answer: {error}") from error
+    with link, refusals(report.id):
+        return link.stacks(getpass.getuser(), task, native)
 
 
 def _kept(view: JobView) -> str:

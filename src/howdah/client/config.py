@@ -15,8 +15,10 @@ from pathlib import Path
 
 from howdah.client.units import memory_mib
 from howdah.client.userfile import user_file
+from howdah.data.homes import state_directory
 from howdah.data.yamltree import Items, Keys, Node, Text, parse
 from howdah.errors import Mistake, SpecError, StagingError
+from howdah.spec import portrange
 from howdah.spec.check import nearest
 from howdah.spec.values import dataclass
 
@@ -25,7 +27,7 @@ SYSTEM_FILE = Path("/etc/howdah/config.yaml")
 
 @dataclass(frozen=True)
 class Setting:
-    """`kind` is text, path, paths, memory or whole; `choices` are the only values, if there are any."""
+    """`kind` is text, path, paths, memory, whole or ports; `choices` are the only values, if there are any."""
 
     default: str
     help: str
@@ -50,6 +52,7 @@ SETTINGS = {
     "data_cache_mib": Setting("51200", "Input files of a user's that a node keeps, in all; 0: none.", "memory"),
     "data_cache_dir": Setting("", "Where nodes keep them; empty: beside the cluster's own files of the user."),
     "log_limit_mib": Setting("1024", "Most that is kept of each of a task's streams.", "memory"),
+    "port_range": Setting("", "Ports of tasks and masters, such as 20000-30000; empty: the system chooses.", "ports"),
     HISTORY_URL: Setting("", "Link of a history server, for `howdah list --history`; it holds a token."),
     "language": Setting("auto", "Language of help and tables.", choices=("auto", "en", "zh")),
 }
@@ -163,12 +166,8 @@ def _surroundings(env: Mapping[str, str]) -> Iterator[_Layer]:
 
 def _sandbox(env: Mapping[str, str]) -> str:
     """The configuration folder of the sandbox that is up; "" if none is."""
-    home = Path(env.get("HOME") or Path.home())
-    state = Path(env.get("XDG_STATE_HOME") or home / ".local" / "state", "howdah")
-    if env.get("HOWDAH_HOME"):
-        state = Path(env["HOWDAH_HOME"], "state")
     try:
-        record = json.loads((state / "sandbox" / "sandbox.json").read_text())
+        record = json.loads((state_directory(env) / "sandbox" / "sandbox.json").read_text())
         pids = [entry["pid"] for entry in record["pids"].values()]
         return str(record["conf_dir"]) if pids and all(Path(f"/proc/{pid}").exists() for pid in pids) else ""
     except (OSError, ValueError, KeyError, TypeError):
@@ -219,7 +218,7 @@ def _profiles(node: Node | None, mistakes: list[Mistake]) -> dict[str, dict[str,
 def _texts(entries: Mapping[str, Node], place: str, mistakes: list[Mistake]) -> dict[str, str]:
     values = {}
     for key, node in entries.items():
-        if key not in SETTINGS and key != "profile":
+        if key not in SETTINGS and (key != "profile" or place):
             problem = f"is no setting, known are {', '.join(SETTINGS)}"
             mistakes.append(Mistake(place + key, problem, nearest(key, SETTINGS), node.origin))
         elif isinstance(node, Text):
@@ -277,10 +276,16 @@ def _whole(text: str, _: Path) -> str:
     return text
 
 
+def _ports(text: str, _: Path) -> str:
+    portrange.ports(text)
+    return text
+
+
 _KINDS: Mapping[str, Callable[[str, Path], str]] = {
     "text": lambda text, _: text,
     "path": _path,
     "paths": _paths,
     "memory": _memory,
     "whole": _whole,
+    "ports": _ports,
 }

@@ -5,11 +5,11 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 
 from howdah.client.config import Settings, resolve
 from howdah.engines import Engine
 from howdah.errors import SpecError
+from howdah.spec.check import nearest
 
 BUILT_IN = {
     "local": "howdah.engines.local.engine:LocalEngine",
@@ -33,8 +33,7 @@ def engine(settings: Settings) -> Engine:
     target = BUILT_IN.get(name) or _installed().get(name)
     if target is None:
         known = sorted({*BUILT_IN, *_installed()})
-        nearest = next(iter(get_close_matches(name, known, 1)), None)
-        raise SpecError.at("engine", f"is {name!r}, known are {', '.join(known)}", nearest)
+        raise SpecError.at("engine", f"is {name!r}, known are {', '.join(known)}", nearest(name, known))
     module, _, attribute = target.partition(":")
     try:
         cls = getattr(importlib.import_module(module), attribute)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from howdah.client.follow import Follower
+from howdah.client.follow import look
 from howdah.data.fs import filesystem
 from howdah.engines import Engine, Hindrance
 from howdah.errors import HowdahError
-from howdah.spec import Exit, JobReport, JobSpec, StagedJob, State, TaskId
+from howdah.spec import Exit, JobReport, JobSpec, Role, StagedJob, State, TaskId
 from howdah.spec import events as e
 from howdah.spec.codec import decode
 from howdah.spec.view import JobView
@@ -21,6 +21,7 @@ _TOLD = (
     e.GangReleased,
     e.GangRestarted,
     e.TookOver,
+    e.TimeLost,
     e.LossAnnounced,
     e.Stalled,
     e.StacksTaken,
@@ -58,7 +59,7 @@ def explain(engine: Engine, job_id: str) -> Explanation:
     Raises:
         StagingError: there is no such job. EngineUnavailable: its engine does not answer.
     """
-    update = next(Follower(engine, job_id).updates(wait_s=0.0))
+    update = look(engine, job_id)
     report, view, events = update.report, update.view, update.events
     moments = [event for event in events if isinstance(event, _TOLD)][-MOST_MOMENTS:]
     failures = [event for event in events if isinstance(event, e.Ended) and event.counts and not event.exit.ok]
@@ -70,8 +71,24 @@ def explain(engine: Engine, job_id: str) -> Explanation:
     if job is not None and view.tasks:
         found.after.update(_after(job, events))
     if found.missing or not view.tasks:
-        found.hindrances.extend(engine.hindrances(job_id, job, found.missing))
+        found.hindrances.extend(engine.hindrances(job_id, grown(job, events) if job else None, found.missing))
     return found
+
+
+def grown(job: JobSpec, events: Iterable[e.Event]) -> JobSpec:
+    """The job with the memory that is asked for now: `resources.growth` adds to it with each restart."""
+    again: Counter[str] = Counter()
+    for event in events:
+        if isinstance(event, e.GangRestarted):
+            again.update({task.role for task in event.tasks} or set(job.roles))
+    roles = {name: _grown(role, again[name]) for name, role in job.roles.items()}
+    return replace(job, roles=roles)
+
+
+def _grown(role: Role, restarts: int) -> Role:
+    memory = role.resources.memory_mib
+    more = int(memory * role.resources.growth * restarts)
+    return replace(role, resources=replace(role.resources, memory_mib=memory + more)) if more else role
 
 
 def _missing(view: JobView, events: Iterable[e.Event]) -> dict[str, int]:

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from howdah.client.opening import opened
 from howdah.client.remote import Remote
 from howdah.errors import StagingError
 from howdah.spec import JobReport, State, TaskId
-from howdah.spec.events import from_record
+from howdah.spec.events import Event, from_record
 from howdah.spec.view import JobView, fold
 
 LOOK_S = 1.0
@@ -67,9 +68,35 @@ class Far:
         answer = self.remote.act(job_id, "save", output=output)
         return [(int(number), int(copy)) for number, copy in answer["saves"]]
 
+    def stacks(self, job_id: str, task: str, native: bool) -> Mapping[str, Any]:
+        """Taken by its master."""
+        found: Mapping[str, Any] = self.remote.act(job_id, "stacks", task=task, native=native)
+        return found
+
+    def tensorboard(self, job_id: str, idle_s: float) -> str:
+        """In a container beside the job's."""
+        return opened(job_id, lambda: self.remote.act(job_id, "tensorboard", idle_s=idle_s), self._changes(job_id))
+
+    def end_tensorboard(self, job_id: str) -> None:
+        """By its master."""
+        self.remote.act(job_id, "tensorboard/stop")
+
+    def history(self) -> Remote:
+        """The server itself; one of a single job refuses."""
+        return self.remote
+
     def cancel(self, job_id: str) -> None:
         """Asked of its master, which ends it."""
         self.remote.act(job_id, "cancel")
+
+    def _changes(self, job_id: str) -> Iterator[list[Event]]:
+        """What happens from now on: nothing at first, then each second."""
+        since, _ = self.remote.records(job_id)
+        yield []
+        while True:
+            time.sleep(LOOK_S)
+            since, records = self.remote.records(job_id, since)
+            yield [event for record in records if (event := from_record(record)) is not None]
 
     def _read(self, job_id: str, since: int, view: JobView) -> tuple[int, JobView]:
         """What is new, with what tasks use just now."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import urllib.parse
 from collections.abc import Iterator
 from typing import Any
 
 from howdah.data.fs import filesystem
+from howdah.errors import EngineUnavailable, StagingError
 from howdah.spec import JobReport, State, TaskId
 from howdah.spec.codec import decode
 from howdah.spec.events import Event, from_record, read_lines
@@ -14,12 +16,13 @@ from howdah.spec.values import dataclass
 from howdah.spec.view import JobView
 from howdah.wire import auth
 from howdah.wire.board import link as board_link
-from howdah.wire.connection import Connection
+from howdah.wire.connection import Connection, WireError
 from howdah.wire.messages import LogChunk
 
 READ_BYTES = 1 << 20
 HOURS = 12
 """How long a link may act unless its maker says otherwise."""
+_SAYS_NO = (400, 404, 409, 410)
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,15 @@ class MasterLink:
         """Events from number `since` on; waits up to `wait_s` seconds for one."""
         answer = self._connection.call("GET", f"/v1/events?since={since}&wait={wait_s}", timeout=wait_s + 5.0)
         return News(_events(answer["events"]), answer["next"], _events(answer["usage"]))
+
+    def changes(self, wait_s: float = 5.0) -> Iterator[list[Event]]:
+        """What happens from now on, again and again: nothing at first, then after `wait_s` at the latest."""
+        since = self.news(0, 0.0).next
+        yield []
+        while True:
+            news = self.news(since, wait_s)
+            since = news.next
+            yield news.events
 
     def log(self, task: TaskId, stream: str, offset: int, limit: int = READ_BYTES, attempt: int = 0) -> LogChunk:
         """Bytes of a task's stream from `offset` (from its end if negative); `attempt` 0 is the present one."""
@@ -89,6 +101,21 @@ class MasterLink:
     def close(self) -> None:
         """Let the connection go."""
         self._connection.close()
+
+
+@contextlib.contextmanager
+def refusals(job_id: str) -> Iterator[None]:
+    """For calls to the master of `job_id`, whose answers other than yes become errors of ours.
+
+    Raises:
+        StagingError: it says no, in its own words. EngineUnavailable: it says nothing of use.
+    """
+    try:
+        yield
+    except WireError as error:
+        if error.status in _SAYS_NO:
+            raise StagingError(f"{job_id}: {error.reason}") from None
+        raise EngineUnavailable(f"the master of {job_id} does not answer: {error}") from error
 
 
 def _events(records: list[dict[str, object]]) -> list[Event]:

@@ -64,12 +64,21 @@ def remembered(wanted: Filter, engine: str, profile: str, most: int) -> list[Job
         StagingError: there is none, or it does not let us in.
         EngineUnavailable: it does not answer.
     """
+    found = Far(Remote(server(profile))).jobs(wanted.query, most)
+    return [report for report in found if engine in ("", report.engine)]
+
+
+def server(profile: str) -> str:
+    """The link of the history server that is configured, else of one that runs as a job.
+
+    Raises:
+        StagingError: there is none.
+    """
     link = settings_for({"profile": profile})[HISTORY_URL] or _running(profile)
     if not link:
         advice = "set history_url to the link of one, or start one: `howdah history --on yarn`"
         raise StagingError(f"no history server is known: {advice}")
-    found = Far(Remote(link)).jobs(wanted.query, most)
-    return [report for report in found if engine in ("", report.engine)]
+    return link
 
 
 def _running(profile: str) -> str:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from xml.sax.saxutils import escape
 
 from howdah.data import hadoop_conf
 from howdah.data.cache import local_directory
@@ -31,7 +30,7 @@ def overlaid(files: Sequence[str], base: str = "") -> Path:
     own = hadoop_conf.directory(base)
     below = [Path(own, name) for name in _NAMES] if own else []
     properties, _ = hadoop_conf.merge([*below, *over])
-    return _written(_xml(properties))
+    return _written(hadoop_conf.to_xml(properties))
 
 
 def _written(text: str) -> Path:
@@ -43,11 +42,3 @@ def _written(text: str) -> Path:
         partial.write_text(text, encoding="utf-8")
         partial.replace(folder / name)
     return folder
-
-
-def _xml(properties: Mapping[str, str]) -> str:
-    entries = [
-        f"<property><name>{escape(name)}</name><value>{escape(value)}</value></property>\n"
-        for name, value in sorted(properties.items())
-    ]
-    return f'<?xml version="1.0"?>\n<configuration>\n{"".join(entries)}</configuration>\n'

@@ -70,7 +70,8 @@ def _prepare(
 ) -> Prepared:
     settings = settings_for(flags)
     engine = engine_for(settings)
-    job = find(job.framework).expand(replace(job, queue=job.queue or settings["queue"]))
+    queue, port_range = job.queue or settings["queue"], job.port_range or settings["port_range"]
+    job = find(job.framework).expand(replace(job, queue=queue, port_range=port_range))
     secrets = read_secrets(job.secrets)
     environment = _environment(job, base, engine, settings, notice)
     conf_dir = settings["hadoop_conf_dir"]

@@ -93,12 +93,51 @@ class Client:
 
     def call(self, job_id: str, path: str = "", /, **query: Any) -> Mapping[str, Any]:
         """The JSON of any call of docs/api.md below `jobs/ID/`. Of a job that has ended, a client without an address
-        has `""`, `tasks`, `timeline`, and what lies in files: `curves/…`, `checkpoints…`."""
+        has all but `logs/…` (see `logs`) and `metrics.prom`."""
         return self._jobs.call(job_id, path, query)
 
     def save(self, job_id: str, output: int = -1) -> list[tuple[int, int]]:
         """Have outputs copied as they are now (-1: all); pairs of an output and its copy's number."""
         return self._jobs.save(job_id, output)
+
+    def stacks(self, job_id: str, task: str = "", native: bool = False) -> Mapping[str, Any]:
+        """What the programs are doing right now (`task`: that one's alone; `native`: with the frames of compiled code):
+        `stacks` is text by task, `uri` where it is kept, `problem` why it is not."""
+        return self._jobs.stacks(job_id, str(task), native)
+
+    def tensorboard(self, job_id: str, idle_s: float = 1800.0) -> str:
+        """The address of the job's TensorBoard, which is started beside it if need be and ends when nobody has looked
+        for `idle_s` seconds. Returns when it is open, after five minutes at most.
+
+        Raises:
+            StagingError: the job has ended, or TensorBoard did. EngineUnavailable: it is not open in time.
+        """
+        return self._jobs.tensorboard(job_id, idle_s)
+
+    def end_tensorboard(self, job_id: str) -> None:
+        """End it; nothing when it does not run."""
+        self._jobs.end_tensorboard(job_id)
+
+    # Of all jobs, by a history server: that at the address, else the one that is configured here, or runs as a job.
+
+    def trace(self, of: str) -> Mapping[str, Any]:
+        """Which job, task and attempt a container, `host:pid`, pod or `host/gpu3` is or was of: `trace` in docs/api.md.
+
+        Raises:
+            StagingError: nobody's; or no history server is known.
+        """
+        found: Mapping[str, Any] = self._jobs.history().get("trace", of=of)
+        return found
+
+    def users(self, begin: float | None = None, end: float | None = None) -> list[Mapping[str, Any]]:
+        """Jobs and GPU-hours by user, of jobs between two moments (epoch seconds): rows of `users` in docs/api.md."""
+        found: list[Mapping[str, Any]] = self._jobs.history().get("users", **{"from": begin, "to": end})["users"]
+        return found
+
+    def compare(self, one: str, other: str) -> Mapping[str, Any]:
+        """Two jobs side by side: `compare` in docs/api.md."""
+        found: Mapping[str, Any] = self._jobs.history().get("compare", jobs=f"{one},{other}")
+        return found
 
     def cancel(self, job_id: str) -> None:
         """End it. Without an address this returns when it has ended."""

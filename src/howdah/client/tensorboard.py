@@ -53,7 +53,7 @@ def install(engine: Engine, settings: Settings, notice: Notice) -> None:
 
 def of_all(engine: Engine, request: Mapping[str, Any]) -> JobSpec:
     """A job that is TensorBoard over all jobs of an engine; `request` is that of `howdah.board`."""
-    whole = {**request, "homes": [engine.home], "host": "0.0.0.0", "title": "howdah"}  # noqa: S104 - a token opens it
+    whole = {"homes": [engine.home], **request, "host": "0.0.0.0", "title": "howdah"}  # noqa: S104 - a token opens it
     ours = (RUNTIME, str(Path(howdah.__file__).parents[1]))
     role = Role(argv("python3", ours, whole), resources=Resources(2048), yields={"AT": READY})
     own = Environment(requirements=str(REQUIREMENTS))

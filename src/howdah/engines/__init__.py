@@ -42,6 +42,8 @@ class Engine(ABC):
     """
 
     name: str
+    credentials_end: float = 0.0
+    """When what the job submitted last carries lets it into no file system any more: seconds since 1970; 0.0: never."""
 
     @property
     @abstractmethod

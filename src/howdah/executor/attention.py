@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Callable, List, Optional
 
 from howdah.executor.here import Here
@@ -47,8 +48,11 @@ class Attention:
         return round(self._signs.quiet_s, 1)
 
     def explain(self, exit: Exit) -> Exit:
-        """The end of a program, for the reason that it was told, if it was told one."""
-        return self._notices.explain(exit)
+        """The end of a program, for the reason that it was told, if it was told one, or that its GPUs give."""
+        exit, watch = self._notices.explain(exit), self._program.gpus if self._program is not None else None
+        if exit.ok or exit.cause not in ("exit", "signal") or watch is None or not watch.fault:
+            return exit
+        return replace(exit, cause="gpu", detail=f"{watch.fault}; {exit}")
 
     def _running(self) -> Optional[Program]:
         return self._program if self._program is not None and self._program.running else None

@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 from dataclasses import replace
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
+from typing import Callable, Mapping, Optional, Union
 
 from howdah.data import storage
 from howdah.executor import environment, gpus, placeholder, processes, sweeper
@@ -29,8 +29,10 @@ from howdah.executor.printed import Printed
 from howdah.executor.program import Program, why_not_started
 from howdah.executor.saves import Saves
 from howdah.executor.streams import Streams
-from howdah.executor.transfer import Misplaced, Totals, Transfer, upload_items
+from howdah.executor.transfer import Totals
+from howdah.executor.uploads import Uploads
 from howdah.executor.yields import Yields
+from howdah.spec import portrange
 from howdah.spec.world import Exit
 from howdah.wire.messages import Assignment, Goal, Orders, Phase, Status, Usage
 
@@ -55,7 +57,6 @@ class Executor:
         self.assignment: Optional[Assignment] = None
         self.epoch, self.phase = 0, Phase.HELLO
         self.exit: Optional[Exit] = None
-        self.uploaded: Tuple[str, ...] = ()
         self.localisation: Optional[Localisation] = None
         self.ports: Optional[Reservation] = None
         self.port_numbers: Mapping[str, int] = {}
@@ -65,15 +66,14 @@ class Executor:
         self.program: Optional[Program] = None
         self.streams: Optional[Streams] = None
         self.program_python = ""
-        self.mirror: Optional[Copies] = None
-        self.activity: Union[Localisation, Checkup, Program, Streams, Transfer, Copies, None] = None
+        self.copies: Optional[Copies] = None
+        self.uploads = Uploads(self.loop, self.reaper, self.directory)
+        self.activity: Union[Localisation, Checkup, Program, Streams, Uploads, Copies, None] = None
         self.stopping = self.broken = ""
         self.saves = Saves(self.loop, self.reaper, self.directory, self.link.push)
         self.asked_saves = 0
         path = container.get("PATH", "")
         self.attention = Attention(self.link, self.here, self.printed, self.directory, path, self._tell)
-        self.keeper: Optional[Transfer] = None
-        self.kept = False
         self.leaving: Optional[int] = None
         self.becoming = ""
         self._sweeper = 0
@@ -113,8 +113,8 @@ class Executor:
             usage=usage,
             quiet_s=self.attention.quiet_s(usage),
             exit=self.exit,
-            uploaded=self.uploaded,
-            kept=self.kept,
+            uploaded=self.uploads.done,
+            kept=self.uploads.kept,
             yields=dict(self.program.yields.found) if self.program is not None else {},
             saves=self.saves.reports,
             asked_saves=self.asked_saves,
@@ -184,12 +184,12 @@ class Executor:
             self._join()
 
     def _stop(self) -> None:
-        if self.activity is not None and self.activity is not self.keeper:
+        if self.activity is not None and not self.uploads.keeping:
             self._halt("stopped as the master asked", self.orders.stop_s)
         elif self.phase is not Phase.ENDED:
             self.epoch = self.orders.epoch
             self._end(Exit("stopped", detail="stopped before it began"))
-        elif self.orders.keep and self.activity is None and not self.kept:
+        elif self.orders.keep and self.activity is None and not self.uploads.kept:
             self._keep()
 
     def _halt(self, reason: str, grace: float) -> None:
@@ -240,13 +240,15 @@ class Executor:
 
     def _join(self) -> None:
         assert self.assignment is not None
-        self.exit, self.program, self.streams, self.uploaded, self.kept = None, None, None, (), False
+        self.exit, self.program, self.streams = None, None, None
+        self.uploads.forget()
         self._release_ports()
         try:
-            self.ports = Reservation(self.identity.host, self.assignment.ports)
+            among = portrange.ports(self.assignment.port_range)
+            self.ports = Reservation(self.identity.host, self.assignment.ports, among)
             self.preflight.listen(self.assignment)
         except OSError as error:
-            self._end(Exit("start", detail=f"no port on {self.identity.host}: {error}"))
+            self._end(Exit("start", detail=f"no port on {self.identity.host}: {error.strerror or error}"))
             return
         self.port_numbers = self.ports.ports
         self.ip = self.identity.numeric(self.ports.address)
@@ -261,13 +263,13 @@ class Executor:
         """What a program goes on from is known only when all have joined."""
         assignment = self.assignment
         assert assignment is not None
-        if self.mirror is None:
-            self.mirror = Copies.of(self.loop, self.reaper, assignment, self.directory, self._tell)
-        if self.mirror is None:
+        if self.copies is None:
+            self.copies = Copies.of(self.loop, self.reaper, assignment, self.directory, self._tell)
+        if self.copies is None:
             self._start()
         else:
-            self.activity = self.mirror
-            self.mirror.fetch(self.orders, self._fetched)
+            self.activity = self.copies
+            self.copies.fetch(self.orders, self._fetched)
 
     def _fetched(self, problem: str) -> None:
         self._go_on(problem, self._start)
@@ -299,8 +301,8 @@ class Executor:
         self.program = self.activity = program
         self.attention.began(program)
         self.program_python = environment.python_of(variables)
-        if self.mirror is not None:
-            self.mirror.begin()
+        if self.copies is not None:
+            self.copies.begin()
         self._enter(Phase.RUNNING)
 
     def _save_asked(self, count: int) -> None:
@@ -310,9 +312,10 @@ class Executor:
     def _variables(self, assignment: Assignment) -> Mapping[str, str]:
         secrets = self.identity.secrets
         world = environment.localised(self.orders.environment, self.identity.log_directory)
-        given = {**world, **placeholder.variables(assignment.listed, self.directory)}
+        buckets = {**self.container, **assignment.environment}.get("AWS_ENDPOINT_URL", "")
+        given = {**world, **placeholder.variables(assignment.listed, self.directory, buckets)}
         variables = environment.build(self.container, assignment, given, secrets, self.directory)
-        variables = self.here.variables(variables if self.mirror is None else self.mirror.here(variables), self.epoch)
+        variables = self.here.variables(variables if self.copies is None else self.copies.here(variables), self.epoch)
         self.deal.add_to(variables, assignment.gpus)
         return variables
 
@@ -337,13 +340,13 @@ class Executor:
         elif stopped:
             exit = Exit("stopped", exit.code, exit.signal, stopped, exit.lines)
         exit = self.attention.explain(exit)
-        if self.mirror is None:
+        if self.copies is None:
             self._close_streams(exit)
         else:
-            self.activity = self.mirror
-            self.mirror.finish(lambda _: self._mirrored(exit))
+            self.activity = self.copies
+            self.copies.finish(lambda _: self._copied(exit))
 
-    def _mirrored(self, exit: Exit) -> None:
+    def _copied(self, exit: Exit) -> None:
         self._activity_over()
         self._close_streams(exit)
 
@@ -371,7 +374,7 @@ class Executor:
         elif self.assignment.uploads:
             self._upload(exit)
         else:
-            self.uploaded = self.streams.outputs
+            self.uploads.done = self.streams.outputs
             self._end(exit)
 
     def _tell(self, text: str) -> None:
@@ -383,48 +386,26 @@ class Executor:
         assert self.assignment is not None
         assert self.streams is not None
         self._enter(Phase.UPLOADING)
-        try:
-            items = upload_items(self.assignment.uploads, self.directory)
-            if not items:
-                self.uploaded = self.streams.outputs
-                self._end(exit)
-                return
-            done = lambda problem: self._uploaded(problem, exit, items)  # noqa: E731
-            self.activity = Transfer(self.loop, self.reaper, "upload", items, self.assignment.localise_s, done)
-        except (Misplaced, OSError) as error:
-            self._end(Exit("upload", detail=str(error), lines=exit.lines))
+        self.activity = self.uploads
+        self.uploads.upload(self.assignment, self.streams.outputs, lambda problem: self._uploaded(problem, exit))
 
-    def _uploaded(self, problem: str, exit: Exit, items: List[Dict[str, Any]]) -> None:
+    def _uploaded(self, problem: str, exit: Exit) -> None:
         stopped = self._activity_over()
         if stopped:
             self._end(Exit("stopped", detail=stopped))
         elif problem:
             self._end(Exit("upload", detail=problem, lines=exit.lines))
         else:
-            printed = self.streams.outputs if self.streams is not None else ()
-            self.uploaded = (*printed, *(str(item["uri"]) for item in items))
             self._end(exit)
 
     def _keep(self) -> None:
-        """The job has failed: what this task made for outputs that keep it then is uploaded, be it whole or not."""
-        wanted = self.assignment.uploads if self.assignment is not None else ()
-        left = [replace(one, required=False) for one in wanted if one.keep_failed and one.uri not in self.uploaded]
-        items = upload_items(left, self.directory)
-        if not items or self.assignment is None:
-            self._kept("", ())
-            return
-        done = lambda problem: self._kept(problem, tuple(str(item["uri"]) for item in items))  # noqa: E731
-        try:
-            limit = self.assignment.localise_s
-            self.keeper = self.activity = Transfer(self.loop, self.reaper, "upload", items, limit, done)
-        except OSError as error:
-            self._kept(str(error), ())
+        self.activity = self.uploads
+        self.uploads.keep(self.assignment, self._kept)
 
-    def _kept(self, problem: str, uploaded: Tuple[str, ...]) -> None:
+    def _kept(self, problem: str) -> None:
         if problem:
             self._tell(f"what this task made could not be kept: {problem}")
-        self.keeper = self.activity = None
-        self.kept, self.uploaded = True, (*self.uploaded, *(() if problem else uploaded))
+        self._activity_over()
         self.link.push()
 
     def _end(self, exit: Exit) -> None:

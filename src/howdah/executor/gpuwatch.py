@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
 from howdah.executor.gpus import count
 from howdah.executor.loop import Loop
@@ -10,7 +10,7 @@ from howdah.executor.processes import Reaper
 from howdah.executor.sidecar import Sidecar
 from howdah.executor.usage import PERIOD_S
 from howdah.spec.codec import decode
-from howdah.spec.gpu import Gpu
+from howdah.spec.gpu import HARDWARE, Gpu
 
 _NAMES = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 
@@ -22,6 +22,7 @@ class GpuWatch:
     def __init__(self, loop: Loop, reaper: Reaper, environment: Mapping[str, str], note: Callable[[str], None]) -> None:
         self.gpus: Tuple[Gpu, ...] = ()
         self._sum, self._count = 0.0, 0
+        self._ecc: Dict[str, int] = {}
         self._note = note
         self._sidecar: Optional[Sidecar] = None
         ids = wanted(environment)
@@ -38,15 +39,23 @@ class GpuWatch:
         """Of all of them."""
         return round(self._sum / self._count, 3) if self._count else None
 
+    @property
+    def fault(self) -> str:
+        """What the hardware of one of them did while the program ran; "" when nothing is known."""
+        return fault(self.gpus, self._ecc)
+
     def close(self) -> None:
-        """The program has ended."""
+        """The program has ended; what was told until now counts."""
         if self._sidecar is not None:
+            self._sidecar.listen()
             self._sidecar.kill()
             self._sidecar = None
 
     def _told(self, message: Mapping[str, Any]) -> None:
         if "gpus" in message:
             self.gpus = tuple(decode(Gpu, one) for one in message["gpus"])
+            for gpu in self.gpus:
+                self._ecc.setdefault(gpu.id, gpu.ecc or 0)
             told = [gpu.use for gpu in self.gpus if gpu.use is not None]
             self._sum, self._count = self._sum + sum(told), self._count + len(told)
 
@@ -54,6 +63,18 @@ class GpuWatch:
         if self._sidecar is not None:
             self._note(problem)
         self._sidecar = None
+
+
+def fault(gpus: Sequence[Gpu], ecc: Mapping[str, int]) -> str:
+    """The first failure of hardware among these; `ecc` are the uncorrected memory errors that each had counted when the
+    program began."""
+    for gpu in gpus:
+        more = (gpu.ecc or 0) - ecc.get(gpu.id, 0)
+        if gpu.fault:
+            return f"GPU {gpu.id}: XID {gpu.fault}, {HARDWARE.get(gpu.fault, 'a fault of the device')}"
+        if more > 0:
+            return f"GPU {gpu.id}: {more} uncorrected memory errors (ECC)"
+    return ""
 
 
 def wanted(environment: Mapping[str, str]) -> Optional[Tuple[str, ...]]:

@@ -63,12 +63,14 @@ class Mirror:
 
     def finish(self, done: Done) -> None:
         """The program has ended: store what it has left, then `done(problem)`."""
-        self._done, self.fetched = done, 0
-        if self._next is not None:
-            self._next.cancel()
+        self.fetched = 0
         if not self.order.writes:
             self.loop.later(0.0, lambda: done(""))
-        elif self._helper is None:
+            return
+        self._done = done
+        if self._next is not None:
+            self._next.cancel()
+        if self._helper is None:
             self._store_last()
 
     def stop(self, grace: float) -> None:

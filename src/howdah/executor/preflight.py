@@ -15,6 +15,7 @@ from howdah.executor.identity import Identity
 from howdah.executor.loop import Loop
 from howdah.executor.ports import Reservation
 from howdah.executor.sidecar import Sidecar
+from howdah.spec import portrange
 from howdah.wire.messages import Assignment, CheckReport, PairOrder
 
 PASSED = "HOWDAH_CHECKED"
@@ -150,7 +151,8 @@ class Preflight:
         """
         self.close()
         if assignment.checks.pairs:
-            self._listener = Reservation("", [_PAIR])  # what others call us may be the loopback to ourselves
+            among = portrange.ports(assignment.port_range)
+            self._listener = Reservation("", [_PAIR], among)  # what others call us may be the loopback to ourselves
 
     def close(self) -> None:
         """No more of it."""
@@ -180,7 +182,6 @@ class Preflight:
             "gpus": assignment.gpus,
             "python": python_of(variables),
             "variables": variables,
-            "directory": self.directory,
         }
 
         def ended(problem: str) -> None:

@@ -31,11 +31,11 @@ class Searches:
         self._running = 0
 
     def want(self, requests: Tuple[LogRequest, ...]) -> None:
-        """Begin with those that are new."""
-        for one in requests:
-            if one.stream == SEARCH and one.request not in self._taken:
-                self._taken.add(one.request)
-                self._begin(one)
+        """Begin with those that are new. What is not asked any more is forgotten: another master counts anew."""
+        fresh = [one for one in requests if one.stream == SEARCH and one.request not in self._taken]
+        self._taken = {one.request for one in requests}
+        for one in fresh:
+            self._begin(one)
 
     def _begin(self, wanted: LogRequest) -> None:
         found = _Found(self, wanted.request)

@@ -71,6 +71,11 @@ class Sidecar:
             os.close(message)
         self.loop.watch(self._reader, READ, lambda _: self._read())
 
+    def listen(self) -> None:
+        """Take at once what it has said so far."""
+        if self.pid:
+            self._read()
+
     def kill(self) -> None:
         """End it at once; nothing when it is gone."""
         self._signal(signal.SIGKILL)

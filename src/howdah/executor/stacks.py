@@ -30,14 +30,17 @@ class Stacks:
         answer: Callable[[LogChunk], None],
     ) -> None:
         self.loop, self.reaper, self.directory, self.pids, self.answer = loop, reaper, directory, pids, answer
-        self._answered: Set[int] = set()
+        self._taken: Set[int] = set()
 
     def want(self, requests: Tuple[LogRequest, ...], path: str) -> None:
-        """Take those that are asked for and were not taken yet; `path` is the program's PATH."""
-        for one in requests:
-            if one.stream in STREAMS and one.request not in self._answered:
-                self._answered.add(one.request)
-                _Look(self, one, tool(self.directory, path))
+        """Take those that are asked for and were not taken yet; `path` is the program's PATH.
+
+        What is not asked any more is forgotten: another master counts anew.
+        """
+        fresh = [one for one in requests if one.stream in STREAMS and one.request not in self._taken]
+        self._taken = {one.request for one in requests}
+        for one in fresh:
+            _Look(self, one, tool(self.directory, path))
 
 
 class _Look:

@@ -6,16 +6,21 @@ stops a process for some milliseconds; of others, and where py-spy is missing or
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import resource
 import subprocess
 import sys
+import time
 from typing import Any, Iterator, List, Mapping, Sequence
 
-EACH_S = 10.0
+EACH_S, NATIVE_S = 10.0, 8.0
 MOST = 32
 """Processes of a task; a data loader may have hundreds, which are all alike."""
 MOST_TEXT = 200 << 10
+MOST_DATA = 1 << 30
+"""Memory that reading native frames may take."""
 REFUSED = (
     "the node does not let us look into the program (ptrace): containers need the capability SYS_PTRACE, "
     "other nodes kernel.yama.ptrace_scope 0 or 1"
@@ -38,7 +43,9 @@ def shown(pids: Sequence[int], tool: str, native: bool) -> Iterator[str]:
     """A paragraph for each process."""
     if not tool:
         yield "py-spy is not here, so Python's own stacks are not: install howdah[stacks] where the job is submitted\n"
+    began = time.monotonic()
     for pid in pids:
+        native = native and time.monotonic() - began < NATIVE_S
         python = is_python(pid)
         found = _python_stacks(pid, tool, native) if python and tool else ""
         if found:
@@ -48,13 +55,30 @@ def shown(pids: Sequence[int], tool: str, native: bool) -> Iterator[str]:
 
 
 def _python_stacks(pid: int, tool: str, native: bool) -> str:
-    command = [tool, "dump", "--pid", str(pid), *(["--native"] if native else [])]
+    """With native frames where the platform has them, and reading their symbols takes neither long nor much."""
+    if not native:
+        return _dumped(pid, [tool, "dump", "--pid", str(pid)])
+    command = [tool, "dump", "--native", "--pid", str(pid)]
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        done = subprocess.run(command, capture_output=True, timeout=NATIVE_S, check=False, preexec_fn=_little_memory)
+        if done.returncode == 0:
+            return done.stdout.decode("utf-8", "replace")
+    found = _dumped(pid, [tool, "dump", "--pid", str(pid)])
+    return f"{found.rstrip()}\n(no native frames: py-spy can't have them here, or not in {NATIVE_S:.0f} s)\n"
+
+
+def _little_memory() -> None:
+    # What is read here counts as the container's: symbols of a large library must not cost the program its life.
+    resource.setrlimit(resource.RLIMIT_DATA, (MOST_DATA, MOST_DATA))
+
+
+def _dumped(pid: int, command: Sequence[str]) -> str:
     try:
         done = subprocess.run(command, capture_output=True, timeout=EACH_S, check=False)
     except subprocess.TimeoutExpired:
         return f"Process {pid}: py-spy took longer than {EACH_S:.0f} s\n{kernel_state(pid)}"
     except OSError as error:
-        return f"Process {pid}: {tool} can't be run: {error.strerror}\n{kernel_state(pid)}"
+        return f"Process {pid}: {command[0]} can't be run: {error.strerror}\n{kernel_state(pid)}"
     if done.returncode == 0:
         return done.stdout.decode("utf-8", "replace")
     return f"Process {pid}: {_why(done.stderr.decode('utf-8', 'replace'))}\n{kernel_state(pid)}"

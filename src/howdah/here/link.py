@@ -41,7 +41,7 @@ def call(name: str, message: Mapping[str, Any], wait: float = 0.0) -> Dict[str, 
             return found
         except WireError as error:
             if error.status not in _NOT_NOW:
-                raise HereError(f"here.{name}: {_reason(error)}") from None
+                raise HereError(f"here.{name}: {error.reason}") from None
             silent = time.monotonic() - began
             if silent > PATIENCE_S + wait:
                 raise HereError(f"here.{name}: no answer from the job's master for {silent:.0f} s: {error}") from None
@@ -115,8 +115,3 @@ def _read(place: Place, name: str) -> str:
     except OSError as error:
         gone = f"the executor of {place.task} is gone, or this is another machine"
         raise HereError(f"{path}: {error.strerror}: {gone}") from None
-
-
-def _reason(error: WireError) -> str:
-    """The master's own sentence, without where it was asked."""
-    return str(error).partition(f": {error.status} ")[2] or str(error)

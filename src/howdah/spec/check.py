@@ -10,16 +10,13 @@ import dataclasses
 import math
 import posixpath
 import re
-import typing
-from typing import Any, Collection, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Collection, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from howdah.errors import Mistake
-from howdah.spec import preflight
+from howdah.spec import kinds, portrange, preflight, workfiles
 from howdah.spec.job import ALIASES, Input, JobSpec, Output, Resources, Role, Save
 from howdah.spec.world import CHIEFS, chief
 
-SPREAD = "."
-"""The name of a directory or archive whose content goes straight into the working directory."""
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SECRET = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:.+")
@@ -39,7 +36,7 @@ CHOICES = {
     "Input.strategy": ("download", "placeholder", "stream"),
     "Output.strategy": ("upload", "stream"),
 }
-SHARE_OF_TASKS = re.compile(r"(100|[1-9]?[0-9])%")
+SHARE_OF_TASKS = re.compile(r"(100|[1-9]?[0-9](\.[0-9]{1,4})?)%")
 INPUT_FORMATS = ("text", "whole", "csv", "jsonl", "sequencefile", "tfrecord", "parquet", "orc", "avro")
 _OF_INPUT_STREAMS = ("format", "options", "epochs", "shuffle", "window", "seed")
 OUTPUT_FORMATS = ("text", "gzip", "sequencefile", "tfrecord", "parquet")
@@ -71,7 +68,7 @@ def mistakes(
     `{"roles.worker.replicas": "--worker-num"}`; a place without its own takes that of the place it lies in.
     Values of a wrong type, possible in a job built in Python, are reported alone: nothing else can be said then.
     """
-    found = list(_types(job, JobSpec, ""))
+    found = list(kinds.mistakes(job, JobSpec))
     if not found:
         found = [*_roles(job), *_job(job, frameworks), *_files(job), *_data(job), *_variables(job)]
         found += preflight.mistakes(job)
@@ -81,12 +78,6 @@ def mistakes(
 def has_chief(roles: Mapping[str, Role]) -> bool:
     """Whether it is plain whom `chief` means (`howdah.spec.world.chief`)."""
     return len(roles) == 1 or any(name in roles for name in CHIEFS)
-
-
-def file_name(entry: str) -> str:
-    """The name in the working directory of an entry of `files` or `archives`: after `#`, else the path's own."""
-    path, _, name = entry.partition("#")
-    return name or posixpath.basename(path.rstrip("/"))
 
 
 def aliased(entry: Input) -> Input:
@@ -271,6 +262,7 @@ def _job(job: JobSpec, frameworks: Collection[str]) -> _Found:
     yield from _at_least("master.vcores", job.master.vcores, 0)
     yield from _at_least("master.attempts", job.master.attempts, 0)
     yield from _label("master.node_label", job.master.node_label)
+    yield from portrange.mistakes("port_range", job.port_range)
     yield from _checkpoint(job)
     yield from _board(job)
     for name, value in dataclasses.asdict(job.timeouts).items():
@@ -317,20 +309,8 @@ def _label(place: str, label: str) -> _Found:
 
 
 def _files(job: JobSpec) -> _Found:
-    entries = [(f"files.{number}", entry) for number, entry in enumerate(job.files)]
-    entries += [(f"archives.{number}", entry) for number, entry in enumerate(job.archives)]
-    owners: Dict[str, str] = {aliased(entry).to.split("/")[0]: f"inputs.{n}.to" for n, entry in enumerate(job.inputs)}
-    for place, entry in entries:
-        name = file_name(entry)
-        if not entry.partition("#")[0].strip() or name in ("", "..") or "/" in name:
-            yield Mistake(place, f"is {entry!r}, must be a path, or path#name with a plain name")
-        elif name == SPREAD:
-            continue
-        elif name in owners:
-            yield Mistake(
-                place, f"would be {name!r} in the working directory, as {owners[name]} is: rename it with #name"
-            )
-        owners.setdefault(name, place)
+    inputs = enumerate(job.inputs)
+    return workfiles.mistakes(job, {aliased(entry).to.split("/")[0]: f"inputs.{n}.to" for n, entry in inputs})
 
 
 def _data(job: JobSpec) -> _Found:
@@ -460,40 +440,3 @@ def _environment_names(place: str, env: Mapping[str, str]) -> _Found:
             yield Mistake(f"{place}.{name}", "is no variable name: letters, digits and _, no digit first")
         if "\0" in value:
             yield Mistake(f"{place}.{name}", "contains a NUL byte, which no program can be given")
-
-
-_WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
-
-
-def _types(value: Any, kind: Any, place: str) -> _Found:
-    """Where `value` is not what `kind`, a declared type of the spec, says."""
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin is Union:
-        yield from _union_types(value, arguments, place)
-    elif isinstance(kind, type) and dataclasses.is_dataclass(kind) and isinstance(value, kind):
-        for name, hint in typing.get_type_hints(kind).items():
-            if typing.get_origin(hint) is not typing.ClassVar:
-                yield from _types(getattr(value, name), hint, f"{place}.{name}" if place else name)
-    elif origin is tuple and isinstance(value, (tuple, list)):
-        for number, item in enumerate(value):
-            yield from _types(item, arguments[0], f"{place}.{number}")
-    elif arguments and origin is not tuple and isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from _types(item, arguments[1], f"{place}.{key}")
-    elif not _plain(value, kind):
-        wanted = "a list" if origin is tuple else "a mapping" if arguments else _WORDS.get(kind, f"a {kind.__name__}")
-        yield Mistake(place, f"is {value!r}, must be {wanted}")
-
-
-def _union_types(value: Any, kinds: Sequence[Any], place: str) -> _Found:
-    """Optional[X], or text or a list."""
-    if not (value is None and type(None) in kinds):
-        listed = isinstance(value, (tuple, list))
-        fit = next((kind for kind in kinds if (typing.get_origin(kind) is tuple) == listed), kinds[0])
-        yield from _types(value, fit, place)
-
-
-def _plain(value: Any, kind: Any) -> bool:
-    if kind is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-    return type(value) is kind or (kind is str and isinstance(value, str))

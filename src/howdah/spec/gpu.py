@@ -2,16 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Mapping, Optional
 
 from howdah.spec.values import dataclass
+
+LOST = 79
+HARDWARE: Mapping[int, str] = {
+    48: "uncorrectable memory error",
+    54: "auxiliary power is not connected",
+    57: "memory interface failed",
+    58: "unstable memory interface",
+    62: "its microcontroller halted",
+    64: "a bad row could not be remapped",
+    74: "NVLink error",
+    LOST: "it has fallen off the bus",
+    94: "uncorrectable memory error, contained",
+    95: "uncorrectable memory error, not contained",
+    119: "its system processor does not answer",
+    120: "its system processor failed",
+    136: "NVLink training failed",
+    140: "uncorrected memory error",
+    143: "it could not be initialised",
+    144: "NVLink error",
+    145: "NVLink error",
+    146: "NVLink error",
+    147: "NVLink error",
+    148: "NVLink error",
+    149: "NVLink error",
+    150: "NVLink error",
+}
+"""The driver's critical errors (XID) that are the device's own and end programs, by NVIDIA's catalogue of XID errors.
+
+Not in it: what a program brings about (13 and 31, illegal accesses; 43 and 45, its work stopped or cleaned up; 8,
+11, 32, 68, 69, 109), and what is only noted (63, a row to be remapped; 92, many corrected errors; 121, a corrected link
+error).
+"""
 
 
 @dataclass(frozen=True)
 class Gpu:
     """`id` is the device's number or UUID as the program was given it. `use` is the share of time (0..1) in which a
     kernel ran; `ecc` counts uncorrected memory errors since the driver was loaded, `xids` the driver's critical errors
-    since the program began, of which `xid` is the last."""
+    since the program began, of which `xid` is the last and `fault` the first that is the hardware's (0: none)."""
 
     id: str
     name: str = ""
@@ -23,3 +55,4 @@ class Gpu:
     ecc: Optional[int] = None
     xids: int = 0
     xid: int = 0
+    fault: int = 0

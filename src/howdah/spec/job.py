@@ -20,6 +20,7 @@ ALIASES = {
     "localise_s": "localise",
     "stall_s": "stall",
     "run_s": "run",
+    "total_s": "total",
     "stop_s": "stop",
     "grace_s": "grace",
     "within_s": "within",
@@ -137,6 +138,10 @@ class Role:
     on_stall: str = ""
     """What follows when a task shows no sign of progress for `timeouts.stall`: `report` it with the stacks of all
     tasks (also when unset), `restart`, as after a failure of the task, `fail` the job, or `ignore` it."""
+    files: Tuple[str, ...] = ()
+    """Files and directories that tasks of this role alone have, written as the job's."""
+    archives: Tuple[str, ...] = ()
+    """Archives that tasks of this role alone have, written as the job's."""
 
 
 @dataclass(frozen=True)
@@ -301,6 +306,8 @@ class Timeouts:
     stall_s: float = 3600.0
     """How long a program may show no sign of progress (its role's `on_stall` says what follows), leave its input stream
     unread, or an output's file system what the program prints; 0 means without limit."""
+    total_s: float = 0.0
+    """The job's whole time since its master began, waiting for containers included; 0 means without limit."""
 
 
 @dataclass(frozen=True)
@@ -349,7 +356,8 @@ class JobSpec:
     board: Board = field(default_factory=Board)
     """Where the programs' event files are; a text is its path."""
     success: str = "all"
-    """The job has succeeded when: `all` tracked tasks, `any` one of them, a share (`50%`), the `chief` ended well."""
+    """The job has succeeded when: `all` tracked tasks, `any` one of them, a share (`50%`, `99.5%`) or the `chief` ended
+    well."""
     gang: bool = True
     """All tasks start together, or not at all, and know each other. `false`: each starts as soon as it can, alone."""
     retries: int = 0
@@ -377,6 +385,9 @@ class JobSpec:
     """What the cluster lists the job as; empty: HOWDAH."""
     master: Master = field(default_factory=Master)
     """The process that runs the job."""
+    port_range: str = ""
+    """Where the ports that are reserved for its tasks, and the master's, are taken from: `20000-30000`. Empty: your
+    setting, else the system chooses."""
 
     @property
     def task_count(self) -> int:

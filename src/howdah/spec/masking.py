@@ -1,31 +1,80 @@
 """What looks like a secret is not shown, wherever somebody wrote one: in a variable, on a command line, in a job file.
 
 Secrets have a place of their own in a job (`secrets`), whose values are in no spec; this is for those who use another.
+Names are judged by their whole words: `DB_PASS` and `OPENAI_KEY` hide what follows, `passes`, `--num-keys` do not.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Iterable, List, Mapping, Sequence
+from typing import Any, FrozenSet, Iterable, List, Mapping, Sequence
 
 MASK = "***"
-_WORDS = {"password", "passwd", "pwd", "passphrase", "secret", "token", "credential", "credentials", "apikey"}
-_PAIRS = {("api", "key"), ("access", "key"), ("private", "key"), ("secret", "key"), ("account", "key")}
+
+
+def _set(text: str) -> FrozenSet[str]:
+    return frozenset(text.split())
+
+
+_ALWAYS = _set(
+    "password passwd pwd pw passphrase passcode secret credential credentials creds jwt apikey authkey accesskey "
+    "secretkey privatekey authtoken accesstoken"
+)
+# Secret as the last word, unless one of `_PLAIN` stands before it: `first_pass`, `--pad-token`, `--no-auth`.
+_LAST = {"pass", "auth", "authorization", "token"}
+_PLAIN = _set(
+    "num n max min count per use enable disable no with without pad eos bos unk sep cls mask special start end next "
+    "last first second third one two single multi all any forward backward high low band by"
+)
+# What a token or its like has, and is no secret: `token_type`, `pad_token_id`.
+_ABOUT = _set("id ids type types mode dim size count len length column col field limit name names enabled index")
+# Where it is, not what it is: PASSWORD_FILE, `credential.provider.path`.
+_WHERE = {"file", "path", "dir", "url", "uri", "endpoint"}
+# Words before `key` that make it one that opens something; `sort_key` and `--image-key` open nothing.
+_OPENING = _set(
+    "access account admin api app auth aws azure aes anthropic bot client cohere cos database dashscope db deepseek "
+    "deploy decryption encryption fernet gcp gemini github gitlab google groq hf hmac huggingface jwt license master "
+    "mistral minio mlflow neptune openai oss private root rsa secret server service session shared sign signing ssh "
+    "ssl storage stripe subscription tls user wandb webhook"
+)
+_OPEN = _set("public sort primary foreign partition group index join row cache dict metric hot")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _USER = re.compile(r"(?<=://)[^/@\s:]*:[^/@\s]*(?=@)")
+_BEARER = re.compile(
+    r"(?i)\b(bearer[ \t]+|authorization[\"']?[ \t]*:[ \t]*[\"']?(?:basic|token|bearer)[ \t]+)[\w.~+/=-]+"
+)
 _LINE = re.compile(r"""(?m)^(?P<head>[ \t]*(?:-[ \t]+)?["']?(?P<name>[\w.-]+)["']?[ \t]*[:=][ \t]*)(?P<value>\S.*)$""")
-_REFERENCE = re.compile(r"""["']?(env:|file:|\$\{)""")
+_REFERENCE = re.compile(r"""["']?(env:|file:|\$\{)|"?\$[A-Z_][A-Z0-9_]*"?$""")
+# `name=`, `"name": `, and of an option also what follows it after blanks, on the next line, as the next of a list.
+_NAMED = re.compile(
+    r"""(?<![\w.$-])(?P<option>--?)?(?P<name>[A-Za-z_][\w.-]*)"""
+    r"""(?:\\?["']?[ \t]*[=:][ \t]*|(?(option)["']?(?:,|\\?\r?\n|[ \t])+(?:-[ \t]+)?|(?!)))"""
+)
+_VALUE = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|\\.|[^\s"'\\;&|<>()])+|["'].*""")
 
 
 def looks_secret(name: str) -> bool:
     """Whether what is called so is better not shown: DB_PASSWORD, apiKey, `fs.s3a.secret.key`; not max_tokens."""
     parts = [part.lower() for part in _PART.findall(name)]
-    return not _WORDS.isdisjoint(parts) or any(pair in _PAIRS for pair in zip(parts, parts[1:]))  # noqa: B905, RUF007 - 3.9 has neither
+    while parts and parts[-1].isdigit():
+        parts.pop()
+    if not parts or parts[-1] in _WHERE:
+        return False
+    if not _ALWAYS.isdisjoint(parts) or any(part.endswith(("password", "passwd")) for part in parts):
+        return True
+    last, before = parts[-1], parts[-2] if len(parts) > 1 else ""
+    if last in _LAST:
+        return before not in _PLAIN and not before.isdigit()
+    if "token" in parts:
+        return _ABOUT.isdisjoint(parts[parts.index("token") + 1 :]) and _PLAIN.isdisjoint(parts)
+    if any(one in _OPENING and other == "key" for one, other in zip(parts, parts[1:])):  # noqa: B905, RUF007 - 3.9
+        return True
+    return last == "key" and bool(before) and name.isupper() and before not in _OPEN | _PLAIN
 
 
 def variables(values: Mapping[str, str]) -> dict[str, str]:
     """The same, but for the values of those that look secret."""
-    return {name: MASK if looks_secret(name) else line(value) for name, value in values.items()}
+    return {name: MASK if _hidden(name, value) else text(value) for name, value in values.items()}
 
 
 def line(text: str, known: Iterable[str] = ()) -> str:
@@ -33,30 +82,60 @@ def line(text: str, known: Iterable[str] = ()) -> str:
     for secret in known:
         if len(secret) >= 4:
             text = text.replace(secret, MASK)
-    return _USER.sub(MASK, text)
+    return _BEARER.sub(lambda found: found[1] + MASK, _USER.sub(MASK, text))
+
+
+def text(said: str, known: Iterable[str] = ()) -> str:
+    """A shell line, or any words: `--password X`, `TOKEN=X` and `"token": "X"` lose what they say, anywhere."""
+    found, at = [], 0
+    said = line(said, known)
+    for name in _NAMED.finditer(said):
+        if name.start() < at or not looks_secret(name["name"]):
+            continue
+        value = _VALUE.match(said, name.end())
+        if value is not None and not _REFERENCE.match(value[0]):
+            found += [said[at : name.end()], MASK]
+            at = value.end()
+    return "".join(found) + said[at:]
 
 
 def words(command: Sequence[str], known: Iterable[str] = ()) -> List[str]:
-    """A command line: `--password X`, `--set TOKEN=X` and `--token=X` lose what they say."""
+    """A command line: `--password X`, `--set TOKEN=X` and `--token=X` lose what they say, and each word as `text`."""
     found: List[str] = []
     hidden, known = False, list(known)
     for word in command:
-        name, separator, _ = word.partition("=")
+        name, separator, value = word.partition("=")
         if hidden:
-            found.append(MASK)
-        elif separator and looks_secret(name):
+            found.append(word if _REFERENCE.match(word) else MASK)
+        elif separator and not set(name) & set(" \t\n") and _hidden(name, value):
             found.append(f"{name}={MASK}")
         else:
-            found.append(line(word, known))
-        hidden = not hidden and not separator and word.startswith("-") and looks_secret(word)
+            found.append(text(word, known))
+        hidden = not hidden and not separator and word.startswith("-") and " " not in word and looks_secret(word)
     return found
 
 
-def lines(text: str, known: Iterable[str] = ()) -> str:
+def lines(said: str, known: Iterable[str] = ()) -> str:
     """A file of `name: value` or `name=value` lines; what only says where a secret is stays."""
 
     def shown(found: re.Match[str]) -> str:
-        secret = looks_secret(found["name"]) and not _REFERENCE.match(found["value"])
-        return found["head"] + MASK if secret else found[0]
+        return found["head"] + MASK if _hidden(found["name"], found["value"]) else found[0]
 
-    return line(_LINE.sub(shown, text), known)
+    return text(_LINE.sub(shown, said), known)
+
+
+def record(value: Any, name: str = "") -> Any:
+    """A spec, or anything else, as JSON: each text as `text`, what lies below a name that looks secret not at all."""
+    if isinstance(value, Mapping):
+        return {key: record(each, str(key)) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return (
+            words(value) if value and all(isinstance(each, str) for each in value) else [record(one) for one in value]
+        )
+    if isinstance(value, str) and value:
+        return MASK if _hidden(name, value) else text(value)
+    return value
+
+
+def _hidden(name: str, value: str) -> bool:
+    return bool(value) and not _REFERENCE.match(value) and looks_secret(name)

@@ -91,8 +91,9 @@ class Exit:
     """How a task's process, or its container, ended.
 
     `code` is the exit status, None when a signal ended it; `cause` one word for what happened: `exit`, `signal`,
-    `memory`, `lost`, `preempted`, `start`, `localise`, `stream`, `upload`, `silent`, `port`, `preflight`, `stopped`;
-    `detail` is a sentence for people and `lines` the last lines of output.
+    `memory`, `lost`, `preempted`, `start`, `localise`, `stream`, `upload`, `silent`, `port`, `preflight`, `gpu`,
+    `stalled`, `logs` (more of them than YARN allows), `stopped`; `detail` is a sentence for people and `lines` the last
+    lines of output.
     """
 
     cause: str
@@ -141,12 +142,16 @@ class Member:
 class World:
     """The whole gang, known only when all have joined. Members are in the spec's role order, then by index.
 
-    `epoch` counts the formations: what speaks of an older one is not listened to. `job_id` is the job's.
+    `epoch` counts the formations of the whole job: what speaks of an older one is not listened to. `job_id` is the
+    job's. `restarts` says how often the tasks that start in this epoch were started before. `least` is how few tasks of
+    an elastic role may go on, by role.
     """
 
     epoch: int
     members: Tuple[Member, ...]
     job_id: str = ""
+    restarts: int = 0
+    least: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, role: str) -> Tuple[Member, ...]:
         """The members of one role, by index."""

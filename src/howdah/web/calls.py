@@ -31,7 +31,7 @@ class Call:
 
     The answer of one that is `kept` depends on the job's version alone: it is rendered at most once a second, and
     `since=` is answered shortly. What is `embeddable` is shown for an embed token, too. `answer` names its shape in
-    `howdah.web.shapes`, or is a content type.
+    `howdah.web.shapes` or `curveshapes`, or is a content type.
     """
 
     path: str
@@ -46,11 +46,13 @@ class Call:
 @dataclass(frozen=True)
 class Action:
     """Something that changes a job, by PUT or POST on `jobs/{job}/actions/<name>`; `words` are those of its body beside
-    the token. Who serves the job does it: the master has its own table of how."""
+    the token, `answer` is the shape of what is answered. Who serves the job does it: the master has its own table of
+    how."""
 
     name: str
     summary: str
     words: tuple[Parameter, ...] = ()
+    answer: str = "Done"
 
 
 @dataclass(frozen=True)
@@ -94,22 +96,30 @@ RUNS = (
     Parameter("run", "A run's name, or several with commas between; may be repeated. All by default.", "array"),
     Parameter("tag", "What of them; as `run`.", "array"),
 )
-LINES = (
-    Parameter("points", "At most so many of each line, 1000 by default.", "integer"),
-    Parameter("x", "step, time or relative."),
+POINTS = Parameter(
+    "points", "At most so many of each line, 1000 by default; of a picture as many as it is wide.", "integer"
 )
 PICTURE = (
+    Parameter("x", "step (also by default), time or relative."),
+    Parameter("scale", "linear (also by default) or log."),
+    Parameter("title", "Instead of the tags."),
     Parameter("width", "In pixels.", "integer"),
     Parameter("height", "In pixels.", "integer"),
     Parameter("language", "en or zh."),
     Parameter("theme", "auto, light or dark."),
 )
+EMBEDDED = (*PICTURE, Parameter("refresh", "Seconds until it is drawn again, 5 by default.", "number"))
+IMAGE = (
+    Parameter("step", "Of this step; the last by default.", "integer"),
+    Parameter("index", "Which of the step's images, from 0.", "integer"),
+)
 STEPS = Parameter("steps", "At most so many, 50 by default.", "integer")
 URI = Parameter("uri", "The checkpoint's, as the list has it.")
+NAME = Parameter("name", "The tensor's name.")
 
 CALLS: tuple[Call, ...] = (
     Call("server", "howdah.web.answers:server", "Who answers here.", answer="Server"),
-    Call("openapi.json", "howdah.web.openapi:document", "This description."),
+    Call("openapi.json", "howdah.web.openapi:document", "This description.", answer="Description"),
     Call(
         "jobs",
         "howdah.web.lists:jobs",
@@ -216,21 +226,21 @@ CALLS: tuple[Call, ...] = (
     *(
         Call(f"jobs/{{job}}/{path}", "howdah.web.relayed:relay", summary, parameters, answer, embeddable=embeddable)
         for path, summary, parameters, answer, embeddable in (
-            ("curves/runs", "Training curves: runs and what there is of each.", (SINCE,), "", True),
-            ("curves/scalars", "Lines.", (*RUNS, *LINES, SINCE), "", True),
-            ("curves/scalars.svg", "Lines as a picture.", (*RUNS, *LINES, *PICTURE), "image/svg+xml", True),
-            ("curves/scalars.png", "Lines as a picture.", (*RUNS, *LINES, *PICTURE), "image/png", True),
-            ("curves/histograms", "A distribution over time, in buckets.", (RUN, TAG, STEPS), "", True),
-            ("curves/distributions", "A distribution over time, in percentiles.", (RUN, TAG, STEPS), "", True),
-            ("curves/images", "A list of images.", (RUN, TAG), "", True),
-            ("curves/image", "One image.", (RUN, TAG, Parameter("step", "Of this step.", "integer")), "image/*", True),
-            ("curves/text", "Texts.", (RUN, TAG), "", True),
-            ("curves/hparams", "Runs by their hyperparameters.", (), "", True),
-            ("curves/embed.html", "Lines as a page for an iframe.", (*RUNS, *LINES, *PICTURE), "text/html", True),
-            ("curves/embed.js", "Lines where the script stands.", (*RUNS, *LINES), "text/javascript", True),
-            ("checkpoints", "Checkpoints that are there.", (SINCE,), "", False),
-            ("checkpoints/tensors", "The tensors of a checkpoint.", (URI,), "", False),
-            ("checkpoints/statistics", "Figures of one tensor.", (URI, Parameter("name", "Its name.")), "", False),
+            ("curves/runs", "Training curves: runs and what there is of each.", (SINCE,), "Runs", True),
+            ("curves/scalars", "Lines.", (*RUNS, POINTS, SINCE), "Lines", True),
+            ("curves/scalars.svg", "Lines as a picture.", (*RUNS, POINTS, *PICTURE), "image/svg+xml", True),
+            ("curves/scalars.png", "Lines as a picture.", (*RUNS, POINTS, *PICTURE), "image/png", True),
+            ("curves/histograms", "A distribution over time, in buckets.", (RUN, TAG, STEPS), "Histograms", True),
+            ("curves/distributions", "The same in percentiles.", (RUN, TAG, STEPS), "Distributions", True),
+            ("curves/images", "A list of images.", (RUN, TAG, STEPS), "Images", True),
+            ("curves/image", "One image.", (RUN, TAG, *IMAGE), "image/*", True),
+            ("curves/text", "Texts.", (RUN, TAG, STEPS), "Texts", True),
+            ("curves/hparams", "Runs by their hyperparameters.", (), "Hyperparameters", True),
+            ("curves/embed.html", "Lines as a page for an iframe.", (*RUNS, POINTS, *EMBEDDED), "text/html", True),
+            ("curves/embed.js", "Lines where the script stands.", (*RUNS, POINTS, *EMBEDDED), "text/javascript", True),
+            ("checkpoints", "Checkpoints that are there.", (), "Checkpoints", False),
+            ("checkpoints/tensors", "The tensors of a checkpoint.", (URI,), "Tensors", False),
+            ("checkpoints/statistics", "Figures of one tensor.", (URI, NAME), "TensorStatistics", False),
         )
     ),
 )
@@ -242,6 +252,7 @@ ACTIONS: tuple[Action, ...] = (
         "save",
         "Copy outputs as they are now; answers pairs of an output and its copy's number.",
         (Parameter("output", "The number of the output; -1, also by default: all.", "integer"),),
+        "Saving",
     ),
     Action(
         "stacks",
@@ -250,8 +261,14 @@ ACTIONS: tuple[Action, ...] = (
             Parameter("task", "Of this task alone; by default of all."),
             Parameter("native", "With the frames of compiled code.", "boolean"),
         ),
+        "Stacks",
     ),
-    Action("tensorboard", "Start the job's TensorBoard; answers its state, and its url when it is open."),
+    Action(
+        "tensorboard",
+        "Start the job's TensorBoard; answers its state, and its url when it is open.",
+        (Parameter("idle_s", "It ends when nobody has looked for so long, 1800 s by default.", "number"),),
+        "Board",
+    ),
     Action("tensorboard/stop", "End it."),
 )
 

@@ -18,8 +18,8 @@ from howdah.web.hints import Hint, hints
 
 
 def job(view: JobView, can: Mapping[str, bool], now: float, board: str = "") -> shapes.Job:
-    """The job itself. Secrets are not in a spec, so nothing is hidden; `can` are the actions possible now, `board` is
-    the address of its TensorBoard."""
+    """The job itself, without what looks like a secret; `can` are the actions possible now, `board` is the address of
+    its TensorBoard."""
     spec, note = view.job, view.submission
     left = eta(view, now)
     return {
@@ -51,13 +51,13 @@ def job(view: JobView, can: Mapping[str, bool], now: float, board: str = "") -> 
         ],
         "saves": [_save(save) for save in view.saves],
         "can": dict(can),
-        "submitted": {"yaml": note.text, "file": note.file},
+        "submitted": {"yaml": masking.lines(note.text), "file": note.file},
         "spec": masked(spec) if spec else {},
         "captured": {
             "git_commit": note.git_commit,
             "git_dirty": note.git_dirty,
             "packages": dict(note.packages),
-            "command": list(note.command),
+            "command": masking.words(note.command),
             "client": note.client,
             "user": note.user,
             "submitted_at": note.time,
@@ -77,23 +77,19 @@ def _hint(hint: Hint) -> shapes.Hint:
 
 
 def masked(spec: JobSpec) -> dict[str, Any]:
-    """The spec as JSON; values of variables that look secret are hidden."""
-    record = masked_record({"kind": "JobStarted", "job": encode(spec)})
-    return dict(record["job"])
+    """The spec as JSON, without what looks like a secret in its commands and variables."""
+    return dict(masking.record(encode(spec)))
 
 
 def masked_record(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """An event as JSON, with the spec in it as `masked` has it."""
-    if record.get("kind") != "JobStarted" or not isinstance(record.get("job"), Mapping):
+    """An event as JSON; what has the spec, and what was noted at submission, without what looks like a secret."""
+    if record.get("kind") != "JobStarted":
         return record
-    job = dict(record["job"])
-    job["roles"] = {name: _masked_env(role) for name, role in job.get("roles", {}).items()}
-    return {**record, "job": _masked_env(job)}
-
-
-def _masked_env(place: Mapping[str, Any]) -> dict[str, Any]:
-    env = place.get("env")
-    return {**place, "env": masking.variables(env)} if env else dict(place)
+    shown: dict[str, Any] = masking.record(record)
+    note = shown.get("submission")
+    if isinstance(note, dict) and isinstance(note.get("text"), str):
+        note["text"] = masking.lines(note["text"])
+    return shown
 
 
 def failure(view: JobView) -> shapes.Failure | None:

@@ -54,7 +54,7 @@ async def trace(asked: Asked) -> shapes.Traced:
     """Whose it is."""
     of = asked.query.get("of", "").strip()
     if not of:
-        raise Refused(400, "of must be a container, host:pid, pod, or host/gpu3", "of")
+        raise Refused(400, "of must be a container, host:pid or host/gpu3", "of")
     found: Mapping[str, Any] | None
     if isinstance(asked.source, Catalogue):
         found = await asked.source.trace(of)

@@ -7,8 +7,8 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
-from howdah.web import shapes
-from howdah.web.calls import ACTIONS, CALLS, PREFIX, Action, Asked, Call, Parameter
+from howdah.web import curveshapes, shapes
+from howdah.web.calls import ACTIONS, CALLS, PREFIX, SINCE, Action, Asked, Call, Parameter
 
 INTRODUCTION = """What the page shows and does, for programs. Every call needs the token of the job's link, as `?token=`
 or in the header `Howdah-Token`, unless the cluster's own proxy vouches for who asks. Times are epoch seconds. An answer
@@ -39,7 +39,9 @@ def openapi() -> dict[str, Any]:
     named: dict[str, Any] = {"Error": {"type": "object", "properties": {"error": _text(), "place": _text()}}}
     paths: dict[str, Any] = {f"{PREFIX}{call.path}": {"get": _operation(call, named)} for call in CALLS}
     for action in ACTIONS:
-        paths[f"{PREFIX}jobs/{{job}}/actions/{action.name}"] = {"put": _wish(action), "post": _wish(action)}
+        paths[f"{PREFIX}jobs/{{job}}/actions/{action.name}"] = {
+            method: _wish(action, named) for method in ("put", "post")
+        }
     token = {"type": "apiKey", "name": "token", "in": "query"}
     return {
         "openapi": "3.1.0",
@@ -55,27 +57,30 @@ def _operation(call: Call, named: dict[str, Any]) -> dict[str, Any]:
     if "/" in call.answer:
         answer["content"] = {call.answer: {}}
     elif call.answer:
-        schema: dict[str, Any] = _schema(getattr(shapes, call.answer), named)
+        schema = _shape(call.answer, named)
         if call.kept:
             version = {"type": "object", "properties": {"version": {"type": "integer"}}, "required": ["version"]}
             schema = {"allOf": [version, schema]}
+        if SINCE in call.parameters:
+            schema = {"anyOf": [schema, _shape("Unchanged", named)]}
         answer["content"] = {"application/json": {"schema": schema}}
     return {
         "summary": call.summary,
         "parameters": [*_placed(call.path), *map(_parameter, call.parameters)],
-        "responses": {"200": answer, "4XX": _error()},
+        "responses": {"200": answer, **_errors()},
     }
 
 
-def _wish(action: Action) -> dict[str, Any]:
+def _wish(action: Action, named: dict[str, Any]) -> dict[str, Any]:
     words = {each.name: {"type": each.kind, "description": each.summary} for each in action.words}
     token = {"type": "string", "description": "A token that may act, as the link of `howdah page` has it."}
+    answer = {"application/json": {"schema": _shape(action.answer, named)}}
     body = {"type": "object", "properties": {"token": token, **words}, "required": ["token"]}
     return {
         "summary": action.summary,
         "parameters": list(_placed("{job}")),
         "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
-        "responses": {"200": {"description": "It is done, or begun."}, "4XX": _error()},
+        "responses": {"200": {"description": "It is done, or begun.", "content": answer}, **_errors()},
     }
 
 
@@ -97,13 +102,19 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
     }
 
 
-def _error() -> dict[str, Any]:
-    reference = {"$ref": "#/components/schemas/Error"}
-    return {"description": "Why not.", "content": {"application/json": {"schema": reference}}}
+def _errors() -> dict[str, Any]:
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    says = {"4XX": "Why not.", "5XX": "Who should know does not answer, or something lacks here."}
+    return {status: {"description": text, "content": content} for status, text in says.items()}
 
 
 def _text() -> dict[str, Any]:
     return {"type": "string"}
+
+
+def _shape(name: str, named: dict[str, Any]) -> dict[str, Any]:
+    """That of the record of this name."""
+    return _schema(getattr(shapes, name, None) or getattr(curveshapes, name), named)
 
 
 def _schema(kind: Any, named: dict[str, Any]) -> dict[str, Any]:

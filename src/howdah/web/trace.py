@@ -12,7 +12,7 @@ PROCESS = re.compile(r"(?P<host>.+):(?P<pid>\d+)")
 
 
 def trace(view: JobView, of: str) -> shapes.Traced | None:
-    """Whose `of` is: a container or pod (of any attempt), `host:pid` of a program that runs, `host/gpu3`, or a host on
+    """Whose `of` is: a container (of any attempt), `host:pid` of a program that runs, `host/gpu3`, or a host on
     which a single task of the job runs."""
     for task in view.tasks.values():
         for attempt in reversed(task.attempts):

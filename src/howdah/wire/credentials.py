@@ -71,6 +71,24 @@ def load(path: Optional[str] = None) -> Credentials:
     return parse(Path(path or os.environ["HADOOP_TOKEN_FILE_LOCATION"]).read_bytes())
 
 
+def last_date(token: Token) -> float:
+    """When a delegation token ends, whoever prolongs it: seconds since 1970; 0.0 when it does not say.
+
+    org.apache.hadoop.security.token.delegation.AbstractDelegationTokenIdentifier writes a version byte, 0; its owner,
+    renewer and real user; the date of its issue and the last one, in milliseconds.
+    """
+    cursor = _Cursor(token.identifier)
+    try:
+        if cursor.take(1) != b"\0":
+            return 0.0
+        for _ in range(3):
+            cursor.block()
+        cursor.vlong()
+        return cursor.vlong() / 1000
+    except ValueError:
+        return 0.0
+
+
 class _Cursor:
     def __init__(self, data: bytes, position: int = 0) -> None:
         self.data, self.position = data, position

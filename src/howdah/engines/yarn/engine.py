@@ -154,6 +154,7 @@ class YarnEngine(Engine):
         key, text = random.token_bytes(32), job_text(placed)
         application = records.application_id(id_)
         tokens = await collect(self._configuration, placed)
+        self.credentials_end = min(filter(None, map(last_date, tokens.values())), default=0.0)
         await asyncio.to_thread(reserve, plan.job.job, application, self._configuration.directory)
         record = asyncio.to_thread(stager.record, text, directory, key)
         held = {SECRET_PREFIX + name: os.fsencode(value) for name, value in secrets.items()} | {JOB_KEY: key}

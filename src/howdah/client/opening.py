@@ -1,0 +1,34 @@
+"""Waiting for a job's TensorBoard, whose container may be long in coming."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from howdah.errors import EngineUnavailable, StagingError
+from howdah.spec.events import BoardChanged, Event
+
+OPENS_S = 330.0
+"""The master gives up after five minutes."""
+
+
+def opened(job_id: str, ask: Callable[[], Mapping[str, str]], changes: Iterator[Iterable[Event]]) -> str:
+    """The address of a job's TensorBoard, once it is open: `ask` has it started, `changes` are the job's events from a
+    moment before that on.
+
+    Raises:
+        StagingError: it ended before.
+        EngineUnavailable: it is not open after five minutes.
+    """
+    until, url = time.monotonic() + OPENS_S, ""
+    next(changes)
+    url = ask()["url"]
+    while not url and time.monotonic() < until:
+        for change in next(changes):
+            if isinstance(change, BoardChanged) and change.state == "ended":
+                raise StagingError(f"no TensorBoard for {job_id}: {change.detail}")
+            if isinstance(change, BoardChanged) and change.state == "open":
+                url = ask()["url"]
+    if not url:
+        raise EngineUnavailable(f"TensorBoard of {job_id} is not open after {OPENS_S:.0f} s")
+    return url

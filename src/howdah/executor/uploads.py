@@ -1,0 +1,66 @@
+"""What a task made, brought to where the job's outputs lie: all of it when its program has ended well, and of a job
+that has failed what is to be kept then, be it whole or not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Callable, Optional, Sequence, Tuple
+
+from howdah.executor.loop import Loop
+from howdah.executor.processes import Reaper
+from howdah.executor.transfer import Misplaced, Transfer, upload_items
+from howdah.wire.messages import Assignment, Upload
+
+Ended = Callable[[str], None]
+
+
+class Uploads:
+    """`done` are the URIs that are there. `keeping` holds while what is to be kept is uploaded, `kept` from then on."""
+
+    def __init__(self, loop: Loop, reaper: Reaper, directory: str) -> None:
+        self.loop, self.reaper, self.directory = loop, reaper, directory
+        self._transfer: Optional[Transfer] = None
+        self.forget()
+
+    def forget(self) -> None:
+        """The program is to run again."""
+        self.done: Tuple[str, ...] = ()
+        self.keeping = self.kept = False
+
+    def upload(self, assignment: Assignment, printed: Tuple[str, ...], ended: Ended) -> None:
+        """What the program has made, all of it, beside what it `printed` to; then `ended(problem)`."""
+        self._run(assignment.uploads, printed, assignment.localise_s, ended)
+
+    def keep(self, assignment: Optional[Assignment], ended: Ended) -> None:
+        """What is to be kept and is not there yet; then `ended(problem)`."""
+        wanted = assignment.uploads if assignment is not None else ()
+        left = [replace(one, required=False) for one in wanted if one.keep_failed and one.uri not in self.done]
+
+        def over(problem: str) -> None:
+            self.keeping, self.kept = False, True
+            ended(problem)
+
+        self.keeping = True
+        self._run(left, self.done, assignment.localise_s if assignment is not None else 0.0, over)
+
+    def stop(self, grace: float) -> None:
+        """TERM, then KILL."""
+        if self._transfer is not None:
+            self._transfer.stop(grace)
+
+    def _run(self, wanted: Sequence[Upload], before: Tuple[str, ...], limit: float, ended: Ended) -> None:
+        def over(problem: str) -> None:
+            self._transfer = None
+            if not problem:
+                self.done = (*before, *(str(item["uri"]) for item in items))
+            ended(problem)
+
+        try:
+            items = upload_items(wanted, self.directory)
+            if items:
+                self._transfer = Transfer(self.loop, self.reaper, "upload", items, limit, over)
+        except (Misplaced, OSError) as error:
+            ended(str(error))
+            return
+        if not items:
+            over("")
