@@ -10,7 +10,8 @@ import random
 from dataclasses import replace
 
 import pytest
-from cluster import Broken, Node, Room, Simulation
+from cluster import Simulation
+from executors import Broken, Node, Room
 
 from howdah.spec import Checkpoint, Exit, JobSpec, Output, Preflight, Resources, Role, State, Timeouts
 from howdah.spec import events as e

@@ -66,6 +66,15 @@ def test_other_files_and_versions_are_refused() -> None:
         credentials.parse(b"HDTS\x07")
 
 
+def test_a_delegation_token_says_when_it_ends_for_good() -> None:
+    names = b"\x05alice\x02rm\x00"
+    issued, last = credentials.write_vlong(1_700_000_000_000), credentials.write_vlong(1_700_604_800_000)
+    whole = b"\x00" + names + issued + last + b"\x07\x02"
+    assert credentials.last_date(Token(whole, b"", "HDFS_DELEGATION_TOKEN", "")) == 1_700_604_800.0
+    for strange in (b"", whole[:-9], b"\x01" + whole[1:]):
+        assert credentials.last_date(Token(strange, b"", "HDFS_DELEGATION_TOKEN", "")) == 0.0
+
+
 def test_secrets_are_not_shown() -> None:
     assert "pass" not in repr(HELD)
     assert "vv" not in repr(HELD)

@@ -1,0 +1,207 @@
+"""What runs on the nodes of the simulated cluster: containers, and in them executors with their programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from howdah.spec import Container, Exit, TaskId
+from howdah.wire.messages import CheckReport, Goal, Orders, PairOrder, Phase, Status
+
+if TYPE_CHECKING:
+    from cluster import Simulation
+
+BEAT_S, LOOK_AFTER_S = 2.0, 3.0
+
+
+class Broken(AssertionError):
+    """An invariant does not hold."""
+
+
+@dataclass
+class Node:
+    """`up` is false when it is off; `cut` when no message passes. Its own clock runs on."""
+
+    name: str
+    room: int
+    up: bool = True
+    cut: bool = False
+    seen_at: float = 0.0
+    lost: bool = False
+
+    @property
+    def reachable(self) -> bool:
+        return self.up and not self.cut
+
+
+@dataclass
+class Room:
+    """A granted container. `told` says that the ResourceManager knows of its end."""
+
+    container: Container
+    node: Node
+    attempt: int
+    executor: Executor | None = None
+    exit: Exit | None = None
+    told: bool = False
+    released: bool = False
+
+
+@dataclass(eq=False)
+class Executor:
+    """One attempt of one task; `program` is the epoch that its program runs in, 0 while none does."""
+
+    sim: Simulation
+    task: TaskId
+    attempt: int
+    room: Room
+    master: int
+    program: int = 0
+    epoch: int = 0
+    phase: Phase = Phase.HELLO
+    exit: Exit | None = None
+    alive: bool = True
+    sequence: int = 0
+    heard_at: float = 0.0
+    lease_s: float = 30.0
+    goal: Goal = Goal.JOIN
+    wanted: int = 0
+    port: int = 0
+    run: int = 0
+    hung_at: float = 0.0
+    noticed: int = 0
+    checks: tuple[CheckReport, ...] = ()
+    tries: int = 0
+
+    def status(self) -> Status:
+        self.sequence += 1
+        return Status(
+            str(self.task),
+            self.attempt,
+            self.epoch,
+            self.sequence,
+            self.phase,
+            self.room.node.name,
+            1,
+            ports={"main": self.port} if self.port else {},
+            program_pid=self.run if self.phase in (Phase.RUNNING, Phase.ENDED) else 0,
+            exit=self.exit,
+            container=self.room.container.id,
+            quiet_s=self.sim.now - self.hung_at if self.hung_at and self.sim.without != "signs" else 0.0,
+            pair_port=self.port if self.sim.job.preflight.checks else 0,
+            checks=self.checks,
+        )
+
+    def live(self) -> None:
+        """Beat, and give up when nobody answers for as long as the lease."""
+        if not self.alive:
+            return
+        silence = self.sim.now - self.heard_at
+        if silence > self.lease_s and self.sim.without != "lease":
+            self.end(Exit("exit", 75))
+            return
+        if silence > LOOK_AFTER_S:
+            self.master = self.sim.announced or self.master
+        self.tell()
+        self.sim.later(BEAT_S, self.live)
+
+    def tell(self) -> None:
+        if self.alive:
+            self.sim.send(self.room.node, self.master, self.status(), self)
+
+    def obey(self, orders: Orders) -> None:
+        if self.alive and orders.goal is Goal.BECOME:
+            self.become(orders.become)
+            return
+        if not self.alive or orders.epoch < self.wanted:
+            return
+        self.heard_at, self.lease_s = self.sim.now, orders.lease_s
+        if orders.notice and orders.notice.number > self.noticed and self.phase is Phase.RUNNING and self.program:
+            self.noticed = orders.notice.number
+            run, saved = self.run, lambda: self.finished(run, Exit("preempted", 75))
+            if self.sim.luck.random() < 0.5:
+                self.sim.later(self.sim.luck.uniform(0, 20), saved)
+        self.wanted, self.goal = orders.epoch, orders.goal
+        self.move()
+        if orders.pairs and self.phase is Phase.JOINED and orders.pairs.epoch == self.epoch != self.tries:
+            self.tries, pairs = self.epoch, orders.pairs
+            self.sim.later(self.sim.fitness.uniform(0.1, 5), lambda: self.tried(pairs))
+
+    def tried(self, order: PairOrder) -> None:
+        """Every exchange with a node that is cut off from the others fails."""
+        if self.alive and self.phase is Phase.JOINED and self.epoch == order.epoch:
+            others = [one for one in order.rounds if one is not None]
+            failed = {one.task: "bad" for one in others if self.sim.mute & {one.host, self.room.node.name}}
+            passed = tuple(one.task for one in others if one.task not in failed)
+            report = CheckReport(order.epoch, 1.0, passed=passed, failed=failed)
+            self.checks = (*(one for one in self.checks if not one.epoch), report)
+            self.tell()
+
+    def become(self, attempt: str) -> None:
+        """End what runs, and start anew as another."""
+        task, _, number = attempt.rpartition("/")
+        successor = Executor(self.sim, TaskId.parse(task), int(number), self.room, self.master, heard_at=self.sim.now)
+        self.alive, self.program, self.room.executor = False, 0, successor
+        self.sim.later(self.sim.chance.uniform(0.1, 1), successor.live)
+
+    def move(self) -> None:
+        if self.goal is Goal.STOP:
+            self.halt("stopped")
+        elif self.wanted > self.epoch:
+            if self.phase is Phase.RUNNING:
+                self.halt("again")
+            elif self.phase is not Phase.LOCALISING:
+                fetch = self.sim.chance.uniform(0, 3) if self.phase is Phase.HELLO else 0.05
+                self.enter(Phase.LOCALISING)
+                self.sim.later(fetch, self.ready)
+        elif self.goal is Goal.RUN and self.phase is Phase.JOINED:
+            self.start()
+
+    def ready(self) -> None:
+        if self.alive and self.phase is Phase.LOCALISING and self.room.node.name in self.sim.unfit:
+            self.epoch, self.exit = self.wanted, Exit("preflight", detail="disk: none")
+            self.enter(Phase.ENDED)
+        elif self.alive and self.phase is Phase.LOCALISING:
+            self.checks = self.checks or ((CheckReport(seconds=1.0),) if self.sim.job.preflight.checks else ())
+            self.epoch, self.exit, self.port = self.wanted, None, self.sim.chance.randrange(2000, 60000)
+            self.sim.joined.add((self.task, self.epoch))
+            self.enter(Phase.JOINED)
+
+    def start(self) -> None:
+        self.run += 1
+        self.program, self.hung_at = self.epoch, 0.0
+        self.enter(Phase.RUNNING)
+        self.sim.program_started(self)
+        run = self.run
+        duration = self.sim.duration()
+        if self.sim.hangs():
+            self.hung_at = self.sim.now
+        else:
+            self.sim.later(duration, lambda: self.finished(run, self.sim.verdict()))
+
+    def finished(self, run: int, exit: Exit) -> None:
+        if self.alive and self.run == run and self.phase is Phase.RUNNING:
+            self.program, self.exit = 0, exit
+            self.enter(Phase.ENDED)
+
+    def halt(self, why: str) -> None:
+        if self.phase is Phase.ENDED or (self.phase is Phase.RUNNING and not self.program):
+            return
+        running, self.program, self.hung_at = self.program, 0, 0.0
+        self.run += 1
+        if why == "stopped" or running:
+            self.exit = Exit("stopped", detail=why)
+            self.epoch = self.wanted if why == "stopped" and not running else self.epoch
+            self.enter(Phase.ENDED)
+            if why == "again":
+                self.move()
+
+    def enter(self, phase: Phase) -> None:
+        self.phase = phase
+        self.tell()
+
+    def end(self, exit: Exit) -> None:
+        """The process is gone, and its program with it."""
+        if self.alive:
+            self.alive, self.program = False, 0
+            self.room.exit = self.room.exit or exit
