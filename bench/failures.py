@@ -131,7 +131,9 @@ def _node_lost(cluster: Cluster, home: Path, name: str) -> tuple[float, float]:
 
 
 def _up_again(log: Path) -> None:
-    until(lambda: all(f"up worker:{n} 2" in log.read_text() for n in range(GANG)), "the gang again")
+    """In any later epoch: what a lost node had is not noticed all at once."""
+    again = [re.compile(rf"up worker:{n} ([2-9]|\d\d)") for n in range(GANG)]
+    until(lambda: all(each.search(log.read_text()) for each in again), "the gang again")
 
 
 def _again(events: list[e.Event], struck: float) -> tuple[float, float]:

@@ -15,12 +15,12 @@ from bench.chaos.cluster import Cluster, processes, until
 from bench.chaos.faults import Fault
 from howdah.spec import events as e
 
-COUNT = 40
+COUNT, WORKERS = 40, 2
 PROGRAM = Path(__file__).with_name("program.py")
-QUIET_S = 15.0
-# A sign that the fault was noticed, and one that it was repaired.
+QUIET_S, CLIENT_S = 15.0, 90.0
+"""A client waits a minute for the logs of a node, which may not come back."""
 _KEPT = {"local": "kept", "every": "1s", "tasks": "all", "valid": "glob:count-*"}
-_SEEN = (e.Ended, e.TookOver, e.GangRestarted, e.Noted)
+_SEEN = (e.TookOver, e.GangRestarted, e.TimeLost, e.Noted)
 
 
 @dataclass
@@ -49,6 +49,11 @@ class Result:
         return f"{self.name:28s} seen {seen}  repaired {repaired}  {ran}  lost: {lost}"
 
 
+def _tells(event: e.Event) -> bool:
+    """A sign that the fault was noticed."""
+    return not event.exit.ok if isinstance(event, e.Ended) else isinstance(event, _SEEN)
+
+
 class Cell:
     """`folder` is on the machine that all nodes are."""
 
@@ -72,6 +77,7 @@ class Cell:
             result.state = until(lambda: self._ended(job), "the end of the job")
             result.seconds = time.time() - began
             self._check(result, job, struck)
+            result.wrong += self._of_client(client)
         except Exception as error:
             result.wrong.append(f"{type(error).__name__}: {error}")
         finally:
@@ -89,8 +95,8 @@ class Cell:
         output = {"path": self.output, "save": {"every": "3s", "keep": 1}}
         job: dict[str, Any] = {
             "name": "chaos",
-            "retries": 5,
-            "roles": {"worker": {"command": command, "replicas": 2, "resources": {"memory": "128MiB"}}},
+            "retries": 0 if self.fault.passes else 5,
+            "roles": {"worker": {"command": command, "replicas": WORKERS, "resources": {"memory": "128MiB"}}},
             "checkpoint": {**_KEPT, "path": f"{self.cluster.root}/chaos/{self.folder.name}-kept"},
             "outputs": [output],
             "timeouts": {"stop": "2s"},
@@ -119,7 +125,7 @@ class Cell:
 
     def _check(self, result: Result, job: str, struck: float) -> None:
         events = self.cluster.events(job)
-        seen = [event.time for event in events if isinstance(event, _SEEN) and event.time >= struck]
+        seen = [event.time for event in events if event.time >= struck and _tells(event)]
         again = [event.time for event in events if isinstance(event, (e.Started, e.TookOver)) and event.time >= struck]
         result.seen_s = min(seen) - struck if seen and (again or self.fault.name != "kill:client") else None
         result.repaired_s = max(again) - struck if again else None
@@ -128,12 +134,24 @@ class Cell:
             result.wrong.append(f"the job {result.state}")
         if (self.folder / "double").exists():
             result.wrong.append((self.folder / "double").read_text().strip())
+        if self.fault.passes and result.starts != WORKERS:
+            result.wrong.append(f"{result.starts} starts of {WORKERS} programs")
         result.wrong += self._missing() if result.state == "SUCCEEDED" else []
         result.wrong += self._left(job)
 
+    def _of_client(self, client: subprocess.Popen[bytes]) -> list[str]:
+        """It saw the job to its end, unless it was killed."""
+        if self.fault.name == "kill:client":
+            return []
+        try:
+            code = client.wait(CLIENT_S)
+        except subprocess.TimeoutExpired:
+            return [f"the client has not ended {CLIENT_S:.0f} s after its job"]
+        return [f"the client ended with {code}"] if code else []
+
     def _missing(self) -> list[str]:
         wanted, files = "\n".join(map(str, range(COUNT))), self.cluster.files
-        there = [f"{self.output}/worker-{index}/counted-{index}" for index in range(2)]
+        there = [f"{self.output}/worker-{index}/counted-{index}" for index in range(WORKERS)]
         wrong = [uri for uri in there if not files.exists(uri) or files.read_bytes(uri).decode() != wanted]
         marker = [] if files.exists(f"{self.output}/_SUCCESS") else ["no _SUCCESS"]
         return [*(f"{uri} is not whole" for uri in wrong), *marker]

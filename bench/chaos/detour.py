@@ -93,19 +93,22 @@ def local_is_asked_later() -> Iterator[None]:
 
 
 class Belongs:
-    """Whether a packet comes from, or goes to, a connection that process `pid` has (or had) to `port`."""
+    """Whether a packet comes from, or goes to, a port that process `pid` has, or had when the two ends began to talk.
 
-    def __init__(self, pid: int, port: int) -> None:
-        self.pid, self.port = pid, port
-        self._its: dict[int, bool] = {}
+    Who else takes its port soon after is taken for it: 40 s are short.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._its: dict[tuple[int, int], bool] = {}
 
     def __call__(self, packet: Packet) -> bool:
         start = (packet[0] & 15) * 4
         source, target = struct.unpack_from("!HH", packet, start)
-        own = target if source == self.port else source
-        if own not in self._its:  # who else takes that port soon after is taken for it: 40 s are short
-            self._its[own] = own in self._ports()
-        return self._its[own]
+        ends = (min(source, target), max(source, target))
+        if ends not in self._its:
+            self._its[ends] = not self._ports().isdisjoint(ends)
+        return self._its[ends]
 
     def _ports(self) -> set[int]:
         inodes = set()

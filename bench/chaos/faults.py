@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -15,24 +16,30 @@ from bench.chaos.cluster import Cluster, environment_of, executors, node_of, pro
 from bench.chaos.detour import TUN, Belongs, Detour, ip, local_is_asked_later
 
 MOMENTS = ("start", "mid", "save", "end")
-BACK_AFTER_S, STOPPED_S, CUT_S, FULL_S, SLOW_S = 4.0, 12.0, 40.0, 12.0, 30.0
+BACK_AFTER_S, AWAY_S, STOPPED_S, CUT_S, FULL_S, SLOW_S = 4.0, 30.0, 12.0, 40.0, 12.0, 30.0
 ONE_WAY_S = 0.1
 """There and back are 200 ms."""
+THERE_S = 10.0
+"""At the very start, or the end, there may be no such process yet, or none any more."""
 MASTER, EXECUTOR, PROGRAM = "-m howdah.master --engine", "-m howdah.executor", "chaos/program.py"
 
 
 @dataclass(frozen=True)
 class Fault:
-    """`strike` makes it, on the job of that id whose client is that process."""
+    """`strike` makes it, on the job of that id whose client is that process. After one that `passes` nothing has
+    started again, and no retry was there to be used."""
 
     name: str
     strike: Callable[[Cluster, str, subprocess.Popen[bytes]], None]
+    passes: bool = False
 
 
 def _signal(words: str, number: int, back_s: float = 0.0) -> Callable[[Cluster, str, subprocess.Popen[bytes]], None]:
     def strike(_: Cluster, job: str, __: subprocess.Popen[bytes]) -> None:
-        pids = executors(job) if words == EXECUTOR else processes(job, words)
-        if not pids:  # at the very start, or the end, there may be none yet, or none any more
+        pids: list[int] = []
+        with contextlib.suppress(TimeoutError):
+            pids = until(lambda: executors(job) if words == EXECUTOR else processes(job, words), words, THERE_S)
+        if not pids:
             return
         _send(pids[-1], number)
         if back_s:
@@ -66,6 +73,33 @@ def _client(_: Cluster, __: str, client: subprocess.Popen[bytes]) -> None:
     client.wait()
 
 
+def _stopped_client(_: Cluster, __: str, client: subprocess.Popen[bytes]) -> None:
+    client.send_signal(signal.SIGSTOP)
+    time.sleep(STOPPED_S)
+    client.send_signal(signal.SIGCONT)
+
+
+def _worker_node(cluster: Cluster, job: str, _: subprocess.Popen[bytes]) -> None:
+    """One with a worker, and without the master if there is such a one."""
+    masters = {node_of(pid) for pid in processes(job, MASTER)}
+    nodes = [node_of(pid) for pid in until(lambda: executors(job), "an executor")]
+    lose_node(cluster, job, next((node for node in reversed(nodes) if node not in masters), nodes[-1]))
+    time.sleep(AWAY_S)
+
+
+def _master_node(cluster: Cluster, job: str, _: subprocess.Popen[bytes]) -> None:
+    lose_node(cluster, job, node_of(until(lambda: processes(job, MASTER), "the master")[-1]))
+    time.sleep(AWAY_S)
+
+
+def lose_node(cluster: Cluster, job: str, node: str) -> None:
+    """All of it at once: the NodeManager, which can tell nobody, and what the job runs there, executors first."""
+    cluster.sandbox.stop(node, signal.SIGKILL)
+    there = [pid for pid in (*executors(job), *processes(job, "")) if node_of(pid) == node]
+    for pid in there:
+        _send(pid, signal.SIGKILL)
+
+
 def _cut_manager(_: Cluster, job: str, __: subprocess.Popen[bytes]) -> None:
     """Of the last worker's node. Its executor's messages have the machine's own address, and pass."""
     _cut(node_of(until(lambda: executors(job), "an executor")[-1]))
@@ -92,7 +126,24 @@ def _cut_executor(_: Cluster, job: str, __: subprocess.Popen[bytes]) -> None:
     """From the master alone: the other executor, the node and its NodeManager are heard, and so is HDFS."""
     pids = until(lambda: executors(job), "an executor")
     port = urllib.parse.urlsplit(environment_of(pids[-1])["HOWDAH_MASTER"]).port or 0
-    with Detour(f"ipproto tcp dport {port} or ipproto tcp sport {port}", lost=Belongs(pids[-1], port)):
+    with Detour(f"ipproto tcp dport {port} or ipproto tcp sport {port}", lost=Belongs(pids[-1])):
+        time.sleep(CUT_S)
+
+
+def _cut_daemon(name: str) -> Callable[[Cluster, str, subprocess.Popen[bytes]], None]:
+    def strike(cluster: Cluster, _: str, __: subprocess.Popen[bytes]) -> None:
+        _cut_process(cluster.pid_of(name))
+
+    return strike
+
+
+def _cut_client(_: Cluster, __: str, client: subprocess.Popen[bytes]) -> None:
+    _cut_process(client.pid)
+
+
+def _cut_process(pid: int) -> None:
+    """From everybody: what it serves and what it calls."""
+    with Detour("ipproto tcp", lost=Belongs(pid)):
         time.sleep(CUT_S)
 
 
@@ -125,7 +176,14 @@ def _send(pid: int, number: int) -> None:
         return
 
 
-_DETOURS = [Fault("cut:executor", _cut_executor), Fault("slow:network", _slow)]
+_DETOURS = [
+    Fault("cut:executor", _cut_executor),
+    Fault("cut:resourcemanager", _cut_daemon("rm")),
+    Fault("cut:datanode", _cut_daemon("dn1")),
+    Fault("cut:namenode", _cut_daemon("nn")),
+    Fault("cut:client", _cut_client, passes=True),
+    Fault("slow:network", _slow),
+]
 _ROOTS = [
     Fault("cut:nodemanager", _cut_manager),
     Fault("cut:master", _cut_master),
@@ -143,14 +201,17 @@ _ALL = [
     Fault("kill:resourcemanager", _daemon("rm", _KILL)),
     Fault("kill:datanode", _daemon("dn1", _KILL)),
     Fault("kill:namenode", _daemon("nn", _KILL)),
-    Fault("kill:client", _client),
-    Fault("stop:user", _signal(PROGRAM, _STOP, STOPPED_S)),
+    Fault("kill:client", _client, passes=True),
+    Fault("kill:node", _worker_node),
+    Fault("kill:masternode", _master_node),
+    Fault("stop:user", _signal(PROGRAM, _STOP, STOPPED_S), passes=True),
     Fault("stop:executor", _signal(EXECUTOR, _STOP, STOPPED_S * 3)),
-    Fault("stop:master", _signal(MASTER, _STOP, STOPPED_S)),
+    Fault("stop:master", _signal(MASTER, _STOP, STOPPED_S), passes=True),
     Fault("stop:nodemanager", _daemon("nm", _STOP)),
     Fault("stop:resourcemanager", _daemon("rm", _STOP)),
     Fault("stop:datanode", _daemon("dn1", _STOP)),
     Fault("stop:namenode", _daemon("nn", _STOP)),
+    Fault("stop:client", _stopped_client, passes=True),
     Fault("full:hdfs", _full_hdfs),
     *(_ROOTS if os.geteuid() == 0 else []),
 ]

@@ -269,6 +269,20 @@ def test_what_a_writer_has_flushed_can_be_read(root: str, conf_dir: str, fs: Fil
     assert poured(fs, closed) == b"".join(fs.pieces(uri)) == written + b"more, and what is not flushed"
 
 
+def test_what_a_dead_writer_left_open_is_made_whole(root: str, conf_dir: str, fs: FileSystem, base: str) -> None:
+    uri, client = f"{base}/left-open", hdfs_native.Client(root, load(conf_dir))
+    fs.write_bytes(uri, b"before, ")
+    writer = client.append(uris.path(uri))
+    writer.write(b"flushed")
+    writer.hsync()
+    assert fs.read_bytes(uri) != b"before, flushed", "its last block does not count while it is open"
+    fs.take_from_writer(uri)
+    assert fs.read_bytes(uri) == b"before, flushed"
+    fs.append(uri, b", and more")
+    fs.take_from_writer(uri)
+    assert fs.read_bytes(uri) == b"before, flushed, and more"
+
+
 def test_flushes_of_many_files_are_known_at_once(root: str, conf_dir: str, fs: FileSystem, base: str) -> None:
     client = hdfs_native.Client(root, load(conf_dir))
     writers = []

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
 import click
 
 from howdah.cli.language import choose, localise, say
-from howdah.errors import HowdahError
+from howdah.errors import HowdahError, StagingError
 
 COMMANDS = {
     "run": ("howdah.cli.run:run", "Run a job and follow it; exits with its result."),
@@ -99,3 +102,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(64)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        _end_without_room(error)
+
+
+def _end_without_room(error: OSError) -> None:
+    """What is printed goes to a disk that is full; jobs need nobody who follows them."""
+    with contextlib.suppress(OSError):
+        click.echo(f"howdah: {error}: nothing more can be written; a job that was submitted goes on", err=True)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in the buffer must not fail once more
+    sys.exit(StagingError.exit_code)

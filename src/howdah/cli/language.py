@@ -330,6 +330,9 @@ _ZH = {
     "Exit": "退出",
     "last lines of {task}:": "{task} 的最后几行：",
     "uploading {what}": "正在上传 {what}",
+    "the job's tokens for HDFS end on {date}, and it may run longer; then it loses HDFS: set timeouts.run": (
+        "作业的 HDFS 令牌将于 {date} 到期，而作业可能运行更久，届时将无法访问 HDFS：请设置 timeouts.run"
+    ),
     "sandbox is up: Hadoop {version}, {nodes} nodes; HADOOP_CONF_DIR={conf}": (
         "沙箱已启动：Hadoop {version}，{nodes} 个节点；HADOOP_CONF_DIR={conf}"
     ),

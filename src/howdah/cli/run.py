@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from howdah.cli.language import say
+from howdah.client.expiry import outlives
 from howdah.client.prepare import Prepared, prepare
 from howdah.errors import HowdahError, SpecError
 from howdah.spec import masking
@@ -125,6 +127,24 @@ def upload_and_submit(prepared: Prepared, quiet: bool = False, check: Callable[[
         free(prepared.plan)
     if prepared.plan.job.job.board.show:
         _bring_tensorboard(prepared)
+    job_id = _submitted(prepared, quiet, check)
+    _warn_of_end(prepared)
+    return job_id
+
+
+def _warn_of_end(prepared: Prepared) -> None:
+    """When the job may run longer than its tokens live."""
+    end = prepared.engine.credentials_end
+    if outlives(prepared.plan.job.job.timeouts, end, time.time()):
+        date = time.strftime("%Y-%m-%d %H:%M", time.localtime(end))
+        told = say(
+            "the job's tokens for HDFS end on {date}, and it may run longer; then it loses HDFS: set timeouts.run",
+            date=date,
+        )
+        notice(f"howdah: {told}")
+
+
+def _submitted(prepared: Prepared, quiet: bool, check: Callable[[], None]) -> str:
     if quiet or not sys.stderr.isatty():
         return prepared.engine.submit(prepared.plan, prepared.secrets, lambda *_: check())
     from rich.console import Console

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import hdfs_native
 
-from howdah.data import bounded, hadoop_conf, uris
+from howdah.data import bounded, hadoop_conf, hdfs_lease, uris
 from howdah.data.fs import CHUNK, Broken, Buffer, Entry, FileSystem, Sink
 from howdah.data.hdfs_errors import BeingWritten, NodeLost, Stuck, Unable, explain, overdue, unreachable
 from howdah.errors import EngineUnavailable, HowdahError
@@ -266,6 +266,10 @@ class HdfsFileSystem(FileSystem):
         sink = _Sink(self, uri, self._move(uri, lambda: inner.append(path)))
         sink.write(data)
         sink.close()
+
+    def take_from_writer(self, uri: str) -> None:
+        recover = lambda: self._ask(uri, lambda client, path: client.recover_lease(path))  # noqa: E731
+        hdfs_lease.wait_for_recovery(uri, recover)
 
     def mkdirs(self, directory: str, mode: int = 0o755) -> None:
         self._call(directory, lambda client, path: client.mkdirs(path, mode, True))

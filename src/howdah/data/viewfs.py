@@ -122,6 +122,10 @@ class ViewFileSystem(FileSystem):
         fs, target = self._there(uri)
         return fs.create(target, mode)
 
+    def take_from_writer(self, uri: str) -> None:
+        fs, target = self._there(uri)
+        fs.take_from_writer(target)
+
     def append(self, uri: str, data: bytes) -> None:
         fs, target = self._there(uri)
         fs.append(target, data)

@@ -30,7 +30,7 @@ from howdah.errors import EngineRejected, EngineUnavailable, HowdahError, SpecEr
 from howdah.spec import JobReport, JobSpec, Plan, StagedFile, StagedJob, State, TaskId
 from howdah.spec.events import Launched, read_lines
 from howdah.spec.staged import PAGE
-from howdah.wire.credentials import JOB, JOB_KEY, SECRET_PREFIX, Credentials
+from howdah.wire.credentials import JOB, JOB_KEY, SECRET_PREFIX, Credentials, last_date
 
 T = TypeVar("T")
 
