@@ -267,32 +267,34 @@ class Simulation:
 
     def send(self, node: Node, master: int, status: Status, executor: Executor) -> None:
         if node.reachable:
-            self.later(self.delay(), lambda: self.heard(node, master, status, executor))
+            sent_at = self.now
+            self.later(self.delay(), lambda: self.heard(node, master, status, executor, sent_at))
 
-    def heard(self, node: Node, number: int, status: Status, executor: Executor) -> None:
+    def heard(self, node: Node, number: int, status: Status, executor: Executor, sent_at: float) -> None:
         master = self.master
         if not (master and master.alive and master.ready and master.number == number and master.node.reachable):
             return
         if not master.runs:  # it lies in the socket
-            self.later(master.stopped_until - self.now, lambda: self.heard(node, number, status, executor))
+            self.later(master.stopped_until - self.now, lambda: self.heard(node, number, status, executor, sent_at))
             return
         become = master.state.moves.get(f"{status.task}/{status.attempt}")
         if become is not None:
-            self.answer(executor, Orders(0, Goal.BECOME, become=become))
+            self.answer(executor, Orders(0, Goal.BECOME, become=become), sent_at)
             return
         task = master.state.tasks[TaskId.parse(status.task)]
         fits = task.container is not None and task.container.id == status.container and task.attempt == status.attempt
         if not fits:
             self.later(self.delay(), lambda: executor.end(Exit("exit", 76)) if node.reachable else None)
             return
+        executor.received_at = sent_at
         master.apply(a.Heard(master.now, status))
         if master.alive and self.outcome is None:
-            self.answer(executor, master.orders(status))
+            self.answer(executor, master.orders(status), sent_at)
 
-    def answer(self, executor: Executor, orders: Orders) -> None:
+    def answer(self, executor: Executor, orders: Orders, asked_at: float) -> None:
         node = executor.room.node
         if node.reachable:
-            self.later(self.delay(), lambda: executor.obey(orders) if node.reachable else None)
+            self.later(self.delay(), lambda: executor.obey(orders, asked_at) if node.reachable else None)
 
     def notify(self, master: Master, id_: TaskId) -> None:
         """The answer to a poll that waits."""
@@ -300,7 +302,7 @@ class Simulation:
         room = self.rooms.get(task.container.id) if task.container else None
         executor = room.executor if room else None
         if executor and executor.alive and executor.master == master.number and task.phase is not None:
-            self.answer(executor, master.orders(executor.status()))
+            self.answer(executor, master.orders(executor.status()), executor.received_at)
 
     # The ResourceManager and the nodes
 
@@ -377,7 +379,9 @@ class Simulation:
                 self.release(action.container.id)
                 master.apply(e.ContainerEnded(master.now, action.container.id, Exit("start", detail="not started")))
             return
-        executor = Executor(self, action.task, action.attempt, room, master.number, heard_at=self.now)
+        executor = Executor(
+            self, action.task, action.attempt, room, master.number, heard_at=self.now, leased_at=self.now
+        )
         room.executor = executor
         self.later(self.chance.uniform(0.1, 2), executor.live)
 

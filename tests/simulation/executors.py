@@ -63,6 +63,8 @@ class Executor:
     alive: bool = True
     sequence: int = 0
     heard_at: float = 0.0
+    leased_at: float = 0.0
+    received_at: float = 0.0
     lease_s: float = 30.0
     goal: Goal = Goal.JOIN
     wanted: int = 0
@@ -96,11 +98,10 @@ class Executor:
         """Beat, and give up when nobody answers for as long as the lease."""
         if not self.alive:
             return
-        silence = self.sim.now - self.heard_at
-        if silence > self.lease_s and self.sim.without != "lease":
+        if self.sim.now - self.leased_at > self.lease_s and self.sim.without != "lease":
             self.end(Exit("exit", 75))
             return
-        if silence > LOOK_AFTER_S:
+        if self.sim.now - self.heard_at > LOOK_AFTER_S:
             self.master = self.sim.announced or self.master
         self.tell()
         self.sim.later(BEAT_S, self.live)
@@ -109,13 +110,14 @@ class Executor:
         if self.alive:
             self.sim.send(self.room.node, self.master, self.status(), self)
 
-    def obey(self, orders: Orders) -> None:
+    def obey(self, orders: Orders, asked_at: float) -> None:
+        """The lease runs from when it sent what this is the answer to."""
         if self.alive and orders.goal is Goal.BECOME:
             self.become(orders.become)
             return
         if not self.alive or orders.epoch < self.wanted:
             return
-        self.heard_at, self.lease_s = self.sim.now, orders.lease_s
+        self.heard_at, self.leased_at, self.lease_s = self.sim.now, max(self.leased_at, asked_at), orders.lease_s
         if orders.notice and orders.notice.number > self.noticed and self.phase is Phase.RUNNING and self.program:
             self.noticed = orders.notice.number
             run, saved = self.run, lambda: self.finished(run, Exit("preempted", 75))
@@ -140,7 +142,15 @@ class Executor:
     def become(self, attempt: str) -> None:
         """End what runs, and start anew as another."""
         task, _, number = attempt.rpartition("/")
-        successor = Executor(self.sim, TaskId.parse(task), int(number), self.room, self.master, heard_at=self.sim.now)
+        successor = Executor(
+            self.sim,
+            TaskId.parse(task),
+            int(number),
+            self.room,
+            self.master,
+            heard_at=self.sim.now,
+            leased_at=self.sim.now,
+        )
         self.alive, self.program, self.room.executor = False, 0, successor
         self.sim.later(self.sim.chance.uniform(0.1, 1), successor.live)
 

@@ -312,6 +312,7 @@ class TestCauses:
     def test_the_cluster_is_not_forgiven_for_ever(self):
         gang = Gang(replace(roles(worker=Role("w")), retries=1))
         for _ in range(30):
+            gang.now += 31
             container: Any = gang.grant("worker")
             gang.join("worker:0")
             gang.run("worker:0")

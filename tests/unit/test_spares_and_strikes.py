@@ -147,8 +147,8 @@ class TestSizes:
         if checkpoint:
             gang.grant("worker")
             gang.say("worker:2", Phase.HELLO, epoch=0)
-            for _ in range(7):
-                gang.wait(9)
+            for _ in range(8):
+                gang.wait(8)
                 for index in range(3):
                     gang.say(f"worker:{index}", Phase.RUNNING if index < 2 else Phase.HELLO)
             assert [event.replicas for event in gang.recorded(e.Resized)] == [2, 3]

@@ -173,7 +173,7 @@ def test_a_silent_executor_fails_the_job_and_its_container_is_given_back():
     gang = Gang(job())
     gang.form()
     for _ in range(3):
-        gang.wait(10)
+        gang.wait(8)
         gang.run("worker:0")
         gang.run("ps:0")
     assert gang.state.outcome.first == TaskId("worker", 1)
@@ -186,7 +186,7 @@ def test_what_the_cluster_did_to_a_gang_starts_it_again_without_retries():
         one.form()
         one.state.fitness.elsewhere = True
     for _ in range(2):
-        gang.wait(10)
+        gang.wait(8)
         gang.run("worker:0")
         gang.run("ps:0")
     other.feed(e.ContainerEnded(other.now, "c1", Exit("preempted", detail="preempted")))
@@ -232,8 +232,8 @@ def test_an_executor_that_never_speaks_while_others_do_is_replaced_uncounted():
     gang = Gang(job(retries=0))
     for role in ("ps", "worker", "worker"):
         gang.grant(role)
-    for _ in range(13):
-        gang.wait(10)
+    for _ in range(16):
+        gang.wait(8)
         for task in ("ps:0", "worker:0"):
             gang.join(task)
     assert gang.outcome is None

@@ -36,7 +36,7 @@ from howdah.spec import portrange
 from howdah.spec.world import Exit
 from howdah.wire.messages import Assignment, Goal, Orders, Phase, Status, Usage
 
-LEFT, NOT_HEARD, NOT_WANTED, TERMINATED = 0, 75, 76, 143
+LEFT, NOT_WANTED, TERMINATED = 0, 76, 143
 PARENT_S = 1.0
 _TERM_GRACE_S = 0.1  # YARN kills 250 ms after it terminates.
 

@@ -17,7 +17,7 @@ from howdah.executor.printed import Readable
 from howdah.executor.processes import Reaper
 from howdah.executor.successor import Successor
 from howdah.spec.codec import decode, encode
-from howdah.wire.messages import LogChunk, LogRequest, Orders, Status
+from howdah.wire.messages import NOT_HEARD, LogChunk, LogRequest, Orders, Status
 
 _PATH = "/v1/executor"
 _WAIT_S = 2
@@ -25,7 +25,7 @@ _TIMEOUT_S = 10.0
 _RETRY_S = 0.5
 _LOOK_AFTER_S, _LOOK_AGAIN_S = 3.0, 1.0
 _UNWANTED = (403, 409, 410)
-_NOT_HEARD, _NOT_WANTED = 75, 76
+_NOT_WANTED = 76
 _CHUNK_LIMIT = 1 << 20
 
 
@@ -52,13 +52,14 @@ class Link:
         self._chunks: List[LogChunk] = []
         self._answered: Set[int] = set()
         self._heard_at, self._lease = time.monotonic(), Orders.lease_s
+        self._leased_at = self._beat_at = self._news_at = self._heard_at
         self._closed = False
 
     def _turn_to(self, where: Tuple[str, int]) -> None:
         who, key = self.identity.principal, self.identity.key
         self.where = f"{where[0]}:{where[1]}"
         self._beat = Channel(self.loop, where, who, key, self._beat_answered, self._beat_failed)
-        self._news = Channel(self.loop, where, who, key, self._heard, self._news_failed)
+        self._news = Channel(self.loop, where, who, key, self._news_answered, self._news_failed)
 
     def start(self) -> None:
         """Say hello, and keep asking."""
@@ -74,6 +75,7 @@ class Link:
             return
         self._news_waiting = False
         chunks, self._chunks = tuple(self._chunks), []
+        self._news_at = time.monotonic()
         self._news.post(_PATH, self._message(chunks), _TIMEOUT_S)
 
     def answer_log_requests(self, requests: Tuple[LogRequest, ...], logs: Mapping[str, Readable]) -> None:
@@ -104,14 +106,20 @@ class Link:
 
     def _poll(self) -> None:
         if not self._closed and not self._beat.busy:
+            self._beat_at = time.monotonic()
             self._beat.post(f"{_PATH}?wait={_WAIT_S}", self._message(), _WAIT_S + _TIMEOUT_S)
 
     def _beat_answered(self, message: Any) -> None:
-        self._heard(message)
+        self._heard(message, self._beat_at)
         self.loop.later(0.0, self._poll)
 
-    def _heard(self, message: Any) -> None:
-        self._heard_at = time.monotonic()
+    def _news_answered(self, message: Any) -> None:
+        self._heard(message, self._news_at)
+
+    def _heard(self, message: Any, asked_at: float) -> None:
+        """The lease runs from when this executor spoke: the master can't have heard it earlier, however late its answer
+        comes."""
+        self._heard_at, self._leased_at = time.monotonic(), max(self._leased_at, asked_at)
         orders = decode(Orders, message)
         self._lease = orders.lease_s
         self.obey(orders)
@@ -133,13 +141,14 @@ class Link:
         return status in _UNWANTED
 
     def _check_lease(self) -> None:
-        silence = time.monotonic() - self._heard_at
-        if silence >= self._lease:
-            self._give_up(_NOT_HEARD, f"the master at {self.where} was not heard for {silence:.0f} s")
+        now = time.monotonic()
+        silence, left = now - self._heard_at, self._leased_at + self._lease - now
+        if left <= 0:
+            self._give_up(NOT_HEARD, f"the master at {self.where} was not heard for {now - self._leased_at:.0f} s")
         elif not self._closed:
             if silence >= _LOOK_AFTER_S and self._successor is None and self.identity.directory:
                 self._successor = Successor(self.loop, self.reaper, self.identity.directory, self._told_of)
-            self.loop.later(min(1.0, self._lease - silence + 0.01), self._check_lease)
+            self.loop.later(min(1.0, left + 0.01), self._check_lease)
 
     def _told_of(self, where: Optional[Tuple[str, int]]) -> None:
         """Word of a master, or none yet: then it is looked for again a while later."""

@@ -61,8 +61,9 @@ def form_together(
         state.epoch += 1
         for task in (state.tasks[id_] for id_ in group):
             task.epoch, task.peers = state.epoch, peers if state.job.gang else group
-            task.exit, task.uploaded, task.heard_at, task.launched_at = None, (), now, now
+            task.exit, task.uploaded, task.launched_at = None, (), now
             if task.container is None:
+                task.heard_at = now
                 _replace(state, task, now, actions)
         state.formations[state.epoch] = Formation(state.epoch, group, set(group), not_before)
     state.asked_at = now
@@ -81,8 +82,8 @@ def _replace(state: GangState, task: TaskState, now: float, actions: list[Action
 def give_up_container(state: GangState, task: TaskState, now: float, actions: list[Action]) -> None:
     """A container that its task needs no more goes back."""
     if task.container is not None:
-        if task.started == task.epoch and task.exit is None:
-            task.fence(now)
+        if task.started == task.epoch and (task.exit is None or task.exit.cause == "stalled"):
+            task.fence(now)  # nobody has said that its program ended
         actions.append(Release(task.container.id))
         state.containers.pop(task.container.id, None)
         task.container = None

@@ -21,7 +21,7 @@ from howdah.master.state import Blame, GangState, Stage, TaskState
 from howdah.master.stopping import conclude_if_ended, drop, stop
 from howdah.spec import Exit, Outcome, State, TaskId, chief
 from howdah.spec import events as e
-from howdah.wire.messages import Status
+from howdah.wire.messages import NOT_HEARD, Status
 
 MAX_REPLACEMENTS = 5
 """Containers lost or preempted before the gang has formed are replaced this often."""
@@ -31,8 +31,9 @@ SOON_S = 10.0
 """A gang that fails within this time of its start has failed soon."""
 LATE_S = 5.0
 """What is heard so long after a failure may have been its cause."""
-MAX_UNCOUNTED, UNCOUNTED_S = 20, 86400.0
-"""Restarts for which nobody but the cluster is to blame use up no retry, but there are no more than 20 in a day."""
+MAX_UNCOUNTED, UNCOUNTED_S, INCIDENT_S = 20, 86400.0, 30.0
+"""Restarts for which nobody but the cluster is to blame use up no retry, but there are no more than 20 in a day; those
+within 30 s are one."""
 MAX_UNFIT = 3
 """A task whose containers did not pass pre-flight on so many nodes gets no other."""
 
@@ -207,8 +208,8 @@ def classify(state: GangState, task: TaskId, exit: Exit) -> str:
     for sign, meaning in state.role(task).causes.items():
         if sign == str(exit.code) or (not sign.isdigit() and re.search(sign, text)):
             return meaning
-    if exit.cause == "silent" and exit.code is exit.signal is None and state.fitness.elsewhere:
-        return "node"  # nobody tells of its end: it is the node's, or of the way there
+    if exit.cause == "silent" and (exit.code == NOT_HEARD or (_untold(exit) and state.fitness.elsewhere)):
+        return "node"  # or the network between it and the master; or there was no master
     return _CLASSES.get(exit.cause, "transient")
 
 
@@ -256,9 +257,14 @@ def _fail(state: GangState, task: TaskState, exit: Exit, node: str, now: float, 
         stop(state, Outcome(State.FAILED, reason, task.id, exit), reason, now, actions)
 
 
+def _untold(exit: Exit) -> bool:
+    """Nobody knows how it ended."""
+    return exit.code is exit.signal is None
+
+
 def _cut_off(state: GangState, task: TaskState, exit: Exit) -> bool:
     """Nothing is heard from its container, while others are heard: the way to the master is there for them."""
-    unheard = task.container is None and exit.cause in ("silent", "start") and exit.code is exit.signal is None
+    unheard = task.container is None and exit.cause in ("silent", "start") and _untold(exit)
     return unheard and any(other.live and other.phase is not None for other in state.tasks.values())
 
 
@@ -319,7 +325,9 @@ def _pause(state: GangState, now: float) -> float:
 
 def _affordable(state: GangState, kind: str, used: int, limit: int, now: float) -> bool:
     if kind in _UNCOUNTED:
-        state.uncounted = [*(moment for moment in state.uncounted if now - moment < UNCOUNTED_S), now]
+        state.uncounted = [moment for moment in state.uncounted if now - moment < UNCOUNTED_S]
+        if not state.uncounted or now - state.uncounted[-1] > INCIDENT_S:  # a node takes many tasks with it
+            state.uncounted.append(now)
         return len(state.uncounted) <= MAX_UNCOUNTED
     return used < limit
 

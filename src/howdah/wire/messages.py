@@ -16,6 +16,8 @@ from howdah.spec.values import dataclass
 from howdah.spec.world import Exit
 
 SEARCH = "search"
+NOT_HEARD = 75
+"""The exit status of an executor that has not heard its master for the lease."""
 
 
 class Phase(str, enum.Enum):
