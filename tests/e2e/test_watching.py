@@ -9,6 +9,7 @@ import signal
 import sys
 import urllib.request
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ for i in range(3000 if first else 120):
     print(f"step {i} attempt {os.environ['HOWDAH_ATTEMPT']}", flush=True)
     print(f"ERROR {i}", file=sys.stderr, flush=True)
     print("reporter progress:0.5", file=sys.stderr, flush=True)
-    time.sleep(1 if i == 0 else 0.1)  # whose lines came first is known of what was read together
+    time.sleep(1 if i == 0 else 0.2)  # whose lines came first is known of what was read together
 """
 
 
@@ -66,7 +67,8 @@ def test_a_job_is_watched_live_and_afterwards(howdah: CommandLine) -> None:
     link = link_to(report)
     if link is not None:  # else it has ended already, on a machine with much to do
         with link:
-            hits = link.search(text="step 1 attempt")
+            search = partial(link.search, text="step 1 attempt")
+            hits = eventually(lambda: found if (found := search())["complete"] else None, "a search of everything")
         assert [(hit["attempt"], hit["line"], bool(hit["time"])) for hit in hits["hits"]] == [
             (1, 2, True),
             (2, 2, True),

@@ -352,17 +352,20 @@ class Numbers:
 
 
 def search_files(files: Iterable[Mapping[str, Any]], wish: Wish) -> dict[str, Any]:
-    """All of `files`; those that are gone are passed over."""
+    """All of `files`; of those that are gone, or whose node does not answer, `problems` tell."""
     hits: list[Hit] = []
+    problems: list[str] = []
     scanned, complete = 0, True
     for one in files:
         search = Search(wish, one["task"], int(one["attempt"]), one["stream"])
         try:
             hits += _search(one, search)
-        except OSError:
+        except OSError as error:
             complete = False
+            problems.append(f"{search.task} attempt {search.attempt} {search.stream}: {error}")
         scanned, complete = scanned + search.scanned, complete and search.complete
-    return {"hits": [asdict(hit) for hit in hits], "scanned_bytes": scanned, "complete": complete}
+    told = {"scanned_bytes": scanned, "complete": complete, "problems": problems}
+    return {"hits": [asdict(hit) for hit in hits], **told}
 
 
 def search_headed(

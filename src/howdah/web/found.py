@@ -22,8 +22,8 @@ class Found:
         self._hits += answer.get("hits", ())
         self._scanned += int(answer.get("scanned_bytes", 0))
         self._complete = self._complete and bool(answer.get("complete"))
-        if answer.get("error"):
-            self.lack(str(answer["error"]))
+        for problem in (*answer.get("problems", ()), *filter(None, (answer.get("error"),))):
+            self.lack(str(problem))
 
     def lack(self, problem: str) -> None:
         """One place could not be searched."""
