@@ -51,6 +51,8 @@ def test_a_job_is_watched_live_and_afterwards(howdah: CommandLine) -> None:
             return float(json.load(answer)["app"]["progress"])
 
     eventually(lambda: progress() == 50.0, "the ResourceManager's progress bar")
+    words = "logs", job, "worker:0", "--grep", "step 1 attempt 1"
+    eventually(lambda: howdah(*words).out, "what is looked for later")
     [executor] = processes(job, "howdah.executor")[:1]
     os.kill(executor, signal.SIGKILL)
 
