@@ -19,7 +19,7 @@ from howdah.spec import events as e
 SEEDS = int(os.environ.get("HOWDAH_SEEDS", "1000"))
 BLOCKS = 20
 KEPT = (107, 109, 173, 376, 753, 1350, 1748, 1942, 2331, 2444, 2489, 2747, 2814, 2963, 1126, 1603, 1763, 5288,
-        22904, 23460)  # fmt: skip
+        22904, 23460, 606, 668, 5800, 11168, 11422)  # fmt: skip
 CLOCKS = ("", "clock")
 CALM_S, LIMIT_S = 120.0, 8000.0
 

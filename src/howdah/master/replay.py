@@ -22,6 +22,7 @@ from howdah.wire.messages import Phase, Status
 _TOLD = (
     e.JobStarted,
     e.Allocated,
+    e.ContainerEnded,
     e.CancelRequested,
     e.Checked,
     e.CheckpointFound,

@@ -121,6 +121,8 @@ def on_container_ended(state: GangState, event: e.ContainerEnded, actions: list[
         end_lost(state, task, event, actions)
     elif task.container is not None and task.container.id == event.container_id:
         task.container = None
+        if state.open:  # the next master must not count on it
+            actions.append(Record(event))
         conclude_if_ended(state, event.time, actions)
 
 
