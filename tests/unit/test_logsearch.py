@@ -153,7 +153,11 @@ def test_only_what_the_index_says_may_be_of_that_time_is_read(tmp_path: Path) ->
 
 def test_a_file_that_is_gone_is_told_of(tmp_path: Path) -> None:
     one = {"task": "w:0", "attempt": 1, "stream": "stdout", "path": str(tmp_path / "gone")}
-    assert search_files([one], Wish("x")) == {"hits": [], "scanned_bytes": 0, "complete": False}
+    found = search_files([one], Wish("x"))
+    (problem,) = found.pop("problems")
+    assert problem.startswith("w:0 attempt 1 stdout: ")
+    assert "No such file" in problem
+    assert found == {"hits": [], "scanned_bytes": 0, "complete": False}
 
 
 def test_the_number_of_hits_is_limited() -> None:
