@@ -81,9 +81,18 @@ class Master:
         for container in held:
             if container.id not in living:
                 self.apply(e.ContainerEnded(self.now, container.id, Exit("lost", detail="gone")))
-        self.sim.announced = self.number
-        self.tick()
-        self.flush()
+        if log and self.sim.slow:
+            self.ready = False
+            self.sim.later(self.sim.slow.uniform(0, 15), self.announce)
+        else:
+            self.announce()
+
+    def announce(self) -> None:
+        """Executors may find it; it was long in coming if the file system was slow."""
+        if self.alive:
+            self.sim.announced, self.ready = self.number, True
+            self.tick()
+            self.flush()
 
     def apply(self, event: e.Event) -> None:
         """What comes while it is stopped waits."""
@@ -192,11 +201,18 @@ class Simulation:
     """A job on a cluster, with faults until `calm_at` (seconds), after which nothing goes wrong any more.
 
     `without` breaks one rule on purpose, for the tests of these tests: `lease`, `release`, `fence`, `signs`, `gang`,
-    `clock`. Of the programs that start before the calm, a share (`hanging`) never end by themselves.
+    `clock`, `grace`. Of the programs that start before the calm, a share (`hanging`) never end by themselves. With
+    `slow` those that are told to end take their time, and so does a master that takes over.
     """
 
     def __init__(
-        self, seed: int, job: JobSpec, calm_at: float = 120.0, without: str = "", hanging: float = 0.0
+        self,
+        seed: int,
+        job: JobSpec,
+        calm_at: float = 120.0,
+        without: str = "",
+        hanging: float = 0.0,
+        slow: bool = False,
     ) -> None:
         self.hanging, self.luck = hanging, random.Random(f"hangs {seed}")  # its own: other runs stay what they were
         self.chance, self.job, self.calm_at, self.without = random.Random(seed), job, calm_at, without
@@ -208,6 +224,7 @@ class Simulation:
         self.avoid: dict[str, tuple[str, ...]] = {}
         self.fitness = random.Random(f"fitness {seed}")
         self.clock = random.Random(f"clock {seed}")
+        self.slow = random.Random(f"slow {seed}") if slow else None
         self.joined: set[tuple[TaskId, int]] = set()
         self.formed: set[int] = set()
         self.unfit: set[str] = set()
@@ -284,7 +301,7 @@ class Simulation:
         task = master.state.tasks[TaskId.parse(status.task)]
         fits = task.container is not None and task.container.id == status.container and task.attempt == status.attempt
         if not fits:
-            self.later(self.delay(), lambda: executor.end(Exit("exit", 76)) if node.reachable else None)
+            self.later(self.delay(), lambda: executor.leave(Exit("exit", 76)) if node.reachable else None)
             return
         executor.received_at = sent_at
         master.apply(a.Heard(master.now, status))

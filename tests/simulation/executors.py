@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from cluster import Simulation
 
 BEAT_S, LOOK_AFTER_S = 2.0, 3.0
+UNHEARD_GRACE_S = 2.0
+"""A program is killed so long after it was told to end because nobody hears its executor."""
 
 
 class Broken(AssertionError):
@@ -74,6 +76,8 @@ class Executor:
     noticed: int = 0
     checks: tuple[CheckReport, ...] = ()
     tries: int = 0
+    leaving: bool = False
+    halting: str = ""
 
     def status(self) -> Status:
         self.sequence += 1
@@ -96,22 +100,38 @@ class Executor:
 
     def live(self) -> None:
         """Beat, and give up when nobody answers for as long as the lease."""
-        if not self.alive:
+        if not self.alive or self.leaving:
             return
-        if self.sim.now - self.leased_at > self.lease_s and self.sim.without != "lease":
-            self.end(Exit("exit", 75))
+        left = self.leased_at + self.lease_s - self.sim.now
+        if left < 0 and self.sim.without != "lease":
+            self.leave(Exit("exit", 75))
             return
         if self.sim.now - self.heard_at > LOOK_AFTER_S:
             self.master = self.sim.announced or self.master
         self.tell()
-        self.sim.later(BEAT_S, self.live)
+        # The real one looks at its lease when that ends; so does this one where a moment counts.
+        self.sim.later(min(BEAT_S, max(left, 0.0) + 0.01) if self.sim.slow else BEAT_S, self.live)
+
+    def leave(self, exit: Exit) -> None:
+        """It says no more; a program that will not end is killed a little later."""
+        if self.alive and not self.leaving:
+            self.leaving = self.sim.slow is not None
+            grace = self.sim.slow.uniform(0, UNHEARD_GRACE_S) if self.sim.slow and self.program else 0.0
+            if self.sim.without == "grace":
+                grace *= 5
+            if grace:
+                self.sim.later(grace, lambda: self.end(exit))
+            else:
+                self.end(exit)
 
     def tell(self) -> None:
-        if self.alive:
+        if self.alive and not self.leaving:
             self.sim.send(self.room.node, self.master, self.status(), self)
 
     def obey(self, orders: Orders, asked_at: float) -> None:
         """The lease runs from when it sent what this is the answer to."""
+        if self.leaving:
+            return
         if self.alive and orders.goal is Goal.BECOME:
             self.become(orders.become)
             return
@@ -141,6 +161,15 @@ class Executor:
 
     def become(self, attempt: str) -> None:
         """End what runs, and start anew as another."""
+        if self.sim.slow and self.program:
+            self.leaving = True
+            self.sim.later(self.sim.slow.uniform(0, self.sim.job.timeouts.stop_s), lambda: self.succeed(attempt))
+        else:
+            self.succeed(attempt)
+
+    def succeed(self, attempt: str) -> None:
+        if not self.alive:
+            return
         task, _, number = attempt.rpartition("/")
         successor = Executor(
             self.sim,
@@ -191,11 +220,25 @@ class Executor:
 
     def finished(self, run: int, exit: Exit) -> None:
         if self.alive and self.run == run and self.phase is Phase.RUNNING:
+            if self.halting:
+                self.halted()
+                return
             self.program, self.exit = 0, exit
             self.enter(Phase.ENDED)
 
     def halt(self, why: str) -> None:
-        if self.phase is Phase.ENDED or (self.phase is Phase.RUNNING and not self.program):
+        if self.halting or self.phase is Phase.ENDED or (self.phase is Phase.RUNNING and not self.program):
+            return
+        self.halting = why
+        if self.sim.slow and self.program:
+            self.sim.later(self.sim.slow.uniform(0, self.sim.job.timeouts.stop_s), self.halted)
+        else:
+            self.halted()
+
+    def halted(self) -> None:
+        """The program that was told to end has ended."""
+        why, self.halting = self.halting, ""
+        if not self.alive or not why:
             return
         running, self.program, self.hung_at = self.program, 0, 0.0
         self.run += 1

@@ -200,10 +200,10 @@ class TestMaster:
     def test_nobody_brings_the_stacks(self) -> None:
         job = gang("fail")
         quiet(job, 100, 0)
-        for second in range(0, 63, 7):
+        for second in range(0, 93, 7):
             job.now += 7
             quiet(job, 100 + second, 0)
-        assert job.recorded(e.StacksTaken)[0].problem == "nobody brought them within 60 s"
+        assert job.recorded(e.StacksTaken)[0].problem == "nobody brought them within 90 s"
         assert not job.state.open
 
     def test_who_looks_on_his_own_account_decides_nothing(self) -> None:

@@ -86,6 +86,18 @@ class TestStore:
         put(store, "k", "for good")
         assert store.expire(1e9) == ()
 
+    def test_deadlines_that_are_put_off_are_so_for_the_next_master_too(self) -> None:
+        lines: list[str] = []
+        store, again = Store(lines.append), Store(lambda _: None)
+        put(store, "a", deadline=10.0)
+        put(store, "b")
+        store.postpone(lambda deadline: deadline + 5.0)
+        again.restore(lines)
+        for one in (store, again):
+            assert one.expire(12.0) == ()
+            assert one.expire(15.0) == ("a",)
+            assert names(one) == ["b"]
+
     def test_removals_are_told_by_their_number(self) -> None:
         store = Store(lambda _: None)
         put(store, "k")

@@ -21,7 +21,7 @@ from howdah.web import describe
 SECRET = """
     PASSWORD DB_PASSWD apiKey fs.s3a.secret.key HF_TOKEN AWSSecretKey DB_PASS dbPass OPENAI_KEY openai-key AUTH
     --http-auth MY_TOKEN_2 password1 S3_KEY AZURE_STORAGE_ACCOUNT_KEY private_key Authorization PGPASSWORD DB_PW
-    GOOGLE_APPLICATION_CREDENTIALS"""
+    PGPASS SECRETS GOOGLE_APPLICATION_CREDENTIALS"""
 OPEN = """
     KEY MAX_TOKENS tokenizer MONKEY PYTHONPATH key_dim public_key --num-keys --key-column --passes --num-pass
     first_pass 2pass bypass compass author --authors authority AUTH_MODE --use-auth --pad-token pad_token_id token_type
@@ -36,6 +36,26 @@ def test_names_that_look_secret(name: str) -> None:
 @pytest.mark.parametrize("name", OPEN.split())
 def test_names_that_do_not(name: str) -> None:
     assert not masking.looks_secret(name)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ({"password": ["abc", 5]}, {"password": ["***", "***"]}),
+        ({"token": 12345, "passwd": None, "pw": ""}, {"token": "***", "passwd": None, "pw": ""}),
+        ({"secrets": {"A_TOKEN": "env:A", "B": "x"}}, {"secrets": {"A_TOKEN": "env:A", "B": "x"}}),
+        ({"TOKEN": "${A}", "PASSWORD": "${A}hunter2"}, {"TOKEN": "${A}", "PASSWORD": "***"}),
+        ({"words": ["--token", "abc"], "passes": 3}, {"words": ["--token", "***"], "passes": 3}),
+    ],
+)
+def test_a_record_without_secrets(value: dict[str, Any], shown: dict[str, Any]) -> None:
+    assert masking.record(value) == shown
+
+
+def test_many_references_take_no_time() -> None:
+    said = "TOKEN=${A} " * 20_000
+    assert masking.text(said) == said
+    assert masking.text("TOKEN=${" * 4_000) == "TOKEN=***"
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ OTHERS = (
     "waiting for the master's container in queue a: b",
     *(sentence for _, sentence in STATUSES.values()),
     *HARDWARE.values(),
-    *(fault([Gpu("3", ecc=2, fault=xid)], {}) + "; exit code 1" for xid in (0, 79, 999)),
+    *(fault([Gpu("3", ecc=2, fault=xid)], {"3": 0}) + "; exit code 1" for xid in (0, 79, 999)),
     *_FLOORS,
     _NOT_SAID,
     PROGRESS,

@@ -329,3 +329,13 @@ def test_what_came_first_is_told_though_it_is_heard_after_its_consequence():
     assert told.text.startswith("worker:1 on node3: killed by signal 9; heard later than worker:0")
     gang.take_over()
     assert gang.recorded(e.Noted) == [told]
+
+
+def test_who_leaves_while_the_job_stops_is_not_its_first_failure():
+    gang = Gang(job())
+    gang.form()
+    gang.end("worker:0", Exit("exit", 1, lines=("KeyError",)))
+    gang.feed(e.ContainerEnded(gang.now, "c3", Exit("exit", 75)))
+    assert gang.state.outcome.first == TaskId("worker", 0)
+    gang.feed(e.ContainerEnded(gang.now, "c1", Exit("memory")))  # but this may be why
+    assert gang.state.outcome.first == TaskId("ps", 0)

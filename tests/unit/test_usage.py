@@ -13,7 +13,11 @@ from pathlib import Path
 import pytest
 
 from howdah.executor import gpuwatch, network
+from howdah.executor.loop import Loop
+from howdah.executor.processes import Reaper
 from howdah.executor.usage import Meter
+from howdah.spec.codec import encode
+from howdah.spec.gpu import Gpu
 
 BUSY = """
 import os, sys
@@ -171,6 +175,13 @@ def test_what_the_devices_tell(stub: str) -> None:
     }
     assert (second["id"], second["use"], second["xids"], second["xid"]) == ("GPU-1", 0.0, 1, 79)
     assert "watts" not in second
+
+
+def test_memory_errors_count_from_the_first_count_that_is_told() -> None:
+    watch = gpuwatch.GpuWatch(Loop(), Reaper(), {"CUDA_VISIBLE_DEVICES": ""}, lambda _: None)
+    for ecc, fault in ((None, ""), (3, ""), (5, "GPU 0: 2 uncorrected memory errors (ECC)")):
+        watch._told({"gpus": [encode(Gpu("0", ecc=ecc))]})
+        assert watch.fault == fault
 
 
 def test_a_device_that_is_not_there_is_told_of(stub: str) -> None:

@@ -34,11 +34,12 @@ from howdah.executor.uploads import Uploads
 from howdah.executor.yields import Yields
 from howdah.spec import portrange
 from howdah.spec.world import Exit
-from howdah.wire.messages import Assignment, Goal, Orders, Phase, Status, Usage
+from howdah.wire.messages import NOT_HEARD, NOT_WANTED, Assignment, Goal, Orders, Phase, Status, Usage
 
-LEFT, NOT_WANTED, TERMINATED = 0, 76, 143
+LEFT, TERMINATED = 0, 143
 PARENT_S = 1.0
 _TERM_GRACE_S = 0.1  # YARN kills 250 ms after it terminates.
+_UNHEARD_GRACE_S = 2.0  # Another attempt may begin three seconds after the lease.
 
 
 class Executor:
@@ -340,7 +341,7 @@ class Executor:
         elif stopped:
             exit = Exit("stopped", exit.code, exit.signal, stopped, exit.lines)
         exit = self.attention.explain(exit)
-        if self.copies is None:
+        if self.copies is None or self.leaving in (NOT_HEARD, NOT_WANTED):  # another attempt may write them now
             self._close_streams(exit)
         else:
             self.activity = self.copies
@@ -433,7 +434,7 @@ class Executor:
 
     def _refused(self, code: int, reason: str) -> None:
         """The link is lost for good: `code` is NOT_HEARD or NOT_WANTED."""
-        self._finish(code, reason, self.assignment.stop_s if self.assignment else 0.0)
+        self._finish(code, reason, min(self.orders.stop_s, _UNHEARD_GRACE_S))
 
     def _finish(self, code: int, reason: str, grace: float) -> None:
         if self.leaving is None:

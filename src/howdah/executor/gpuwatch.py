@@ -55,7 +55,8 @@ class GpuWatch:
         if "gpus" in message:
             self.gpus = tuple(decode(Gpu, one) for one in message["gpus"])
             for gpu in self.gpus:
-                self._ecc.setdefault(gpu.id, gpu.ecc or 0)
+                if gpu.ecc is not None:
+                    self._ecc.setdefault(gpu.id, gpu.ecc)
             told = [gpu.use for gpu in self.gpus if gpu.use is not None]
             self._sum, self._count = self._sum + sum(told), self._count + len(told)
 
@@ -69,7 +70,7 @@ def fault(gpus: Sequence[Gpu], ecc: Mapping[str, int]) -> str:
     """The first failure of hardware among these; `ecc` are the uncorrected memory errors that each had counted when the
     program began."""
     for gpu in gpus:
-        more = (gpu.ecc or 0) - ecc.get(gpu.id, 0)
+        more = (gpu.ecc or 0) - ecc.get(gpu.id, gpu.ecc or 0)
         if gpu.fault:
             return f"GPU {gpu.id}: XID {gpu.fault}, {HARDWARE.get(gpu.fault, 'a fault of the device')}"
         if more > 0:

@@ -17,7 +17,7 @@ from howdah.executor.printed import Readable
 from howdah.executor.processes import Reaper
 from howdah.executor.successor import Successor
 from howdah.spec.codec import decode, encode
-from howdah.wire.messages import NOT_HEARD, LogChunk, LogRequest, Orders, Status
+from howdah.wire.messages import NOT_HEARD, NOT_WANTED, LogChunk, LogRequest, Orders, Status
 
 _PATH = "/v1/executor"
 _WAIT_S = 2
@@ -25,7 +25,6 @@ _TIMEOUT_S = 10.0
 _RETRY_S = 0.5
 _LOOK_AFTER_S, _LOOK_AGAIN_S = 3.0, 1.0
 _UNWANTED = (403, 409, 410)
-_NOT_WANTED = 76
 _CHUNK_LIMIT = 1 << 20
 
 
@@ -137,7 +136,7 @@ class Link:
 
     def _unwanted(self, reason: str, status: int) -> bool:
         if status in _UNWANTED:
-            self._give_up(_NOT_WANTED, f"the master at {self.where} does not want this attempt: {reason}")
+            self._give_up(NOT_WANTED, f"the master at {self.where} does not want this attempt: {reason}")
         return status in _UNWANTED
 
     def _check_lease(self) -> None:

@@ -34,6 +34,7 @@ class Mirror:
         self._helper: Optional[Sidecar] = None
         self._next: Optional[Timer] = None
         self._limit: Optional[Timer] = None
+        self._last_limit: Optional[Timer] = None
         self._done: Optional[Done] = None
         self._reason = self._told = ""
         self._last = False
@@ -77,7 +78,8 @@ class Mirror:
         """What is being fetched is given up at once; what is being stored gets a minute."""
         if self._done is not None:
             wait = max(grace, LAST_S)
-            self.loop.later(wait, lambda: self._give_up(f"it took longer than {wait:.0f} s after the program's end"))
+            late = f"it took longer than {wait:.0f} s after the program's end"
+            self._last_limit = self._last_limit or self.loop.later(wait, lambda: self._give_up(late))
         else:
             self._give_up("stopped while checkpoints were fetched")
 
@@ -96,6 +98,9 @@ class Mirror:
             self.note(f"checkpoints could not be stored in {self.order.uri}: {problem}")
         if self._last:
             done, self._done, self._last = self._done, None, False
+            if self._last_limit is not None:
+                self._last_limit.cancel()
+                self._last_limit = None
             assert done is not None
             done(problem)
         elif self._done is not None:

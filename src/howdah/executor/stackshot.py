@@ -59,7 +59,7 @@ def _python_stacks(pid: int, tool: str, native: bool) -> str:
     if not native:
         return _dumped(pid, [tool, "dump", "--pid", str(pid)])
     command = [tool, "dump", "--native", "--pid", str(pid)]
-    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
         done = subprocess.run(command, capture_output=True, timeout=NATIVE_S, check=False, preexec_fn=_little_memory)
         if done.returncode == 0:
             return done.stdout.decode("utf-8", "replace")

@@ -21,7 +21,7 @@ from howdah.master.barriers import Barriers, Meeting, Name
 from howdah.master.bell import Bell
 from howdah.master.curves import Curves
 from howdah.master.journal import Journal
-from howdah.master.state import GangState, TaskState
+from howdah.master.state import LEASE_S, GangState, TaskState
 from howdah.master.store import Entry, Owner, Refused, Store, Value
 from howdah.spec import State, TaskId
 from howdah.spec import events as e
@@ -93,6 +93,8 @@ class HereCalls:
         """An event was recorded: what it ends, it ends here as well."""
         if isinstance(event, _COPIES):
             self._copied.ring()
+        elif isinstance(event, e.TimeLost):
+            self.store.postpone(lambda deadline: deadline + event.seconds)
         elif isinstance(event, _PASSING):
             self._needs.clear()
             task = event.task if isinstance(event, (e.Ended, e.Launched)) else None
@@ -112,6 +114,8 @@ class HereCalls:
         """
         lines = await asyncio.to_thread(patiently, self.journal.read)
         self.store.restore(lines)
+        spared = time.time() + LEASE_S  # so long programs may look for this master
+        self.store.postpone(lambda deadline: max(deadline, spared))
         self.barriers.restore(lines)
         for event in log:
             if isinstance(event, e.Measured):

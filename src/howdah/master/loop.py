@@ -96,7 +96,6 @@ class Master:
         _let_live(len(self.state.tasks))
         await self._serve()
         await self._register()
-        self.clock.begin()
         for work in (self._poll(), self._tick(), self.log.flush_forever(), self.api.here.tend()):
             self._spawn(work)
         outcome = await self._finished
@@ -115,14 +114,13 @@ class Master:
         port = self._server.sockets[0].getsockname()[1]
         self.api.hosts = {f"{name}:{port}" for name in (host, "127.0.0.1", "localhost")}
         self.context = MasterContext(self.identity.job_id, with_role(self.staged), self.identity.directory, host, port)
-        if self.identity.directory.startswith("file:"):  # on a cluster the engine tells where the master is
-            announce(self.identity.directory, self.context.url)
 
     async def _register(self) -> None:
         assert self.context is not None
         self.allocator = await self.allocator_class.open(self.context)
         if self.allocator.attempt > 1 and await self._take_over():
             return
+        self.clock.begin()
         anew = self.allocator.attempt > 1
         if anew:  # what the one before left beside the log that it did not write counts for nothing
             for journal in (self.series.journal, self.api.here.journal):
@@ -146,6 +144,8 @@ class Master:
         if anew:
             lost = f"attempt {self.allocator.attempt} of the master found no event log: the job begins anew"
             self.log.append(e.Noted(now, f"{lost}, when what may still run has ended"))
+        if identity.directory.startswith("file:"):  # on a cluster the engine tells where the master is
+            announce(identity.directory, self.context.url)
 
     async def _take_over(self) -> bool:
         """Go on where the master before this one was killed; False when it had not begun."""
@@ -156,6 +156,7 @@ class Master:
             self.allocator.adopt(())
             return False
         now, python = time.time(), f"{sys.version.split()[0]} {sys.executable}"
+        self.clock.begin()  # nobody is silent before he can have heard of this master
         left = replay(self.state, log, now)
         await asyncio.to_thread(patiently, partial(self.series.begin, self.log.view.started, now, True))
         self.log.append(e.TookOver(now, self.allocator.attempt, self.identity.host, python))
@@ -165,7 +166,8 @@ class Master:
             self._perform(action)
         for container in held:
             if container.id not in living:
-                gone = Exit("lost", detail="its container was gone when the master had been replaced")
+                detail = "its container was gone when the master had been replaced"
+                gone = Exit("lost" if self.state.open else "stopped", detail=detail)
                 self.apply(e.ContainerEnded(now, container.id, gone))
         await self.api.here.restore(log)
         await asyncio.to_thread(patiently, partial(announce, self.identity.directory, self.context.url))
@@ -217,7 +219,9 @@ class Master:
     def apply(self, event: e.Event) -> None:
         """Let `step` decide on `event` and do what it wants."""
         if lost := self.clock.lost():
-            self._do_all(step(self.state, e.TimeLost(event.time, lost)))
+            gone = e.TimeLost(event.time, lost)
+            self._do_all(step(self.state, gone))
+            self.showing.apply(gone)
         if self.showing.concerns(event):
             return self.showing.apply(event)
         if isinstance(event, a.Tick):

@@ -18,6 +18,8 @@ def move(state: GangState, seconds: float) -> None:
     _move(state, seconds, "begun_at", "asked_at", "granted_at", "ask_again_at", "running_since", "formed_at")
     _move(state, seconds, "done_at", "stop_by")
     _move(state.stalls, seconds, "until")
+    if state.blame is not None:
+        _move(state.blame, seconds, "seen_at")
     for task in state.tasks.values():
         _move(task, seconds, "launched_at", "heard_at", "used_at", "ended_at")
     for formation in state.formations.values():

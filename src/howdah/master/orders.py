@@ -28,7 +28,7 @@ from howdah.wire.messages import (
     Upload,
 )
 
-STOPPED_LEASE_S = 5.0
+STOPPED_LEASE_S = 10.0
 """An executor that was told to stop has less to wait for."""
 _BEYOND_START = (Phase.RUNNING, Phase.UPLOADING, Phase.ENDED)
 
@@ -92,7 +92,6 @@ class Director:
             gpus=role.resources.gpus,
             localise_s=job.timeouts.localise_s,
             stall_s=job.timeouts.stall_s,
-            stop_s=job.timeouts.stop_s,
             spread={file.name: file.into for file in staged.files_of(task.id.role) if file.kind == "spread"},
             yields=role.yields,
             mirror=_mirror(job, task.id),

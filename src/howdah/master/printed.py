@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from howdah.master.api import Api
 
 SEARCH_S = 60.0
-LAST_WORDS_S = 5.0
+LAST_WORDS_S = 3.0
 AT_ONCE = 64
 """Executors that search at the same time: each starts a process."""
 MOST_TOGETHER, LEAST_EACH = 4000, 20
@@ -73,12 +73,16 @@ class Printed:
     async def last_lines(self, task: TaskId) -> tuple[str, ...]:
         """Of the task's present attempt, from where it wrote them; none when they can't be had soon."""
         past = self._attempt(task, 0)
+        if past is None:
+            return ()
+        with contextlib.suppress(asyncio.TimeoutError):
+            return await asyncio.wait_for(asyncio.to_thread(self._last_lines, task, past), LAST_WORDS_S)
+        return ()
+
+    def _last_lines(self, task: TaskId, past: AttemptView) -> tuple[str, ...]:
         for stream in ("stderr", "stdout"):
-            if past is None:
-                break
-            with contextlib.suppress(OSError, asyncio.TimeoutError):
-                reading = asyncio.to_thread(self._read, task, past, stream, -LAST_BYTES, LAST_BYTES)
-                _, _, data = await asyncio.wait_for(reading, LAST_WORDS_S)
+            with contextlib.suppress(OSError):
+                _, _, data = self._read(task, past, stream, -LAST_BYTES, LAST_BYTES)
                 if lines := readable(data):
                     return lines
         return ()

@@ -197,6 +197,7 @@ class Showing:
             timeouts=Timeouts(gang_s=WAIT_S, hold_s=WAIT_S),
             environment=replace(self.staged.job.environment),
             node_label=self.staged.job.node_label,
+            port_range=self.staged.job.port_range,
         )
 
     def _told(self, event: e.Event) -> None:

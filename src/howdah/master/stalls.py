@@ -17,7 +17,7 @@ from howdah.master.stopping import stop
 from howdah.spec import Exit, Outcome, State, TaskId
 from howdah.spec import events as e
 
-WAIT_S = 60.0
+WAIT_S = 90.0
 """For the stacks."""
 
 

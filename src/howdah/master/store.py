@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from howdah.spec import TaskId
@@ -133,6 +133,14 @@ class Store:
             if entry is not None and entry.deadline == deadline:
                 due.append(key)
         return self.remove(*due)
+
+    def postpone(self, moved: Callable[[float], float]) -> None:
+        """Each value has the time that `moved` makes of its deadline."""
+        for key, entry in self._entries.items():
+            if entry.deadline and (deadline := moved(entry.deadline)) != entry.deadline:
+                self._entries[key] = replace(entry, deadline=deadline)
+                heapq.heappush(self._deadlines, (deadline, key))
+                self.journal(_line(put=key, **asdict(self._entries[key])))
 
     def restore(self, lines: Iterable[str]) -> None:
         """What the master before this one had; a line that is cut short is passed over."""

@@ -220,14 +220,14 @@ def hear_late(state: GangState, task: TaskState, status: Status, now: float, act
     blame, exit = state.blame, status.exit
     if blame is None or exit is None or exit.cause == "stopped" or now - blame.seen_at > LATE_S:
         return
-    if status.epoch == blame.epoch and _WEIGHT.get(exit.cause, 1) > blame.weight:
-        state.blame = Blame(task.id, blame.epoch, _WEIGHT.get(exit.cause, 1), blame.seen_at)
+    if status.epoch == blame.epoch and _weight(exit) > blame.weight:
+        state.blame = Blame(task.id, blame.epoch, _weight(exit), blame.seen_at)
         told = f"{task.id}{_on(task.node)}: {exit}; heard later than {blame.task}, whose end may have followed from it"
         actions.append(Record(e.Noted(now, told)))
 
 
 def _fail(state: GangState, task: TaskState, exit: Exit, node: str, now: float, actions: list[Action]) -> None:
-    state.blame = Blame(task.id, task.epoch, _WEIGHT.get(exit.cause, 1), now)
+    state.blame = Blame(task.id, task.epoch, _weight(exit), now)
     reason = f"{task.id}{_on(node)}: {exit}"
     kind = classify(state, task.id, exit)
     announced = task.notice is not None and task.notice.kind == "decommission"  # people's doing, not the node's fault
@@ -236,9 +236,8 @@ def _fail(state: GangState, task: TaskState, exit: Exit, node: str, now: float, 
     forming = not task.formed
     if node and state.fitness.elsewhere and _NO_ROOM.search("\n".join((*exit.lines, exit.detail))):
         _avoid_full_disk(state, node, now, actions)
-    if exit.cause == "gpu" and kind == "node" and node and state.fitness.elsewhere:
-        state.strikes[node] = max(state.strikes.get(node, 0.0), MOST_STRIKES + 0.5)  # a device that is ill stays so
-        actions.append(Record(e.Noted(now, f"{node} has a GPU that failed: it gets no more tasks of this job")))
+    if exit.cause == "gpu" and kind == "node" and node and state.fitness.elsewhere:  # a device that is ill stays so
+        _avoid(state, node, f"{node} has a GPU that failed: it gets no more tasks of this job", now, actions)
     # It left before it had to, or its devices are ill: so does its container.
     if exit.cause in ("preempted", "gpu") and task.container is not None:
         give_up_container(state, task, now, actions)
@@ -257,6 +256,10 @@ def _fail(state: GangState, task: TaskState, exit: Exit, node: str, now: float, 
         _restart(state, task.peers, f"{reason} ({_count(state, kind)})", now, actions, _pause(state, now))
     else:
         stop(state, Outcome(State.FAILED, reason, task.id, exit), reason, now, actions)
+
+
+def _weight(exit: Exit) -> int:
+    return _WEIGHT.get(exit.cause, 1)
 
 
 def _untold(exit: Exit) -> bool:
@@ -294,9 +297,7 @@ def _unfit(state: GangState, task: TaskState, exit: Exit, node: str, now: float,
 def _leave_node(state: GangState, task: TaskState, node: str, now: float, actions: list[Action]) -> None:
     """At once for this job; other jobs are told of what is certain."""
     certain = task.container is None or task.container.id not in state.fitness.doubted
-    if node not in bad_nodes(state):
-        actions.append(Record(e.Noted(now, f"{node} did not pass pre-flight: it gets no more tasks")))
-    state.strikes[node] = max(state.strikes.get(node, 0.0) + 1, MOST_STRIKES + 0.5)
+    _avoid(state, node, f"{node} did not pass pre-flight: it gets no more tasks", now, actions)
     if certain and node not in dict(state.struck):  # what a job wants may be too much for any
         state.struck.append((node, now))
         actions.append(NoteStrikes(tuple(state.struck)))
@@ -304,10 +305,14 @@ def _leave_node(state: GangState, task: TaskState, node: str, now: float, action
 
 def _avoid_full_disk(state: GangState, node: str, now: float, actions: list[Action]) -> None:
     """Only this job leaves the node, and the failure counts: it may be the program that fills every disk it meets."""
-    if node not in bad_nodes(state):
-        actions.append(Record(e.Noted(now, f"the disk of {node} is full: it gets no more tasks of this job")))
-    state.strikes[node] = max(state.strikes.get(node, 0.0), MOST_STRIKES + 0.5)
+    _avoid(state, node, f"the disk of {node} is full: it gets no more tasks of this job", now, actions)
     state.fitness.full.add(node)
+
+
+def _avoid(state: GangState, node: str, told: str, now: float, actions: list[Action]) -> None:
+    if node not in bad_nodes(state):
+        actions.append(Record(e.Noted(now, told)))
+    state.strikes[node] = max(state.strikes.get(node, 0.0), MOST_STRIKES + 0.5)
 
 
 def _strike(state: GangState, node: str, now: float, actions: list[Action]) -> None:
@@ -409,7 +414,9 @@ def _reconsider(state: GangState, task: TaskState, exit: Exit, node: str) -> Non
     before = state.outcome
     if before is None or before.state is not State.FAILED or before.exit is None:
         return
-    if exit.cause != "stopped" and _WEIGHT.get(exit.cause, 1) > _WEIGHT.get(before.exit.cause, 1):
+    if exit.cause == "stopped" or exit.code == NOT_HEARD:  # it left while it was stopping
+        return
+    if _weight(exit) > _weight(before.exit):
         state.outcome = Outcome(State.FAILED, f"{task.id}{_on(node)}: {exit}", task.id, exit)
 
 

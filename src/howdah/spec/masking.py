@@ -6,6 +6,7 @@ Names are judged by their whole words: `DB_PASS` and `OPENAI_KEY` hide what foll
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Any, FrozenSet, Iterable, List, Mapping, Sequence
 
@@ -18,7 +19,7 @@ def _set(text: str) -> FrozenSet[str]:
 
 _ALWAYS = _set(
     "password passwd pwd pw passphrase passcode secret credential credentials creds jwt apikey authkey accesskey "
-    "secretkey privatekey authtoken accesstoken"
+    "secretkey privatekey authtoken accesstoken passwords secrets pgpass"
 )
 # Secret as the last word, unless one of `_PLAIN` stands before it: `first_pass`, `--pad-token`, `--no-auth`.
 _LAST = {"pass", "auth", "authorization", "token"}
@@ -44,7 +45,8 @@ _BEARER = re.compile(
     r"(?i)\b(bearer[ \t]+|authorization[\"']?[ \t]*:[ \t]*[\"']?(?:basic|token|bearer)[ \t]+)[\w.~+/=-]+"
 )
 _LINE = re.compile(r"""(?m)^(?P<head>[ \t]*(?:-[ \t]+)?["']?(?P<name>[\w.-]+)["']?[ \t]*[:=][ \t]*)(?P<value>\S.*)$""")
-_REFERENCE = re.compile(r"""["']?(env:|file:|\$\{)|"?\$[A-Z_][A-Z0-9_]*"?$""")
+# Where a secret is, and nothing of what it is.
+_REFERENCE = re.compile(r"""["']?(?:env:|file:|\$(?:\{[\w.]+\}|[A-Z_][A-Z0-9_]*)["']?(?=[\s"'\\;&|<>()]|$))""")
 # `name=`, `"name": `, and of an option also what follows it after blanks, on the next line, as the next of a list.
 _NAMED = re.compile(
     r"""(?<![\w.$-])(?P<option>--?)?(?P<name>[A-Za-z_][\w.-]*)"""
@@ -53,6 +55,7 @@ _NAMED = re.compile(
 _VALUE = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|\\.|[^\s"'\\;&|<>()])+|["'].*""")
 
 
+@functools.lru_cache(maxsize=4096)
 def looks_secret(name: str) -> bool:
     """Whether what is called so is better not shown: DB_PASSWORD, apiKey, `fs.s3a.secret.key`; not max_tokens."""
     parts = [part.lower() for part in _PART.findall(name)]
@@ -92,8 +95,10 @@ def text(said: str, known: Iterable[str] = ()) -> str:
     for name in _NAMED.finditer(said):
         if name.start() < at or not looks_secret(name["name"]):
             continue
+        if _REFERENCE.match(said, name.end()):
+            continue
         value = _VALUE.match(said, name.end())
-        if value is not None and not _REFERENCE.match(value[0]):
+        if value is not None:
             found += [said[at : name.end()], MASK]
             at = value.end()
     return "".join(found) + said[at:]
@@ -125,16 +130,18 @@ def lines(said: str, known: Iterable[str] = ()) -> str:
 
 
 def record(value: Any, name: str = "") -> Any:
-    """A spec, or anything else, as JSON: each text as `text`, what lies below a name that looks secret not at all."""
+    """A spec, or anything else, as JSON: each text as `text`, no value or list of values whose name looks secret (a
+    mapping's name may be anybody's: a role can be called `token`)."""
     if isinstance(value, Mapping):
         return {key: record(each, str(key)) for key, each in value.items()}
+    hidden = looks_secret(name)
     if isinstance(value, (list, tuple)):
-        return (
-            words(value) if value and all(isinstance(each, str) for each in value) else [record(one) for one in value]
-        )
-    if isinstance(value, str) and value:
-        return MASK if _hidden(name, value) else text(value)
-    return value
+        if value and not hidden and all(isinstance(each, str) for each in value):
+            return words(value)
+        return [record(one, name if hidden else "") for one in value]
+    if hidden and value not in ("", None) and not (isinstance(value, str) and _REFERENCE.match(value)):
+        return MASK
+    return text(value) if isinstance(value, str) else value
 
 
 def _hidden(name: str, value: str) -> bool:

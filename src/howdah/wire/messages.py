@@ -16,8 +16,8 @@ from howdah.spec.values import dataclass
 from howdah.spec.world import Exit
 
 SEARCH = "search"
-NOT_HEARD = 75
-"""The exit status of an executor that has not heard its master for the lease."""
+NOT_HEARD, NOT_WANTED = 75, 76
+"""Exit statuses of an executor: it has not heard its master for the lease, or that does not want it."""
 
 
 class Phase(str, enum.Enum):
@@ -298,7 +298,6 @@ class Assignment:
     gpus: int = 0
     localise_s: float = 1800.0
     stall_s: float = 3600.0
-    stop_s: float = 10.0
     spread: Mapping[str, str] = field(default_factory=dict)
     yields: Mapping[str, str] = field(default_factory=dict)
     extend: Mapping[str, str] = field(default_factory=dict)
