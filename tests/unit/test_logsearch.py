@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import resource
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -158,6 +160,27 @@ def test_a_file_that_is_gone_is_told_of(tmp_path: Path) -> None:
     assert problem.startswith("w:0 attempt 1 stdout: ")
     assert "No such file" in problem
     assert found == {"hits": [], "scanned_bytes": 0, "complete": False}
+
+
+@pytest.mark.parametrize("head", ["", "Transfer-Encoding: chunked\r\n"])
+def test_a_node_that_goes_away_while_it_is_read_is_told_of(head: str) -> None:
+    began = "LogLength:1000\nLogContents:\nneedle\n"
+    body = f"{len(began):x}\r\n{began}\r\n" if head else began
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            for _ in range(3):  # twice for its index, then for its log
+                connection, _ = server.accept()
+                with connection:
+                    connection.recv(1 << 16)
+                    connection.sendall(f"HTTP/1.1 200 OK\r\n{head}\r\n{body}".encode())
+
+        threading.Thread(target=serve, daemon=True).start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/node/containerlogs/c1/me"
+        found = search_files([{"task": "w:0", "attempt": 1, "stream": "stdout", "url": url}], Wish("needle"))
+    (problem,) = found["problems"]
+    assert not found["complete"]
+    assert problem.startswith("w:0 attempt 1 stdout: http://127.0.0.1")
 
 
 def test_the_number_of_hits_is_limited() -> None:

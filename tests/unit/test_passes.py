@@ -112,6 +112,17 @@ def test_a_file_that_has_gone_or_changed_is_named(tmp_path: Path) -> None:
         lines(feed)
 
 
+def test_a_file_that_is_replaced_after_an_epoch_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "0.txt"
+    path.write_bytes(b"".join(LINES[:20]))
+    (file,) = listing(filesystem("file:///"), uris.of_local(path)).files
+    passes = iter(Passes((Feed(0, tuple(splits_of(file)), epochs=2),), "worker:0"))
+    assert next(passes)[0] == b"".join(LINES[:20])
+    os.utime(path, ns=(0, 10**9))
+    with pytest.raises(HowdahError, match="has changed since the job was submitted"):
+        list(passes)
+
+
 class Breaking(Reader):
     """Breaks off in the middle, `times` times."""
 

@@ -53,6 +53,13 @@ class TestConfiguration:
         assert len(problems) <= 1
         assert all("tony" in problem for problem in problems)
 
+    def test_a_role_may_name_what_all_get_anyway(self, tmp_path: Path) -> None:
+        for name in ("hdfs-site.xml", "a.py"):
+            (tmp_path / name).write_text("<configuration/>")
+        (tmp_path / "tony.xml").write_text(GOOD)
+        site, worker = "tony.application.hdfs-conf-path=hdfs-site.xml", "tony.worker.resources=hdfs-site.xml"
+        assert said(tmp_path, "--executes", "a.py", "-conf", site, "-conf", worker) == ""
+
     @pytest.mark.parametrize("length", range(0, len(GOOD) - 2, 7))
     def test_cut_off(self, tmp_path: Path, length: int) -> None:
         (tmp_path / "tony.xml").write_text(GOOD[:length])
@@ -81,7 +88,7 @@ class TestOptions:
         with pytest.raises(SpecError, match=f"did you mean '--{name}'"):
             parse(tmp_path, f"--{name[:-2]}{name[-1]}{name[-2]}=x")
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=200)
     @given(argv=st.lists(WORDS, max_size=8))
     def test_anything(self, argv: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
         said(tmp_path_factory.getbasetemp(), *argv)

@@ -128,14 +128,16 @@ class HdfsFileSystem(FileSystem):
 
     def pieces(self, uri: str, start: int = 0) -> Iterator[bytes]:
         """One stream from a DataNode for each block, in packets; `open_read` opens one for each read."""
+        first = start
         try:
             for views in self._straight(uri, start):
                 piece = b"".join(views)
                 start += len(piece)
                 yield piece
             return
-        except Unable:
-            pass
+        except Unable as reason:
+            if start > first:  # the library would open what has taken the file's place, too
+                raise Broken(f"{uri}: {reason}") from reason
         reader = self._ask(uri, lambda client, path: client.read(path))
         left = len(reader) - start
         stream = iter(reader.read_range_stream(start, left)) if left > 0 else iter(())
@@ -145,14 +147,16 @@ class HdfsFileSystem(FileSystem):
             yield from packets
 
     def pour(self, entry: Entry, start: int, take: Callable[[Sequence[Buffer]], object]) -> None:
+        sure = entry.places is None  # that the library opens what was looked up: nothing was read yet
         try:
             for views in self._straight(entry.uri, start, entry):
                 take(views)
-                start += sum(map(len, views))
+                start, sure = start + sum(map(len, views)), False
             return
         except Unable:
-            if entry.places is not None:
-                self._same(entry)
+            there = entry if sure else self.stat(entry.uri)
+            if there is None or there.modified_ms != entry.modified_ms:  # the size grows while it is written
+                raise Broken(f"{entry.uri}: has changed since it was looked up") from None
         self._pour(entry.uri, start, take)
 
     def _straight(self, uri: str, start: int, entry: Entry | None = None) -> Iterator[list[memoryview]]:
@@ -175,11 +179,6 @@ class HdfsFileSystem(FileSystem):
         sizes = direct.sizes([entry.uri for entry in asked], [entry.size for entry in asked])
         known = {entry.uri: size for entry, size in zip(asked, sizes, strict=True) if size is not None}
         return [replace(entry, size=max(entry.size, known.get(entry.uri, 0))) for entry in entries]
-
-    def _same(self, entry: Entry) -> None:
-        there = self.stat(entry.uri)
-        if there is None or (there.size, there.modified_ms) != (entry.size, entry.modified_ms):
-            raise Broken(f"{entry.uri}: has changed since its directory was listed")
 
     def _pour(self, uri: str, start: int, take: Callable[[Sequence[Buffer]], object]) -> None:
         reader = self._ask(uri, lambda client, path: client.read(path))
@@ -284,8 +283,7 @@ class HdfsFileSystem(FileSystem):
         self._call(uri, lambda client, path: client.set_permission(path, mode))
 
     def touch(self, uri: str) -> None:
-        now = int(time.time() * 1000)
-        self._call(uri, lambda client, path: client.set_times(path, _UNCHANGED, now))
+        self._call(uri, lambda client, path: client.set_times(path, _UNCHANGED, int(time.time() * 1000)))
 
     def _entry(self, status: hdfs_native.FileStatus) -> Entry:
         return Entry(
@@ -302,15 +300,14 @@ class HdfsFileSystem(FileSystem):
 
 
 def _located(uri: str, status: namenode_pb2.FileStatus) -> Entry:
-    times = status.modified_ms, status.accessed_ms
     return Entry(
         uri,
         status.length,
-        times[0],
+        status.modified_ms,
         owner=status.owner,
         group=status.group,
         mode=status.permission.bits,
-        accessed_ms=times[1],
+        accessed_ms=status.accessed_ms,
         block_size=status.block_size,
         places=status.locations,
     )

@@ -32,6 +32,7 @@ _ANSWER_S = 20.0
 _KEPT_S = 3.0
 _AVOIDED_S = 60.0
 _LOCATED = 1 << 33  # bytes whose blocks are asked for at once
+_ASKED_AT_ONCE = 32
 _CRC32, _CRC32C = 1, 2
 
 Address = tuple[str, int]
@@ -91,9 +92,12 @@ class Direct:
         """Of each file as much as can be read of it, flushed bytes of one that is being written among them; None when
         that can't be found out. `starts` are offsets before which nothing is new."""
 
+        turns = asyncio.Semaphore(_ASKED_AT_ONCE)
+
         async def one(uri: str, start: int) -> int | None:
             try:
-                return (await self._located(uri, start)).file_length
+                async with turns:
+                    return (await self._located(uri, start)).file_length
             except (HowdahError, Unable):
                 return None
 
@@ -127,8 +131,11 @@ class Direct:
             if located.blocks[number].block.block_id == last.block.block_id:
                 del located.blocks[number]
         places = [(self._host(node.id), node.id.ipc_port) for node in last.locations]
-        last.block.length = await visible_length(last.block, places, self._user, _CONNECT_S)
-        if last.block.length:
+        length = await visible_length(last.block, places, self._user, _CONNECT_S)
+        if length is None:
+            raise Unable(f"nobody says how much of block {last.block.block_id} is flushed")
+        if length:
+            last.block.length = length
             located.blocks.append(last)
             located.file_length = last.offset + last.block.length
 

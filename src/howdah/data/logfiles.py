@@ -6,11 +6,11 @@ the end of a file (`/ws/v1/node/containerlogs/CONTAINER/FILE?size=-N`): a few li
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import urllib.parse
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -76,7 +76,7 @@ class Node:
         if start >= whole:
             return whole, b""
         body, length = self.open(stream, whole - start)
-        with closing(body):
+        with contextlib.closing(body), broken_off(self._base):
             return length - (whole - start), body.read(min(most, whole - start))
 
     def open(self, stream: str, last: int) -> tuple[BinaryIO, int]:
@@ -84,19 +84,32 @@ class Node:
         import http.client
         import urllib.request  # 30 ms that most have no use for
 
-        url = f"{self._base}/{stream}?size=-{last}"
-        try:
+        url, length = f"{self._base}/{stream}?size=-{last}", None
+        with broken_off(url), contextlib.ExitStack() as stack:
             answer: http.client.HTTPResponse = urllib.request.urlopen(url, timeout=NODE_S)  # noqa: S310
-        except http.client.HTTPException as error:
-            raise OSError(f"{url}: {error or type(error).__name__}") from None
-        length = None
-        for line in iter(lambda: answer.readline(4096), b""):
-            found = _LENGTH.fullmatch(line)
-            length = int(found[1]) if found else length
-            if line.startswith(_CONTENTS) and length is not None:
-                return answer, length
-        answer.close()
+            stack.callback(answer.close)
+            for line in iter(lambda: answer.readline(4096), b""):
+                found = _LENGTH.fullmatch(line)
+                length = int(found[1]) if found else length
+                if line.startswith(_CONTENTS) and length is not None:
+                    stack.pop_all()
+                    return answer, length
         raise OSError(f"{url}: not the beginning of a log")
+
+
+@contextlib.contextmanager
+def broken_off(url: str) -> Iterator[None]:
+    """What is no answer, or the half of one, is an error of reading as any other.
+
+    Raises:
+        OSError: it came.
+    """
+    import http.client
+
+    try:
+        yield
+    except http.client.HTTPException as error:
+        raise OSError(f"{url}: {error or type(error).__name__}") from None
 
 
 def chunk(reader: Reader, stream: str, offset: int, limit: int) -> tuple[int, int, bytes]:

@@ -20,7 +20,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from howdah.data.logfiles import Folder, Node, order_of
+from howdah.data.logfiles import Folder, Node, broken_off, order_of
 from howdah.data.logorder import BOTH, TIMES, Order
 from howdah.spec.values import dataclass
 
@@ -444,7 +444,7 @@ def _search(one: Mapping[str, Any], search: Search) -> Iterator[Hit]:
         search.dated(order_of(node))
         body, size = node.open(one["stream"], 1 << 60)
         with closing(body):
-            yield from search.run(of_pieces(_pieces(body, size)))
+            yield from search.run(of_pieces(_pieces(body, size, one["url"])))
 
 
 def _search_file(search: Search, file: int, start: int, stop: int, lines: int) -> Iterator[Hit]:
@@ -456,8 +456,12 @@ def _search_file(search: Search, file: int, start: int, stop: int, lines: int) -
         yield from search.run(of_file(file, first - start, last - start), first)
 
 
-def _pieces(body: BinaryIO, size: int) -> Iterator[bytes]:
-    while size and (piece := body.read(min(size, 1 << 20))):
+def _pieces(body: BinaryIO, size: int, url: str) -> Iterator[bytes]:
+    while size:
+        with broken_off(url):
+            piece = body.read(min(size, 1 << 20))
+        if not piece:
+            raise OSError(f"{url}: {size} bytes are missing")
         size -= len(piece)
         yield piece
 

@@ -66,6 +66,7 @@ class Passes:
                 return  # the epochs are over, or without end over nothing
 
     def _pass(self, feed: Feed, epoch: int) -> Iterator[tuple[Piece, Place]]:
+        self._looked_at = ""  # the files may have changed since the pass before
         chance = random.Random(f"{feed.seed}/{feed.number}/{self._task}/{epoch}")  # noqa: S311
         splits = list(feed.splits)
         if feed.shuffle:
@@ -108,6 +109,7 @@ class Passes:
             except Broken as error:
                 if attempt == TRIES:
                     raise named(error, split) from error
+                self._looked_at = ""
             except HowdahError as error:
                 raise named(error, split) from error
             except Exception as error:  # of a library, or of somebody's own reader

@@ -111,12 +111,16 @@ class ViewFileSystem(FileSystem):
         fs.pour(dataclasses.replace(entry, uri=target), start, take)
 
     def flushed(self, entries: Sequence[Entry]) -> list[Entry]:
-        found = []
+        mounted: dict[FileSystem, list[tuple[Entry, str]]] = {}
         for entry in entries:
             fs, target = self._there(entry.uri)
-            (there,) = fs.flushed([dataclasses.replace(entry, uri=target)])
-            found.append(dataclasses.replace(there, uri=entry.uri))
-        return found
+            mounted.setdefault(fs, []).append((entry, target))
+        found = {}
+        for fs, those in mounted.items():
+            asked = [dataclasses.replace(entry, uri=target) for entry, target in those]
+            for (entry, _), there in zip(those, fs.flushed(asked), strict=True):
+                found[entry.uri] = dataclasses.replace(there, uri=entry.uri)
+        return [found[entry.uri] for entry in entries]
 
     def create(self, uri: str, mode: int = 0o644) -> Sink:
         fs, target = self._there(uri)

@@ -28,8 +28,8 @@ def silent(what: str, done: int, total: int) -> None:
 @dataclass(frozen=True)
 class Hindrance:
     """Why a job waits. `kind` is `said` (with a `text` of the engine's own), `queue-stopped`, `queue-limit`,
-    `queue-pending`, `user-limit`, `label`, `constraint`, `too-small`, `full`, `room` or `nodes-out`; `facts` are what a
-    sentence about it needs (`howdah.cli.explain`)."""
+    `label-limit`, `queue-pending`, `user-limit`, `label`, `constraint`, `too-small`, `full`, `room` or `nodes-out`;
+    `facts` are what a sentence about it needs (`howdah.cli.explain`)."""
 
     kind: str
     facts: Mapping[str, Any] = field(default_factory=dict)

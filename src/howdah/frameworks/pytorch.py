@@ -6,7 +6,7 @@ order. Rank 0 is where all meet: its main port becomes MASTER_PORT.
 
 from __future__ import annotations
 
-from howdah.frameworks.group import SIDE_ROLES, grouped
+from howdah.frameworks.group import SIDE_ROLES, group, grouped
 from howdah.spec import JobSpec, TaskId, World
 
 
@@ -22,7 +22,7 @@ class PyTorch:
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
         """RANK and WORLD_SIZE count the process group alone; a side role learns where the group meets, but no rank."""
-        members = [member for member in world.members if member.task.role not in SIDE_ROLES]
+        members = group(world)
         if not members:
             return {}
         first = members[0]
@@ -34,6 +34,6 @@ class PyTorch:
         }
         if task.role in SIDE_ROLES:
             return meeting
-        rank = str(next(rank for rank, member in enumerate(members) if member.task == task))
+        rank = str(world.rank(task))
         local = {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
         return {**meeting, **local, "RANK": rank, "GROUP_RANK": rank, "NODE_RANK": rank}

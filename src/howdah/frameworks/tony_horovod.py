@@ -11,9 +11,10 @@ DRIVER = "driver"
 _BESIDE = (DRIVER, TENSORBOARD)
 _GLOO_TIMEOUT_S = "2000"
 RELAY = """\
-import glob, os, socket, subprocess, sys, threading, time
+import contextlib, glob, os, shutil, socket, subprocess, sys, threading, time
 folder = os.environ["DRIVER_OUTPUT_PATH"] = os.path.abspath("horovod_driver")
-os.makedirs(folder, exist_ok=True)
+shutil.rmtree(folder, ignore_errors=True)
+os.makedirs(folder)
 server = socket.create_server(("", int(os.environ["HOWDAH_PORT"])), backlog=1024)
 def copied(source, target):
     try:
@@ -21,7 +22,9 @@ def copied(source, target):
             target.sendall(data)
         target.shutdown(socket.SHUT_WR)
     except OSError:
-        source.close(), target.close()
+        for end in (source, target):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
 def led(near):
     while not (found := glob.glob(folder + "/*____HOROVOD_RENDEZVOUS_SERVER____")):
         time.sleep(0.1)

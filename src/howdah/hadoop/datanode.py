@@ -43,20 +43,24 @@ class BadBlock(OSError):
 
 async def visible_length(
     block: namenode_pb2.ExtendedBlock, places: Iterable[tuple[str, int]], user: rpc.Login, limit_s: float
-) -> int:
+) -> int | None:
     """Bytes of a block that readers may see while it is written: all that its writer has flushed. `places` are hosts
-    and ports (for calls) of the DataNodes that write it; the first to know says it, and 0 when none does."""
+    and ports (for calls) of the DataNodes that write it; the first to know says it. 0 when none has begun it, None when
+    none answers."""
+    length = None
     for host, port in places:
         connection = rpc.Connection(rpc.Address(host, port, "DataNode"), PROTOCOL, user, limit_s)
         try:
             request = pb.VisibleLengthRequest(block=block)
             answer = await connection.call("getReplicaVisibleLength", request, pb.VisibleLengthResponse, limit_s)
             return answer.length
-        except (EngineRejected, EngineUnavailable):  # it has lost the block, or has not begun it, or is away
+        except EngineRejected:  # it has lost the block, or has not begun it
+            length = 0
+        except EngineUnavailable:
             continue
         finally:
             await connection.close()
-    return 0
+    return length
 
 
 class Connection:

@@ -33,8 +33,12 @@ def choose(shape: Shape) -> Ports:
 
 
 def free_port() -> int:
-    """One of 127.0.0.1; 0 when there is none."""
-    return next((port for port in _drawn() if _is_free("127.0.0.1", port)), 0)
+    """One of 127.0.0.1.
+
+    Raises:
+        StopIteration: there is none.
+    """
+    return next(port for port in _drawn() if _is_free("127.0.0.1", port))
 
 
 def _drawn() -> Iterator[int]:

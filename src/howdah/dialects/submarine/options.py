@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from howdah.dialects import unquoted
 from howdah.errors import Mistake
 from howdah.spec.check import nearest
 
@@ -91,7 +92,7 @@ def taken_apart(argv: Sequence[str]) -> Options:
             options.values[name] = []
             _drop_truth(options, name, value if equals else "", rest)
         elif equals or (rest and not _is_option(rest[0])):
-            options.values.setdefault(name, []).append(_unquoted(value if equals else rest.pop(0)))
+            options.values.setdefault(name, []).append(unquoted(value if equals else rest.pop(0)))
         else:
             options.wrong(name, "has no value")
     if passed_over:
@@ -114,8 +115,3 @@ def _drop_truth(options: Options, name: str, value: str, rest: list[str]) -> Non
 
 def _is_option(word: str) -> bool:
     return word.startswith("-") and word.lstrip("-").partition("=")[0] in OPTIONS
-
-
-def _unquoted(value: str) -> str:
-    """One that has more of them has quotes of its own, `"a" "b"`."""
-    return value[1:-1] if value.count('"') == 2 and value[0] == value[-1] == '"' else value

@@ -63,10 +63,6 @@ def collected(options: Options, conf: Conf, types: list[str], directory: Path) -
             options.mistakes.append(Mistake("--python_venv", f"is {venv!r}, must be an archive: {', '.join(ARCHIVES)}"))
     for entry in conf.listed("tony.containers.resources"):
         _resource(found, conf, "tony.containers.resources", entry, directory)
-    for name in types:
-        own = found.of_role[name] = Files(all=found)
-        for entry in conf.listed(f"tony.{name}.resources"):
-            _resource(own, conf, f"tony.{name}.resources", entry, directory)
     for path in options.last("hdfs_classpath").split(","):
         if path.strip():
             _there(found, conf, path.strip())
@@ -74,6 +70,10 @@ def collected(options: Options, conf: Conf, types: list[str], directory: Path) -
         path = conf.get(f"tony.application.{key}-conf-path")
         if path:
             found.add(path, name, False)
+    for name in types:  # last: what all get they have
+        own = found.of_role[name] = Files(all=found)
+        for entry in conf.listed(f"tony.{name}.resources"):
+            _resource(own, conf, f"tony.{name}.resources", entry, directory)
     return found
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from howdah.dialects import unquoted
 from howdah.errors import Mistake
 from howdah.spec.check import nearest
 
@@ -63,7 +64,7 @@ def taken_apart(argv: Sequence[str]) -> Options:
         if name in FLAGS:
             options.flags.add(name)
         elif equals or (rest and not _is_option(rest[0])):
-            options.values.setdefault(name, []).append(_unquoted(value if equals else rest.pop(0)))
+            options.values.setdefault(name, []).append(unquoted(value if equals else rest.pop(0)))
         else:
             options.mistakes.append(Mistake(f"--{name}", "has no value"))
     for name, values in options.values.items():
@@ -82,8 +83,3 @@ def pair(text: str, place: str, mistakes: list[Mistake]) -> tuple[str, str]:
 
 def _is_option(word: str) -> bool:
     return word.startswith("-") and word.lstrip("-").partition("=")[0] in (*OPTIONS, *FLAGS)
-
-
-def _unquoted(value: str) -> str:
-    """One that has more of them has quotes of its own, `"a" "b"`."""
-    return value[1:-1] if value.count('"') == 2 and value[0] == value[-1] == '"' else value

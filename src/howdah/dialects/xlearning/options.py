@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from howdah.dialects import unquoted
 from howdah.errors import Mistake
 from howdah.spec.check import nearest
 
@@ -113,7 +114,7 @@ def _values(name: str, rest: list[str], words: Words, program: str) -> Sequence[
 
 
 def _given(words: Words, name: str, values: list[str], program: str) -> None:
-    values = [_unquoted(value) for value in values]
+    values = [unquoted(value) for value in values]
     before = words.values.get(name)
     if not values:
         words.mistakes.append(Mistake(f"--{name}", "has no value"))
@@ -122,12 +123,6 @@ def _given(words: Words, name: str, values: list[str], program: str) -> None:
             words.notes.append(f"--{name} is given twice: the first, {before[0]!r}, counts, as {program} had it")
     else:
         words.values.setdefault(name, []).extend(values)
-
-
-def _unquoted(value: str) -> str:
-    """One that has more of them has quotes of its own, `"a" "b"`."""
-    quoted = len(value) > 1 and value[0] == value[-1] == '"' and '"' not in value[1:-1]
-    return value[1:-1] if quoted else value
 
 
 def _unknown(word: str, program: str) -> Mistake:

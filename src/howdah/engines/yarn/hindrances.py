@@ -11,6 +11,7 @@ import contextlib
 import json
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
+from http.client import HTTPException
 from typing import Any
 
 from howdah.engines import Hindrance
@@ -89,7 +90,7 @@ def _limits(
 
 def _told(configuration: Configuration) -> Mapping[str, Any]:
     """What the web service says; nothing where it wants a login, or does not answer."""
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+    with contextlib.suppress(OSError, HTTPException, ValueError, KeyError, TypeError):
         found: Mapping[str, Any] = scheduler(configuration)
         return found
     return {}
@@ -124,7 +125,7 @@ def setting(configuration: Configuration, name: str) -> str:
     """A property of the ResourceManager's own configuration; "" where its web service does not say."""
     if configuration.secure:
         return ""
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+    with contextlib.suppress(OSError, HTTPException, ValueError, KeyError, TypeError):
         request = urllib.request.Request(  # noqa: S310
             f"{web_address(configuration)}/conf?name={name}", headers={"Accept": "application/json"}
         )

@@ -52,8 +52,8 @@ def told(
     found = []
     for each in reversed(path[1:]):  # a queue, then those that it is part of
         used, limit = _of_queue(each, label, total)
-        found = [_over(each.get("queuePath", queue) if each is not path[-1] else queue, label, *over)
-                 for over in _exceeded(used, limit, wanted)]  # fmt: skip
+        name = queue if each is path[-1] else each.get("queuePath", queue)
+        found = [_over(name, label, *over) for over in _exceeded(used, limit, wanted)]
         if found:
             break
     return [*found, *([] if label else _of_user(path[-1], queue, user, wanted))]
