@@ -16,6 +16,7 @@ from howdah.data.logsearch import Wish, search_headed
 from howdah.engines import Engine
 from howdah.errors import SpecError, StagingError
 from howdah.spec import JobReport
+from howdah.spec.events import parse_line
 from howdah.spec.values import dataclass
 from howdah.spec.view import JobView
 from howdah.web import describe, printed, series, timeline
@@ -69,7 +70,8 @@ class Ended:
         lines = [line for line in text.splitlines() if line and not line.startswith(_LEFT_OUT)]
         since = max(0, int(query.get("since") or 0))
         chosen = lines[since : since + max(1, int(query.get("limit") or 1000))]
-        return {"next": since + len(chosen), "events": [describe.masked_record(json.loads(line)) for line in chosen]}
+        records = filter(None, map(parse_line, chosen))
+        return {"next": since + len(chosen), "events": [describe.masked_record(record) for record in records]}
 
     def _series(self, query: Mapping[str, str]) -> Mapping[str, Any]:
         wish = series.Wish.of(query)

@@ -115,6 +115,8 @@ def refusals(job_id: str) -> Iterator[None]:
     except WireError as error:
         if error.status in _SAYS_NO:
             raise StagingError(f"{job_id}: {error.reason}") from None
+        if error.reason:
+            raise EngineUnavailable(f"{job_id}: {error.reason}") from None
         raise EngineUnavailable(f"the master of {job_id} does not answer: {error}") from error
 
 

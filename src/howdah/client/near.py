@@ -20,7 +20,7 @@ from howdah.client.opening import opened
 from howdah.client.prepare import prepare
 from howdah.client.remote import Remote
 from howdah.engines import Engine
-from howdah.errors import EngineUnavailable, SpecError, StagingError
+from howdah.errors import EngineUnavailable, HowdahError, SpecError, StagingError
 from howdah.spec import JobReport, JobSpec, TaskId
 from howdah.spec.view import JobView
 from howdah.web import places
@@ -80,11 +80,16 @@ class Near:
     def call(self, job_id: str, path: str, query: Mapping[str, Any]) -> Mapping[str, Any]:
         """From its master, or made of its files."""
         engine = self._engine(job_id)
-        report = settled(engine, job_id)
+        report = report_of(engine, job_id)
         if not report.state.ended and report.master:
-            token = auth.view_token(job_key(report))
-            found: Mapping[str, Any] = Remote(report.master, token).get(f"jobs/{job_id}/{path}".rstrip("/"), **query)
-            return found
+            try:
+                remote = Remote(report.master, auth.view_token(job_key(report)))
+                found: Mapping[str, Any] = remote.get(f"jobs/{job_id}/{path}".rstrip("/"), **query)
+                return found
+            except HowdahError:
+                report = settled(engine, job_id)
+                if not report.state.ended:
+                    raise
         return Ended(engine, report, self.job(job_id)).answer(path, query)
 
     def save(self, job_id: str, output: int) -> list[tuple[int, int]]:

@@ -9,7 +9,7 @@ from howdah.errors import EngineUnavailable, StagingError
 from howdah.spec.events import BoardChanged, Event
 
 OPENS_S = 330.0
-"""The master gives up after five minutes."""
+"""The master gives up after five minutes, and says so a little later."""
 
 
 def opened(job_id: str, ask: Callable[[], Mapping[str, str]], changes: Iterator[Iterable[Event]]) -> str:
@@ -18,17 +18,17 @@ def opened(job_id: str, ask: Callable[[], Mapping[str, str]], changes: Iterator[
 
     Raises:
         StagingError: it ended before.
-        EngineUnavailable: it is not open after five minutes.
+        EngineUnavailable: it is not open after `OPENS_S`.
     """
-    until, url = time.monotonic() + OPENS_S, ""
+    until = time.monotonic() + OPENS_S
     next(changes)
     url = ask()["url"]
     while not url and time.monotonic() < until:
-        for change in next(changes):
-            if isinstance(change, BoardChanged) and change.state == "ended":
-                raise StagingError(f"no TensorBoard for {job_id}: {change.detail}")
-            if isinstance(change, BoardChanged) and change.state == "open":
-                url = ask()["url"]
+        changed = [event for event in next(changes) if isinstance(event, BoardChanged)]
+        if changed and changed[-1].state == "ended":
+            raise StagingError(f"no TensorBoard for {job_id}: {changed[-1].detail}")
+        if changed and changed[-1].state == "open":
+            url = ask()["url"]
     if not url:
         raise EngineUnavailable(f"TensorBoard of {job_id} is not open after {OPENS_S:.0f} s")
     return url

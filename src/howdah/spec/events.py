@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import field
-from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Tuple, Type
+from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Tuple, Type, Union
 
 from howdah.spec.codec import decode, encode
 from howdah.spec.gpu import Gpu
@@ -462,6 +462,15 @@ def from_record(record: Mapping[str, Any]) -> Optional[Event]:
     """The event of one JSON object; None for a kind this version does not know."""
     kind = KINDS.get(str(record.get("kind")))
     return None if kind is None else decode(kind, record)
+
+
+def parse_line(line: Union[str, bytes]) -> Optional[Dict[str, Any]]:
+    """A line's record, as JSON that is strict (no NaN); None of one that is cut short or garbled."""
+    try:
+        record = json.loads(line, parse_constant=lambda _: None)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
 
 
 def read_lines(lines: Iterable[str]) -> Iterator[Event]:

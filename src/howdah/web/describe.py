@@ -16,6 +16,8 @@ from howdah.spec.view import JobView, SaveView, TaskView
 from howdah.web import shapes
 from howdah.web.hints import Hint, hints
 
+_NOTES = ("note", "restarted", "takeover")
+
 
 def job(view: JobView, can: Mapping[str, bool], now: float, board: str = "") -> shapes.Job:
     """The job itself, without what looks like a secret; `can` are the actions possible now, `board` is the address of
@@ -44,11 +46,7 @@ def job(view: JobView, can: Mapping[str, bool], now: float, board: str = "") -> 
         "resumed": view.resumed,
         "outputs": list(view.outputs),
         "links": list(_links(view, board)),
-        "notes": [
-            {"time": mark.time, "text": mark.text}
-            for mark in view.marks
-            if mark.kind in ("note", "restarted", "takeover")
-        ],
+        "notes": [{"time": mark.time, "text": mark.text} for mark in view.marks if mark.kind in _NOTES],
         "saves": [_save(save) for save in view.saves],
         "can": dict(can),
         "submitted": {"yaml": masking.lines(note.text), "file": note.file},

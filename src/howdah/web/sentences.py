@@ -15,7 +15,7 @@ from pathlib import Path
 FILE = Path(__file__).with_name("sentences.zh.json")
 DEPTH = 5
 """Sentences within sentences, at most."""
-LONGEST = 4000
+LONGEST = 1000
 PLACE = re.compile(r"\{(\w+)\}")
 
 
