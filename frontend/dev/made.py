@@ -161,8 +161,9 @@ def series(asked: dict[str, str]) -> dict[str, Any]:
     units = {"cpu": "cores", "memory_mib": "MiB", "gpu": "share", "received_mib_s": "MiB/s"}
     known = [{"name": name, "unit": unit, "kind": "sampled"} for name, unit in units.items()]
     known.append({"name": f"here/{NASTY}", "unit": "", "kind": "told"})
+    wanted = {"": (), "all": ("sampled", "told")}.get(asked.get("kind", ""), (asked.get("kind"),))
     found = []
-    for name in asked["name"].split(",") if "name" in asked else ():
+    for name in (str(one["name"]) for one in known if one["kind"] in wanted):
         for task in asked.get("task", "").split(","):
             noise = random.Random(f"{name}{task}")
             points = [

@@ -11,13 +11,15 @@ export interface Polled<T> {
 }
 
 const SLOWEST_S = 15;
+const OUT_OF_TIME = 504;
 
 interface Versioned {
   version?: number;
   unchanged?: boolean;
 }
 
-/** The newest answer of a call, asked every `seconds` (0: once). An empty path asks nothing. */
+/** The newest answer of a call, asked every `seconds` (0: until there is one, or the server has run out of time for it).
+ * An empty path asks nothing. */
 export function usePolled<T>(path: string, query: Query = {}, seconds = 2): Polled<T> {
   const [polled, setPolled] = useState<Polled<T>>({ data: undefined, error: undefined, at: 0 });
   const key = path && JSON.stringify([path, query]);
@@ -39,8 +41,9 @@ function poll<T>(path: string, query: Query, seconds: number, tell: Told<T>): ()
   let version: number | undefined;
   let failures = 0;
   let timer = 0;
+  let done = false;
   const again = (): void => {
-    if (!seconds && !failures) return;
+    if (done) return;
     const wait = Math.min(SLOWEST_S, (seconds || 2) * 2 ** Math.min(failures, 4));
     timer = window.setTimeout(ask, wait * 1000);
   };
@@ -50,6 +53,7 @@ function poll<T>(path: string, query: Query, seconds: number, tell: Told<T>): ()
     try {
       const found = await get<T & Versioned>(path, { ...query, since: version }, ended.signal);
       failures = 0;
+      done = !seconds;
       const at = Date.now() / 1000;
       if (found.unchanged) tell((last) => ({ ...last, error: undefined, at }));
       else {
@@ -61,11 +65,12 @@ function poll<T>(path: string, query: Query, seconds: number, tell: Told<T>): ()
       failures += 1;
       tell((last) => ({ ...last, error: error as Error }));
       if (error instanceof Refused && error.status === 404) failures = 4;
+      done = !seconds && error instanceof Refused && error.status === OUT_OF_TIME; // it would be no quicker again
     }
     again();
   };
   const shown = (): void => {
-    if (!document.hidden) void ask();
+    if (!document.hidden && !done) void ask();
   };
   document.addEventListener("visibilitychange", shown);
   void ask();

@@ -10,7 +10,7 @@ export interface Sentence {
 declare const written: unique symbol;
 
 const DEPTH = 5;
-const LONGEST = 4000;
+const LONGEST = 1000;
 const MOST_KEPT = 5000;
 const PLACE = /\{(\w+)\}/;
 const kept = new Map<string, string>();

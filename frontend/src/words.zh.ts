@@ -72,6 +72,7 @@ export const ZH: Record<string, string> = {
   "No hyperparameters yet.": "还没有超参数。",
   Run: "运行",
   "{count} event files cannot be read whole": "{count} 个事件文件无法完整读取",
+  "Not all that was read is kept in memory": "读取的内容未全部保留在内存中",
   "No images yet.": "还没有图像。",
   "No text yet.": "还没有文本。",
   "{tag} at step {step}": "{tag}，第 {step} 步",

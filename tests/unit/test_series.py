@@ -160,6 +160,20 @@ def test_curves_that_programs_tell_come_by_the_same_call() -> None:
     assert {"name": "loss", "unit": "", "kind": "told"} in web.names(view)
 
 
+def test_curves_are_told_without_naming_them_whatever_is_in_their_names() -> None:
+    view = JobView(tasks={task: TaskView(task) for task in TASKS})
+    names = ["loss, smoothed", "a,b", "cpu", *(f"expert/{number}" for number in range(400))]
+    fold([Measured(1.0, task, name, 2.0, 1) for task in TASKS for name in names], view)
+    told = web.told(view, web.Wish.of({"kind": "told", "task": NAMES[1]}), NAMES[1:])
+    assert {one["name"] for one in told} == set(names) - {"cpu"}  # that one is sampled
+    assert {one["task"] for one in told} == {NAMES[1]}
+    assert web.told(view, web.Wish.of({"kind": "all"}), NAMES[1:]) == told
+    assert web.told(view, web.Wish.of({"kind": "sampled"}), NAMES) == []
+    assert web.Wish.of({"kind": "all", "name": "cpu,loss"}).names == (*web.UNITS, "loss")
+    with pytest.raises(ValueError, match="kind is 'other'"):
+        web.Wish.of({"kind": "other"})
+
+
 values = st.floats(allow_nan=False, allow_infinity=False, width=32)
 
 

@@ -10,21 +10,26 @@ import type { Settings } from "./settings";
 
 /** Whatever has a line, and the number of its colour. */
 interface Named {
+  id: string;
   label: string;
   colour: number;
 }
 
 export function Controls({
   runs,
+  tellers,
   settings,
   others,
 }: {
   runs: Named[];
+  /** Tasks that tell something themselves. */
+  tellers: Named[];
   settings: Settings;
   others: boolean;
 }): ReactNode {
   const [sought, setSought] = useState("");
-  const found = runs.filter(({ label }) => label.toLowerCase().includes(sought.toLowerCase()));
+  const found = (named: Named[]): Named[] =>
+    named.filter(({ label }) => label.toLowerCase().includes(sought.toLowerCase()));
   return (
     <div className="side card">
       <Segmented
@@ -72,7 +77,7 @@ export function Controls({
           onPressEnter={(event) => amend({ with: event.currentTarget.value.replace(/\s/g, "") })}
         />
       )}
-      {runs.length > 8 && (
+      {runs.length + tellers.length > 8 && (
         <Input
           size="small"
           aria-label={say("Search runs")}
@@ -81,23 +86,25 @@ export function Controls({
           onChange={(event) => setSought(event.target.value)}
         />
       )}
-      <RunList runs={found} hidden={settings.hidden} />
+      <RunList title={say("Runs")} runs={found(runs)} hidden={settings.hidden} />
+      <RunList title={say("Tasks")} runs={found(tellers)} hidden={settings.hidden} />
     </div>
   );
 }
 
-function RunList({ runs, hidden }: { runs: Named[]; hidden: string[] }): ReactNode {
+function RunList({ title, runs, hidden }: { title: string; runs: Named[]; hidden: string[] }): ReactNode {
   const dark = useDark();
-  const turn = (label: string, on: boolean): void => {
-    const left = on ? hidden.filter((each) => each !== label) : [...hidden, label];
+  const turn = (id: string, on: boolean): void => {
+    const left = on ? hidden.filter((each) => each !== id) : [...hidden, id];
     amend({ hide: left.length ? JSON.stringify(left) : "" });
   };
+  if (!runs.length) return null;
   return (
     <fieldset className="runs" style={{ border: 0, padding: 0, margin: 0 }}>
-      <legend className="muted">{say("Runs")}</legend>
-      {runs.map(({ label, colour }) => (
-        <div key={label}>
-          <Checkbox checked={!hidden.includes(label)} onChange={(event) => turn(label, event.target.checked)}>
+      <legend className="muted">{title}</legend>
+      {runs.map(({ id, label, colour }) => (
+        <div key={id}>
+          <Checkbox checked={!hidden.includes(id)} onChange={(event) => turn(id, event.target.checked)}>
             <span className="swatch" style={{ background: lineColour(colour, dark) }} />
             {label}
           </Checkbox>

@@ -1,13 +1,28 @@
 import type { ReactNode } from "react";
 import type { Runs } from "../api";
 import { say } from "../language";
+import { isOfMemory } from "./errors";
 
-/** Event files that could not be read, or not to their end. */
+/** Event files that could not be read, or not to their end; and what there was no room for. */
 export function RunErrors({ errors }: { errors: Runs["errors"] }): ReactNode {
+  const unread = errors.filter(({ text }) => !isOfMemory(text));
+  const count = new Set(unread.map(({ file }) => file)).size;
+  return (
+    <>
+      <Told title={say("{count} event files cannot be read whole", { count })} errors={unread} />
+      <Told
+        title={say("Not all that was read is kept in memory")}
+        errors={errors.filter(({ text }) => isOfMemory(text))}
+      />
+    </>
+  );
+}
+
+function Told({ title, errors }: { title: string; errors: Runs["errors"] }): ReactNode {
   if (!errors.length) return null;
   return (
     <details className="stale">
-      <summary>{say("{count} event files cannot be read whole", { count: errors.length })}</summary>
+      <summary>{title}</summary>
       <ul className="mono">
         {errors.map(({ file, text }) => (
           <li key={file + text}>

@@ -11,11 +11,17 @@ import type { Settings } from "./settings";
 
 /** A run of some job, as it is called and coloured here. */
 export interface Chosen {
+  /** Labels of two may be the same: folders are named by programs. */
+  id: string;
   job: string;
   run: string;
   label: string;
   colour: number;
   tags: string[];
+}
+
+export function runId(job: string, run: string): string {
+  return `${job} run ${run}`;
 }
 
 interface Props {
@@ -51,12 +57,12 @@ export function ScalarChart({ tag, runs, settings, seconds }: Props): ReactNode 
 }
 
 type Found = Record<string, Scalars["series"][number]>;
-type Asked = [job: string, run: string, label: string];
+type Asked = [job: string, run: string, id: string];
 
-/** The points of each run, by the run's label. */
+/** The points of each run, by its id. */
 function useScalars(tag: string, runs: Chosen[], axis: Axis, seen: boolean, seconds: number): Told {
   const [told, setTold] = useState<Told>({ series: {}, error: "" });
-  const wanted = JSON.stringify(runs.map(({ job, run, label }): Asked => [job, run, label]));
+  const wanted = JSON.stringify(runs.map(({ job, run, id }): Asked => [job, run, id]));
   useEffect(() => {
     if (!seen) return;
     const ended = new AbortController();
@@ -106,8 +112,8 @@ async function askAll(
     if (found.version !== undefined) versions.set(job, found.version);
     all ??= {};
     for (const one of found.series) {
-      const label = mine.find(([, run]) => run === one.run)?.[2];
-      if (label) all[label] = one;
+      const id = mine.find(([, run]) => run === one.run)?.[2];
+      if (id) all[id] = one;
     }
   }
   return all;
@@ -115,8 +121,8 @@ async function askAll(
 
 function linesOf(found: Found, runs: Chosen[], { axis, smoothing }: Settings): Line[] {
   const banded = !smoothing && runs.length <= 3;
-  return runs.flatMap(({ label, colour }) => {
-    const one = found[label];
+  return runs.flatMap(({ id, label, colour }) => {
+    const one = found[id];
     if (!one?.points.length) return [];
     const first = one.points[0] as ScalarPoint;
     const x = one.points.map(([step, time]) => (axis === "step" ? step : axis === "time" ? time : time - first[1]));

@@ -8,10 +8,10 @@ import { useRoute } from "../route";
 import { Nothing } from "../shell/Nothing";
 import { Controls } from "./Controls";
 import { useOtherJobs } from "./otherJobs";
-import { type Chosen, ScalarChart } from "./ScalarChart";
+import { type Chosen, runId, ScalarChart } from "./ScalarChart";
 import { readSettings } from "./settings";
 import { ToldCharts } from "./ToldCharts";
-import { useTold } from "./told";
+import { tellersOf, useTold } from "./told";
 
 interface Props {
   job: Job;
@@ -24,26 +24,30 @@ interface Props {
 
 export function Scalars({ job, runs, seconds, others, waits = "" }: Props): ReactNode {
   const settings = readSettings(useRoute().query);
-  const beside = useOtherJobs(others ? settings.with : []);
+  const compared = others ? [...new Set(settings.with)].filter((id) => id !== job.id) : [];
+  const beside = useOtherJobs(compared);
   const own: Chosen[] = runs.map((run, index) => ({
+    id: runId(job.id, run.run),
     job: job.id,
     run: run.run,
     label: labelOf(run.run, job, runs),
     colour: index,
     tags: run.tags.scalar ?? [],
   }));
-  const all = [...own, ...beside.map((each, index) => ({ ...each, colour: own.length + index }))];
-  const shown = all.filter(({ label }) => !settings.hidden.includes(label));
-  const tags = [...new Set(shown.flatMap((each) => each.tags))].filter((tag) => fits(tag, settings.tag)).sort(byPlace);
-  const told = useTold(job, hasEnded(job) ? 0 : 3);
-  const tellers = told.tasks.map((task, index) => ({ label: task, colour: all.length + index }));
-  const colours = new Map(
-    tellers.filter(({ label }) => !settings.hidden.includes(label)).map(({ label, colour }) => [label, colour]),
+  const all = [...own, ...beside.runs.map((each, index) => ({ ...each, colour: own.length + index }))];
+  const shown = all.filter(({ id }) => !settings.hidden.includes(id));
+  const tags = sorted(
+    shown.flatMap((each) => each.tags),
+    settings.tag,
   );
-  const names = told.tags.filter((tag) => fits(tag, settings.tag)).sort(byPlace);
+  const told = useTold(job, hasEnded(job) ? 0 : 3);
+  const lines = [...told.lines, ...beside.lines];
+  const tellers = tellersOf(lines, all.length, compared.length > 0);
+  const heard = tellers.filter(({ id }) => !settings.hidden.includes(id));
+  const names = sorted([...told.tags, ...beside.tags], settings.tag);
   return (
     <div className="split">
-      <Controls runs={[...all, ...tellers]} settings={settings} others={others} />
+      <Controls runs={all} tellers={tellers} settings={settings} others={others} />
       <div>
         {told.error && <p className="bad">{told.error}</p>}
         {waits && <Nothing text={waits} />}
@@ -66,7 +70,7 @@ export function Scalars({ job, runs, seconds, others, waits = "" }: Props): Reac
             </div>
           </section>
         ))}
-        <ToldCharts told={told} tags={names} colours={colours} settings={settings} />
+        <ToldCharts lines={lines} tags={names} tellers={heard} settings={settings} />
       </div>
     </div>
   );
@@ -75,6 +79,11 @@ export function Scalars({ job, runs, seconds, others, waits = "" }: Props): Reac
 /** The run without a folder of its own is the job itself. */
 function labelOf(run: string, job: Job, runs: Run[]): string {
   return run === "." && job.name && !runs.some((each) => each.run === job.name) ? job.name : run;
+}
+
+/** Those that fit the pattern, each once. */
+function sorted(tags: string[], pattern: string): string[] {
+  return [...new Set(tags)].filter((tag) => fits(tag, pattern)).sort(byPlace);
 }
 
 function fits(tag: string, sought: string): boolean {

@@ -1,27 +1,52 @@
-// Runs of other jobs, to be drawn beside those of this one.
+// Curves of other jobs, to be drawn beside those of this one.
 
 import { useEffect, useState } from "react";
-import type { Runs } from "../api";
+import type { Job, Runs, Usage } from "../api";
 import { get, jobPath } from "../client";
-import type { Chosen } from "./ScalarChart";
+import { type Chosen, runId } from "./ScalarChart";
+import { type Told, toldOf, toldQuery } from "./told";
 
-export function useOtherJobs(jobs: string[]): Omit<Chosen, "colour">[] {
-  const [found, setFound] = useState<Omit<Chosen, "colour">[]>([]);
+type Uncoloured = Omit<Chosen, "colour">;
+
+interface Others extends Told {
+  runs: Uncoloured[];
+}
+
+const NONE: Others = { runs: [], tags: [], lines: [] };
+
+export function useOtherJobs(jobs: string[]): Others {
+  const [found, setFound] = useState<Others>(NONE);
   const wanted = jobs.join(",");
   useEffect(() => {
     const ended = new AbortController();
-    const ask = async (id: string): Promise<Omit<Chosen, "colour">[]> => {
-      try {
-        const { runs } = await get<Runs>(jobPath(id, "curves/runs"), {}, ended.signal);
-        return runs.map(({ run, tags }) => ({ job: id, run, label: run === "." ? id : `${id} ${run}`, tags: tags.scalar ?? [] }));
-      } catch {
-        return [];
-      }
-    };
-    void Promise.all(wanted.split(",").filter(Boolean).map(ask)).then((all) => {
-      if (!ended.signal.aborted) setFound(all.flat());
+    const { signal } = ended;
+    const ids = wanted.split(",").filter(Boolean);
+    const runs = Promise.all(ids.map((id) => runsOf(id, signal).catch(() => [])));
+    const told = Promise.all(ids.map((id) => toldBy(id, signal).catch(() => NONE)));
+    void Promise.all([runs, told]).then(([all, lines]) => {
+      if (!signal.aborted) setFound({ runs: all.flat(), ...joined(lines) });
     });
     return () => ended.abort();
   }, [wanted]);
   return found;
+}
+
+async function runsOf(job: string, signal: AbortSignal): Promise<Uncoloured[]> {
+  const { runs } = await get<Runs>(jobPath(job, "curves/runs"), {}, signal);
+  return runs.map(({ run, tags }) => ({
+    id: runId(job, run),
+    job,
+    run,
+    label: run === "." ? job : `${job} ${run}`,
+    tags: tags.scalar ?? [],
+  }));
+}
+
+async function toldBy(id: string, signal: AbortSignal): Promise<Told> {
+  const job = await get<Job>(jobPath(id), {}, signal);
+  return toldOf(id, await get<Usage>(jobPath(id, "series"), toldQuery(job), signal));
+}
+
+function joined(all: Told[]): Told {
+  return { tags: all.flatMap(({ tags }) => tags), lines: all.flatMap(({ lines }) => lines) };
 }

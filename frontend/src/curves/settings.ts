@@ -8,6 +8,7 @@ export interface Settings {
   /** 0: not at all, to 0.999. */
   smoothing: number;
   tag: string;
+  /** Ids of runs and of tasks that tell something. */
   hidden: string[];
   /** Jobs to compare with; where two are compared it is the other one. */
   with: string[];

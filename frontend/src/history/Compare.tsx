@@ -106,7 +106,9 @@ function Table({ title, a, b, rows }: { title: string; a: string; b: string; row
 
 function Curves({ a }: { a: string }): ReactNode {
   const job = usePolled<Job>(jobPath(a), {}, 0).data;
-  const runs = usePolled<Runs>(jobPath(a, "curves/runs"), {}, 0).data?.runs;
-  if (!job || !runs) return null;
-  return <Scalars job={job} runs={runs} seconds={0} others />;
+  const polled = usePolled<Runs>(jobPath(a, "curves/runs"), {}, 0);
+  const runs = polled.data?.runs;
+  if (!job) return null;
+  const waits = runs ? "" : (polled.error?.message ?? say("Reading event files…"));
+  return <Scalars job={job} runs={runs ?? []} seconds={0} others waits={waits} />;
 }

@@ -14,6 +14,7 @@ import { Nothing } from "../shell/Nothing";
 import { Stale } from "../shell/Stale";
 import { Toggle } from "../shell/Toggle";
 import { hasEnded } from "./JobPage";
+import { RoleChoice } from "./RoleChoice";
 import { TaskDetails } from "./TaskDetails";
 import { columnsOf } from "./taskColumns";
 
@@ -55,16 +56,7 @@ export default function Tasks({ job }: { job: Job }): ReactNode {
           onChange={(event) => amend({ text: event.target.value })}
           style={{ width: 260 }}
         />
-        <Select
-          aria-label={say("Role")}
-          value={role}
-          onChange={(value) => amend({ role: value })}
-          options={[
-            { value: "", label: say("All roles") },
-            ...job.roles.map(({ name }) => ({ value: name, label: name })),
-          ]}
-          style={{ minWidth: 130 }}
-        />
+        <RoleChoice job={job} />
         <Select
           aria-label={say("State")}
           value={state}

@@ -1,6 +1,5 @@
 // Where the time went: each task's phases, and which failure came first.
 
-import { Select } from "antd";
 import { lazy, type ReactNode, useMemo } from "react";
 import type { Job, Phase, Timeline as TimelineAnswer } from "../api";
 import { jobPath } from "../client";
@@ -8,12 +7,13 @@ import { duration, time } from "../format";
 import { say } from "../language";
 import { usePolled } from "../polling";
 import { english, retold } from "../retold";
-import { amend, go, href, useRoute } from "../route";
+import { go, href, useRoute } from "../route";
 import { Nothing } from "../shell/Nothing";
 import { Stale } from "../shell/Stale";
 import { useDark } from "../theme";
 import { hasEnded } from "./JobPage";
 import { PHASES, phaseColour, rowsOf, timelineOption } from "./phases";
+import { RoleChoice } from "./RoleChoice";
 
 const EChart = lazy(() => import("../chart/EChart"));
 const VISIBLE = 25;
@@ -32,16 +32,7 @@ export default function Timeline({ job }: { job: Job }): ReactNode {
       <Stale polled={polled} ended={hasEnded(job)} />
       {timeline.first_failure && <First job={job.id} first={timeline.first_failure} />}
       <div className="row" style={{ marginBottom: 8 }}>
-        <Select
-          aria-label={say("Role")}
-          value={role}
-          onChange={(value) => amend({ role: value })}
-          options={[
-            { value: "", label: say("All roles") },
-            ...job.roles.map(({ name }) => ({ value: name, label: name })),
-          ]}
-          style={{ minWidth: 130 }}
-        />
+        <RoleChoice job={job} />
         <Phases timeline={timeline} />
       </div>
       <div className="card">

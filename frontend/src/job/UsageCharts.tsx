@@ -51,15 +51,11 @@ const POINTS = 300;
 
 export default function UsageCharts({ job, tasks, live, byRole = false }: Props): ReactNode {
   const path = tasks.length ? jobPath(job, "series") : "";
-  const known = usePolled<Usage>(path, {}, live ? 10 : 0);
-  const names = known.data?.names.map(({ name }) => name).join(",") ?? "";
-  const query = { name: names, task: tasks.join(","), points: POINTS };
-  const polled = usePolled<Usage>(names ? path : "", query, live ? 3 : 0);
+  const query = { kind: "all", task: tasks.join(","), points: POINTS };
+  const polled = usePolled<Usage>(path, query, live ? 3 : 0);
   const found = polled.data?.series;
   const charts = useMemo(() => chartsOf(found ?? [], byRole), [found, byRole]);
-  const error = polled.error ?? known.error;
-  if (known.data && !names) return <Nothing text={say("Nothing was measured yet.")} />;
-  if (!found) return <Nothing text={error ? error.message : say("Loading…")} />;
+  if (!found) return <Nothing text={polled.error ? polled.error.message : say("Loading…")} />;
   if (!charts.length) return <Nothing text={say("Nothing was measured yet.")} />;
   return (
     <>

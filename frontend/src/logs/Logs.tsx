@@ -22,6 +22,11 @@ export default function Logs({ job }: { job: Job }): ReactNode {
   const at = query.get("at") ?? "";
   const searching = Boolean(sought || level);
   const [attempts, setAttempts] = useState<number[]>([]);
+  // A level alone begins with the task that is shown; another level is sought where the one before was.
+  const choose = (value: string): void => {
+    const begins = value ? HERE : "";
+    amend({ level: value, ...(sought || (level && value) ? {} : { among: begins }) });
+  };
   const place = (changes: Record<string, string>): void => amend({ at: "", ...changes });
   return (
     <>
@@ -62,7 +67,7 @@ export default function Logs({ job }: { job: Job }): ReactNode {
             { value: "warning", label: say("Warnings, errors") },
             { value: "error", label: say("Errors") },
           ]}
-          onChange={(value) => amend({ level: value, ...(sought ? {} : { among: HERE }) })}
+          onChange={choose}
           style={{ width: 160 }}
         />
         <a href={address(jobPath(job.id, `logs/${encodeURIComponent(task)}/download`), { stream, attempt })} download>

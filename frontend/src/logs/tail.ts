@@ -1,6 +1,6 @@
 // A task's log as it comes: the end first, what follows as it is written, what was before when asked for.
 
-import { useCallback, useEffect, useRef, useState } from "react";
+import { useCallback, useEffect, useState } from "react";
 import type { LogPart } from "../api";
 import { get, jobPath, type Query } from "../client";
 import { added, before, EMPTY, type LogText } from "./parts";
@@ -19,7 +19,7 @@ export interface Wanted {
 
 export function useTail({ job, task, attempt, stream, live, at }: Wanted): { log: LogText; earlier: () => void } {
   const [log, setLog] = useState<LogText>(EMPTY);
-  const from = useRef(0);
+  const { from } = log;
   const ask = useCallback(
     (offset: number, limit: number, signal?: AbortSignal): Promise<LogPart> => {
       const query: Query = { stream, attempt, offset, limit };
@@ -37,23 +37,17 @@ export function useTail({ job, task, attempt, stream, live, at }: Wanted): { log
       live,
       ended,
       (part, first) =>
-        setLog((last) => {
-          const log = added(first ? EMPTY : last, part);
-          from.current = log.from;
-          return log;
-        }),
+        setLog((last) => added(first ? EMPTY : last, part)),
       (error) => setLog((last) => ({ ...last, error })),
     );
   }, [ask, at, live]);
   const earlier = useCallback((): void => {
-    const until = from.current;
-    const begin = Math.max(0, until - PART);
-    void ask(begin, until - begin).then((part) => {
-      if (from.current !== until) return;
-      from.current = part.offset;
-      setLog((last) => before(last, part));
-    });
-  }, [ask]);
+    const begin = Math.max(0, from - PART);
+    ask(begin, from - begin).then(
+      (part) => setLog((last) => (last.from === from ? before(last, part) : last)), // asked twice it comes once
+      (error: unknown) => setLog((last) => ({ ...last, error: (error as Error).message })),
+    );
+  }, [ask, from]);
   return { log, earlier };
 }
 

@@ -6,6 +6,9 @@ import { say } from "../language";
 import { amend, useRoute } from "../route";
 import type { Column } from "./Grid";
 
+/** Stands in the address for none: an empty word is left out of it, and then the window decides. */
+const NONE = "-";
+
 interface Props<T> {
   possible: Column<T>[];
   shown: Column<T>[];
@@ -29,7 +32,7 @@ export function ColumnChoice<T>({ possible, shown }: Props<T>): ReactNode {
       value={shown.slice(1).map(({ key }) => key)}
       options={possible.slice(1).map(({ key, title }) => ({ value: key, label: title }))}
       showSearch={{ optionFilterProp: "label" }}
-      onChange={(keys: string[]) => amend({ columns: keys.join(",") })}
+      onChange={(keys: string[]) => amend({ columns: keys.join(",") || NONE })}
       maxTagCount={0}
       maxTagPlaceholder={say("Columns")}
       placeholder={say("Columns")}

@@ -154,7 +154,7 @@ CALLS: tuple[Call, ...] = (
         "trace",
         "howdah.web.lists:trace",
         "The job behind a container, process or GPU.",
-        (Parameter("of", "A container's or pod's id, host:pid, or host/gpu3."),),
+        (Parameter("of", "A container's id, host:pid, or host/gpu3."),),
         "Traced",
     ),
     Call("jobs/{job}", "howdah.web.answers:job", "A job: what it is and how it goes.", (SINCE,), "Job", kept=True),
@@ -214,7 +214,8 @@ CALLS: tuple[Call, ...] = (
         "howdah.web.measures:one_series",
         "What tasks used over time, and the curves they tell.",
         (
-            Parameter("name", "Of these names, with commas between; without it only which there are."),
+            Parameter("name", "Of these names, with commas between; without it and `kind` only which there are."),
+            Parameter("kind", "Of all names of a kind: sampled, told (whatever is in them), or all of both."),
             Parameter("task", "Of these tasks, with commas between; all by default."),
             *RANGE,
             Parameter("points", "At most so many of each, 400 by default; extremes are kept.", "integer"),

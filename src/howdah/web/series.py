@@ -41,6 +41,8 @@ UNITS: Mapping[str, str] = {
     "gpu_watts": "W",
 }
 """Names of what is sampled. A task's GPUs are each a sample: the least of them tells of an idle one."""
+KINDS = ("sampled", "told", "all")
+"""Of what can be asked for without naming it."""
 MOST_POINTS, MOST_IN_ALL = 2000, 200_000
 LEAST_POINTS, FEWEST_POINTS = 20, 2
 """What may be asked for, and what comes of many series at once."""
@@ -52,26 +54,33 @@ _START = re.compile(rb'\{"t":([0-9.]+),')
 
 @dataclass(frozen=True)
 class Wish:
-    """What is asked for. No `names`: only which there are. `tasks` empty: all."""
+    """What is asked for: `names`, and with `told` whatever the programs tell; nothing: only which there are. `tasks`
+    empty: all."""
 
     names: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     begin: float = 0.0
     end: float = float("inf")
     points: int = 400
+    told: bool = False
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Wish:
         """From the query of `series`.
 
         Raises:
-            ValueError: a number is none.
+            ValueError: a number is none, or there is no such kind.
         """
+        kind = query.get("kind", "")
+        if kind not in ("", *KINDS):
+            raise ValueError(f"kind is {kind[:40]!r}, must be one of {', '.join(KINDS)}")
         tasks = () if query.get("task", "*") in ("", "*") else tuple(query["task"].split(","))
         names = tuple(filter(None, query.get("name", "").split(",")))
+        if kind in ("sampled", "all"):
+            names = (*UNITS, *(name for name in names if name not in UNITS))
         begin, end = float(query.get("from") or 0.0), float(query.get("to") or "inf")
         points = min(max(LEAST_POINTS, int(query.get("points") or 400)), MOST_POINTS)
-        return cls(names, tasks, begin, end, points)
+        return cls(names, tasks, begin, end, points, kind in ("told", "all"))
 
 
 def bucket_length(elapsed: float, tasks: int) -> float:
@@ -105,15 +114,9 @@ def sampled(
 
 def told(view: JobView, wish: Wish, tasks: Sequence[str]) -> list[dict[str, Any]]:
     """The series that programs tell of themselves."""
-    named = [name for name in wish.names if name not in UNITS]
-    most = _most(wish, len(wish.names) * len(tasks))
-    found = []
-    for name in named:
-        for task in map(TaskId.parse, tasks):
-            points = list(_curve(view.tasks[task], name, wish)) if task in view.tasks else []
-            if points:
-                found.append(_series(str(task), name, [_row(point) for point in downsample(points, most)]))
-    return found
+    curves = list(_curves(view, wish, tasks))
+    most = _most(wish, len(curves))
+    return [_series(task, name, [_row(point) for point in downsample(points, most)]) for task, name, points in curves]
 
 
 def _most(wish: Wish, series: int) -> int:
@@ -242,6 +245,18 @@ def _parsed(line: bytes) -> dict[str, Any]:
     except ValueError:
         return {}
     return record if isinstance(record, dict) and isinstance(record.get("tasks", []), list) else {}
+
+
+def _curves(view: JobView, wish: Wish, tasks: Sequence[str]) -> Iterator[tuple[str, str, list[Point]]]:
+    """Those told that are asked for, as far as there are points: task, name, points."""
+    named = frozenset(wish.names)
+    for task in map(TaskId.parse, tasks):
+        known = view.tasks.get(task, TaskView(task))
+        for name in sorted(known.curves):
+            wanted = name not in UNITS and (wish.told or name in named)
+            points = list(_curve(known, name, wish)) if wanted else []
+            if points:
+                yield str(task), name, points
 
 
 def _curve(task: TaskView, name: str, wish: Wish) -> Iterator[Point]:
