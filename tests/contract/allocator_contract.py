@@ -17,7 +17,7 @@ from howdah.spec.events import Allocated, ContainerEnded, Event
 
 T = TypeVar("T")
 Play = Callable[["Driver"], Awaitable[T]]
-LIMIT_S = 30.0
+LIMIT_S = 90.0
 
 
 class Driver:
@@ -147,7 +147,7 @@ class AllocatorContract:
             await driver.get("worker", 3)
             return time.monotonic() - since
 
-        assert self.play(context, play) < 20
+        assert self.play(context, play) < 60
 
     def test_a_container_can_be_released_unused(self, context: MasterContext) -> None:
         async def play(driver: Driver) -> None:

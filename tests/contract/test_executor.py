@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -57,7 +58,7 @@ def marked(mark: str) -> list[int]:
     return found
 
 
-def gone(mark: str, limit: float = 3.0) -> bool:
+def gone(mark: str, limit: float = 30.0) -> bool:
     deadline = time.monotonic() + limit
     while marked(mark) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -434,14 +435,28 @@ class TestStopping:
 
     def test_it_ends_when_the_master_falls_silent(self, conduct: Start) -> None:
         mark = f"SILENT_{os.getpid()}"
-        master = conduct("sleep 60", lease_s=1.0, environment={mark: "1"})
+        master = conduct("sleep 60", lease_s=4.0, environment={mark: "1"})
         master.start()
         master.phase(Phase.JOINED)
         master.say(Goal.RUN)
         master.phase(Phase.RUNNING)
         master.refuse = 500
         assert master.exit_status() == 75
-        assert "was not heard for 1 s" in master.log()
+        silent = re.search(r"was not heard for (\d+) s", master.log())
+        assert silent is not None, master.log()
+        assert int(silent[1]) >= 4
+        assert marked(mark) == []
+
+    def test_a_program_that_will_not_end_is_not_waited_for_then(self, conduct: Start) -> None:
+        mark = f"STAYS_{os.getpid()}"
+        source = "import signal, time; signal.signal(15, lambda *_: None); print(1, flush=True); time.sleep(500)"
+        master = conduct(program(source), lease_s=4.0, environment={mark: "1"})
+        master.start()
+        master.phase(Phase.JOINED)
+        master.say(Goal.RUN, stop_s=400.0)
+        wait_for_output(master)
+        master.refuse = 500
+        assert master.exit_status() == 75
         assert marked(mark) == []
 
     @pytest.mark.parametrize("status", [403, 409, 410])
@@ -473,8 +488,8 @@ class TestLogs:
         master = conduct(program(source))
         master.start({"HOWDAH_LOG_LIMIT_MIB": "4"})
         since = time.monotonic()
-        master.run(limit=20)
-        assert time.monotonic() - since < 15, "300 MB took longer than at 20 MB/s"
+        master.run(limit=60)
+        assert time.monotonic() - since < 60, "300 MB took longer than at 5 MB/s"
         chunk = master.ask_log("stdout", -5, 100)
         assert (chunk.text, chunk.offset + 5 == chunk.size) == ("last\n", True)
         assert master.ask_log("stdout", 0, 6).text == "first\n"

@@ -24,8 +24,10 @@ import os, time
 os.makedirs("output", exist_ok=True)
 open("output/model.bin", "w").write("whole")
 os.utime("output/model.bin", (1, 1))
-print("written", flush=True)
 """
+WRITTEN = 'print("written", flush=True)\n'
+HOLD = 'file = open("output/held.pt", "wb"); file.write(b"PK\\3\\4"); file.flush()\n'
+WAIT = "time.sleep(600)"  # longer than any wait here
 
 
 @pytest.fixture
@@ -61,14 +63,14 @@ def report(master: Conductor, number: int = 1) -> SaveReport:
 
 
 def written(master: Conductor) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while b"written" not in master.output():
         assert time.monotonic() < deadline, master.log()
         time.sleep(0.02)
 
 
 def test_a_copy_is_made_beside_the_program(conduct: Start, tmp_path: Path) -> None:
-    master = conduct(WRITE + "time.sleep(60)")
+    master = conduct(WRITE + WRITTEN + WAIT)
     written(master)
     master.save(order(tmp_path))
     told = report(master)
@@ -81,11 +83,7 @@ def test_a_copy_is_made_beside_the_program(conduct: Start, tmp_path: Path) -> No
 
 
 def test_beats_go_on_while_a_copy_waits_and_it_is_given_up_when_nobody_wants_it(conduct: Start, tmp_path: Path) -> None:
-    held = (
-        'file = open("output/held.pt", "wb"); file.write(b"PK\\3\\4half"); file.flush(); print("written", flush=True)\n'
-    )
-    source = 'import os, time; os.makedirs("output", exist_ok=True)\n' + held + "time.sleep(60)"
-    master = conduct(source)
+    master = conduct('import os, time; os.makedirs("output", exist_ok=True)\n' + HOLD + WRITTEN + WAIT)
     written(master)
     master.save(order(tmp_path))
     master.until(lambda status: any(not one.done for one in status.saves))
@@ -98,8 +96,7 @@ def test_beats_go_on_while_a_copy_waits_and_it_is_given_up_when_nobody_wants_it(
 
 
 def test_a_copy_that_takes_too_long_says_so_and_the_program_goes_on(conduct: Start, tmp_path: Path) -> None:
-    source = WRITE + 'file = open("output/held.pt", "wb"); file.write(b"PK\\3\\4"); file.flush(); time.sleep(60)'
-    master = conduct(source)
+    master = conduct(WRITE + HOLD + WRITTEN + WAIT)
     written(master)
     master.save(order(tmp_path, limit_s=1.5))
     assert report(master).problem.startswith("it took longer than 2 s")
@@ -108,10 +105,12 @@ def test_a_copy_that_takes_too_long_says_so_and_the_program_goes_on(conduct: Sta
 
 
 def test_a_copy_outlives_its_program_which_leaves_no_stray(conduct: Start, tmp_path: Path) -> None:
-    source = WRITE + 'open("output/fresh.bin", "w").write("x"); time.sleep(0.5)'
-    master = conduct(source)
+    fresh = 'file = open("output/fresh.bin", "w"); file.write("x"); file.flush()\n'  # it is waited for while it is open
+    master = conduct(WRITE + fresh + WRITTEN + 'while not os.path.exists("end"): time.sleep(0.02)')
     written(master)
     master.save(order(tmp_path))
+    master.until(lambda status: any(not one.done for one in status.saves))
+    (master.work / "end").touch()
     told = report(master)
     assert (told.problem, told.total) == ("", 2)
     assert "left" not in master.log()
@@ -120,7 +119,7 @@ def test_a_copy_outlives_its_program_which_leaves_no_stray(conduct: Start, tmp_p
 
 
 def test_no_directory_is_no_problem_and_a_place_that_cannot_be_written_is(conduct: Start, tmp_path: Path) -> None:
-    master = conduct("import time; time.sleep(60)")
+    master = conduct("import time; " + WAIT)
     master.phase(Phase.RUNNING)
     master.save(order(tmp_path))
     assert report(master) == SaveReport(1, done=True)
@@ -133,13 +132,12 @@ def test_no_directory_is_no_problem_and_a_place_that_cannot_be_written_is(conduc
 
 
 def test_a_helper_that_is_killed_is_told(conduct: Start, tmp_path: Path) -> None:
-    source = WRITE + 'file = open("output/held.pt", "wb"); file.write(b"PK\\3\\4"); file.flush(); time.sleep(60)'
-    master = conduct(source)
+    master = conduct(WRITE + HOLD + WRITTEN + WAIT)
     written(master)
     master.save(order(tmp_path))
     assert master.executor is not None
     children = Path(f"/proc/{master.executor.pid}/task/{master.executor.pid}/children")
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     helpers: list[int] = []
     while not helpers and time.monotonic() < deadline:
         helpers = [pid for pid in map(int, children.read_text().split()) if b"howdah.data.save" in command(pid)]
@@ -158,7 +156,7 @@ def command(pid: int) -> bytes:
 
 def test_the_program_asks_by_a_line(conduct: Start) -> None:
     ask = 'import sys, time\nprint("reporter save", file=sys.stderr, flush=True)\nprint("howdah save", flush=True)\n'
-    master = conduct(ask + "time.sleep(60)")
+    master = conduct(ask + WAIT)
     master.until(lambda status: status.asked_saves == 2)
     assert master.leave() == 0
 
@@ -207,7 +205,7 @@ def test_checkpoints_are_fetched_before_the_program_and_stored_before_its_end_is
 def test_what_a_stopped_program_leaves_is_stored(tmp_path: Path) -> None:
     there = shared(tmp_path)
     uri = uris.of_local(there)
-    source = STEP.rpartition("sys.exit")[0] + "print('written', flush=True); import time; time.sleep(60)"
+    source = STEP.rpartition("sys.exit")[0] + "print('written', flush=True); import time; " + WAIT
     master = Conductor(tmp_path, Assignment((sys.executable, "-c", source), mirror=MirrorOrder("ck", uri)))
     try:
         master.world = {"HOWDAH_CHECKPOINT_DIR": uri}

@@ -91,7 +91,7 @@ class TestInput:
         assert master.output() == b"100\n"
 
     def test_a_program_may_close_its_input_and_go_on(self, conduct: Start, large: Feed) -> None:
-        ended = conduct("exec <&-; sleep 3; echo done", feeds=(large,), stall_s=2).run(limit=30)
+        ended = conduct("exec <&-; sleep 8; echo done", feeds=(large,), stall_s=6).run(limit=60)
         assert ended.exit is not None
         assert ended.exit.ok
 
@@ -121,12 +121,12 @@ class TestInput:
         ended = conduct("head -c 100 >/dev/null; exec sleep 30", feeds=(large,), stall_s=0.6).run()
         cause, detail = failure(ended)
         assert cause == "stream"
-        assert re.search("worker:1 has read nothing from its standard input for [1-9] s, since ", detail), detail
+        assert re.search(r"worker:1 has read nothing from its standard input for \d+ s, since ", detail), detail
         assert "large.txt, bytes 0 to 20000100 in epoch 1" in detail
 
     def test_a_program_that_reads_slowly_does_not_stall(self, conduct: Start, large: Feed) -> None:
-        source = "import os, time\nfor _ in range(12): os.read(0, 4096); time.sleep(0.3)"
-        ended = conduct(program(source), feeds=(large,), stall_s=3.0).run(limit=30)
+        source = "import os, time\nfor _ in range(12): os.read(0, 4096); time.sleep(1)"
+        ended = conduct(program(source), feeds=(large,), stall_s=8.0).run(limit=60)
         assert ended.exit is not None
         assert ended.exit.ok
 
@@ -206,10 +206,10 @@ class TestOutput:
 
     def test_a_child_that_is_left_does_not_hold_it_open(self, conduct: Start, tmp_path: Path) -> None:
         begun = time.monotonic()
-        ended = conduct("echo a; setsid sleep 30 &", capture=capture(tmp_path)).run()
+        ended = conduct("echo a; setsid sleep 300 &", capture=capture(tmp_path)).run(limit=60)
         assert ended.exit is not None
         assert ended.exit.ok
-        assert time.monotonic() - begun < 8
+        assert time.monotonic() - begun < 60
         assert part(tmp_path).read_bytes() == b"a\n"
 
 

@@ -40,11 +40,11 @@ class Served:
     def jobs(self, query: str = "") -> dict[str, Any]:
         """A page of the list."""
         address = f"{self.base}/api/v1/jobs?token={self.token}{query}"
-        with urllib.request.urlopen(address, timeout=20) as answer:
+        with urllib.request.urlopen(address, timeout=60) as answer:
             found: dict[str, Any] = json.load(answer)
             return found
 
-    def until(self, wanted: Callable[[dict[str, Any]], bool], seconds: float = 30.0) -> dict[str, Any]:
+    def until(self, wanted: Callable[[dict[str, Any]], bool], seconds: float = 60.0) -> dict[str, Any]:
         """The list, as soon as it is as wanted."""
         deadline = time.monotonic() + seconds
         while True:
@@ -155,7 +155,7 @@ def test_one_that_is_told_to_end_leaves_off_in_order(tmp_path: Path) -> None:
     with server(tmp_path) as served:
         served.until(lambda found: found["total"] > 0)
         served.process.terminate()
-        assert served.process.wait(10) == 0
+        assert served.process.wait(60) == 0
     with contextlib.closing(sqlite3.connect(index_of(tmp_path))) as index:
         assert index.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert index.execute("SELECT count(*) FROM job").fetchone()[0] > 0

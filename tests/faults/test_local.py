@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
@@ -62,15 +61,6 @@ class Local:
 
     def view(self, job_id: str) -> JobView:
         return JobDirectory(self.home / "jobs" / job_id).view()
-
-    def master(self, job_id: str) -> int:
-        return JobDirectory(self.home / "jobs" / job_id).master_pid()
-
-    def kill_for_good(self, job_id: str) -> None:
-        """The master, and first who would start the next one."""
-        while pid := self.master(job_id):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
 
     def running_master(self, job_id: str) -> int:
         return int(json.loads((self.home / "jobs" / job_id / "master.json").read_text())["pid"])
@@ -157,7 +147,7 @@ class TestOutput:
         report = local.run((PYTHON, "-c", source))
         assert report.state is State.SUCCEEDED
         assert (local.home / "jobs" / report.id / "tasks/worker-0/1/stdout").stat().st_size == 4800 * 65536
-        assert report.finished - report.started < 15
+        assert report.finished - report.started < 60
 
     def test_binary(self, local: Local) -> None:
         report = local.run((PYTHON, "-c", "import os; os.write(2, bytes(range(256)) * 100); os._exit(1)"))
@@ -187,11 +177,11 @@ class TestKilled:
     def test_a_killed_master_leaves_nothing(self, local: Local) -> None:
         job_id = local.submit("(setsid sleep 600 &); echo up; sleep 600; true", replicas=2)
         local.until(job_id, printed(local, job_id))
-        local.kill_for_good(job_id)
+        kill_for_good(local.home / "jobs" / job_id)
         report = local.end(job_id)
         assert report.state is State.FAILED
         assert "the master was killed (pid " in report.diagnostics
-        deadline = time.monotonic() + 15.0
+        deadline = time.monotonic() + 60.0
         while list(marked(f"{job_id}.")) and time.monotonic() < deadline:
             time.sleep(0.01)
         assert list(marked(f"{job_id}.")) == []
@@ -222,7 +212,7 @@ class TestKilled:
             local.until(job_id, lambda report, old=killed: report.state.ended or local.running_master(job_id) != old)
         report = local.end(job_id)
         assert report.state is State.FAILED
-        deadline = time.monotonic() + 15.0
+        deadline = time.monotonic() + 60.0
         while list(marked(f"{job_id}.")) and time.monotonic() < deadline:
             time.sleep(0.01)
         assert list(marked(f"{job_id}.")) == []
@@ -256,8 +246,8 @@ class TestRoom:
         first = local.submit("sleep 600", replicas=2)
         local.until(first, running)
         second = local.submit("true", replicas=2)
-        local.until(second, lambda _: local.view(second).notes)
-        assert local.view(second).notes == [f"waiting for 256 MiB: 256 MiB of 256 MiB are used by {first}"]
+        local.until(second, lambda _: waiting(local, second))
+        assert waiting(local, second) == [f"waiting for 256 MiB: 256 MiB of 256 MiB are used by {first}"]
         assert local.report(second).state is State.PENDING
         local.engine.cancel(first)
         assert local.end(second).state is State.SUCCEEDED
@@ -267,7 +257,7 @@ class TestRoom:
         first = local.submit("sleep 600")
         local.until(first, running)
         second = local.submit("true")
-        local.until(second, lambda _: local.view(second).notes)
+        local.until(second, lambda _: waiting(local, second))
         local.engine.cancel(second)
         assert local.end(second).state is State.CANCELLED
         assert local.left(second) == []
@@ -324,6 +314,19 @@ class TestLife:
         assert directory.stat().st_mode & 0o777 == 0o700
         for path in (directory / "key", *directory.rglob("credentials")):
             assert path.stat().st_mode & 0o777 == 0o600
+
+
+def waiting(local: Local, job_id: str) -> list[str]:
+    """What is noted about that; other notes, of time that the machine lost, may be there too."""
+    return [note for note in local.view(job_id).notes if note.startswith("waiting")]
+
+
+def kill_for_good(directory: Path) -> None:
+    """A job's master, and first who would start the next one; it stands still meanwhile, for it looks after that one
+    and would end by itself, with other words."""
+    warden, master = (int(json.loads((directory / name).read_text())["pid"]) for name in ("master.pid", "master.json"))
+    for pid, number in ((master, signal.SIGSTOP), (warden, signal.SIGKILL), (master, signal.SIGKILL)):
+        os.kill(pid, number)
 
 
 def executor_of(local: Local, job_id: str) -> int:

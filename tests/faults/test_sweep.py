@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import os
-import signal
 import time
 from pathlib import Path
 
 import pytest
+from test_local import kill_for_good
 
 from howdah.client.follow import Follower
 from howdah.engines.local.engine import LocalEngine
@@ -33,10 +31,10 @@ def test_outputs_key_and_credentials_of_a_killed_master_are_removed(engine: Loca
     with contextlib.closing(Follower(engine, killed).updates()) as updates:
         next(update for update in updates if any(isinstance(event, Started) for event in update.events))
     directory = tmp_path / "home/state/jobs" / killed
-    for name in ("master.pid", "master.json"):  # first who would start the next one
-        os.kill(json.loads((directory / name).read_text())["pid"], signal.SIGKILL)
-    until = time.monotonic() + 10
-    while not engine.describe(killed)[0].state.ended and time.monotonic() < until:
+    kill_for_good(directory)
+    until = time.monotonic() + 60
+    while not engine.describe(killed)[0].state.ended:
+        assert time.monotonic() < until
         time.sleep(0.02)
     assert list(tmp_path.glob(".howdah-*"))
 

@@ -33,7 +33,7 @@ for i in range(10000):
         print(f"reporter progress:{i / 10000}", file=sys.stderr, flush=True)
     with open("scratch", "wb") as file:
         file.write(os.urandom(1 << 20)), file.flush(), os.fsync(file.fileno())
-    time.sleep(1 if i == 0 else 0.02)  # whose lines came first is known of what was read together
+    time.sleep(3 if i == 0 else 0.02)  # whose lines came first is known of what was read together
 """
 
 
@@ -56,7 +56,7 @@ class Page:
         return json.loads(self.bytes(f"api/v1/jobs/{self.job}/{call}".rstrip("/"), **query))
 
 
-def eventually(wanted: Callable[[], Any], limit_s: float = 20.0) -> Any:
+def eventually(wanted: Callable[[], Any], limit_s: float = 60.0) -> Any:
     deadline = time.monotonic() + limit_s
     while not (value := wanted()):
         assert time.monotonic() < deadline, "not in time"
@@ -69,11 +69,15 @@ def python(program: str) -> tuple[str, ...]:
 
 
 def test_what_tasks_use_and_print_is_seen_live_and_afterwards(local: Local) -> None:
+    began = time.time()
     job = local.submit(python(PROGRAM), replicas=2)
     page = Page(local, job)
-    row = eventually(lambda: next((t for t in page.ask("tasks")["tasks"] if t["written_mib"]), None))
-    assert row["memory_mib"] > 5
-    assert row["progress"] is not None
+
+    def rows() -> Any:
+        found = page.ask("tasks")["tasks"]
+        return [row for row in found if row["written_mib"] and row["progress"] is not None]
+
+    assert eventually(rows)[0]["memory_mib"] > 5
 
     def series() -> Any:
         found = page.ask("series", name="cpu,memory_mib,written_mib_s,progress")
@@ -84,6 +88,8 @@ def test_what_tasks_use_and_print_is_seen_live_and_afterwards(local: Local) -> N
     assert page.ask("series", since=answer["version"], name="cpu").get("unchanged") in (True, None)
     assert {"name": "cpu", "unit": "cores", "kind": "sampled"} in page.ask("series")["names"]
 
+    for task in ("worker:0", "worker:1"):
+        eventually(lambda task=task: page.ask("search", text="ERROR 40", task=task)["hits"])
     both = page.ask("logs/worker:1", stream="both", offset=0, limit=400)
     lines = both["text"].splitlines()
     assert lines[:2] == ["step 0 of worker:1", "ERROR 0 <b>of</b> worker:1"]
@@ -96,7 +102,7 @@ def test_what_tasks_use_and_print_is_seen_live_and_afterwards(local: Local) -> N
         ("worker:1", "stdout", 4),
     ] or [hit["task"] for hit in found["hits"]] == ["worker:1", "worker:0"]
     assert found["complete"]
-    assert all(abs(hit["time"] - time.time()) < 60 for hit in found["hits"])
+    assert all(began - 1 < hit["time"] < time.time() + 1 for hit in found["hits"])
     errors = page.ask("search", level="error", task="worker:0", limit=3)
     assert {hit["level"] for hit in errors["hits"]} == {"error"}
     assert not errors["complete"]
@@ -118,9 +124,7 @@ def test_an_earlier_attempt_is_read_and_searched_while_the_job_goes_on(local: Lo
     page = Page(local, job)
     eventually(lambda: page.ask("logs/worker:0", offset=0)["size"] > 100)
     os.kill(executor_of(local, job), signal.SIGKILL)
-    eventually(
-        lambda: page.ask("tasks")["tasks"][0]["attempt"] == 2 and page.ask("logs/worker:0", offset=0)["size"], 60
-    )
+    eventually(lambda: page.ask("tasks")["tasks"][0]["attempt"] == 2 and page.ask("logs/worker:0", offset=0)["size"])
     first = page.ask("logs/worker:0", attempt=1, stream="both", offset=0, limit=30)
     assert first["text"].startswith("step 0 of worker:0\nERROR 0")
     assert first["attempts"] == [1, 2]
@@ -174,7 +178,7 @@ time.sleep(600)
 def test_a_storm_of_output_takes_nobodys_memory_and_is_searched(local: Local) -> None:
     job = local.submit(python(STORM), memory_mib=256)
     page = Page(local, job)
-    eventually(lambda: page.ask("logs/worker:0", offset=-1)["size"] > 400_000_000, 60)
+    eventually(lambda: page.ask("logs/worker:0", offset=-1)["size"] > 400_000_000)
     found = page.ask("search", text="a needle")
     assert [hit["line"] for hit in found["hits"]] == [3_000_001]
     assert found["scanned_bytes"] > 400_000_000

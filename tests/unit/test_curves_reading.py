@@ -76,7 +76,7 @@ def test_columns_are_what_protobuf_reads() -> None:
     assert read == expected(CONTENTS)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.randoms(use_true_random=False), st.integers(1, 4000))
 def test_a_file_may_grow_in_any_pieces(chance: random.Random, window: int) -> None:
     some = sorted(chance.sample(range(len(CONTENTS)), 60))
@@ -86,7 +86,7 @@ def test_a_file_may_grow_in_any_pieces(chance: random.Random, window: int) -> No
     assert read == expected(contents)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.binary(min_size=1, max_size=300), st.integers(0, 40), st.integers(1, 5000))
 def test_garbage_is_passed_over_and_told(garbage: bytes, place: int, window: int) -> None:
     contents = files.curve("loss", range(40))
@@ -99,7 +99,7 @@ def test_garbage_is_passed_over_and_told(garbage: bytes, place: int, window: int
         assert flaws
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(16, 3000), st.integers(1, 255))
 def test_one_wrong_byte_costs_one_record(place: int, change: int) -> None:
     contents = files.curve("loss", range(60))

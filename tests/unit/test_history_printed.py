@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import signal
+import subprocess
+import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import pytest
+from history_jobs import BEGAN, begun, ended, launched
+from history_jobs import write as write_log
 
+from howdah.data.logsearch import Wish
 from howdah.engines.local.engine import LocalEngine
 from howdah.errors import EngineUnavailable
 from howdah.history import printed
@@ -23,12 +35,14 @@ SOON_S = 60.0
 
 
 class Engine(LocalEngine):
-    """This machine's, with nodes that take their time: who asks for a log waits for `open`."""
+    """This machine's, with nodes that take their time: who asks for a log waits for `open`, and gets all of it at last,
+    or never where it `goes_on`."""
 
     def __init__(self, home: Path) -> None:
         super().__init__({"local_home": str(home)})
         self.is_settled, self.asked, self.open = True, 0, threading.Event()
         self.open.set()
+        self.goes_on = False
 
     def settled(self, job_id: str) -> bool:
         return self.is_settled
@@ -38,6 +52,9 @@ class Engine(LocalEngine):
         if task == TASK:
             assert self.open.wait(SOON_S)
         yield from super().logs(job_id, task, stream)
+        while self.goes_on:
+            time.sleep(0.01)
+            yield f"{OTHER} attempt 1 stdout", b"and on\n"
 
 
 @pytest.fixture
@@ -126,3 +143,204 @@ def test_one_that_takes_too_long_is_given_up(tmp_path: Path, engine: Engine, mon
 
     ask(tmp_path, engine, questions)
     assert [path.name for path in (tmp_path / "printed" / JOB).iterdir()] == [OTHER.slug]
+
+
+def test_those_who_wait_for_a_log_get_it_whatever_has_to_go(
+    tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(printed, "MOST_BYTES", 1)
+    tasks = [TaskId("many", index) for index in range(24)]
+    for task in tasks:
+        write(tmp_path, task, 1, str(task))
+
+    async def questions(read: Callable[..., Awaitable[LogChunk]]) -> None:
+        for _ in range(3):
+            found = await asyncio.gather(*map(read, tasks))
+            assert [chunk.text for chunk in found] == [str(task) for task in tasks]
+        assert (await read(OTHER)).text == "the other"
+        assert [path.name for path in (tmp_path / "printed" / JOB).iterdir()] == [OTHER.slug]
+
+    ask(tmp_path, engine, questions)
+
+
+class TestSearch:
+    def test_a_pattern_that_takes_for_ever_holds_up_nobody(
+        self, tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(printed, "SEARCH_S", 3.0)
+        write(tmp_path, TASK, 1, "a" * 30 + "b\n")  # which takes minutes
+
+        async def questions(kept: Printed) -> None:
+            searching = asyncio.ensure_future(find(kept, engine, Wish("(a+)+$", regex=True)))
+            longest, began = 0.0, time.monotonic()
+            while not searching.done():
+                await asyncio.sleep(0.05)
+                longest, began = max(longest, time.monotonic() - began), time.monotonic()
+            assert (await read(kept, engine)).text == "the other"
+            with pytest.raises(Refused, match="not ended within 3 s") as refused:
+                await searching
+            assert refused.value.status == 504
+            assert longest < 10
+            await until(lambda: not helpers(os.getpid()))
+
+        asked(tmp_path, questions)
+
+    def test_slow_ones_hold_up_no_log_and_end(
+        self, tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        engine.goes_on = True
+
+        async def questions(kept: Printed) -> None:
+            with monkeypatch.context() as quickly:
+                quickly.setattr(printed, "SEARCH_S", 0.5)
+                many = [find(kept, engine, Wish("nowhere")) for _ in range(2 * printed.AT_ONCE)]
+                slow = asyncio.gather(*many, return_exceptions=True)
+                await asyncio.sleep(0)
+                assert (await read(kept, LocalEngine({"local_home": str(tmp_path / "home")}))).text == "the other"
+                assert [each.status for each in await slow if isinstance(each, Refused)] == [504] * len(many)
+            engine.goes_on = False
+            assert [hit["text"] for hit in (await find(kept, engine, Wish("the other")))["hits"]] == ["the other"]
+
+        asked(tmp_path, questions)
+
+    def test_what_was_printed_in_a_span_of_time_is_read_twice(self, tmp_path: Path, engine: Engine) -> None:
+        lines = [f"line {number:04}\n" for number in range(1000)]
+        write(tmp_path, TASK, 1, "".join(lines))
+        folder = tmp_path / "home" / "jobs" / JOB / "tasks" / TASK.slug / "1"
+        (folder / "times").write_text("".join(f"{100 + at} {at * 100} 0 {at * 10} 0\n" for at in range(100)))
+
+        async def questions(kept: Printed) -> None:
+            found = await find(kept, engine, Wish("line", since=190.0, limit=5), TASK)
+            assert [hit["text"] for hit in found["hits"]] == [f"line {number:04}" for number in range(900, 905)]
+            assert engine.asked == 2
+
+        asked(tmp_path, questions)
+
+    def test_an_engine_that_does_not_answer(self, tmp_path: Path, engine: Engine) -> None:
+        class Away(Engine):
+            def logs(self, job_id: str, task: TaskId | None, stream: str = "") -> Iterator[tuple[str, bytes]]:
+                raise EngineUnavailable("nobody is there")
+
+        async def questions(kept: Printed) -> None:
+            with pytest.raises(Refused, match="nobody is there") as refused:
+                await find(kept, Away(tmp_path / "home"), Wish("x"))
+            assert refused.value.status == 503
+
+        asked(tmp_path, questions)
+
+    def test_one_whose_process_is_killed(self, tmp_path: Path, engine: Engine) -> None:
+        engine.goes_on = True
+
+        async def questions(kept: Printed) -> None:
+            searching = asyncio.ensure_future(find(kept, engine, Wish("x")))
+            await until(lambda: bool(helpers(os.getpid())))
+            os.kill(helpers(os.getpid())[0], signal.SIGKILL)
+            with pytest.raises(Refused, match="it ended with status -9") as refused:
+                await searching
+            assert refused.value.status == 503
+
+        asked(tmp_path, questions)
+
+
+class TestEnd:
+    def test_copies_and_searches_end_with_it(self, tmp_path: Path, engine: Engine) -> None:
+        engine.goes_on = True
+
+        async def questions(kept: Printed) -> None:
+            others = set(threading.enumerate())
+            calls = [read(kept, engine), find(kept, engine, Wish("nowhere"))]
+            under_way = [asyncio.ensure_future(call) for call in calls]
+            await until(lambda: engine.asked == 2)
+            kept.close()
+            refused = await asyncio.gather(*under_way, return_exceptions=True)
+            assert [each.status for each in refused if isinstance(each, Refused)] == [503, 503]
+            ours = [
+                each for each in threading.enumerate() if each not in others and each.name.startswith(("pri", "sea"))
+            ]
+            await until(lambda: not any(each.is_alive() for each in ours))
+
+        asked(tmp_path, questions)
+
+    @pytest.mark.parametrize("call", ["search?text=x", "logs/worker:0?stream=stdout"])
+    def test_a_server_that_is_told_to_end_does_so_while_it_reads(self, tmp_path: Path, call: str) -> None:
+        home = tmp_path / "home"
+        log = write_log(home, JOB, [next(begun(1)), *launched(1, 0, BEGAN, 1, 1), *ended(1)])
+        log.write_text(log.read_text().replace('"engine":"yarn"', '"engine":"local"'))
+        folder = home / "jobs" / JOB / "tasks" / TASK.slug / "1"
+        folder.mkdir(parents=True)
+        os.mkfifo(folder / "stdout")
+        command = [sys.executable, "-m", "howdah.history", "--engine", "local", "--set", f"local_home={home}"]
+        server = subprocess.Popen([*command, "--state", str(tmp_path / "state")], stdout=subprocess.PIPE, text=True)
+        try:
+            assert server.stdout is not None
+            base, _, token = server.stdout.readline().strip().partition("/#token=")
+            target = f"{base}/api/v1/jobs/{JOB}/{call}&token={urllib.parse.quote(token)}"
+            threading.Thread(target=fetched, args=(target,), daemon=True).start()
+            with (folder / "stdout").open("wb", buffering=0) as pipe:  # which waits until the server reads it
+                left = helpers(server.pid)
+                assert len(left) == call.startswith("search")
+                server.send_signal(signal.SIGTERM)
+                asyncio.run(until(lambda: not goes_on(pipe)))
+            assert server.wait(SOON_S) == 0
+            asyncio.run(until(lambda: not [one for one in left if Path(f"/proc/{one}").exists()]))
+        finally:
+            server.kill()
+            server.communicate()
+
+
+def asked(tmp_path: Path, questions: Callable[[Printed], Awaitable[None]]) -> None:
+    async def main() -> None:
+        kept = Printed(tmp_path / "printed")
+        try:
+            await questions(kept)
+        finally:
+            kept.close()
+
+    asyncio.run(asyncio.wait_for(main(), 2 * SOON_S))
+
+
+async def read(kept: Printed, engine: LocalEngine) -> LogChunk:
+    return await kept.read(engine, JOB, OTHER, "stdout", 1, 0, 1000)
+
+
+async def find(kept: Printed, engine: Engine, wish: Wish, *tasks: TaskId) -> Mapping[str, Any]:
+    return await kept.search(engine, JOB, wish, tasks or (TASK, OTHER), 0, "both")
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait for it, but not for ever."""
+    last = time.monotonic() + SOON_S
+    while not holds():
+        assert time.monotonic() < last
+        await asyncio.sleep(0.02)
+
+
+def helpers(pid: int) -> list[int]:
+    """Processes that search for this one."""
+    children = [
+        int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()
+    ]
+    return [child for child in children if b"searching" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+def goes_on(pipe: BinaryIO) -> bool:
+    """Whether somebody reads what is written to it."""
+    try:
+        pipe.write(bytes(1 << 16))
+    except BrokenPipeError:
+        return False
+    return True
+
+
+def fetched(target: str) -> None:
+    """Ask, and go on asking until the job is in the index; whatever comes of it."""
+    for _ in range(1000):
+        try:
+            urllib.request.urlopen(target, timeout=SOON_S).close()
+        except urllib.error.HTTPError as error:
+            error.close()
+            if error.code != 404:
+                return
+            time.sleep(0.05)
+        except OSError:
+            return

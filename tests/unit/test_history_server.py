@@ -268,6 +268,19 @@ class TestHeld:
 
         asyncio.run(questions())
 
+    @pytest.mark.parametrize("behind", [100, 1000, 100_000])
+    def test_a_log_that_is_hardly_too_large_is_read_to_its_end(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, behind: int
+    ) -> None:
+        monkeypatch.setattr(jobs, "MOST_BYTES", 2 << 20)
+        noted = e.to_line(e.Noted(BEGAN, "n" * 1000))
+        log = write(tmp_path, job_id(1), begun(1), more=noted * (((3 << 20) + behind) // len(noted)))
+        held = jobs.HeldJob(job_id(1), uris.of_local(log.parent), LocalFileSystem())
+        held.take(held.read())
+        write(tmp_path, job_id(1), ended(1, State.FAILED, "the end"))  # which is little, later
+        held.take(held.read())
+        assert (held.view.state, len(held.lines)) == (State.FAILED, len(log.read_bytes().splitlines()))
+
 
 class TestPages:
     def test_hostile_roles_stay_in_their_folder(self, tmp_path: Path) -> None:

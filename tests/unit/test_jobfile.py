@@ -407,7 +407,7 @@ class TestOneSpec:
         assert read(to_yaml(spec)) == spec
 
     @given(JOBS)
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def test_any_sound_job_survives_being_written(self, spec: JobSpec) -> None:
         assert wrong(spec) == []
         text = to_yaml(spec)

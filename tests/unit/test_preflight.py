@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -371,10 +372,11 @@ class TestExchange:
         def partner(name: str, listens: bool) -> dict[str, Any]:
             return {"task": name, "host": "127.0.0.1", "port": address[name], "listens": listens}
 
-        first = self.begin("a", ports["a"], [partner("c", False), partner("b", True)], 4.0)
-        second = self.begin("b", ports["b"], [None, partner("a", False)], 4.0)
+        first = self.begin("a", ports["a"], [partner("c", False), partner("b", True)], 20.0)
+        second = self.begin("b", ports["b"], [None, partner("a", False)], 20.0)
         mine, theirs = self.told(first), self.told(second)
-        assert [line["why"] for line in mine if "failed" in line] == ["nothing of c after 2 s"]
+        (failed,) = (line["why"] for line in mine if "failed" in line)
+        assert re.fullmatch(r"nothing of c after (9|1\d) s", failed)  # half of the time there is, about
         assert [line["passed"] for line in mine if "passed" in line] == ["b"]
         assert [line["passed"] for line in theirs if "passed" in line] == ["a"]
         for one in ports.values():

@@ -103,7 +103,7 @@ def test_preferred_are_the_nodes_with_most_bytes() -> None:
     assert preferred_hosts(staged(stream(), DataFile("f", "n", 1), worker=1), TaskId("worker", 0)) == ()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     sizes=st.lists(st.integers(1, 1000), max_size=30),
     tasks=st.integers(1, 8),

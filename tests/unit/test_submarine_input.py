@@ -72,7 +72,7 @@ WORDS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(WORDS, max_size=12))
 def test_whatever_is_typed(tmp_path: Path, words: list[str]) -> None:
     door = Submarine(tmp_path, {}, "/nonexistent", "hdfs://nn/user/me", lambda _: False)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah.data.local import LocalFileSystem
@@ -70,7 +70,6 @@ def read(data: bytes) -> list[tuple[bytes, bytes]]:
 
 
 @pytest.mark.parametrize("compression", ["none", "gz"])
-@settings(deadline=None)
 @given(blocks=st.lists(st.lists(st.tuples(st.binary(max_size=40), st.binary(max_size=300)), min_size=1), max_size=4))
 def test_any_records(compression: str, blocks: list[list[tuple[bytes, bytes]]]) -> None:
     assert read(written(blocks, compression)) == [record for block in blocks for record in block]
@@ -82,7 +81,6 @@ records = st.lists(
 
 
 @pytest.mark.parametrize("told", [True, False])
-@settings(deadline=None)
 @given(blocks=st.lists(records, max_size=4), keys=st.sets(st.binary(min_size=1, max_size=2), max_size=5))
 def test_any_of_the_records(told: bool, blocks: list[list[tuple[bytes, bytes]]], keys: set[bytes]) -> None:
     keys |= {block[0][0] for block in blocks[:1]} | {block[-1][0] for block in blocks[1:2]}

@@ -183,6 +183,8 @@ class TestHorovod:
         place = f"""os.environ["DRIVER_OUTPUT_PATH"] + "/{own}____HOROVOD_RENDEZVOUS_SERVER____\""""
         listening, serving = RENDEZVOUS.split("server.serve_forever()")
         (tmp_path / "driver.py").write_text(f"{listening}open({place}, 'w').close()\nserver.serve_forever(){serving}")
+        (tmp_path / "horovod_driver").mkdir()
+        (tmp_path / "horovod_driver" / "1____HOROVOD_RENDEZVOUS_SERVER____").touch()  # of the driver before this one
         line = f"HOWDAH_PORT={own} {sys.executable} driver.py & read; kill $!; exit 7"
         command = [sys.executable, "-c", RELAY, line]
         environment = {**os.environ, "HOWDAH_PORT": str(known)}
@@ -195,7 +197,7 @@ class TestHorovod:
                 connection.request("GET", "/global/0")
                 assert answer(connection) == (200, b"\0address")
                 connection.close()
-                relay.communicate(b"\n", timeout=30)
+                relay.communicate(b"\n", timeout=60)
                 assert relay.returncode == 7
             finally:
                 relay.kill()
@@ -203,8 +205,8 @@ class TestHorovod:
 
 def retried(port: int) -> http.client.HTTPConnection:
     """It listens a moment after it has said so."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-    deadline = time.monotonic() + 10
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    deadline = time.monotonic() + 60
     while True:
         try:
             connection.connect()

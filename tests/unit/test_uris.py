@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah.data import uris
@@ -13,7 +13,6 @@ from howdah.data import uris
 PARTS = st.lists(st.text("ab%?#& é*", min_size=1, max_size=5), min_size=1, max_size=4)
 
 
-@settings(deadline=None)
 @given(st.sampled_from(["hdfs://ns", "hdfs://h:8020", "file://", "s3://bucket"]), PARTS)
 def test_what_is_joined_is_taken_apart(root: str, parts: list[str]) -> None:
     uri = uris.join(root + "/base", *parts)
@@ -24,7 +23,6 @@ def test_what_is_joined_is_taken_apart(root: str, parts: list[str]) -> None:
     assert uris.root(uri) == root
 
 
-@settings(deadline=None)
 @given(PARTS)
 def test_file_uris_are_those_of_everybody_else(parts: list[str]) -> None:
     path = Path("/base", *parts)

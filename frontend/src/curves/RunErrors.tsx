@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 import type { Runs } from "../api";
 import { say } from "../language";
+import { retold } from "../retold";
 import { isOfMemory } from "./errors";
 
 /** Event files that could not be read, or not to their end; and what there was no room for. */
@@ -26,7 +27,7 @@ function Told({ title, errors }: { title: string; errors: Runs["errors"] }): Rea
       <ul className="mono">
         {errors.map(({ file, text }) => (
           <li key={file + text}>
-            {file}: {text}
+            {file}: {retold(text)}
           </li>
         ))}
       </ul>

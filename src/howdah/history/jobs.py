@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import json
 import re
 import time
 from collections import OrderedDict
@@ -22,7 +21,7 @@ from howdah.data.fs import CHUNK, FileSystem
 from howdah.history.scan import LOG
 from howdah.history.tail import Tail
 from howdah.spec import Outcome, State
-from howdah.spec.events import JobFinished, Noted, read_lines, to_line
+from howdah.spec.events import JobFinished, Noted, parse_line, read_lines, to_line
 from howdah.spec.view import JobView, fold
 
 MOST_BYTES = 64 << 20
@@ -79,11 +78,12 @@ class HeldJob:
             log.seek(tail.offset)
             pieces = iter(lambda: log.read(min(CHUNK, max(size, 1))), b"")
             lines = list(tail.lines(itertools.takewhile(lambda _: tail.offset < MOST_BYTES, pieces)))
-            if tail.offset >= MOST_BYTES and size - LAST_BYTES > tail.offset:
-                left_out = Noted(0.0, "the log is too large to be shown whole: what is between is left out")
-                lines.append([to_line(left_out).encode()])
-                log.seek(size - LAST_BYTES)
-                tail = Tail(size - LAST_BYTES, skipping=True)
+            if MOST_BYTES <= tail.offset < size:
+                if tail.offset < size - LAST_BYTES:
+                    left_out = Noted(0.0, "the log is too large to be shown whole: what is between is left out")
+                    lines.append([to_line(left_out).encode()])
+                    tail = Tail(size - LAST_BYTES, skipping=True)
+                log.seek(tail.offset)
                 lines += tail.lines([log.read(LAST_BYTES)])
         return News(lines, tail, seen)
 
@@ -113,7 +113,7 @@ class HeldJob:
     def records(self, since: int, limit: int) -> tuple[int, list[Mapping[str, Any]]]:
         """Up to `limit` events as JSON from number `since` on, and the number to ask from next."""
         lines = self.lines[since : since + limit]
-        return since + len(lines), [record for record in map(_record, lines) if record is not None]
+        return since + len(lines), [record for record in map(parse_line, lines) if record is not None]
 
 
 def latest_use(lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -130,14 +130,6 @@ def latest_use(lines: Iterable[bytes]) -> Iterator[bytes]:
         if line:
             yield line
     yield from pending.values()
-
-
-def _record(line: bytes) -> dict[str, Any] | None:
-    try:
-        record = json.loads(line, parse_constant=lambda _: None)
-    except (ValueError, RecursionError):
-        return None
-    return record if isinstance(record, dict) else None
 
 
 class HeldJobs:

@@ -13,8 +13,10 @@ import functools
 import os
 import re
 import shutil
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,9 +24,10 @@ from urllib.parse import quote
 
 from howdah.data.logfiles import Folder, chunk
 from howdah.data.logorder import BOTH, STREAMS, TIMES
-from howdah.data.logsearch import Wish, search_headed
+from howdah.data.logsearch import Wish
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, HowdahError
+from howdah.history.searching import Searches
 from howdah.spec import TaskId
 from howdah.web.found import Found
 from howdah.web.source import Refused
@@ -33,9 +36,9 @@ from howdah.wire.messages import LogChunk
 MOST_BYTES, LARGEST = 2 << 30, 1 << 30
 KEEP_FREE = 64 << 20
 AT_ONCE = 4
-"""Copies and searches; others wait for them."""
-WAIT_S, BRING_S, SEARCH_S = 50.0, 600.0, 120.0
-"""Longest wait of a caller for a copy, longest time of a copy, longest wait for a search."""
+"""Copies, and as many searches; others wait for them."""
+WAIT_S, BRING_S, SEARCH_S = 50.0, 600.0, 50.0
+"""Longest wait of a caller for a copy, longest time of a copy, longest wait for a search: callers wait a minute."""
 AGAIN_S, SHARE = 5.0, 10
 """A copy that may lack something is made again after so long, and so many times what it took."""
 T = TypeVar("T")
@@ -49,7 +52,10 @@ class Printed:
         self._folder = folder
         self._bringing: dict[Path, asyncio.Future[None]] = {}
         self._good_until: dict[Path, float] = {}
+        self._readers = Counter[Path]()
         self._threads = ThreadPoolExecutor(AT_ONCE, "printed")
+        self._searches = Searches(AT_ONCE)
+        self._closed = threading.Event()
         shutil.rmtree(folder, ignore_errors=True)
 
     async def read(
@@ -61,15 +67,28 @@ class Printed:
             Refused: there is none, or no room for it here.
         """
         place = self._folder / job_id / quote(task.slug, safe="")
+        self._readers[place] += 1
+        try:
+            await self._have(engine, job_id, task, place)
+            return self._chunk(place, task, stream, attempt, offset, limit)
+        except OSError as error:
+            reason = error.strerror or error
+            raise Refused(503, f"what {task} printed can't be read here now: {reason}: ask again") from error
+        finally:
+            self._readers -= Counter([place])  # which forgets those that nobody reads
+
+    async def _have(self, engine: Engine, job_id: str, task: TaskId, place: Path) -> None:
         there = place.is_dir()
-        if not there or time.monotonic() >= self._good_until[place]:
+        if not there or time.monotonic() >= self._good_until.get(place, 0.0):
             bringing = self._bringing.get(place) or self._begin(engine, job_id, task, place)
             if not there:
                 await _wait_for(bringing)
+
+    def _chunk(self, place: Path, task: TaskId, stream: str, attempt: int, offset: int, limit: int) -> LogChunk:
         os.utime(place)
         files = {name: place / f"{attempt}.{name}" for name in (*STREAMS, TIMES)}
         if not any(file.is_file() for name, file in files.items() if stream in (name, BOTH)):
-            if self._good_until[place] < float("inf"):
+            if self._good_until.get(place, 0.0) < float("inf"):
                 raise Refused(503, f"its node has not brought yet what attempt {attempt} of {task} printed: ask again")
             raise Refused(404, f"nothing is kept of what attempt {attempt} of {task} printed to {stream}")
         start, size, data = chunk(Folder(place, files), stream, offset, limit)
@@ -87,15 +106,23 @@ class Printed:
         wanted = {str(task) for task in tasks}
         pieces = functools.partial(engine.logs, job_id, tasks[0] if len(tasks) == 1 else None, "*")
         try:
-            searching = self._in_thread(lambda: search_headed(pieces, wish, wanted, attempt, stream))
-            found.add(await asyncio.wait_for(searching, SEARCH_S))
+            found.add(await self._searches.find(pieces, wish, wanted, attempt, stream, SEARCH_S))
         except asyncio.TimeoutError:
-            raise Refused(504, f"the search has not ended within {SEARCH_S:.0f} s: name fewer tasks") from None
+            asked = "name fewer tasks, or a simpler pattern"
+            raise Refused(504, f"the search has not ended within {SEARCH_S:.0f} s: {asked}") from None
         except EngineUnavailable as error:
             raise Refused(503, str(error)) from error
         except HowdahError as error:
             raise Refused(404, str(error)) from error
+        except OSError as error:
+            raise Refused(503, f"the search can't be done now: {error.strerror or error}") from error
         return found.answer(time.monotonic() - began)
+
+    def close(self) -> None:
+        """Bring and search nothing more. What waits for an engine ends with its next piece."""
+        self._closed.set()
+        self._searches.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _begin(self, engine: Engine, job_id: str, task: TaskId, place: Path) -> asyncio.Future[None]:
         bringing = self._bringing[place] = asyncio.ensure_future(self._bring(engine, job_id, task, place))
@@ -125,7 +152,7 @@ class Printed:
             raise Refused(503, f"no room here for what {task} printed: {error.strerror or error}") from error
         now = time.monotonic()
         self._good_until[place] = float("inf") if settled else now + max(AGAIN_S, SHARE * (now - began))
-        await self._in_thread(lambda: self._shed(place, old))
+        await self._shed(place, old)
         for gone in [each for each in self._good_until if each not in self._bringing and not each.is_dir()]:
             del self._good_until[gone]
 
@@ -149,6 +176,8 @@ class Printed:
         until = time.monotonic() + BRING_S
         with contextlib.ExitStack() as stack:
             for heading, piece in engine.logs(job_id, task, "*"):
+                if self._closed.is_set():
+                    raise EngineUnavailable("the history server is ending")
                 if time.monotonic() > until:
                     raise EngineUnavailable(f"what {task} printed could not be brought here within {BRING_S:.0f} s")
                 found = _HEADING.fullmatch(heading)
@@ -162,15 +191,22 @@ class Printed:
                         raise OSError(28, "the disk is nearly full")
                     files[name].write(piece)
 
-    def _shed(self, newest: Path, old: Path) -> None:
+    async def _shed(self, newest: Path, old: Path) -> None:
+        """Which go is decided here, not in a thread: nobody is in the midst of reading, and who waits to is known."""
+        sizes = await self._in_thread(lambda: self._sizes(old))
+        total, gone = sum(sizes.values()), list[Path]()
+        for place, size in sizes.items():
+            if total > MOST_BYTES and place != newest and place not in self._readers:
+                with contextlib.suppress(OSError):  # somebody else sheds, too
+                    gone.append(place.rename(place.with_name(f"{place.name}.old")))
+                total -= size
+        await self._in_thread(lambda: _remove(gone))
+
+    def _sizes(self, old: Path) -> dict[Path, int]:
+        """Of all copies, those used least lately first; `old` is none."""
         shutil.rmtree(old, ignore_errors=True)
-        copies = [each for each in self._folder.glob("*/*") if each != newest and each.suffix not in (".part", ".old")]
-        sizes = {place: _size(place) for place in [*copies, newest]}
-        for place in sorted(copies, key=_used_at):
-            if sum(sizes.values()) <= MOST_BYTES:
-                return
-            shutil.rmtree(place, ignore_errors=True)
-            del sizes[place]
+        copies = [each for each in self._folder.glob("*/*") if each.suffix not in (".part", ".old")]
+        return {place: _size(place) for place in sorted(copies, key=_used_at)}
 
 
 async def _wait_for(bringing: asyncio.Future[None]) -> None:
@@ -178,6 +214,11 @@ async def _wait_for(bringing: asyncio.Future[None]) -> None:
         await asyncio.wait_for(asyncio.shield(bringing), WAIT_S)
     except asyncio.TimeoutError:
         raise Refused(504, f"it takes more than {WAIT_S:.0f} s to bring this log here: ask again") from None
+
+
+def _remove(folders: Iterable[Path]) -> None:
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _size(place: Path) -> int:

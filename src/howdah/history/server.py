@@ -69,6 +69,7 @@ class HistoryServer:
                 await asyncio.sleep(min(MOST_S, max(LEAST_S, SHARE * took)))
         finally:
             server.close()
+            self.source.printed.close()
             await self.source.curves.close()
             self._scanner.end()
             if looking is not None:
