@@ -3,7 +3,7 @@
 .PHONY: demo test check unit e2e simulate bench proto lock clean
 
 PYTHON := .venv/bin/python
-# End-to-end tests wait for clusters most of the time: two processes, each with a cluster of its own.
+# Tests wait most of the time, for programs or for clusters: two processes, each with a cluster of its own.
 BESIDE := -n 2 --dist loadfile
 
 demo: .venv/.demo
@@ -11,21 +11,21 @@ demo: .venv/.demo
 
 test: .venv/.test
 	tools/check
-	.venv/bin/pytest tests/unit tests/golden tests/contract tests/faults tests/simulation
+	.venv/bin/pytest $(BESIDE) tests/unit tests/golden tests/contract tests/faults tests/simulation
 	.venv/bin/pytest $(BESIDE) tests/e2e
 
 check: .venv/.test
 	tools/check
 
 unit: .venv/.test
-	.venv/bin/pytest tests/unit tests/golden tests/contract tests/faults tests/simulation
+	.venv/bin/pytest $(BESIDE) tests/unit tests/golden tests/contract tests/faults tests/simulation
 
 e2e: .venv/.test
 	.venv/bin/pytest $(BESIDE) tests/e2e
 
 # A hundred thousand jobs on a simulated cluster on which everything goes wrong.
 simulate: .venv/.test
-	HOWDAH_SEEDS=100000 .venv/bin/pytest --timeout=0 tests/simulation
+	HOWDAH_SEEDS=100000 .venv/bin/pytest -n 2 --timeout=0 tests/simulation
 
 bench: .venv/.test
 	$(PYTHON) -m bench
