@@ -31,7 +31,7 @@ LIMIT_S = 180.0
 
 
 class Cluster:
-    """Three nodes, one ResourceManager, one NameNode, two DataNodes. As root each node has a disk of its own.
+    """Three nodes, one ResourceManager, one NameNode, two DataNodes. As root each has a disk of its own.
 
     `directories` are those on HDFS that a cell writes to.
     """

@@ -162,6 +162,18 @@ def _full(words: str) -> Callable[[Cluster, str, subprocess.Popen[bytes]], None]
     return strike
 
 
+def _full_server(name: str) -> Callable[[Cluster, str, subprocess.Popen[bytes]], None]:
+    """One that can't write ends, or serves no more until it is told that there is room."""
+
+    def strike(cluster: Cluster, _: str, __: subprocess.Popen[bytes]) -> None:
+        full.keep_full(cluster.sandbox.run_dir / full.SERVERS[name], FULL_S)
+        cluster.sandbox.start(name)
+        if name == "nn":
+            cluster.dfsadmin("-safemode", "leave")
+
+    return strike
+
+
 def _full_hdfs(cluster: Cluster, _: str, __: subprocess.Popen[bytes]) -> None:
     """For the event log, checkpoints, copies and outputs."""
     cluster.dfsadmin("-setSpaceQuota", "1", *cluster.directories)
@@ -190,6 +202,9 @@ _ROOTS = [
     *(_DETOURS if TUN.exists() else []),
     Fault("full:disk", _full(EXECUTOR)),
     Fault("full:master", _full(MASTER)),
+    Fault("full:resourcemanager", _full_server("rm")),
+    Fault("full:datanode", _full_server("dn1")),
+    Fault("full:namenode", _full_server("nn")),
 ]
 """Only root can make these."""
 _KILL, _STOP = signal.SIGKILL, signal.SIGSTOP

@@ -1,27 +1,37 @@
-"""No room: on the disk that a node's containers work on, or in HDFS for what this user's jobs keep there."""
+"""No room: on the disk of a node's containers, or of a server, or in HDFS for what this user's jobs keep there."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 import time
 from pathlib import Path
 
 from howdah.sandbox import Sandbox
 
-SIZE_MIB = 384
+SIZE_MIB, DATA_MIB = 384, 2048
+"""A DataNode must have room for a whole block of each file that is being written."""
+SERVERS = {"nn": "dfs/name", "dn1": "dfs/data-dn1", "rm": "rmstate"}
+"""What fills for them: the file system's own log, blocks, the applications that are known."""
 _PIECE, _AGAIN_S = 1 << 20, 0.05
 
 
 def small_disks(sandbox: Sandbox, nodes: int) -> list[Path]:
-    """Give each NodeManager a disk of its own for its containers' directories and logs. Only root may."""
-    disks = [sandbox.run_dir / f"nm{number}" for number in range(1, nodes + 1)]
+    """Give each NodeManager a disk of its own for its containers' directories and logs, and SERVERS for what they
+    keep. Only root may."""
+    managers = [f"nm{number}" for number in range(1, nodes + 1)]
+    for daemon in (*managers, *reversed(SERVERS)):
+        sandbox.stop(daemon)
+    disks = [sandbox.run_dir / folder for folder in (*managers, *SERVERS.values())]
     for disk in disks:
-        sandbox.stop(disk.name)
-    for disk in disks:
-        disk.mkdir(exist_ok=True)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE_MIB}m,mode=755", "tmpfs", str(disk)], check=True)
+        before = disk.with_name(f"{disk.name}-before")
+        disk.rename(before)
+        disk.mkdir()
+        size = DATA_MIB if disk == sandbox.run_dir / SERVERS["dn1"] else SIZE_MIB
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}m,mode=700", "tmpfs", str(disk)], check=True)
+        shutil.copytree(before, disk, dirs_exist_ok=True)
     sandbox.up()
     return disks
 
