@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from howdah.executor.ports import Reservation
+from howdah.master import loop
 from howdah.spec import portrange
 from howdah.web.server import Request, Response, serve
 from howdah.wire.ports import bound
@@ -80,6 +81,28 @@ def test_a_server_takes_none_that_is_reserved(few: range) -> None:
         assert asyncio.run(port()) in set(few) - set(held.ports.values())
     with reserved(WIDTH, few), pytest.raises(OSError, match="port_range"):
         asyncio.run(port())
+
+
+def test_a_master_waits_for_the_port_of_the_one_before_it(few: range, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "PORT_AGAIN_S", 0.01)
+
+    async def answer(_: Request) -> Response:
+        return Response()
+
+    async def main() -> int:
+        with reserved(WIDTH, few):
+            coming = asyncio.ensure_future(loop.listening(answer, "127.0.0.1", few))
+            await asyncio.sleep(0.1)
+            assert not coming.done()
+        server = await coming
+        port: int = server.sockets[0].getsockname()[1]
+        server.close()
+        return port
+
+    assert asyncio.run(main()) in few
+    monkeypatch.setattr(loop, "PORT_S", 0.0)
+    with reserved(WIDTH, few), pytest.raises(OSError, match="port_range"):
+        asyncio.run(loop.listening(answer, "127.0.0.1", few))
 
 
 def test_as_people_write_it() -> None:

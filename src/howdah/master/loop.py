@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import gc
 import json
 import os
 import sys
 import time
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -39,7 +40,7 @@ from howdah.master.stragglers import Stragglers
 from howdah.spec import Exit, Outcome, StagedJob, State, TaskId, portrange
 from howdah.spec import events as e
 from howdah.spec.values import dataclass
-from howdah.web.server import serve
+from howdah.web.server import Handler, serve
 from howdah.wire import auth
 from howdah.wire.credentials import JOB_KEY, SECRET_PREFIX
 from howdah.wire.messages import Phase
@@ -49,6 +50,7 @@ COMMIT_S = 600.0
 LINGER_S = 0.1
 """After the end the API answers this long, so that a client that follows gets the last event."""
 
+PORT_S, PORT_AGAIN_S = 65.0, 5.0
 LEAST_GARBAGE, GARBAGE_EACH = 2000, 20
 FOLLOWED_S, LAST_LINES_S = 3.0, 0.3
 """Who has followed the job within the last 3 s gets this long to read its last lines before the containers go."""
@@ -110,7 +112,7 @@ class Master:
 
     async def _serve(self) -> None:
         host = self.identity.host
-        self._server = await serve(self.api.handle, host, among=portrange.ports(self.staged.job.port_range))
+        self._server = await listening(self.api.handle, host, portrange.ports(self.staged.job.port_range))
         port = self._server.sockets[0].getsockname()[1]
         self.api.hosts = {f"{name}:{port}" for name in (host, "127.0.0.1", "localhost")}
         self.context = MasterContext(self.identity.job_id, with_role(self.staged), self.identity.directory, host, port)
@@ -345,6 +347,23 @@ class Master:
         self.api.here.journal.close()
         self.series.journal.close()
         self.log.close()
+
+
+async def listening(handler: Handler, host: str, among: Sequence[int]) -> asyncio.Server:
+    """At one of these ports, if there are any; the kernel keeps that of the master before this one for a minute.
+
+    Raises:
+        OSError: none is free by then.
+    """
+    until = time.monotonic() + PORT_S
+    while True:
+        try:
+            return await serve(handler, host, among=among)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or time.monotonic() > until:
+                raise
+            print(f"{error.strerror}: trying again for a minute", file=sys.stderr, flush=True)
+            await asyncio.sleep(PORT_AGAIN_S)
 
 
 def _let_live(tasks: int) -> None:
