@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 AXE = ROOT / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
 BUILT = (Path(package.__file__).parent / "web" / "static" / "index.html.gz").exists()
 SIZE = {"width": 1280, "height": 720}
-LIMIT_MS = 30_000
+LIMIT_MS = 90_000
 SCREENS = os.environ.get("HOWDAH_SCREENS", "")
 """A folder that takes a picture of every screen, when it is set."""
 _RUN = "axe.run(document, {resultTypes: ['violations']}).then(found => JSON.stringify(found.violations))"
@@ -78,9 +78,9 @@ class Tab:
         """To a place of the page: what follows `#/`."""
         self.page.evaluate("place => { location.hash = '#/' + place }", place)
 
-    def sees(self, text: str, within: str = "body") -> None:
+    def sees(self, text: str, within: str = "body", limit_ms: float = LIMIT_MS) -> None:
         try:
-            self.page.locator(within).get_by_text(text).first.wait_for()
+            self.page.locator(within).get_by_text(text).first.wait_for(timeout=limit_ms)
         except TimeoutError as error:
             shown = self.page.locator("main").inner_text()[:2000]
             raise AssertionError(f"{text!r} is not on the page, which shows: {shown}") from error

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from howdah.data.cache import local_directory
 from howdah.sandbox import Sandbox
+
+LIMIT_S = 900
+"""Of a test that names none: a few of the command line's limits, one after the other."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent) and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(LIMIT_S))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -16,8 +16,8 @@ import pytest
 from howdah.sandbox import Sandbox
 
 DAEMONS = ("nn", "dn", "rm", "nm", "HTTP")
-RENEWED_S = 15
-"""For how long a delegation token is good before it is prolonged."""
+RENEWED_S = 40
+"""For how long a delegation token is good before it is prolonged, when a tenth of that is left."""
 
 
 @dataclass(frozen=True)

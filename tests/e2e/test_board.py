@@ -70,7 +70,7 @@ class Browser:
         self.first = self.get(link)
 
     def get(self, url: str) -> str:
-        with self._opener.open(url, timeout=20) as answer:
+        with self._opener.open(url, timeout=120) as answer:
             return bytes(answer.read()).decode()
 
     def scalars(self, run: str, tag: str) -> Any:
@@ -95,6 +95,7 @@ def _by_the_pages_buttons(line: CommandLine, job: str) -> None:
         link.wait_for(timeout=OPEN_S * 1000)
         with tab.page.context.expect_page() as opened:
             link.click()
+        opened.value.set_default_timeout(120_000)  # all of TensorBoard's page
         card = opened.value.locator("scalar-card").filter(has_text="loss")
         card.locator("line-chart").wait_for()
         card.locator("tb-data-table-content-row").first.wait_for()  # a run, with its values
@@ -124,12 +125,12 @@ def test_beside_a_job_and_after_it(line: CommandLine) -> None:
     first = eventually(lambda: browser.scalars(".", "loss"), "the curve")
     eventually(lambda: (now := browser.scalars(".", "loss")) and now[-1][1] > first[-1][1], "the curve to go on")
     with pytest.raises(urllib.error.HTTPError, match="403"):
-        urllib.request.urlopen(f"{browser.base}data/runs", timeout=20)
+        urllib.request.urlopen(f"{browser.base}data/runs", timeout=120)
 
     assert line("tensorboard", id_, "--stop").code == 0
     eventually(lambda: "TensorBoard has ended: cancelled by" in line("status", id_).text, "its end")
     _by_the_pages_buttons(line, id_)
-    again = line.start("tensorboard", id_, "--idle", "0.05").done(OPEN_S)
+    again = line.start("tensorboard", id_, "--idle", "0.3").done(OPEN_S)
     assert again.code == 0, again.text
     eventually(lambda: "nobody has looked" in line("status", id_).text, "it to end by itself")
     assert line("cancel", id_).code == 0
@@ -138,7 +139,8 @@ def test_beside_a_job_and_after_it(line: CommandLine) -> None:
     after = line.start("tensorboard", id_)
     link = eventually(lambda: text if "http://" in (text := after.text) else "", "its link", OPEN_S)
     later = Browser(link.strip().splitlines()[-1])
-    assert eventually(lambda: later.scalars(".", "loss"), "the curve of long ago")[0][1] == 0
+    kept = eventually(lambda: later.scalars(".", "loss"), "the curve of long ago")
+    assert kept[0][1] < first[-1][1]  # of a longer curve it keeps a thousand points, not always the very first
     everybody = line.start("tensorboard", "--on", "yarn").done(OPEN_S)
     assert everybody.code == 0, everybody.text
     later = Browser(everybody.out.decode().strip())

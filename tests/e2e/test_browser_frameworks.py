@@ -20,7 +20,10 @@ from howdah.sandbox import Sandbox
 
 PROGRAMS = Path(__file__).with_name("board_programs")
 
-pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark.timeout(600)]  # environments, at first
+pytestmark = [
+    pytest.mark.skipif(bool(missing()), reason=missing()),
+    pytest.mark.timeout(1200),
+]  # environments, at first
 
 
 class Trained(NamedTuple):

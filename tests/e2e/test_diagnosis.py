@@ -47,7 +47,7 @@ def test_a_rank_that_hangs_is_named_with_its_stack_and_started_again(howdah: Com
         files=["hang.py"],
         retries=1,
         role={"on_stall": "restart"},
-        timeouts={"stall": "6s", "stop": "1s"},
+        timeouts={"stall": "15s", "stop": "1s"},
     )
     hanging.says("worker:1 runs")
     where = "it is in take_the_lock (hang.py:6), while 2 wait in barrier"
@@ -60,7 +60,8 @@ def test_a_rank_that_hangs_is_named_with_its_stack_and_started_again(howdah: Com
     assert "take_the_lock (hang.py:6)" in kept.text
     assert "with native frames:" in kept.text
     story = json.loads(howdah("explain", "--json", done.job).out)["story"]
-    assert [one["kind"] for one in story][:3] == ["Stalled", "StacksTaken", "GangRestarted"]
+    kinds = [one["kind"] for one in story if one["kind"] != "TimeLost"]  # a master may stand still at any time
+    assert kinds[:3] == ["Stalled", "StacksTaken", "GangRestarted"]
 
 
 def test_why_a_job_waits_and_what_the_other_one_does(howdah: CommandLine) -> None:

@@ -25,7 +25,7 @@ def run(folder: Path, *arguments: str, **settings: str) -> str:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

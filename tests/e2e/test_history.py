@@ -15,6 +15,10 @@ from commandline import CommandLine, eventually
 
 from howdah.sandbox import Sandbox
 
+LOOK_S = 300.0
+"""A server looks again after ten times as long as it took to look, a minute at most."""
+pytestmark = pytest.mark.timeout(1800)
+
 
 @pytest.fixture(scope="module")
 def howdah(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
@@ -45,7 +49,7 @@ class Page:
             row = self.row(job)
             return row if row.get("state") == state else {}
 
-        found: dict[str, Any] = eventually(as_wanted, f"{job} {state} in the list")
+        found: dict[str, Any] = eventually(as_wanted, f"{job} {state} in the list", LOOK_S)
         return found
 
 
@@ -57,7 +61,7 @@ def test_jobs_are_found_again_whatever_was_restarted(howdah: CommandLine, sandbo
     here = Page(serving.says("#token="))
     assert here.until(good.job, "SUCCEEDED")["duration_s"] > 0
     assert here.until(bad.job, "FAILED")["cause"] == "exit"
-    living = eventually(lambda: here.row(long.job).get("url"), "the address of a living job's page")
+    living = eventually(lambda: here.row(long.job).get("url"), "the address of a living job's page", LOOK_S)
     assert here.row(long.job)["user"] == here.row(good.job)["user"]
     assert f"/proxy/{long.job}" in living
     assert [row["id"] for row in here.get("jobs", text="weekly good")["jobs"]] == [good.job]
@@ -76,7 +80,7 @@ def test_jobs_are_found_again_whatever_was_restarted(howdah: CommandLine, sandbo
 
     sandbox.stop("rm")
     try:
-        told = eventually(lambda: here.get("jobs")["problems"], "word that the ResourceManager does not answer")
+        told = eventually(lambda: here.get("jobs")["problems"], "word of the ResourceManager", LOOK_S)
         assert any("yarn: " in problem for problem in told)
         assert here.row(good.job)["state"] == "SUCCEEDED"
         assert here.row(long.job)["state"] == "RUNNING"
@@ -108,4 +112,4 @@ def test_jobs_are_found_again_whatever_was_restarted(howdah: CommandLine, sandbo
     assert here.until(long.job, "CANCELLED")["url"] == ""
     assert howdah("cancel", again.job).code == 0
     serving.process.terminate()
-    assert serving.process.wait(20) == 0
+    assert serving.process.wait(90) == 0

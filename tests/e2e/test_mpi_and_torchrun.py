@@ -195,7 +195,9 @@ def test_torchrun_goes_on_without_a_lost_task_and_takes_in_the_next(tmp_path: Pa
     """Nobody waits for a container as long as there are enough."""
     client, told = steps(tmp_path, home, "worker:1", LATE, min_replicas=1, resources={"memory": "2GiB"})
     assert "worker:1 on 127.0.0.1: its executor was killed by signal 9" in client
-    assert [line.rpartition(" ")[2] for line in told] == ["2", "1", "2", "2"]
+    sizes = [line.rpartition(" ")[2] for line in told]  # a round more where torchrun's own keep-alive comes late
+    assert (sizes[0], told[-1]) == ("2", "done with 2")
+    assert "1" in sizes[1:-1], told
     assert "exit code 1" not in client  # torchrun itself went on
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import http.client
 import json
 from collections.abc import Iterator
@@ -39,7 +40,7 @@ class Caller:
         self.source = (source, 0) if source else None
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, bytes, Any]:
-        connection = http.client.HTTPConnection(self.netloc, timeout=30, source_address=self.source)
+        connection = http.client.HTTPConnection(self.netloc, timeout=120, source_address=self.source)
         data = None if body is None else json.dumps(body).encode()
         connection.request(method, f"{self.prefix}/{path}", data, {"Content-Type": "application/json", **headers})
         answer = connection.getresponse()
@@ -51,7 +52,7 @@ class Caller:
 
 
 def test_looking_and_acting_through_the_proxy_and_beside_it(howdah: CommandLine) -> None:
-    running = howdah.run("mkdir -p out; echo 1 > out/a; sleep 120", outputs=[{"from": "out", "path": "/tmp/page-out"}])
+    running = howdah.run("mkdir -p out; echo 1 > out/a; sleep 600", outputs=[{"from": "out", "path": "/tmp/page-out"}])
     job = running.job
     eventually(lambda: "RUNNING" in [task["state"] for task in howdah.status(job)["tasks"]], "running")
     act = json.loads(howdah("page", "--json", job).out)["url"]
@@ -71,6 +72,20 @@ def test_looking_and_acting_through_the_proxy_and_beside_it(howdah: CommandLine)
     _changes(howdah, proxy, path, words)
     assert running.done().code != 0
     assert howdah.status(job)["state"] == "CANCELLED"
+
+
+def test_a_log_of_megabytes_comes_whole_through_the_proxy(howdah: CommandLine) -> None:
+    """In chunks, as nobody knows its length before: the proxy passes them on as they come."""
+    running = howdah.run("seq 600000; echo all >&2; sleep 600", "--logs", "none")
+    job = running.job
+    eventually(lambda: b"all" in howdah("logs", job, "worker:0", "--stream", "stderr").out, "the last line")
+    base = json.loads(howdah("page", "--json", job).out)["url"].partition("#")[0]
+    status, content, headers = Caller(base).ask("GET", f"api/v1/jobs/{job}/logs/worker:0/download?stream=stdout")
+    assert (status, headers["Transfer-Encoding"]) == (200, "chunked")
+    assert headers["Content-Disposition"] == 'attachment; filename="worker-0-1-stdout.txt"'
+    printed = b"".join(b"%d\n" % number for number in range(1, 600_001))
+    assert (len(content), hashlib.sha256(content).digest()) == (len(printed), hashlib.sha256(printed).digest())
+    assert howdah("cancel", job).code == 0
 
 
 def _the_page(proxy: Caller) -> None:

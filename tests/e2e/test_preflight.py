@@ -13,10 +13,7 @@ from commandline import CommandLine
 
 from howdah.sandbox import Sandbox
 
-pytestmark = [
-    pytest.mark.timeout(300),
-    pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small file system"),
-]
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small file system")
 SMALL = {"127.0.0.12": "nm2", "127.0.0.13": "nm3"}
 
 

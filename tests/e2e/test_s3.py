@@ -21,8 +21,6 @@ pathlib.Path("output").mkdir()
 pathlib.Path("output/seen.txt").write_text(repr((local, streamed)))
 """
 
-pytestmark = pytest.mark.timeout(240)
-
 
 @pytest.fixture
 def s3() -> Iterator[s3fs.S3FileSystem]:

@@ -39,7 +39,7 @@ def daemon(sandbox: Sandbox, name: str):
 
 
 def rest(sandbox: Sandbox, path: str):
-    with urllib.request.urlopen(f"http://{daemon(sandbox, 'rm').web}/ws/v1/cluster/{path}", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://{daemon(sandbox, 'rm').web}/ws/v1/cluster/{path}", timeout=60) as answer:
         return json.load(answer)
 
 
@@ -66,11 +66,13 @@ def test_two_queues(sandbox: Sandbox) -> None:
 
 def test_a_node_stopped_and_started_is_seen(sandbox: Sandbox) -> None:
     sandbox.stop("nm2")
-    sandbox.wait_nodes(2)
-    assert not daemon(sandbox, "nm2").up
-    assert current() is None
-    sandbox.start("nm2")
-    sandbox.wait_nodes(3)
+    try:
+        sandbox.wait_nodes(2)
+        assert not daemon(sandbox, "nm2").up
+        assert current() is None
+    finally:
+        sandbox.start("nm2")
+        sandbox.wait_nodes(3)
     assert daemon(sandbox, "nm2").up
 
 

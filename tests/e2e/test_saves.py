@@ -91,15 +91,15 @@ def test_copies_by_the_program_by_command_and_by_interval_in_xlearnings_place(ho
 def test_a_copy_cut_by_the_jobs_end_leaves_nothing(howdah: CommandLine) -> None:
     path = f"{howdah.root}/tmp/cut-{os.getpid()}"
     held = "file = open('output/held.pt', 'wb'); file.write(b'PK\\3\\4'); file.flush(); print('held', flush=True)"
-    source = f"import os, time; os.makedirs('output'); {held}; time.sleep(100)"
+    source = f"import os, time; os.makedirs('output'); {held}; time.sleep(600)"
     running = howdah.run([sys.executable, "-c", source], outputs=[{"path": path}])
     job = running.job
     running.says("held")
-    assert howdah("save", job).code == 0
-    eventually(lambda: saves(howdah, job), "a copy that is being made")
     refused = howdah("save", job, "--output", "3")
     assert (refused.code, "no directory to copy for outputs.3" in refused.text) == (66, True), refused.text
-    howdah("cancel", job)
+    assert howdah("save", job).code == 0
+    eventually(lambda: saves(howdah, job), "a copy that is being made")
+    howdah("cancel", job)  # at once: half a minute is waited for the file to be whole
     running.done()
     view = howdah.status(job)
     assert [(each["state"], "the job ended" in each["reason"]) for each in view["saves"]] == [("FAILED", True)]

@@ -14,8 +14,6 @@ from commandline import CommandLine
 
 from howdah.sandbox import Sandbox
 
-pytestmark = pytest.mark.timeout(300)
-
 
 @pytest.fixture
 def yarn(sandbox: Sandbox, tmp_path: Path) -> Iterator[CommandLine]:

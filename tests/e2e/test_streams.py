@@ -139,7 +139,7 @@ def test_a_program_that_stops_reading_is_told_of(howdah: CommandLine, text: str)
     ).done()
     assert done.code != 0
     assert re.search(
-        r"worker:0 has read nothing from its standard input for [2-9] s, since \d\d:\d\d:\d\d \(timeouts.stall\);"
+        r"worker:0 has read nothing from its standard input for \d+ s, since \d\d:\d\d:\d\d \(timeouts.stall\);"
         r" it was given hdfs://\S+/a.txt, bytes 0 to \d+ in epoch 1, \d+% of all",
         done.text,
     ), done.text

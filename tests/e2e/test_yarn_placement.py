@@ -133,12 +133,18 @@ def test_a_gang_that_was_given_back_is_placed_again(context: MasterContext, sand
         (another,) = await driver.get("worker")
         assert {another.node} == first["worker"]
         await asyncio.to_thread(sandbox.stop, "rm")
-        for container in driver.granted:
-            driver.allocator.release(container.id)
-        await asyncio.to_thread(sandbox.start, "rm")
+        try:
+            for container in driver.granted:
+                driver.allocator.release(container.id)
+        finally:
+            await asyncio.to_thread(sandbox.start, "rm")
         return [first, await gang(driver)]
 
-    for where in drive(YarnAllocator, context, play):
+    try:
+        gangs = drive(YarnAllocator, context, play)
+    finally:
+        sandbox.wait_nodes(3)  # the next test needs them
+    for where in gangs:
         assert len(where["worker"]) == 1
         assert not where["worker"] & (where["ps"] | where["chief"])
         assert where["chief"] <= where["ps"]
