@@ -245,7 +245,7 @@ export interface Run {
 export interface Runs {
   runs: Run[];
   complete: boolean;
-  errors: { file: string; text: string }[];
+  errors: { file: string; text: Sentence }[];
 }
 
 /** [step, time, min, value, max]; a missing value is no number. */
