@@ -48,4 +48,4 @@ def test_what_the_server_has_written_down_is_told_in_the_readers_language() -> N
     fields = re.findall(r"^ +(diagnostics|exit|straggler|notice|reason|problems)\??: ([\w\[\]]+);$", api, re.M)
     assert len(fields) > 10
     assert {kind for _, kind in fields} == {"Sentence", "Sentence[]"}
-    assert len(re.findall(r"\btext: Sentence\b", api)) == 3, "notes, marks, the first failure"
+    assert len(re.findall(r"\btext: Sentence\b", api)) == 4, "notes, marks, the first failure, event files"

@@ -83,7 +83,7 @@ class _Search:
 
     def run(self) -> dict[str, Any]:
         command, pipe = [sys.executable, "-m", "howdah.history.searching"], subprocess.PIPE
-        self._process = process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=_environment())
+        self._process = process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment())
         assert process.stdin is not None
         assert process.stdout is not None
         try:
@@ -115,8 +115,8 @@ class _Search:
         sink.flush()
 
 
-def _environment() -> dict[str, str]:
-    """It imports from where we did."""
+def environment() -> dict[str, str]:
+    """Of a process that imports from where we did."""
     ours = str(Path(howdah.__file__).parents[1])
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (ours, os.environ.get("PYTHONPATH"))))}
 

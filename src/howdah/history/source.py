@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-import howdah
 from howdah.curves.client import Service
 from howdah.data.fs import filesystem
 from howdah.data.logsearch import Wish
@@ -20,6 +17,7 @@ from howdah.history.index import Index
 from howdah.history.jobs import HeldJob, HeldJobs
 from howdah.history.options import job_key
 from howdah.history.printed import Printed
+from howdah.history.searching import environment
 from howdah.spec import TaskId, masking
 from howdah.spec.view import JobView
 from howdah.web import places
@@ -192,10 +190,8 @@ class HistoryJob:
 
 
 def _environment(conf_dir: str) -> dict[str, str]:
-    """Of the curves service: it imports from where we did, and reads with the same configuration."""
-    ours = str(Path(howdah.__file__).parents[1])
-    path = os.pathsep.join(filter(None, (ours, os.environ.get("PYTHONPATH"))))
-    return {**os.environ, "PYTHONPATH": path, **({"HADOOP_CONF_DIR": conf_dir} if conf_dir else {})}
+    """Of the curves service, which reads with the same configuration."""
+    return {**environment(), **({"HADOOP_CONF_DIR": conf_dir} if conf_dir else {})}
 
 
 def differences(one: Any, other: Any, path: str = "") -> Iterator[dict[str, Any]]:
