@@ -1,5 +1,5 @@
 """PyTorch and TensorFlow in the browser: watched while they train, and looked at again in the history, after the
-ResourceManager was restarted."""
+whole cluster was restarted."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def test_live_and_in_the_history_after_a_restart(
         _goes_on(tab, trained)
     (line.folder / "done").touch()
     assert [trained.running.done().code for trained in jobs.values()] == [0, 0]
-    sandbox.stop("rm")
-    sandbox.start("rm")
+    sandbox.down(keep=True)
+    sandbox.up()
     sandbox.wait_nodes(3)
     serving = line.start("history", "--port", "0")
     link = next(word for word in serving.says("#token=").split() if "#token=" in word)

@@ -231,7 +231,7 @@ class Simulation:
         self.mute: set[str] = set()
         self.log: list[str] = []
         self.announced = 0
-        self.storage_down = False
+        self.storage_down, self.away_until = False, 0.0
         self.commits = 0
         self.longest_s = 60.0
         self.outcome: Outcome | None = None
@@ -324,7 +324,13 @@ class Simulation:
     # The ResourceManager and the nodes
 
     def manage(self) -> None:
-        """A heartbeat of all nodes, and of the master."""
+        """A heartbeat of all nodes, and of the master. A ResourceManager that is away hears none, and when it is back
+        it waits for all nodes anew."""
+        if self.now < self.away_until:
+            for node in self.nodes:
+                node.seen_at = self.now
+            self.later(HEARTBEAT_S, self.manage)
+            return
         for node in self.nodes:
             if node.reachable:
                 node.seen_at, node.lost = self.now, False

@@ -118,7 +118,7 @@ class Executor:
             self.leaving = self.sim.slow is not None
             grace = self.sim.slow.uniform(0, UNHEARD_GRACE_S) if self.sim.slow and self.program else 0.0
             if self.sim.without == "grace":
-                grace *= 5
+                grace *= 10
             if grace:
                 self.sim.later(grace, lambda: self.end(exit))
             else:

@@ -93,6 +93,13 @@ def disturb(simulation: Simulation) -> None:
     simulation.later(clock.expovariate(1 / 30), lambda: disturb(simulation))
 
 
+def stay_away(simulation: Simulation, slow: random.Random) -> None:
+    """The ResourceManager is restarted: for a while nothing is granted, and nobody hears what has ended."""
+    if not simulation.calm and simulation.outcome is None:
+        simulation.away_until = simulation.now + slow.uniform(1, 60)
+        simulation.later(slow.expovariate(1 / 60), lambda: stay_away(simulation, slow))
+
+
 def take(room: Room) -> None:
     """It was preempted, if it had not ended."""
     room.exit = room.exit or Exit("preempted")
@@ -166,9 +173,10 @@ def rooms(simulation: Simulation, chance: random.Random, most: int) -> None:
 def simulate(
     seed: int, without: str = "", clocks: bool = True, faults: bool = True, slow: bool | None = None
 ) -> Simulation:
-    """One run to its end; in half of them the master stands still at times, or its clock is set, and in every third
-    all take their time. Without `faults` that is all that goes wrong on the cluster."""
-    slow = seed % 3 == 0 if slow is None else slow
+    """One run to its end. In half of them the master stands still at times, or its clock is set; in half all
+    take their time, and in half of these the ResourceManager is away at times. Without `faults` that is all that goes
+    wrong on the cluster."""
+    slow = seed % 2 == 0 if slow is None else slow
     chance = random.Random(f"faults {seed}")
     more, luck = random.Random(f"spares {seed}"), random.Random(f"stalls {seed}")
     job, hanging = job_of(chance, more), luck.choice((0.0, 0.0, 0.3))
@@ -182,6 +190,9 @@ def simulate(
         simulation.longest_s = 300.0
         simulation.later(0, lambda: rooms(simulation, more, 2))
         simulation.later(CALM_S, lambda: rooms(simulation, more, 5))
+    if simulation.slow and faults and seed % 4 == 0:
+        slow = random.Random(f"away {seed}")
+        simulation.later(slow.expovariate(1 / 60), lambda: stay_away(simulation, slow))
     if clocks and simulation.clock.random() < 0.5:
         simulation.later(simulation.clock.expovariate(1 / 20), lambda: disturb(simulation))
     if slow and not faults:
