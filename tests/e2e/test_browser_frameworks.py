@@ -79,8 +79,11 @@ def test_live_and_in_the_history_after_a_restart(
         _goes_on(tab, trained)
     (line.folder / "done").touch()
     assert [trained.running.done().code for trained in jobs.values()] == [0, 0]
-    sandbox.down(keep=True)
-    sandbox.up()
+    daemons = [daemon.name for daemon in sandbox.status()]
+    for name in reversed(daemons):
+        sandbox.stop(name)
+    for name in daemons:
+        sandbox.start(name)
     sandbox.wait_nodes(3)
     serving = line.start("history", "--port", "0")
     link = next(word for word in serving.says("#token=").split() if "#token=" in word)

@@ -14,13 +14,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from howdah.cli import jobs
 from howdah.cli.show import Plain
 from howdah.client.follow import Follower, Update, settled
 from howdah.engines import Engine, Progress, silent
 from howdah.spec import Container, JobReport, JobSpec, Outcome, Plan, Role, StagedJob, State, TaskId
 from howdah.spec.events import Event, JobFinished, JobStarted, Launched, Started, to_line
-from howdah.spec.view import JobView
+from howdah.spec.view import JobView, fold
 from howdah.wire import auth
 
 KEY = bytes(32)
@@ -174,3 +176,18 @@ def test_half_a_line_is_printed_once_though_its_reader_comes_back() -> None:
                 Update(JobView(), JobReport("job_1", "j", State.RUNNING, "late"), [], [(worker, "stdout", text)])
             )
     assert out.getvalue().splitlines() == ["worker:0 | whole", "worker:0 | half", "worker:0 |  and the rest"]
+
+
+def test_the_end_is_that_in_the_log_whatever_a_restarted_engine_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = [JobFinished(2.0, Outcome(State.SUCCEEDED)), JobFinished(3.0, Outcome(State.FAILED, "the master failed"))]
+    view = fold([JobStarted(1.0, "job_1", "late", "me", JobSpec({"w": Role("x")})), *ended], JobView(id="job_1"))
+    assert (view.outcome, view.finished) == (ended[0].outcome, 2.0)
+    engine = Late(tmp_path, "")
+    engine.report = replace(engine.report, state=State.FAILED, diagnostics="AM exited")
+    monkeypatch.setattr(jobs, "engine_of", lambda *_: engine)
+    monkeypatch.setattr(jobs, "look", lambda *_: Update(view, engine.report))
+    said = CliRunner().invoke(jobs.status, ["job_1"]).output
+    assert "SUCCEEDED" in said
+    assert "FAILED" not in said

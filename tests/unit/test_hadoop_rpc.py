@@ -327,6 +327,28 @@ def test_the_last_word_was_heard_though_its_answer_was_not() -> None:
     run(test())
 
 
+def test_a_resourcemanager_that_was_restarted_knows_no_more_of_an_attempt_that_has_ended() -> None:
+    answers = iter([pb.FinishResponse(unregistered=False)])
+    yarn = "org.apache.hadoop.yarn.exceptions."
+
+    async def finish(method: str, request: bytes) -> Message:
+        for answer in answers:
+            return answer
+        if method == "registerApplicationMaster":
+            raise Remote(f"{yarn}InvalidApplicationMasterRequestException", "Application doesn't exist in cache")
+        raise Remote(f"{yarn}ApplicationMasterNotRegisteredException", "not registered")
+
+    async def test() -> None:
+        async with HadoopServer(finish, {TOKEN.identifier: TOKEN.password}) as server:
+            am = ApplicationMaster([server.address], TOKEN)
+            await am.finish(1, "")
+            with pytest.raises(RpcError, match="doesn't exist in cache"):
+                await am.finish(1, "")
+            await am.close()
+
+    run(test())
+
+
 def test_a_renewed_token_is_used() -> None:
     async def test() -> None:
         manager, new = ForgetfulManager(), Token(b"new", b"newer secret", TOKEN.kind, "")

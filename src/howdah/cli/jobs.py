@@ -109,7 +109,7 @@ def status(job_id: str, profile: str, as_json: bool) -> None:
     engine = engine_of(job_id, profile)
     update = look(engine, job_id)
     report, view = update.report, update.view
-    if view.outcome is not None and not report.state.ended:  # the master is through, the engine not yet
+    if view.outcome is not None:  # the end is in the log; an engine may lag behind, or have been restarted just then
         report = replace(report, state=view.outcome.state)
     if as_json:
         click.echo(to_json({**report_json(report), **describe(view), "state": report.state.value}))

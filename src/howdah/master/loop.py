@@ -105,7 +105,9 @@ class Master:
         return outcome
 
     def fail(self, error: Exception) -> Outcome:
-        """Write down that the master itself went wrong, as the job's end."""
+        """Write down that the master itself went wrong, as the job's end, unless that is written down already."""
+        if self.log.view.outcome is not None:
+            return self.log.view.outcome
         outcome = Outcome(State.FAILED, f"the master failed: {error if str(error) else type(error).__name__}")
         self.log.append(e.JobFinished(time.time(), outcome))
         return outcome
@@ -333,7 +335,10 @@ class Master:
             await asyncio.sleep(LAST_LINES_S)
         for container_id in (*self.state.containers, *self.showing.containers):
             self.allocator.release(container_id)
-        await self.allocator.unregister(outcome, self.log.view.progress)
+        try:
+            await self.allocator.unregister(outcome, self.log.view.progress)
+        except HowdahError as error:  # the end is final; should YARN start another master, it says so once more
+            print(f"not unregistered: {error}", file=sys.stderr, flush=True)
         await asyncio.to_thread(self.api.here.discard)
         await asyncio.to_thread(_forget_key, self.identity.directory)
         await asyncio.sleep(LINGER_S)

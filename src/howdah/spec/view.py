@@ -420,6 +420,8 @@ def _checkpoint_found(view: JobView, event: e.CheckpointFound) -> None:
 
 
 def _finished(view: JobView, event: e.JobFinished) -> None:
+    if view.outcome is not None:  # the end is final
+        return
     view.outcome, view.state, view.finished = event.outcome, event.outcome.state, event.time
     if view.board.state in ("starting", "open"):
         view.board = e.BoardChanged(event.time, "ended", detail="the job has ended")

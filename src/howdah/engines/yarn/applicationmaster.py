@@ -7,7 +7,6 @@ as what is wanted, not as what was sent, and is said again after a new registrat
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -249,8 +248,14 @@ class ApplicationMaster:
                     return
                 if error.name != "ApplicationMasterNotRegisteredException":
                     raise
-                with contextlib.suppress(EngineUnavailable):
+                try:
                     await self._register()
+                except EngineUnavailable as error:
+                    unheard = error
+                except RpcError:
+                    if asked:  # the ResourceManager before this one heard us: it knows no such attempt any more
+                        return
+                    raise
             asked = True
             await self._pause(deadline, unheard, pause)
 
