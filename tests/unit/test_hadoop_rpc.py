@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from google.protobuf.message import Message
-from hadoop_server import HadoopServer, Remote
+from hadoop_server import HadoopServer, Handler, Remote
 
 from howdah.engines.yarn.applicationmaster import ApplicationMaster, Ask
 from howdah.engines.yarn.failover import ResourceManagers
@@ -308,6 +308,16 @@ def test_an_ask_survives_a_heartbeat_that_failed() -> None:
     run(test())
 
 
+async def finished_once(answer: Handler, refusal: str) -> None:
+    """The last word has been heard; one that is said anew is refused."""
+    async with HadoopServer(answer, {TOKEN.identifier: TOKEN.password}) as server:
+        am = ApplicationMaster([server.address], TOKEN)
+        await am.finish(1, "")
+        with pytest.raises(RpcError, match=refusal):
+            await am.finish(1, "")
+        await am.close()
+
+
 def test_the_last_word_was_heard_though_its_answer_was_not() -> None:
     answers = iter([pb.FinishResponse(unregistered=False)])
 
@@ -316,15 +326,7 @@ def test_the_last_word_was_heard_though_its_answer_was_not() -> None:
             return answer
         raise Remote("org.apache.hadoop.security.token.SecretManager$InvalidToken", "appattempt_1 not found")
 
-    async def test() -> None:
-        async with HadoopServer(finish, {TOKEN.identifier: TOKEN.password}) as server:
-            am = ApplicationMaster([server.address], TOKEN)
-            await am.finish(1, "")
-            with pytest.raises(RpcError, match="InvalidToken: appattempt_1"):
-                await am.finish(1, "")
-            await am.close()
-
-    run(test())
+    run(finished_once(finish, "InvalidToken: appattempt_1"))
 
 
 def test_a_resourcemanager_that_was_restarted_knows_no_more_of_an_attempt_that_has_ended() -> None:
@@ -338,15 +340,7 @@ def test_a_resourcemanager_that_was_restarted_knows_no_more_of_an_attempt_that_h
             raise Remote(f"{yarn}InvalidApplicationMasterRequestException", "Application doesn't exist in cache")
         raise Remote(f"{yarn}ApplicationMasterNotRegisteredException", "not registered")
 
-    async def test() -> None:
-        async with HadoopServer(finish, {TOKEN.identifier: TOKEN.password}) as server:
-            am = ApplicationMaster([server.address], TOKEN)
-            await am.finish(1, "")
-            with pytest.raises(RpcError, match="doesn't exist in cache"):
-                await am.finish(1, "")
-            await am.close()
-
-    run(test())
+    run(finished_once(finish, "doesn't exist in cache"))
 
 
 def test_a_renewed_token_is_used() -> None:
