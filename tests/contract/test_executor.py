@@ -309,6 +309,20 @@ class TestPorts:
         assert ended.exit is not None
         assert (ended.exit.cause, ended.exit.code) == ("port", 1)
 
+    @pytest.mark.parametrize(
+        "words",
+        [
+            "lightgbm.basic.LightGBMError: Binding port 46851 failed",
+            "add_port.cc:83] Failed to add port to server: No address added out of total 1 resolved for '[::]:57215'",
+        ],
+    )
+    def test_some_say_it_in_words_of_their_own(self, conduct: Start, words: str) -> None:
+        master = conduct(program(f"raise SystemExit({words!r})"))
+        master.start()
+        exit = master.run().exit
+        assert exit is not None
+        assert (exit.cause, exit.code) == ("port", 1)
+
     def test_socketserver_binds_while_the_port_is_held(self, conduct: Start) -> None:
         source = (
             "import os, socketserver as s; s.TCPServer.allow_reuse_address = True; "

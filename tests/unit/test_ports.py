@@ -60,6 +60,16 @@ def test_the_program_can_have_it_all_the_same(few: range, option: int) -> None:
         program.listen()
 
 
+def test_none_is_in_use_on_another_address(few: range) -> None:
+    """A server that listens on all addresses, as LightGBM's does, without any option would find it taken."""
+    with contextlib.closing(bound(socket.AF_INET, "127.0.0.3", few)) as other, reserved(WIDTH - 1, few) as held:
+        ports = list(held.ports.values())
+        assert other.getsockname()[1] not in ports
+        held.release()
+        for port in ports:
+            bound(socket.AF_INET, "", [port]).close()
+
+
 def test_a_host_that_is_not_ours(few: range) -> None:
     held = Reservation("192.0.2.7", ["main"], few)  # a documentation address, of nobody
     assert (held.address, held.ports["main"] in few) == ("", True)

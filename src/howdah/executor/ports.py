@@ -2,23 +2,22 @@
 
 A bound socket that never listens keeps a port to itself, yet lets in a program that sets SO_REUSEADDR (Linux allows
 that while no socket of the port listens) or SO_REUSEPORT: frameworks that set either need no close-then-bind race.
-Both are set once the port is ours alone.
+Both are set once the port is ours alone, on every address of the machine: many a server listens on all of them, and
+anybody's socket or lingering connection with that number, on whichever address, would be in its way.
 """
 
 from __future__ import annotations
 
-import errno
 import socket
-from typing import Dict, Sequence
+from typing import Dict, Sequence, Tuple
 
 from howdah.wire.ports import bound
 
-_ANY = "0.0.0.0"  # noqa: S104 - compared with, not bound to
-
 
 class Reservation:
-    """Ports by name on `host`, held until `release`. A host whose name is not an address of ours holds them on all.
-    `among` are those that may be taken; without any the system chooses.
+    """Ports by name, held until `release`, of the kind of addresses that `host` has (IPv4 if it has none). `address` is
+    `host` in numbers, "" where that is none of ours. `among` are those that may be taken; without any the system
+    chooses.
 
     Raises:
         OSError: no port is free.
@@ -26,9 +25,10 @@ class Reservation:
 
     def __init__(self, host: str, names: Sequence[str], among: Sequence[int] = ()) -> None:
         self._sockets: Dict[str, socket.socket] = {}
+        family, self.address = _own(host) if host else (socket.AF_INET, "")
         for name in names:
             try:
-                self._sockets[name] = _bind(host, among)
+                self._sockets[name] = _shared(bound(family, "", among))
             except OSError:
                 self.release()
                 raise
@@ -41,12 +41,6 @@ class Reservation:
         """The descriptor of its socket."""
         return self._sockets[name].fileno()
 
-    @property
-    def address(self) -> str:
-        """The numeric address they are held on; "" when that is all of them."""
-        first = next(iter(self._sockets.values())).getsockname()[0]
-        return "" if first == _ANY else str(first)
-
     def release(self) -> None:
         """Let them go; `ports` is empty from now on."""
         for one in self._sockets.values():
@@ -54,19 +48,18 @@ class Reservation:
         self._sockets = {}
 
 
-def _bind(host: str, among: Sequence[int]) -> socket.socket:
-    for address in (host, ""):
-        try:
-            family = socket.getaddrinfo(address, None)[0][0] if address else socket.AF_INET
-        except OSError:
-            continue
-        try:
-            one = bound(family, address, among)
-        except OSError as error:
-            if not address or error.errno == errno.EADDRINUSE:
-                raise
-        else:
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            return one
-    raise OSError(f"no port could be reserved on {host}")
+def _own(host: str) -> Tuple[int, str]:
+    """The family of `host` and its address, "" if it is none of this machine's."""
+    try:
+        family, *_, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.bind(address)
+    except OSError:
+        return socket.AF_INET, ""
+    return family, str(address[0])
+
+
+def _shared(one: socket.socket) -> socket.socket:
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    return one

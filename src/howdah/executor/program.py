@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import signal
 import time
 from dataclasses import replace
@@ -31,8 +32,11 @@ _LEAVE_S = 0.1  # Helpers such as multiprocessing's resource tracker go by thems
 _SWEEP_S = 0.02
 _SWEEP_LIMIT_S = 10.0
 _DRAIN_LIMIT_S = 2.0
-_PORT_WINDOW_S = 60.0
-_PORT_TAKEN = (b"address already in use", b"eaddrinuse", b"errno 98", b"errno: 98")
+_PORT_WINDOW_S = 600.0  # LightGBM's programs read their data before they listen
+# The last two are LightGBM's words and gRPC's.
+_PORT_TAKEN = re.compile(
+    rb"(?i)address already in use|eaddrinuse|errno:? 98\b|binding port \d+ failed|no address added out of total"
+)
 
 
 class Program:
@@ -263,7 +267,7 @@ class Program:
 
     def _port_was_taken(self) -> bool:
         early = time.monotonic() - self._started < _PORT_WINDOW_S
-        return early and any(tail.contains(*_PORT_TAKEN) for tail in self.tails.values())
+        return early and any(tail.contains(_PORT_TAKEN) for tail in self.tails.values())
 
 
 def wide_pipe() -> Sequence[int]:

@@ -4,7 +4,7 @@ outputs. Any bytes may come."""
 from __future__ import annotations
 
 import re
-from typing import Optional, Tuple
+from typing import Optional, Pattern, Tuple
 
 from howdah.data.lastlines import LAST_BYTES, readable
 
@@ -36,10 +36,9 @@ class Tail:
         """The last lines, as people can read them."""
         return readable(self._last)
 
-    def contains(self, *words: bytes) -> bool:
-        """Whether one of `words` (lower case) is in the last 4 KiB."""
-        last = self._last.lower()
-        return any(word in last for word in words)
+    def contains(self, words: Pattern[bytes]) -> bool:
+        """Whether they are in the last 4 KiB."""
+        return words.search(self._last) is not None
 
     def _look(self, data: bytes) -> None:
         for match in _PROGRESS.finditer(data):
