@@ -39,7 +39,7 @@ class Conductor:
         self.work.mkdir()
         self.logs.mkdir()
         self.key = secrets.token_bytes(32)
-        self.refuse = 0
+        self.refuse, self.stranger, self.refusals = 0, False, 0
         self.world: dict[str, str] = {}
         self.saves: tuple[SaveOrder, ...] = ()
         self.files: dict[str, str] = {}
@@ -201,15 +201,17 @@ class Conductor:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 key = auth.derive(conductor.key, conductor.principal)
                 genuine = auth.verify(key, "request", self.headers[auth.HEADER], self.path, time.time(), body)
+                asked = self.headers[auth.HEADER]
                 if conductor.refuse or not genuine:
-                    self._send(conductor.refuse or 403, b"not wanted", "")
+                    conductor.refusals += 1
+                    words, status = b"not wanted", conductor.refuse or 403
+                    signed = genuine and not conductor.stranger
+                    self._send(status, words, auth.sign_answer(key, asked, self.path, status, words) if signed else "")
                     return
                 wait = float(urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query).get("wait", ["0"])[0])
                 orders = conductor._answer(decode(Status, json.loads(body)), wait)
                 answer = json.dumps(encode(orders)).encode()
-                asked_at = auth.time_of(self.headers[auth.HEADER])
-                header = auth.sign(key, "response", conductor.principal, self.path, asked_at, answer)
-                self._send(200, answer, header)
+                self._send(200, answer, auth.sign_answer(key, asked, self.path, 200, answer))
 
             def _send(self, status: int, body: bytes, signature: str) -> None:
                 try:

@@ -481,6 +481,29 @@ class TestStopping:
         assert master.exit_status() == 76
         assert "does not want this attempt" in master.log()
 
+    def test_another_jobs_master_on_the_port_of_its_own_ends_nothing(self, conduct: Start) -> None:
+        """A master that takes over is found elsewhere; meanwhile whoever has the port refuses what he does not know."""
+        master = conduct("true")
+        master.start()
+        master.phase(Phase.JOINED)
+        master.refuse, master.stranger = 410, True
+        until = time.monotonic() + 20.0
+        while master.refusals < 2:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        master.refuse, master.stranger = 0, False
+        ended = master.run()
+        assert ended.exit is not None
+        assert ended.exit.ok
+
+    def test_why_it_was_not_heard_is_told(self, conduct: Start) -> None:
+        master = conduct("sleep 60", lease_s=3.0)
+        master.start()
+        master.phase(Phase.JOINED)
+        master.refuse, master.stranger = 403, True
+        assert master.exit_status() == 75
+        assert re.search(r"was not heard for \d+ s \(403 not wanted\)", master.log())
+
     def test_it_ends_with_its_parent(self, conduct: Start) -> None:
         master = conduct("sleep 60")
         with subprocess.Popen(["true"]) as gone:

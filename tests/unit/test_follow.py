@@ -82,10 +82,10 @@ class Master(BaseHTTPRequestHandler):
             self._answer({"request": 0, "offset": 0, "size": 6, "text": said})
 
     def _answer(self, message: Mapping[str, object]) -> None:
-        asked, body = auth.time_of(self.headers[auth.HEADER]), json.dumps(message).encode()
-        key = auth.derive(KEY, auth.CLIENT)
+        asked, body = self.headers[auth.HEADER], json.dumps(message).encode()
         self.send_response(200)
-        self.send_header(auth.HEADER, auth.sign(key, "response", auth.CLIENT, self.path, asked, body))
+        signature = auth.sign_answer(auth.derive(KEY, auth.CLIENT), asked, self.path, 200, body)
+        self.send_header(auth.HEADER, signature)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

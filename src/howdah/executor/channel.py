@@ -18,7 +18,8 @@ from howdah.wire.clock import SteadyClock
 class Channel:
     """`post` starts an exchange; then `answered(message)` is called, or `failed(reason, status)`, exactly once.
 
-    `status` is the master's HTTP status, 0 when it could not be reached or its answer is not signed by it.
+    `status` is the master's HTTP status, 0 when it could not be reached or its answer is not signed by it: another
+    job's master may have its port by now.
     """
 
     def __init__(
@@ -133,9 +134,10 @@ class Channel:
 
     def _complete(self, status: int, headers: Dict[str, str], body: bytes) -> None:
         header = headers.get(auth.HEADER.lower(), "")
+        signed = auth.answers(self.key, header, self._path, self._asked_at, body, status)
         if status != 200:
-            self._fail(f"{status} {body.decode('utf-8', 'replace').strip()[:500]}", status)
-        elif not auth.answers(self.key, header, self._path, self._asked_at, body):
+            self._fail(f"{status} {body.decode('utf-8', 'replace').strip()[:500]}", status if signed else 0)
+        elif not signed:
             self._fail("the answer is not signed by this job's master")
         else:
             assert self._socket is not None

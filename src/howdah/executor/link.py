@@ -52,7 +52,7 @@ class Link:
         self._answered: Set[int] = set()
         self._heard_at, self._lease = time.monotonic(), Orders.lease_s
         self._leased_at = self._beat_at = self._news_at = self._heard_at
-        self._closed = False
+        self._closed, self._problem = False, ""
 
     def _turn_to(self, where: Tuple[str, int]) -> None:
         who, key = self.identity.principal, self.identity.key
@@ -137,13 +137,15 @@ class Link:
     def _unwanted(self, reason: str, status: int) -> bool:
         if status in _UNWANTED:
             self._give_up(NOT_WANTED, f"the master at {self.where} does not want this attempt: {reason}")
+        self._problem = reason
         return status in _UNWANTED
 
     def _check_lease(self) -> None:
         now = time.monotonic()
         silence, left = now - self._heard_at, self._leased_at + self._lease - now
         if left <= 0:
-            self._give_up(NOT_HEARD, f"the master at {self.where} was not heard for {now - self._leased_at:.0f} s")
+            silent = f"the master at {self.where} was not heard for {now - self._leased_at:.0f} s"
+            self._give_up(NOT_HEARD, f"{silent} ({self._problem or 'no answer'})")
         elif not self._closed:
             if silence >= _LOOK_AFTER_S and self._successor is None and self.identity.directory:
                 self._successor = Successor(self.loop, self.reaper, self.identity.directory, self._told_of)

@@ -13,6 +13,7 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from howdah.master import wishes
@@ -116,13 +117,11 @@ class Api:
         try:
             response = await self._route(principal, request)
         except Refused as refused:
-            return _refuse(refused.status, str(refused))
+            response = _refuse(refused.status, str(refused))
         except (ValueError, TypeError, KeyError) as error:
-            return _refuse(400, f"malformed message: {error}")
-        if response.status != 200:
-            return response
-        signature = auth.sign(key, "response", principal, request.target, auth.time_of(header), response.body)
-        return Response(200, response.body, headers={auth.HEADER: signature})
+            response = _refuse(400, f"malformed message: {error}")
+        signature = auth.sign_answer(key, header, request.target, response.status, response.body)
+        return replace(response, headers={**response.headers, auth.HEADER: signature})
 
     def _key(self, principal: str) -> bytes:
         """A program's is derived from that of the executor which started it."""

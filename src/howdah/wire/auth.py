@@ -64,7 +64,7 @@ def executor_principal(task: str, attempt: int) -> str:
 
 
 def sign(key: bytes, direction: str, principal: str, path: str, time: float, body: bytes) -> str:
-    """The header value `principal;time;hex`. `direction` is "request" or "response"."""
+    """The header value `principal;time;hex`. `direction` is "request", or what `sign_answer` says."""
     stamp = f"{time:.3f}"
     return f"{principal};{stamp};{_digest(key, direction, principal, path, stamp, body)}"
 
@@ -80,9 +80,14 @@ def time_of(header: str) -> float:
     return float(header.split(";")[1])
 
 
-def answers(key: bytes, header: str, path: str, asked_at: float, body: bytes) -> bool:
+def sign_answer(key: bytes, asked: str, path: str, status: int, body: bytes) -> str:
+    """The header of the answer to a message whose header was `asked`, and verified."""
+    return sign(key, _response(status), principal_of(asked), path, time_of(asked), body)
+
+
+def answers(key: bytes, header: str, path: str, asked_at: float, body: bytes, status: int = 200) -> bool:
     """Whether `header` was made with `key` for this answer to what was signed at `asked_at`."""
-    return verify(key, "response", header, path, asked_at, body, SAME_S)
+    return verify(key, _response(status), header, path, asked_at, body, SAME_S)
 
 
 def verify(
@@ -98,6 +103,10 @@ def verify(
     except ValueError:
         return False
     return fresh and hmac.compare_digest(digest, _digest(key, direction, principal, path, stamp, body))
+
+
+def _response(status: int) -> str:
+    return f"response {status}"
 
 
 def _digest(key: bytes, direction: str, principal: str, path: str, stamp: str, body: bytes) -> str:

@@ -15,7 +15,8 @@ from howdah.wire import auth
 
 
 class WireError(Exception):
-    """The master could not be asked. `status` is its HTTP answer, 0 when none came; `reason` its own words then."""
+    """The master could not be asked. `status` is its HTTP answer, 0 when none came that it had signed: another job's
+    may have its port by now. `reason` are the words of whoever answered."""
 
     def __init__(self, message: str, status: int = 0, reason: str = "") -> None:
         super().__init__(message)
@@ -65,11 +66,12 @@ class Connection:
         self._http.request(method, path, body, {auth.HEADER: signature, "Content-Type": "application/json"})
         response = self._http.getresponse()
         answer = response.read()
-        if response.status != 200:
-            status, reason = response.status, answer.decode("utf-8", "replace").strip() or response.reason
-            raise WireError(f"{method} {path} at {self.address}: {status} {reason}", status, reason)
-        header = response.headers.get(auth.HEADER, "")
-        if not auth.answers(self.key, header, path, asked_at, answer):
+        status, header = response.status, response.headers.get(auth.HEADER, "")
+        signed = auth.answers(self.key, header, path, asked_at, answer, status)
+        if status != 200:
+            reason = answer.decode("utf-8", "replace").strip() or response.reason
+            raise WireError(f"{method} {path} at {self.address}: {status} {reason}", status if signed else 0, reason)
+        if not signed:
             raise WireError(f"{method} {path} at {self.address}: the answer is not signed by this job's master")
         return json.loads(answer)
 
