@@ -10,7 +10,6 @@ import contextlib
 import io
 import os
 import secrets
-import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -252,11 +251,6 @@ def explain(error: OSError, place: str) -> StagingError:
     """A system call's failure in words."""
     reason = (error.strerror or str(error) or type(error).__name__).lower()
     return StagingError(f"{place or error.filename}: {reason}")
-
-
-def free_bytes(directory: str) -> int:
-    """Room left where `directory` is, on this machine."""
-    return shutil.disk_usage(directory).free
 
 
 def filesystem(uri: str, conf_dir: str = "") -> FileSystem:
