@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import hdfs_native
 import kdc
 import pytest
 from commandline import CommandLine
 from secured import RENEWED_S, Secured, cluster, principal
 
+from howdah.data import hadoop_conf, uris
 from howdah.data.cache import local_directory
 from howdah.engines.yarn.conf import Configuration, load
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.resourcemanager import PROTOCOL, ResourceManagerClient
 from howdah.errors import EngineRejected
+from howdah.hadoop.delegation import delegation_tokens
 from howdah.hadoop.rpc import Connection, Kerberos, Login, RpcError, User
-from howdah.wire.credentials import Token
+from howdah.wire.credentials import Credentials, Token
 
 pytestmark = pytest.mark.skipif(bool(kdc.missing()), reason=f"no {', '.join(kdc.missing())} on this machine")
 PRINCIPAL = principal("rm")
@@ -44,6 +48,11 @@ def howdah(secure: Secure, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         command_line = CommandLine(secure.sandbox, tmp_path_factory.mktemp("jobs"))
         yield command_line
         command_line.end_all()
+
+
+@pytest.fixture(scope="module")
+def conf(secure: Secure) -> dict[str, str]:
+    return dict(hadoop_conf.load(str(secure.sandbox.conf_dir)))
 
 
 def call(configuration: Configuration, login: Login) -> pb.NewApplication:
@@ -112,6 +121,28 @@ def test_containers_log_in_to_hdfs_with_a_token_that_is_prolonged(secure: Secure
     ]
     assert len(prolonged) >= 2
     assert f"/user/alice/.howdah/jobs/{done.job}" in howdah.status(done.job)["directory"]
+
+
+@pytest.mark.parametrize("login", ["ticket", "token"])
+def test_what_a_writer_has_flushed_is_read(
+    login: str, secure: Secure, howdah: CommandLine, conf: dict[str, str], tmp_path: Path
+) -> None:
+    """Only the DataNodes know of it, and only those who log in to them."""
+    uri, written = f"{howdah.root}/tmp/held-{login}", b""
+    tokens = asyncio.run(delegation_tokens(uris.split(howdah.root)[1], conf, "rm"))
+    (tmp_path / "tokens").write_bytes(Credentials(tokens).to_bytes())
+    given = {"KRB5CCNAME": f"FILE:{tmp_path}/none", "HADOOP_TOKEN_FILE_LOCATION": str(tmp_path / "tokens")}
+    options = hdfs_native.WriteOptions(block_size=1 << 20)
+    writer = hdfs_native.Client(howdah.root, conf).create(uris.path(uri), options)
+    for length in (10, (1 << 20) + 700):
+        writer.write(data := os.urandom(length))
+        written += data
+        writer.hsync()
+        got = tmp_path / str(length)
+        done = howdah("data", "get", uri, str(got), **(given if login == "token" else {}))
+        assert done.code == 0, done.text
+        assert got.read_bytes() == written
+    writer.close()
 
 
 def test_no_ticket_is_said_before_anything_is_submitted(howdah: CommandLine, tmp_path: Path) -> None:

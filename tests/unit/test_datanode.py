@@ -14,6 +14,7 @@ from howdah.hadoop.datanode import BadBlock, Connection
 from howdah.hadoop.proto import datanode_pb2 as pb
 from howdah.hadoop.proto import namenode_pb2
 from howdah.hadoop.rpc import delimited
+from howdah.wire.credentials import Token
 
 CHUNK, CRC32 = 512, 1
 DATA = bytes(range(256)) * 1024
@@ -58,11 +59,11 @@ def packet(data: bytes, sums: Sequence[int] | None = None, last: bool = False) -
 END = packet(b"", last=True)
 
 
-def read(place: tuple[str, int], length: int, start: int = 0) -> bytes:
+def read(place: tuple[str, int], length: int, start: int = 0, token: Token | None = None) -> bytes:
     block = namenode_pb2.LocatedBlock(
         block=namenode_pb2.ExtendedBlock(pool="p", block_id=7, generation=1, length=length), offset=0
     )
-    connection = Connection(*place, limit_s=5, connect_limit_s=5)
+    connection = Connection(*place, limit_s=5, connect_limit_s=5, token=token)
     try:
         views = connection.read(block, start, length, {CRC32: lambda value, data: zlib.crc32(data, value)})
         return b"".join(bytes(view) for some in views for view in some)
@@ -105,3 +106,18 @@ def test_what_is_no_block(serve: Serve, said: bytes, problem: str) -> None:
 def test_a_node_that_dies(serve: Serve) -> None:
     with pytest.raises(ConnectionResetError, match="closed the connection"):
         read(serve(answer() + packet(DATA[:1024])[:700]), 1024)
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        (delimited(pb.Handshake(status=2, message="it has expired")), "refuses the login: it has expired"),
+        (delimited(pb.Handshake(status=0, payload=b"no challenge")), "the login fails: .*malformed"),
+        (delimited(pb.Handshake(status=0, payload=b'nonce="n",qop="auth-conf"')), "the login fails: .*auth-conf"),
+        (delimited(pb.Handshake(status=0, payload=b"rspauth=00")), "could not prove that it knows"),
+        (b"\x05\xff\xff\xff\xff\xff", "the login fails"),
+    ],
+)
+def test_a_login_that_fails(serve: Serve, said: bytes, problem: str) -> None:
+    with pytest.raises(BadBlock, match=problem):
+        read(serve(said), 512, token=Token(b"who", b"secret", "HDFS_BLOCK_TOKEN", ""))

@@ -163,7 +163,7 @@ class HdfsFileSystem(FileSystem):
         """Not by the library; of a known `entry` as much as it has. Raises Unable, Stuck."""
         direct = self._client.direct
         if direct is None:
-            raise Unable("there is more between us and the DataNodes than a name")
+            raise Unable("its bytes don't travel plainly")
         try:
             yield from direct.read(uri, start, entry and entry.places, entry.size if entry else None)
         except Unable as reason:

@@ -1,8 +1,8 @@
 """Files of an HDFS straight from its DataNodes, with a third of the processor time that hdfs-native takes; of a file
 that is being written as much as its writer has flushed, which only the DataNodes know.
 
-Only where nothing stands between: no login but a name, no encryption, no erasure coding. Everything else, and whatever
-goes wrong, is `Unable`: hdfs-native takes over where this has come to, and says why.
+Only where what travels is plain: no encryption, no erasure coding. Everything else, and whatever goes wrong, is
+`Unable`: hdfs-native takes over where this has come to, and says why.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ from typing import Any, TypeVar
 from howdah.data import uris
 from howdah.data.hdfs_errors import Unable
 from howdah.data.records import natives
-from howdah.errors import HowdahError
-from howdah.hadoop.datanode import Connection, Sum, visible_length
+from howdah.errors import HowdahError, SpecError
+from howdah.hadoop.datanode import Connection, Sum, token_of, visible_length
+from howdah.hadoop.identity import is_secure
 from howdah.hadoop.namenode import NameNodes, before, login
 from howdah.hadoop.proto import namenode_pb2 as pb
 
 T = TypeVar("T")
+_PROTECTION = "dfs.data.transfer.protection"
 _CONNECT_S = 5.0
 _ANSWER_S = 20.0
 # A DataNode waits 4 s for the next request (dfs.datanode.socket.reuse.keepalive).
@@ -34,6 +36,7 @@ _AVOIDED_S = 60.0
 _LOCATED = 1 << 33  # bytes whose blocks are asked for at once
 _ASKED_AT_ONCE = 32
 _CRC32, _CRC32C = 1, 2
+_PRIVILEGED = 1024
 
 Address = tuple[str, int]
 
@@ -42,8 +45,10 @@ class Direct:
     """A cluster as this user sees it. Safe to use from several threads; not after a fork."""
 
     def __init__(self, root: str, conf: Mapping[str, str], limit_s: float, sums: Mapping[int, Sum]) -> None:
-        self._namenodes, self._limit_s = NameNodes(uris.split(root)[1], conf), limit_s
-        self._user = login(conf)
+        authority = uris.split(root)[1]
+        self._namenodes, self._user, self._limit_s = NameNodes(authority, conf), login(authority, conf), limit_s
+        self._guarded = bool(conf.get(_PROTECTION))
+        self._wants_tokens = is_secure(conf) or conf.get("dfs.block.access.token.enable") == "true"
         self._by_name = conf.get("dfs.client.use.datanode.hostname") == "true"
         self._sums = sums
         self._calls = _Calls()
@@ -54,12 +59,16 @@ class Direct:
     @classmethod
     def of(cls, root: str, conf: Mapping[str, str], limit_s: float) -> Direct | None:
         """None where the cluster, or what is installed here, does not permit it."""
-        secure = conf.get("hadoop.security.authentication", "simple").lower() != "simple"
-        guarded = conf.get("dfs.data.transfer.protection") or conf.get("dfs.encrypt.data.transfer") == "true"
+        known = ("", "authentication") if is_secure(conf) else ("",)
+        plain = conf.get("dfs.encrypt.data.transfer") != "true" and conf.get(_PROTECTION, "").strip() in known
         crc32c = natives.more_crc32c()
-        if secure or guarded or crc32c is None:
+        if not plain or crc32c is None:
             return None
-        return cls(root, conf, limit_s, {_CRC32: lambda value, data: zlib.crc32(data, value), _CRC32C: crc32c})
+        sums = {_CRC32: lambda value, data: zlib.crc32(data, value), _CRC32C: crc32c}
+        try:
+            return cls(root, conf, limit_s, sums)
+        except SpecError:
+            return None
 
     def read(self, uri: str, start: int, places: object = None, size: int | None = None) -> Iterator[list[memoryview]]:
         """Its bytes from `start` to the end, or up to `size`, checked; each list is good until the next but one is
@@ -79,6 +88,8 @@ class Direct:
 
     def listed(self, folder: str, first: str, last: str) -> Iterator[pb.FileStatus]:
         """The files of a directory from one name to another, with the places of their blocks."""
+        if self._wants_tokens:
+            raise Unable("a listing brings no tokens for its blocks")
         after, end = before(first), last.encode()
         while after < end:
             request = pb.GetListingRequest(source=uris.path(folder), start_after=after, need_location=True)
@@ -131,7 +142,7 @@ class Direct:
             if located.blocks[number].block.block_id == last.block.block_id:
                 del located.blocks[number]
         places = [(self._host(node.id), node.id.ipc_port) for node in last.locations]
-        length = await visible_length(last.block, places, self._user, _CONNECT_S)
+        length = await visible_length(last, places, self._user, _CONNECT_S)
         if length is None:
             raise Unable(f"nobody says how much of block {last.block.block_id} is flushed")
         if length:
@@ -149,10 +160,10 @@ class Direct:
         """From the nearest node that has it; from the next one what that one fails to send."""
         failure = OSError("nobody has the block")
         for address in self._places(block):
-            for connect in (self._kept, self._fresh):
+            for kept in (True, False):
                 connection = None
                 try:
-                    connection = connect(address)
+                    connection = self._kept(address) if kept else self._fresh(address, block)
                     if connection is None:
                         continue
                     for views in connection.read(block, start, stop - start, self._sums):
@@ -197,9 +208,11 @@ class Direct:
             connection.close()
         return None
 
-    def _fresh(self, address: Address) -> Connection:
+    def _fresh(self, address: Address, block: pb.LocatedBlock) -> Connection:
+        # Those of root's own ports need no login: nobody else could have them.
+        token = token_of(block) if self._guarded and address[1] >= _PRIVILEGED else None
         try:
-            return Connection(*address, self._limit_s, min(_CONNECT_S, self._limit_s))
+            return Connection(*address, self._limit_s, min(_CONNECT_S, self._limit_s), token)
         except TimeoutError as error:  # it is not there: that is soon known, and no reason to give up
             raise ConnectionError(f"no connection to {address[0]}:{address[1]}") from error
 

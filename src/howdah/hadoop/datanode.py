@@ -19,11 +19,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from google.protobuf.internal.decoder import _DecodeVarint32  # type: ignore[attr-defined]
 from google.protobuf.message import DecodeError
 
-from howdah.errors import EngineRejected, EngineUnavailable
+from howdah.errors import EngineRejected, EngineUnavailable, HowdahError
 from howdah.hadoop import rpc
 from howdah.hadoop.proto import datanode_pb2 as pb
+from howdah.hadoop.proto import ipc_pb2 as ipc
 from howdah.hadoop.proto import namenode_pb2
-from howdah.hadoop.rpc import delimited
+from howdah.hadoop.rpc import M, RpcError, delimited
+from howdah.hadoop.sasl import DigestClient
+from howdah.wire.credentials import Token
 
 PROTOCOL = "org.apache.hadoop.hdfs.protocol.ClientDatanodeProtocol"
 _VERSION, _READ_BLOCK = 28, 81
@@ -32,6 +35,8 @@ _BUFFER = 1 << 20
 _LENGTHS = struct.Struct(">IH")
 _CLIENT = "howdah"
 _SUM = 4  # bytes of a checksum
+_SASL = 0xDEADBEEF
+_REFUSED = ("AccessControlException", "AuthorizationException", "InvalidToken", "SaslException")
 
 Sum = Callable[[int, bytes | memoryview], int]
 """A reflected CRC of 32 bits: that of bytes which follow others, from the CRC of these (of none: 0)."""
@@ -41,22 +46,28 @@ class BadBlock(OSError):
     """A DataNode refuses to read a block, sends other bytes than were stored, or something that is no answer."""
 
 
+def token_of(block: namenode_pb2.LocatedBlock) -> Token | None:
+    """What the NameNode has given for reading this block; None where DataNodes believe everybody."""
+    token = ipc.Token.FromString(block.token) if block.token else ipc.Token()
+    return Token(token.identifier, token.password, token.kind, token.service) if token.identifier else None
+
+
 async def visible_length(
-    block: namenode_pb2.ExtendedBlock, places: Iterable[tuple[str, int]], user: rpc.Login, limit_s: float
+    block: namenode_pb2.LocatedBlock, places: Iterable[tuple[str, int]], user: rpc.Login, limit_s: float
 ) -> int | None:
     """Bytes of a block that readers may see while it is written: all that its writer has flushed. `places` are hosts
     and ports (for calls) of the DataNodes that write it; the first to know says it. 0 when none has begun it, None when
     none answers."""
-    length = None
+    length, login = None, token_of(block) or user
     for host, port in places:
-        connection = rpc.Connection(rpc.Address(host, port, "DataNode"), PROTOCOL, user, limit_s)
+        connection = rpc.Connection(rpc.Address(host, port, "DataNode"), PROTOCOL, login, limit_s)
         try:
-            request = pb.VisibleLengthRequest(block=block)
+            request = pb.VisibleLengthRequest(block=block.block)
             answer = await connection.call("getReplicaVisibleLength", request, pb.VisibleLengthResponse, limit_s)
             return answer.length
-        except EngineRejected:  # it has lost the block, or has not begun it
-            length = 0
-        except EngineUnavailable:
+        except RpcError as error:  # else it has lost the block, or has not begun it
+            length = length if error.name in _REFUSED else 0
+        except (EngineRejected, EngineUnavailable):
             continue
         finally:
             await connection.close()
@@ -64,9 +75,12 @@ async def visible_length(
 
 
 class Connection:
-    """To one DataNode. Raises OSError when it is gone or slower than `limit_s`, BadBlock for what it sends."""
+    """To one DataNode, which is told of `token` by those who must log in. Raises OSError when it is gone or slower than
+    `limit_s`, BadBlock for what it sends."""
 
-    def __init__(self, host: str, port: int, limit_s: float, connect_limit_s: float) -> None:
+    def __init__(
+        self, host: str, port: int, limit_s: float, connect_limit_s: float, token: Token | None = None
+    ) -> None:
         self._place = f"DataNode {host}:{port}"
         self._socket = socket.create_connection((host, port), connect_limit_s)
         self._socket.settimeout(limit_s)
@@ -74,10 +88,30 @@ class Connection:
         # Memory that is there when it is used: most blocks are short.
         self._view, self._other = memoryview(mmap.mmap(-1, _BUFFER)), memoryview(mmap.mmap(-1, _BUFFER))
         self._start = self._end = 0  # of what has come and was not taken yet
+        if token is not None:
+            try:
+                self._log_in(token)
+            except BaseException:
+                self.close()
+                raise
 
     def close(self) -> None:
         """Whatever it is doing."""
         self._socket.close()
+
+    def _log_in(self, token: Token) -> None:
+        """With any block's token: each request brings that of its own block along."""
+        client, said = DigestClient(token.identifier, token.password, "hdfs/0"), b""
+        self._socket.sendall(struct.pack(">I", _SASL))
+        try:
+            while not client.finished:
+                self._socket.sendall(delimited(pb.Handshake(status=0, payload=said)))
+                answer = self._message(pb.Handshake)
+                if answer.status:
+                    raise BadBlock(f"{self._place} refuses the login: {answer.message}")
+                said = client.step(answer.payload)
+        except (DecodeError, HowdahError) as error:
+            raise BadBlock(f"{self._place}: the login fails: {error}") from error
 
     def read(
         self, block: namenode_pb2.LocatedBlock, start: int, length: int, sums: Mapping[int, Sum]
@@ -90,7 +124,7 @@ class Connection:
         request = pb.ReadBlock(header=header, offset=start, length=length)
         self._turn()  # short blocks need not walk through a whole buffer
         self._socket.sendall(struct.pack(">hB", _VERSION, _READ_BLOCK) + delimited(request))
-        answer = self._answer()
+        answer = self._message(pb.Answer)
         if answer.status:
             raise BadBlock(f"{self._place} refuses to read block {block.block.block_id}: {answer.message}")
         skipped = start - answer.read.chunk_offset  # a packet begins where a checksum does
@@ -107,7 +141,7 @@ class Connection:
             raise BadBlock(f"{self._place} sends {left} bytes too few of block {block.block.block_id}")
         self._socket.sendall(delimited(pb.ReadStatus(status=_CHECKSUM_OK)))
 
-    def _answer(self) -> pb.Answer:
+    def _message(self, kind: type[M]) -> M:
         for known in itertools.count(1):
             self._fill(known)
             with contextlib.suppress(IndexError):
@@ -115,7 +149,7 @@ class Connection:
                 break
         self._fill(size + length)
         self._start += size + length
-        return pb.Answer.FromString(bytes(self._view[self._start - length : self._start]))
+        return kind.FromString(bytes(self._view[self._start - length : self._start]))
 
     def _packets(self, checksum: pb.Checksum, sums: Mapping[int, Sum]) -> Iterator[list[memoryview]]:
         """A buffer's whole packets at once, to the last, which is empty."""

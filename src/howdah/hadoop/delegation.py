@@ -5,16 +5,12 @@ hdfs-native logs in with them (HADOOP_TOKEN_FILE_LOCATION) but can't get one.
 
 from __future__ import annotations
 
-import contextlib
 import re
-import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from howdah.hadoop.namenode import NameNodes, addresses
+from howdah.hadoop.namenode import TOKEN_KIND, NameNodes, services
 from howdah.hadoop.proto import ipc_pb2 as ipc
 from howdah.wire.credentials import Token
-
-KIND = "HDFS_DELEGATION_TOKEN"
 
 
 async def delegation_tokens(authority: str, conf: Mapping[str, str], renewer: str) -> dict[str, Token]:
@@ -35,20 +31,7 @@ async def delegation_tokens(authority: str, conf: Mapping[str, str], renewer: st
     if not answer.HasField("token"):
         return {}
     token = answer.token
-    return {name: Token(token.identifier, token.password, KIND, name) for name in _services(authority, conf)}
-
-
-def _services(authority: str, conf: Mapping[str, str]) -> Iterator[str]:
-    """A name service's own; else the address as it is written, for hdfs-native, and as Java has it, by its number."""
-    if f"dfs.ha.namenodes.{authority}" in conf:
-        yield f"ha-hdfs:{authority}"
-        return
-    (address,) = addresses(authority, conf)
-    yield f"{address.host}:{address.port}"
-    with contextlib.suppress(OSError):
-        number = socket.gethostbyname(address.host)
-        if number != address.host:
-            yield f"{number}:{address.port}"
+    return {name: Token(token.identifier, token.password, TOKEN_KIND, name) for name in services(authority, conf)}
 
 
 def authorities(root: str, conf: Mapping[str, str]) -> set[str]:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
-from collections.abc import Mapping
+import socket
+from collections.abc import Iterator, Mapping
 
 from google.protobuf.message import Message
 
 from howdah.errors import EngineUnavailable, SpecError
+from howdah.hadoop.identity import is_secure
 from howdah.hadoop.rpc import CALL_TIMEOUT_S, Address, Connection, Kerberos, Login, M, RpcError, User
+from howdah.wire import credentials
+from howdah.wire.credentials import Token
 
 PROTOCOL = "org.apache.hadoop.hdfs.protocol.ClientProtocol"
 NOT_ACTIVE = ("StandbyException", "RetriableException", "ObserverRetryOnActiveException")
 PORT = 8020
+TOKEN_KIND = "HDFS_DELEGATION_TOKEN"  # noqa: S105 - a kind, no secret
 
 
 class NameNodes:
@@ -24,7 +30,7 @@ class NameNodes:
     """
 
     def __init__(self, authority: str, conf: Mapping[str, str], connect_timeout: float = 5.0) -> None:
-        user = login(conf)
+        user = login(authority, conf)
         self._connections = [Connection(one, PROTOCOL, user, connect_timeout) for one in addresses(authority, conf)]
 
     async def call(self, method: str, request: Message, kind: type[M], timeout: float = CALL_TIMEOUT_S) -> M:
@@ -56,14 +62,40 @@ def addresses(authority: str, conf: Mapping[str, str]) -> list[Address]:
     return found or [_address(authority, "")]
 
 
-def login(conf: Mapping[str, str]) -> Login:
-    """How a user logs in to a NameNode. Raises SpecError when the servers' principal is not known."""
-    if conf.get("hadoop.security.authentication", "simple").lower() != "kerberos":
+def login(authority: str, conf: Mapping[str, str]) -> Login:
+    """How a user logs in to the NameNodes of `authority`: by name; where they demand more with the token that the
+    container was given, else with a ticket. Raises SpecError when the servers' principal is not known."""
+    if not is_secure(conf):
         return User(os.environ.get("HADOOP_USER_NAME") or getpass.getuser())
+    names = set(services(authority, conf))
+    for token in _given():
+        if token.service in names:
+            return token
     principal = conf.get("dfs.namenode.kerberos.principal", "")
     if not principal:
         raise SpecError.at("dfs.namenode.kerberos.principal", "is not set, but the configuration demands Kerberos")
     return Kerberos(principal)
+
+
+def services(authority: str, conf: Mapping[str, str]) -> Iterator[str]:
+    """What tokens for `authority` are named after: a name service's own; else the address as it is written, for
+    hdfs-native, and as Java has it, by its number."""
+    if f"dfs.ha.namenodes.{authority}" in conf:
+        yield f"ha-hdfs:{authority}"
+        return
+    (address,) = addresses(authority, conf)
+    yield f"{address.host}:{address.port}"
+    with contextlib.suppress(OSError):
+        number = socket.gethostbyname(address.host)
+        if number != address.host:
+            yield f"{number}:{address.port}"
+
+
+def _given() -> list[Token]:
+    """A user's own shell has none."""
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        return credentials.load().of_kind(TOKEN_KIND)
+    return []
 
 
 def before(name: str) -> bytes:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from howdah.data import uris
 from howdah.engines.yarn.conf import Configuration
 from howdah.hadoop import delegation
+from howdah.hadoop.namenode import TOKEN_KIND
 from howdah.spec import StagedJob
 from howdah.wire import credentials
 from howdah.wire.credentials import Token
@@ -30,7 +31,7 @@ async def collect(configuration: Configuration, staged: StagedJob) -> dict[str, 
         return {}
     if os.environ.get("HADOOP_TOKEN_FILE_LOCATION"):  # only a ticket gets tokens: pass on those that we have
         held = await asyncio.to_thread(credentials.load)
-        return {alias: token for alias, token in held.tokens.items() if token.kind == delegation.KIND}
+        return {alias: token for alias, token in held.tokens.items() if token.kind == TOKEN_KIND}
     conf, renewer = configuration.merged(), _renewer(configuration)
     wanted = {
         one for root in {*roots(staged), *configuration.words(OTHERS)} for one in delegation.authorities(root, conf)

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from howdah.hadoop.proto import namenode_pb2 as howdah_dot_hadoop_dot_proto_dot_namenode__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"howdah/hadoop/proto/datanode.proto\x12\x16howdah.hadoop.datanode\x1a\"howdah/hadoop/proto/namenode.proto\"R\n\x0b\x42lockHeader\x12\x34\n\x05\x62lock\x18\x01 \x02(\x0b\x32%.howdah.hadoop.namenode.ExtendedBlock\x12\r\n\x05token\x18\x02 \x01(\x0c\"Q\n\x0c\x43lientHeader\x12\x31\n\x04\x62\x61se\x18\x01 \x02(\x0b\x32#.howdah.hadoop.datanode.BlockHeader\x12\x0e\n\x06\x63lient\x18\x02 \x02(\t\"a\n\tReadBlock\x12\x34\n\x06header\x18\x01 \x02(\x0b\x32$.howdah.hadoop.datanode.ClientHeader\x12\x0e\n\x06offset\x18\x02 \x02(\x04\x12\x0e\n\x06length\x18\x03 \x02(\x04\"4\n\x08\x43hecksum\x12\x0c\n\x04type\x18\x01 \x02(\r\x12\x1a\n\x12\x62ytes_per_checksum\x18\x02 \x02(\r\"T\n\x08ReadInfo\x12\x32\n\x08\x63hecksum\x18\x01 \x02(\x0b\x32 .howdah.hadoop.datanode.Checksum\x12\x14\n\x0c\x63hunk_offset\x18\x02 \x02(\x04\"Y\n\x06\x41nswer\x12\x0e\n\x06status\x18\x01 \x02(\r\x12.\n\x04read\x18\x04 \x01(\x0b\x32 .howdah.hadoop.datanode.ReadInfo\x12\x0f\n\x07message\x18\x05 \x01(\t\"F\n\x06Packet\x12\x0e\n\x06offset\x18\x01 \x02(\x10\x12\x0e\n\x06number\x18\x02 \x02(\x10\x12\x0c\n\x04last\x18\x03 \x02(\x08\x12\x0e\n\x06length\x18\x04 \x02(\x0f\"\x1c\n\nReadStatus\x12\x0e\n\x06status\x18\x01 \x02(\r\"L\n\x14VisibleLengthRequest\x12\x34\n\x05\x62lock\x18\x01 \x02(\x0b\x32%.howdah.hadoop.namenode.ExtendedBlock\"\'\n\x15VisibleLengthResponse\x12\x0e\n\x06length\x18\x01 \x02(\x04')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"howdah/hadoop/proto/datanode.proto\x12\x16howdah.hadoop.datanode\x1a\"howdah/hadoop/proto/namenode.proto\"R\n\x0b\x42lockHeader\x12\x34\n\x05\x62lock\x18\x01 \x02(\x0b\x32%.howdah.hadoop.namenode.ExtendedBlock\x12\r\n\x05token\x18\x02 \x01(\x0c\"Q\n\x0c\x43lientHeader\x12\x31\n\x04\x62\x61se\x18\x01 \x02(\x0b\x32#.howdah.hadoop.datanode.BlockHeader\x12\x0e\n\x06\x63lient\x18\x02 \x02(\t\"a\n\tReadBlock\x12\x34\n\x06header\x18\x01 \x02(\x0b\x32$.howdah.hadoop.datanode.ClientHeader\x12\x0e\n\x06offset\x18\x02 \x02(\x04\x12\x0e\n\x06length\x18\x03 \x02(\x04\"4\n\x08\x43hecksum\x12\x0c\n\x04type\x18\x01 \x02(\r\x12\x1a\n\x12\x62ytes_per_checksum\x18\x02 \x02(\r\"T\n\x08ReadInfo\x12\x32\n\x08\x63hecksum\x18\x01 \x02(\x0b\x32 .howdah.hadoop.datanode.Checksum\x12\x14\n\x0c\x63hunk_offset\x18\x02 \x02(\x04\"Y\n\x06\x41nswer\x12\x0e\n\x06status\x18\x01 \x02(\r\x12.\n\x04read\x18\x04 \x01(\x0b\x32 .howdah.hadoop.datanode.ReadInfo\x12\x0f\n\x07message\x18\x05 \x01(\t\"F\n\x06Packet\x12\x0e\n\x06offset\x18\x01 \x02(\x10\x12\x0e\n\x06number\x18\x02 \x02(\x10\x12\x0c\n\x04last\x18\x03 \x02(\x08\x12\x0e\n\x06length\x18\x04 \x02(\x0f\"\x1c\n\nReadStatus\x12\x0e\n\x06status\x18\x01 \x02(\r\"=\n\tHandshake\x12\x0e\n\x06status\x18\x01 \x02(\r\x12\x0f\n\x07payload\x18\x02 \x01(\x0c\x12\x0f\n\x07message\x18\x03 \x01(\t\"L\n\x14VisibleLengthRequest\x12\x34\n\x05\x62lock\x18\x01 \x02(\x0b\x32%.howdah.hadoop.namenode.ExtendedBlock\"\'\n\x15VisibleLengthResponse\x12\x0e\n\x06length\x18\x01 \x02(\x04')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -48,8 +48,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PACKET']._serialized_end=665
   _globals['_READSTATUS']._serialized_start=667
   _globals['_READSTATUS']._serialized_end=695
-  _globals['_VISIBLELENGTHREQUEST']._serialized_start=697
-  _globals['_VISIBLELENGTHREQUEST']._serialized_end=773
-  _globals['_VISIBLELENGTHRESPONSE']._serialized_start=775
-  _globals['_VISIBLELENGTHRESPONSE']._serialized_end=814
+  _globals['_HANDSHAKE']._serialized_start=697
+  _globals['_HANDSHAKE']._serialized_end=758
+  _globals['_VISIBLELENGTHREQUEST']._serialized_start=760
+  _globals['_VISIBLELENGTHREQUEST']._serialized_end=836
+  _globals['_VISIBLELENGTHRESPONSE']._serialized_start=838
+  _globals['_VISIBLELENGTHRESPONSE']._serialized_end=877
 # @@protoc_insertion_point(module_scope)

@@ -76,6 +76,16 @@ class ReadStatus(_message.Message):
     status: int
     def __init__(self, status: _Optional[int] = ...) -> None: ...
 
+class Handshake(_message.Message):
+    __slots__ = ("status", "payload", "message")
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    status: int
+    payload: bytes
+    message: str
+    def __init__(self, status: _Optional[int] = ..., payload: _Optional[bytes] = ..., message: _Optional[str] = ...) -> None: ...
+
 class VisibleLengthRequest(_message.Message):
     __slots__ = ("block",)
     BLOCK_FIELD_NUMBER: _ClassVar[int]
