@@ -33,7 +33,7 @@ def principal(daemon: str) -> str:
     return f"{daemon}/localhost@{kdc.REALM}"
 
 
-def properties(realm: kdc.Kdc) -> dict[str, dict[str, str]]:
+def properties(realm: kdc.Kdc, protection: str) -> dict[str, dict[str, str]]:
     """What makes the sandbox's Hadoop a secured one; blocks travel over authenticated connections too."""
     keys = {daemon: str(realm.keytab(f"{daemon}/localhost")) for daemon in DAEMONS}
     hdfs = {
@@ -56,19 +56,24 @@ def properties(realm: kdc.Kdc) -> dict[str, dict[str, str]]:
         "yarn.nodemanager.principal": principal("nm"),
         "yarn.nodemanager.keytab": keys["nm"],
     }
-    core = {"hadoop.security.authentication": "kerberos", "hadoop.security.authorization": "true"}
+    core = {
+        "hadoop.security.authentication": "kerberos",
+        "hadoop.security.authorization": "true",
+        "hadoop.rpc.protection": protection,
+    }
     return {"core-site": core, "hdfs-site": hdfs, "yarn-site": yarn}
 
 
 @contextmanager
-def cluster(directory: Path, cache: Path) -> Iterator[Secured]:
-    """Up while entered, with a ticket of alice's; the environment is the one in which her commands run."""
+def cluster(directory: Path, cache: Path, protection: str = "authentication") -> Iterator[Secured]:
+    """Up while entered, with a ticket of alice's; the environment is the one in which her commands run. `protection`
+    is that of calls (`hadoop.rpc.protection`)."""
     with kdc.Kdc(directory) as realm, pytest.MonkeyPatch.context() as environment:
         for name, value in realm.env.items():
             environment.setenv(name, value)
         environment.setenv("JAVA_TOOL_OPTIONS", f"-Djava.security.krb5.conf={realm.env['KRB5_CONFIG']}")
         environment.delenv("HADOOP_USER_NAME", raising=False)
-        with Sandbox(directory / "run", nodes=1, properties=properties(realm), cache=cache) as sandbox:
+        with Sandbox(directory / "run", nodes=1, properties=properties(realm, protection), cache=cache) as sandbox:
             environment.setenv("HADOOP_CONF_DIR", str(sandbox.conf_dir))
             _open_to_everyone(realm)
             realm.log_in("alice")

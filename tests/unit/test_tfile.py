@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from howdah.data.local import LocalFileSystem
 from howdah.engines.yarn import logs, tfile
 from howdah.engines.yarn.conf import Configuration
-from howdah.errors import StagingError
+from howdah.errors import EngineUnavailable, StagingError
 
 APPLICATION = "application_17_0003"
 
@@ -176,6 +176,16 @@ def test_only_the_file_of_its_own_node_is_read(tmp_path: Path) -> None:
     assert list(logs.read(LocalFileSystem(), configuration, APPLICATION, "alice", {})) == []
     with pytest.raises(StagingError, match="n12_45454"):
         list(logs.read(LocalFileSystem(), configuration, APPLICATION, "alice", {"c": "n12"}))
+
+
+def test_a_node_that_has_not_brought_its_logs_is_named(tmp_path: Path) -> None:
+    directory = tmp_path / "alice" / "logs" / APPLICATION
+    store(directory, "n1_45454", written(CONTAINERS))
+    store(directory, "n2_45454.tmp", b"unfinished")
+    configuration = Configuration("", {"yarn.nodemanager.remote-app-log-dir": str(tmp_path)})
+    for on in ({"c": "n2"}, {"c": "n2", "d": "n3"}):
+        with pytest.raises(EngineUnavailable, match=r"n2_45454\.tmp: this node has not brought its logs yet"):
+            list(logs.read(LocalFileSystem(), configuration, APPLICATION, "alice", on))
 
 
 def test_no_logs(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ class Connection:
 
     def _log_in(self, token: Token) -> None:
         """With any block's token: each request brings that of its own block along."""
-        client, said = DigestClient(token.identifier, token.password, "hdfs/0"), b""
+        client, said = DigestClient(token.identifier, token.password, "hdfs/0", plain=True), b""
         self._socket.sendall(struct.pack(">I", _SASL))
         try:
             while not client.finished:

@@ -1,4 +1,5 @@
-"""SASL GSSAPI (RFC 4752): Kerberos by ctypes on the system's libgssapi_krb5, with no security layer afterwards.
+"""SASL GSSAPI (RFC 4752): Kerberos by ctypes on the system's libgssapi_krb5, with the strongest security layer that the
+server offers for afterwards.
 
 No Python package with Linux wheels does this; a Kerberos client machine has the library. It uses the ticket cache
 that `kinit` fills (KRB5CCNAME). Mutual authentication is always asked for.
@@ -15,7 +16,10 @@ _CONTINUE_NEEDED = 1
 _FAILED = 0xFFFF0000
 _INITIATE = 1
 # RFC 2744 3.3: what the context must and may do.
-_MUTUAL, _REPLAY, _SEQUENCE, _INTEGRITY = 2, 4, 8, 32
+_MUTUAL, _REPLAY, _SEQUENCE, _CONFIDENTIALITY, _INTEGRITY = 2, 4, 8, 16, 32
+# RFC 4752 3.3: the layers by their bits, and the longest message in 24 bits.
+_NO_LAYER, _PRIVACY = 1, 4
+_LONGEST = b"\xff\xff\xff"
 
 
 class _Buffer(c.Structure):
@@ -54,10 +58,11 @@ def ticket_holder() -> str:
 
 
 class KerberosClient:
-    """One login to `service@host`. `finished` turns true when the server has proved who it is."""
+    """One login to `service@host`. `finished` turns true when the server has proved who it is; then `layered` says
+    whether all that follows has to be wrapped."""
 
     def __init__(self, service: str, host: str) -> None:
-        self.finished = False
+        self.finished, self._layer = False, _NO_LAYER
         try:
             self._library = c.CDLL(_LIBRARY)
         except OSError:
@@ -70,11 +75,11 @@ class KerberosClient:
         self._call("gss_import_name", c.byref(_Buffer.of(name)), c.byref(_HOSTBASED), c.byref(self._name))
 
     def step(self, challenge: bytes) -> bytes:
-        """The next message for the server. Raises EngineRejected: no ticket, unknown server, encryption demanded."""
+        """The next message for the server. Raises EngineRejected: no ticket, unknown server, no layer that is known."""
         if self._established:
-            return self._choose_no_layer(challenge)
+            return self._choose_layer(challenge)
         answer = _Buffer()
-        flags = _MUTUAL | _REPLAY | _SEQUENCE | _INTEGRITY
+        flags = _MUTUAL | _REPLAY | _SEQUENCE | _CONFIDENTIALITY | _INTEGRITY
         received = c.byref(_Buffer.of(challenge)) if challenge else None
         major = self._call(
             "gss_init_sec_context", None, c.byref(self._context), self._name, c.byref(_KRB5), c.c_uint32(flags),
@@ -83,19 +88,35 @@ class KerberosClient:
         self._established = not major & _CONTINUE_NEEDED
         return self._take(answer)
 
-    def _choose_no_layer(self, challenge: bytes) -> bytes:
-        """RFC 4752 3.1: the server offers security layers (1: none) in a message only the real one can have made."""
-        offer, answer = _Buffer(), _Buffer()
-        self._call("gss_unwrap", self._context, c.byref(_Buffer.of(challenge)), c.byref(offer), None, None)
-        layers = self._take(offer)
-        if not layers or not layers[0] & 1:
-            raise EngineRejected(
-                "the server demands hadoop.rpc.protection integrity or privacy; howdah speaks authentication only"
-            )
-        choice = _Buffer.of(b"\x01\0\0\0")
-        self._call("gss_wrap", self._context, c.c_int(0), c.c_uint32(0), c.byref(choice), None, c.byref(answer))
-        self.finished = True
-        return self._take(answer)
+    def _choose_layer(self, challenge: bytes) -> bytes:
+        """RFC 4752 3.1: the server offers its layers in a message only the real one can have made."""
+        offer = self.unwrap(challenge)[:1] or b"\0"
+        layer = next((one for one in (_PRIVACY, 2, _NO_LAYER) if offer[0] & one), 0)
+        if not layer:
+            raise EngineRejected(f"{self._server} offers no security layer")
+        choice = self.wrap(bytes([layer]) + (b"\0\0\0" if layer == _NO_LAYER else _LONGEST))
+        self._layer, self.finished = layer, True
+        return choice
+
+    @property
+    def layered(self) -> bool:
+        return self._layer != _NO_LAYER
+
+    def wrap(self, data: bytes) -> bytes:
+        """As the layer has it: signed, or sealed as well."""
+        wrapped, sealed = _Buffer(), c.c_int(self._layer == _PRIVACY)
+        given = c.byref(_Buffer.of(data))
+        self._call("gss_wrap", self._context, sealed, c.c_uint32(0), given, None, c.byref(wrapped))
+        return self._take(wrapped)
+
+    def unwrap(self, data: bytes) -> bytes:
+        """Raises EngineRejected when the server has not made it, or another one should have come before."""
+        given, plain, sealed = c.byref(_Buffer.of(data)), _Buffer(), c.c_int()
+        self._call("gss_unwrap", self._context, given, c.byref(plain), c.byref(sealed), None)
+        found = self._take(plain)
+        if self._layer == _PRIVACY and not sealed.value:
+            raise EngineRejected(f"{self._server} sends in the clear what should be sealed")
+        return found
 
     def _call(self, function: str, *arguments: object) -> int:
         major: int = getattr(self._library, function)(c.byref(self._minor), *arguments) & 0xFFFFFFFF

@@ -21,16 +21,17 @@ from google.protobuf.message import DecodeError, Message
 from howdah.errors import EngineRejected, EngineUnavailable
 from howdah.hadoop.gss import KerberosClient
 from howdah.hadoop.proto import ipc_pb2 as pb
-from howdah.hadoop.sasl import DigestClient
+from howdah.hadoop.sasl import LONGEST, DigestClient
 from howdah.wire.credentials import Token
 
 M = TypeVar("M", bound=Message)
 
 CONTEXT_CALL, SASL_CALL = -3, -33
-SUCCESS, NEGOTIATE, INITIATE, CHALLENGE, RESPONSE = range(5)
+SUCCESS, NEGOTIATE, INITIATE, CHALLENGE, RESPONSE, WRAP = range(6)
 PROTOCOL_BUFFERS = 2
 CONNECT_TIMEOUT_S = 20.0
 CALL_TIMEOUT_S = 60.0
+_PIECE = LONGEST // 2  # of what is wrapped
 LARGEST_MESSAGE = 128 << 20  # ipc.maximum.response.length
 
 
@@ -83,7 +84,29 @@ class RpcError(EngineRejected):
 class _Mechanism(Protocol):
     finished: bool
 
+    @property
+    def layered(self) -> bool: ...
+
     def step(self, challenge: bytes) -> bytes: ...
+
+    def wrap(self, data: bytes) -> bytes: ...
+
+    def unwrap(self, data: bytes) -> bytes: ...
+
+
+class Reader(Protocol):
+    """What is read of a stream."""
+
+    async def readexactly(self, n: int) -> bytes:
+        """Raises EOFError, OSError."""
+
+
+class Writer(Protocol):
+    """What is done to a stream."""
+
+    def write(self, data: bytes) -> None: ...
+
+    def close(self) -> None: ...
 
 
 def delimited(message: Message) -> bytes:
@@ -106,7 +129,7 @@ def frame(*messages: Message) -> bytes:
     return struct.pack(">I", len(body)) + body
 
 
-async def read_frame(reader: asyncio.StreamReader) -> bytes:
+async def read_frame(reader: Reader) -> bytes:
     """The body of the next IPC packet. Raises EOFError, OSError."""
     (length,) = struct.unpack(">I", await reader.readexactly(4))
     if length > LARGEST_MESSAGE:
@@ -125,7 +148,7 @@ class Connection:
         self.address, self._protocol, self._login, self._connect_timeout = address, protocol, login, connect_timeout
         self._client_id, self._last_id = uuid.uuid4().bytes, 0
         self._calls: dict[int, asyncio.Future[tuple[bytes, int]]] = {}
-        self._writer: asyncio.StreamWriter | None = None
+        self._writer: Writer | None = None
         self._reading: asyncio.Task[None] | None = None
         self._opening = asyncio.Lock()
 
@@ -157,7 +180,7 @@ class Connection:
                 await reading
         self._drop(EngineUnavailable(f"the connection to {self.address} was closed"))
 
-    async def _open(self) -> asyncio.StreamWriter:
+    async def _open(self) -> Writer:
         try:
             reader, writer = await asyncio.wait_for(self._log_in(), self._connect_timeout)
         except (TimeoutError, asyncio.TimeoutError):
@@ -173,13 +196,17 @@ class Connection:
             return writer
         raise EngineUnavailable(f"{self.address}: {reason}")
 
-    async def _log_in(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        reader, writer = await asyncio.open_connection(self.address.host, self.address.port)
+    async def _log_in(self) -> tuple[Reader, Writer]:
+        streams = await asyncio.open_connection(self.address.host, self.address.port)
+        reader: Reader = streams[0]
+        writer: Writer = streams[1]
         try:
             simple = isinstance(self._login, User)
             writer.write(b"hrpc" + bytes((9, 0, 0 if simple else 0xDF)))
             if not simple:
-                await self._authenticate(reader, writer)
+                mechanism = await self._authenticate(reader, writer)
+                if mechanism.layered:
+                    reader = writer = _Layered(reader, writer, mechanism, self._request_header(SASL_CALL))
             context = pb.ConnectionContext(protocol=self._protocol)
             # Any other login brings its identity with it, and naming one in addition would be impersonation.
             if isinstance(self._login, User):
@@ -190,7 +217,7 @@ class Connection:
             writer.close()
             raise
 
-    async def _authenticate(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _authenticate(self, reader: Reader, writer: Writer) -> _Mechanism:
         mechanism: _Mechanism | None = None
         message = pb.Sasl(state=NEGOTIATE)
         while True:
@@ -211,11 +238,11 @@ class Connection:
                     mechanism.step(answer.token)
                 if not mechanism or not mechanism.finished:
                     raise EngineRejected(f"{self.address} ended the login without proving that it knows the secret")
-                return
+                return mechanism
             else:
                 raise EngineRejected(f"{self.address} sent SASL state {answer.state} out of turn")
 
-    async def _sasl_answer(self, reader: asyncio.StreamReader) -> pb.Sasl:
+    async def _sasl_answer(self, reader: Reader) -> pb.Sasl:
         data = await read_frame(reader)
         header, position = take(pb.RpcResponseHeader, data)
         if header.status:
@@ -250,7 +277,7 @@ class Connection:
             rpc_kind=PROTOCOL_BUFFERS, rpc_op=0, call_id=call_id, client_id=client_id, retry_count=-1
         )
 
-    async def _read(self, reader: asyncio.StreamReader) -> None:
+    async def _read(self, reader: Reader) -> None:
         error: Exception = EngineUnavailable(f"{self.address} closed the connection")
         try:
             while True:
@@ -282,3 +309,32 @@ class Connection:
         writer, self._writer = self._writer, None
         if writer:
             writer.close()
+
+
+class _Layered:
+    """The connection within its messages of SASL, where the login has agreed on integrity or privacy."""
+
+    def __init__(self, reader: Reader, writer: Writer, mechanism: _Mechanism, header: pb.RpcRequestHeader) -> None:
+        self._reader, self._writer, self._mechanism, self._header = reader, writer, mechanism, header
+        self._plain = bytearray()
+
+    def write(self, data: bytes) -> None:
+        for start in range(0, len(data), _PIECE):
+            token = self._mechanism.wrap(data[start : start + _PIECE])
+            self._writer.write(frame(self._header, pb.Sasl(state=WRAP, token=token)))
+
+    async def readexactly(self, n: int) -> bytes:
+        while len(self._plain) < n:
+            header, position = take(pb.RpcResponseHeader, data := await read_frame(self._reader))
+            if header.call_id != SASL_CALL & 0xFFFFFFFF:
+                raise OSError("a message without the protection that was agreed on")
+            try:
+                self._plain += self._mechanism.unwrap(take(pb.Sasl, data, position)[0].token)
+            except EngineRejected as error:
+                raise OSError(str(error)) from error
+        found = bytes(self._plain[:n])
+        del self._plain[:n]
+        return found
+
+    def close(self) -> None:
+        self._writer.close()

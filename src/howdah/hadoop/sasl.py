@@ -1,4 +1,5 @@
-"""SASL DIGEST-MD5 (RFC 2831) with qop=auth: how Hadoop's tokens log in. Both sides prove that they know the password.
+"""SASL DIGEST-MD5 (RFC 2831): how Hadoop's tokens log in. Both sides prove that they know the password; where the
+server offers more, all that follows is signed (auth-int), or sealed as well (auth-conf, with RC4).
 
 Hadoop's secret is the base64 of the token's password, its user name the base64 of the token's identifier.
 """
@@ -14,30 +15,44 @@ from collections.abc import Callable, Mapping
 
 from howdah.errors import EngineRejected
 
+LONGEST = 1 << 16
+"""Bytes of a wrapped message that every side takes."""
+
+_AUTH, _SIGNED, _SEALED = "auth", "auth-int", "auth-conf"
+_CIPHER = "rc4"
+
+
+def session_key(user: str, realm: str, password: str, nonce: str, cnonce: str) -> bytes:
+    """H(A1) of RFC 2831 2.1.2.1: what both sides alone know of this login."""
+    secret = _md5(f"{user}:{realm}:{password}".encode()).digest()
+    return _md5(secret + f":{nonce}:{cnonce}".encode()).digest()
+
 
 def response_digest(
-    user: str, realm: str, password: str, nonce: str, cnonce: str, uri: str, verb: str = "AUTHENTICATE"
+    session: bytes, nonce: str, cnonce: str, uri: str, verb: str = "AUTHENTICATE", qop: str = _AUTH
 ) -> str:
-    """RFC 2831 2.1.2.1 with nc=00000001 and qop=auth; `verb` is empty for the server's rspauth."""
-    secret = _md5(f"{user}:{realm}:{password}".encode()).digest()
-    a1 = _md5(secret + f":{nonce}:{cnonce}".encode()).hexdigest()
-    a2 = _md5(f"{verb}:{uri}".encode()).hexdigest()
-    return _md5(f"{a1}:{nonce}:00000001:{cnonce}:auth:{a2}".encode()).hexdigest()
+    """RFC 2831 2.1.2.1 with nc=00000001; `verb` is empty for the server's rspauth."""
+    body = "" if qop == _AUTH else f":{'0' * 32}"
+    a2 = _md5(f"{verb}:{uri}{body}".encode()).hexdigest()
+    return _md5(f"{session.hex()}:{nonce}:00000001:{cnonce}:{qop}:{a2}".encode()).hexdigest()
 
 
 class DigestClient:
-    """One login with a token. `finished` turns true only when the server has proved that it knows the password."""
+    """One login with a token. `finished` turns true only when the server has proved that it knows the password; then
+    `layered` says whether all that follows has to be wrapped, which it never has with `plain`."""
 
-    def __init__(self, identifier: bytes, password: bytes, uri: str, cnonce: str = "") -> None:
-        self.finished = False
+    def __init__(self, identifier: bytes, password: bytes, uri: str, cnonce: str = "", plain: bool = False) -> None:
+        self.finished, self._plain = False, plain
         self._user, self._password = _text(identifier), _text(password)
         self._uri, self._cnonce, self._expected = uri, cnonce or _nonce(), ""
+        self._ours: Layer | None = None
+        self._theirs: Layer | None = None
 
     def step(self, challenge: bytes) -> bytes:
         """The answer to the server's challenge, then "" to its proof.
 
         Raises:
-            EngineRejected: the proof is wrong, or the server demands encryption.
+            EngineRejected: the proof is wrong, or the server demands an encryption that is not known here.
         """
         fields = parse_fields(challenge)
         if "rspauth" in fields:
@@ -45,19 +60,103 @@ class DigestClient:
                 raise EngineRejected("the server could not prove that it knows the token's password")
             self.finished = True
             return b""
-        if "auth" not in re.split(r"[\s,]+", fields.get("qop", "auth")):
-            raise EngineRejected(
-                f"the server demands hadoop.rpc.protection {fields['qop']}; howdah speaks authentication only"
-            )
         realm, nonce = fields.get("realm", ""), fields.get("nonce", "")
         if self._expected or not nonce:
             raise EngineRejected("the server's DIGEST-MD5 challenge is malformed")
-        digest = (self._user, realm, self._password, nonce, self._cnonce, self._uri)
-        self._expected = response_digest(*digest, verb="")
+        qop = _strongest(fields, self._plain)
+        session = session_key(self._user, realm, self._password, nonce, self._cnonce)
+        digest = (session, nonce, self._cnonce, self._uri)
+        self._expected = response_digest(*digest, verb="", qop=qop)
+        if qop != _AUTH:
+            self._ours = Layer(session, "client-to-server", qop == _SEALED)
+            self._theirs = Layer(session, "server-to-client", qop == _SEALED)
+        more = "" if qop == _AUTH else f",maxbuf={LONGEST}"
+        more += f',cipher="{_CIPHER}"' if qop == _SEALED else ""
         return (
-            f'charset=utf-8,username="{self._user}",realm="{realm}",nonce="{nonce}",nc=00000001,'
-            f'cnonce="{self._cnonce}",digest-uri="{self._uri}",response={response_digest(*digest)},qop=auth'
+            f'charset=utf-8,username="{self._user}",realm="{realm}",nonce="{nonce}",nc=00000001,cnonce="{self._cnonce}",'
+            f'digest-uri="{self._uri}",response={response_digest(*digest, qop=qop)},qop={qop}{more}'
         ).encode()
+
+    @property
+    def layered(self) -> bool:
+        return self._ours is not None
+
+    def wrap(self, data: bytes) -> bytes:
+        """As the layer has it: signed, or sealed as well."""
+        assert self._ours is not None
+        return self._ours.wrap(data)
+
+    def unwrap(self, data: bytes) -> bytes:
+        """Raises EngineRejected when the server has not made it, or another one should have come before."""
+        assert self._theirs is not None
+        return self._theirs.unwrap(data)
+
+
+def _strongest(offered: Mapping[str, str], plain: bool) -> str:
+    qops, ciphers = (re.split(r"[\s,]+", offered.get(name, other)) for name, other in (("qop", _AUTH), ("cipher", "")))
+    for qop in (_AUTH,) if plain else (_SEALED, _SIGNED, _AUTH):
+        if qop in qops and (qop != _SEALED or _CIPHER in ciphers):
+            return qop
+    wanted = _AUTH if plain else f"{_AUTH}, {_SIGNED}, {_SEALED} with {_CIPHER}"
+    raise EngineRejected(f"the server demands {' or '.join(qops)} ({', '.join(ciphers)}), howdah has {wanted}")
+
+
+class Layer:
+    """One direction of what follows a login (RFC 2831 2.3, 2.4): each message has a number and a sum that only who
+    knows the `session` key can make; with `sealing` nobody else can read it."""
+
+    def __init__(self, session: bytes, direction: str, sealing: bool) -> None:
+        signing = f"Digest session key to {direction} signing key magic constant"
+        self._key, self._count, self._cipher = _md5(session + signing.encode()).digest(), 0, None
+        if sealing:
+            constant = f"Digest H(A1) to {direction} sealing key magic constant"
+            self._cipher = _Rc4(_md5(session + constant.encode()).digest())
+
+    def wrap(self, data: bytes) -> bytes:
+        return self._ciphered(data + self._sum(data)) + self._trailer()
+
+    def unwrap(self, data: bytes) -> bytes:
+        """Raises EngineRejected for what was not wrapped by the other side, at this place."""
+        body = self._ciphered(data[:-6])
+        plain, signature = body[:-10], body[-10:]
+        if not hmac.compare_digest(signature, self._sum(plain)) or data[-6:] != self._trailer():
+            raise EngineRejected("a message that was not made by the server")
+        return plain
+
+    def _sum(self, data: bytes) -> bytes:
+        return hmac.new(self._key, self._count.to_bytes(4, "big") + data, _md5).digest()[:10]
+
+    def _trailer(self) -> bytes:
+        """A version and the message's number; the next one is another."""
+        number = self._count.to_bytes(4, "big")
+        self._count = (self._count + 1) % (1 << 32)
+        return b"\0\x01" + number
+
+    def _ciphered(self, data: bytes) -> bytes:
+        return self._cipher.apply(data) if self._cipher is not None else data
+
+
+class _Rc4:
+    """Seals and unseals, a stream over all messages. It is weak, and all that Java's DIGEST-MD5 has but DES."""
+
+    def __init__(self, key: bytes) -> None:
+        self._state, self._i, self._j = list(range(256)), 0, 0
+        j = 0
+        for i, each in enumerate(self._state):
+            j = (j + each + key[i % len(key)]) & 255
+            self._state[i], self._state[j] = self._state[j], self._state[i]
+
+    def apply(self, data: bytes) -> bytes:
+        state, i, j, stream = self._state, self._i, self._j, bytearray(len(data))
+        for place in range(len(data)):
+            i = (i + 1) & 255
+            a = state[i]
+            j = (j + a) & 255
+            b = state[i] = state[j]
+            state[j] = a
+            stream[place] = state[(a + b) & 255]
+        self._i, self._j = i, j
+        return (int.from_bytes(data, "big") ^ int.from_bytes(stream, "big")).to_bytes(len(data), "big")
 
 
 class DigestServer:
@@ -78,7 +177,8 @@ class DigestServer:
             self.identifier = base64.b64decode(fields["username"], validate=True)
             password = self._password_of(self.identifier)
             secret, cnonce = _text(password or b""), fields["cnonce"]
-            digest = (fields["username"], fields["realm"], secret, self._nonce, cnonce, self._uri)
+            session = session_key(fields["username"], fields["realm"], secret, self._nonce, cnonce)
+            digest = (session, self._nonce, cnonce, self._uri)
             right = hmac.compare_digest(fields["response"], response_digest(*digest))
         except (KeyError, ValueError):
             password, right = None, False
@@ -101,7 +201,7 @@ def _nonce() -> str:
     return base64.b64encode(os.urandom(24)).decode()
 
 
-def _md5(data: bytes) -> hashlib._Hash:
+def _md5(data: bytes = b"") -> hashlib._Hash:
     try:
         return hashlib.md5(data, usedforsecurity=False)
     except ValueError as error:

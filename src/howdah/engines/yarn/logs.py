@@ -16,8 +16,9 @@ from howdah.data.fs import FileSystem
 from howdah.data.logorder import STREAMS, TIMES
 from howdah.engines.yarn import records, tfile
 from howdah.engines.yarn.conf import Configuration
-from howdah.errors import StagingError
+from howdah.errors import EngineUnavailable, StagingError
 
+_UNDER_WAY = ".tmp"
 NOT_CONTAINERS = ("VERSION", "APPLICATION_ACL", "APPLICATION_OWNER")
 
 
@@ -50,6 +51,7 @@ def read(
 
     Raises:
         StagingError: there are none, or they are in a format we don't read.
+        EngineUnavailable: no node has brought its own to the end.
     """
     places = directories(configuration, application, user)
     place = next((place for place in places if files.exists(place)), None)
@@ -58,11 +60,17 @@ def read(
             f"no logs of {application} under {places[0]} or {places[-1]}: log aggregation is off "
             "(yarn.log-aggregation-enable), still under way, or the logs have expired"
         )
+    begun, brought = "", False
     for node in files.children(place):
         keys = None if on is None else _keys(on, uris.name(node.uri))
-        if keys != set() and not node.uri.endswith(".tmp"):
+        if keys != set() and node.uri.endswith(_UNDER_WAY):
+            begun = node.uri
+        elif keys != set():
+            brought = True
             with files.open_read(node.uri) as file:
                 yield from _read_node(file, node.uri, keys)
+    if begun and not brought:
+        raise EngineUnavailable(f"{begun}: this node has not brought its logs yet, or was stopped before it could")
 
 
 def _keys(on: Mapping[str, str], name: str) -> set[bytes]:
