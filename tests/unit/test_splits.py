@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from howdah.data.splits import all_splits, feeds, hands, preferred_hosts, splits_of
@@ -104,8 +104,9 @@ def test_preferred_are_the_nodes_with_most_bytes() -> None:
 
 
 @settings(max_examples=200)
+@example(sizes=[1, 1, 5], tasks=3, share="bytes", shuffle=True, first=None, nodes=3)
 @given(
-    sizes=st.lists(st.integers(1, 1000), max_size=30),
+    sizes=st.lists(st.integers(0, 1000), max_size=30),
     tasks=st.integers(1, 8),
     share=st.sampled_from(["split", "bytes"]),
     shuffle=st.booleans(),

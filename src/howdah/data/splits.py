@@ -95,7 +95,7 @@ def _scattered(splits: Sequence[Split], tasks: int) -> list[tuple[Split, ...]]:
         load, number = loads[0]
         found[number].append(place)
         heapq.heapreplace(loads, (load + splits[place].length, number))
-    return [tuple(splits[place] for place in sorted(hand)) for hand in found]
+    return _in_order(found, splits)
 
 
 def _by_place(splits: Sequence[Split], tasks: int, by_bytes: bool) -> list[tuple[Split, ...]]:
@@ -124,7 +124,23 @@ def _by_place(splits: Sequence[Split], tasks: int, by_bytes: bool) -> list[tuple
     everybody = sorted(pair for row in loads.values() for pair in row)
     for place in sorted(rest, key=lambda place: (-weights[place], place)):
         give(place, everybody)
-    return [tuple(splits[place] for place in sorted(hand)) for hand in found]
+    return _in_order(found, splits)
+
+
+def _in_order(hands: list[list[int]], splits: Sequence[Split]) -> list[tuple[Split, ...]]:
+    """Where somebody has none, who has most gives the least that he has."""
+    several = [(-len(hand), number) for number, hand in enumerate(hands) if len(hand) > 1]
+    heapq.heapify(several)
+    for hand in hands:
+        if several and not hand:
+            count, number = several[0]
+            least = min(hands[number], key=lambda place: (splits[place].length, place))
+            hands[number].remove(least)
+            hand.append(least)
+            heapq.heapreplace(several, (count + 1, number))
+            if several[0][0] == -1:
+                several = []
+    return [tuple(splits[place] for place in sorted(hand)) for hand in hands]
 
 
 @dataclass

@@ -14,11 +14,12 @@ from typing import BinaryIO
 from howdah.data import uris
 from howdah.data.fs import FileSystem
 from howdah.data.logorder import STREAMS, TIMES
-from howdah.engines.yarn import records, tfile
+from howdah.engines.yarn import ifile, records, tfile
 from howdah.engines.yarn.conf import Configuration
 from howdah.errors import EngineUnavailable, StagingError
 
 _UNDER_WAY = ".tmp"
+_FORMATS = "yarn.log-aggregation.file-formats"
 NOT_CONTAINERS = ("VERSION", "APPLICATION_ACL", "APPLICATION_OWNER")
 
 
@@ -30,17 +31,15 @@ def wanted(stream: str) -> tuple[str, ...]:
 def directories(configuration: Configuration, application: str, user: str) -> list[str]:
     """Where the logs of `application` may be, the layout of the newest Hadoop first."""
     text = configuration.text
-    suffix = text("yarn.nodemanager.remote-app-log-dir-suffix")
-    base = text("yarn.log-aggregation.TFile.remote-app-log-dir", text("yarn.nodemanager.remote-app-log-dir"))
-    root = uris.absolute(base, text("fs.defaultFS"), "")
-    tfile_suffix = text("yarn.log-aggregation.TFile.remote-app-log-dir-suffix", f"{suffix}-tfile").lower()
+    base, suffix = text("yarn.nodemanager.remote-app-log-dir"), text("yarn.nodemanager.remote-app-log-dir-suffix")
     bucket = records.parse_application_id(application).id % 10000
-    return [
-        f"{root}/{user}/bucket-{tfile_suffix}/{bucket:04d}/{application}",
-        f"{root}/{user}/{tfile_suffix}/{application}",
-        f"{root}/{user}/bucket-{suffix}/{bucket:04d}/{application}",
-        f"{root}/{user}/{suffix}/{application}",
-    ]
+    found = []
+    for name in dict.fromkeys((*configuration.words(_FORMATS), "TFile", "IFile", "")):
+        of_format = f"yarn.log-aggregation.{name}.remote-app-log-dir"
+        root = uris.absolute(text(of_format, base), text("fs.defaultFS"), "")
+        last = text(f"{of_format}-suffix", f"{suffix}-{name}").lower() if name else suffix
+        found += [f"{root}/{user}/bucket-{last}/{bucket:04d}/{application}", f"{root}/{user}/{last}/{application}"]
+    return found
 
 
 def read(
@@ -61,33 +60,42 @@ def read(
             "(yarn.log-aggregation-enable), still under way, or the logs have expired"
         )
     begun, brought = "", False
-    for node in files.children(place):
-        keys = None if on is None else _keys(on, uris.name(node.uri))
-        if keys != set() and node.uri.endswith(_UNDER_WAY):
-            begun = node.uri
-        elif keys != set():
-            brought = True
-            with files.open_read(node.uri) as file:
-                yield from _read_node(file, node.uri, keys)
+    nodes = {node.uri for node in files.children(place)}
+    for node in sorted(nodes):
+        there = None if on is None else {id_ for id_, host in on.items() if uris.name(node).startswith(f"{host}_")}
+        if there == set() or node.endswith(ifile.GOOD):
+            continue
+        if node.endswith(_UNDER_WAY):
+            begun = node
+            continue
+        brought = True
+        good = files.read_bytes(node + ifile.GOOD) if node + ifile.GOOD in nodes else b""
+        with files.open_read(node) as file:
+            mark = ifile.mark(file, application)
+            yield from _named(node, ifile.read(file, mark, good, there) if mark else _of_tfile(file, there))
     if begun and not brought:
         raise EngineUnavailable(f"{begun}: this node has not brought its logs yet, or was stopped before it could")
 
 
-def _keys(on: Mapping[str, str], name: str) -> set[bytes]:
-    """Of the containers on the host whose file has this name: as Java's writeUTF writes them."""
-    there = (container.encode() for container, host in on.items() if name.startswith(f"{host}_"))
-    return {struct.pack(">H", len(each)) + each for each in there}
-
-
-def _read_node(file: BinaryIO, path: str, keys: Collection[bytes] | None) -> Iterator[tuple[str, str, bytes]]:
+def _named(node: str, pieces: Iterator[tuple[str, str, bytes]]) -> Iterator[tuple[str, str, bytes]]:
     try:
-        for key, value in tfile.records(file, keys):
-            (length,) = struct.unpack(">H", key[:2])
-            container = key[2 : 2 + length].decode()
-            if container not in NOT_CONTAINERS:
-                yield from _read_container(container, value)
+        yield from pieces
     except (tfile.TFileError, struct.error) as error:
-        raise StagingError(f"{path}: {error}") from None
+        raise StagingError(f"{node}: {error}") from None
+
+
+def _of_tfile(file: BinaryIO, containers: Collection[str] | None) -> Iterator[tuple[str, str, bytes]]:
+    keys = None if containers is None else {_key(container.encode()) for container in containers}
+    for key, value in tfile.records(file, keys):
+        (length,) = struct.unpack(">H", key[:2])
+        container = key[2 : 2 + length].decode()
+        if container not in NOT_CONTAINERS:
+            yield from _read_container(container, value)
+
+
+def _key(container: bytes) -> bytes:
+    """As Java's writeUTF writes it."""
+    return struct.pack(">H", len(container)) + container
 
 
 def _read_container(container: str, value: tfile.Value) -> Iterator[tuple[str, str, bytes]]:
