@@ -497,7 +497,7 @@ class TestStopping:
         assert ended.exit.ok
 
     def test_why_it_was_not_heard_is_told(self, conduct: Start) -> None:
-        master = conduct("sleep 60", lease_s=3.0)
+        master = conduct("sleep 60", lease_s=6.0)
         master.start()
         master.phase(Phase.JOINED)
         master.refuse, master.stranger = 403, True

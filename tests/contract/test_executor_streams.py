@@ -118,7 +118,7 @@ class TestInput:
         assert failure(master.phase(Phase.ENDED)) == ("stream", "howdah.data.feed ended with signal 9")
 
     def test_a_program_that_stops_reading_is_told_of(self, conduct: Start, large: Feed) -> None:
-        ended = conduct("head -c 100 >/dev/null; exec sleep 30", feeds=(large,), stall_s=0.6).run()
+        ended = conduct("head -c 100 >/dev/null; exec sleep 90", feeds=(large,), stall_s=6).run(limit=60)
         cause, detail = failure(ended)
         assert cause == "stream"
         assert re.search(r"worker:1 has read nothing from its standard input for \d+ s, since ", detail), detail
