@@ -92,7 +92,7 @@ class Feeder:
 
     def __init__(self, passes: Passes, to: int, task: str, stall_s: float) -> None:
         self.passes, self.to, self.task, self.stall_s = passes, to, task, stall_s
-        self.place = Place()
+        self.place, self._giving = Place(), ""
         self.starved_s = 0.0
         self._reported = time.monotonic()
         os.set_blocking(to, False)
@@ -111,6 +111,7 @@ class Feeder:
                 blocks = self._take(ahead)
                 for start in range(0, len(blocks), AT_ONCE):
                     some = blocks[start : start + AT_ONCE]
+                    self._giving = some[0][1].at
                     self._write([block for block, _ in some])
                     self.place, since = some[-1][1], time.monotonic()
                     self._report()
@@ -160,10 +161,9 @@ class Feeder:
     def _stalled(self, since: float) -> str:
         waited = time.monotonic() - since
         moment = time.strftime("%H:%M:%S", time.localtime(time.time() - waited))
-        where = f" {self.place.at}" if self.place.at else ""
         return (
             f"{self.task} has read nothing from its standard input for {waited:.0f} s, since {moment} (timeouts.stall);"
-            f" it was given{where or ' nothing yet'}"
+            f" it was given {self._giving}"
         )
 
     def _report(self) -> None:
