@@ -163,7 +163,7 @@ class Feeder:
         moment = time.strftime("%H:%M:%S", time.localtime(time.time() - waited))
         return (
             f"{self.task} has read nothing from its standard input for {waited:.0f} s, since {moment} (timeouts.stall);"
-            f" it was given {self._giving}"
+            f" it was given {self.place.at or self._giving}"
         )
 
     def _report(self) -> None:

@@ -28,10 +28,12 @@ with tf.device(tf.train.replica_device_setter(worker_device=f"/job:worker/task:{
 batch = {pixels: rows[:, 1:] / 16.0, labels: rows[:, 0].astype(np.int64)}
 # A session manager that looks every second: MonitoredTrainingSession's looks every 30 s whether the chief is ready.
 manager = tf.train.SessionManager(ready_op=tf.report_uninitialized_variables(), recovery_wait_secs=1)
+# Without filters it waits for all others, too, and for good when one of them has done its part and gone.
+config = tf.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{INDEX}"])
 if os.environ.get("IS_CHIEF") == "true":
-    session = manager.prepare_session(server.target, init_op=tf.global_variables_initializer())
+    session = manager.prepare_session(server.target, init_op=tf.global_variables_initializer(), config=config)
 else:
-    session = manager.wait_for_session(server.target, max_wait_secs=60)
+    session = manager.wait_for_session(server.target, config=config, max_wait_secs=60)
 for _ in range(int(sys.argv[sys.argv.index("--steps") + 1])):
     session.run(train, batch)
 print(f"{ROLE}:{INDEX} accuracy {session.run(right, batch):.2f} TB_PORT {os.environ.get('TB_PORT')}")
