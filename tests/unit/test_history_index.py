@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -401,3 +403,21 @@ def test_a_large_log_gives_others_their_turn(index: Index, home: Path) -> None:
         states.append(only(index)["state"])
     assert states[0] == "RUNNING"
     assert states[-1] == "SUCCEEDED"
+
+
+def test_who_reads_while_it_is_made_anew_reads_the_new_one(index: Index) -> None:
+    over = threading.Event()
+
+    def read() -> int:
+        while not over.is_set():
+            assert index.version >= 0
+        return index.version
+
+    with ThreadPoolExecutor(3) as threads:
+        readers = [threads.submit(read) for _ in range(3)]
+        for _ in range(60):
+            index.renew()
+        with index.change():
+            pass
+        over.set()
+        assert {reader.result(60) for reader in readers} == {index.version} == {2}

@@ -102,6 +102,7 @@ class Index:
         self.folder, self.path = folder, folder / "index.sqlite"
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
+        self._turn, self._readers, self._renewing = threading.Condition(), 0, False
         self._lock: IO[str] | None = None
         self._fixed = False
 
@@ -142,12 +143,21 @@ class Index:
             self._opened.pop().close()
 
     def renew(self) -> None:
-        """Throw it away and begin anew: it is damaged."""
-        self._let_go()
-        for name in ("", "-wal", "-shm"):
-            with contextlib.suppress(FileNotFoundError):
-                Path(f"{self.path}{name}").unlink()
-        self._make()
+        """Throw it away and begin anew: it is damaged. Nobody reads meanwhile: a connection that is closed under its
+        thread ends the process, and one that was opened too early reads what is gone for good."""
+        with self._turn:
+            self._renewing = True
+            try:
+                while self._readers:
+                    self._turn.wait()
+                self._let_go()
+                for name in ("", "-wal", "-shm"):
+                    with contextlib.suppress(FileNotFoundError):
+                        Path(f"{self.path}{name}").unlink()
+                self._make()
+            finally:
+                self._renewing = False
+                self._turn.notify_all()
 
     def _make(self) -> None:
         try:
@@ -173,19 +183,33 @@ class Index:
             made.execute(f"PRAGMA user_version = {VERSION}")
             made.execute("COMMIT")
 
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """This thread's connection, while nobody makes the index anew."""
+        with self._turn:
+            while self._renewing:
+                self._turn.wait()
+            self._readers += 1
+        try:
+            yield self.connection
+        finally:
+            with self._turn:
+                self._readers -= 1
+                self._turn.notify_all()
+
     @property
     def connection(self) -> sqlite3.Connection:
-        """This thread's connection."""
+        """This thread's connection; for the thread that writes, and alone may make the index anew."""
         found: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if found is None:
             options = "?immutable=1" if self._fixed else ""
             uri = f"{self.path.absolute().as_uri()}{options}"
             found = sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+            self._opened.append(found)
             found.execute("PRAGMA synchronous = NORMAL")
             found.execute("PRAGMA temp_store = MEMORY")
             found.create_function("folded", 1, _folded, deterministic=True)
             self._local.connection = found
-            self._opened.append(found)
         return found
 
     @contextlib.contextmanager
@@ -209,7 +233,8 @@ class Index:
     @property
     def version(self) -> int:
         """Grows with each change."""
-        return int(self.connection.execute("SELECT number FROM changes").fetchone()[0])
+        with self.reading() as connection:
+            return int(connection.execute("SELECT number FROM changes").fetchone()[0])
 
     def put(self, root: str, jobs: Iterable[Known]) -> None:
         """Write what is now known of these jobs below `root`."""

@@ -50,6 +50,7 @@ class HistoryServer:
         self._hosts: set[str] = set()
         self._swept_at = float("-inf")
         self._told: list[str] = []
+        self._damage: sqlite3.DatabaseError | None = None
 
     async def run(self) -> None:
         """Serve until cancelled.
@@ -108,12 +109,17 @@ class HistoryServer:
         try:
             return await self._web.answer(request)
         except sqlite3.Error as error:
+            if type(error) is sqlite3.DatabaseError:  # the next look may not come by what is damaged
+                self._damage = error
             return refusal(503, f"the index can't be read now: {error}")
 
     def _look(self) -> None:
         """One look at everything; in a thread of its own."""
         try:
             if self.index.claim():
+                damage, self._damage = self._damage, None
+                if damage is not None:
+                    raise damage
                 self._tell(self._update())
         except sqlite3.OperationalError as error:  # a full disk, mostly
             self._tell([f"the index can't be written: {error}; what is shown is as of {time.strftime('%F %T')}"])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from howdah.curves.client import Service
 from howdah.data.fs import filesystem
@@ -27,6 +28,8 @@ from howdah.web.relayed import checkpoints
 from howdah.web.server import Request
 from howdah.web.source import JobSource, Refused
 from howdah.wire.messages import LogChunk
+
+T = TypeVar("T")
 
 
 class HistorySource:
@@ -72,9 +75,16 @@ class HistorySource:
             raise Refused(404, str(error), "job") from error
 
     def _row(self, job_id: str) -> tuple[dict[str, Any] | None, str]:
-        connection = self.index.connection
-        found = connection.execute("SELECT directory FROM job WHERE id = ?", (job_id,)).fetchone()
-        return rows.row_of(connection, job_id, time.time()), found[0] if found else ""
+        with self.index.reading() as connection:
+            found = connection.execute("SELECT directory FROM job WHERE id = ?", (job_id,)).fetchone()
+            return rows.row_of(connection, job_id, time.time()), found[0] if found else ""
+
+    async def _read(self, read: Callable[[sqlite3.Connection], T]) -> T:
+        def run() -> T:
+            with self.index.reading() as connection:
+                return read(connection)
+
+        return await asyncio.to_thread(run)
 
     def looks(self, request: Request) -> bool:
         """Whether who asks may look."""
@@ -90,12 +100,12 @@ class HistorySource:
 
     async def jobs(self, query: Mapping[str, str]) -> Mapping[str, Any]:
         """A page of the list."""
-        found = await asyncio.to_thread(lambda: rows.page(self.index.connection, query, time.time()))
+        found = await self._read(lambda connection: rows.page(connection, query, time.time()))
         return {**found, "problems": list(self.problems)}
 
     async def users(self, query: Mapping[str, str]) -> Mapping[str, Any]:
         """Jobs and GPU-hours by user."""
-        return {"users": await asyncio.to_thread(lambda: rows.users(self.index.connection, query))}
+        return {"users": await self._read(lambda connection: rows.users(connection, query))}
 
     async def compare(self, one: str, other: str) -> Mapping[str, Any]:
         """Where two jobs' specs, and what was noted at their submission, differ."""
@@ -110,7 +120,7 @@ class HistorySource:
 
     async def trace(self, of: str) -> Mapping[str, Any] | None:
         """Whose a container, process or GPU is, or was last."""
-        found = await asyncio.to_thread(lambda: rows.trace(self.index.connection, of.strip()))
+        found = await self._read(lambda connection: rows.trace(connection, of.strip()))
         if found is None:
             return None
         row, _ = await asyncio.to_thread(self._row, found["job"])
