@@ -1,4 +1,4 @@
-"""The HTTP server over real sockets: files from the disk, a socket of the file system, callers that leave."""
+"""The HTTP server over real sockets: files from the disk, answers in pieces, callers that leave."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from howdah.web import server
-from howdah.web.server import Request, Response
+from howdah.web.server import Caller, Request, Response
 from howdah.web.source import Refused
 
 LARGE = 8 << 20
@@ -32,6 +32,10 @@ async def ask(
     return head, b"" if method == "HEAD" else await reader.readexactly(length)
 
 
+def anybody(_: Request) -> Caller:
+    return Caller("", 1 << 20)
+
+
 @pytest.fixture
 def large(tmp_path: Path) -> Path:
     path = tmp_path / "large"
@@ -41,7 +45,7 @@ def large(tmp_path: Path) -> Path:
 
 def test_a_file_is_sent_whole_and_the_connection_goes_on(large: Path) -> None:
     async def run() -> None:
-        running = await server.serve(answer, "127.0.0.1")
+        running = await server.serve(answer, anybody, "127.0.0.1")
         reader, writer = await asyncio.open_connection(*running.sockets[0].getsockname(), limit=1 << 20)
         for _ in range(2):
             head, body = await ask(reader, writer, "GET", f"/x?file={large}")
@@ -57,7 +61,7 @@ def test_a_file_is_sent_whole_and_the_connection_goes_on(large: Path) -> None:
 
 def test_a_caller_that_leaves_in_the_middle_harms_nobody(large: Path, tmp_path: Path) -> None:
     async def run() -> None:
-        running = await server.serve(answer, "127.0.0.1")
+        running = await server.serve(answer, anybody, "127.0.0.1")
         address = running.sockets[0].getsockname()
         for _ in range(5):
             reader, writer = await asyncio.open_connection(*address, limit=1 << 16)
@@ -68,17 +72,6 @@ def test_a_caller_that_leaves_in_the_middle_harms_nobody(large: Path, tmp_path: 
         assert (await ask(reader, writer, "GET", "/echo"))[1] == b"GET 127.0.0.1"
         writer.write(f"GET /x?file={tmp_path}/none HTTP/1.1\r\nHost: h\r\n\r\n".encode())
         assert await reader.read() == b""  # half an answer can't be taken back: none was begun
-        writer.close()
-        running.close()
-
-    asyncio.run(run())
-
-
-def test_a_socket_of_the_file_system(tmp_path: Path) -> None:
-    async def run() -> None:
-        running = await server.serve_socket(answer, tmp_path / "s")
-        reader, writer = await asyncio.open_unix_connection(str(tmp_path / "s"))
-        assert (await ask(reader, writer, "GET", "/echo"))[1] == b"GET "
         writer.close()
         running.close()
 
@@ -111,7 +104,7 @@ async def sending(pieces: Counted) -> AsyncIterator[tuple[asyncio.StreamReader, 
     async def give(request: Request) -> Response:
         return Response(200, b"after", "text/plain", pieces=pieces if request.path == "/pieces" else None)
 
-    running = await server.serve(give, "127.0.0.1")
+    running = await server.serve(give, anybody, "127.0.0.1")
     reader, writer = await asyncio.open_connection(*running.sockets[0].getsockname(), limit=1 << 16)
     writer.write(b"GET /pieces HTTP/1.1\r\nHost: h\r\n\r\n")
     head = await reader.readuntil(b"\r\n\r\n")

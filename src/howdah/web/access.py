@@ -1,4 +1,5 @@
-"""Who may look, embed and act: by tokens made from keys, or because the engine's own proxy vouches (docs/adr/0008).
+"""Who may look, embed and act: by tokens made from keys, by a cookie that a token was exchanged for, or because the
+engine's own proxy vouches (docs/adr/0008 and 0011).
 
 The rule: being known to the proxy is never enough to change anything, for other pages behind it have its origin, too.
 """
@@ -9,11 +10,17 @@ import hmac
 import time
 from collections.abc import Callable
 
-from howdah.web.server import Request
+from howdah.web.server import Caller, Request
 from howdah.web.source import Refused
 from howdah.wire import auth
 
 HEADER = "howdah-token"
+MAX_BODY = 64 << 10
+"""Bytes of a body that the holder of a token may send."""
+COOKIE_LIVES_S = 90 * 86400
+_OWN_PAGES = ("", "same-origin", "none")
+"""What `Sec-Fetch-Site` says of requests from the page itself, and of addresses that a person has typed; "" in browsers
+that do not tell."""
 
 
 class Access:
@@ -25,20 +32,51 @@ class Access:
     ) -> None:
         self.key, self.of_job, self.admits = key, of_job, admits
 
+    @property
+    def place(self) -> str:
+        """The path below which a browser sends the cookie of `open_session`, with a slash at both ends."""
+        return auth.page_place(self.key)
+
     def looks(self, request: Request) -> bool:
-        """A token that is there must be right; without one the proxy's word counts."""
+        """A token that is there must be right; without one the cookie counts, and the proxy's word."""
         token = _token(request)
         if token:
             return _same(token, auth.view_token(self.key))
-        if self.admits is None:
-            return False
         cookies = dict(part.strip().partition("=")[::2] for part in request.headers.get("cookie", "").split(";"))
-        return self.admits(request.peer, cookies.get("proxy-user", ""))
+        if self._has_session(request, cookies):
+            return True
+        return self.admits is not None and self.admits(request.peer, cookies.get("proxy-user", ""))
+
+    def _has_session(self, request: Request, cookies: dict[str, str]) -> bool:
+        """Pages of another port of this host are of the same site, so the cookie alone does not tell them apart."""
+        own = request.headers.get("sec-fetch-site", "") in _OWN_PAGES
+        return own and _same(cookies.get(self._cookie, ""), auth.session_token(self.key))
+
+    @property
+    def _cookie(self) -> str:
+        return f"howdah-{self.place.strip('/')[:8]}"
+
+    def open_session(self, token: str) -> str:
+        """The `Set-Cookie` header that lets the browser of who has the token to look in without it.
+
+        Raises:
+            Refused: it is not that token.
+        """
+        if not _same(token, auth.view_token(self.key)):
+            raise Refused(403, "this is not the token of this page's link", "token")
+        value = f"{self._cookie}={auth.session_token(self.key)}"
+        return f"{value}; Path={self.place}; Max-Age={COOKIE_LIVES_S}; HttpOnly; SameSite=Strict"
 
     def embeds(self, job_id: str, request: Request) -> bool:
         """Whether the token shows this job's curves."""
         key, token = self.of_job(job_id), _token(request)
         return key is not None and bool(token) and _same(token, auth.embed_token(key))
+
+    def identify(self, request: Request) -> Caller | None:
+        """Who the head of a request shows to be somebody that has a token which is good for anything here."""
+        below = request.path.partition("/api/v1/jobs/")[2]
+        known = self.looks(request) or (bool(below) and self.embeds(below.partition("/")[0], request))
+        return Caller("", MAX_BODY) if known else None
 
     def may_act(self, job_id: str, token: str) -> bool:
         """Whether `token` lets its holder change this job now."""

@@ -1,30 +1,39 @@
 """A small HTTP/1.1 server over asyncio: Content-Length bodies, keep-alive, bounded sizes; nothing else.
 
 Why not a framework, nor asyncio's streams: ten thousand executors beat once in two seconds on one core, and each keeps
-two connections open while the master has 45 MB and 20 kB for each (docs/adr/0004 has the figures). The curves service
-is asked in the same way, over a socket in the file system.
+two connections open while the master has 45 MB and 20 kB for each (docs/adr/0004 has the figures). Who may send much,
+and stay, is decided by a request's head, before its body is taken (docs/adr/0011).
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
+import os
 import socket
 import sys
 import traceback
-import urllib.parse
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
 from howdah.spec.values import dataclass
+from howdah.web import connection_limits
+from howdah.web.connection_limits import ConnectionLimits, Limits
+from howdah.web.request_parser import MAX_HEAD, BadRequest, Caller, Request, parse_head
 from howdah.wire.ports import bound
 
-MAX_HEAD = 32 << 10
-MAX_BODY = 4 << 20
-IDLE_S = 120.0
-_SHORT = 256
+__all__ = ["Caller", "Handler", "Identify", "Limits", "Pieces", "Request", "Response", "serve"]
+
+IDLE_S, SWEEP_S, LINGER_S = 120.0, 1.0, 2.0
+DISCARDED_READS = 16
+"""What still comes of a request that was refused is taken so many times, then left to the kernel."""
+SLICE = 64 << 10
+"""An answer is written in slices of so many bytes, each when there is room for it: one that nobody takes is not held
+once more in a buffer of its connection."""
+BACKLOG, ACCEPTED_AT_ONCE = 1024, 64
+"""Connections that may wait for being accepted; and those that one turn of the loop accepts. What they have sent is
+read two turns later: few enough for the places that strangers have."""
 _REASONS = {
     200: "OK",
     304: "Not Modified",
@@ -36,44 +45,13 @@ _REASONS = {
     409: "Conflict",
     410: "Gone",
     413: "Content Too Large",
+    431: "Request Header Fields Too Large",
     500: "Internal Server Error",
     501: "Not Implemented",
     502: "Bad Gateway",
     503: "Service Unavailable",
     504: "Gateway Timeout",
 }
-
-
-@dataclass(frozen=True)
-class Request:
-    """`target` is the path with its query as sent; header names are lower case; `peer` is the caller's IP address."""
-
-    method: str
-    target: str
-    headers: Mapping[str, str]
-    body: bytes
-    peer: str
-
-    @property
-    def path(self) -> str:
-        """The path without its query."""
-        return _split(self.target)[0]
-
-    @property
-    def query(self) -> dict[str, str]:
-        """The query's last value of each name."""
-        return dict(_split(self.target)[1])
-
-
-def _split(target: str) -> tuple[str, Mapping[str, str]]:
-    return _known(target) if len(target) < _SHORT else _known.__wrapped__(target)
-
-
-@functools.lru_cache(maxsize=256)
-def _known(target: str) -> tuple[str, Mapping[str, str]]:
-    """Ten thousand executors ask for the same."""
-    path, _, query = target.partition("?")
-    return urllib.parse.unquote(path), dict(urllib.parse.parse_qsl(query))
 
 
 class Pieces(Protocol):
@@ -100,81 +78,140 @@ class Response:
 
 
 Handler = Callable[[Request], Awaitable[Response]]
+Identify = Callable[[Request], "Caller | None"]
+"""Tells from the head of a request who sends it, None when that is not shown."""
 
 
-class BadRequest(Exception):
-    """The bytes are not a request we take."""
-
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status = status
-
-
-async def serve(handler: Handler, host: str, port: int = 0, among: Sequence[int] = ()) -> asyncio.Server:
+async def serve(
+    handler: Handler,
+    identify: Identify,
+    host: str,
+    port: int = 0,
+    among: Sequence[int] = (),
+    limits: Limits | None = None,
+) -> asyncio.Server:
     """Listen at `port`, or at a free one of `among`; `server.sockets[0].getsockname()` tells which.
 
     Raises:
         OSError: that is not possible; names the ports if none of `among` is free.
     """
-    open_: set[_Connection] = set()
+    shared = _Shared(handler, identify, ConnectionLimits(limits or Limits()))
     loop = asyncio.get_running_loop()
     if among:
         family, _, _, _, address = (await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM))[0]
         taken = bound(family, str(address[0]), among)
-        make = loop.create_server(lambda: _Connection(handler, open_), sock=taken, backlog=1024)
+        server = await loop.create_server(lambda: _Connection(shared), sock=taken, backlog=ACCEPTED_AT_ONCE)
     else:
-        make = loop.create_server(lambda: _Connection(handler, open_), host, port, backlog=1024)
-    return _swept(await make, open_)
+        server = await loop.create_server(lambda: _Connection(shared), host, port, backlog=ACCEPTED_AT_ONCE)
+    for listening in server.sockets:
+        with socket.socket(fileno=os.dup(listening.fileno())) as same:
+            same.listen(BACKLOG)
+    return _swept(server, shared)
 
 
-async def serve_socket(handler: Handler, path: Path) -> asyncio.Server:
-    """Listen at a socket of the file system; whoever can reach it may ask, so keep its directory to yourself."""
-    open_: set[_Connection] = set()
-    make = asyncio.get_running_loop().create_unix_server(lambda: _Connection(handler, open_), str(path))
-    return _swept(await make, open_)
+class _Shared:
+    """What all connections of a server have in common."""
+
+    def __init__(self, handler: Handler, identify: Identify, limits: ConnectionLimits) -> None:
+        self.handler, self.identify, self.limits = handler, identify, limits
+        self.open: set[_Connection] = set()
+        self._faults: set[tuple[str, int]] = set()
+
+    def report_fault(self, error: Exception) -> None:
+        """Write down a fault of ours, each once: callers could fill the log with it."""
+        *_, place = traceback.extract_tb(error.__traceback__)
+        if (place.filename, place.lineno or 0) not in self._faults:
+            self._faults.add((place.filename, place.lineno or 0))
+            traceback.print_exception(error, file=sys.stderr)
 
 
-def _swept(server: asyncio.Server, open_: set[_Connection]) -> asyncio.Server:
-    """Idle connections are closed."""
+def _swept(server: asyncio.Server, shared: _Shared) -> asyncio.Server:
+    """Idle connections are closed, strangers sooner."""
     loop = asyncio.get_running_loop()
+    turns = 0
 
     def sweep() -> None:
         """One timer for all, rather than one for each."""
-        for connection in list(open_):
-            connection.close_if_idle(loop.time() - IDLE_S)
+        nonlocal turns
+        turns += 1
+        shared.limits.sweep(loop.time())
+        if turns * SWEEP_S >= IDLE_S / 4:
+            turns = 0
+            for connection in list(shared.open):
+                connection.close_if_idle(loop.time() - IDLE_S)
         if server.is_serving():
-            loop.call_later(IDLE_S / 4, sweep)
+            loop.call_later(SWEEP_S, sweep)
 
-    loop.call_later(IDLE_S / 4, sweep)
+    loop.call_later(SWEEP_S, sweep)
     return server
 
 
 class _Connection(asyncio.Protocol):
     """One caller, answered one request after the other: the next one's bytes wait in the buffer."""
 
-    __slots__ = ("_answering", "_buffer", "_full", "_handler", "_heard_at", "_loop", "_open", "_room", "_transport")
+    __slots__ = (
+        "_answering",
+        "_buffer",
+        "_full",
+        "_goes_on",
+        "_heard_at",
+        "_length",
+        "_loop",
+        "_over",
+        "_reads",
+        "_request",
+        "_room",
+        "_scanned",
+        "_shared",
+        "_transport",
+        "deadline",
+        "peer",
+        "since",
+        "stranger",
+    )
     _transport: asyncio.Transport
     _loop: asyncio.AbstractEventLoop
 
-    def __init__(self, handler: Handler, open_: set[_Connection]) -> None:
-        self._handler, self._open = handler, open_
-        self._buffer = b""
+    def __init__(self, shared: _Shared) -> None:
+        self._shared = shared
+        self._buffer: bytes | bytearray = b""
+        self._request: Request | None = None
+        self._length = self._scanned = self._reads = 0
+        self._goes_on = True
+        self._over = False
         self._answering: asyncio.Task[None] | None = None
         self._full = False
         self._room: asyncio.Future[None] | None = None
-        self._heard_at = 0.0
+        self._heard_at = self.since = self.deadline = 0.0
+        self.peer, self.stranger = "", False
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is being answered."""
+        return self._answering is not None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._loop = asyncio.get_running_loop()  # asking for it costs a system call
-        self._heard_at = self._loop.time()
-        self._open.add(self)
+        self._heard_at = self.since = self._loop.time()
+        self._shared.open.add(self)
+        address = transport.get_extra_info("peername")
+        self.peer = str(address[0]) if isinstance(address, tuple) else ""
+        transport.set_write_buffer_limits(connection_limits.WRITE_BUFFER)
+        self.deadline = self.since + self._shared.limits.limits.request_s
+        self._shared.limits.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._open.discard(self)
-        self._buffer = b""
+        self._shared.open.discard(self)
+        self._shared.limits.remove(self)
+        self._buffer, self._over = b"", True
         self._wake()
+
+    def abort(self) -> None:
+        """Close at once, whatever is still to be sent."""
+        self._over = True
+        self._transport.abort()
 
     def pause_writing(self) -> None:
         self._full = True
@@ -182,7 +219,8 @@ class _Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._full = False
         self._wake()
-        self._next()
+        if self._answering is None:
+            self._go_on()
 
     def _wake(self) -> None:
         if self._room is not None and not self._room.done():
@@ -191,51 +229,125 @@ class _Connection(asyncio.Protocol):
     def close_if_idle(self, since: float) -> None:
         """Close when nothing is being answered and nothing was heard after `since` (loop time)."""
         if self._answering is None and self._heard_at < since:
-            self._transport.close()
+            self.abort()  # to close would be to wait until the last answer is taken
 
     def data_received(self, data: bytes) -> None:
         self._heard_at = self._loop.time()
-        self._buffer += data
-        if len(self._buffer) > MAX_HEAD + MAX_BODY:
-            self._transport.abort()
+        self._reads += 1
+        if self._over:
+            if self._reads > DISCARDED_READS:
+                self._transport.pause_reading()
+            return
+        if not self._buffer:
+            self._buffer = data
+        elif isinstance(self._buffer, bytes):
+            self._buffer = bytearray(self._buffer) + data
         else:
-            self._next()
+            self._buffer += data
+        self._next()
+        if len(self._buffer) > MAX_HEAD and (self._answering is not None or self._full):
+            self._transport.pause_reading()  # until what was asked before is answered
 
     def _next(self) -> None:
         """Begin with the next request, when it is whole and the last answer is on its way."""
-        if self._answering is not None or self._full or not self._buffer:
+        if self._answering is not None or self._full or self._over or not self._buffer:
             return
         try:
-            parsed = _parse(self._buffer, self._peer)
+            request = self._request or self._read_head()
+            if request is None or len(self._buffer) < self._length:
+                self._refuse_crumbs()
+                return
         except BadRequest as error:
-            self._buffer = b""
-            self._send(Response(error.status, f"{error}\n".encode(), "text/plain"), close=True)
+            self._refuse(error)
             return
-        if parsed is not None:
-            request, used = parsed
-            self._buffer = self._buffer[used:]
-            self._answering = self._loop.create_task(self._answer(request))
+        if len(self._buffer) == self._length:
+            request.body, self._buffer = bytes(self._buffer), b""
+        else:
+            rest = memoryview(self._buffer)
+            request.body, self._buffer = bytes(rest[: self._length]), bytes(rest[self._length :])
+        self._request, self._scanned, self._reads = None, 0, 0
+        self._answering = self._loop.create_task(self._answer(request))
 
-    @property
-    def _peer(self) -> str:
-        address = self._transport.get_extra_info("peername")
-        return str(address[0]) if isinstance(address, tuple) else ""
+    def _go_on(self) -> None:
+        """Read again, if that was paused, and take the next request."""
+        if not self._over and not self._transport.is_closing():
+            self._transport.resume_reading()
+            self._next()
+
+    def _read_head(self) -> Request | None:
+        """The request that begins in the buffer, which then holds its body; None while its head is not whole."""
+        buffer = self._buffer
+        end = buffer.find(b"\r\n\r\n", max(0, self._scanned - 3), MAX_HEAD)
+        if end < 0:
+            self._scanned = len(buffer)
+            if len(buffer) >= MAX_HEAD:
+                raise BadRequest(431, f"a request's head has at most {MAX_HEAD} bytes")
+            return None
+        request, self._length, self._goes_on = parse_head(bytes(buffer[:end]), self.peer)
+        try:
+            caller = request.caller = self._shared.identify(request)
+        except Exception as error:
+            self._shared.report_fault(error)
+            raise BadRequest(500, "a fault of ours: the log of this server has more") from error
+        most = connection_limits.MAX_BODY if caller is None else caller.max_body
+        if self._length > most:
+            why = "" if caller else " of callers that have not shown who they are"
+            raise BadRequest(413, f"a body{why} has at most {most} bytes")
+        if caller is not None and self.stranger:
+            self._shared.limits.identified(self, signed=bool(caller.name))
+        self._buffer = buffer[end + 4 :]
+        self._request = request
+        return request
+
+    def _refuse_crumbs(self) -> None:
+        """A stranger's request may not come in ever so small pieces: reading each costs as much as reading a large one.
+
+        Raises:
+            BadRequest: it has.
+        """
+        if self._reads > connection_limits.MAX_READS and self.stranger:
+            raise BadRequest(400, f"a request that comes in more than {connection_limits.MAX_READS} pieces")
+
+    def _refuse(self, error: BadRequest) -> None:
+        """Answer, and close when the caller has had time to read it: to close with bytes unread resets the connection,
+        and the caller might never see why."""
+        self._buffer, self._request, self._over, self._reads = b"", None, True, 0
+        if self._transport.is_closing():
+            return
+        self._send(Response(error.status, f"{error}\n".encode(), "text/plain"), close=True)
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        if self.stranger:
+            self.deadline = self._loop.time() + LINGER_S
+            self._shared.limits.count_refusal(self.peer, str(error))
+        else:
+            self._loop.call_later(LINGER_S, self.abort)
 
     async def _answer(self, request: Request) -> None:
+        if self.stranger:
+            self.deadline = self._heard_at + self._shared.limits.limits.answer_s
         try:
-            response = await self._handler(request)
-        except Exception:  # a bug of ours: the caller is told, and the log has the whole of it
-            traceback.print_exc(file=sys.stderr)
+            response = await self._shared.handler(request)
+        except Exception as error:  # a bug of ours: the caller is told, and the log has the whole of it
+            self._shared.report_fault(error)
             response = Response(500, b"a fault of ours: the log of this server has more\n", "text/plain")
-        close = request.headers.get("connection", "").lower() == "close"
+        close, head_only = not self._goes_on, request.method == "HEAD"
         if response.file is not None:
-            await self._send_file(response, response.file, close, request.method == "HEAD")
+            await self._send_file(response, response.file, close, head_only)
         elif response.pieces is not None:
-            await self._send_pieces(response, response.pieces, close, request.method == "HEAD")
+            await self._send_pieces(response, response.pieces, close, head_only)
+        elif len(response.body) > SLICE and not head_only:
+            await self._send_slices(response, close)
         else:
-            self._send(response, close, head_only=request.method == "HEAD")
+            self._send(response, close, head_only)
+        if close:
+            self._over = True
+            self._transport.close()
         self._answering = None
-        self._next()
+        if self.stranger:
+            self.since = self._loop.time()
+            self.deadline = self.since + self._shared.limits.limits.request_s
+        self._go_on()
 
     async def _send_file(self, response: Response, path: Path, close: bool, head_only: bool) -> None:
         if self._transport.is_closing():
@@ -244,11 +356,9 @@ class _Connection(asyncio.Protocol):
             with path.open("rb") as file:
                 self._transport.write(_head(response, close, path.stat().st_size))
                 if not head_only:
-                    await asyncio.get_running_loop().sendfile(self._transport, file)
-        except OSError:  # half an answer can't be taken back
+                    await asyncio.wait_for(self._loop.sendfile(self._transport, file), IDLE_S)
+        except (OSError, asyncio.TimeoutError):  # half an answer can't be taken back
             self._transport.abort()
-        if close:
-            self._transport.close()
 
     async def _send_pieces(self, response: Response, pieces: Pieces, close: bool, head_only: bool) -> None:
         """In chunks (RFC 9112, 7.1), so that one who gets half of it knows."""
@@ -262,12 +372,20 @@ class _Connection(asyncio.Protocol):
                 self._transport.write(b"0\r\n\r\n")
         except Exception as error:
             self._transport.abort()
-            if not isinstance(error, ConnectionError):
+            if not isinstance(error, (ConnectionError, asyncio.TimeoutError)):
                 print(f"an answer is broken off: {error or type(error).__name__}", file=sys.stderr)
         finally:
             await pieces.aclose()
-        if close:
-            self._transport.close()
+
+    async def _send_slices(self, response: Response, close: bool) -> None:
+        body = memoryview(response.body)
+        try:
+            self._transport.write(_head(response, close, len(body)))
+            for begin in range(0, len(body), SLICE):
+                await self._taken()
+                self._transport.write(body[begin : begin + SLICE])
+        except (ConnectionError, asyncio.TimeoutError):
+            self._transport.abort()
 
     async def _taken(self) -> None:
         """Wait until there is room for more.
@@ -283,35 +401,8 @@ class _Connection(asyncio.Protocol):
             raise ConnectionError("its caller has left")
 
     def _send(self, response: Response, close: bool, head_only: bool = False) -> None:
-        if self._transport.is_closing():
-            return
-        self._transport.write(_head(response, close, len(response.body)) + (b"" if head_only else response.body))
-        if close:
-            self._transport.close()
-
-
-def _parse(data: bytes, peer: str) -> tuple[Request, int] | None:
-    """The first request in `data` and its length; None while it is not whole."""
-    end = data.find(b"\r\n\r\n", 0, MAX_HEAD)
-    if end < 0:
-        if len(data) >= MAX_HEAD:
-            raise BadRequest(413, f"a request's head has at most {MAX_HEAD} bytes")
-        return None
-    first, *lines = data[:end].decode("latin-1").split("\r\n")
-    words = first.split(" ")
-    if len(words) != 3 or not words[2].startswith("HTTP/1."):
-        raise BadRequest(400, "not an HTTP/1.1 request line")
-    headers = {}
-    for line in lines:
-        name, _, value = line.partition(":")
-        headers[sys.intern(name.strip().lower())] = value.strip()
-    if "transfer-encoding" in headers:
-        raise BadRequest(400, "send a Content-Length, not chunks")
-    length = headers.get("content-length", "0")
-    if not length.isdigit() or int(length) > MAX_BODY:
-        raise BadRequest(413, f"a body has at most {MAX_BODY} bytes")
-    whole = end + 4 + int(length)
-    return (Request(words[0], words[1], headers, data[end + 4 : whole], peer), whole) if len(data) >= whole else None
+        if not self._transport.is_closing():
+            self._transport.write(_head(response, close, len(response.body)) + (b"" if head_only else response.body))
 
 
 def _head(response: Response, close: bool, length: int | None) -> bytes:

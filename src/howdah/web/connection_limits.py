@@ -1,0 +1,157 @@
+"""What callers may take of a server before they have shown who they are.
+
+A *stranger* is a connection on which no request has come yet that shows by its head who sends it. Anybody may open
+one, so strangers are few, hold little, and do not stay: the rules are those of `ConnectionLimits`. When all places are
+taken, the newest caller gets that of the oldest stranger of the address that holds most. So who says at once who it
+is, as executors do, always comes through, from the address of an attacker, too.
+"""
+
+from __future__ import annotations
+
+import collections
+import resource
+import sys
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from howdah.spec.values import dataclass
+
+MAX_BODY = 4 << 10
+"""Bytes of a body that a stranger may send: an action's token and its few words."""
+MAX_READS = 256
+"""A request of a stranger that comes in more pieces only wants to be read often."""
+WRITE_BUFFER = 16 << 10
+"""Bytes of an answer that wait for a caller who does not take them."""
+LOG_AGAIN_S = 60.0
+
+
+class Closable(Protocol):
+    """A connection as the limits see it."""
+
+    peer: str
+    """Address of the caller."""
+    since: float
+    """Loop time since which its next request is waited for."""
+    deadline: float
+    """Loop time at which it is closed if it is a stranger still."""
+    stranger: bool
+    """Whether it has not shown who it is: set here."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is being answered."""
+        ...
+
+    def abort(self) -> None:
+        """Close it at once, whatever is still to be sent."""
+        ...
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many callers, and for how long; seconds and connections."""
+
+    strangers: int = 512
+    """At most so many strangers, and a quarter of the descriptors that this process may open."""
+    per_peer: int = 64
+    """Of one address, once they had `settle_s` to say who they are."""
+    settle_s: float = 1.0
+    request_s: float = 10.0
+    """How long a stranger may take from connecting, or from its last answer, until its next request is whole."""
+    answer_s: float = 60.0
+    """How long a stranger may take for taking an answer."""
+    visitors: int = 1024
+    """At most so many connections of those who have shown a token; whoever has signed (executors, programs, the client)
+    is not counted."""
+
+
+class ConnectionLimits:
+    """The strangers and visitors of one server. `report` gets a line for the log, at most one in LOG_AGAIN_S."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        report: Callable[[str], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        most = limits.strangers if descriptors == resource.RLIM_INFINITY else min(limits.strangers, descriptors // 4)
+        self.limits, self._most = limits, max(1, most)
+        self._strangers: dict[str, dict[Closable, None]] = {}
+        self._visitors: dict[Closable, None] = {}
+        self.count = 0
+        self._turned_away: collections.Counter[str] = collections.Counter()
+        self._last_peer = ""
+        self._reported_at = float("-inf")
+        self._report, self._clock = report or _print, clock
+
+    def add(self, connection: Closable) -> None:
+        """A caller has connected; when there are too many, one of them is closed."""
+        self._strangers.setdefault(connection.peer, {})[connection] = None
+        connection.stranger = True
+        self.count += 1
+        if self.count > self._most:
+            crowd = max(self._strangers.values(), key=len)
+            self.turn_away(next(iter(crowd)), f"more than {self._most} at once")
+
+    def identified(self, connection: Closable, signed: bool) -> None:
+        """It has shown who it is."""
+        self._leave_strangers(connection)
+        if not signed:
+            self._visitors[connection] = None
+            if len(self._visitors) > self.limits.visitors:
+                idle = (each for each in self._visitors if not each.busy and each is not connection)
+                self.turn_away(next(idle, connection), f"more than {self.limits.visitors} with a token")
+
+    def remove(self, connection: Closable) -> None:
+        """It is closed."""
+        self._leave_strangers(connection)
+        self._visitors.pop(connection, None)
+
+    def _leave_strangers(self, connection: Closable) -> None:
+        if connection.stranger:
+            connection.stranger = False
+            crowd = self._strangers[connection.peer]
+            del crowd[connection]
+            if not crowd:
+                del self._strangers[connection.peer]
+            self.count -= 1
+
+    def turn_away(self, connection: Closable, why: str) -> None:
+        """Close it, and let the log tell."""
+        self.remove(connection)
+        connection.abort()
+        self.count_refusal(connection.peer, why)
+
+    def count_refusal(self, peer: str, why: str) -> None:
+        """A caller was refused before it had shown who it is."""
+        self._turned_away[why] += 1
+        self._last_peer = peer
+        self._tell()
+
+    def sweep(self, now: float) -> None:
+        """Close strangers that are overdue, and those that one address has too many of; `now` is loop time."""
+        limits = self.limits
+        for crowd in list(self._strangers.values()):
+            excess = len(crowd) - limits.per_peer
+            for connection in list(crowd):
+                if now > connection.deadline:
+                    self.turn_away(connection, "sending a request, or taking the answer, took too long")
+                elif excess > 0 and now - connection.since > limits.settle_s:
+                    self.turn_away(connection, f"more than {limits.per_peer} from one address")
+                excess -= 1
+        self._tell()
+
+    def _tell(self) -> None:
+        now = self._clock()
+        if not self._turned_away or now - self._reported_at < LOG_AGAIN_S:
+            return
+        self._reported_at = now
+        reasons = "; ".join(f"{count} times: {why}" for why, count in self._turned_away.most_common())
+        self._turned_away.clear()
+        self._report(f"callers that had not shown who they are were refused (last: {self._last_peer}): {reasons}")
+
+
+def _print(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

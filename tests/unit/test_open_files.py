@@ -1,0 +1,56 @@
+"""What cannot be looked at because this process has too many open files is not taken for absent."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from howdah.data import formats, snapshot
+from howdah.engines.local.cgroup import MemoryGroup
+from howdah.engines.local.processes import kill_marked, start_of
+from howdah.sandbox.process import Process
+
+
+@contextlib.contextmanager
+def no_more_files() -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = next(number for number in range(1000) if not os.path.lexists(f"/proc/self/fd/{number}"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+LOOKS: dict[str, Callable[[Path], object]] = {
+    "a process": lambda _: start_of(os.getpid()),
+    "a process of the sandbox": lambda _: Process.of(os.getpid()),
+    "processes of a container": lambda _: kill_marked("nosuch."),
+    "processes of a control group": lambda directory: MemoryGroup(directory, 2).kill(),
+    "files of a directory": lambda directory: snapshot.files(str(directory)),
+    "who writes": lambda directory: snapshot._being_written(str(directory)),
+}
+
+
+@pytest.mark.parametrize("what", LOOKS)
+def test_it_is_an_error(what: str, tmp_path: Path) -> None:
+    (tmp_path / "cgroup.procs").write_text("")
+    LOOKS[what](tmp_path)
+    with no_more_files(), pytest.raises(OSError, match="Too many open files"):
+        LOOKS[what](tmp_path)
+
+
+def test_a_checkpoint_counts_as_flawed(tmp_path: Path) -> None:
+    file = tmp_path / "model.safetensors"
+    header = b'{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
+    file.write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+    assert not formats.flaw_of(str(file))
+    with no_more_files():
+        assert formats.flaw_of(str(file)) == "it cannot be read: Too many open files"
+    file.unlink()
+    assert formats.flaw_of(str(file)) is None
