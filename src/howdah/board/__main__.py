@@ -20,6 +20,7 @@ from typing import Any
 from howdah.board.door import Door
 from howdah.board.jobs import Chosen, Jobs
 from howdah.board.tree import ROOT, SCHEME, Places, Tree
+from howdah.board.wsgi_server import WsgiServer
 from howdah.data import uris
 from howdah.frameworks import GANG_KEY
 from howdah.wire.board import READY, VARIABLE, path
@@ -58,10 +59,18 @@ def _open(request: Mapping[str, Any], token: str) -> list[Door]:
 
     doors: list[Door] = []
 
-    class Server(program.WerkzeugServer):  # type: ignore[misc] # its package has no types
+    class Server(program.TensorBoardServer):  # type: ignore[misc] # its package has no types
         def __init__(self, application: Any, flags: Any) -> None:
             doors.append(Door(application, token))
-            super().__init__(doors[0], flags)
+            self._server = WsgiServer(doors[0], flags.host, flags.port)
+            host = f"[{flags.host}]" if ":" in flags.host else flags.host
+            self._url = f"http://{host}:{self._server.port}{flags.path_prefix}/"
+
+        def serve_forever(self) -> None:
+            self._server.serve_forever()
+
+        def get_url(self) -> str:
+            return self._url
 
     gfile.register_filesystem(SCHEME, Tree(_places(request), str(request.get("conf_dir", ""))))
     board = program.TensorBoard(default.get_plugins(), server_class=Server)

@@ -34,18 +34,21 @@ class Door:
         self.asked_at = clock()
 
     def __call__(self, environ: Mapping[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
-        own = path(self._token)
-        asked = str(environ.get("PATH_INFO", ""))
-        if not hmac.compare_digest(asked[: len(own)].encode(), own.encode()) or asked[len(own) : len(own) + 1] != "/":
+        if not self.knows(environ):
             return _refuse(start)
         query = dict(parse_qsl(environ.get("QUERY_STRING", "")))
-        given = query.pop("token", "")
-        if given and self._fits(given):
-            return self._let_in(start, asked, query)
-        if not self._fits(_cookie(environ)):
-            return _refuse(start)
+        if self._fits(query.pop("token", "")):
+            return self._let_in(start, str(environ.get("PATH_INFO", "")), query)
         self.asked_at = self._clock()
         return self._application(environ, start)
+
+    def knows(self, environ: Mapping[str, Any]) -> bool:
+        """Whether a request is below the token's path and has the token, or the cookie that it became."""
+        own, asked = path(self._token), str(environ.get("PATH_INFO", ""))
+        if not hmac.compare_digest(asked[: len(own)].encode(), own.encode()) or asked[len(own) : len(own) + 1] != "/":
+            return False
+        given = dict(parse_qsl(environ.get("QUERY_STRING", ""))).get("token", "")
+        return self._fits(given) or self._fits(_cookie(environ))
 
     def _fits(self, given: str) -> bool:
         return hmac.compare_digest(given.encode(), self._token.encode())

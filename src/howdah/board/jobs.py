@@ -12,7 +12,7 @@ from howdah.data import uris
 from howdah.data.fs import FileSystem, filesystem
 from howdah.errors import HowdahError
 from howdah.spec.events import JobStarted, read_lines
-from howdah.spec.view import JobView, fold
+from howdah.spec.view import JobView, fold_recorded
 from howdah.web import places
 
 AGAIN_S = 30.0
@@ -106,7 +106,7 @@ class Jobs:
         stamp = (entry.size, entry.modified_ms)
         if self._known.get(log, ((), {}))[0] != stamp:
             lines = fs.read_bytes(log).decode("utf-8", "replace").splitlines()
-            self._known[log] = (stamp, of_job(fold(read_lines(line for line in lines if line))))
+            self._known[log] = (stamp, of_job(fold_recorded(read_lines(line for line in lines if line))))
         return self._known[log][1]
 
 

@@ -118,6 +118,6 @@ def _owns(split: Split, position: int, size: int) -> bool:
 def _mapped(uri: str, pyarrow: Any) -> Iterator[None]:
     try:
         yield
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:  # the last two of damaged values
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise Corrupt(f"{uri}: {reason}") from error

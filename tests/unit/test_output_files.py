@@ -1,0 +1,105 @@
+"""Links in what a program has made: followed as far as they are its own, else named and left out."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from howdah.data import mirror, save, snapshot, transfer, uris
+from howdah.data.output_files import LEADS_OUT, OutputFiles
+
+OLD = 1_600_000_000
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """A working directory in which a program has saved a model, and something that is nobody's output beside it."""
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret/key").write_text("secret")
+    work = tmp_path / "work"
+    (work / "model/step-2").mkdir(parents=True)
+    (work / "model/step-2/weights").write_text("two")
+    (work / "shared").mkdir()
+    (work / "shared/vocabulary").write_text("words")
+    links = {
+        "last": "step-2",  # as Lightning's last.ckpt of a sharded checkpoint
+        "best": str(work / "model/step-2/weights"),
+        "vocabulary": "../shared/vocabulary",
+        "step-2/up": "..",
+        "self": ".",
+        "loop": "loop",
+        "gone": "nowhere",
+        "key": "../../secret/key",
+        "keys": str(tmp_path / "secret"),
+        "environment": "/proc/self/environ",
+        "chain": "keys/key",
+    }
+    for name, to in links.items():
+        (work / "model" / name).symlink_to(to)
+    for path in (work, *work.rglob("*")):
+        if path.is_file() and not path.is_symlink():
+            os.utime(path, (OLD, OLD))
+    return work
+
+
+FOUND = ["best", "last/weights", "step-2/weights", "vocabulary"]
+REFUSED = ["chain", "environment", "key", "keys"]
+
+
+def test_links_are_followed_within_the_working_directory(work: Path) -> None:
+    files = OutputFiles(str(work / "model"), str(work))
+    for _ in range(2):
+        assert list(files) == FOUND
+        assert files.problems() == [f"{name}: {LEADS_OUT}" for name in REFUSED]
+
+
+def test_without_one_within_the_directory_itself(work: Path) -> None:
+    files = OutputFiles(str(work / "model"))
+    assert list(files) == ["best", "last/weights", "step-2/weights"]
+    assert files.refused == [*REFUSED, "vocabulary"]
+
+
+def test_the_directory_itself_may_be_a_link(work: Path) -> None:
+    """As an archive is that was unpacked into a cache."""
+    (work / "output").symlink_to(work.parent / "secret")
+    assert list(OutputFiles(str(work / "output"), str(work))) == ["key"]
+
+
+def test_an_upload_leaves_out_and_tells(work: Path, tmp_path: Path) -> None:
+    item = {"path": str(work / "model"), "root": str(work), "uri": uris.of_local(tmp_path / "out")}
+    answer = transfer.run("upload", {"items": [item]}, lambda *_: None)
+    assert answer["ok"] is True
+    assert answer["left_out"] == [f"model/{name}: {LEADS_OUT}" for name in REFUSED]
+    assert list(OutputFiles(str(tmp_path / "out"))) == FOUND
+
+
+def test_a_copy_while_it_runs_does_too(work: Path, tmp_path: Path) -> None:
+    uri = uris.of_local(tmp_path / "copy")
+    item: dict[str, Any] = {"path": str(work / "model"), "root": str(work), "uri": uri, "final": uri, "settle_s": 0.0}
+    answer = save.take(item, lambda *_: None)
+    assert answer["skipped"] == [f"{name}: {LEADS_OUT}" for name in REFUSED]
+    listed = json.loads((tmp_path / "copy" / save.SAVED).read_text())["files"]
+    assert sorted(listed) == FOUND
+
+
+def test_a_mirror_of_checkpoints_does_too(work: Path, tmp_path: Path) -> None:
+    uri = uris.of_local(tmp_path / "mirror")
+    request = {"path": str(work / "model"), "root": str(work), "uri": uri, "settle_s": 0.0}
+    answer = mirror.run("up", request)
+    assert answer["skipped"] == [f"{name}: {LEADS_OUT}" for name in REFUSED]
+    assert list(OutputFiles(str(tmp_path / "mirror"))) == FOUND
+
+
+def test_what_goes_meanwhile_is_gone(work: Path) -> None:
+    files = iter(OutputFiles(str(work / "model"), str(work)))
+    assert next(files) == "best"
+    (work / "model/step-2/weights").unlink()
+    for name in ("step-2/up", "last"):
+        (work / "model" / name).unlink()
+    (work / "model/step-2").rmdir()
+    assert list(files) == ["vocabulary"]
+    assert snapshot.files(str(work / "none")) == {}
