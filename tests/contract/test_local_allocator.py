@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
-import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -20,6 +17,7 @@ from howdah.engines.local.allocator import LocalAllocator
 from howdah.engines.local.processes import marked
 from howdah.spec import JobSpec, Resources, Role, StagedFile, StagedJob
 from howdah.spec.events import Noted
+from howdah.supervisor.state import MachineState
 
 GROUPS = Path("/sys/fs/cgroup/memory")
 
@@ -54,6 +52,11 @@ def notes(driver: Driver) -> list[str]:
 
 class TestLocalAllocator(AllocatorContract):
     implementation = LocalAllocator
+    name = "local"
+
+    def environment(self) -> dict[str, str]:
+        """This process outlives it, as the one does that starts the next master."""
+        return {**os.environ, "HOWDAH_WARDEN": str(os.getpid())}
 
 
 class TestSharing:
@@ -101,32 +104,21 @@ class TestSharing:
 
         assert drive(LocalAllocator, context_of(tmp_path, "job-a", gpus=1), play) == ["0", "1"]
 
-    def test_what_a_killed_master_held_is_free_and_gone(self, tmp_path: Path) -> None:
-        context_of(tmp_path, "job-a")
-        source = (
-            "import asyncio, sys; sys.path[:0] = [sys.argv[1]]\n"
-            "from pathlib import Path\n"
-            "from allocator_contract import Driver\n"
-            "from test_local_allocator import LocalAllocator, context_of\n"
-            "async def main():\n"
-            "    driver = Driver(await LocalAllocator.open(context_of(Path(sys.argv[2]), 'job-dead')))\n"
-            "    for one in await driver.get('worker', 3):\n"
-            "        await driver.launch(one, 'sleep 600 & sleep 600')\n"
-            "    print('up', flush=True)\n"
-            "    await asyncio.sleep(600)\n"
-            "asyncio.run(main())\n"
-        )
-        arguments = [sys.executable, "-c", source, str(Path(__file__).parent), str(tmp_path)]
-        with subprocess.Popen(arguments, stdout=subprocess.PIPE) as master:
-            assert master.stdout is not None
-            assert master.stdout.readline() == b"up\n"
-            groups = held_groups(tmp_path, "job-dead")
-            master.kill()
-        assert len(list(marked("job-dead."))) > 0, "these programs are no executors: they do not die by themselves"
-        context = dataclasses.replace(context_of(tmp_path, "job-b"))
-        drive(LocalAllocator, context, lambda driver: driver.get("worker", 3))
-        assert list(marked("job-dead.")) == []
-        assert not any(Path(group).exists() for group in groups if group)
+    @pytest.mark.parametrize(("there", "seen"), [("4", ""), ("0", "node's")])
+    def test_who_asked_for_none_sees_none_where_they_are_dealt_out(
+        self, there: str, seen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("HOWDAH_LOCAL_GPUS", there)
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "node's")
+
+        async def play(driver: Driver) -> str:
+            (container,) = await driver.get("worker", 1)
+            await driver.launch(container, 'echo "$CUDA_VISIBLE_DEVICES" > "$HOWDAH_WORK_DIR"/gpus')
+            await driver.until(lambda: driver.ended(container))
+            (path,) = tmp_path.glob("jobs/*/tasks/*/*/*/gpus")
+            return path.read_text().strip()
+
+        assert drive(LocalAllocator, context_of(tmp_path, "job-a", gpus=0), play) == seen
 
 
 class TestLimits:
@@ -151,7 +143,8 @@ class TestLimits:
 
         groups = drive(LocalAllocator, context, play)
         assert not any(Path(group).exists() for group in groups if group)
-        assert json.loads((tmp_path / "local" / "ledger.json").read_text()) == {}
+        (entry,) = MachineState.of(str(tmp_path)).entries().values()
+        assert (entry["held"], entry["left"]) == ({}, True)
 
     def test_an_end_is_seen_at_once(self, context: MasterContext) -> None:
         async def one(driver: Driver) -> float:
@@ -170,5 +163,5 @@ class TestLimits:
 
 
 def held_groups(home: Path, job_id: str) -> list[str]:
-    book = json.loads((home / "local" / "ledger.json").read_text())
-    return [held["group"] for held in book[job_id]["held"].values()]
+    entry = MachineState.of(str(home)).entries()[job_id]
+    return [held["group"] for held in entry["held"].values()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tarfile
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from howdah.data.homes import state_directory
 from howdah.engines.local.machine import Machine, gib, refusals
 from howdah.engines.local.workdir import prepare
 from howdah.errors import StagingError
-from howdah.spec import JobSpec, Resources, Role, StagedFile
+from howdah.spec import Environment, JobSpec, Resources, Role, StagedFile
 
 
 def job(**roles: Role) -> JobSpec:
@@ -39,13 +40,26 @@ class TestMachine:
         laptop = Machine(4, 8 << 10)
         assert list(refusals(job(ps=small, worker=Role("", 2, Resources(1024, 1))), laptop)) == []
 
+    def test_a_job_with_an_image_is_refused_however_it_asks(self) -> None:
+        variables = {"YARN_CONTAINER_RUNTIME_TYPE": "docker", "YARN_CONTAINER_RUNTIME_DOCKER_IMAGE": "tf:1"}
+        for asked in (
+            job(worker=Role("", image="tf:1")),
+            replace(job(worker=Role("")), environment=Environment(image="tf:1")),
+            replace(job(worker=Role("")), env=variables),
+            job(worker=Role("", env=variables)),
+        ):
+            said = "role 'worker' has an image (tf:1), and tasks on this machine run without containers"
+            assert list(refusals(asked, Machine(4, 8 << 10))) == [said]
+
     def test_a_refusal_names_each_figure(self) -> None:
         workers = Role("", 3, Resources(40 << 10, 2, 1, {"yarn.io/fpga": 1}))
         found = list(refusals(job(worker=workers, ps=Role("", 1, Resources(512, 1))), Machine(4, 24 << 10, ("0",))))
         assert found == [
-            "needs 3 × 40 GiB (worker) + 1 × 512 MiB (ps) = 120.5 GiB, this machine has 24 GiB",
-            "needs 3 × 2 vcores (worker) + 1 × 1 vcores (ps) = 7 vcores, this machine has 4 vcores",
-            "needs 3 × 1 GPUs (worker) = 3 GPUs, this machine has 1 GPUs",
+            "needs 3 × 40 GiB (worker) + 1 × 512 MiB (ps) = 120.5 GiB, this machine has 24 GiB"
+            " (HOWDAH_LOCAL_MEMORY_MIB sets another limit)",
+            "needs 3 × 2 vcores (worker) + 1 × 1 vcores (ps) = 7 vcores, this machine has 4 vcores"
+            " (HOWDAH_LOCAL_VCORES sets another limit)",
+            "needs 3 × 1 GPUs (worker) = 3 GPUs, this machine has 1 GPUs (HOWDAH_LOCAL_GPUS sets another limit)",
             "role 'worker' wants 1 'yarn.io/fpga', a resource this machine does not know",
         ]
 
@@ -101,3 +115,15 @@ class TestWorkingDirectory:
     def test_what_is_gone_is_named(self, tmp_path: Path) -> None:
         with pytest.raises(StagingError, match=r"x\.py: No such file"):
             prepare(tmp_path / "work", (self.stored(tmp_path, "x.py"),), tmp_path / "cache")
+
+    def test_a_link_in_a_zip_and_a_member_through_it_write_nowhere(self, tmp_path: Path) -> None:
+        (tmp_path / "outside").mkdir()
+        with zipfile.ZipFile(tmp_path / "a.zip", "w") as zipped:
+            link = zipfile.ZipInfo("d")
+            link.external_attr = 0o120777 << 16
+            zipped.writestr(link, str(tmp_path / "outside"))
+            zipped.writestr("d/x", "written")
+        with pytest.raises(StagingError, match=r"a\.zip is not unpacked: 'd/x' lies below 'd', which is a link"):
+            prepare(tmp_path / "work", (self.stored(tmp_path, "a.zip", "archive"),), tmp_path / "cache")
+        assert list((tmp_path / "outside").iterdir()) == []
+        assert [path.name for path in (tmp_path / "cache/unpacked").iterdir()] == ["a.zip.lock"]

@@ -6,21 +6,24 @@ import asyncio
 import itertools
 import os
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from howdah.data import uris
-from howdah.engines import ANYWHERE, Allocator, Launch, MasterContext, Wish
+from howdah.engines import ANYWHERE, GONE, Allocator, Launch, MasterContext, Wish
 from howdah.engines.local.cgroup import MemoryGroup
 from howdah.engines.local.container import LocalContainer
-from howdah.engines.local.ledger import Ledger, Waiting, clear
+from howdah.engines.local.ledger import Ledger, Waiting
+from howdah.engines.local.leftovers import kill_leftovers, remove_program_key
 from howdah.engines.local.machine import Machine
-from howdah.engines.local.processes import alive, start_of
+from howdah.engines.local.processes import alive
 from howdah.engines.local.workdir import prepare
-from howdah.errors import EngineRejected, EngineUnavailable
+from howdah.errors import EngineRejected
 from howdah.spec import Container, Exit, Outcome, Resources
-from howdah.spec.events import Allocated, ContainerEnded, Event, Noted
+from howdah.spec.events import Allocated, AllocationLost, CancelRequested, ContainerEnded, Event, Noted
+from howdah.supervisor import launcher
+from howdah.supervisor.state import MachineState
 
 POLL_S = 1.0
 TRY_S = 0.2
@@ -30,11 +33,14 @@ END_S = 3.0
 class LocalAllocator(Allocator):
     """Grants all that is wanted at once or nothing; the job's turn comes in the order of asking."""
 
+    serves_after_end = True
+
     def __init__(self, context: MasterContext) -> None:
         self._context = context
         home = Path(uris.path(context.staged.home))
         self._directory, self._cache = Path(uris.path(context.directory)), home / "cache"
-        self._ledger = Ledger(home / "local", Machine.here(), context.job_id)
+        self._state = MachineState.of(str(home))
+        self._ledger = Ledger(self._state, Machine.here(), context.job_id)
         self._wanted: dict[str, int] = {}
         self._wishes: dict[str, Wish] = {}
         self._containers: dict[str, LocalContainer] = {}
@@ -42,8 +48,10 @@ class LocalAllocator(Allocator):
         self._events: list[Event] = []
         self._news = asyncio.Event()
         self._noted: set[str] = set()
-        self._warden = int(os.environ.get("HOWDAH_WARDEN", "0"))
-        self._warden_start = start_of(self._warden)
+        self._supervised = self.restarts = "HOWDAH_MASTER_LOCK" in os.environ
+        """Whether a supervisor has started this master."""
+        if self._supervised:  # nobody but this process may hold its lock
+            os.set_inheritable(int(os.environ["HOWDAH_MASTER_LOCK"]), False)
 
     @classmethod
     async def open(cls, context: MasterContext) -> LocalAllocator:
@@ -51,19 +59,30 @@ class LocalAllocator(Allocator):
         allocator.attempt = int(os.environ.get("HOWDAH_MASTER_ATTEMPT", "1"))
         return allocator
 
-    def adopt(self, containers: Collection[Container]) -> set[str]:
+    async def adopt(self, containers: Collection[Container]) -> Mapping[str, Exit]:
+        ends = {container.id: Exit("withdrawn", detail=GONE) for container in containers}
         known = {container.id: container for container in containers}
         for id_, held in self._ledger.held().items():
             self._numbers = itertools.count(max(next(self._numbers), int(id_.rpartition(".")[2]) + 1))
             if id_ in known and alive(held["pid"], held["start"]):
-                local = LocalContainer(known[id_], tuple(held["gpus"]), self._container_ended)
+                local = LocalContainer(known[id_], self._devices(held["gpus"]), self._container_ended)
                 local.group = MemoryGroup.at(held["group"]) if held["group"] else None
                 self._containers[id_] = local
                 local.adopt(held["pid"], held["start"], Path(held["directory"]))
+                del ends[id_]
             else:
-                clear(id_, [held["group"]], whole=True)
+                kill_leftovers(id_, [held["group"]], whole=True)
+                remove_program_key(Path(held.get("directory", os.devnull)))
                 self._ledger.free(id_)
-        return set(self._containers)
+        return ends
+
+    def signalled(self, signal: str) -> Event:
+        """A cancellation where somebody wants the job cancelled by force. Else it is a reboot, for instance: the next
+        supervisor starts the next attempt."""
+        if not self._supervised:
+            return super().signalled(signal)
+        by = self._ledger.cancelled_by()
+        return CancelRequested(time.time(), by) if by else AllocationLost(time.time(), f"signal {signal}")
 
     def request(self, role: str, count: int, wish: Wish = ANYWHERE) -> None:
         self._wanted[role], self._wishes[role] = count, wish
@@ -76,7 +95,7 @@ class LocalAllocator(Allocator):
         deadline = time.monotonic() + POLL_S
         while True:
             self._news.clear()
-            self._check_warden()
+            self._ensure_supervisor()
             self._reserve()
             left = deadline - time.monotonic()
             if self._events or left <= 0:
@@ -84,9 +103,13 @@ class LocalAllocator(Allocator):
                 return events
             await self._wait(min(left, TRY_S) if any(self._wanted.values()) else left)
 
-    def _check_warden(self) -> None:
-        if self._warden and not alive(self._warden, self._warden_start):
-            raise EngineUnavailable(f"its guardian (pid {self._warden}), which starts the next master, was killed")
+    def _ensure_supervisor(self) -> None:
+        """A supervisor that was killed is started again by any master that lives."""
+        try:
+            if self._supervised and not launcher.is_running(self._state):
+                launcher.ensure_running(self._state)
+        except OSError as error:
+            self._note(f"nobody looks after the jobs of this machine: {error}", "supervisor")
 
     async def _wait(self, seconds: float) -> None:
         try:
@@ -129,9 +152,13 @@ class LocalAllocator(Allocator):
         self._noted.discard("waiting")
         for name, gpus in granted.items():
             container = Container(name, self._context.host, wanted[name], self._resources(wanted[name]))
-            self._containers[name] = LocalContainer(container, gpus, self._container_ended)
+            self._containers[name] = LocalContainer(container, self._devices(gpus), self._container_ended)
             self._tell(Allocated(time.time(), container))
         return True
+
+    def _devices(self, dealt: Iterable[str]) -> tuple[str, ...] | None:
+        """The GPUs that a container may see; None where this machine has none to deal out."""
+        return tuple(dealt) if self._ledger.machine.gpus else None
 
     def _each_wanted(self) -> list[str]:
         return [role for role, count in self._wanted.items() for _ in range(count)]
@@ -201,4 +228,5 @@ class LocalAllocator(Allocator):
         for local in self._containers.values():
             local.kill()
         self._ledger.leave()
-        (self._directory / "credentials").unlink(missing_ok=True)
+        self._ensure_supervisor()
+        launcher.wake(self._state)  # it removes the job's secrets

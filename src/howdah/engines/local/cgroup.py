@@ -7,6 +7,7 @@ session is given. Where neither can be written, limits are not enforced, and the
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import time
@@ -98,10 +99,19 @@ class MemoryGroup:
             os.close(file)
 
     def _read(self, name: str) -> str:
+        """A file of the group; "" when the group is gone.
+
+        Raises:
+            OSError: it cannot be read for another reason.
+        """
         try:
             return (self.directory / name).read_text(encoding="ascii")
-        except OSError:
+        except FileNotFoundError:
             return ""
+        except OSError as error:
+            if error.errno == errno.ENODEV:  # removed since it was opened
+                return ""
+            raise
 
     def _mib(self, name: str) -> int:
         text = self._read(name).strip()

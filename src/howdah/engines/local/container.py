@@ -12,22 +12,29 @@ from pathlib import Path
 
 from howdah.engines import Launch
 from howdah.engines.local.cgroup import MemoryGroup
-from howdah.engines.local.jobs import write_secret
-from howdah.engines.local.processes import MARK, alive, guardian, kill_marked, start_of
+from howdah.engines.local.leftovers import remove_program_key
+from howdah.engines.local.processes import MARK, alive, kill_marked, start_of
 from howdah.spec import Container, Exit
 from howdah.wire.credentials import Credentials
 
 KILL_AFTER_S = 1.0
+FINISH_TRIES, FINISH_AGAIN_S = 25, 0.2
 UNKNOWN = 1 << 16
 # What a container does not inherit from whoever submitted the job.
-_NOT_INHERITED = ("HOWDAH_CREDENTIALS", "HOWDAH_MASTER", "CUDA_VISIBLE_DEVICES", MARK)
+_NOT_INHERITED = (
+    "HOWDAH_CREDENTIALS",
+    "HOWDAH_MASTER",
+    "HOWDAH_MASTER_ATTEMPT",
+    "HOWDAH_MASTER_LOCK",
+    MARK,
+)
 
 
 class LocalContainer:
     """`ended(container, exit)` is called once, from the event loop, after everything in it has gone."""
 
     def __init__(
-        self, container: Container, gpus: tuple[str, ...], ended: Callable[[LocalContainer, Exit], None]
+        self, container: Container, gpus: tuple[str, ...] | None, ended: Callable[[LocalContainer, Exit], None]
     ) -> None:
         self.container, self.gpus, self._ended = container, gpus, ended
         self.group: MemoryGroup | None = None
@@ -55,32 +62,39 @@ class LocalContainer:
             OSError: it cannot be started.
         """
         self._directory = directory
-        credentials = directory / "credentials"
-        write_secret(credentials, Credentials(secrets=dict(launch.secrets)).to_bytes())
+        credentials = _file_in_memory(Credentials(secrets=dict(launch.secrets)).to_bytes())
         variables = {
             **{name: value for name, value in os.environ.items() if name not in _NOT_INHERITED},
             "HOWDAH_HOST": host,
-            "HOWDAH_CREDENTIALS": str(credentials),
+            "HOWDAH_CREDENTIALS": f"/proc/self/fd/{credentials}",
             "HOWDAH_LOG_DIR": str(directory),
             "HOWDAH_TASKS_DIR": str(directory.parent.parent),
             "HOWDAH_WORK_DIR": str(directory / "work"),
-            "HOWDAH_PARENT": str(guardian(os.environ)),
+            "HOWDAH_SWEEPER": "0",
             MARK: self.container.id,
-            **({"CUDA_VISIBLE_DEVICES": ",".join(self.gpus)} if self.gpus else {}),
+            **({} if self.gpus is None else {"CUDA_VISIBLE_DEVICES": ",".join(self.gpus)}),
             **launch.environment,
         }
-        with (directory / "executor.log").open("ab") as log:
-            # In the master's session, which has no terminal, so that what is typed at the submitter's is not meant for
-            # it; and not one of its own, for all tasks of a job are then scheduled as one.
-            self._process = subprocess.Popen(
-                self.group.entering(launch.command) if self.group is not None else launch.command,
-                cwd=directory,
-                env=variables,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
-        self.pid, self.start_time = self._process.pid, start_of(self._process.pid)
+        try:
+            with (directory / "executor.log").open("ab") as log:
+                # In the master's session, which has no terminal, so that what is typed at the submitter's is not meant
+                # for it; and not one of its own, for all tasks of a job are then scheduled as one.
+                self._process = subprocess.Popen(
+                    self.group.entering(launch.command) if self.group is not None else launch.command,
+                    cwd=directory,
+                    env=variables,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    pass_fds=(credentials,),
+                )
+        finally:
+            os.close(credentials)
+        try:
+            self.pid, self.start_time = self._process.pid, start_of(self._process.pid)
+        except OSError:
+            self._process.kill()
+            raise
         self._watch(self.pid)
 
     def release(self) -> None:
@@ -120,15 +134,29 @@ class LocalContainer:
             asyncio.get_running_loop().remove_reader(self._pidfd)
             os.close(self._pidfd)
         self._ended_with = status
-        exit = self._exit(status)
-        self._clean_up(status)
+        self._finish(status)
+
+    def _finish(self, status: int, tries: int = 1) -> None:
+        try:
+            exit = self._exit(status)
+            self._clean_up(status)
+        except OSError as error:  # this process has too many open files, for instance
+            if tries < FINISH_TRIES:
+                asyncio.get_running_loop().call_later(FINISH_AGAIN_S, self._finish, status, tries + 1)
+                return
+            exit = Exit("exit", status, detail=f"its executor ended with {status}; why could not be found out: {error}")
         self._ended(self, exit)
 
     def _status(self) -> int | None:
-        """That of an adopted one is not to be had: only its parent is told."""
+        """How it ended; None while it runs. That of an adopted one is not to be had: only its parent is told."""
         if self._process is not None:
             return self._process.poll()
-        return None if alive(self.pid, self.start_time) else UNKNOWN
+        if self._pidfd >= 0:  # which tells of nothing but its end
+            return UNKNOWN
+        try:
+            return None if alive(self.pid, self.start_time) else UNKNOWN
+        except OSError:
+            return None
 
     def _exit(self, status: int) -> Exit:
         if self.released:
@@ -151,11 +179,19 @@ class LocalContainer:
         return "it left no log"
 
     def _clean_up(self, status: int) -> None:
-        with contextlib.suppress(OSError):
-            (self._directory / "credentials").unlink()
         if self.group is not None:
             self.group.kill()
             self.group.remove()
         elif status != 0:
             # An executor that ends in order has seen to it that nothing is left; one that was killed has not.
             kill_marked(self.container.id)
+        if status != 0:
+            remove_program_key(self._directory)
+
+
+def _file_in_memory(content: bytes) -> int:
+    """An open file that is on no disk: nothing of it is left when the processes that have it open have ended."""
+    file = os.memfd_create("howdah-credentials")
+    with os.fdopen(os.dup(file), "wb") as stream:
+        stream.write(content)
+    return file

@@ -1,20 +1,19 @@
 """The engine that needs no cluster: the same master and executors, as processes of this machine.
 
-A job is a directory below `<state>/jobs`; its master runs in a session of its own, so that it outlives the terminal.
+A job is a directory below `<home>/jobs`, with a place in the queue of this machine. The supervisor (howdah.supervisor)
+starts its master, in a session of its own, so that it outlives the terminal.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import getpass
 import hashlib
 import json
 import os
 import secrets as random
-import shutil
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -22,28 +21,26 @@ from pathlib import Path
 
 from howdah.data import uris
 from howdah.data.commit import abandon, reserve
-from howdah.data.fs import filesystem
 from howdah.data.homes import state_directory
+from howdah.data.logfiles import open_log
 from howdah.data.logorder import STREAMS, TIMES
-from howdah.engines import ATTEMPTS_WITHIN_S, MASTER_ATTEMPTS, Engine, Hindrance, Progress, silent, sweep
-from howdah.engines.local.jobs import JobDirectory, write_secret
-from howdah.engines.local.ledger import Ledger, clear
-from howdah.engines.local.machine import Machine, figures, refusals, total
-from howdah.engines.local.processes import start_of
-from howdah.errors import EngineRejected, HowdahError, StagingError
-from howdah.spec import JobReport, JobSpec, Outcome, Plan, StagedFile, StagedJob, State, TaskId
+from howdah.engines import MASTER_ATTEMPTS, Engine, Hindrance, Progress, silent
+from howdah.engines.local.jobs import JobDirectory, Places, unreadable_report
+from howdah.engines.local.ledger import explain_shortage, total
+from howdah.engines.local.machine import Machine, figures, first_demand, refusals
+from howdah.engines.local.submission import Submission, remove_killed, remove_secrets_of_killed
+from howdah.errors import EngineRejected, EngineUnavailable, HowdahError, StagingError
+from howdah.spec import JobReport, JobSpec, Plan, StagedFile, StagedJob, State, TaskId
 from howdah.spec.codec import encode
+from howdah.supervisor import launcher
+from howdah.supervisor.masters import START, start_record
+from howdah.supervisor.state import Damaged, MachineState, decide_end
 from howdah.wire.credentials import JOB_KEY, SECRET_PREFIX, Credentials
 
 _PIECE = 1 << 20
-_END_S = 5.0
-
-
-class _Detached(subprocess.Popen[bytes]):
-    """A process that is meant to outlive us: no warning when it does."""
-
-    def __del__(self) -> None:
-        self.poll()
+_CANCEL_S, _LOOK_S = 15.0, 0.02
+_OURS_TO_LACK = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""Errors that say nothing about the file that could not be read."""
 
 
 class LocalEngine(Engine):
@@ -54,7 +51,7 @@ class LocalEngine(Engine):
     def __init__(self, settings: Mapping[str, str]) -> None:
         self._settings = settings
         self._home = Path(settings.get("local_home") or state_directory(os.environ)).absolute()
-        self._masters: list[_Detached] = []
+        self._state = MachineState.of(str(self._home))
 
     @property
     def home(self) -> str:
@@ -70,115 +67,112 @@ class LocalEngine(Engine):
         return Plan(self.name, staged, {"machine": demand, "master": [sys.executable, "-m", "howdah.master"]})
 
     def submit(self, plan: Plan, secrets: Mapping[str, str], progress: Progress = silent) -> str:
-        job = JobDirectory(self._new_directory())
         conf_dir = self._settings.get("hadoop_conf_dir", "")
+        submission = Submission(self._state)
         try:
-            reserve(plan.job.job, job.id, conf_dir)
-            self._write(job, _placed(plan.job, progress), secrets)
-            self._start(job, plan.request["master"], plan.job.job.master.attempts or MASTER_ATTEMPTS)
-            self._sweep(conf_dir)
-        except BaseException as error:
-            shutil.rmtree(job.path, ignore_errors=True)
-            with contextlib.suppress(HowdahError):
-                abandon(plan.job.job, job.id, conf_dir)
-            if isinstance(error, OSError):
-                raise StagingError(f"{error.filename or job.path}: {error.strerror or error}") from error
-            raise
-        return job.id
+            with _explained(StagingError):
+                submission.begin()
+                self._submit(submission, plan, secrets, progress)
+        except BaseException:
+            if submission.abort():
+                with contextlib.suppress(HowdahError):
+                    abandon(plan.job.job, submission.job_id, conf_dir)
+                raise
+        with contextlib.suppress(OSError, Damaged):
+            remove_killed(self._state, conf_dir)
+        return submission.job_id
 
-    def _sweep(self, conf_dir: str) -> None:
-        """Look after jobs whose master was killed; what cannot be done now is for the next submission."""
-        files = filesystem(self.home)
-        with contextlib.suppress(HowdahError):
-            for job_id in sweep.unfinished(files, self.home):
-                report = JobDirectory(self._home / "jobs" / job_id).report()
-                if report.state.ended:
-                    clear(job_id, [])  # or what its executors still write would come after the tidying
-                    with contextlib.suppress(HowdahError):
-                        sweep.settle(files, report, conf_dir)
-
-    def _new_directory(self) -> Path:
-        jobs = self._home / "jobs"
-        while True:
-            path = jobs / f"local-{time.strftime('%Y%m%d-%H%M%S')}-{random.token_hex(2)}"
-            try:
-                jobs.mkdir(parents=True, exist_ok=True, mode=0o700)
-                path.mkdir(mode=0o700)
-            except FileExistsError:
-                continue
-            except OSError as error:
-                raise StagingError(f"{error.filename}: {error.strerror}") from error
-            return path
-
-    def _write(self, job: JobDirectory, staged: StagedJob, secrets: Mapping[str, str]) -> None:
+    def _submit(self, submission: Submission, plan: Plan, secrets: Mapping[str, str], progress: Progress) -> None:
+        job = plan.job.job
+        submission.write("job.json", _as_json(plan.job))  # whoever tidies up after a killed submission needs it
+        reserve(job, submission.job_id, self._settings.get("hadoop_conf_dir", ""))
+        placed = _placed(plan.job, progress)
+        if placed is not plan.job:
+            submission.write("job.json", _as_json(placed))
         key = random.token_bytes(32)
         held = {JOB_KEY: key, **{SECRET_PREFIX + name: os.fsencode(value) for name, value in secrets.items()}}
-        (job.path / "job.json").write_text(json.dumps(encode(staged), indent=1), encoding="utf-8")
-        write_secret(job.path / "key", key.hex().encode())
-        write_secret(job.path / "credentials", Credentials(secrets=held).to_bytes())
+        submission.write("key", key.hex().encode())
+        submission.write("credentials", Credentials(secrets=held).to_bytes())
+        submission.write(START, self._start_record(submission, plan))
+        submission.complete(first_demand(job), Machine.here())
 
-    def _start(self, job: JobDirectory, command: list[str], attempts: int) -> None:
-        arguments = ["--engine", self.name, "--id", job.id, "--job", str(job.path / "job.json")]
-        conf_dir = self._settings.get("hadoop_conf_dir")
-        inherited = {**os.environ, "HADOOP_CONF_DIR": conf_dir} if conf_dir else os.environ
-        environment = {**inherited, "HOWDAH_CREDENTIALS": str(job.path / "credentials"), "HOWDAH_HOST": "127.0.0.1"}
-        with (job.path / "master.log").open("ab") as log:
-            master = _Detached(
-                [*_warden(attempts), *command, *arguments, "--directory", uris.of_local(job.path)],
-                # Not in the caller's directory, whose files could pass for modules.
-                cwd=job.path,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        job.note_master(master.pid, start_of(master.pid))
-        self._masters.append(master)
+    def _start_record(self, submission: Submission, plan: Plan) -> bytes:
+        directory = submission.directory
+        command = [*plan.request["master"], "--engine", self.name, "--id", submission.job_id]
+        command += ["--job", str(directory / "job.json"), "--directory", uris.of_local(directory)]
+        variables = {"HOWDAH_CREDENTIALS": str(directory / "credentials"), "HOWDAH_HOST": "127.0.0.1"}
+        if conf_dir := self._settings.get("hadoop_conf_dir"):
+            variables["HADOOP_CONF_DIR"] = conf_dir
+        return start_record(command, variables, plan.job.job.master.attempts or MASTER_ATTEMPTS)
 
     def describe(self, job_id: str | None = None) -> list[JobReport]:
-        for master in self._masters:
-            master.poll()
-        return [job.report() for job in self._jobs(job_id)]
+        with _explained(EngineUnavailable):
+            paths = self._paths(job_id)  # before the places: what is submitted afterwards is in none of them
+            here = Places(self._state)
+            found = self._reports(paths, {"": here, os.uname().nodename: here})
+            if here.any_open:  # a supervisor that was killed is started again by whoever looks at a job
+                launcher.ensure_running(self._state)
+            if job_id is None:
+                remove_secrets_of_killed(self._state)
+        return sorted(found, key=lambda report: report.submitted, reverse=True)
 
-    def _jobs(self, job_id: str | None) -> list[JobDirectory]:
+    def _reports(self, paths: list[Path], places: dict[str, Places]) -> list[JobReport]:
+        """Of jobs on other machines, too, where the home directory is shared: `places` are by machine."""
+        found = []
+        for path in paths:
+            job = JobDirectory(path)
+            try:
+                host = job.host
+                if host not in places:
+                    places[host] = Places(MachineState.of(str(self._home), host))
+                found.append(job.report(places[host]))
+            except FileNotFoundError:  # removed meanwhile
+                continue
+            except OSError as error:
+                if error.errno in _OURS_TO_LACK:
+                    raise
+                found.append(unreadable_report(path, error))
+        return found
+
+    def _paths(self, job_id: str | None) -> list[Path]:
         jobs = self._home / "jobs"
         if job_id is not None:
-            found = [jobs / job_id] if job_id == Path(job_id).name and (jobs / job_id).is_dir() else []
-        else:
-            found = sorted(jobs.glob("local-*"), key=lambda path: path.stat().st_ctime, reverse=True)
-        return [JobDirectory(path) for path in found]
+            there = os.path.isdir(jobs / job_id)  # noqa: PTH112 - False, too, for a name that no file can have
+            return [jobs / job_id] if there and job_id == Path(job_id).name else []
+        return list(jobs.glob("local-*"))
 
     def cancel(self, job_id: str) -> None:
-        for job in self._jobs(job_id):
-            if job.report().state.ended:
-                continue
-            pid = job.master_pid()
-            if pid and not self._ends(job, pid, signal.SIGTERM):
-                self._ends(job, pid, signal.SIGKILL)
-            clear(job.id, [])
-            Ledger(self._home / "local", Machine.here(), job.id).sweep()
-            if not job.view().state.ended:
-                job.finish(Outcome(State.CANCELLED, f"cancelled by {getpass.getuser()}; the master had to be killed"))
-
-    def _ends(self, job: JobDirectory, pid: int, number: int) -> bool:
-        """Whether the master has ended soon after a signal."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, number)
-        deadline = time.monotonic() + _END_S
-        while job.master_pid() and time.monotonic() < deadline:
-            time.sleep(0.02)
-        return not job.master_pid()
+        user = getpass.getuser()
+        for path in self._paths(job_id):
+            host = JobDirectory(path).host
+            if host not in ("", os.uname().nodename):
+                raise EngineRejected(f"{job_id} runs on {host}: it can be cancelled there")
+            with _explained(EngineUnavailable):
+                with self._state.change() as change:
+                    waiting, entry = change.find(job_id), change.entries.get(job_id)
+                    if entry is None and waiting is not None:
+                        decide_end(change.admit(waiting), State.CANCELLED.value, f"cancelled by {user}")
+                    elif entry is None or "end" in entry or "left" in entry:
+                        continue
+                    else:
+                        entry["cancel"] = user
+                launcher.ensure_running(self._state)
+            deadline = time.monotonic() + _CANCEL_S
+            while not self.describe(job_id)[0].state.ended and time.monotonic() < deadline:
+                time.sleep(_LOOK_S)
 
     def hindrances(self, job_id: str, job: JobSpec | None, missing: Mapping[str, int]) -> list[Hindrance]:
-        if job is None or not missing:
-            return []
-        wanted = [job.roles[role].resources for role, count in missing.items() for _ in range(count)]
-        said = Ledger(self._home / "local", Machine.here(), job_id).shortage(total(wanted if job.gang else wanted[:1]))
+        with _explained(EngineUnavailable):
+            places = Places(self._state)
+        said = places.waiting_because(job_id)
+        if job is not None and missing:
+            wanted = [job.roles[role].resources for role, count in missing.items() for _ in range(count)]
+            asked = total(wanted if job.gang else wanted[:1])
+            said = explain_shortage(places.entries, asked, Machine.here())
         return [Hindrance("said", {"text": said})] if said else []
 
     def logs(self, job_id: str, task: TaskId | None, stream: str = "") -> Iterator[tuple[str, bytes]]:
-        for job in self._jobs(job_id):
+        for job in map(JobDirectory, self._paths(job_id)):
             for slug, attempt, directory in job.attempts():
                 role, _, index = slug.rpartition("-")
                 if task is None or slug == task.slug:
@@ -187,16 +181,19 @@ class LocalEngine(Engine):
                 yield from _read(job.path / "master.log", "master")
 
 
-def _warden(attempts: int) -> list[str]:
-    """By its path, alone: it needs nothing that is installed."""
-    return [
-        sys.executable,
-        "-I",
-        "-S",
-        str(Path(__file__).with_name("warden.py")),
-        str(attempts),
-        str(ATTEMPTS_WITHIN_S),
-    ]
+@contextlib.contextmanager
+def _explained(kind: type[HowdahError]) -> Iterator[None]:
+    """Raise errors of this machine's files and processes as errors of howdah."""
+    try:
+        yield
+    except Damaged as error:
+        raise EngineUnavailable(str(error)) from error
+    except OSError as error:
+        raise kind(": ".join(str(part) for part in (error.filename, error.strerror or error) if part)) from error
+
+
+def _as_json(staged: StagedJob) -> bytes:
+    return json.dumps(encode(staged), indent=1).encode()
 
 
 def _attempt_logs(heading: str, directory: Path, stream: str) -> Iterator[tuple[str, bytes]]:
@@ -208,7 +205,7 @@ def _attempt_logs(heading: str, directory: Path, stream: str) -> Iterator[tuple[
 
 
 def _read(path: Path, heading: str) -> Iterator[tuple[str, bytes]]:
-    with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+    with contextlib.suppress(FileNotFoundError), open_log(path) as file:
         while piece := file.read(_PIECE):
             yield heading, piece
 

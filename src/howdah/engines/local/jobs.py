@@ -1,30 +1,71 @@
-"""A job of this machine as its directory shows it: the event log, and whether its master lives."""
+"""A job of this machine as its directory shows it, with its place in the queue or the ledger (howdah.supervisor)."""
 
 from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from howdah.data import uris
-from howdah.engines.local.processes import alive
-from howdah.spec import JobReport, Outcome, State
-from howdah.spec.codec import decode
-from howdah.spec.job import JobSpec
+from howdah.engines.local.ledger import explain_shortage
+from howdah.spec import JobReport, StagedJob, State
+from howdah.spec.codec import decode, is_well_typed
 from howdah.spec.values import dataclass
+from howdah.supervisor.state import SUBMITTED, Damaged, MachineState, Waiting
 
 if TYPE_CHECKING:
+    from howdah.spec.events import Event
     from howdah.spec.view import JobView
 
-_START_S = 10.0
+_NO_BEGINNING = "its event log is damaged: its beginning cannot be read"
+
+
+class Places:
+    """Where the jobs of one machine stand, as they were when this was made: in the queue, in the ledger, or in neither.
+
+    Raises:
+        Damaged: the ledger cannot be read.
+    """
+
+    def __init__(self, state: MachineState) -> None:
+        self.state = state
+        # In the order in which a job moves, so that none is in neither while it waits or runs.
+        self.queue = state.waiting()
+        self.entries = state.entries()
+        self._numbers = {job.job_id: number for number, job in enumerate(self.queue)}
+
+    @property
+    def any_open(self) -> bool:
+        """Whether a job waits or runs."""
+        return bool(self.queue) or bool(self.entries)
+
+    def waits(self, job_id: str) -> bool:
+        """Whether the job is in the queue."""
+        return job_id in self._numbers and job_id not in self.entries
+
+    def waiting_because(self, job_id: str) -> str:
+        """Why a job is in the queue; "" when it is not."""
+        if not self.waits(job_id):
+            return ""
+        number = self._numbers[job_id]
+        if number:
+            first = self.queue[0].job_id
+            return f"number {number + 1} in this machine's queue, in which {first} is the first"
+        return self._first_waits(self.queue[0])
+
+    def _first_waits(self, job: Waiting) -> str:
+        try:
+            wants, machine = self.state.demand(job)
+        except (FileNotFoundError, Damaged):
+            return ""
+        return explain_shortage(self.entries, wants, machine, with_promised=True)
 
 
 @dataclass(frozen=True)
 class JobDirectory:
-    """`path` is `<home>/jobs/<id>`. The submitting process writes `master.pid`, the master `master.json`."""
+    """`path` is `<home>/jobs/<id>`."""
 
     path: Path
 
@@ -32,91 +73,108 @@ class JobDirectory:
     def id(self) -> str:
         return self.path.name
 
-    def note_master(self, pid: int, start: int) -> None:
-        """Remember which process the master is."""
-        record = {"pid": pid, "start": start, "submitted": time.time()}
-        (self.path / "master.pid").write_text(json.dumps(record), encoding="utf-8")
-
-    def master_pid(self) -> int:
-        """That of the process which looks after the master, else of the master itself; 0 when both are gone."""
-        for record in (self._json("master.pid"), self._json("master.json")):
-            pid = int(record.get("pid", 0))
-            if alive(pid, int(record.get("start", 0))):
-                return pid
-        return 0
+    @property
+    def host(self) -> str:
+        """The machine on which the job was submitted; "" for a job of an earlier version."""
+        return str(self._json(SUBMITTED).get("host", ""))
 
     def view(self) -> JobView:
         """As far as the event log goes."""
-        from howdah.spec.events import read_lines  # a submission does without
-        from howdah.spec.view import JobView, fold
+        from howdah.spec.events import read_log  # a submission does without
+        from howdah.spec.view import JobView, fold_recorded
 
         try:
             with (self.path / "events.jsonl").open(encoding="utf-8", errors="replace") as lines:
-                return fold(read_lines(lines))
+                return fold_recorded(read_log(lines))
         except FileNotFoundError:
             return JobView()
 
-    def report(self) -> JobReport:
-        """A job whose master is gone without saying how it ended has failed."""
-        # In this order: a master that ends between the two questions has written its last event before.
-        pid = self.master_pid()
-        view = self.view()
-        record, staged = self._json("master.pid"), self._json("job.json")
-        spec = decode(JobSpec, staged.get("job", {"roles": {}}))
-        state, diagnostics, finished = view.state, view.outcome.diagnostics if view.outcome else "", view.finished
-        submitted = float(record.get("submitted", 0.0)) or self._made()
-        if not state.ended and not pid and (record or time.time() - submitted > _START_S):
-            state, diagnostics, finished = State.FAILED, self._death(record), self._last_change()
+    def staged(self) -> StagedJob | None:
+        """The job as it was submitted; None when that cannot be read."""
+        try:
+            staged = decode(StagedJob, json.loads(self._text("job.json")))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            return None
+        return staged if is_well_typed(StagedJob, staged) else None
+
+    def report(self, places: Places) -> JobReport:
+        """The job as it is now; `places` were read before.
+
+        A job that is neither in the queue nor in the ledger has ended. If its log does not say how, it has failed.
+
+        Raises:
+            OSError: its files cannot be read.
+        """
+        entry, waits = places.entries.get(self.id), places.waiting_because(self.id)
+        view, staged = self.view(), self.staged()
+        spec = staged.job if staged is not None else view.job
+        state, finished = view.state, view.finished
+        diagnostics = view.outcome.diagnostics if view.outcome is not None else waits
+        if view.outcome is not None and not view.id:
+            diagnostics = "; ".join(filter(None, (diagnostics, _NO_BEGINNING)))
+        if not state.ended and entry is not None and entry.get("end", {}).get("state"):
+            end = entry["end"]
+            state, diagnostics, finished = State(end["state"]), end["diagnostics"], end["time"]
+        elif not state.ended and entry is None and not places.waits(self.id):
+            state, diagnostics, finished = State.FAILED, self._why_no_end(view), self._last_change()
         return JobReport(
             id=self.id,
-            name=spec.name,
+            name=spec.name if spec is not None else "",
             state=state,
             engine="local",
-            user=staged.get("user", ""),
-            queue=spec.queue,
-            submitted=submitted,
+            user=staged.user if staged is not None else view.user,
+            queue=spec.queue if spec is not None else "",
+            submitted=self._submitted(),
             started=view.running,
             finished=finished,
             progress=view.progress,
             diagnostics=diagnostics,
-            master=str(self._json("master.json").get("url", "")) if pid else "",
+            master=str(self._json("master.json").get("url", "")) if entry is not None and not state.ended else "",
             tracking_url="",
             directory=uris.of_local(self.path),
         )
 
-    def finish(self, outcome: Outcome) -> None:
-        """Write the last event in place of a master that was killed."""
-        from howdah.spec.events import JobFinished, to_line
+    def append(self, event: Event) -> None:
+        """Write an event in place of a master that was killed."""
+        from howdah.spec.events import to_line
 
-        with (self.path / "events.jsonl").open("a", encoding="utf-8") as log:
-            # The killed writer may have left half a line.
-            log.write("\n" + to_line(JobFinished(time.time(), outcome)))
+        log = self.path / "events.jsonl"
+        whole = not log.exists() or log.stat().st_size == 0 or _last_byte(log) == b"\n"
+        with log.open("a", encoding="utf-8") as file:  # the killed writer may have left half a line
+            file.write(("" if whole else "\n") + to_line(event))
 
     def attempts(self) -> Iterator[tuple[str, int, Path]]:
         """(role-index, attempt, directory) of each attempt of each task, in order."""
-        for task in sorted((self.path / "tasks").glob("*"), key=_natural):
-            for attempt in sorted(task.iterdir(), key=_natural):
+        for task in sorted((self.path / "tasks").glob("*-*"), key=_natural):
+            numbered = [attempt for attempt in task.iterdir() if attempt.name.isdigit()]
+            for attempt in sorted(numbered, key=_natural):
                 yield task.name, int(attempt.name), attempt
 
-    def _death(self, record: dict[str, Any]) -> str:
-        if not record:
-            return "the master was never started"
-        if (self.path / "events.jsonl").exists():
-            return f"the master was killed (pid {record.get('pid')}); nothing else is known"
-        lines = self._text("master.log").strip().splitlines()
-        return f"the master ended before it began: {lines[-1] if lines else 'it said nothing'}"
+    def _why_no_end(self, view: JobView) -> str:
+        log = self.path / "events.jsonl"
+        if not log.exists():
+            return "it has no event log"
+        if not view.id and log.stat().st_size:
+            return "its event log is damaged: nothing in it can be read"
+        return "its event log does not say how it ended: the log is damaged, or all of the job was killed"
 
-    def _made(self) -> float:
+    def _submitted(self) -> float:
+        """When it was submitted; jobs of earlier versions have noted that in `master.pid`."""
+        for name in (SUBMITTED, "master.pid"):
+            moment = self._json(name).get("submitted", 0.0)
+            if isinstance(moment, (int, float)) and moment:
+                return float(moment)
         return self.path.stat().st_ctime
 
     def _last_change(self) -> float:
-        names = ("events.jsonl", "master.log", "master.pid")
-        return max((one.stat().st_mtime for name in names if (one := self.path / name).exists()), default=self._made())
+        names = ("events.jsonl", "master.log", SUBMITTED)
+        times = [one.stat().st_mtime for name in names if (one := self.path / name).exists()]
+        return max(times, default=self.path.stat().st_ctime)
 
     def _json(self, name: str) -> dict[str, Any]:
         try:
             found = json.loads(self._text(name) or "{}")
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}
         return found if isinstance(found, dict) else {}
 
@@ -125,6 +183,19 @@ class JobDirectory:
             return (self.path / name).read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
             return ""
+
+
+def unreadable_report(directory: Path, error: OSError) -> JobReport:
+    """The report of a job whose files cannot be read."""
+    diagnostics = f"its directory cannot be read: {error.filename or directory}: {error.strerror or error}"
+    uri = uris.of_local(directory)
+    return JobReport(directory.name, "", State.FAILED, "local", diagnostics=diagnostics, directory=uri)
+
+
+def _last_byte(path: Path) -> bytes:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read()
 
 
 def _natural(path: Path) -> tuple[str, int]:

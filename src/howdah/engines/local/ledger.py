@@ -1,27 +1,23 @@
-"""Who uses how much of this machine: one file that all masters of this user share, under one lock.
+"""The resource ledger as a job's master uses it: who holds how much of this machine (howdah.supervisor.state).
 
-A gang is granted whole or not at all, in the order of asking; so two jobs never wait for each other's half. A job that
-holds containers already comes first: it only replaces one. What a master that died held is free again.
+A gang is granted whole or not at all, in the order of submission; so two jobs never wait for each other's half. A job
+that holds containers already comes first: it only replaces one. What a master that was killed held stays reserved for
+the next attempt, until the supervisor finds that the job has ended.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import json
-import os
-import time
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from howdah.engines.local.cgroup import MemoryGroup
-from howdah.engines.local.machine import Machine, gib, total
-from howdah.engines.local.processes import alive, guardian, kill_marked, start_of
+from howdah.engines.local.machine import Machine, gib
 from howdah.spec import Resources
 from howdah.spec.values import dataclass
+from howdah.supervisor import launcher
+from howdah.supervisor.state import MachineState, Offer, new_entry, shortage
 
-Book = dict[str, Any]
+if TYPE_CHECKING:
+    from howdah.supervisor.state import Entry
 
 
 @dataclass(frozen=True)
@@ -32,122 +28,102 @@ class Waiting:
 
 
 class Ledger:
-    """The file `ledger.json` in `directory`; `job_id` is the job whose master this process is."""
+    """`job_id` is the job whose master this process is."""
 
-    def __init__(self, directory: Path, machine: Machine, job_id: str) -> None:
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._path, self._lock = directory / "ledger.json", directory / "ledger.lock"
-        self.machine, self.job_id = machine, job_id
+    def __init__(self, state: MachineState, machine: Machine, job_id: str) -> None:
+        self.state, self.machine, self.job_id = state, machine, job_id
 
     def reserve(self, wanted: Mapping[str, Resources]) -> dict[str, tuple[str, ...]] | Waiting:
         """All of `wanted` (by container id) or nothing; the GPUs of each. While it waits the job keeps its turn."""
-        with self._open() as jobs:
-            own = self._own(jobs)
-            own["ticket"] = own["ticket"] or 1 + max((entry["ticket"] for entry in jobs.values()), default=0)
-            first = None if own["held"] else _before(jobs, own)
+        with self.state.change() as change:
+            if self.job_id not in change.entries:
+                change.entries[self.job_id] = new_entry(change.next_ticket())
+            own = change.entries[self.job_id]
+            own["waiting"] = True
+            first = None if own["held"] else _first_before(change.entries, own)
             if first is not None:
                 return Waiting(f"waiting behind {first}, which came first")
-            problem = self._shortage(jobs, total(list(wanted.values())))
+            problem = explain_shortage(change.entries, total(wanted.values()), self.machine)
             if problem:
                 return Waiting(problem)
-            own["ticket"] = 0
-            return {name: self._grant(jobs, own, name, resources) for name, resources in wanted.items()}
-
-    def shortage(self, wanted: Resources) -> str:
-        """Why there is no room for `wanted` now, of which another job may have come first; "" when there is."""
-        with self._open() as jobs:
-            return self._shortage(jobs, wanted)
+            own["waiting"], own["promised"] = False, None
+            return {name: self._grant(change.entries, own, name, resources) for name, resources in wanted.items()}
 
     def withdraw(self) -> None:
         """Nothing is waited for any more."""
-        with self._open() as jobs:
-            self._own(jobs)["ticket"] = 0
+        self._update(waiting=False, promised=None)
+        launcher.wake(self.state)
 
     def note(self, container_id: str, **facts: str | int) -> None:
         """For whoever comes after us: the `group` (directory) of a container; `pid`, `start` and `directory` of its
         executor."""
-        with self._open() as jobs:
-            held = self._own(jobs)["held"].get(container_id)
+        with self.state.change() as change:
+            held = change.entries.get(self.job_id, {}).get("held", {}).get(container_id)
             if held is not None:
                 held.update(facts)
 
     def held(self) -> dict[str, dict[str, Any]]:
         """The job's containers by id, with what was noted of them."""
-        with self._open() as jobs:
-            return {name: dict(facts) for name, facts in self._own(jobs)["held"].items()}
+        entry = self.state.entries().get(self.job_id)
+        return {name: dict(facts) for name, facts in entry["held"].items()} if entry else {}
 
     def free(self, container_id: str) -> None:
         """The container has ended."""
-        with self._open() as jobs:
-            self._own(jobs)["held"].pop(container_id, None)
-
-    def sweep(self) -> None:
-        """Clean up after masters that died."""
-        with self._open():
-            return
+        with self.state.change() as change:
+            change.entries.get(self.job_id, {}).get("held", {}).pop(container_id, None)
+        launcher.wake(self.state)
 
     def leave(self) -> None:
-        """The job has ended."""
-        with self._open() as jobs:
-            jobs.pop(self.job_id, None)
+        """The job has ended, and its master has seen it through."""
+        self._update(held={}, waiting=False, promised=None, left=True)
 
-    def _own(self, jobs: Book) -> Book:
-        pid = guardian(os.environ)
-        fresh = {"pid": pid, "start": start_of(pid), "ticket": 0, "since": time.time(), "held": {}}
-        entry: Book = jobs.setdefault(self.job_id, fresh)
-        return entry
+    def cancelled_by(self) -> str:
+        """The user who wants the engine to end the job by force; "" when nobody does."""
+        entry = self.state.entries().get(self.job_id)
+        return str(entry.get("cancel", "")) if entry else ""
 
-    def _grant(self, jobs: Book, own: Book, name: str, resources: Resources) -> tuple[str, ...]:
-        taken = {gpu for entry in jobs.values() for held in entry["held"].values() for gpu in held["gpus"]}
+    def _update(self, **facts: object) -> None:
+        with self.state.change() as change:
+            if self.job_id in change.entries:
+                change.entries[self.job_id].update(facts)
+
+    def _grant(self, entries: Mapping[str, Entry], own: Entry, name: str, resources: Resources) -> tuple[str, ...]:
+        taken = {gpu for entry in entries.values() for held in entry["held"].values() for gpu in held["gpus"]}
         gpus = [gpu for gpu in self.machine.gpus if gpu not in taken][: resources.gpus]
         room = {"memory_mib": resources.memory_mib, "vcores": resources.vcores, "gpus": gpus}
         own["held"][name] = {**room, "group": "", "pid": 0, "start": 0}
         return tuple(gpus)
 
-    def _shortage(self, jobs: Book, wanted: Resources) -> str:
-        """What there is too little of, and who has it; "" when there is enough."""
-        held = [one for entry in jobs.values() for one in entry["held"].values()]
-        holders = ", ".join(job_id for job_id, entry in jobs.items() if entry["held"]) or "nobody"
-        memory, vcores, gpus = self.machine.memory_mib, self.machine.vcores, len(self.machine.gpus)
-        used = sum(one["memory_mib"] for one in held)
-        if used + wanted.memory_mib > memory:
-            return f"waiting for {gib(wanted.memory_mib)}: {gib(used)} of {gib(memory)} are used by {holders}"
-        used = sum(one["vcores"] for one in held)
-        if used + wanted.vcores > vcores:
-            return f"waiting for {wanted.vcores} vcores: {used} of {vcores} are used by {holders}"
-        used = sum(len(one["gpus"]) for one in held)
-        if used + wanted.gpus > gpus:
-            return f"waiting for {wanted.gpus} GPUs: {used} of {gpus} are used by {holders}"
+
+def total(wanted: Iterable[Resources]) -> tuple[int, int, int]:
+    """The sum of resources, as howdah.supervisor.state counts them."""
+    listed = list(wanted)
+    return sum(one.memory_mib for one in listed), sum(one.vcores for one in listed), sum(one.gpus for one in listed)
+
+
+def explain_shortage(
+    entries: Mapping[str, Entry], wanted: Sequence[int], machine: Machine | Offer, with_promised: bool = False
+) -> str:
+    """What there is too little of for `wanted`, and who has it; "" when there is enough."""
+    found = shortage(entries, wanted, machine, with_promised)
+    if found is None:
         return ""
-
-    @contextlib.contextmanager
-    def _open(self) -> Iterator[Book]:
-        """The entries by job, alone and alive; what is changed in them is written back."""
-        with self._lock.open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            before = self._path.read_text(encoding="utf-8") if self._path.exists() else "{}"
-            jobs: Book = json.loads(before or "{}")
-            for job_id in [name for name, entry in jobs.items() if not alive(entry["pid"], entry["start"])]:
-                clear(job_id, [held["group"] for held in jobs.pop(job_id)["held"].values()])
-            yield jobs
-            after = json.dumps(jobs)
-            if after != before:
-                temporary = self._path.with_suffix(".tmp")
-                temporary.write_text(after, encoding="utf-8")
-                temporary.replace(self._path)
+    kind, used = found
+    uses = (job_id for job_id, entry in entries.items() if entry["held"] or (with_promised and entry["promised"]))
+    holders = ", ".join(uses) or "nobody"
+    of = (machine.memory_mib, machine.vcores, len(machine.gpus))[kind]
+    if kind == 0:
+        return f"waiting for {gib(wanted[kind])}: {gib(used)} of {gib(of)} are used by {holders}"
+    what = ("vcores", "GPUs")[kind - 1]
+    return f"waiting for {wanted[kind]} {what}: {used} of {of} are used by {holders}"
 
 
-def clear(job_id: str, groups: list[str], whole: bool = False) -> None:
-    """End and remove whatever a dead master's containers left; `whole`: `job_id` is that of one of its containers."""
-    for directory in filter(None, groups):
-        group = MemoryGroup.at(directory)
-        group.kill()
-        group.remove()
-    kill_marked(f"{job_id}\0" if whole else f"{job_id}.")
-
-
-def _before(jobs: Book, own: Book) -> str | None:
-    """A job that has waited longer for its first containers."""
-    waiting = [(entry["ticket"], name) for name, entry in jobs.items() if entry["ticket"] and not entry["held"]]
-    earlier = [one for one in waiting if one[0] < own["ticket"]]
+def _first_before(entries: Mapping[str, Entry], own: Entry) -> str | None:
+    """The job that was submitted before this one, and still waits for its first containers."""
+    waiting = ((entry["waiting"] or entry["promised"]) and not entry["held"] for entry in entries.values())
+    earlier = [
+        (entry["ticket"], job_id)
+        for (job_id, entry), waits in zip(entries.items(), waiting, strict=True)
+        if waits and entry["ticket"] < own["ticket"]
+    ]
     return min(earlier)[1] if earlier else None

@@ -13,11 +13,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from howdah.spec import JobSpec, Resources
+from howdah.spec import JobSpec
+from howdah.spec.containers import requested_image, runtime_variables
 from howdah.spec.values import dataclass
 
 OVERCOMMIT = 2
 LEAST_VCORES = 4
+_VARIABLES = {"memory": "MEMORY_MIB", "vcores": "VCORES", "GPUs": "GPUS"}
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,9 @@ class Figure:
 
     def __str__(self) -> str:
         parts = [f"{count} × {self.amount(each)} ({role})" for role, count, each in self.parts if each]
-        return f"needs {' + '.join(parts)} = {self.amount(self.wanted)}, this machine has {self.amount(self.offered)}"
+        needs = f"needs {' + '.join(parts)} = {self.amount(self.wanted)}"
+        variable = _VARIABLES[self.what]
+        return f"{needs}, this machine has {self.amount(self.offered)} (HOWDAH_LOCAL_{variable} sets another limit)"
 
     def amount(self, number: int) -> str:
         return gib(number) if self.what == "memory" else f"{number} {self.what}"
@@ -63,8 +67,9 @@ def refusals(job: JobSpec, machine: Machine) -> Iterator[str]:
         if figure.wanted > figure.offered:
             yield str(figure)
     for name, role in job.roles.items():
-        if role.image or job.environment.image:
-            yield f"role {name!r} has an image, and tasks on this machine run without containers"
+        image = requested_image(runtime_variables(job, name))
+        if image:
+            yield f"role {name!r} has an image ({image}), and tasks on this machine run without containers"
         for resource, wanted in role.resources.named.items():
             if wanted:
                 yield f"role {name!r} wants {wanted} {resource!r}, a resource this machine does not know"
@@ -78,6 +83,18 @@ def largest_demand(job: JobSpec, machine: Machine) -> tuple[Figure, ...]:
         parts = [replace(job, roles={name: replace(role, replicas=1)}) for name, role in job.roles.items()]
     by_kind = zip(*(figures(part, machine) for part in parts), strict=True)
     return tuple(max(kind, key=lambda figure: figure.wanted) for kind in by_kind)
+
+
+def first_demand(job: JobSpec) -> tuple[int, int, int]:
+    """What the job asks for first, in MiB of memory, vcores and GPUs: the first stage of the gang, or without a gang
+    one task."""
+    first = [job.roles[name] for name in job.waves[0]]
+    asked = [(role.resources, role.replicas) for role in first] if job.gang else [(first[0].resources, 1)]
+    return (
+        sum(count * each.memory_mib for each, count in asked),
+        sum(count * each.vcores for each, count in asked),
+        sum(count * each.gpus for each, count in asked),
+    )
 
 
 def figures(job: JobSpec, machine: Machine) -> tuple[Figure, ...]:
@@ -96,14 +113,6 @@ def figures(job: JobSpec, machine: Machine) -> tuple[Figure, ...]:
 def gib(mib: int) -> str:
     """`4 GiB`, `1.5 GiB`, `512 MiB`."""
     return f"{round(mib / 1024, 1):g} GiB" if mib >= 1024 else f"{mib} MiB"
-
-
-def total(wanted: Iterator[Resources] | list[Resources]) -> Resources:
-    """The sum."""
-    listed = list(wanted)
-    return Resources(
-        sum(one.memory_mib for one in listed), sum(one.vcores for one in listed), sum(one.gpus for one in listed)
-    )
 
 
 def _given(environment: Mapping[str, str], name: str) -> int:

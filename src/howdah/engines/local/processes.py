@@ -10,17 +10,21 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 MARK = "HOWDAH_CONTAINER"
 
 
 def start_of(pid: int) -> int:
-    """When it started, in clock ticks since boot (field 22 of proc(5) stat); 0 when it is gone or a zombie."""
+    """When a process started, in clock ticks since boot (field 22 of proc(5) stat); 0 when it is gone or a zombie.
+
+    Raises:
+        OSError: this process cannot look, because it has too many open files for instance.
+    """
     try:
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError):
         return 0
     return 0 if fields[0] in (b"Z", b"X") else int(fields[19])
 
@@ -30,25 +34,28 @@ def alive(pid: int, start: int) -> bool:
     return start != 0 and start_of(pid) == start
 
 
-def guardian(environ: Mapping[str, str]) -> int:
-    """The process that looks after this master; itself when there is none. What it holds is free when that is gone."""
-    return int(environ.get("HOWDAH_WARDEN") or os.getpid())
-
-
 def marked(prefix: str) -> Iterator[int]:
-    """Processes of containers whose name starts with `prefix`."""
+    """Processes of containers whose name starts with `prefix`.
+
+    Raises:
+        OSError: this process cannot look, because it has too many open files for instance.
+    """
     wanted = f"{MARK}={prefix}".encode()
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
             variables = b"\0" + (entry / "environ").read_bytes()
             if b"\0" + wanted in variables:
                 yield int(entry.name)
 
 
 def kill_marked(prefix: str, limit: float = 2.0) -> int:
-    """KILL them until none is left, at most `limit` seconds; how many were found."""
+    """KILL them until none is left, at most `limit` seconds; how many were found.
+
+    Raises:
+        OSError: this process could not look in all that time.
+    """
     deadline, killed = time.monotonic() + limit, set()
     while found := list(marked(prefix)):
         for pid in found:

@@ -9,11 +9,10 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-import tarfile
-import zipfile
 from pathlib import Path
 
 from howdah.data import uris
+from howdah.data.archive_extraction import unpack
 from howdah.errors import StagingError
 from howdah.spec import StagedFile
 
@@ -61,35 +60,7 @@ def unpacked(archive: Path, cache: Path) -> Path:
 def _unpack_to(archive: Path, target: Path) -> None:
     partial = target.with_name(f"{target.name}.{os.getpid()}.tmp")
     try:
-        if zipfile.is_zipfile(archive):
-            _unzip(archive, partial)
-        elif tarfile.is_tarfile(archive):
-            _untar(archive, partial)
-        else:
-            raise StagingError(f"{archive.name} is not a .zip, .tar, .tar.gz or .tgz archive")
+        unpack(archive, partial)
         partial.rename(target)
-    except (zipfile.BadZipFile, tarfile.TarError, EOFError) as error:
-        raise StagingError(f"{archive.name} cannot be unpacked: {error}") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-
-
-def _untar(archive: Path, target: Path) -> None:
-    with tarfile.open(archive) as tar:
-        # "tar", not "data": packed environments hold links to the system's Python.
-        tar.extraction_filter = getattr(tarfile, "tar_filter", None)
-        tar.extractall(target)  # noqa: S202
-
-
-def _unzip(archive: Path, target: Path) -> None:
-    """zipfile forgets modes and symbolic links, which packed environments need (APPNOTE 4.4.15: high 16 bits)."""
-    with zipfile.ZipFile(archive) as zipped:
-        for info in zipped.infolist():
-            path = Path(zipped.extract(info, target))
-            mode = info.external_attr >> 16
-            if mode & 0o170000 == 0o120000:
-                link = path.read_text(encoding="utf-8")
-                path.unlink()
-                path.symlink_to(link)
-            elif mode & 0o777 and not info.is_dir():
-                path.chmod(mode & 0o777)

@@ -1,0 +1,56 @@
+"""`python -m howdah.engines.local.settle DIRECTORY JOB`: does for a job what its master cannot do any more.
+
+The supervisor of DIRECTORY (howdah.supervisor) starts it when a job has ended without its master, or was cancelled
+before it began. It may be killed and started again at any point.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from howdah.data.commit import abandon
+from howdah.engines.local.jobs import JobDirectory
+from howdah.engines.local.leftovers import kill_leftovers, remove_program_key
+from howdah.errors import HowdahError
+from howdah.spec import Outcome, State
+from howdah.spec.events import JobFinished, JobStarted
+from howdah.supervisor.masters import lock_job
+from howdah.supervisor.state import MachineState
+from howdah.wire.stderr import forgive
+
+
+def main(directory: str, job_id: str) -> int:
+    """Settle the job; 0 when nothing is left to be done for it."""
+    state = MachineState(directory)
+    job = JobDirectory(Path(state.jobs_directory) / job_id)
+    entry = state.entries().get(job_id)
+    if entry is None or "end" not in entry:
+        return 1
+    lock = lock_job(str(job.path))  # two that settle must not both write the end
+    if lock < 0:
+        return 1
+    kill_leftovers(job_id, [held["group"] for held in entry["held"].values()])  # or they go on writing
+    for _, _, attempt in job.attempts():
+        remove_program_key(attempt)
+    end = entry["end"]
+    view, staged = job.view(), job.staged()
+    if end["state"] and not view.state.ended:
+        if not view.id and staged is not None:  # it never began: who looks at its log later wants to know what it was
+            started = JobStarted(end["time"], job_id, "local", staged.user, staged.job, submission=staged.submission)
+            job.append(started)
+        job.append(JobFinished(end["time"], Outcome(State(end["state"]), end["diagnostics"])))
+    if staged is not None:
+        try:
+            abandon(staged.job, job_id, staged.settings.get("hadoop_conf_dir", ""))
+        except HowdahError as error:
+            print(f"what the job has left cannot be removed: {error}", file=sys.stderr, flush=True)
+            return 1
+    os.close(lock)
+    return 0
+
+
+if __name__ == "__main__":
+    forgive()
+    sys.exit(main(*sys.argv[1:]))

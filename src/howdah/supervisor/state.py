@@ -1,0 +1,292 @@
+"""The jobs of one user on this machine that wait or run, in files that every process of that user may change.
+
+    <home>/local/<host name>/
+        lock              locked (flock) during every change, for milliseconds
+        queue/            a file for each waiting job, `<ticket>-<job id>`; tickets count submissions
+        ledger.json       the jobs that have left the queue, and what each of them holds
+        submitting/       directories of jobs whose submission is not complete
+        supervisor.lock   locked as long as the supervisor lives
+        wake              the FIFO that the supervisor reads
+
+A job is in the queue, or in the ledger, from its submission until its end is in its event log and its secrets are
+removed. Readers take no lock; they look into the queue first, then into the ledger, then at the job's log, which is the
+order in which a job moves, so no job is overlooked.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any, Protocol
+
+    Entry = dict[str, Any]
+    Entries = dict[str, Entry]
+
+    class Machine(Protocol):
+        """What a machine offers; `gpus` are the names of its devices."""
+
+        @property
+        def memory_mib(self) -> int: ...
+        @property
+        def vcores(self) -> int: ...
+        @property
+        def gpus(self) -> Sequence[str]: ...
+
+
+SUBMITTED = "submitted.json"
+"""The file of a job's directory that says when, and on which machine, it was submitted."""
+MEMORY, VCORES, GPUS = range(3)
+"""Places in an amount of resources: (MiB of memory, virtual cores, number of GPUs)."""
+
+
+class Damaged(ValueError):
+    """A file of the queue or the ledger does not hold what was written there."""
+
+
+class Offer:
+    """The machine as the submitter of a waiting job saw it."""
+
+    def __init__(self, memory_mib: int, vcores: int, gpus: Sequence[str]) -> None:
+        self.memory_mib, self.vcores, self.gpus = memory_mib, vcores, gpus
+
+
+class Waiting:
+    """A waiting job: its place in the order of submission, and its id."""
+
+    def __init__(self, ticket: int, job_id: str) -> None:
+        self.ticket, self.job_id = ticket, job_id
+
+    @property
+    def file_name(self) -> str:
+        """The name of its file in the queue; names sort as tickets do."""
+        return f"{self.ticket:012d}-{self.job_id}"
+
+
+class MachineState:
+    """The files below `directory`. Reading takes no lock, `change` does."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self.queue_directory = os.path.join(directory, "queue")
+        self.submitting_directory = os.path.join(directory, "submitting")
+        self.lock_file = os.path.join(directory, "lock")
+        self.ledger_file = os.path.join(directory, "ledger.json")
+        self.supervisor_lock = os.path.join(directory, "supervisor.lock")
+        self.wake_fifo = os.path.join(directory, "wake")
+
+    @classmethod
+    def of(cls, home: str, host: str = "") -> MachineState:
+        """The state of the jobs below `home` that run on `host`, which is this machine by default."""
+        return cls(os.path.join(home, "local", host or os.uname().nodename))
+
+    @property
+    def jobs_directory(self) -> str:
+        """The directory that holds one directory for each job."""
+        return os.path.join(os.path.dirname(os.path.dirname(self.directory)), "jobs")
+
+    def make(self) -> None:
+        """Make the directories, which only their owner may enter."""
+        if not os.path.isdir(self.queue_directory):
+            os.makedirs(os.path.dirname(os.path.dirname(self.directory)), mode=0o700, exist_ok=True)
+            for directory in (os.path.dirname(self.directory), self.directory, self.queue_directory):
+                try:
+                    os.mkdir(directory, 0o700)
+                except FileExistsError:
+                    continue
+
+    def change(self) -> Change:
+        """Lock everything; what is changed in `entries` is written when the `with` block ends without an error."""
+        return Change(self)
+
+    def entries(self) -> Entries:
+        """The ledger's entry of each job that has left the queue.
+
+        Raises:
+            Damaged: the file was changed by something else.
+        """
+        try:
+            with open(self.ledger_file, "rb") as file:
+                text = file.read()
+        except FileNotFoundError:
+            return {}
+        try:
+            found = json.loads(text or b"{}")
+            if not isinstance(found, dict) or not all(isinstance(entry, dict) for entry in found.values()):
+                raise Damaged("it is no object of objects")
+        except ValueError as error:
+            hint = "when none of your jobs runs on this machine, remove it"
+            raise Damaged(f"{self.ledger_file} is damaged ({error}); {hint}") from error
+        return found
+
+    def waiting(self) -> list[Waiting]:
+        """The waiting jobs in their order."""
+        try:
+            names = sorted(os.listdir(self.queue_directory))
+        except FileNotFoundError:
+            return []
+        parts = (name.partition("-") for name in names)
+        return [Waiting(int(ticket), job_id) for ticket, _, job_id in parts if ticket.isdigit() and job_id]
+
+    def demand(self, job: Waiting) -> tuple[Sequence[int], Offer]:
+        """What a waiting job asks for first, and the machine as its submitter saw it.
+
+        Raises:
+            Damaged: the file was changed by something else.
+            FileNotFoundError: the job has left the queue.
+        """
+        path = os.path.join(self.queue_directory, job.file_name)
+        with open(path, "rb") as file:
+            text = file.read()
+        try:
+            record = json.loads(text)
+            memory_mib, vcores, gpus = record["machine"]
+            memory, cores, devices = record["wants"]
+            return (int(memory), int(cores), int(devices)), Offer(int(memory_mib), int(vcores), list(gpus))
+        except (KeyError, TypeError, ValueError) as error:
+            raise Damaged(f"{path} is damaged: {error!r}") from error
+
+
+class Change:
+    """The locked state. `entries` are the ledger's and may be changed."""
+
+    def __init__(self, state: MachineState) -> None:
+        self.state = state
+        self.entries: Entries = {}
+        self._lock, self._before = -1, "{}"
+        self._leaving: list[Waiting] = []
+
+    def __enter__(self) -> Change:
+        self.state.make()
+        self._lock = os.open(self.state.lock_file, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+            self.entries = self.state.entries()
+            self._before = json.dumps(self.entries)
+        except BaseException:
+            os.close(self._lock)
+            raise
+        return self
+
+    def __exit__(self, error: object, *_: object) -> None:
+        try:
+            if error is None:
+                self._write()
+        finally:
+            os.close(self._lock)
+
+    def _write(self) -> None:
+        after = json.dumps(self.entries)
+        if after != self._before:
+            write_whole(self.state.ledger_file, after.encode())
+        for job in self._leaving:  # not before it is in the ledger: it must be in one of the two
+            self.unlink(job)
+
+    def unlink(self, job: Waiting) -> None:
+        """Take a job out of the queue at once."""
+        unlink(os.path.join(self.state.queue_directory, job.file_name))
+
+    def enqueue(self, job_id: str, wants: Sequence[int], machine: Machine) -> Waiting:
+        """Add a job at the end of the queue."""
+        record = {"wants": list(wants), "machine": [machine.memory_mib, machine.vcores, list(machine.gpus)]}
+        job = Waiting(self.next_ticket(), job_id)
+        write_whole(os.path.join(self.state.queue_directory, job.file_name), json.dumps(record).encode())
+        return job
+
+    def next_ticket(self) -> int:
+        """A ticket behind all others."""
+        tickets = [job.ticket for job in self.state.waiting()]
+        return 1 + max([*tickets, *(entry["ticket"] for entry in self.entries.values())], default=0)
+
+    def find(self, job_id: str) -> Waiting | None:
+        """The job, if it waits."""
+        return next((job for job in self.state.waiting() if job.job_id == job_id), None)
+
+    def admit(self, job: Waiting, wants: Sequence[int] | None = None) -> Entry:
+        """Move a job from the queue to the ledger, with `wants` set aside for it until its master reserves that."""
+        entry = self.entries.setdefault(job.job_id, new_entry(job.ticket))
+        entry["promised"] = None if wants is None else list(wants)
+        self.remove(job)
+        return entry
+
+    def remove(self, job: Waiting) -> None:
+        """Take a job out of the queue, when everything else is written."""
+        self._leaving.append(job)
+
+
+def new_entry(ticket: int) -> Entry:
+    """A job's entry in the ledger.
+
+    `promised` is what was set aside for it, `waiting` whether its master waits for containers, `held` its containers.
+    `attempt` numbers its masters, `running` says that one was started and not seen to end, `killed` has the times at
+    which one was killed. Later `cancel` names the user who wants the job to end, `end` holds the state and the
+    diagnostics that were decided for it, and `left` says that its master has seen it through.
+    """
+    entry: Entry = {"ticket": ticket, "promised": None, "waiting": False, "held": {}}
+    return {**entry, "attempt": 0, "running": False, "killed": []}
+
+
+def decide_end(entry: Entry, state: str, diagnostics: str) -> None:
+    """Note how a job has ended, "" if its event log says so; the supervisor has it settled."""
+    entry["end"] = {"state": state, "diagnostics": diagnostics, "time": time.time()}
+    entry["promised"], entry["waiting"] = None, False
+
+
+def shortage(
+    entries: Mapping[str, Entry], wanted: Sequence[int], machine: Machine, with_promised: bool = False
+) -> tuple[int, int] | None:
+    """The resource of which there is too little for `wanted`, and how much of it is used; None when there is enough.
+
+    `with_promised` counts what is set aside for jobs whose masters are starting.
+    """
+    held = [one for entry in entries.values() for one in entry["held"].values()]
+    promised = [entry["promised"] for entry in entries.values() if entry["promised"]] if with_promised else []
+    taken = {gpu for one in held for gpu in one["gpus"]}
+    used = (
+        sum(one["memory_mib"] for one in held) + sum(amount[MEMORY] for amount in promised),
+        sum(one["vcores"] for one in held) + sum(amount[VCORES] for amount in promised),
+        sum(gpu in taken for gpu in machine.gpus) + sum(amount[GPUS] for amount in promised),
+    )
+    offered = (machine.memory_mib, machine.vcores, len(machine.gpus))
+    for kind in (MEMORY, VCORES, GPUS):
+        if used[kind] + wanted[kind] > offered[kind]:
+            return kind, used[kind]
+    return None
+
+
+def has_room(entries: Mapping[str, Entry], wanted: Sequence[int], machine: Machine) -> bool:
+    """Whether a waiting job may start: there is room, or nobody else uses anything, so that waiting would not help."""
+    in_use = any(entry["held"] or entry["promised"] for entry in entries.values())
+    return not in_use or shortage(entries, wanted, machine, with_promised=True) is None
+
+
+def write_whole(path: str, content: bytes) -> None:
+    """Write a file that readers see whole, as it was or as it is; only its owner may read it."""
+    temporary = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.tmp")
+    file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(file, "wb") as stream:
+            stream.write(content)
+        os.replace(temporary, path)
+    except BaseException:
+        unlink(temporary)
+        raise
+
+
+def unlink(path: str) -> None:
+    """Remove a file, if it is there."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return
+
+
+def unlink_all(paths: Iterable[str]) -> None:
+    """Remove files that are there."""
+    for path in paths:
+        unlink(path)

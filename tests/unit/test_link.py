@@ -1,0 +1,43 @@
+"""A job that ends while its client looks takes its key with it: that is no error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from howdah.client.link import board_url, link_to, page_link, page_url
+from howdah.errors import StagingError
+from howdah.spec import JobReport, State
+from howdah.spec.events import BoardChanged
+from howdah.spec.view import JobView
+
+
+def report_of_running(directory: Path) -> JobReport:
+    return JobReport("local-1", "", State.RUNNING, "local", master="http://127.0.0.1:1", directory=directory.as_uri())
+
+
+def test_the_key_is_gone(tmp_path: Path) -> None:
+    report = report_of_running(tmp_path)
+    assert link_to(report) is None
+    assert page_url(report) == ""
+    assert board_url(report, JobView(board=BoardChanged(1.0, "open", "node7", 80))) == ""
+    with pytest.raises(StagingError, match="key: no such file"):
+        page_link(report)
+
+
+def test_the_key_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "key").mkdir()
+    report = report_of_running(tmp_path)
+    for look in (link_to, page_url):
+        with pytest.raises(StagingError, match="key"):
+            look(report)
+
+
+def test_the_key_is_there(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("00" * 32)
+    report = report_of_running(tmp_path)
+    link = link_to(report)
+    assert link is not None
+    link.close()
+    assert page_url(report).startswith("http://127.0.0.1:1/#token=")
