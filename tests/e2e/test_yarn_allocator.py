@@ -53,6 +53,7 @@ async def kill(configuration: conf.Configuration, id_: records.pb.ApplicationId)
 
 class TestYarnAllocator(AllocatorContract):
     implementation = YarnAllocator
+    name = "yarn"
 
     def test_memory_beyond_the_limit_is_named(self, context: MasterContext) -> None:
         line = 'exec python3 -c "import time; x = bytes(range(256)) * (400 << 12); time.sleep(60)"'

@@ -311,8 +311,8 @@ class TestCluster:
             assert done.code == SUCCEEDED, done.text
 
     def test_a_preempted_task_is_named_and_its_gang_starts_again(self, howdah: CommandLine) -> None:
-        """Without `retries`: the job is not to blame."""
-        greedy = howdah.run(SLEEP, replicas=3, gpus=4)
+        """It uses up none of its `retries`: the job is not to blame."""
+        greedy = howdah.run(SLEEP, replicas=3, gpus=4, retries=1)
         greedy.says("worker:2 runs")
         entitled = howdah.run("true", "--queue", "prod", replicas=1, gpus=4).done()
         assert entitled.code == SUCCEEDED
@@ -325,8 +325,8 @@ class TestCluster:
         assert greedy.done().code == CANCELLED
 
     def test_a_lost_node_is_named_and_the_gang_starts_again(self, howdah: CommandLine, sandbox: Sandbox) -> None:
-        """Without `retries`, as soon as there is room: the job is not to blame."""
-        running = howdah.run(SLEEP, replicas=3, gpus=3)  # one on each of the three nodes
+        """As soon as there is room, and it uses up none of its `retries`: the job is not to blame."""
+        running = howdah.run(SLEEP, replicas=3, gpus=3, retries=1)  # one on each of the three nodes
         running.says("worker:2 runs")
         found = howdah.status(running.job)
         task = next(each for each in found["tasks"] if each["host"] != found["host"])
@@ -348,6 +348,19 @@ class TestCluster:
         howdah("cancel", running.job)
         assert running.done().code == CANCELLED
         assert howdah.left(running.job) == []
+
+    def test_an_executor_falls_silent_and_nothing_starts_a_second_time_unasked(self, howdah: CommandLine) -> None:
+        begun = howdah.folder / "begun"
+        running = howdah.run(f"echo began >> {begun}; {SLEEP}", replicas=2)
+        running.says("worker:1 runs")
+        silent = executor_of(howdah, running.job, "worker:1")
+        os.kill(silent, signal.SIGSTOP)
+        done = running.done()
+        assert done.code == FAILED
+        assert "not heard for" in done.text
+        assert "nothing starts again, because the job has no retries" in done.text
+        assert begun.read_text() == "began\n" * 2
+        assert not howdah.left(done.job)
 
     def test_a_program_is_told_that_its_node_is_decommissioned(self, howdah: CommandLine, sandbox: Sandbox) -> None:
         """It gets the signal and finds the reason and its time; when the node goes, no retry is used up."""

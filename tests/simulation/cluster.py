@@ -155,13 +155,25 @@ class Master:
     def record(self, event: e.Event) -> None:
         if isinstance(event, e.WorldFormed):
             self.sim.world_formed(self, event.epoch)
+            if event.epoch in self.state.unrecorded:
+                self.sim.later(0.03, lambda: self.record_start(event.epoch))
         self.pending.append(e.to_line(event))
+
+    def record_start(self, epoch: int) -> None:
+        """The programs of the epoch wait until the file system has the line."""
+        if self.alive and (self.sim.storage_down or not self.runs) and self.sim.without != "log":
+            self.sim.later(1.0, lambda: self.record_start(epoch))
+        elif self.alive:
+            if self.sim.without != "log":
+                self.write()
+            self.apply(a.StartRecorded(self.now, epoch))
 
     def flush(self) -> None:
         if self.alive:
             if self.runs:
                 self.write()
-            self.sim.later(self.sim.chance.uniform(0.2, 2.0), self.flush)
+            late = 10 if self.sim.without == "log" else 1
+            self.sim.later(late * self.sim.chance.uniform(0.2, 2.0), self.flush)
 
     def tear(self) -> None:
         """It dies while it writes: some whole lines are there, and a part of the next."""
@@ -201,8 +213,8 @@ class Simulation:
     """A job on a cluster, with faults until `calm_at` (seconds), after which nothing goes wrong any more.
 
     `without` breaks one rule on purpose, for the tests of these tests: `lease`, `release`, `fence`, `signs`, `gang`,
-    `clock`, `grace`. Of the programs that start before the calm, a share (`hanging`) never end by themselves. With
-    `slow` those that are told to end take their time, and so does a master that takes over.
+    `clock`, `grace`, `log`. Of the programs that start before the calm, a share (`hanging`) never end by themselves.
+    With `slow` those that are told to end take their time, and so does a master that takes over.
     """
 
     def __init__(
@@ -227,6 +239,7 @@ class Simulation:
         self.slow = random.Random(f"slow {seed}") if slow else None
         self.joined: set[tuple[TaskId, int]] = set()
         self.formed: set[int] = set()
+        self.started: set[TaskId] = set()
         self.unfit: set[str] = set()
         self.mute: set[str] = set()
         self.log: list[str] = []
@@ -452,6 +465,15 @@ class Simulation:
         for other in others:
             if other.task == executor.task and other.program:
                 raise Broken(f"{executor.task} runs twice, epochs {other.program} and {executor.program}")
+        if executor.task in self.started and not self._may_start_again(executor.task):
+            raise Broken(f"{executor.task} starts a second time, and nobody asked for it")
+        self.started.add(executor.task)
+
+    def _may_start_again(self, task: TaskId) -> bool:
+        """What the job file promises: one start, but for these words."""
+        role = self.job.roles[task.role]
+        several = any(each.spares or each.min_replicas for each in self.job.roles.values())
+        return bool(self.job.retries) or several or role.on_failure in ("restart", "restart-role")
 
     def check(self) -> None:
         master = self.master

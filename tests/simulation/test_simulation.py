@@ -238,7 +238,7 @@ def test_nobody_is_silent_because_the_master_stood_still_or_its_clock_was_set() 
 
 
 def test_programs_hang() -> None:
-    logs = ["".join(simulate(seed).log) for seed in range(200)]
+    logs = ["".join(simulate(seed).log) for seed in range(300)]
     assert sum('"kind":"Stalled"' in log for log in logs) > 10
     assert sum('"cause":"stalled"' in log for log in logs) > 5
     assert sum('"kind":"LossAnnounced"' in log for log in logs) > 20
@@ -264,6 +264,7 @@ def test_a_run_can_be_repeated() -> None:
         ("signs", "no end"),
         ("gang", "is formed without"),
         ("grace", "runs twice"),
+        ("log", "starts a second time"),
     ],
 )
 def test_a_broken_rule_is_seen(without: str, seen: str) -> None:

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from howdah.engines.yarn.exits import STATUSES, explain
+from howdah.engines.yarn.exits import STATUSES, explain, refused_image
 
 PMEM = (
     "[2026-11-21 12:00:00.000]Container [pid=71,containerID=c] is running 63762432B beyond the "
@@ -66,3 +66,23 @@ def test_signals() -> None:
     found = explain(143, "")
     assert (found.cause, found.signal) == ("signal", signal.SIGTERM)
     assert "out of memory" in explain(137, "").detail
+
+
+def test_an_image_that_is_refused_without_a_word() -> None:
+    docker = {"YARN_CONTAINER_RUNTIME_TYPE": "docker", "YARN_CONTAINER_RUNTIME_DOCKER_IMAGE": "tf:1"}
+    found = refused_image(-1000, "", docker, "n1")
+    assert found is not None
+    assert found.cause == "image"
+    assert found.detail.startswith("image 'tf:1' is refused: the NodeManager of n1 starts no such container")
+    assert refused_image(-1000, "", {}, "n1") is None
+    assert refused_image(-1000, "Failed to download hdfs:///a", docker, "n1") is None
+    assert refused_image(1, "", docker, "n1") is None
+
+
+def test_what_the_container_runtime_said() -> None:
+    diagnostics = (
+        "[2026-11-22 19:52:36.645]Exception from container-launch.\nContainer id: c\nExit code: 125\n"
+        "Exception message: Launch container failed\nShell error output: docker: no image 'nosuch:1'.\n\n"
+        "[2026-11-22 19:52:36.649]Container exited with a non-zero exit code 125. \n"
+    )
+    assert explain(125, diagnostics).lines == ("docker: no image 'nosuch:1'.",)

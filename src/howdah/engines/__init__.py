@@ -6,12 +6,14 @@ by entry point (groups `howdah.engines` and `howdah.allocators`), so that a stra
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from howdah.spec import Container, JobReport, JobSpec, Outcome, Plan, StagedFile, StagedJob, TaskId
+from howdah.errors import HowdahError
+from howdah.spec import Container, Exit, JobReport, JobSpec, Outcome, Plan, StagedFile, StagedJob, TaskId
 from howdah.spec.values import dataclass
 
 if TYPE_CHECKING:
@@ -143,6 +145,12 @@ minutes; YARN has a limit of its own to the number."""
 
 ANYWHERE = Wish()
 
+GONE = "its container was gone when the master had been replaced"
+
+
+class AttemptOver(HowdahError):
+    """This attempt of the master is over. What it leaves is the next one's, if the engine starts one."""
+
 
 class Allocator(ABC):
     """Inside the cluster, driven by the master's one loop. Built by `await cls.open(context)`, which registers.
@@ -151,8 +159,13 @@ class Allocator(ABC):
     """
 
     attempt: int = 1
+    restarts: bool = False
+    """Whether the engine may start another master when this one ends without `unregister`."""
     progress: float = 0.0
     """How far the job is (0..1), as the master sets it; for engines that show it to people."""
+    serves_after_end: bool = False
+    """Whether the master may go on answering open pages after `unregister`: its process takes nobody's place, and its
+    address leads to nobody else."""
 
     @classmethod
     @abstractmethod
@@ -161,12 +174,29 @@ class Allocator(ABC):
 
         Raises:
             EngineUnavailable, EngineRejected: it does not let us in.
+            AttemptOver: it has ended this attempt meanwhile.
         """
 
-    def adopt(self, containers: Collection[Container]) -> set[str]:
-        """Called once by a master that takes over: the ids of those containers of the attempt before that still run,
-        and from now on belong to this one. Any other that the engine still holds is given back."""
-        return set()
+    async def adopt(self, containers: Collection[Container]) -> Mapping[str, Exit]:
+        """Take over the containers of the attempt before. A master that takes over calls this once, with all that it
+        knows of.
+
+        Those that still run belong to this attempt from now on; of each other one the answer says, by id, how it
+        ended. Where the engine can't tell, the cause is `withdrawn`, which is nobody's fault: it uses up no retry, and
+        is held against no node. What the engine holds beyond `containers` is given back.
+        """
+        return {container.id: Exit("withdrawn", detail=GONE) for container in containers}
+
+    def may_be_replaced(self) -> bool:
+        """Whether the engine has not heard this master for so long that it may have started another one."""
+        return False
+
+    def signalled(self, signal: str) -> Event:
+        """What it means that this process got `signal` (`SIGTERM`): a cancellation, unless the engine ends masters in
+        this way to start others."""
+        from howdah.spec.events import CancelRequested  # clients do without
+
+        return CancelRequested(time.time(), f"signal {signal}")
 
     @abstractmethod
     def request(self, role: str, count: int, wish: Wish = ANYWHERE) -> None:
@@ -174,8 +204,8 @@ class Allocator(ABC):
 
     @abstractmethod
     async def poll(self) -> list[Event]:
-        """Wait for news, at most about a second: Allocated, ContainerEnded, LossAnnounced, Noted,
-        CancelRequested."""
+        """Wait for news, at most about a second: Allocated, ContainerEnded, LossAnnounced, Noted, CancelRequested,
+        AllocationLost, MasterEnded."""
 
     @abstractmethod
     async def launch(self, container: Container, launch: Launch) -> None:
@@ -187,7 +217,7 @@ class Allocator(ABC):
 
     @abstractmethod
     async def unregister(self, outcome: Outcome, progress: float = 1.0) -> None:
-        """Tell the engine how the job ended; the master exits right after."""
+        """Tell the engine how the job ended; the master exits right after, but for `serves_after_end`."""
 
     def admits(self, peer: str, proxy_user: str) -> bool:
         """Whether a page request from IP `peer` comes through the engine's own proxy, for a user who may look."""

@@ -15,7 +15,7 @@ from howdah.data.fs import FileSystem
 from howdah.errors import StagingError
 from howdah.spec import JobReport, Outcome, StagedJob
 from howdah.spec.codec import decode
-from howdah.spec.events import JobFinished, to_line
+from howdah.spec.events import JobFinished, read_lines, to_line
 
 MOST = 20
 """So many of the newest jobs are looked at."""
@@ -38,10 +38,19 @@ def settle(files: FileSystem, report: JobReport, conf_dir: str) -> None:
     """
     staged = _staged(files, uris.join(report.directory, "job.json"))
     abandon(staged.job, report.id, conf_dir)
-    end = JobFinished(report.finished or time.time(), Outcome(report.state, report.diagnostics))
-    files.append(uris.join(report.directory, "events.jsonl"), to_line(end).encode())
+    _write_end(files, report)
     for secret in ("credentials", "key"):
         files.delete(uris.join(report.directory, secret))
+
+
+def _write_end(files: FileSystem, report: JobReport) -> None:
+    """Write down how the job ended, unless its master has, which the engine may have told before the key was gone."""
+    log = uris.join(report.directory, "events.jsonl")
+    text = files.read_bytes(log) if files.exists(log) else b""
+    if not any(isinstance(event, JobFinished) for event in read_lines(text.decode("utf-8", "replace").splitlines())):
+        end = JobFinished(report.finished or time.time(), Outcome(report.state, report.diagnostics))
+        cut_short = text and not text.endswith(b"\n")
+        files.append(log, (b"\n" if cut_short else b"") + to_line(end).encode())
 
 
 def _staged(files: FileSystem, uri: str) -> StagedJob:

@@ -9,18 +9,16 @@ import json
 import os
 import signal
 import sys
-import time
 import traceback
 import zlib
 from pathlib import Path
 
 from howdah.data import storage
-from howdah.engines import Allocator
+from howdah.engines import Allocator, AttemptOver
 from howdah.errors import HowdahError, SpecError
 from howdah.master.journal import Superseded
 from howdah.master.loop import Identity, Master
 from howdah.spec import Outcome, StagedJob, State
-from howdah.spec import events as e
 from howdah.spec.codec import decode
 from howdah.wire import credentials
 from howdah.wire.credentials import JOB, JOB_KEY, SECRET_PREFIX
@@ -30,6 +28,9 @@ _ALLOCATORS = {
     "local": ("howdah.engines.local.allocator", "LocalAllocator"),
     "yarn": ("howdah.engines.yarn.allocator", "YarnAllocator"),
 }
+
+ATTEMPT_OVER = 143
+"""The exit status of a master that left its job to the next one, as of any process that was ended by SIGTERM."""
 
 
 def main() -> int:
@@ -66,11 +67,13 @@ def _arguments(argv: list[str]) -> dict[str, str]:
 
 async def _run(identity: Identity) -> Outcome:
     master = Master(identity, find_allocator(identity.engine))
-    loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _cancel, master, signal.Signals(number).name)
+        asyncio.get_running_loop().add_signal_handler(number, _signalled, master, number)
     try:
         return await master.run()
+    except AttemptOver as error:
+        print(f"this attempt of the master is over: {error}", file=sys.stderr, flush=True)
+        os._exit(ATTEMPT_OVER)  # a call to a file system that does not answer is not waited for
     except Superseded as error:  # the job is in other hands: nothing of it may be touched
         await master.close()
         return Outcome(State.CANCELLED, str(error))
@@ -84,8 +87,13 @@ async def _run(identity: Identity) -> Outcome:
         return outcome
 
 
-def _cancel(master: Master, signal_name: str) -> None:
-    master.apply(e.CancelRequested(time.time(), f"signal {signal_name}"))
+def _signalled(master: Master, number: signal.Signals) -> None:
+    if master.begun:
+        master.api.pages.dismiss()
+        master.signalled(number.name)
+    else:  # it has written nothing yet, and ends as if it had been killed
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
 
 
 def find_allocator(engine: str) -> type[Allocator]:

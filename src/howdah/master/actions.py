@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from howdah.engines import ANYWHERE, Wish
 from howdah.spec import Container, Outcome, TaskId
-from howdah.spec.events import Event
+from howdah.spec.events import AllocationLost, Event
 from howdah.spec.values import dataclass
 from howdah.wire.messages import Status
 
@@ -98,6 +98,13 @@ class NoteStrikes:
 
 
 @dataclass(frozen=True)
+class HandOver:
+    """End this process and nothing else: the next master goes on with the job."""
+
+    event: AllocationLost
+
+
+@dataclass(frozen=True)
 class Finish:
     """The job is over; unregister with this outcome and exit."""
 
@@ -116,6 +123,7 @@ Action = (
     | FindCheckpoint
     | TakeStacks
     | NoteStrikes
+    | HandOver
     | Finish
 )
 
@@ -133,6 +141,14 @@ class Heard(Event):
     """An executor of the current attempt of its task sent its status."""
 
     status: Status
+
+
+@dataclass(frozen=True)
+class StartRecorded(Event):
+    """That the world of `epoch` is formed is in the event log for certain, or why it can't be written there."""
+
+    epoch: int
+    problem: str = ""
 
 
 @dataclass(frozen=True)

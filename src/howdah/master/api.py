@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from howdah.master import wishes
 from howdah.master.actions import Heard
+from howdah.master.admission import reassignment, refusal
 from howdah.master.bell import Bell
 from howdah.master.eventlog import EventLog
 from howdah.master.herecalls import HereCalls
+from howdah.master.open_pages import OpenPages
 from howdah.master.orders import Director, satisfied
 from howdah.master.printed import Printed
 from howdah.master.series import Series
@@ -31,12 +33,12 @@ from howdah.spec import TaskId
 from howdah.spec.codec import decode, encode
 from howdah.spec.events import Event
 from howdah.web.access import check_place
-from howdah.web.server import Request, Response
+from howdah.web.server import Caller, Request, Response
 from howdah.web.source import Refused
 from howdah.wire import auth
 from howdah.wire import here as programs
 from howdah.wire.clock import SteadyClock
-from howdah.wire.messages import Goal, LogChunk, LogRequest, Orders, Status
+from howdah.wire.messages import LogChunk, LogRequest, Orders, Status
 
 if TYPE_CHECKING:
     from howdah.web.api import WebApi
@@ -45,6 +47,8 @@ ACTIONS = "/v1/actions/"
 MAX_WAIT_S = 30.0
 LOG_WAIT_S = 10.0
 MAX_LOG_BYTES = 1 << 20
+MAX_BODY = 8 << 20
+"""Bytes of a message of an executor or a program: with a piece of a log, of which each byte may be six in JSON."""
 AT_ONCE, APART_S = 100, 0.01
 """A large gang is woken in parts: between them the loop reads and writes, and not all answers lie in memory at once."""
 
@@ -68,10 +72,13 @@ class Api:
         self.state: GangState = state
         self.apply, self.admits = apply, admits
         self.hosts: set[str] = set()
+        self.is_the_master: Callable[[], bool] = lambda: True
+        """False where another master may run the job: then no executor's lease is renewed."""
         self.showing: Showing | None = None
         self.printed = Printed(self, directory)
         self.series: Series | None = None
         self.source = MasterSource(self, directory)
+        self.pages = OpenPages()
         self.followed_at, self._clock = 0.0, SteadyClock()
         self._bells: dict[TaskId, Bell] = defaultdict(Bell)
         self._log_requests: dict[TaskId, dict[int, LogRequest]] = defaultdict(dict)
@@ -86,7 +93,9 @@ class Api:
             loop.call_later(number // AT_ONCE * APART_S, self._bells[task].ring)
 
     async def handle(self, request: Request) -> Response:
-        """Every request comes through here."""
+        """Every request comes through here. A master that has left the job to the next one takes nothing more."""
+        if self.state.handed_over:
+            return _refuse(503, "this attempt of the master is over; the next one answers")
         try:
             check_place(request, self.hosts, self.admits(request.peer, self.log.view.user))
         except Refused as refused:
@@ -102,25 +111,33 @@ class Api:
 
         return WebApi(self.source)
 
+    def identify(self, request: Request) -> Caller | None:
+        """Who has signed the head of a request, or shows a token in it; None for everybody else."""
+        header = request.headers.get(auth.HEADER.lower())
+        if header is None:
+            return self.source.identify(request)
+        principal = auth.principal_of(header)
+        if principal != auth.CLIENT and not principal.startswith(("executor ", programs.PROGRAM)):
+            return None
+        key, target = self._key(principal), request.target
+        clocks = (time.time(), self._clock.time())  # it may have been set since an executor began to speak
+        if any(auth.verify_head(key, "request", header, target, now) for now in clocks):
+            return Caller(principal, MAX_BODY, key)
+        return None
+
     # Signed: executors and the client
 
     async def _signed(self, request: Request) -> Response:
-        header = request.headers[auth.HEADER.lower()]
-        principal = auth.principal_of(header)
-        key = self._key(principal)
-        known = principal == auth.CLIENT or principal.startswith(("executor ", programs.PROGRAM))
-        clocks = (time.time(), self._clock.time())  # it may have been set since an executor began to speak
-        if not known or not any(
-            auth.verify(key, "request", header, request.target, now, request.body) for now in clocks
-        ):
+        header, caller = request.headers[auth.HEADER.lower()], request.caller
+        if caller is None or not auth.fits_body(header, request.body):
             return _refuse(403, "the signature does not fit (wrong key, or clocks more than 5 minutes apart)")
         try:
-            response = await self._route(principal, request)
+            response = await self._route(caller.name, request)
         except Refused as refused:
             response = _refuse(refused.status, str(refused))
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             response = _refuse(400, f"malformed message: {error}")
-        signature = auth.sign_answer(key, header, request.target, response.status, response.body)
+        signature = auth.sign_answer(caller.key, header, request.target, response.status, response.body)
         return replace(response, headers={**response.headers, auth.HEADER: signature})
 
     def _key(self, principal: str) -> bytes:
@@ -157,26 +174,26 @@ class Api:
 
     async def _beat(self, principal: str, request: Request) -> Response:
         status = decode(Status, _object(request.body))
-        task = self.state.tasks.get(TaskId.parse(status.task))
         if principal != auth.executor_principal(status.task, status.attempt):
             return _refuse(403, f"{principal} may not speak for {status.task}/{status.attempt}")
         if self.showing is not None and status.task == self.showing.task_name:
             orders = await self.showing.beat(status, _seconds(request.query))
             return _json(encode(orders)) if orders else _refuse(410, f"{status.task} is not wanted any more")
-        if moved := self._moved(status):
-            return moved
-        if task is None or task.attempt != status.attempt or task.container is None:
-            return _refuse(410, f"attempt {status.attempt} of {status.task} is not wanted any more")
-        if status.container not in ("", task.container.id):  # of a master before this one, who could not write it down
-            return _refuse(410, f"{status.task} runs in {task.container.id}, not in {status.container}")
-        self._take_chunks(task.id, status.chunks)
+        if not self.is_the_master():
+            return _refuse(503, "another master may have taken over; nothing is known of it")
+        if moved := reassignment(self.state, status):
+            return _json(encode(moved))
+        if refused := refusal(self.state, status):
+            return _refuse(410, refused)
+        task = TaskId.parse(status.task)
+        self._take_chunks(task, status.chunks)
         self.apply(Heard(time.time(), status))
         until = time.monotonic() + _seconds(request.query)
-        orders = self._orders(task.id, status)
-        while satisfied(orders, status) and await self._bells[task.id].rung(until):
-            if moved := self._moved(status):
-                return moved
-            orders = self._orders(task.id, status)
+        orders = self._orders(task, status)
+        while satisfied(orders, status) and await self._bells[task].rung(until):
+            if moved := reassignment(self.state, status):
+                return _json(encode(moved))
+            orders = self._orders(task, status)
         return self._told(orders)
 
     def _told(self, orders: Orders) -> Response:
@@ -184,13 +201,6 @@ class Api:
         if orders != self._last[0]:
             self._last = orders, _json(encode(orders))
         return self._last[1]
-
-    def _moved(self, status: Status) -> Response | None:
-        """An executor whose container is another attempt's now is to become that one's."""
-        become = self.state.moves.get(f"{status.task}/{status.attempt}")
-        if become is None:
-            return None
-        return _json(encode(Orders(status.epoch, Goal.BECOME, stop_s=self.state.job.timeouts.stop_s, become=become)))
 
     def _orders(self, task: TaskId, status: Status) -> Orders:
         return self.director.orders(self.state, status, tuple(self._log_requests.pop(task, {}).values()))

@@ -11,10 +11,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from howdah.master import actions as a
+from howdah.master.outputs import commit_request
+from howdah.master.state import GangState
 from howdah.spec import JobSpec, StagedJob
 from howdah.spec import events as e
 
-LIMIT_S = 120.0
+LIMIT_S, COMMIT_S = 120.0, 600.0
+COMMIT_TRIES, COMMIT_AGAIN_S = 3, 5.0
+"""A helper that was killed, or could not start, has said nothing about the outputs: another is started."""
 FIND_TRIES, FIND_AGAIN_S = 3, 5.0
 """A job is not given up because the file system did not answer once."""
 Chore = a.PublishSave | a.DiscardSave | a.FindCheckpoint | a.NoteStrikes
@@ -33,6 +37,24 @@ async def do(chore: Chore, staged: StagedJob, job_id: str) -> e.Event | None:
     answer = await _answer("howdah.data.save", "discard", {"temporary": chore.temporary})
     left = f"an unfinished copy is left at {chore.temporary}: {answer.get('error')}"
     return e.Noted(time.time(), left) if answer.get("error") else None
+
+
+async def commit(keep: bool, state: GangState) -> a.CommitDone:
+    """Put the outputs in their places (`keep`), or remove them."""
+    verb, answer = "commit" if keep else "discard", dict[str, Any]()
+    request = commit_request(state)
+    for number in range(COMMIT_TRIES):
+        await asyncio.sleep(COMMIT_AGAIN_S if number else 0.0)
+        try:
+            answer = await asyncio.wait_for(run_helper("howdah.data.commit", verb, request), COMMIT_S)
+        except (TimeoutError, asyncio.TimeoutError):
+            answer = {"error": f"{verb}: no answer within {COMMIT_S:.0f} s"}
+        except (OSError, ValueError) as error:
+            answer = {"error": f"{verb}: {error or type(error).__name__}"}
+            continue
+        break
+    committed, kept = (tuple(answer.get(name, ())) for name in ("committed", "kept"))
+    return a.CommitDone(time.time(), committed, str(answer.get("error", "")), kept)
 
 
 async def _publish(chore: a.PublishSave) -> a.SavePublished:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Callable
 from typing import Any
 
 from howdah.master.bell import Bell
@@ -17,6 +18,7 @@ from howdah.spec.events import (
     Measured,
     Noted,
     Stopping,
+    TookOver,
     Used,
     WorldFormed,
     read_lines,
@@ -54,6 +56,38 @@ class EventLog:
         for event in events:
             self._remember(event)
         return events
+
+    async def take_over(self, event: Callable[[], TookOver]) -> list[Event]:
+        """What the master before this one wrote, and `event()` after it: the log is this master's alone from now on.
+        Nothing when there is no log; none is begun.
+
+        Raises:
+            StagingError, EngineUnavailable: the log is there and cannot be read.
+        """
+        made: list[TookOver] = []
+
+        def line() -> str:
+            made.append(event())
+            return to_line(made[-1])
+
+        lines = await self._journal.take_over(line)
+        events = [*read_lines(lines), *made[-1:]]
+        for each in events:
+            self._remember(each)
+        self.changed.ring()
+        return events
+
+    async def confirm(self, limit_s: float = 0.0) -> bool:
+        """Whether all that was written is in the file, and the file this master's alone: tried until it is, within the
+        limit.
+
+        Raises:
+            Superseded: another master writes it.
+        """
+        deadline = time.monotonic() + limit_s
+        while not (confirmed := await self._journal.confirm()) and time.monotonic() < deadline:
+            await asyncio.sleep(URGENT_S * 5)
+        return confirmed
 
     def append(self, event: Event) -> None:
         """Add one event; whoever waits for `changed` wakes."""

@@ -12,13 +12,16 @@ from collections.abc import Collection, Iterable, Sequence
 
 from howdah.engines import ANYWHERE, Wish
 from howdah.master import seats, tryout
-from howdah.master.actions import Action, Ask, Launch, Notify, Record, Release
+from howdah.master.actions import Action, Ask, Launch, Notify, Record, Release, StartRecorded
+from howdah.master.restart_policy import may_start_again
 from howdah.master.state import Formation, GangState, Stage, TaskState
 from howdah.master.stopping import stop
 from howdah.spec import Outcome, State, TaskId
 from howdah.spec import events as e
 
 MAX_BACKOFF_S = 300.0
+LEAST_WAIT_S = 2.0
+"""A shorter wait for the start of programs is not announced."""
 MOST_STRIKES = 1.5
 """A node against which more is held gets no task: one that was to blame twice within two hours and a half."""
 
@@ -209,6 +212,7 @@ def form_if_complete(state: GangState, formation: Formation, now: float, actions
         return
     not_before = max((state.tasks[id_].fenced_until for id_ in formation.tasks), default=0.0)
     if now < max(formation.not_before, not_before):
+        _announce_wait(state, formation, max(formation.not_before, not_before) - now, now, actions)
         return
     if state.job.checkpoint.path and state.looks.needed(formation.epoch, actions):
         return
@@ -224,9 +228,33 @@ def form_if_complete(state: GangState, formation: Formation, now: float, actions
     for id_ in formation.tasks:
         state.tasks[id_].world = world
         state.tasks[id_].worlds += 1
+    if not all(may_start_again(state.job, id_.role) for id_ in formation.tasks):
+        state.unrecorded.add(formation.epoch)
     state.stage, state.formed_at = Stage.RUNNING, now
     state.running_since = state.running_since or now
     actions += [Record(e.WorldFormed(now, formation.epoch)), Notify(formation.tasks)]
+
+
+def _announce_wait(state: GangState, formation: Formation, wait_s: float, now: float, actions: list[Action]) -> None:
+    """Say once why programs do not start yet, though all tasks have joined."""
+    if formation.wait_announced or wait_s < LEAST_WAIT_S:
+        return
+    formation.wait_announced = True
+    fenced = max((state.tasks[id_] for id_ in formation.tasks), key=lambda task: task.fenced_until)
+    told = f"all have joined; the programs start in {wait_s:.0f} s"
+    if fenced.fenced_until > max(now, formation.not_before):
+        told = f"{told}: until then an earlier program of {fenced.id} may run, of whose end nobody has said"
+    actions.append(Record(e.Noted(now, told, decided=True)))
+
+
+def on_start_recorded(state: GangState, event: StartRecorded, actions: list[Action]) -> None:
+    """Let the programs start that waited for the event log."""
+    state.unrecorded.discard(event.epoch)
+    if event.problem and state.open:
+        reason = f"the start of the programs can't be written to the event log: {event.problem}"
+        stop(state, Outcome(State.FAILED, reason), reason, event.time, actions)
+    elif state.open:
+        actions.append(Notify(tuple(task.id for task in state.tasks.values() if task.epoch == event.epoch)))
 
 
 def on_checkpoint_found(state: GangState, event: e.CheckpointFound, actions: list[Action]) -> None:

@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import field
 from typing import Any
 
-from howdah.data.patience import patiently
 from howdah.errors import HowdahError
 from howdah.master import saves
 from howdah.master.barriers import Barriers, Meeting, Name
@@ -112,7 +111,7 @@ class HereCalls:
         Raises:
             StagingError, EngineUnavailable: what it wrote can't be read.
         """
-        lines = await asyncio.to_thread(patiently, self.journal.read)
+        lines = await self.journal.take_over(lambda: "\n")
         self.store.restore(lines)
         spared = time.time() + LEASE_S  # so long programs may look for this master
         self.store.postpone(lambda deadline: max(deadline, spared))

@@ -10,34 +10,139 @@ import asyncio
 import sys
 import time
 import urllib.parse
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from howdah.data.patience import patiently
 from howdah.errors import HowdahError
 
+if TYPE_CHECKING:
+    from howdah.data.fs import FileSystem
+
 TELL_S = 10.0
+CLAIM_TRIES = 5
+"""So often a file is read again that grows while it is read."""
+APPENDED_MODE = 0o644
+"""That of a file made by FileSystem.append; its directory lets nobody else in."""
 
 
 class Superseded(HowdahError):
     """Another master writes this file: it took over, because the cluster took this one for dead."""
 
 
-class Journal:
-    """`uri` is the file, made with its first line; `what` names it in messages. `size` are the characters it has taken,
-    `problem` is why the last `flush` that failed did.
+class Changed(HowdahError):
+    """The master before this one has written to a file after this one had read it."""
 
-    Nobody else may write it: a master that finds more in it than it wrote has been replaced.
+
+class OwnedFile:
+    """A file that one master writes, and nobody else: a master that finds more in it than it wrote was replaced.
+
+    Every call may take as long as the file system takes.
     """
 
     def __init__(self, uri: str, what: str) -> None:
+        self.uri, self.what = uri, what
+        self.known = 0
+        """Bytes that this master has read there, or has written."""
+
+    def read(self) -> bytes:
+        """What the master before this one wrote; nothing when there is no file.
+
+        Raises:
+            StagingError, EngineUnavailable: it is there and cannot be read.
+        """
+        files = self._files()
+        if not files.exists(self.uri):
+            return b""
+        files.take_from_writer(self.uri)
+        content = files.read_bytes(self.uri)
+        self.known = len(content)
+        return content
+
+    def resume(self) -> None:
+        """Go on after what the master before this one wrote, and end its last line, in which it may have been killed.
+
+        The line is ended at once, so that the one before, if it still lives, finds the file changed.
+
+        Raises:
+            StagingError, EngineUnavailable: the file can't be gone on with.
+        """
+        if self._files().exists(self.uri):
+            self._files().take_from_writer(self.uri)
+        self.known = self._size()
+        if self.known:
+            self.append(b"\n")
+
+    def check(self) -> None:
+        """Find out whether the file is still this master's.
+
+        Raises:
+            Superseded: another master has written to it.
+        """
+        if self._size() > self.known:
+            raise self._superseded()
+
+    def append(self, data: bytes) -> None:
+        """Append `data`, or what of it is not there yet: an append that failed may have brought some of it.
+
+        Raises:
+            Superseded: another master has written to it.
+        """
+        files = self._files()
+        more = self._size() - self.known
+        if more:
+            content = files.read_bytes(self.uri)
+            if more < 0 or content[self.known :] != data[:more]:
+                raise self._superseded()
+        if data[more:]:
+            files.append(self.uri, data[more:])
+        self.known += len(data)
+
+    def claim(self, content: bytes) -> None:
+        """Let `content` take the place of what was read, in one step: from now on the file is this master's alone.
+
+        A master before this one that still lives, cut off from the engine and not from the file, finds out when it
+        writes next. By appending instead, the first to append would keep the file, and that may be the old one.
+
+        Raises:
+            Changed: the old one has written to it meanwhile; it is to be read again.
+        """
+        if self._size() != self.known:
+            raise Changed(f"{self.what} {self.uri} has grown since it was read")
+        self.replace(content, APPENDED_MODE)
+
+    def replace(self, content: bytes, mode: int = 0o600) -> None:
+        """Let `content` be all there is."""
+        self._files().write_bytes(self.uri, content, mode)
+        self.known = len(content)
+
+    def _size(self) -> int:
+        found = self._files().stat(self.uri)
+        return found.size if found is not None else 0
+
+    def _superseded(self) -> Superseded:
+        return Superseded(f"{self.what} {self.uri}: another master writes it")
+
+    def _files(self) -> FileSystem:
+        from howdah.data.fs import filesystem
+
+        return filesystem(self.uri)
+
+
+class Journal:
+    """Lines that are kept until they are in their file: `uri`, made with its first line; `what` names it in messages.
+    `size` are the characters it has taken, `problem` is why the last `flush` that failed did."""
+
+    def __init__(self, uri: str, what: str) -> None:
         self.uri, self.what, self.size = uri, what, 0
+        self.owned = OwnedFile(uri, what)
         self._local = uri.startswith("file:")
         self._file: Any = None
         self._pending: list[str] = []
         self._writing = asyncio.Lock()
         self._replacing = False
         self._told_at, self.problem = float("-inf"), ""
-        self._there = 0  # bytes that are in the file for certain
 
     def read(self) -> list[str]:
         """What the master before this one wrote; nothing when there is no file.
@@ -45,17 +150,10 @@ class Journal:
         Raises:
             StagingError, EngineUnavailable: it is there and cannot be read.
         """
-        from howdah.data.fs import filesystem
-
-        files = filesystem(self.uri)
-        if not files.exists(self.uri):
-            return []
-        files.take_from_writer(self.uri)
-        content = files.read_bytes(self.uri)
-        self._there, text = len(content), content.decode("utf-8", "replace")
+        text = self.owned.read().decode("utf-8", "replace")
+        self.size, self._pending = len(text), []
         if text and not text.endswith("\n"):  # killed in the middle of a line
             self.write("\n")
-        self.size += len(text)
         return text.splitlines()
 
     def resume(self) -> None:
@@ -64,15 +162,8 @@ class Journal:
         Raises:
             StagingError, EngineUnavailable: the file can't be gone on with.
         """
-        from howdah.data.fs import filesystem
-
-        files = filesystem(self.uri)
-        if files.exists(self.uri):
-            files.take_from_writer(self.uri)
-        found = files.stat(self.uri)
-        if found is not None and found.size:
-            self._there = self.size = found.size
-            self.write("\n")  # it may have been killed in the middle of a line
+        self.owned.resume()
+        self.size = self.owned.known
 
     @property
     def pending(self) -> list[str]:
@@ -114,7 +205,7 @@ class Journal:
                 return True
             batch, self._pending = self._pending, []
             try:
-                await asyncio.to_thread(self._append, "".join(batch).encode())
+                await asyncio.to_thread(self.owned.append, "".join(batch).encode())
             except Superseded:
                 raise
             except Exception as error:  # the file system may be down for a while: keep the lines
@@ -122,6 +213,62 @@ class Journal:
                 self._tell(f"{self.uri}: {error}; kept for later")
                 return False
             return True
+
+    async def confirm(self) -> bool:
+        """Whether all that was written before is in the file, and nothing of another master; False where nobody knows.
+
+        Raises:
+            Superseded: another master has written to it.
+        """
+        if self._local:
+            return True
+        if not await self.flush():
+            return False
+        async with self._writing:
+            try:
+                await asyncio.to_thread(self.owned.check)
+            except Superseded:
+                raise
+            except HowdahError as error:
+                self.problem = str(error)
+                return False
+            return True
+
+    async def take_over(self, line: Callable[[], str]) -> list[str]:
+        """What the master before this one wrote, after which `line()` is written: the file is this master's alone from
+        now on (`OwnedFile.claim`). Nothing when there is no file; none is begun.
+
+        Raises:
+            StagingError, EngineUnavailable: it is there and cannot be read.
+            Changed: the master before this one writes faster than the file can be read.
+        """
+        for left in reversed(range(CLAIM_TRIES)):
+            lines = await asyncio.to_thread(patiently, self.read)
+            if not lines:
+                break
+            try:
+                await self._claim(lines, line())
+                return lines
+            except Changed:
+                if not left:
+                    raise
+        return []
+
+    async def _claim(self, lines: list[str], line: str) -> None:
+        """On one machine no other master can live; and where the file can't be replaced, the line is appended later."""
+        if self._local:
+            self.write(line)
+            return
+        kept, self._pending = self._pending, []  # the end of a line that was cut short
+        try:
+            text = "".join((*(f"{each}\n" for each in lines), line))
+            await asyncio.to_thread(self.owned.claim, text.encode())
+        except Changed:
+            raise
+        except HowdahError as error:
+            self._tell(f"{self.uri}: {error}; not replaced")
+            self._pending = [*kept, *self._pending]
+            self.write(line)
 
     async def replace(self, lines: list[str]) -> None:
         """Let these be all there is, for what was written before says no more than they do.
@@ -134,8 +281,8 @@ class Journal:
             kept, self._pending, self._replacing = self._pending, [], True
             self.close()
             try:
-                await asyncio.to_thread(self._replace, text.encode())
-                self.size, self._there = len(text), len(text.encode())
+                await asyncio.to_thread(self.owned.replace, text.encode())
+                self.size = len(text)
             except BaseException:
                 self._pending = kept + self._pending
                 raise
@@ -158,23 +305,3 @@ class Journal:
 
         self.close()
         filesystem(self.uri).delete(self.uri)
-
-    def _append(self, data: bytes) -> None:
-        """Add `data`, or what of it is not there yet: an append that failed may have brought some of it."""
-        from howdah.data.fs import filesystem
-
-        files = filesystem(self.uri)
-        found = files.stat(self.uri)
-        more = (found.size if found is not None else 0) - self._there
-        if more:
-            content = files.read_bytes(self.uri)
-            if more < 0 or content[self._there :] != data[:more]:
-                raise Superseded(f"{self.what} {self.uri}: another master writes it")
-        if data[more:]:
-            files.append(self.uri, data[more:])
-        self._there += len(data)
-
-    def _replace(self, data: bytes) -> None:
-        from howdah.data.fs import filesystem
-
-        filesystem(self.uri).write_bytes(self.uri, data, 0o600)

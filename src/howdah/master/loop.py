@@ -7,6 +7,7 @@ import contextlib
 import errno
 import gc
 import json
+import math
 import os
 import sys
 import time
@@ -20,17 +21,15 @@ from howdah.data.cancelling import cancel_all
 from howdah.data.fs import filesystem
 from howdah.data.patience import patiently
 from howdah.data.splits import preferred_hosts
-from howdah.engines import Allocator, Launch, MasterContext
+from howdah.engines import Allocator, AttemptOver, Launch, MasterContext
 from howdah.errors import HowdahError
 from howdah.frameworks import GANG_KEY, find, shares_key
 from howdah.master import actions as a
 from howdah.master import chores, stacks
 from howdah.master.api import Api
-from howdah.master.chores import run_helper
 from howdah.master.clock import Watch
-from howdah.master.eventlog import EventLog
+from howdah.master.eventlog import LAST_S, EventLog
 from howdah.master.orders import Director
-from howdah.master.outputs import commit_request
 from howdah.master.replay import replay
 from howdah.master.series import Series
 from howdah.master.showing import Showing, with_board, with_role
@@ -40,13 +39,17 @@ from howdah.master.stragglers import Stragglers
 from howdah.spec import Exit, Outcome, StagedJob, State, TaskId, portrange
 from howdah.spec import events as e
 from howdah.spec.values import dataclass
-from howdah.web.server import Handler, serve
+from howdah.web.server import Handler, Identify, serve
 from howdah.wire import auth
+from howdah.wire.clock import since_boot
 from howdah.wire.credentials import JOB_KEY, SECRET_PREFIX
 from howdah.wire.messages import Phase
 
 TICK_S = 0.5
-COMMIT_S = 600.0
+CONFIRM_EVERY_S, CONFIRMED_S = 1.0, 2.0
+"""Less than FENCE_S is longer than LEASE_S."""
+HAND_OVER_S = 5.0
+"""A master that leaves the job to the next one waits no longer than this for its files."""
 LINGER_S = 0.1
 """After the end the API answers this long, so that a client that follows gets the last event."""
 
@@ -87,8 +90,11 @@ class Master:
         self.clock = Watch(TICK_S)
         self.showing = Showing(identity.job_id, self.staged, identity.key, self.log.append, self._do_all)
         self.api.showing = self.showing
+        self.api.is_the_master = self._is_the_master
         self.api.series = self.series
         self.allocator: Allocator | None = None
+        self.begun = False
+        self._confirmed_at = -math.inf
         self.context: MasterContext | None = None
         self._finished: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -98,11 +104,66 @@ class Master:
         _let_live(len(self.state.tasks))
         await self._serve()
         await self._register()
-        for work in (self._poll(), self._tick(), self.log.flush_forever(), self.api.here.tend()):
+        self.begun = True
+        for work in (self._poll(), self._tick(), self.log.flush_forever(), self._confirm(), self.api.here.tend()):
             self._spawn(work)
-        outcome = await self._finished
+        outcome = await self._end()
         await self._leave(outcome)
         return outcome
+
+    async def _end(self) -> Outcome:
+        """The job's outcome, once it is decided.
+
+        Raises:
+            AttemptOver: the job is left to the next master.
+        """
+        try:
+            return await self._finished
+        except Exception as error:
+            if self._has_no_files():
+                self.apply(_files_removed())
+            if not self.state.handed_over:
+                raise
+            await self._hand_over()
+            raise AttemptOver(str(error)) from error
+
+    def signalled(self, name: str) -> None:
+        """This process, which has `begun`, got signal `name`: what that means is the engine's to say."""
+        assert self.allocator is not None
+        self.apply(self.allocator.signalled(name))
+
+    def _is_the_master(self) -> bool:
+        """Whether no other master can have begun to run the job: the engine has heard this one lately, or the event log
+        was looked at, and was still its own. Executors that are told nothing end when their lease is over, and the
+        next master waits for that."""
+        assert self.allocator is not None
+        return not self.allocator.may_be_replaced() or since_boot() - self._confirmed_at < CONFIRMED_S
+
+    async def _confirm(self) -> None:
+        """While the engine may have started another master, look whether that one has made the event log its own.
+
+        Raises:
+            Superseded: it has.
+        """
+        assert self.allocator is not None
+        while not self._finished.done():
+            asked = since_boot()
+            if self.allocator.may_be_replaced() and await self.log.confirm():
+                self._confirmed_at = asked
+            await asyncio.sleep(CONFIRM_EVERY_S)
+
+    def _has_no_files(self) -> bool:
+        """Whether the node has removed what this master runs from. A NodeManager that has forgotten its containers does
+        so: then nothing that is not loaded yet can be imported, and no helper starts."""
+        return self.allocator is not None and self.allocator.restarts and not Path(__file__).exists()
+
+    async def _hand_over(self) -> None:
+        """Leave the job as it is, with its containers and its key, and the log as whole as can be."""
+        self._server.close()
+        flushes = (self.log.flush(0.0), self.series.journal.flush(), self.api.here.journal.flush())
+        with contextlib.suppress(HowdahError, asyncio.TimeoutError):
+            await asyncio.wait_for(asyncio.gather(*flushes), HAND_OVER_S)
+        await self.close()
 
     def fail(self, error: Exception) -> Outcome:
         """Write down that the master itself went wrong, as the job's end, unless that is written down already."""
@@ -114,7 +175,9 @@ class Master:
 
     async def _serve(self) -> None:
         host = self.identity.host
-        self._server = await listening(self.api.handle, host, portrange.ports(self.staged.job.port_range))
+        self._server = await listening(
+            self.api.handle, self.api.identify, host, portrange.ports(self.staged.job.port_range)
+        )
         port = self._server.sockets[0].getsockname()[1]
         self.api.hosts = {f"{name}:{port}" for name in (host, "127.0.0.1", "localhost")}
         self.context = MasterContext(self.identity.job_id, with_role(self.staged), self.identity.directory, host, port)
@@ -155,24 +218,22 @@ class Master:
         """Go on where the master before this one was killed; False when it had not begun."""
         assert self.allocator is not None
         assert self.context is not None
-        log = await asyncio.to_thread(patiently, self.log.restore)
-        if not log:
-            self.allocator.adopt(())
+        who = (self.allocator.attempt, self.identity.host, f"{sys.version.split()[0]} {sys.executable}")
+        events = await self.log.take_over(lambda: e.TookOver(time.time(), *who))
+        if len(events) < 2:  # a log without a whole line tells nothing
+            await self.allocator.adopt(())
             return False
-        now, python = time.time(), f"{sys.version.split()[0]} {sys.executable}"
+        log, now = events[:-1], events[-1].time
         self.clock.begin()  # nobody is silent before he can have heard of this master
         left = replay(self.state, log, now)
         await asyncio.to_thread(patiently, partial(self.series.begin, self.log.view.started, now, True))
-        self.log.append(e.TookOver(now, self.allocator.attempt, self.identity.host, python))
         held = [task.container for task in self.state.tasks.values() if task.container is not None]
-        living = self.allocator.adopt(held)
+        ends = await self.allocator.adopt(held)
         for action in left:
             self._perform(action)
-        for container in held:
-            if container.id not in living:
-                detail = "its container was gone when the master had been replaced"
-                gone = Exit("lost" if self.state.open else "stopped", detail=detail)
-                self.apply(e.ContainerEnded(now, container.id, gone))
+        for container_id, exit in ends.items():
+            told = exit if self.state.open else Exit("stopped", detail=exit.detail)
+            self.apply(e.ContainerEnded(now, container_id, told))
         await self.api.here.restore(log)
         await asyncio.to_thread(patiently, partial(announce, self.identity.directory, self.context.url))
         return True
@@ -245,6 +306,8 @@ class Master:
             self.api.here.observe(action.event)
             if isinstance(action.event, e.WorldFormed) and self.staged.job.board.show:
                 self._spawn(self._show())
+            if isinstance(action.event, e.WorldFormed) and action.event.epoch in self.state.unrecorded:
+                self._spawn(self._record_start(action.event.epoch))
         elif isinstance(action, a.Notify):
             self.api.notify(action.tasks)
         elif isinstance(action, a.Ask):
@@ -259,7 +322,11 @@ class Master:
             self._spawn(self._take_stacks(action))
         elif isinstance(action, chores.Chore):
             self._spawn(self._do(action))
-        elif not self._finished.done():
+        elif self._finished.done():
+            return
+        elif isinstance(action, a.HandOver):
+            self._finished.set_exception(AttemptOver(action.event.cause))
+        else:
             self._finished.set_result(action.outcome)
 
     async def _launch(self, action: a.Launch) -> None:
@@ -300,6 +367,11 @@ class Master:
     async def _take_stacks(self, action: a.TakeStacks) -> None:
         self.apply(await stacks.look_into(self.api, self.identity.directory, action.tasks, action.stalled))
 
+    async def _record_start(self, epoch: int) -> None:
+        """Bring the start of `epoch` to the event log's file, within the limit for forming a gang."""
+        written = await self.log.flush(self.staged.job.timeouts.gang_s or math.inf)
+        self.apply(a.StartRecorded(time.time(), epoch, "" if written else self.log.problem))
+
     async def _show(self) -> None:
         """The job asked for its TensorBoard; without it, it is as good a job."""
         try:
@@ -313,15 +385,17 @@ class Master:
             self.apply(told)
 
     async def _commit(self, keep: bool) -> None:
-        request = commit_request(self.state)
-        verb = "commit" if keep else "discard"
-        try:
-            answer = await asyncio.wait_for(run_helper("howdah.data.commit", verb, request), COMMIT_S)
-        except (OSError, ValueError, TimeoutError, asyncio.TimeoutError) as error:
-            answer = {"error": f"{verb}: {error or type(error).__name__}"}
-        committed, kept = (tuple(answer.get(name, ())) for name in ("committed", "kept"))
-        done = a.CommitDone(time.time(), committed, str(answer.get("error", "")), kept)
-        self.apply(done)
+        await self._decided()
+        done = await chores.commit(keep, self.state)
+        self.apply(_files_removed() if done.error and self._has_no_files() else done)
+
+    async def _decided(self) -> None:
+        """Bring what was decided to the event log before outputs move: the next master must not decide otherwise, nor
+        one that was replaced anything at all. A log that can't be written is waited for a while, and for as long as
+        there may be another master."""
+        assert self.allocator is not None
+        while not await self.log.confirm(LAST_S) and self.allocator.may_be_replaced():
+            continue
 
     async def _leave(self, outcome: Outcome) -> None:
         assert self.allocator is not None
@@ -335,6 +409,9 @@ class Master:
             await asyncio.sleep(LAST_LINES_S)
         for container_id in (*self.state.containers, *self.showing.containers):
             self.allocator.release(container_id)
+        self.api.printed.stop_asking()
+        if not self.allocator.serves_after_end:
+            await self.api.pages.wait_until_seen()
         try:
             await self.allocator.unregister(outcome, self.log.view.progress)
         except HowdahError as error:  # the end is final; should YARN start another master, it says so once more
@@ -342,6 +419,8 @@ class Master:
         await asyncio.to_thread(self.api.here.discard)
         await asyncio.to_thread(_forget_key, self.identity.directory)
         await asyncio.sleep(LINGER_S)
+        if self.allocator.serves_after_end:
+            await self.api.pages.wait_until_closed()
         await self.close()
 
     async def close(self) -> None:
@@ -354,7 +433,7 @@ class Master:
         self.log.close()
 
 
-async def listening(handler: Handler, host: str, among: Sequence[int]) -> asyncio.Server:
+async def listening(handler: Handler, identify: Identify, host: str, among: Sequence[int]) -> asyncio.Server:
     """At one of these ports, if there are any; the kernel keeps that of the master before this one for a minute.
 
     Raises:
@@ -363,7 +442,7 @@ async def listening(handler: Handler, host: str, among: Sequence[int]) -> asynci
     until = time.monotonic() + PORT_S
     while True:
         try:
-            return await serve(handler, host, among=among)
+            return await serve(handler, identify, host, among=among)
         except OSError as error:
             if error.errno != errno.EADDRINUSE or time.monotonic() > until:
                 raise
@@ -385,6 +464,10 @@ def _near(staged: StagedJob) -> dict[TaskId, tuple[str, ...]]:
     ids = (TaskId(name, index) for name, role in staged.job.roles.items() for index in range(role.replicas))
     hosts = ((id_, preferred_hosts(staged, id_)) for id_ in ids)
     return {id_: found for id_, found in hosts if found}
+
+
+def _files_removed() -> e.AllocationLost:
+    return e.AllocationLost(time.time(), "the node has removed the files that the master runs from")
 
 
 def _forget_key(directory: str) -> None:

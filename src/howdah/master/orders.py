@@ -71,6 +71,7 @@ class Director:
             environment={**job.env, **role.env},
             extend=job.extend,
             fetches=fetches(staged, task.id),
+            directories=job.directories,
             feeds=feeds(staged, task.id),
             capture=capture(self.job_id, job, task),
             listed=listed(staged, task.id),
@@ -78,7 +79,7 @@ class Director:
                 Upload(
                     output.source,
                     posixpath.join(temporary(self.job_id, number, output.path), part(task)),
-                    required=bool(output.tasks),
+                    required=bool(output.tasks) and not output.optional,
                     keep_failed=output.keep_failed,
                 )
                 for number, output in enumerate(job.outputs)
@@ -189,7 +190,7 @@ def _goal(state: GangState, task: TaskState) -> Goal:
     # Executors stay to the last, for their logs are read through them; releasing the container ends them.
     if not state.open or task.stopped:
         return Goal.STOP
-    return Goal.RUN if task.formed else Goal.JOIN
+    return Goal.RUN if task.formed and task.epoch not in state.unrecorded else Goal.JOIN
 
 
 def satisfied(orders: Orders, status: Status) -> bool:

@@ -28,7 +28,7 @@ def commit_request(state: GangState) -> dict[str, object]:
                 "final": output.path,
                 "overwrite": output.overwrite,
                 "parts": parts,
-                "failed": f"{output.path.rstrip('/')}.failed" if failed and keeps_failed(output) else "",
+                "failed": f"{output.path.rstrip('/')}.failed" if failed and _is_kept(state, output) else "",
                 "saves": {"temporary": save.temporary(state.id, number, output), "to": save.place(output)},
             }
         )
@@ -46,6 +46,11 @@ def keeps_failed(output: Output) -> bool:
     return output.keep_failed and output.strategy == "upload"
 
 
+def _is_kept(state: GangState, output: Output) -> bool:
+    """Whether what was made for the output of a failed job is kept: also where nothing failed but another output."""
+    return keeps_failed(output) or (state.incomplete and output.strategy == "upload")
+
+
 def is_flat(output: Output, takers: int) -> bool:
     """Whether what a task made goes straight into the output; part files of streams are named after their tasks."""
     return output.strategy == "stream" or bool(output.tasks and takers == 1)
@@ -61,10 +66,27 @@ def capture(job_id: str, job: JobSpec, task: TaskState) -> Capture | None:
 
 
 def empty_outputs(state: GangState) -> list[str]:
-    """Sentences about outputs that no task had anything for."""
-    uploaded = {uri for task in state.tasks.values() for uri in task.uploaded}
+    """Sentences about outputs that no task had anything for, and need not have had."""
     return [
         f"output {output.path} is empty: no task {_made(output)}"
+        for output in _unmade(state)
+        if output.optional or output.strategy == "stream"
+    ]
+
+
+def missing_outputs(state: GangState) -> list[str]:
+    """Sentences about outputs that no task made, and without which the job has not succeeded."""
+    return [
+        f"output {output.path} is missing: no task {_made(output)}, and the output is not `optional`"
+        for output in _unmade(state)
+        if not output.optional and output.strategy != "stream"
+    ]
+
+
+def _unmade(state: GangState) -> list[Output]:
+    uploaded = {uri for task in state.tasks.values() for uri in task.uploaded}
+    return [
+        output
         for number, output in enumerate(state.job.outputs)
         if not any(uri.startswith(f"{temporary(state.id, number, output.path)}/") for uri in uploaded)
     ]

@@ -42,6 +42,7 @@ class Printed:
         self._api = api
         self._directory = uris.path(directory) if directory.startswith("file:") else ""
         self._searching = asyncio.Semaphore(2)
+        self._executors_gone = False
 
     async def read(self, task: TaskId, stream: str, attempt: int, offset: int, limit: int) -> LogChunk:
         """Bytes of what an attempt printed (0: the latest).
@@ -87,8 +88,14 @@ class Printed:
                     return lines
         return ()
 
+    def stop_asking(self) -> None:
+        """From now on no executor is asked: the job has ended, and the containers are given back."""
+        self._executors_gone = True
+
     def _speaks(self, task: TaskId) -> bool:
         """Whether its executor can be asked."""
+        if self._executors_gone:
+            return False
         state = self._api.state.tasks.get(task)
         return state is not None and state.phase is not None and state.container is not None
 

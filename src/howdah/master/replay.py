@@ -7,7 +7,7 @@ killed before it could write, is made by the new one and carried out now.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from howdah.master import losttime, saves, stopping, verdicts
@@ -24,9 +24,11 @@ _TOLD = (
     e.Allocated,
     e.ContainerEnded,
     e.CancelRequested,
+    e.AllocationLost,
     e.Checked,
     e.CheckpointFound,
     e.Noted,
+    e.MasterEnded,
     e.LossAnnounced,
     e.Stalled,
     e.StacksTaken,
@@ -35,7 +37,7 @@ _TOLD = (
 """What came from outside, as it is in the log."""
 
 
-def replay(state: GangState, log: Iterable[e.Event], now: float) -> list[Action]:
+def replay(state: GangState, log: Sequence[e.Event], now: float) -> list[Action]:
     """Bring a new `state` to where `log` leaves it; what had been decided and was not written is still to be done.
 
     `now` begins every wait anew: nobody is late for what was said while no master listened.
@@ -48,10 +50,13 @@ def replay(state: GangState, log: Iterable[e.Event], now: float) -> list[Action]
             _begin_waits_anew(state, before, event.time, decided)
         elif isinstance(event, saves.ASIDE):
             saves.remember(state, event)
+        elif isinstance(event, e.AllocationLost) and event.comes_back:
+            continue  # this is the master to which the job was left
         elif not isinstance(event, (e.Used, e.Measured, e.Straggling)) and not _expected(decided, event):
             decided += _fed(state, event)
             _expected(decided, event)
     _begin_waits_anew(state, last, now, decided)
+    state.unrecorded -= {event.epoch for event in log if isinstance(event, e.WorldFormed)}
     left = [action for action in decided if not isinstance(action, (Notify, Launch, Commit, FindCheckpoint))]
     return [*left, *_unanswered(state)]
 

@@ -203,6 +203,8 @@ class Showing:
     def _told(self, event: e.Event) -> None:
         if isinstance(event, e.Launched):
             self._attempts = event.attempt
+        elif isinstance(event, e.WorldFormed):  # no event log has it, and it may start twice
+            self.apply(a.StartRecorded(event.time, event.epoch))
         elif isinstance(event, e.Yielded) and self.state is not None:
             task = self.state.tasks[self.task]
             self._say("open", task.host, task.ports["main"])

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from howdah.data import history_servers
+from howdah.data.homes import state_directory
 from howdah.data.logsearch import Wish
 from howdah.master import wishes
 from howdah.spec import State, TaskId
 from howdah.spec.view import JobView
 from howdah.web.access import Access
-from howdah.web.server import Request
+from howdah.web.server import Caller, Request
 from howdah.web.source import JobSource
 from howdah.wire import auth
 from howdah.wire.board import link
@@ -29,7 +33,7 @@ class MasterSource:
     def __init__(self, api: Api, directory: str) -> None:
         self._api, self._directory = api, directory
         self._service: Service | None = None
-        self._access = Access(api.job_key, self._key, api.admits)
+        self.access = Access(api.job_key, self._key, api.admits)
 
     def _key(self, job_id: str) -> bytes | None:
         return self._api.job_key if job_id == self.only else None
@@ -59,21 +63,48 @@ class MasterSource:
         """URI of the job's directory."""
         return self._directory
 
+    @property
+    def link_command(self) -> str:
+        """The command that prints a link to this page."""
+        return "howdah page ID"
+
+    @property
+    def history(self) -> str:
+        """Address of a history server that shows the job after its end: the one that is configured, else the one that
+        runs on this machine where the job is this machine's."""
+        configured = self._api.director.staged.settings.get("history_url", "")
+        if configured or not self._directory.startswith("file:"):
+            return configured
+        folder = state_directory(os.environ) / "history"
+        return next((link.partition("#")[0] for link in history_servers.links(folder)), "")
+
+    def owns_origin(self, request: Request) -> bool:
+        """Whether the browser that asks sees this server at an origin of its own, not behind the engine's proxy."""
+        return not self._api.admits(request.peer, self.view.user)
+
     async def job(self, job_id: str) -> JobSource | None:
         """Itself, by its id."""
         return self if job_id == self.only else None
 
+    def identify(self, request: Request) -> Caller | None:
+        """Who has a token, by the request's head alone."""
+        return self.access.identify(request)
+
     def looks(self, request: Request) -> bool:
         """Whether who asks may look."""
-        return self._access.looks(request)
+        return self.access.looks(request)
+
+    def note_open_page(self, hidden: bool) -> None:
+        """Stay after the end until this page, which is open in a tab, has shown it."""
+        self._api.pages.note_question(hidden, time.monotonic())
 
     def embeds(self, job_id: str, request: Request) -> bool:
         """Whether who asks may see the curves."""
-        return self._access.embeds(job_id, request)
+        return self.access.embeds(job_id, request)
 
     def may_act(self, job_id: str, token: str) -> bool:
         """Whether `token` lets its holder change the job now."""
-        return self._access.may_act(job_id, token)
+        return self.access.may_act(job_id, token)
 
     def records(self, since: int, limit: int) -> tuple[int, list[Mapping[str, Any]]]:
         """Events from number `since` on, and the number to ask from next."""

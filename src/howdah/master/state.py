@@ -36,7 +36,8 @@ class TaskState:
 
     `attempt` counts its containers. `epoch` is the one it is to run in, 0 before its stage has begun; `joined` and
     `started` are the epochs in which it did. `peers` are the tasks of its world, itself among them; `world` is formed
-    when all have joined. `restarts` counts those of this task alone; `stopped` says that its end is wanted; `adopted`
+    when all have joined. `restarts` counts those of this task alone; `stopped` says that its end is wanted; `untracked`
+    that the job waits for its end no more, though its role is tracked; `adopted`
     that its container was started by a master before this one. Until `fenced_until` a program of an attempt that nobody
     hears may still run. `kept` says that it has uploaded what is kept of a failed job. `checked` is the attempt, and
     `paired` the container, in which it has passed pre-flight alone and with others. `worlds` counts those that formed
@@ -57,6 +58,7 @@ class TaskState:
     world: World | None = None
     restarts: int = 0
     stopped: bool = False
+    untracked: bool = False
     adopted: bool = False
     fenced_until: float = 0.0
     host: str = ""
@@ -116,12 +118,13 @@ class TaskState:
 @dataclass
 class Formation:
     """Tasks that start together, in one epoch: `waiting` are those that have not joined, `not_before` the earliest
-    moment."""
+    moment. `wait_announced`: it was said why they do not start though all have joined."""
 
     epoch: int
     tasks: tuple[TaskId, ...]
     waiting: set[TaskId]
     not_before: float = 0.0
+    wait_announced: bool = False
 
 
 @dataclass
@@ -156,6 +159,9 @@ class GangState:
     `taken_over` says that another master ran the job before; `strikes` is what is held against nodes that were
     to blame for failures, of earlier jobs, too; `struck` are those of this job, with their times.
 
+    Programs that must not start twice wait until the event log has the start of their epoch, for else a master that
+    takes over could not know of it; `unrecorded` are the epochs that it does not have yet.
+
     `job` has the sizes that roles have now, `wanted` those that were asked for. Tasks beyond them are parked: spares,
     or what an elastic role lacks; `spares` are those for which a container is wanted. `moves` says of attempts whose
     container was given away which one has it; `seats` of such a one which attempt was launched there.
@@ -167,6 +173,7 @@ class GangState:
     stage: Stage = Stage.FORMING
     epoch: int = 0
     formations: dict[int, Formation] = field(default_factory=dict)
+    unrecorded: set[int] = field(default_factory=set)
     unplaced: dict[str, dict[TaskId, None]] = field(default_factory=dict)
     restarted: dict[str, int] = field(default_factory=dict)
     asked_at: float = 0.0
@@ -183,6 +190,8 @@ class GangState:
     done_at: float = 0.0
     stop_by: float = 0.0
     outcome: Outcome | None = None
+    incomplete: bool = False
+    """The programs ended well, and the job failed because nobody made one of its outputs."""
     containers: dict[str, TaskId] = field(default_factory=dict)
     saves: Saves = field(default_factory=Saves)
     looks: Looks = field(default_factory=Looks)
@@ -200,6 +209,8 @@ class GangState:
     moves: dict[str, str] = field(default_factory=dict)
     seats: dict[str, str] = field(default_factory=dict)
     begun_at: float = 0.0
+    handed_over: bool = False
+    """The job is left as it is to the next master: this one decides nothing more."""
 
     @classmethod
     def of(cls, job_id: str, job: JobSpec, near: Mapping[TaskId, tuple[str, ...]] | None = None) -> GangState:
@@ -239,7 +250,7 @@ class GangState:
 
     def tracked(self, task: TaskId) -> bool:
         """Whether the job waits for this task's end."""
-        return self.role(task).tracked is not False
+        return self.role(task).tracked is not False and not self.tasks[task].untracked
 
     def tracked_tasks(self) -> Iterator[TaskState]:
         """The tasks the job waits for."""

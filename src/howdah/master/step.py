@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from howdah.master import forming, keeping, losttime, notices, preflight, saves, stalls, stopping, verdicts
-from howdah.master.actions import Action, CommitDone, Heard, Record, SavePublished, Tick
+from howdah.master.actions import Action, CommitDone, Heard, Record, SavePublished, StartRecorded, Tick
 from howdah.master.state import GangState, Stage, TaskState
 from howdah.spec import Exit, Outcome, State, TaskId
 from howdah.spec import events as e
@@ -30,7 +30,7 @@ _USED = tuple(name for name in e.Used.__dataclass_fields__ if name in Usage.__da
 def step(state: GangState, event: e.Event) -> list[Action]:
     """Apply `event` to `state`; what is to be done, in order."""
     actions: list[Action] = []
-    if state.stage is Stage.DONE:
+    if state.stage is Stage.DONE or state.handed_over:
         return actions
     _HANDLERS[type(event)](state, event, actions)
     return actions
@@ -77,9 +77,8 @@ def _on_heard(state: GangState, event: Heard, actions: list[Action]) -> None:
         _join(state, task, status, event.time, actions)
     if status.program_pid and task.started != task.epoch:
         task.started = task.epoch
-        actions.append(
-            Record(e.Started(event.time, task.id, task.attempt, task.epoch, status.program_pid, status.program_python))
-        )
+        told = (status.program_pid, status.program_python, status.program_gpus)
+        actions.append(Record(e.Started(event.time, task.id, task.attempt, task.epoch, *told)))
     if status.yields != task.yields and status.yields:
         task.yields = status.yields
         actions.append(Record(e.Yielded(event.time, task.id, status.yields)))
@@ -123,7 +122,7 @@ def _join(state: GangState, task: TaskState, status: Status, now: float, actions
         forming.joined(state, task, now, actions)
 
 
-def _on_noted(_: GangState, event: e.Noted, actions: list[Action]) -> None:
+def _on_noted(_: GangState, event: e.Noted | e.MasterEnded, actions: list[Action]) -> None:
     actions.append(Record(event))
 
 
@@ -185,7 +184,9 @@ _HANDLERS: dict[type[e.Event], Callable[[GangState, Any, list[Action]], None]] =
     e.Allocated: forming.on_allocated,
     e.ContainerEnded: verdicts.on_container_ended,
     e.CancelRequested: stopping.on_cancel,
+    e.AllocationLost: stopping.on_allocation_lost,
     e.Noted: _on_noted,
+    e.MasterEnded: _on_noted,
     e.LossAnnounced: notices.on_announced,
     e.Stalled: stalls.on_stalled,
     e.StacksTaken: stalls.on_taken,
@@ -193,6 +194,7 @@ _HANDLERS: dict[type[e.Event], Callable[[GangState, Any, list[Action]], None]] =
     Tick: _on_tick,
     CommitDone: stopping.on_committed,
     e.SaveRequested: saves.on_requested,
+    StartRecorded: forming.on_start_recorded,
     SavePublished: stopping.on_save_published,
     e.Checked: preflight.on_checked,
     e.CheckpointFound: forming.on_checkpoint_found,

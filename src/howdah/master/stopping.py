@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from howdah.master import keeping, saves
-from howdah.master.actions import Action, Ask, Commit, CommitDone, Finish, Notify, Record, Release, SavePublished
-from howdah.master.outputs import empty_outputs
+from howdah.master.actions import (
+    Action,
+    Ask,
+    Commit,
+    CommitDone,
+    Finish,
+    HandOver,
+    Notify,
+    Record,
+    Release,
+    SavePublished,
+)
+from howdah.master.outputs import empty_outputs, missing_outputs
 from howdah.master.state import GangState, Stage, TaskState
 from howdah.spec import Exit, Outcome, State
 from howdah.spec import events as e
@@ -53,6 +64,9 @@ def conclude(state: GangState, now: float, actions: list[Action]) -> None:
     assert state.outcome is not None
     if saves.end(state, now, actions):
         return
+    missing = missing_outputs(state) if state.outcome.state is State.SUCCEEDED else []
+    if missing:
+        state.incomplete, state.outcome = True, Outcome(State.FAILED, "; ".join(missing))
     state.stage = Stage.COMMITTING
     actions.append(Notify(tuple(state.tasks)))
     if state.job.outputs or state.job.checkpoint.path:
@@ -98,3 +112,17 @@ def on_cancel(state: GangState, event: e.CancelRequested, actions: list[Action])
     if state.open:
         outcome = Outcome(State.CANCELLED, f"cancelled by {event.by}")
         stop(state, outcome, outcome.diagnostics, event.time, actions)
+
+
+def on_allocation_lost(state: GangState, event: e.AllocationLost, actions: list[Action]) -> None:
+    """The engine ends this master. If another may follow, everything is left to it as it is; if not, the job fails."""
+    actions.append(Record(event))
+    if event.comes_back:
+        state.handed_over = True
+        actions.append(HandOver(event))
+        return
+    if state.open:
+        outcome = Outcome(State.FAILED, f"the engine took the job's containers back: {event.cause}")
+        stop(state, outcome, outcome.diagnostics, event.time, actions)
+    if event.within_s and state.stage is Stage.STOPPING:
+        state.stop_by = min(state.stop_by, event.time + event.within_s)

@@ -17,6 +17,7 @@ from howdah.master.forming import (
     leave_out,
     over,
 )
+from howdah.master.restart_policy import UNCOUNTED, may_start_again, restarts_alone
 from howdah.master.state import Blame, GangState, Stage, TaskState
 from howdah.master.stopping import conclude_if_ended, drop, stop
 from howdah.spec import Exit, Outcome, State, TaskId, chief
@@ -42,19 +43,29 @@ _WEIGHT = {
     "preflight": 4,
     "memory": 4,
     "gpu": 4,
+    "image": 4,
     "lost": 3,
     "preempted": 3,
+    "withdrawn": 3,
     "silent": 2,
     "signal": 2,
     "start": 2,
     "localise": 2,
 }
-_CLASSES = {"memory": "memory", "lost": "node", "preflight": "node", "gpu": "node", "preempted": "preempted"}
-_UNCOUNTED = ("node", "preempted")
+_CLASSES = {
+    "memory": "memory",
+    "lost": "node",
+    "preflight": "node",
+    "gpu": "node",
+    "preempted": "preempted",
+    "withdrawn": "withdrawn",
+    "image": "user",  # another try would meet the same cluster
+}
+_CONTAINER_GONE = ("lost", "preempted", "withdrawn")
 # strerror(ENOSPC); then what a NodeManager says.
 _NO_ROOM = re.compile("no space left on device|no space available in any of the local directories", re.IGNORECASE)
 # The cluster says so before the node has done it, or nobody says anything at all.
-_UNCERTAIN = ("lost", "preempted", "silent", "localise", "start")
+_UNCERTAIN = (*_CONTAINER_GONE, "silent", "localise", "start")
 
 
 def end(state: GangState, task: TaskState, exit: Exit, now: float, actions: list[Action], lost: bool = False) -> None:
@@ -136,6 +147,8 @@ def end_dropped(state: GangState, task: TaskState, exit: Exit, now: float, actio
 
 def _ignored(state: GangState, task: TaskState) -> bool:
     """Failures of some roles do not matter, of some tasks only when too many fail; the deciding chief's always does."""
+    if task.untracked:
+        return False
     if state.job.success == "chief" and task.id == chief(state.job):
         return False
     if state.job.success.endswith("%") and state.tracked(task.id):
@@ -204,8 +217,8 @@ def _nobody(state: GangState) -> str:
 
 
 def classify(state: GangState, task: TaskId, exit: Exit) -> str:
-    """What a failure is: `user`, `transient`, `memory`, `node` or `preempted`; by the role's own signs, else by how
-    it ended."""
+    """What a failure is: `user`, `transient`, `memory`, `node`, `preempted` or `withdrawn`; by the role's own signs,
+    else by how it ended."""
     text = "\n".join((*exit.lines, exit.detail))
     for sign, meaning in state.role(task).causes.items():
         if sign == str(exit.code) or (not sign.isdigit() and re.search(sign, text)):
@@ -242,20 +255,35 @@ def _fail(state: GangState, task: TaskState, exit: Exit, node: str, now: float, 
     if exit.cause in ("preempted", "gpu") and task.container is not None:
         give_up_container(state, task, now, actions)
         task.joined = 0
-    gone = exit.cause in ("lost", "preempted") or _cut_off(state, task, exit)
+    gone = exit.cause in _CONTAINER_GONE or _cut_off(state, task, exit)
+    safe = all(_may_start(state, state.tasks[peer]) for peer in task.peers)
     if gone and forming and state.replacements < MAX_REPLACEMENTS:
         state.replacements += 1
-        _restart(state, task.peers, reason, now, actions)
-    elif exit.cause == "port" and state.port_retries < MAX_PORT_RETRIES:
+        _restart(state, _formed_with(state, task), reason, now, actions)
+    elif exit.cause == "port" and safe and state.port_retries < MAX_PORT_RETRIES:
         state.port_retries += 1
         _restart(state, task.peers, reason, now, actions)
     elif kind != "user" and _restarted_alone(state, task, kind, reason, now, actions):
         return
+    elif (kind in UNCOUNTED or exit.cause == "port") and not safe:
+        final = f"{reason}; nothing starts again, because the job has no retries"
+        stop(state, Outcome(State.FAILED, final, task.id, exit), final, now, actions)
     elif kind != "user" and _affordable(state, kind, state.retries_used, state.job.retries, now):
-        state.retries_used += kind not in _UNCOUNTED
+        state.retries_used += kind not in UNCOUNTED
         _restart(state, task.peers, f"{reason} ({_count(state, kind)})", now, actions, _pause(state, now))
     else:
         stop(state, Outcome(State.FAILED, reason, task.id, exit), reason, now, actions)
+
+
+def _may_start(state: GangState, task: TaskState) -> bool:
+    """Whether the task's program may be started now: it never was, or may be again."""
+    return not task.worlds or may_start_again(state.job, task.id.role)
+
+
+def _formed_with(state: GangState, task: TaskState) -> tuple[TaskId, ...]:
+    """The tasks that were to start together with this one, whose programs have not started."""
+    formation = state.formations.get(task.epoch)
+    return formation.tasks if formation is not None else task.peers
 
 
 def _weight(exit: Exit) -> int:
@@ -289,9 +317,7 @@ def _unfit(state: GangState, task: TaskState, exit: Exit, node: str, now: float,
         return
     give_up_container(state, task, now, actions)
     task.leave()
-    formation = state.formations.get(task.epoch)
-    again_with = formation.tasks if formation is not None else task.peers
-    _restart(state, again_with, f"{reason} (not counted as a retry: node)", now, actions)
+    _restart(state, _formed_with(state, task), f"{reason} (not counted as a retry: node)", now, actions)
 
 
 def _leave_node(state: GangState, task: TaskState, node: str, now: float, actions: list[Action]) -> None:
@@ -331,7 +357,7 @@ def _pause(state: GangState, now: float) -> float:
 
 
 def _affordable(state: GangState, kind: str, used: int, limit: int, now: float) -> bool:
-    if kind in _UNCOUNTED:
+    if kind in UNCOUNTED:
         state.uncounted = [moment for moment in state.uncounted if now - moment < UNCOUNTED_S]
         if not state.uncounted or now - state.uncounted[-1] > INCIDENT_S:  # a node takes many tasks with it
             state.uncounted.append(now)
@@ -340,7 +366,7 @@ def _affordable(state: GangState, kind: str, used: int, limit: int, now: float) 
 
 
 def _count(state: GangState, kind: str) -> str:
-    if kind in _UNCOUNTED:
+    if kind in UNCOUNTED:
         return f"not counted as a retry: {kind}"
     return f"retry {state.retries_used} of {state.job.retries}"
 
@@ -350,16 +376,16 @@ def _restarted_alone(
 ) -> bool:
     """Start the task, or its role, again, if the role says so and has restarts left."""
     role = state.role(task.id)
-    if role.on_failure not in ("restart", "restart-role"):
+    if not restarts_alone(role):
         return False
     if not _affordable(state, kind, task.restarts, role.restarts, now):
         return False
     alone = role.on_failure == "restart"
     again = (task.id,) if alone else tuple(peer for peer in task.peers if peer.role == task.id.role)
     for id_ in again:
-        state.tasks[id_].restarts += kind not in _UNCOUNTED
+        state.tasks[id_].restarts += kind not in UNCOUNTED
     wait = min(role.backoff_s * 2 ** max(0, task.restarts - 1), MAX_BACKOFF_S)
-    count = f"not counted: {kind}" if kind in _UNCOUNTED else f"restart {task.restarts} of {role.restarts}"
+    count = f"not counted: {kind}" if kind in UNCOUNTED else f"restart {task.restarts} of {role.restarts}"
     _restart(state, again, f"{reason} ({count})", now, actions, wait)
     return True
 
@@ -438,12 +464,18 @@ def _watch_deadline(state: GangState, name: str, now: float, actions: list[Actio
     before = list(state.of_role(*deadline.after))
     if any(task.exit is None for task in before):
         return
-    late = [task for task in state.of_role(name) if task.exit is None and not task.stopped]
+    late = [task for task in state.of_role(name) if task.exit is None and not task.stopped and not task.untracked]
     if not late or not over(deadline.within_s, now - max(task.ended_at for task in before)):
         return
     reason = f"{late[0].id} still runs {deadline.within_s:.0f} s after {', '.join(deadline.after)} ended"
     if deadline.then == "fail":
         stop(state, Outcome(State.FAILED, f"{reason} (roles.{name}.deadline)", late[0].id), reason, now, actions)
+        return
+    if deadline.then == "untrack":
+        for task in late:
+            task.untracked = True
+        actions.append(Record(e.Noted(now, f"{reason}: the job waits for it no more", decided=True)))
+        _go_on(state, now, actions)
         return
     for task in late:
         task.stopped = True

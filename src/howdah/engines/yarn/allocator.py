@@ -14,20 +14,24 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from howdah.engines import ANYWHERE, Allocator, Launch, MasterContext, Wish
+from howdah.engines import ANYWHERE, GONE, Allocator, AttemptOver, Launch, MasterContext, Wish
 from howdah.engines.yarn import conf, exits, placing, records
 from howdah.engines.yarn.applicationmaster import TOKEN_KIND, ApplicationMaster, Ask
+from howdah.engines.yarn.diagnostics import attempt_end
 from howdah.engines.yarn.forewarnings import Forewarnings
-from howdah.engines.yarn.launch import common_environment, container_runtime, context, literal
+from howdah.engines.yarn.launch import common_environment, context, literal
 from howdah.engines.yarn.nodemanager import NodeManagers
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.refusals import label_of
+from howdah.engines.yarn.resourcemanager import ResourceManagerClient
 from howdah.engines.yarn.unplaced import Unplaced
 from howdah.errors import EngineRejected, EngineUnavailable, HowdahError
 from howdah.hadoop.rpc import RpcError
-from howdah.spec import Container, Outcome, State
-from howdah.spec.events import Allocated, CancelRequested, ContainerEnded, Event, Noted
+from howdah.spec import Container, Exit, Outcome, State
+from howdah.spec.containers import runtime_variables
+from howdah.spec.events import Allocated, AllocationLost, ContainerEnded, Event, MasterEnded, Noted
 from howdah.wire import credentials
+from howdah.wire.clock import since_boot
 from howdah.wire.credentials import Credentials
 
 RACKS = "racks"
@@ -39,6 +43,8 @@ _FINAL_STATUS = {State.SUCCEEDED: 1, State.FAILED: 2, State.CANCELLED: 3}
 class YarnAllocator(Allocator):
     """Roles are told apart by the allocation request id of their ask: the role's number, from 1. What its first
     container may, and the others may not, is another ask of the role."""
+
+    restarts = True
 
     def __init__(self, served: MasterContext, configuration: conf.Configuration, held: Credentials) -> None:
         self._served, self._configuration = served, configuration
@@ -64,9 +70,11 @@ class YarnAllocator(Allocator):
         self._wake = asyncio.Event()
         self._pause = QUICK_S
         self._silent_since = 0.0
+        self._heard_at = since_boot()
         self._dismissed = False
         self._forewarnings = Forewarnings(configuration)
         self._proxies: set[str] = set()
+        self._question: asyncio.Task[MasterEnded | None] | None = None
 
     @classmethod
     async def open(cls, context: MasterContext) -> YarnAllocator:
@@ -76,17 +84,44 @@ class YarnAllocator(Allocator):
         allocator._nodes.remember(answer.nm_tokens)
         allocator._previous = {records.container_id(container.id): container for container in answer.previous}
         allocator.attempt = records.attempt_of(os.environ.get("CONTAINER_ID", ""))
+        if allocator.attempt > 1 and not allocator._configuration.secure:  # with Kerberos a master is no client
+            allocator._question = asyncio.create_task(allocator._ask_how_the_last_one_ended())
         allocator._proxies = await asyncio.to_thread(_addresses, allocator._proxy_hosts())
         return allocator
 
-    def adopt(self, containers: Collection[Container]) -> set[str]:
+    async def _ask_how_the_last_one_ended(self) -> MasterEnded | None:
+        """The log has at most that it was told to end; the ResourceManager knows why."""
+        id_, before = records.parse_application_id(self._served.job_id), self.attempt - 1
+        try:
+            async with ResourceManagerClient(self._configuration, patience=0.0) as rm:
+                ended = attempt_end(await rm.attempt_diagnostics(id_, before))
+        except HowdahError:
+            return None
+        return MasterEnded(time.time(), before, ended) if ended else None
+
+    async def adopt(self, containers: Collection[Container]) -> Mapping[str, Exit]:
+        """The first heartbeat tells how containers ended while no master was there."""
         known = {container.id: container.role for container in containers}
         for id_, container in self._previous.items():
             if id_ in known:
                 self._granted[id_], self._standing[id_] = container, known[id_]
             else:
                 self._am.release(container.id)
-        return known.keys() & self._previous.keys()
+        ends = {id_: Exit("withdrawn", detail=GONE) for id_ in known.keys() - self._granted.keys()}
+        if ends:
+            with contextlib.suppress(EngineUnavailable):
+                told = {records.container_id(one.id): one for one in (await self._am.allocate()).completed}
+                ends |= {id_: exits.unheard(told[id_].exit_status, told[id_].diagnostics) for id_ in ends & told.keys()}
+        return ends
+
+    def may_be_replaced(self) -> bool:
+        return since_boot() - self._heard_at > self._configuration.expiry
+
+    def signalled(self, signal: str) -> Event:
+        """NodeManagers end containers so, whatever the reason: that the job is to end is the ResourceManager's to say,
+        and it says so to clients."""
+        left = self._configuration.number("yarn.nodemanager.sleep-delay-before-sigkill.ms", 250) / 1000
+        return AllocationLost(time.time(), f"signal {signal}", within_s=left)
 
     def request(self, role: str, count: int, wish: Wish = ANYWHERE) -> None:
         job = self._served.staged.job
@@ -146,6 +181,7 @@ class YarnAllocator(Allocator):
         if self._dismissed:
             return []
         self._am.avoid(self._avoided_by_all())
+        asked = since_boot()
         try:
             response = await self._am.allocate(self.progress)
         except EngineUnavailable as error:
@@ -154,11 +190,12 @@ class YarnAllocator(Allocator):
             if placing.disabled(error.text):
                 raise EngineRejected(placing.DISABLED) from None
             raise
-        except EngineRejected as error:
+        except AttemptOver as error:
             self._dismissed = True
-            return [CancelRequested(time.time(), f"YARN: {error}")]
+            return [AllocationLost(time.time(), str(error))]
+        self._heard_at = asked
         self._nodes.remember(response.nm_tokens)
-        events = [*self._back_again(), *self._news(response)]
+        events = [*self._back_again(), *self._answers(), *self._news(response)]
         if any(isinstance(event, Allocated) for event in events):
             self._pause = QUICK_S
         return events
@@ -183,6 +220,12 @@ class YarnAllocator(Allocator):
             raise EngineUnavailable(f"no ResourceManager for {now - self._silent_since:.0f} s: {error}")
         return []
 
+    def _answers(self) -> Iterator[Event]:
+        if self._question is not None and self._question.done():
+            answer, self._question = self._question.result(), None
+            if answer is not None:
+                yield replace(answer, time=time.time())
+
     def _back_again(self) -> Iterator[Event]:
         renewed, manager = self._am.registered_anew(), self._am.manager
         if self._silent_since:
@@ -201,9 +244,11 @@ class YarnAllocator(Allocator):
             yield self._allocated(container, now)
         for status in response.completed:
             id_ = records.container_id(status.id)
-            self._standing.pop(id_, None)
-            if self._granted.pop(id_, None):  # YARN tells some twice after a restart
-                yield ContainerEnded(now, id_, exits.explain(status.exit_status, status.diagnostics))
+            role, granted = self._standing.pop(id_, ""), self._granted.pop(id_, None)
+            if granted:  # YARN tells some twice after a restart
+                asked = runtime_variables(self._served.staged.job, role) if role else {}
+                refused = exits.refused_image(status.exit_status, status.diagnostics, asked, granted.node.host)
+                yield ContainerEnded(now, id_, refused or exits.explain(status.exit_status, status.diagnostics))
         rejected = {entry.request.allocation_request_id: entry.reason for entry in response.rejected}
         reasons = {self._roles[number]: reason for number, reason in rejected.items() if number in self._roles}
         yield from self._unplaced.of(self._am.missing(self._roles), reasons, now)
@@ -221,8 +266,10 @@ class YarnAllocator(Allocator):
             raise EngineRejected(f"{container.id} is gone already")
         staged = self._served.staged
         environment = common_environment(staged.runtime, staged.user, self._configuration.secure)
-        environment |= {name: literal(value) for name, value in launch.environment.items()}
-        environment |= container_runtime(staged.job, container.role)
+        if records.from_resource(granted.resource).get(records.GPU) == 0:  # the cluster deals GPUs: these are others'
+            environment["CUDA_VISIBLE_DEVICES"] = ""
+        variables = {**launch.environment, **runtime_variables(staged.job, container.role)}
+        environment |= {name: literal(value) for name, value in variables.items()}
         environment["HOWDAH_CONTAINER"] = container.id  # by this the executor's sweeper knows what is ours
         secrets = Credentials(self._tokens, dict(launch.secrets))
         files = (*(staged.files if launch.files is None else launch.files), *staged.runtime)

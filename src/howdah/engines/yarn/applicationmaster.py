@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from howdah.engines import AttemptOver
 from howdah.engines.yarn import placing, records
 from howdah.engines.yarn.failover import ResourceManagers
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
-from howdah.errors import EngineRejected, EngineUnavailable
+from howdah.errors import EngineUnavailable
 from howdah.hadoop.constraints import Constraint
 from howdah.hadoop.rpc import Address, RpcError
 from howdah.wire.credentials import Token
@@ -120,6 +121,8 @@ class ApplicationMaster:
         try:
             return await self._rm.call("registerApplicationMaster", self._registration, pb.RegisterResponse)
         except RpcError as error:
+            if error.name in _ENDED:
+                raise AttemptOver(f"YARN has ended it ({error.name})") from None
             if "already registered" in error.text:  # it heard us the first time, and we did not hear the answer
                 return pb.RegisterResponse()
             raise
@@ -166,7 +169,8 @@ class ApplicationMaster:
         """The heartbeat: says what has changed, brings what is new. Containers nobody wants any more are given back.
 
         Raises:
-            EngineRejected: the ResourceManager wants this attempt to end, or refuses an ask.
+            AttemptOver: the ResourceManager has ended this attempt, or wants it to end.
+            RpcError: it refuses an ask.
         """
         said, self._unsaid = self._unsaid, set()
         avoided = set(self._blacklist)
@@ -184,7 +188,7 @@ class ApplicationMaster:
             new = response.am_rm_token
             await self._rm.log_in(Token(new.identifier, new.password, new.kind, new.service))
         if response.command == _SHUTDOWN:
-            raise EngineRejected("the ResourceManager told this attempt to shut down")
+            raise AttemptOver("the ResourceManager told it to shut down")
         self._settle(response)
         return response
 
@@ -194,7 +198,7 @@ class ApplicationMaster:
             response = await self._rm.call("allocate", request, pb.AllocateResponse)
         except RpcError as error:
             if error.name in _ENDED:
-                raise EngineRejected(f"YARN has ended this attempt of the job: {error}") from None
+                raise AttemptOver(f"YARN has ended it ({error.name})") from None
             if error.name != "ApplicationMasterNotRegisteredException":
                 raise
             return None
@@ -252,7 +256,7 @@ class ApplicationMaster:
                     await self._register()
                 except EngineUnavailable as error:
                     unheard = error
-                except RpcError:
+                except (AttemptOver, RpcError):
                     if asked:  # the ResourceManager before this one heard us: it knows no such attempt any more
                         return
                     raise

@@ -91,6 +91,12 @@ class Configuration:
         milliseconds = self.number("yarn.resourcemanager.connect.max-wait.ms", 900_000)
         return milliseconds / 1000 if milliseconds >= 0 else FOREVER_S
 
+    @property
+    def expiry(self) -> float:
+        """After how many seconds of silence the ResourceManager takes a master, or its node, for dead."""
+        names = ("yarn.nm.liveness-monitor.expiry-interval-ms", "yarn.am.liveness-monitor.expiry-interval-ms")
+        return min(self.number(name, 600_000) for name in names) / 1000
+
     def resourcemanagers(self, service: str = "") -> list[Address]:
         """The ResourceManager's addresses, several with high availability. `service` is "" (clients) or `scheduler`."""
         key = f"yarn.resourcemanager.{service}.address" if service else "yarn.resourcemanager.address"

@@ -10,7 +10,9 @@ import re
 from howdah.engines.yarn.exits import explain
 
 _MASTER = re.compile(r"AM Container for appattempt_\w+ exited with\s+exitCode: (-?\d+)")
-_EPILOGUE = re.compile(r"^For more detailed output, check the application tracking page.*", re.DOTALL | re.MULTILINE)
+_HEAD = re.compile(r"\s*Failing this attempt\.\s*Diagnostics: ")
+_TRACKING = "For more detailed output, check the application tracking page"
+_EPILOGUE = re.compile(rf"^{_TRACKING}.*", re.DOTALL | re.MULTILINE)
 _STAMP = re.compile(r"^\[\w{3} \w{3} \d[^\]]*\] ?")
 _STATE = re.compile(r"Application is (?:added to the scheduler and is not yet activated|Activated, waiting [^.]*)\.")
 _STARTING = re.compile(r"Scheduler has assigned a container for AM|AM container is launched")
@@ -30,6 +32,14 @@ def tidy(diagnostics: str) -> str:
         return _death(int(died[1]), _EPILOGUE.sub("", diagnostics))
     lines = (re.sub(r"^Attempt recovered after RM restart", "", line).rstrip() for line in diagnostics.splitlines())
     return "\n".join(line for line in lines if line)
+
+
+def attempt_end(diagnostics: str) -> str:
+    """How one attempt of the master ended, of which the ResourceManager says `diagnostics`; "" when it says nothing."""
+    died = _MASTER.search(diagnostics)
+    if died:
+        return str(explain(int(died[1]), _HEAD.sub("", diagnostics[died.end() :]).partition(_TRACKING)[0]))
+    return next(iter(tidy(diagnostics).splitlines()), "")
 
 
 def _death(status: int, diagnostics: str) -> str:

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import re
 import signal
+from collections.abc import Mapping
 
+from howdah.engines import GONE
 from howdah.spec import Exit
+from howdah.spec.containers import TYPE, requested_image
 
+_NEVER_STARTED = -1000
+REFUSED = (
+    "image {image} is refused: the NodeManager of {host} starts no such container, and its log has the reason; its "
+    "administrator may have to name {runtime} in yarn.nodemanager.runtime.linux.allowed-runtimes"
+)
 # status: (cause, what people read)
 STATUSES = {
     -100: ("lost", "the container was given back or its node was lost"),
@@ -19,15 +27,17 @@ STATUSES = {
     -107: ("stopped", "stopped because the job had ended"),
     -108: ("preempted", "stopped by its node in favour of a guaranteed container"),
     -109: ("logs", "killed by the node for writing more logs than it allows"),
-    -1000: ("localise", "it was never started: its files could not be fetched"),
+    _NEVER_STARTED: ("localise", "it was never started: its files could not be fetched"),
 }
 _USAGE = re.compile(
     r"Current usage: ([\d.]+) ?([KMGT]?)B? of ([\d.]+) ?([KMGT]?)B? physical memory used; "
     r"([\d.]+) ?([KMGT]?)B? of ([\d.]+) ?([KMGT]?)B? virtual memory used"
 )
 _TAIL = re.compile(r"^Last \d+ bytes of (?!prelaunch\.err).*:\s*$", re.MULTILINE)
+_SHELL_ERROR = re.compile(r"Shell error output: (.*\S)")
 _STAMP = re.compile(r"^\[\d{4}-\d\d-\d\d [^\]]*\]")
 _KEPT_LINES = 20
+_ITS_OWN = ("exit", "memory", "logs", "localise", "preempted")
 
 
 def explain(status: int, diagnostics: str) -> Exit:
@@ -48,11 +58,28 @@ def explain(status: int, diagnostics: str) -> Exit:
     return Exit("exit", code=status, lines=lines)
 
 
+def refused_image(status: int, diagnostics: str, variables: Mapping[str, str], host: str) -> Exit | None:
+    """The Exit of a container that asked for an image by `variables` and was refused one: the only container that
+    YARN never starts without a word (ContainerImpl.RequestResourcesTransition logs it and tells nobody)."""
+    image = requested_image(variables)
+    if status != _NEVER_STARTED or diagnostics.strip() or not image:
+        return None
+    return Exit("image", detail=REFUSED.format(image=repr(image), host=host, runtime=variables[TYPE]))
+
+
+def unheard(status: int, diagnostics: str) -> Exit:
+    """The Exit of a container that ended while there was no master. What ended the master may have ended the container,
+    too: only what the container itself brought about, or a preemption, is taken for the reason."""
+    exit = explain(status, diagnostics)
+    return exit if exit.cause in _ITS_OWN else Exit("withdrawn", detail=f"{GONE}: {exit}", lines=exit.lines)
+
+
 def last_lines(diagnostics: str) -> tuple[str, ...]:
-    """The end of the process's own standard error, which YARN puts into the diagnostics of a failed container."""
+    """The end of the process's own standard error, which YARN puts into the diagnostics of a failed container; else
+    what was said by the program that should have started it, such as docker."""
     matches = list(_TAIL.finditer(diagnostics))
     if not matches:
-        return ()
+        return tuple(line.strip() for line in _SHELL_ERROR.findall(diagnostics))
     lines = [_STAMP.sub("", line) for line in diagnostics[matches[-1].end() :].splitlines()]
     return tuple(line for line in lines if line.strip())[-_KEPT_LINES:]
 

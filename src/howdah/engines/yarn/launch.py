@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from howdah.data import uris
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
-from howdah.spec import JobSpec, StagedFile
+from howdah.spec import StagedFile
 from howdah.spec.staged import RUNTIME
 from howdah.wire.credentials import Credentials
 
@@ -53,17 +53,6 @@ def local_resource(file: StagedFile) -> pb.LocalResource:
     kind = _FILE if file.kind == "file" else _ARCHIVE
     visibility = PRIVATE if file.sha256 else APPLICATION  # what is named by its content is worth keeping on the node
     return pb.LocalResource(resource=url, size=file.size, timestamp=file.modified_ms, type=kind, visibility=visibility)
-
-
-def container_runtime(job: JobSpec, role: str) -> dict[str, str]:
-    """The variables by which YARN runs a container in an image; none where the role has no image."""
-    image = job.roles[role].image or job.environment.image
-    if not image:
-        return {}
-    found = {"YARN_CONTAINER_RUNTIME_TYPE": "docker", "YARN_CONTAINER_RUNTIME_DOCKER_IMAGE": literal(image)}
-    if job.environment.mounts:
-        found["YARN_CONTAINER_RUNTIME_DOCKER_MOUNTS"] = literal(",".join(job.environment.mounts))
-    return found
 
 
 def common_environment(runtime: Iterable[StagedFile], user: str, secure: bool) -> dict[str, str]:

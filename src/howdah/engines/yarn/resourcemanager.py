@@ -79,6 +79,12 @@ class ResourceManagerClient:
                 return None
             raise
 
+    async def attempt_diagnostics(self, id_: pb.ApplicationId, number: int) -> str:
+        """What is said of how attempt `number` of the application ended."""
+        request = pb.AttemptRequest(id=pb.AttemptId(application_id=id_, attempt=number))
+        answer = await self._rm.call("getApplicationAttemptReport", request, pb.AttemptResponse)
+        return answer.report.diagnostics
+
     async def reports(
         self, types: Iterable[str] = (), users: Iterable[str] = (), states: Iterable[int] = (), tags: Iterable[str] = ()
     ) -> list[pb.ApplicationReport]:

@@ -449,6 +449,24 @@ class ApplicationReport(_message.Message):
     submitted_ms: int
     def __init__(self, id: _Optional[_Union[ApplicationId, _Mapping]] = ..., user: _Optional[str] = ..., queue: _Optional[str] = ..., name: _Optional[str] = ..., host: _Optional[str] = ..., rpc_port: _Optional[int] = ..., state: _Optional[int] = ..., tracking_url: _Optional[str] = ..., diagnostics: _Optional[str] = ..., started_ms: _Optional[int] = ..., finished_ms: _Optional[int] = ..., final_status: _Optional[int] = ..., usage: _Optional[_Union[ResourceUsage, _Mapping]] = ..., original_tracking_url: _Optional[str] = ..., attempt_id: _Optional[_Union[AttemptId, _Mapping]] = ..., progress: _Optional[float] = ..., type: _Optional[str] = ..., am_rm_token: _Optional[_Union[_ipc_pb2.Token, _Mapping]] = ..., tags: _Optional[_Iterable[str]] = ..., log_aggregation: _Optional[int] = ..., priority: _Optional[_Union[Priority, _Mapping]] = ..., launched_ms: _Optional[int] = ..., submitted_ms: _Optional[int] = ...) -> None: ...
 
+class AttemptRequest(_message.Message):
+    __slots__ = ("id",)
+    ID_FIELD_NUMBER: _ClassVar[int]
+    id: AttemptId
+    def __init__(self, id: _Optional[_Union[AttemptId, _Mapping]] = ...) -> None: ...
+
+class AttemptReport(_message.Message):
+    __slots__ = ("diagnostics",)
+    DIAGNOSTICS_FIELD_NUMBER: _ClassVar[int]
+    diagnostics: str
+    def __init__(self, diagnostics: _Optional[str] = ...) -> None: ...
+
+class AttemptResponse(_message.Message):
+    __slots__ = ("report",)
+    REPORT_FIELD_NUMBER: _ClassVar[int]
+    report: AttemptReport
+    def __init__(self, report: _Optional[_Union[AttemptReport, _Mapping]] = ...) -> None: ...
+
 class QueueStatistics(_message.Message):
     __slots__ = ("applications_running", "applications_pending", "available_mib", "allocated_mib", "pending_mib", "reserved_mib", "available_vcores", "allocated_vcores")
     APPLICATIONS_RUNNING_FIELD_NUMBER: _ClassVar[int]

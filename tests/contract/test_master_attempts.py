@@ -1,0 +1,273 @@
+"""A master whose engine ends it, and helpers that end with it: nothing final is written, nothing is given back."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from howdah.data import uris
+from howdah.data.commit import reserve, temporary
+from howdah.data.fs import filesystem
+from howdah.engines import AttemptOver
+from howdah.executor.processes import children
+from howdah.master.eventlog import EventLog
+from howdah.master.journal import Superseded
+from howdah.master.loop import Identity, Master
+from howdah.spec import Container, Exit, JobSpec, Output, Role, StagedJob, State
+from howdah.spec import events as e
+from howdah.spec.codec import encode
+from howdah.testing import FakeAllocator
+from howdah.wire import auth
+from howdah.wire.connection import Connection, WireError
+from howdah.wire.messages import Phase, Status
+
+KEY = b"k" * 32
+LIMIT_S = 60.0
+
+
+class First(FakeAllocator):
+    """Of an engine that starts another master when one ends."""
+
+    restarts = True
+
+
+class Second(First):
+    """Of a master that takes over; `ends` are containers that are gone."""
+
+    attempt = 2
+    ends: ClassVar[dict[str, Exit]] = {}
+
+    async def adopt(self, containers: object) -> Mapping[str, Exit]:
+        return self.ends
+
+
+class Attempt:
+    """One attempt of the master of a job of one worker with an output."""
+
+    def __init__(self, directory: Path, allocator: type[FakeAllocator], files: str) -> None:
+        self.directory, self.output = directory, directory / "out"
+        spec = JobSpec({"worker": Role("train")}, outputs=(Output(self.output.as_uri(), "model"),))
+        staged = StagedJob(spec, home=directory.as_uri())
+        self.identity = Identity("job-1", "fake", files or directory.as_uri(), "127.0.0.1", staged, KEY, {})
+        (directory / "key").write_text("key")
+        reserve(spec, "job-1")
+        self.master = Master(self.identity, allocator)
+        self.running = asyncio.ensure_future(self.master.run())
+
+    async def until(self, holds: Callable[[], object]) -> None:
+        deadline = time.monotonic() + LIMIT_S
+        while not holds():
+            assert not self.running.done(), self.running.exception()
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.002)
+
+    async def say(self, sequence: int, phase: Phase, **fields: object) -> None:
+        """The executor posts its status."""
+        assert self.master.context is not None
+        name = auth.executor_principal("worker:0", 1)
+        status = Status("worker:0", 1, 1, sequence, phase, "127.0.0.1", 7, ports={"main": 4000}, **fields)
+        with Connection(self.master.context.url, name, auth.derive(KEY, name)) as connection:
+            await asyncio.to_thread(connection.call, "POST", "/v1/executor", encode(status))
+
+    async def run_to(self, phase: Phase) -> None:
+        await self.until(lambda: self.master.state.containers)
+        await self.say(1, Phase.JOINED)
+        await self.say(2, Phase.RUNNING, program_pid=9)
+        if phase is Phase.ENDED:
+            await self.end(3)
+
+    async def end(self, sequence: int) -> None:
+        """The program ended well, and what it made is uploaded."""
+        part = Path(uris.path(temporary("job-1", 0, self.output.as_uri()))) / "worker-0.1"
+        part.mkdir(parents=True, exist_ok=True)
+        (part / "made").write_text("model")
+        done = Exit("exit", 0)
+        await self.say(sequence, Phase.ENDED, program_pid=9, exit=done, uploaded=(part.as_uri(),))
+
+    @property
+    def allocator(self) -> FakeAllocator:
+        assert isinstance(self.master.allocator, FakeAllocator)
+        return self.master.allocator
+
+    @property
+    def kinds(self) -> list[str]:
+        """What the log tells, but for samples."""
+        lines = (self.directory / "events.jsonl").read_text().splitlines()
+        return [type(event).__name__ for event in e.read_lines(lines) if not isinstance(event, e.Used)]
+
+
+@contextlib.asynccontextmanager
+async def attempt(directory: Path, allocator: type[FakeAllocator] = First, files: str = "") -> AsyncIterator[Attempt]:
+    """`files` is the URI of the job's directory, if it is not to be `directory`."""
+    running = Attempt(directory, allocator, files)
+    try:
+        yield running
+    finally:
+        running.running.cancel()
+        with contextlib.suppress(asyncio.CancelledError, AttemptOver, Superseded):
+            await running.running
+        await running.master.close()
+
+
+def play(act: Callable[[], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        await asyncio.wait_for(act(), LIMIT_S)
+
+    asyncio.run(whole())
+
+
+def helpers() -> list[int]:
+    """Processes of ours that put outputs in their places."""
+    found = []
+    for pid in children(os.getpid()):
+        with contextlib.suppress(OSError):
+            if b"howdah.data.commit" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.append(pid)
+    return found
+
+
+def test_an_attempt_that_is_over_leaves_everything_as_it_is(tmp_path: Path) -> None:
+    async def act() -> None:
+        async with attempt(tmp_path) as first:
+            await first.run_to(Phase.RUNNING)
+            assert first.master.context is not None
+            kept = http.client.HTTPConnection(first.master.context.host, first.master.context.port)
+            kept.connect()
+            first.master.apply(e.AllocationLost(time.time(), "signal SIGTERM"))
+            with pytest.raises(AttemptOver, match=r"^signal SIGTERM$"):
+                await first.running
+            assert first.kinds[-1] == "AllocationLost"
+            assert first.allocator.outcome is None, "the engine is told nothing"
+            assert first.allocator.released == []
+            assert (tmp_path / "key").exists()
+            with pytest.raises(WireError):
+                await first.say(3, Phase.RUNNING, program_pid=9)
+            kept.close()
+        async with attempt(tmp_path, Second) as second:
+            await second.until(lambda: second.master.begun)
+            await second.say(4, Phase.RUNNING, program_pid=9)
+            await second.end(5)
+            assert (await second.running).state is State.SUCCEEDED
+            assert second.kinds.count("Started") == 1, "nothing was started again"
+            assert not (tmp_path / "key").exists()
+
+    play(act)
+
+
+def test_one_that_is_over_takes_no_orders_any_more(tmp_path: Path) -> None:
+    """What it said yes to, nobody would do."""
+
+    async def act() -> None:
+        async with attempt(tmp_path) as first:
+            await first.run_to(Phase.RUNNING)
+            first.master.state.handed_over = True
+            assert first.master.context is not None
+            client = Connection(first.master.context.url, auth.CLIENT, auth.derive(KEY, auth.CLIENT))
+            with client, pytest.raises(WireError):
+                await asyncio.to_thread(client.call, "POST", "/v1/actions/cancel", {})
+            with pytest.raises(WireError):
+                await first.say(3, Phase.RUNNING, program_pid=9)
+
+    play(act)
+
+
+class Unheard(First):
+    """Of an engine that may have started another master."""
+
+    def may_be_replaced(self) -> bool:
+        return True
+
+
+def test_one_that_may_be_replaced_renews_leases_as_long_as_the_log_is_its_own(tmp_path: Path) -> None:
+    """Where the log can't be looked at, nobody knows."""
+    files = f"memory://attempts/{tmp_path.name}-{time.monotonic_ns()}"
+
+    async def act() -> None:
+        filesystem(files).mkdirs(f"{files}/events.jsonl")  # something is in its way
+        async with attempt(tmp_path, Unheard, files) as first:
+            await first.until(lambda: first.master.state.containers)
+            with pytest.raises(WireError, match="another master may have taken over") as refused:
+                await first.say(1, Phase.JOINED)
+            assert refused.value.status == 503
+            filesystem(files).delete(f"{files}/events.jsonl")
+            await first.until(first.master.api.is_the_master)
+            await first.say(2, Phase.JOINED)
+            took_over = e.TookOver(time.time(), 2)
+            await EventLog(files).take_over(lambda: took_over)
+            with pytest.raises(Superseded):
+                await first.running
+
+    play(act)
+
+
+def test_a_helper_that_was_killed_has_not_decided_how_the_job_ended(tmp_path: Path) -> None:
+    """What is sent to the master's process group ends its helpers, too, and these perhaps first."""
+
+    async def act() -> None:
+        async with attempt(tmp_path) as first:
+            await first.run_to(Phase.ENDED)
+            await first.until(helpers)
+            os.kill(helpers()[0], signal.SIGTERM)
+            assert (await first.running).state is State.SUCCEEDED
+            assert (first.output / "worker-0" / "made").read_text() == "model"
+
+    play(act)
+
+
+def test_a_helper_ends_with_the_attempt_and_the_next_one_starts_another(tmp_path: Path) -> None:
+    async def act() -> None:
+        async with attempt(tmp_path) as first:
+            await first.run_to(Phase.ENDED)
+            await first.until(helpers)
+            os.kill(helpers()[0], signal.SIGSTOP)  # it is in the midst of it
+            first.master.apply(e.AllocationLost(time.time(), "signal SIGTERM"))
+            with pytest.raises(AttemptOver):
+                await first.running
+            deadline = time.monotonic() + LIMIT_S
+            while helpers():
+                assert time.monotonic() < deadline, "it was not killed"
+                await asyncio.sleep(0.01)
+            assert "JobFinished" not in first.kinds
+        async with attempt(tmp_path, Second) as second:
+            assert (await second.running).state is State.SUCCEEDED
+            assert second.kinds.count("Committed") == 1
+
+    play(act)
+
+
+def test_containers_that_are_gone_are_held_against_nobody(tmp_path: Path) -> None:
+    async def act() -> None:
+        async with attempt(tmp_path) as first:
+            await first.run_to(Phase.RUNNING)
+            (container,) = first.master.state.containers
+            first.master.apply(e.AllocationLost(time.time(), "signal SIGTERM"))
+            with pytest.raises(AttemptOver):
+                await first.running
+        gone = type("Gone", (Second,), {"ends": {container: Exit("withdrawn", detail="taken back")}})
+        async with attempt(tmp_path, gone) as second:
+            outcome = await second.running
+            assert outcome.diagnostics.startswith("worker:0 on node1: taken back; nothing starts again")
+            assert second.master.state.struck == []
+
+    play(act)
+
+
+def test_an_engine_that_tells_nothing_withdraws_all(tmp_path: Path) -> None:
+    async def act() -> None:
+        async with attempt(tmp_path) as first:
+            await first.until(lambda: first.master.context)
+            assert first.master.context is not None
+            allocator = await FakeAllocator.open(first.master.context)
+            ends = await allocator.adopt([Container("c1", "n1", "worker"), Container("c2", "n2", "worker")])
+            assert {id_: exit.cause for id_, exit in ends.items()} == {"c1": "withdrawn", "c2": "withdrawn"}
+
+    play(act)

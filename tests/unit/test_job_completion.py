@@ -1,0 +1,102 @@
+"""The end of a job: its outcome is decided once, its outputs are committed once, whatever is heard meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from howdah.master import actions as a
+from howdah.master.outputs import commit_request, part
+from howdah.master.state import Stage
+from howdah.spec import Checkpoint, Exit, Output, Role, State, TaskId, Timeouts
+from howdah.spec import events as e
+from howdah.testing import Gang, job
+
+ONE = {"worker": Role("train")}
+
+
+def committing(**changes: Any) -> Gang:
+    """A job whose only program has ended well, and whose outputs are being committed."""
+    gang = Gang(job(**{"roles": ONE, "outputs": (Output("hdfs://n/out", optional=True),), **changes}))
+    gang.form()
+    gang.end("worker:0")
+    assert gang.state.stage is Stage.COMMITTING
+    return gang
+
+
+def test_a_cancel_while_outputs_are_committed_changes_nothing() -> None:
+    gang = committing()
+    gang.feed(e.CancelRequested(gang.now, "alice"))
+    assert gang.state.stage is Stage.COMMITTING
+    gang.feed(a.CommitDone(gang.now, ("hdfs://n/out",)))
+    assert gang.outcome is not None
+    assert gang.outcome.state is State.SUCCEEDED
+    assert [action.keep for action in gang.of(a.Commit)] == [True]
+
+
+def test_a_cancel_of_a_job_that_has_failed_changes_nothing() -> None:
+    gang = Gang(job())
+    gang.form()
+    gang.end("worker:0", Exit("exit", 1))
+    gang.feed(e.CancelRequested(gang.now, "alice"))
+    for task in ("worker:1", "ps:0"):
+        gang.end(task, Exit("stopped", signal=15))
+    assert gang.outcome is not None
+    assert (gang.outcome.state, gang.outcome.first) == (State.FAILED, TaskId("worker", 0))
+
+
+def test_outputs_are_committed_once() -> None:
+    gang = committing(timeouts=Timeouts(stop_s=1))
+    gang.feed(e.ContainerEnded(gang.now, "c1", Exit("exit", 0)))
+    for _ in range(10):
+        gang.wait(60)
+    assert len(gang.of(a.Commit)) == 1
+
+
+def test_a_master_that_takes_over_while_outputs_are_committed_does_it_once_more() -> None:
+    gang = committing()
+    gang.take_over()
+    assert [action.keep for action in gang.of(a.Commit)] == [True, True]  # the first may have died with its master
+    gang.take_over()
+    assert len(gang.of(a.Commit)) == 3
+
+
+def test_the_directory_of_checkpoints_is_given_back_though_there_are_no_outputs() -> None:
+    gang = Gang(job(roles=ONE, checkpoint=Checkpoint("hdfs://n/ckpt")))
+    gang.grant("worker")
+    gang.join("worker:0")
+    gang.feed(e.CheckpointFound(gang.now, (1,)))
+    gang.run("worker:0")
+    gang.end("worker:0")
+    assert len(gang.of(a.Commit)) == 1
+
+
+def test_an_executor_that_has_not_spoken_is_not_waited_for() -> None:
+    gang = Gang(job(roles=ONE))
+    granted = gang.grant("worker")
+    gang.feed(e.CancelRequested(gang.now, "alice"))
+    assert gang.outcome is not None
+    assert [action.container_id for action in gang.of(a.Release)] == [granted.id]
+
+
+@pytest.mark.parametrize("roles", [{"worker": Role("train", replicas=2, on_failure="ignore"), "other": Role("x")}])
+def test_only_parts_of_tasks_that_ended_well_are_in_the_output(roles: dict[str, Role]) -> None:
+    gang = Gang(job(roles=roles, outputs=(Output("hdfs://n/out"),)))
+    gang.form()
+    gang.end("worker:0", Exit("exit", 1))
+    gang.end("worker:1")
+    gang.end("other:0")
+    request: Any = commit_request(gang.state)
+    (output,) = request["outputs"]
+    assert [one["to"] for one in output["parts"]] == ["worker-1", "other-0"]
+
+
+def test_two_attempts_never_write_one_place() -> None:
+    gang = Gang(job(roles=ONE, retries=1))
+    gang.form()
+    places = {part(gang.state.tasks[TaskId("worker", 0)])}
+    gang.feed(e.ContainerEnded(gang.now, "c1", Exit("lost", detail="node lost")))
+    gang.grant("worker")
+    places.add(part(gang.state.tasks[TaskId("worker", 0)]))
+    assert len(places) == 2
