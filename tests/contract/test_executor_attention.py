@@ -15,7 +15,7 @@ from conductor import Conductor
 from test_executor import Start, conduct, program
 
 from howdah.executor.stackshot import REFUSED, _why, kernel_state, shown
-from howdah.wire.messages import SEARCH, Goal, Notice, Phase, Status
+from howdah.wire.messages import SEARCH, Goal, LogRequest, Notice, Phase, Status
 
 __all__ = ["conduct"]
 SOON = Notice(1, "preemption", 30.0, "YARN is about to preempt it", "USR1")
@@ -110,6 +110,28 @@ class TestStacks:
         master.run()
         assert master.ask_log("stacks", 0, 100).text == "no stacks: no program runs here now\n"
 
+    @pytest.mark.parametrize("stream", ["stacks", "stacks-native"])
+    def test_secrets_in_arguments_are_not_shown(self, conduct: Start, stream: str) -> None:
+        words = ("--api-key", "sk-1", "--token=sk-2", "--url", "http://ann:sk-3@h/", "line\nend", "--password", "sk-4")
+        master = conduct((sys.executable, "-c", HANGS, *words))
+        begin(master, "up\n")
+        text = master.ask_log(stream, 0, 1 << 20).text
+        assert "take_the_lock (<string>:5)" in text
+        assert "sk-" not in text
+
+    def test_secrets_in_arguments_of_what_is_no_python_are_not_shown(self, conduct: Start) -> None:
+        master = conduct("echo up; sleep 60 --api-key sk-1 2>/dev/null; sleep 60; : --api-key sk-1")
+        begin(master, "up\n")
+        text = master.ask_log("stacks", 0, 1 << 20).text
+        assert "--api-key ***" in text
+        assert "sk-1" not in text
+
+    def test_the_jobs_own_secrets_are_shown_nowhere(self) -> None:
+        with subprocess.Popen(["sh", "-c", "read x", "--plain", "its-value"], stdin=subprocess.PIPE) as one:
+            (text,) = shown([one.pid], "/bin/true", False, ["its-value"])
+            one.kill()
+        assert "--plain ***" in text
+
     def test_nobody_may_look(self) -> None:
         """As py-spy says it where ptrace is refused."""
         said = "Permission Denied: Try running again with elevated permissions by going 'sudo env \"PATH=$PATH\" !!'"
@@ -175,3 +197,19 @@ def test_silence_grows_and_ends_with_a_word(conduct: Start) -> None:
     seen = len(master.heard)
     again = master.until(lambda status: status in master.heard[seen:] and status.quiet_s < 1, limit=30)
     assert again.phase is Phase.RUNNING
+
+
+def test_large_pieces_of_logs_travel_in_messages_of_their_own(conduct: Start) -> None:
+    """A byte that is no ASCII is six in JSON, and a message has a limit."""
+    piece = 1 << 20
+    master = conduct((sys.executable, "-c", f"import os, time; os.write(1, b'\\xff' * {4 * piece}); time.sleep(60)"))
+    master.start()
+    master.phase(Phase.JOINED)
+    master.say(Goal.RUN)
+    master.until(lambda status: status.usage.log_bytes >= 4 * piece)
+    asked = [LogRequest(number, "stdout", number * piece, piece) for number in (1, 2, 3)]
+    chunks = master.ask_logs(*asked)
+    assert [(chunk.request, chunk.offset) for chunk in chunks] == [(one.request, one.offset) for one in asked]
+    assert all(chunk.text == "\xff" * piece for chunk in chunks)
+    carried = [sum(len(chunk.text) for chunk in status.chunks) for status in master.heard]
+    assert max(carried) == piece

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-
 import pytest
 from conductor import Conductor
+from nvml_library import compile_nvml
 from test_executor import Start, conduct, program
 
 from howdah.executor.gpuwatch import fault
@@ -44,10 +43,7 @@ WAITS = "import pathlib, sys, time\nwhile not pathlib.Path('go').exists(): time.
 @pytest.fixture(scope="module")
 def stub(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A folder with a library of NVIDIA's name."""
-    folder = tmp_path_factory.mktemp("nvml")
-    (folder / "stub.c").write_text(STUB)
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", "libnvidia-ml.so.1", "stub.c"], cwd=folder, check=True)
-    return str(folder)
+    return compile_nvml(tmp_path_factory.mktemp("nvml"), STUB)
 
 
 def ended(master: Conductor, stub: str, count: int, **variables: str) -> Status:

@@ -14,7 +14,8 @@ LOOK = """
 import os, stat
 here = os.environ["HOWDAH_HERE"]
 modes = [oct(stat.S_IMODE(os.stat(path).st_mode)) for path in (here, here + "/key", here + "/master")]
-print(*modes, open(here + "/key").read(), open(here + "/master").read(), sorted(os.listdir(here)), flush=True)
+names = sorted({*os.listdir(here)} - {"bin"})  # a `python`, where the machine has none
+print(*modes, open(here + "/key").read(), open(here + "/master").read(), names, flush=True)
 """
 
 

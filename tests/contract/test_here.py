@@ -495,8 +495,8 @@ class SecondAttempt(FakeAllocator):
 
     attempt = 2
 
-    def adopt(self, containers: Any) -> set[str]:
-        return {container.id for container in containers}
+    async def adopt(self, containers: Any) -> dict[str, Exit]:
+        return {}
 
 
 def test_the_next_master_knows_what_the_last_one_promised(job: Job, tmp_path: Path) -> None:
@@ -550,7 +550,7 @@ def test_a_copy_of_the_outputs_is_asked_for(tmp_path: Path) -> None:
         text = problem(waiting)
         assert "save(): file://" in text
         assert "worker:1" in text
-        job.until(lambda: len(job.master._tasks) == 4)  # what it had begun is removed
+        job.until(lambda: len(job.master._tasks) == 5)  # what it had begun is removed
     finally:
         job.end()
 

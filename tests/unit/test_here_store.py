@@ -16,7 +16,7 @@ from howdah.data.fs import filesystem
 from howdah.master.barriers import Barriers, Name
 from howdah.master.curves import MAX_CURVES, Curves
 from howdah.master.journal import Journal, Superseded
-from howdah.master.store import Owner, Refused, Store, Value
+from howdah.master.store import MAX_KEYS, Owner, Refused, Store, Value
 from howdah.spec import TaskId
 from howdah.spec.events import JobStarted, Measured
 from howdah.spec.job import JobSpec, Role
@@ -24,6 +24,10 @@ from howdah.spec.view import fold
 from howdah.wire.here import MAX_TOTAL, MAX_VALUE
 
 WORKERS = [TaskId("worker", index) for index in range(4)]
+MANY = (
+    '{{"put":"{}","value":{{"text":""}},"revision":1,"life":"job","deadline":0,"op":"",'
+    '"owner":{{"task":{{"role":"worker","index":0}},"attempt":1,"epoch":1}}}}'
+)
 ONE, TWO = Owner(WORKERS[0], 1, 1), Owner(WORKERS[1], 1, 1)
 
 
@@ -54,6 +58,13 @@ class TestStore:
         assert store.put("k", Value("v"), ONE, "job", 0.0, "op") == ("k",)
         assert store.put("k", Value("v"), ONE, "job", 0.0, "op") == ()
         assert store.revision == 1
+
+    def test_a_job_has_at_most_so_many_values(self) -> None:
+        store = Store(lambda _: None)
+        store.restore([MANY.format(number) for number in range(MAX_KEYS)])
+        put(store, "0", "anew")
+        with pytest.raises(Refused, match=f"the job has {MAX_KEYS} keys already"):
+            put(store, "one more")
 
     @pytest.mark.parametrize(
         ("life", "after_end", "after_restart"),
@@ -186,6 +197,7 @@ class TestBarriers:
         barriers.withdraw(name, "p1")
         assert meeting.missing == {WORKERS[0], WORKERS[2]}
         barriers.forget(lambda owner: owner != TWO)
+        assert meeting.missing == {*WORKERS[:3]}
         assert not barriers.arrive(name, "p3", Owner(WORKERS[2], 1, 1), None, needed).complete
         barriers.withdraw(name, "nobody")
 

@@ -14,13 +14,14 @@ def main() -> int:
     sys.path[:] = [path for path in sys.path if path and os.path.abspath(path) != here]
     _do_without_openssl()
     from howdah.executor.executor import Executor, note
-    from howdah.executor.identity import Identity
+    from howdah.executor.identity import Identity, share_credentials
     from howdah.executor.seat import successor
     from howdah.wire.stderr import forgive
 
     forgive()
     try:
         identity = Identity.of(os.environ)
+        share_credentials(os.environ, False)
         if identity.work_directory:
             os.chdir(identity.work_directory)
         executor = Executor(identity, dict(os.environ))
@@ -30,6 +31,7 @@ def main() -> int:
     status = executor.run()
     if executor.becoming and status == 0:
         os.chdir(here)
+        share_credentials(os.environ, True)
         os.execve(sys.executable, [sys.executable, "-m", "howdah.executor"], successor(executor))  # noqa: S606
     return status
 

@@ -27,7 +27,8 @@ class Attention:
         self._program: Optional[Program] = None
         self._signs = Signs()
         self._notices = Notices(here, tell)
-        self._stacks = Stacks(link.loop, link.reaper, directory, self._pids, link.answer)
+        secrets = tuple(link.identity.secrets.values())
+        self._stacks = Stacks(link.loop, link.reaper, directory, self._pids, link.answer, secrets)
         self._searches = Searches(link.loop, link.reaper, link.identity, printed, link.answer)
 
     def began(self, program: Program) -> None:

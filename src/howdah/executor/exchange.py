@@ -7,8 +7,10 @@ both tell the master the same. The rule: each round ends at its own time, whatev
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
+import select
 import socket
 import subprocess
 import sys
@@ -24,6 +26,8 @@ _SEND_MIB = 16
 _PIECE = random.Random(1).randbytes(_MIB)  # noqa: S311 - a pattern, no secret
 _SUM = zlib.crc32(_PIECE * _SEND_MIB)
 _RETRY_S, _HELLO_S, _VERDICT_S, _LOOK_S = 0.2, 5.0, 2.0, 20.0
+_MOST_SILENT, _LONGEST_HELLO, _LOOK_AGAIN_S = 64, 4096, 0.02
+"""Callers that have not said who they are, and bytes in which they do."""
 
 Hello = Tuple[int, int, str]
 """Epoch, round, task."""
@@ -81,8 +85,12 @@ class Exchange:
     def __init__(self, request: Mapping[str, Any]) -> None:
         self.request, self.task, self.epoch = request, str(request["task"]), int(request["epoch"])
         self.listener = socket.socket(fileno=int(request["listener"]))
-        self.listener.listen(16)
+        self.listener.listen(128)
+        self.listener.settimeout(1.0)
         self._early: Dict[Hello, Line] = {}
+        self._silent: Dict[socket.socket, float] = {}
+        partners = enumerate(request["rounds"])
+        self._expected = {(self.epoch, number, str(one["task"])) for number, one in partners if one is not None}
         self._torch = _kind(request)
 
     def run(self) -> None:
@@ -131,21 +139,60 @@ class Exchange:
         raise Failed(f"{partner['host']}:{partner['port']} can't be reached: {problem}")
 
     def _accepted(self, wanted: Hello, deadline: float) -> Line:
-        """The connection of the one that is expected; others wait for their round."""
+        """The connection of the one that is expected; others wait for their round. Who does not say at once who it is
+        keeps nobody waiting: anybody may call."""
         while wanted not in self._early:
-            self.listener.settimeout(max(0.01, deadline - time.monotonic()))
-            line = Line(self.listener.accept()[0], min(deadline, time.monotonic() + _HELLO_S))
-            try:
-                hello = line.hear()
-                key = (int(hello["epoch"]), int(hello["round"]), str(hello["task"]))
-            except (Failed, OSError, ValueError, KeyError):
-                line.close()  # a stranger
-                continue
-            self._early[key] = line
-            line.torch = str(hello.get("torch", ""))
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise socket.timeout  # noqa: UP041 - until CPython 3.10 they are two
+            self._hear_callers(min(left, _HELLO_S))
         line = self._early.pop(wanted)
         line.deadline = deadline
         return line
+
+    def _hear_callers(self, limit: float) -> None:
+        """One look at who calls, and at who has said who it is."""
+        ready, _, _ = select.select([self.listener, *self._silent], [], [], limit)
+        for one in ready:
+            if one is self.listener:
+                with contextlib.suppress(OSError):  # who called has left
+                    self._silent[self.listener.accept()[0]] = time.monotonic() + _HELLO_S
+            else:
+                self._hear_caller(one)
+        now = time.monotonic()
+        for one, until in list(self._silent.items()):
+            if now > until or len(self._silent) > _MOST_SILENT:  # of too many the oldest goes
+                self._silent.pop(one)
+                one.close()
+        if ready and self.listener not in ready:
+            time.sleep(_LOOK_AGAIN_S)  # half a line stays ready to be read
+
+    def _hear_caller(self, one: socket.socket) -> None:
+        try:
+            said = one.recv(_LONGEST_HELLO, socket.MSG_PEEK)
+        except OSError:
+            said = b""
+        if b"\n" not in said and 0 < len(said) < _LONGEST_HELLO:
+            return
+        self._silent.pop(one)
+        if b"\n" in said:
+            self._greet(Line(one, time.monotonic() + _HELLO_S))
+        else:
+            one.close()
+
+    def _greet(self, line: Line) -> None:
+        try:
+            hello = line.hear()
+            key = (int(hello["epoch"]), int(hello["round"]), str(hello["task"]))
+        except (Failed, OSError, ValueError, KeyError, TypeError):
+            key = (0, -1, "")
+        if key not in self._expected:
+            line.close()  # a stranger
+            return
+        if key in self._early:
+            self._early.pop(key).close()
+        self._early[key] = line
+        line.torch = str(hello.get("torch", ""))
 
     # Exchanging
 

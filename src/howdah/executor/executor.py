@@ -11,12 +11,14 @@ import signal
 import sys
 import time
 from dataclasses import replace
-from typing import Callable, Mapping, Optional, Union
+from typing import Callable, Mapping, Optional, Tuple, Union
 
 from howdah.data import storage
-from howdah.executor import environment, gpus, placeholder, processes, sweeper
+from howdah.executor import default_python, environment, gpus, gpuwatch, placeholder, processes, sweeper
 from howdah.executor.attention import Attention
+from howdah.executor.container_image import check_image
 from howdah.executor.copies import Copies
+from howdah.executor.exit_explanation import explain, why_not_started
 from howdah.executor.here import Here
 from howdah.executor.identity import Identity
 from howdah.executor.link import Link
@@ -26,20 +28,21 @@ from howdah.executor.loop import Loop
 from howdah.executor.ports import Reservation
 from howdah.executor.preflight import Checkup, Preflight
 from howdah.executor.printed import Printed
-from howdah.executor.program import Program, why_not_started
+from howdah.executor.program import Program
 from howdah.executor.saves import Saves
 from howdah.executor.streams import Streams
 from howdah.executor.transfer import Totals
 from howdah.executor.uploads import Uploads
 from howdah.executor.yields import Yields
 from howdah.spec import portrange
+from howdah.spec.containers import requested_image
 from howdah.spec.world import Exit
 from howdah.wire.messages import NOT_HEARD, NOT_WANTED, Assignment, Goal, Orders, Phase, Status, Usage
 
 LEFT, TERMINATED = 0, 143
-PARENT_S = 1.0
 _TERM_GRACE_S = 0.1  # YARN kills 250 ms after it terminates.
 _UNHEARD_GRACE_S = 2.0  # Another attempt may begin three seconds after the lease.
+_NOT_READY = ("image", "localise", "preflight")
 
 
 class Executor:
@@ -67,8 +70,9 @@ class Executor:
         self.program: Optional[Program] = None
         self.streams: Optional[Streams] = None
         self.program_python = ""
+        self.program_gpus: Tuple[str, ...] = ()
         self.copies: Optional[Copies] = None
-        self.uploads = Uploads(self.loop, self.reaper, self.directory)
+        self.uploads = Uploads(self.loop, self.reaper, self.directory, self._tell)
         self.activity: Union[Localisation, Checkup, Program, Streams, Uploads, Copies, None] = None
         self.stopping = self.broken = ""
         self.saves = Saves(self.loop, self.reaper, self.directory, self.link.push)
@@ -111,6 +115,7 @@ class Executor:
             data_cached_bytes=fetched.cached,
             program_pid=self.program.pid if self.program is not None else 0,
             program_python=self.program_python,
+            program_gpus=self.program_gpus,
             usage=usage,
             quiet_s=self.attention.quiet_s(usage),
             exit=self.exit,
@@ -176,7 +181,7 @@ class Executor:
             self.epoch = epoch
         elif self.activity is not None:
             self._halt(f"epoch {epoch} begins", self.orders.stop_s)
-        elif self.phase is Phase.ENDED and self.exit is not None and self.exit.cause in ("localise", "preflight"):
+        elif self.phase is Phase.ENDED and self.exit is not None and self.exit.cause in _NOT_READY:
             self.epoch, self.exit = epoch, None
             assert self.assignment is not None
             self._localise(self.assignment)
@@ -202,6 +207,12 @@ class Executor:
 
     def _localise(self, assignment: Assignment) -> None:
         self._enter(Phase.LOCALISING)
+        problem, remark = check_image(self.container, self.identity.host, self.directory)
+        if problem:
+            self._end(Exit("image", detail=problem))
+            return
+        if remark:
+            self._tell(remark)
         self.localisation = Localisation(self.loop, self.reaper, assignment, self.directory, self._localised)
         self.activity = self.localisation
         self.localisation.begin()
@@ -295,13 +306,14 @@ class Executor:
             self.streams = self._open_streams(assignment, environment.python_of(variables))
             program.start(argv, variables, self.directory, self.streams.stdin, self.streams.stdout)
         except OSError as error:
-            exit = Exit("start", detail=why_not_started(argv, variables, error))
+            exit = Exit("start", detail=why_not_started(argv, variables, self.directory, error))
             self._close_streams(exit)
             return
         self.streams.handed_over()
         self.program = self.activity = program
         self.attention.began(program)
         self.program_python = environment.python_of(variables)
+        self.program_gpus = (gpuwatch.wanted(variables) or ()) if assignment.gpus else ()
         if self.copies is not None:
             self.copies.begin()
         self._enter(Phase.RUNNING)
@@ -318,7 +330,11 @@ class Executor:
         variables = environment.build(self.container, assignment, given, secrets, self.directory)
         variables = self.here.variables(variables if self.copies is None else self.copies.here(variables), self.epoch)
         self.deal.add_to(variables, assignment.gpus)
-        return variables
+        if assignment.program_path or requested_image(self.container) or not default_python.is_missing(variables):
+            return variables
+        if default_python.is_named_by(assignment.command):
+            self._tell(default_python.explanation())
+        return default_python.with_python(variables, self.here.path)
 
     def _open_streams(self, assignment: Assignment, python: str) -> Streams:
         self.broken = ""
@@ -340,7 +356,7 @@ class Executor:
             exit = Exit("stream", exit.code, exit.signal, self.broken, exit.lines)
         elif stopped:
             exit = Exit("stopped", exit.code, exit.signal, stopped, exit.lines)
-        exit = self.attention.explain(exit)
+        exit = self.attention.explain(explain(exit, self.directory))
         if self.copies is None or self.leaving in (NOT_HEARD, NOT_WANTED):  # another attempt may write them now
             self._close_streams(exit)
         else:
@@ -381,7 +397,7 @@ class Executor:
     def _tell(self, text: str) -> None:
         """People look at what the program says, not at what we do."""
         note(text)
-        self.logs["stderr"].write(f"[howdah: {text}]\n".encode())
+        self.logs["stderr"].write(f"[howdah: {text}]\n".encode("utf-8", "backslashreplace"))
 
     def _upload(self, exit: Exit) -> None:
         assert self.assignment is not None
@@ -417,20 +433,12 @@ class Executor:
     # Coming and going.
 
     def _settle_in(self) -> None:
-        if "HOWDAH_CONTAINER" in self.container and not self.identity.parent:
+        if "HOWDAH_CONTAINER" in self.container and self.container.get("HOWDAH_SWEEPER") != "0":
             self._sweeper = sweeper.watch(f"HOWDAH_CONTAINER={self.container['HOWDAH_CONTAINER']}")
         processes.adopt_orphans()
         self.loop.on_signal(signal.SIGCHLD, self.reaper.reap)
         self.loop.on_signal(signal.SIGTERM, self._terminated)
         self.loop.on_signal(signal.SIGINT, self._terminated)
-        self._look_at_parent()
-
-    def _look_at_parent(self) -> None:
-        """Nobody else ends us when the one who looks after the masters is gone."""
-        if self.identity.parent and not processes.exists(self.identity.parent):
-            self._finish(TERMINATED, f"its guardian (pid {self.identity.parent}) is gone", 0.0)
-        elif self.identity.parent:
-            self.loop.later(PARENT_S, self._look_at_parent)
 
     def _refused(self, code: int, reason: str) -> None:
         """The link is lost for good: `code` is NOT_HEARD or NOT_WANTED."""
@@ -461,7 +469,7 @@ class Executor:
         for pid in processes.end_everything(self.reaper, 2.0):
             note(f"{processes.name(pid)} (pid {pid}) could not be killed")
         if self._sweeper:
-            os.write(self._sweeper, b".")
+            sweeper.dismiss(self._sweeper)
         self.link.close()
         self.here.close()
         self.printed.close()

@@ -1,17 +1,25 @@
 """GPUs of this node, each claimed by one executor at a time, where the engine deals none out.
 
-A claim is a lock (flock) on a file per device in a directory all users of the node share; the kernel lets go of it
-when its holder dies, however it dies.
+A claim is a lock (flock) on a file for each device, in a directory below /tmp that only this user can write and whose
+files only this user can open: no other account can hold them. The kernel lets go of a lock when its holder dies. What
+other users have claimed is read from /proc/locks, which names the holder of every lock: a file of theirs counts when it
+is locked by a process of theirs. So an account can keep a device from others only by a living process under its own
+name, as it can by using the device.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import random
 import re
-from typing import Callable, Dict, List, Mapping, Optional
+import stat
+import tempfile
+import time
+from typing import Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
-DIRECTORY = "/tmp/howdah-gpus"  # noqa: S108
+PREFIX = "/tmp/howdah-gpus"  # noqa: S108
+_TRIES, _AGAIN_S = 20, 0.05
 
 
 class TooFew(Exception):
@@ -37,30 +45,50 @@ class Claim:
 
     Raises:
         TooFew: others hold them.
-        OSError: `directory` cannot be used.
+        OSError: nothing can be locked below /tmp.
     """
 
-    def __init__(self, wanted: int, total: int, directory: str = DIRECTORY) -> None:
+    def __init__(self, wanted: int, total: int, prefix: str = PREFIX) -> None:
         self.numbers: List[int] = []
-        self._files: List[int] = []
-        _share(directory)
+        self._prefix, self._files = prefix, _lock_directories(prefix)
+        self._locks: Dict[int, List[int]] = {}
+        others = self._take(wanted, total)
+        for _ in range(_TRIES):
+            # Another user may have taken the same at the same moment: who sees that lets go, and tries again.
+            if not any(number in self.numbers for number in _held_by_others(prefix, total)):
+                break
+            self._let_go()
+            time.sleep(random.uniform(0.0, _AGAIN_S))  # noqa: S311
+            others = self._take(wanted, total)
+        if len(self.numbers) < wanted:
+            free, held = len(self.numbers), "".join(f"; {who} holds {number}" for number, who in sorted(others.items()))
+            self.release()
+            raise TooFew(f"{wanted} GPUs are asked for, {free} of this node's {total} are free{held}")
+
+    def _take(self, wanted: int, total: int) -> Dict[int, str]:
+        """Lock as many as are wanted, as far as they are free; those that other users hold."""
+        others = _held_by_others(self._prefix, total)
+        directories = [os.readlink(f"/proc/self/fd/{file}") for file in self._files]
         for number in range(total):
             if len(self.numbers) == wanted:
                 break
-            file = _lock(os.path.join(directory, str(number)))
-            if file is not None:
+            locks = [] if number in others else _lock_in_all(directories, str(number))
+            if locks:
                 self.numbers.append(number)
-                self._files.append(file)
-        if len(self.numbers) < wanted:
-            free = len(self.numbers)
-            self.release()
-            raise TooFew(f"{wanted} GPUs are asked for, {free} of this node's {total} are free")
+                self._locks[number] = locks
+        return others
+
+    def _let_go(self) -> None:
+        for file in [file for locks in self._locks.values() for file in locks]:
+            os.close(file)
+        self.numbers, self._locks = [], {}
 
     def release(self) -> None:
         """Give them back."""
+        self._let_go()
         for file in self._files:
             os.close(file)
-        self.numbers, self._files = [], []
+        self._files = []
 
 
 class Deal:
@@ -71,45 +99,111 @@ class Deal:
         self.claim: Optional[Claim] = None
 
     def add_to(self, variables: Dict[str, str], asked: int) -> None:
-        """Say in `variables` of a program which they are.
+        """Say in `variables` of a program which they are; one that asked for none is told what its node tells.
 
         Raises:
             TooFew: others hold them.
             OSError: nobody can claim any here.
         """
-        if dealt(variables):
+        if dealt(variables) or not asked:
             return
         total = count(self.container)
-        if asked and not total:
+        if not total:
             self.note(f"{asked} GPUs were asked for, but this node shows none; the program sees what there is")
             return
-        if asked and self.claim is None:
+        if self.claim is None:
             self.claim = Claim(asked, total)
-        numbers = self.claim.numbers if self.claim is not None else []
-        variables["CUDA_VISIBLE_DEVICES"] = ",".join(str(number) for number in numbers)
+        variables["CUDA_VISIBLE_DEVICES"] = ",".join(str(number) for number in self.claim.numbers)
 
 
-def _share(directory: str) -> None:
+def _lock_directories(prefix: str) -> List[int]:
+    """This user's directories, open, and locked so that systemd-tmpfiles does not tidy them up. There is one, unless
+    two processes made the first one at the same moment; whoever locks a device locks it in all that there are.
+
+    The name ends at random: another account must not make the directory first.
+    """
+    own = f"{prefix}-{os.geteuid()}-"
+    if not any(owner == os.geteuid() for _, owner in _directories(prefix)):
+        made = tempfile.mkdtemp(prefix=os.path.basename(own), dir=os.path.dirname(own))
+        os.chmod(made, 0o711)  # noqa: S103 - others may look at the files' numbers, which /proc/locks names
+    files: List[int] = []
     try:
-        os.mkdir(directory)
-        os.chmod(directory, 0o1777)  # noqa: S103
-    except FileExistsError:
-        return
+        for path, owner in _directories(prefix):
+            if owner == os.geteuid():
+                files.append(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW))
+                fcntl.flock(files[-1], fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BaseException:
+        for file in files:
+            os.close(file)
+        raise
+    return files
 
 
-def _lock(path: str) -> Optional[int]:
-    # Not O_CREAT on a file that exists: in a sticky directory Linux refuses that for another user's file.
-    flags = os.O_RDONLY | os.O_NOFOLLOW
-    try:
-        file = os.open(path, flags)
-    except FileNotFoundError:
+def _directories(prefix: str) -> Iterator[Tuple[str, int]]:
+    """The directories of all users, with the owner; one that is not its owner's alone to write does not count."""
+    parent, start = os.path.split(prefix)
+    for name in sorted(os.listdir(parent)):
+        found = re.fullmatch(re.escape(start) + r"-(\d+)-\w+", name)
+        if found is None:
+            continue
+        path = os.path.join(parent, name)
         try:
-            file = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o644)
-        except FileExistsError:
-            file = os.open(path, flags)
+            status = os.lstat(path)
+        except FileNotFoundError:
+            continue
+        if stat.S_ISDIR(status.st_mode) and status.st_uid == int(found[1]) and not status.st_mode & 0o022:
+            yield path, status.st_uid
+
+
+def _lock_in_all(directories: List[str], name: str) -> List[int]:
+    """The open, locked files of this name; none when one of them is locked by another process."""
+    files: List[int] = []
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(file)
+        for directory in directories:
+            files.append(os.open(os.path.join(directory, name), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
+            fcntl.flock(files[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        for file in files:
+            os.close(file)
+        if isinstance(error, BlockingIOError):
+            return []
+        raise
+    return files
+
+
+def _held_by_others(prefix: str, total: int) -> Dict[int, str]:
+    """The devices that other users' processes hold: `user 1005 (pid 4711)`, by number."""
+    held: Dict[int, str] = {}
+    holders: Dict[int, List[int]] = {}
+    for directory, owner in _directories(prefix):
+        if owner == os.geteuid():
+            continue
+        holders = holders or _flock_holders()
+        for number in range(total):
+            try:
+                inode = os.lstat(os.path.join(directory, str(number))).st_ino
+            except (FileNotFoundError, PermissionError):
+                continue
+            for pid in holders.get(inode, ()):
+                if _owner_of(pid) in (owner, None):
+                    held[number] = f"user {owner} (pid {pid})"
+    return held
+
+
+def _flock_holders() -> Dict[int, List[int]]:
+    """Processes that hold a file by flock, by the file's number (proc(5), /proc/locks)."""
+    found: Dict[int, List[int]] = {}
+    with open("/proc/locks", "rb") as file:
+        for line in file:
+            words = line.split()
+            if len(words) >= 6 and words[1] == b"FLOCK" and words[3] == b"WRITE":
+                found.setdefault(int(words[5].rpartition(b":")[2]), []).append(int(words[4]))
+    return found
+
+
+def _owner_of(pid: int) -> Optional[int]:
+    """The user whose process it is; None where that is not to be seen."""
+    try:
+        return os.stat(f"/proc/{pid}").st_uid
+    except FileNotFoundError:
         return None
-    return file

@@ -26,6 +26,7 @@ class GpuWatch:
         self._note = note
         self._sidecar: Optional[Sidecar] = None
         ids = wanted(environment)
+        self._all_of_the_node = ids == ()
         if ids is None or not count(environment):
             return
         request = {"ids": ids, "period_s": PERIOD_S}
@@ -41,8 +42,9 @@ class GpuWatch:
 
     @property
     def fault(self) -> str:
-        """What the hardware of one of them did while the program ran; "" when nothing is known."""
-        return fault(self.gpus, self._ecc)
+        """What the hardware of one of them did while the program ran; "" when nothing is known. Of a program that may
+        see all GPUs of its node nobody knows which it uses."""
+        return "" if self._all_of_the_node else fault(self.gpus, self._ecc)
 
     def close(self) -> None:
         """The program has ended; what was told until now counts."""

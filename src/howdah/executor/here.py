@@ -16,7 +16,6 @@ from typing import Dict, Mapping, Optional, Tuple
 from howdah.executor.identity import Identity
 from howdah.wire import here as wire
 
-NAME = "howdah-here"
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _LINKED = ("here", "wire")
 _INIT = '''"""The part of howdah that its programs may use; one that is installed goes before it."""
@@ -35,7 +34,7 @@ class Here:
 
     def __init__(self, identity: Identity, directory: str) -> None:
         beside = os.path.dirname(os.path.abspath(identity.work_directory)) if identity.work_directory else directory
-        self.identity, self.path = identity, os.path.join(beside, NAME)
+        self.identity, self.path = identity, os.path.join(beside, wire.DIRECTORY)
         self._master = identity.master
 
     def variables(self, environment: Mapping[str, str], epoch: int) -> Dict[str, str]:
@@ -67,10 +66,16 @@ class Here:
     def progress(self) -> Optional[float]:
         """What the program has said; None when nothing."""
         try:
-            with open(os.path.join(self.path, wire.PROGRESS_FILE), encoding="ascii") as file:
-                return min(1.0, max(0.0, float(file.read(32))))
+            # It is the program's: whatever it may be, looking at it ends.
+            file = os.open(os.path.join(self.path, wire.PROGRESS_FILE), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+        except OSError:
+            return None
+        try:
+            return min(1.0, max(0.0, float(os.read(file, 32))))
         except (OSError, ValueError):
             return None
+        finally:
+            os.close(file)
 
     @property
     def spoke_at(self) -> float:

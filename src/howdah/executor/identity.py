@@ -20,7 +20,7 @@ PRIVATE = (
     "HOWDAH_SEAT",
     "HOWDAH_CHECKED",
     "HOWDAH_WORK_DIR",
-    "HOWDAH_PARENT",
+    "HOWDAH_SWEEPER",
     "HOWDAH_HOST",
 )
 
@@ -29,8 +29,8 @@ PRIVATE = (
 class Identity:
     """One attempt of one task, where its master is, and the key that proves it.
 
-    `parent` is the process whose end ends this executor, 0 for none. `secrets` are the user's, by variable.
-    `directory` is the URI of the job's directory, where a master that takes over leaves word.
+    `secrets` are the user's, by variable. `directory` is the URI of the job's directory, where a master that takes over
+    leaves word.
     """
 
     task: str
@@ -40,7 +40,6 @@ class Identity:
     host: str = ""
     log_directory: str = "."
     work_directory: str = ""
-    parent: int = 0
     directory: str = ""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -75,10 +74,17 @@ class Identity:
             host=environment.get("HOWDAH_HOST") or environment.get("NM_HOST") or _host_towards(address),
             log_directory=os.path.abspath(environment.get("HOWDAH_LOG_DIR", ".")),
             work_directory=environment.get("HOWDAH_WORK_DIR", ""),
-            parent=int(environment.get("HOWDAH_PARENT", "0")),
             directory=environment.get("HOWDAH_DIRECTORY", ""),
             secrets=_secrets(known.secrets),
         )
+
+
+def share_credentials(environment: Mapping[str, str], share: bool) -> None:
+    """Let the processes that this one becomes, or starts, have its credentials, or let them not; where the engine gave
+    them as an open file that is on no disk."""
+    directory, _, file = environment.get("HOWDAH_CREDENTIALS", "").rpartition("/")
+    if directory == "/proc/self/fd":
+        os.set_inheritable(int(file), share)
 
 
 def _secrets(secrets: Mapping[str, bytes]) -> Dict[str, str]:

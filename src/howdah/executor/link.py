@@ -73,9 +73,19 @@ class Link:
             self._news_waiting = True
             return
         self._news_waiting = False
-        chunks, self._chunks = tuple(self._chunks), []
         self._news_at = time.monotonic()
-        self._news.post(_PATH, self._message(chunks), _TIMEOUT_S)
+        self._news.post(_PATH, self._message(self._take_chunks()), _TIMEOUT_S)
+
+    def _take_chunks(self) -> Tuple[LogChunk, ...]:
+        """As many pieces of logs as one message may carry: the master takes 8 MiB, and a byte may be six in JSON."""
+        size = count = 0
+        for chunk in self._chunks:
+            size += len(chunk.text)
+            if count and size > _CHUNK_LIMIT:
+                break
+            count += 1
+        taken, self._chunks = self._chunks[:count], self._chunks[count:]
+        return tuple(taken)
 
     def answer_log_requests(self, requests: Tuple[LogRequest, ...], logs: Mapping[str, Readable]) -> None:
         """Send what is asked for, once; again if the message with it was lost."""
@@ -122,7 +132,7 @@ class Link:
         orders = decode(Orders, message)
         self._lease = orders.lease_s
         self.obey(orders)
-        if self._news_waiting and not self._news.busy:
+        if (self._news_waiting or self._chunks) and not self._news.busy:
             self.push()
 
     def _beat_failed(self, reason: str, status: int) -> None:

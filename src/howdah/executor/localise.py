@@ -9,7 +9,7 @@ from typing import Callable, Union
 from howdah.executor import processes
 from howdah.executor.loop import Loop
 from howdah.executor.spread import spread
-from howdah.executor.transfer import Misplaced, Totals, Transfer, link_local
+from howdah.executor.transfer import Misplaced, Totals, Transfer, link_local, make_directories, make_executable
 from howdah.executor.trial import Trial, interpreter
 from howdah.wire.messages import Assignment
 
@@ -37,6 +37,7 @@ class Localisation:
         """The first step."""
         try:
             spread(self.assignment.spread, self.directory)
+            make_directories(self.assignment.directories, self.directory)
             remote = link_local(self.assignment.fetches, self.directory, self._linked)
             if remote:
                 limit = self.assignment.localise_s
@@ -55,6 +56,11 @@ class Localisation:
     def _downloaded(self, problem: str) -> None:
         self._linked, self._step = self.totals, None
         self.seconds = time.monotonic() - self._began
+        try:
+            if not problem:
+                make_executable(self.assignment.fetches, self.directory)
+        except OSError as error:
+            problem = str(error)
         if problem or not self.assignment.program_path:
             self.done(problem)
             return

@@ -29,7 +29,7 @@ class Mirror:
         self, loop: Loop, reaper: Reaper, order: MirrorOrder, directory: str, limit: float, note: Callable[[str], None]
     ) -> None:
         self.loop, self.reaper, self.order, self.limit, self.note = loop, reaper, order, limit, note
-        self.path = os.path.join(directory, order.path)
+        self.path, self.directory = os.path.join(directory, order.path), directory
         self.fetched = 0
         self._helper: Optional[Sidecar] = None
         self._next: Optional[Timer] = None
@@ -119,7 +119,7 @@ class Mirror:
             ended(self._reason or problem)
 
         argv = ("howdah.data.mirror", verb)
-        whole = {"path": self.path, "uri": self.order.uri, **request}
+        whole = {"path": self.path, "root": self.directory, "uri": self.order.uri, **request}
         try:
             self._helper = Sidecar(self.loop, self.reaper, argv, whole, lambda _: None, over)
         except OSError as error:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Dict, Protocol, Tuple
 
 from howdah.data.logorder import BOTH, STREAMS, TIMES
+from howdah.executor import processes
 from howdah.executor.logs import StreamLog
 from howdah.executor.times import Both, Times
+from howdah.wire.messages import PROCESSES
 
 
 class Readable(Protocol):
@@ -17,6 +20,18 @@ class Readable(Protocol):
     def size(self) -> int: ...
 
     def read(self, offset: int, limit: int) -> Tuple[int, bytes]: ...
+
+
+class ProcessList:
+    """The pids of everything below the executor, as a JSON list that is made when it is read."""
+
+    size = 0
+
+    def read(self, offset: int, limit: int) -> Tuple[int, bytes]:
+        """All of it: the limit is that of a log."""
+        data = json.dumps([os.getpid(), *processes.descendants()]).encode()
+        self.size = len(data)
+        return 0, data
 
 
 class Printed:
@@ -30,6 +45,7 @@ class Printed:
         self.logs = {name: StreamLog(os.path.join(directory, name), limit) for name in STREAMS}
         self.times = Times(directory, self.logs)
         self.readable: Dict[str, Readable] = {**self.logs, BOTH: Both(self.times), TIMES: self.times}
+        self.readable[PROCESSES] = ProcessList()
 
     def add_last(self, lines: Tuple[str, ...]) -> None:
         """The last lines of what was printed elsewhere."""

@@ -122,9 +122,9 @@ def _become(
         os._exit(127)
 
 
-def adopt_orphans() -> None:
-    """Become the parent of every descendant whose own parent ends."""
-    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+def adopt_orphans(adopt: bool = True) -> None:
+    """Become the parent of every descendant whose own parent ends, or no longer. This process stays so through exec."""
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, int(adopt), 0, 0, 0)
 
 
 def exists(pid: int) -> bool:

@@ -285,10 +285,3 @@ def _signal_name(number: int) -> str:
         return f"{signal.Signals(number).name} ({number})"
     except ValueError:
         return f"signal {number}"
-
-
-def why_not_started(argv: Sequence[str], variables: Mapping[str, str], error: OSError) -> str:
-    """What `start` raised, in words."""
-    if isinstance(error, FileNotFoundError) and "/" not in argv[0]:
-        return f"{argv[0]!r} is not found on PATH ({variables.get('PATH', '')})"
-    return f"{argv[0]!r} cannot be run: {error.strerror or error}"

@@ -50,7 +50,8 @@ class _Save:
             self.report = replace(self.report, done=True)
             self.loop.later(0.0, self.changed)
             return
-        request = {"path": path, "uri": order.uri, "final": order.final, "previous": order.previous}
+        places = {"path": path, "root": directory, "uri": order.uri}
+        request = {**places, "final": order.final, "previous": order.previous}
         try:
             argv = ("howdah.data.save", "take")
             self._helpers.append(Sidecar(self.loop, reaper, argv, request, self._told, self._ended))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from typing import Any, Callable, List, Mapping, Set, Tuple
+from typing import Any, Callable, List, Mapping, Sequence, Set, Tuple
 
 from howdah.executor import stackshot
 from howdah.executor.loop import Loop
@@ -19,7 +19,7 @@ LIMIT_S = 20.0
 
 
 class Stacks:
-    """`pids()` are the processes of the program now, `answer` sends a chunk."""
+    """`pids()` are the processes of the program now, `answer` sends a chunk; `secrets` are shown to nobody."""
 
     def __init__(
         self,
@@ -28,8 +28,10 @@ class Stacks:
         directory: str,
         pids: Callable[[], List[int]],
         answer: Callable[[LogChunk], None],
+        secrets: Sequence[str],
     ) -> None:
         self.loop, self.reaper, self.directory, self.pids, self.answer = loop, reaper, directory, pids, answer
+        self.secrets = secrets
         self._taken: Set[int] = set()
 
     def want(self, requests: Tuple[LogRequest, ...], path: str) -> None:
@@ -48,7 +50,7 @@ class _Look:
 
     def __init__(self, stacks: Stacks, wanted: LogRequest, found: str) -> None:
         self.stacks, self.wanted, self.text = stacks, wanted, ""
-        request = stackshot.request_of(stacks.pids(), found, wanted.stream == "stacks-native")
+        request = stackshot.request_of(stacks.pids(), found, wanted.stream == "stacks-native", stacks.secrets)
         if not request["pids"]:
             self._ended("no program runs here now")
             return

@@ -1,7 +1,8 @@
 """What the processes of a program are doing right now: a process of its own beside an executor.
 
-On stdin {"pids", "tool", "native"}; on stdout {"text"}, then {"ok": true}. Python's stacks come from py-spy, which
-stops a process for some milliseconds; of others, and where py-spy is missing or may not look, what the kernel says.
+On stdin {"pids", "tool", "native", "secrets"}; on stdout {"text"}, then {"ok": true}. Python's stacks come from py-spy,
+which stops a process for some milliseconds; of others, and where py-spy is missing or may not look, what the kernel
+says. A process's command line is shown as `howdah.spec.masking` has it: what is said here is kept and read by others.
 """
 
 from __future__ import annotations
@@ -15,10 +16,15 @@ import sys
 import time
 from typing import Any, Iterator, List, Mapping, Sequence
 
+from howdah.spec import masking
+
 EACH_S, NATIVE_S = 10.0, 8.0
 MOST = 32
 """Processes of a task; a data loader may have hundreds, which are all alike."""
 MOST_TEXT = 200 << 10
+MOST_COMMAND = 200
+"""Characters of a command line."""
+_AFTER_COMMAND = "\nPython v"
 MOST_DATA = 1 << 30
 """Memory that reading native frames may take."""
 REFUSED = (
@@ -31,7 +37,8 @@ def main() -> int:
     """Answer one request."""
     request = json.load(sys.stdin)
     pids = [int(pid) for pid in request["pids"]]
-    text = "\n".join(shown(pids[:MOST], str(request["tool"]), bool(request["native"])))
+    secrets = [str(one) for one in request["secrets"]]
+    text = "\n".join(shown(pids[:MOST], str(request["tool"]), bool(request["native"]), secrets))
     if len(pids) > MOST:
         text += f"\nand {len(pids) - MOST} more processes\n"
     print(json.dumps({"text": text[:MOST_TEXT]}))
@@ -39,31 +46,38 @@ def main() -> int:
     return 0
 
 
-def shown(pids: Sequence[int], tool: str, native: bool) -> Iterator[str]:
-    """A paragraph for each process."""
+def shown(pids: Sequence[int], tool: str, native: bool, secrets: Sequence[str] = ()) -> Iterator[str]:
+    """A paragraph for each process, without `secrets` in their command lines."""
     if not tool:
         yield "py-spy is not here, so Python's own stacks are not: install howdah[stacks] where the job is submitted\n"
     began = time.monotonic()
     for pid in pids:
         native = native and time.monotonic() - began < NATIVE_S
         python = is_python(pid)
-        found = _python_stacks(pid, tool, native) if python and tool else ""
+        found = _python_stacks(pid, tool, native, secrets) if python and tool else ""
         if found:
             yield found
         elif os.path.exists(f"/proc/{pid}"):
-            yield kernel_state(pid)
+            yield kernel_state(pid, secrets)
 
 
-def _python_stacks(pid: int, tool: str, native: bool) -> str:
+def _python_stacks(pid: int, tool: str, native: bool, secrets: Sequence[str]) -> str:
+    found = _taken(pid, tool, native, secrets)
+    _, begins, stacks = found.partition(_AFTER_COMMAND)
+    # py-spy has the command line in its first line, which are several where an argument has line ends.
+    return f"Process {pid}: {command_of(pid, secrets)}{begins}{stacks}" if begins else masking.text(found, secrets)
+
+
+def _taken(pid: int, tool: str, native: bool, secrets: Sequence[str]) -> str:
     """With native frames where the platform has them, and reading their symbols takes neither long nor much."""
     if not native:
-        return _dumped(pid, [tool, "dump", "--pid", str(pid)])
+        return _dumped(pid, [tool, "dump", "--pid", str(pid)], secrets)
     command = [tool, "dump", "--native", "--pid", str(pid)]
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         done = subprocess.run(command, capture_output=True, timeout=NATIVE_S, check=False, preexec_fn=_little_memory)
         if done.returncode == 0:
             return done.stdout.decode("utf-8", "replace")
-    found = _dumped(pid, [tool, "dump", "--pid", str(pid)])
+    found = _dumped(pid, [tool, "dump", "--pid", str(pid)], secrets)
     return f"{found.rstrip()}\n(no native frames: py-spy can't have them here, or not in {NATIVE_S:.0f} s)\n"
 
 
@@ -72,16 +86,16 @@ def _little_memory() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (MOST_DATA, MOST_DATA))
 
 
-def _dumped(pid: int, command: Sequence[str]) -> str:
+def _dumped(pid: int, command: Sequence[str], secrets: Sequence[str]) -> str:
     try:
         done = subprocess.run(command, capture_output=True, timeout=EACH_S, check=False)
     except subprocess.TimeoutExpired:
-        return f"Process {pid}: py-spy took longer than {EACH_S:.0f} s\n{kernel_state(pid)}"
+        return f"Process {pid}: py-spy took longer than {EACH_S:.0f} s\n{kernel_state(pid, secrets)}"
     except OSError as error:
-        return f"Process {pid}: {command[0]} can't be run: {error.strerror}\n{kernel_state(pid)}"
+        return f"Process {pid}: {command[0]} can't be run: {error.strerror}\n{kernel_state(pid, secrets)}"
     if done.returncode == 0:
         return done.stdout.decode("utf-8", "replace")
-    return f"Process {pid}: {_why(done.stderr.decode('utf-8', 'replace'))}\n{kernel_state(pid)}"
+    return f"Process {pid}: {_why(done.stderr.decode('utf-8', 'replace'))}\n{kernel_state(pid, secrets)}"
 
 
 def _why(said: str) -> str:
@@ -101,9 +115,9 @@ def is_python(pid: int) -> bool:
     return any(name.startswith(("python", "libpython")) for name in names)
 
 
-def kernel_state(pid: int) -> str:
+def kernel_state(pid: int, secrets: Sequence[str] = ()) -> str:
     """Its threads, and what each waits for in the kernel (proc(5) wchan)."""
-    lines: List[str] = [f"Process {pid}: {_command(pid)}", "What the kernel says of its threads:"]
+    lines: List[str] = [f"Process {pid}: {command_of(pid, secrets)}", "What the kernel says of its threads:"]
     try:
         threads = sorted(os.listdir(f"/proc/{pid}/task"), key=int)
     except OSError:
@@ -122,8 +136,11 @@ def _state(folder: str) -> str:
     return names.get(letter[0], letter[0]) if letter else "?"
 
 
-def _command(pid: int) -> str:
-    return _read(f"/proc/{pid}", "cmdline").replace("\0", " ").strip()[:200] or _read(f"/proc/{pid}", "comm")
+def command_of(pid: int, secrets: Sequence[str] = ()) -> str:
+    """A process's command line in one line, without what looks like a secret, or is one of `secrets`."""
+    words = [word for word in _read(f"/proc/{pid}", "cmdline").split("\0") if word]
+    shown = " ".join(" ".join(masking.words(words, secrets)).split())
+    return shown[:MOST_COMMAND] or _read(f"/proc/{pid}", "comm")
 
 
 def _read(folder: str, name: str) -> str:
@@ -134,9 +151,9 @@ def _read(folder: str, name: str) -> str:
         return ""
 
 
-def request_of(pids: Sequence[int], tool: str, native: bool) -> Mapping[str, Any]:
+def request_of(pids: Sequence[int], tool: str, native: bool, secrets: Sequence[str]) -> Mapping[str, Any]:
     """What `main` reads."""
-    return {"pids": list(pids), "tool": tool, "native": native}
+    return {"pids": list(pids), "tool": tool, "native": native, "secrets": list(secrets)}
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tempfile
 import urllib.parse
 from typing import Callable, Optional, Tuple
@@ -28,16 +29,15 @@ class Successor:
         if uris.split(uri)[0] == "file":
             loop.later(0.0, lambda: self.found(_address(uris.path(uri))))
             return
-        self._temporary = tempfile.mkdtemp(prefix="howdah-")
+        # In the container's own directory: it goes with the container when this process is killed.
+        self._temporary = tempfile.mkdtemp(prefix=".howdah-", dir=os.getcwd())
         self._path = os.path.join(self._temporary, "master.json")
         item = {"uri": uri, "path": self._path, "size": -1}
         self._transfer = Transfer(loop, reaper, "download", [item], _LIMIT_S, self._fetched)
 
     def _fetched(self, problem: str) -> None:
         where = None if problem else _address(self._path)
-        if os.path.exists(self._path):
-            os.unlink(self._path)
-        os.rmdir(self._temporary)
+        shutil.rmtree(self._temporary, ignore_errors=True)  # a helper that took too long leaves half a file
         self.found(where)
 
 

@@ -10,17 +10,17 @@ import os
 import signal
 import time
 
-from howdah.executor.processes import kill
+from howdah.executor.processes import adopt_orphans, kill
 
 _LIMIT_S = 5.0
 
 
 def watch(mark: str) -> int:
-    """Start it; to be called before this process adopts orphans.
+    """Start the process; the descriptor is for `dismiss`. This process must have no descendants yet.
 
-    `mark` is the `NAME=value` that everything in this container has in its environment. Writing to the descriptor that
-    is returned sends the process away: all is in order.
+    `mark` is the `NAME=value` that everything in this container has in its environment.
     """
+    adopt_orphans(False)  # an executor that was another task's before still does, and would take it for a stray
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -35,6 +35,14 @@ def watch(mark: str) -> int:
     return writer
 
 
+def dismiss(writer: int) -> None:
+    """Send the process away: nothing is left to clean up."""
+    try:
+        os.write(writer, b".")
+    except BrokenPipeError:  # it was killed
+        return
+
+
 def _outlive(reader: int, mark: bytes) -> None:
     os.setsid()
     null = os.open(os.devnull, os.O_RDWR)
@@ -47,11 +55,14 @@ def _outlive(reader: int, mark: bytes) -> None:
 def _sweep(mark: bytes) -> None:
     deadline = time.monotonic() + _LIMIT_S
     while time.monotonic() < deadline:
-        left = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _is_marked(pid, mark)]
-        if not left:
-            return
-        for pid in left:
-            kill(pid, signal.SIGKILL)
+        try:
+            left = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _is_marked(pid, mark)]
+            if not left:
+                return
+            for pid in left:
+                kill(pid, signal.SIGKILL)
+        except OSError:  # the machine has too many open files: what was not seen may be there
+            pass
         time.sleep(0.01)
 
 
@@ -61,5 +72,5 @@ def _is_marked(pid: int, mark: bytes) -> bool:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             return mark in file.read().split(b"\0")
-    except OSError:  # ended, or another user's
+    except (FileNotFoundError, ProcessLookupError, PermissionError):  # ended, or another user's
         return False

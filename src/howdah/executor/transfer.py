@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import Any, Callable, Dict, List, Mapping, Sequence, Set
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Set, Tuple
 
 from howdah.data import uris
 from howdah.executor import processes
@@ -41,6 +41,30 @@ class Totals:
         )
 
 
+def make_directories(names: Sequence[str], directory: str) -> None:
+    """Make those that are not in `directory` yet, be they links.
+
+    Raises:
+        Misplaced: a name leads out of `directory`, or a file has it.
+    """
+    for name in names:
+        path = os.path.join(directory, name)
+        if not os.path.isdir(path):
+            try:
+                _make_directory(directory, path, set())
+            except FileExistsError:
+                raise Misplaced(f"{name!r} is to be a directory (directories), but a file has this name") from None
+
+
+def make_executable(fetches: Sequence[Fetch], directory: str) -> None:
+    """Let the files that are code be executed, where they are the task's own (a link leads to somebody else's)."""
+    for fetch in fetches:
+        for file in fetch.files if fetch.executable else ():
+            path = os.path.join(directory, fetch.to, file.name)
+            if not os.path.islink(path):
+                os.chmod(path, os.stat(path).st_mode | 0o100)
+
+
 def link_local(fetches: Sequence[Fetch], directory: str, totals: Totals) -> List[Dict[str, Any]]:
     """Link the files that this machine has; what must be downloaded is given back, as items for the helper.
 
@@ -73,17 +97,19 @@ def upload_items(uploads: Sequence[Upload], directory: str) -> List[Dict[str, An
     for upload in uploads:
         if upload.required and upload not in made:
             raise Misplaced(f"the program made no directory {upload.source!r} to upload to {upload.uri}")
-    return [{"path": os.path.join(directory, upload.source), "uri": upload.uri} for upload in made]
+    return [{"path": os.path.join(directory, upload.source), "root": directory, "uri": upload.uri} for upload in made]
 
 
 class Transfer:
-    """One run of the helper, `verb` being "download" or "upload"; stopped after `limit` seconds."""
+    """One run of the helper, `verb` being "download" or "upload"; stopped after `limit` seconds. `left_out` says which
+    files are not uploaded."""
 
     def __init__(
         self, loop: Loop, reaper: processes.Reaper, verb: str, items: Sequence[Dict[str, Any]], limit: float, done: Done
     ) -> None:
         self.loop, self.verb, self.done, self.limit = loop, verb, done, limit
         self.files, self.bytes, self.cached, self._count = 0, 0, 0, len(items)
+        self.left_out: Tuple[str, ...] = ()
         self._reason = ""
         argv = ("howdah.data.transfer", verb)
         self._process = Sidecar(loop, reaper, argv, {"items": list(items)}, self._take, self._ended)
@@ -104,6 +130,7 @@ class Transfer:
             self.files = message.get(f"{prefix}files", self.files)
             self.bytes = message.get(f"{prefix}bytes", self.bytes)
         self.cached = message.get("cached", self.cached)
+        self.left_out = tuple(map(str, message.get("left_out", self.left_out)))
 
     def _ended(self, problem: str) -> None:
         self._timer.cancel()

@@ -11,14 +11,16 @@ from howdah.executor.processes import Reaper
 from howdah.executor.transfer import Misplaced, Transfer, upload_items
 from howdah.wire.messages import Assignment, Upload
 
+MOST_TOLD = 10
 Ended = Callable[[str], None]
 
 
 class Uploads:
-    """`done` are the URIs that are there. `keeping` holds while what is to be kept is uploaded, `kept` from then on."""
+    """`done` are the URIs that are there. `keeping` holds while what is to be kept is uploaded, `kept` from then on.
+    `tell` writes a line where people look."""
 
-    def __init__(self, loop: Loop, reaper: Reaper, directory: str) -> None:
-        self.loop, self.reaper, self.directory = loop, reaper, directory
+    def __init__(self, loop: Loop, reaper: Reaper, directory: str, tell: Callable[[str], None]) -> None:
+        self.loop, self.reaper, self.directory, self.tell = loop, reaper, directory, tell
         self._transfer: Optional[Transfer] = None
         self.forget()
 
@@ -50,7 +52,12 @@ class Uploads:
 
     def _run(self, wanted: Sequence[Upload], before: Tuple[str, ...], limit: float, ended: Ended) -> None:
         def over(problem: str) -> None:
+            left_out = self._transfer.left_out if self._transfer is not None else ()
             self._transfer = None
+            for line in left_out[:MOST_TOLD]:
+                self.tell(f"{line}; it is not uploaded")
+            if len(left_out) > MOST_TOLD:
+                self.tell(f"and {len(left_out) - MOST_TOLD} more links out of the working directory")
             if not problem:
                 self.done = (*before, *(str(item["uri"]) for item in items))
             ended(problem)

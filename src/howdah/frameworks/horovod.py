@@ -22,6 +22,7 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 1024
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    timeout = 60
     def answer(self, code, body=b""):
         self.send_response(code)
         self.send_header("Content-Length", str(len(body)))
@@ -31,7 +32,11 @@ class Handler(BaseHTTPRequestHandler):
         body = store.get(self.path)
         self.answer(404) if body is None else self.answer(200, body)
     def do_PUT(self):
-        store[self.path] = self.rfile.read(int(self.headers["Content-Length"]))
+        length = int(self.headers["Content-Length"] or -1)
+        if not 0 <= length <= 1 << 20:
+            self.close_connection = True
+            return self.answer(413)
+        store[self.path] = self.rfile.read(length)
         self.answer(200)
     def do_DELETE(self):
         self.answer(200)

@@ -7,6 +7,7 @@ the gang's key. The file runs by itself, with the standard library, in the job's
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import fcntl
 import hmac
@@ -32,6 +33,8 @@ _SECRETLY = "HOWDAH_MPI_"
 _MEET_S = 120.0
 # Whoever failed first is told so; the others wait this long to be stopped before they fail as well.
 _HOLD_S = 10.0
+# Callers are heard at the same time, and each for so long: anybody may call.
+_MOST_CALLERS, _HEAR_S, _LONGEST = 32, 10.0, 1 << 20
 _VERSIONS = ("4", "5")
 _WHO_FAILED = re.compile(r"process rank (\d+) with|Process name: \[.*,(\d+)\]|MPI_ABORT was invoked on rank (\d+)")
 _WHO_IS_LOST = re.compile(r"Remote daemon: *\[.*,(\d+)\]")  # mpirun itself is the 0th
@@ -66,7 +69,7 @@ class Task:
         self.listener = socket.socket()
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.listener.bind(("", int(os.environ["HOWDAH_PORT"])))
-        self.listener.listen(16)
+        self.listener.listen(128)
         threading.Thread(target=self._listen, daemon=True).start()
         self.environment = self._environment(command)
         self.guilty, self.ordered = -1, False
@@ -118,14 +121,22 @@ class Task:
                 return event
 
     def _listen(self) -> None:
+        """Anybody may call, and say nothing: of too many the oldest makes room for the newest."""
+        callers: collections.deque[socket.socket] = collections.deque()
         while True:
             there, _ = self.listener.accept()
-            with contextlib.suppress(OSError, ValueError), there:
-                there.settimeout(10.0)
-                message = opened(self.key, there.makefile("rb").readline(1 << 20))
-                if message["to"] == self.me:
-                    self.events.put((message["kind"], message["value"]))
-                    there.sendall(b"ok\n")
+            callers.append(there)
+            if len(callers) > _MOST_CALLERS:
+                with contextlib.suppress(OSError):
+                    callers.popleft().shutdown(socket.SHUT_RDWR)
+            threading.Thread(target=self._hear, args=(there,), daemon=True).start()
+
+    def _hear(self, there: socket.socket) -> None:
+        with contextlib.suppress(OSError, ValueError), there:
+            message = opened(self.key, line_of(there))
+            if message["to"] == self.me:
+                self.events.put((message["kind"], message["value"]))
+                there.sendall(b"ok\n")
 
     def _environment(self, command: list[str]) -> dict[str, str]:
         """What the daemon, and through it the rank, has beside this task's own variables."""
@@ -263,6 +274,22 @@ def hosts() -> dict[str, tuple[str, int]]:
     return {words[0]: (words[-2], int(words[-1])) for words in lines}
 
 
+def line_of(there: socket.socket) -> bytes:
+    """The line that a caller sends.
+
+    Raises:
+        OSError, ValueError: none is whole within some seconds, or it is longer than any of ours.
+    """
+    line, deadline = b"", time.monotonic() + _HEAR_S
+    while not line.endswith(b"\n"):
+        there.settimeout(max(0.01, deadline - time.monotonic()))
+        part = there.recv(1 << 16)
+        line += part
+        if not part or len(line) > _LONGEST:
+            raise ValueError("no line")
+    return line
+
+
 def sealed(key: str, message: dict[str, Any]) -> bytes:
     text = json.dumps(message)
     return f"{hmac.new(key.encode(), text.encode(), 'sha256').hexdigest()} {text}\n".encode()
@@ -271,7 +298,8 @@ def sealed(key: str, message: dict[str, Any]) -> bytes:
 def opened(key: str, line: bytes) -> dict[str, Any]:
     """What `sealed` has sealed with this key; ValueError for anything else."""
     seal, _, text = line.decode().strip().partition(" ")
-    if not hmac.compare_digest(hmac.new(key.encode(), text.encode(), "sha256").hexdigest(), seal):
+    known = hmac.new(key.encode(), text.encode(), "sha256").hexdigest()
+    if not hmac.compare_digest(known.encode(), seal.encode()):
         raise ValueError("not of this job")
     found: dict[str, Any] = json.loads(text)
     return found

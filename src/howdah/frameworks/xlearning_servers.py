@@ -12,7 +12,9 @@ from howdah.frameworks.xgboost import XGBoost
 from howdah.frameworks.xlearning import WORKER, XLearning
 from howdah.spec import JobSpec, TaskId, World
 
-MACHINES, END_POINTS = "lightGBMlist.txt", "lightLdaEndPoints.txt"
+MACHINES = "lightGBMlist.txt"
+END_POINTS = ("lightLDAEndPoints.txt", "lightLdaEndPoints.txt")
+"""One file under both names: XLearning's, which HBox's own example reads, and that of HBox."""
 
 
 class XlMXNet(XLearning):
@@ -73,7 +75,7 @@ class XlLightLda(XLearning):
         """For workers alone."""
         servers = world.of("ps") if task.role != "ps" else ()
         lines = [f"{number} {server.numeric}:{server.ports['main']}\n" for number, server in enumerate(servers)]
-        return {END_POINTS: "".join(lines)} if lines else {}
+        return dict.fromkeys(END_POINTS, "".join(lines)) if lines else {}
 
 
 class XlXdl(XLearning):

@@ -13,7 +13,7 @@ import re
 from typing import Collection, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from howdah.errors import Mistake
-from howdah.spec import kinds, portrange, preflight, workfiles
+from howdah.spec import containers, exec_limits, kinds, portrange, preflight, workfiles
 from howdah.spec.job import ALIASES, Input, JobSpec, Output, Resources, Role, Save
 from howdah.spec.world import CHIEFS, chief
 
@@ -29,7 +29,7 @@ CHOICES = {
     "JobSpec.success": ("all", "any", "chief"),
     "Role.on_failure": ("fail", "ignore", "restart", "restart-role"),
     "Role.causes": ("user", "transient", "memory", "node", "preempted"),
-    "Deadline.then": ("fail", "stop"),
+    "Deadline.then": ("fail", "stop", "untrack"),
     "Role.on_stall": ("report", "restart", "fail", "ignore"),
     "Preemption.signal": ("URG", "USR1", "USR2", "TERM", "INT", "HUP", "CONT", "none"),
     "Input.share": ("split", "bytes", "all"),
@@ -38,6 +38,7 @@ CHOICES = {
 }
 SHARE_OF_TASKS = re.compile(r"(100|[1-9]?[0-9](\.[0-9]{1,4})?)%")
 INPUT_FORMATS = ("text", "whole", "csv", "jsonl", "sequencefile", "tfrecord", "parquet", "orc", "avro")
+_OF_INPUT_FILES = ("to", "cache", "flat", "fewer_tasks")
 _OF_INPUT_STREAMS = ("format", "options", "epochs", "shuffle", "window", "seed")
 OUTPUT_FORMATS = ("text", "gzip", "sequencefile", "tfrecord", "parquet")
 # Somebody's own reader or writer.
@@ -71,7 +72,7 @@ def mistakes(
     found = list(kinds.mistakes(job, JobSpec))
     if not found:
         found = [*_roles(job), *_job(job, frameworks), *_files(job), *_data(job), *_variables(job)]
-        found += preflight.mistakes(job)
+        found += [*preflight.mistakes(job), *exec_limits.mistakes(job), *containers.mistakes(job)]
     return [dataclasses.replace(mistake, origin=origin_of(mistake.place, origins or {})) for mistake in found]
 
 
@@ -209,8 +210,6 @@ def _stages(job: JobSpec) -> _Found:
 def _command(place: str, command: Union[str, Tuple[str, ...]]) -> _Found:
     if not (command.strip() if isinstance(command, str) else command and command[0]):
         yield Mistake(place, "is empty: write what each task of the role runs")
-    if any("\0" in part for part in ([command] if isinstance(command, str) else command)):
-        yield Mistake(place, "contains a NUL byte, which no program can be given")
 
 
 def _resources(place: str, resources: Resources) -> _Found:
@@ -310,7 +309,9 @@ def _label(place: str, label: str) -> _Found:
 
 def _files(job: JobSpec) -> _Found:
     inputs = enumerate(job.inputs)
-    return workfiles.mistakes(job, {aliased(entry).to.split("/")[0]: f"inputs.{n}.to" for n, entry in inputs})
+    yield from workfiles.mistakes(job, {aliased(entry).to.split("/")[0]: f"inputs.{n}.to" for n, entry in inputs})
+    for number, directory in enumerate(job.directories):
+        yield from _inside(f"directories.{number}", directory)
 
 
 def _data(job: JobSpec) -> _Found:
@@ -367,7 +368,7 @@ def _input(place: str, entry: Input, job: JobSpec) -> _Found:
     for number, role in enumerate(entry.roles):
         if role not in job.roles:
             yield _unknown_role(f"{place}.roles.{number}", role, job)
-    yield from _without_effect(place, entry, entry.strategy == "stream", ("to", "cache"), _OF_INPUT_STREAMS)
+    yield from _without_effect(place, entry, entry.strategy == "stream", _OF_INPUT_FILES, _OF_INPUT_STREAMS)
 
 
 def _without_effect(
@@ -393,7 +394,9 @@ def _output(place: str, output: Output, job: JobSpec) -> _Found:
     yield from _inside(f"{place}.from", output.source)
     yield from _one_of(f"{place}.strategy", output.strategy, CHOICES["Output.strategy"])
     yield from _format(f"{place}.format", output.format, OUTPUT_FORMATS)
-    yield from _without_effect(place, output, output.strategy == "stream", ("source",), ("format", "options"))
+    yield from _without_effect(
+        place, output, output.strategy == "stream", ("source", "optional"), ("format", "options")
+    )
     if output.strategy == "stream" and output.save != Save():
         yield Mistake(f"{place}.save", "is for files: what a stream has printed so far can't be copied")
     yield from _at_least(f"{place}.save.every", output.save.every_s, 0, " s")
@@ -435,8 +438,6 @@ def _variables(job: JobSpec) -> _Found:
 
 
 def _environment_names(place: str, env: Mapping[str, str]) -> _Found:
-    for name, value in env.items():
+    for name in env:
         if not VARIABLE.fullmatch(name):
             yield Mistake(f"{place}.{name}", "is no variable name: letters, digits and _, no digit first")
-        if "\0" in value:
-            yield Mistake(f"{place}.{name}", "contains a NUL byte, which no program can be given")

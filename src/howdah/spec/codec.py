@@ -10,6 +10,7 @@ import dataclasses
 import enum
 import functools
 import json
+import operator
 import typing
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable, Dict, Optional, Tuple, Type, TypeVar
@@ -85,6 +86,53 @@ def _decoder(kind: Any) -> Optional[Decoder]:
 
 def _items(make: Callable[[Any], Any], item: Optional[Decoder]) -> Decoder:
     return make if item is None else lambda data: make([item(value) for value in data])
+
+
+def is_well_typed(kind: Any, value: Any) -> bool:
+    """Whether what `decode` made of JSON that may be damaged is as `kind` declares it, down to the last field."""
+    return _checker(kind)(value)
+
+
+@functools.cache
+def _checker(kind: Any) -> Callable[[Any], bool]:
+    """What tells values of `kind`."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if kind is Any:
+        return lambda _: True
+    if origin is typing.Union:
+        return lambda value: any(is_well_typed(each, value) for each in arguments)
+    if origin in (tuple, list, Sequence):
+        return _items_checker((tuple, list), iter, _checker(arguments[0]))
+    if origin in (dict, Mapping):
+        return _items_checker(Mapping, lambda value: value.values(), _checker(arguments[1]))
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        return _RecordChecker(kind)
+    allowed = (int, float) if kind is float else kind
+    return lambda value: isinstance(value, allowed)
+
+
+def _items_checker(kinds: Any, items: Callable[[Any], Any], check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, kinds) and all(map(check, items(value)))
+
+
+class _RecordChecker:
+    """Of a dataclass; most fields hold a plain value, or their default, and are told by a look at that alone."""
+
+    def __init__(self, kind: Any) -> None:
+        self._kind = kind
+        self._fields: Sequence[Tuple[Any, Callable[[Any], bool]]] = ()
+        self._read: Callable[[Any], Any] = tuple
+
+    def __call__(self, value: Any) -> bool:
+        if not isinstance(value, self._kind):
+            return False
+        if not self._fields:
+            hints = typing.get_type_hints(self._kind)
+            names = [field.name for field in dataclasses.fields(self._kind)]
+            self._fields = [(hints[name], _checker(hints[name])) for name in names]
+            self._read = operator.attrgetter(*names, "__class__")  # of one name alone it would give no tuple
+        items = zip(self._read(value), self._fields)  # noqa: B905 - 3.9
+        return all(type(item) is hint or check(item) for item, (hint, check) in items)
 
 
 class _Record:

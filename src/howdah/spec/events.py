@@ -10,7 +10,7 @@ import json
 from dataclasses import field
 from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Tuple, Type, Union
 
-from howdah.spec.codec import decode, encode
+from howdah.spec.codec import decode, encode, is_well_typed
 from howdah.spec.gpu import Gpu
 from howdah.spec.job import JobSpec
 from howdah.spec.submission import Submission
@@ -133,13 +133,14 @@ class WorldFormed(Event):
 
 @dataclass(frozen=True)
 class Started(Event):
-    """The user's program runs."""
+    """The user's program runs. `gpus` are the devices that it was given, as CUDA_VISIBLE_DEVICES names them."""
 
     task: TaskId
     attempt: int
     epoch: int
     pid: int
     python: str = ""
+    gpus: Tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -256,6 +257,31 @@ class TookOver(Event):
     attempt: int
     host: str = ""
     python: str = ""
+
+
+@dataclass(frozen=True)
+class AllocationLost(Event):
+    """The engine ends this attempt of the master, and may take all of the job's containers with it."""
+
+    cause: str
+    """Why, as people read it."""
+
+    comes_back: bool = True
+    """Whether the engine may start another master, which then goes on with the job. If not, the job ends here."""
+
+    within_s: float = 0.0
+    """How long the master may still run; 0: nobody said."""
+
+
+@dataclass(frozen=True)
+class MasterEnded(Event):
+    """The engine says how an earlier attempt of the master ended."""
+
+    attempt: int
+    """The attempt's number."""
+
+    reason: str
+    """How it ended, as people read it."""
 
 
 @dataclass(frozen=True)
@@ -433,6 +459,8 @@ KINDS: Dict[str, Type[Event]] = {
         GangRestarted,
         Resized,
         TookOver,
+        AllocationLost,
+        MasterEnded,
         SaveRequested,
         SaveStarted,
         SaveAdvanced,
@@ -474,11 +502,21 @@ def parse_line(line: Union[str, bytes]) -> Optional[Dict[str, Any]]:
 
 
 def read_lines(lines: Iterable[str]) -> Iterator[Event]:
-    """Events of a log; a line that is cut short or garbled is passed over, as a killed writer leaves one."""
+    """Events of a log; a line that cannot be read is passed over."""
+    return (event for event in read_log(lines) if event is not None)
+
+
+def read_log(lines: Iterable[str]) -> Iterator[Optional[Event]]:
+    """Events of a log, and None for each line that is cut short or garbled, as killed writers and bad disks leave them;
+    kinds that this version does not know are left out."""
     for line in lines:
         try:
-            event = from_record(json.loads(line))
-        except (ValueError, TypeError, KeyError, AttributeError):
+            record = json.loads(line)
+            event = from_record(record)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            if line.strip():
+                yield None
             continue
-        if event is not None:
-            yield event
+        if event is None:
+            continue
+        yield event if is_well_typed(type(event), event) else None

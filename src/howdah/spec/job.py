@@ -75,7 +75,8 @@ class Deadline:
     within_s: float = 0.0
     """How long they may still take; 0 is without limit."""
     then: str = "fail"
-    """What happens to those still running: `fail` the job, or `stop` them, which does not count as a failure."""
+    """What happens to those still running: `fail` the job, `stop` them, which does not count as a failure, or `untrack`
+    them: they run on, but the job waits for them no more; should one fail while it runs, that fails the job."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,9 @@ class Role:
     """Where its tasks run."""
     image: str = ""
     """Container image of this role, over the environment's."""
+    mounts: Tuple[str, ...] = ()
+    """Directories of the node that containers of this role see, beside those of the environment, as
+    `source:target:ro`."""
     yields: Mapping[str, str] = field(default_factory=dict)
     """Variables for the roles that come after this one, each by the words that announce it: the value is what follows
     them, on the first line of standard output that has them."""
@@ -165,6 +169,12 @@ class Input:
     """How many of the files the first of the tasks gets; the others share the rest. Unset: as many as any other."""
     allow_empty: bool = False
     """Tasks may be left without a file. Otherwise a job with more tasks than files is refused."""
+    fewer_tasks: bool = False
+    """Where there are more tasks than files, the job starts with fewer tasks: one for each file, but at least one of
+    each role."""
+    flat: bool = False
+    """All files lie directly in `to`, without the directories that they are in where they come from. Of two files with
+    one name the second becomes `a-2.csv`."""
     cache: bool = False
     """Keep downloaded files on the node: a restart, or another task there, does not fetch them again."""
     format: str = "text"
@@ -220,6 +230,8 @@ class Output:
     """When the job fails, what the tasks made is kept, too: at `<path>.failed`, instead of what is there."""
     save: Save = field(default_factory=Save)
     """Copies while the program runs."""
+    optional: bool = False
+    """The job may succeed although no task made the directory `from`; otherwise it fails then."""
 
 
 @dataclass(frozen=True)
@@ -342,6 +354,8 @@ class JobSpec:
     files: Tuple[str, ...] = ()
     """Files and directories from beside the job file, present in each working directory under their own name
     (`path#name` renames; `directory#.` puts what is in it straight into the working directory)."""
+    directories: Tuple[str, ...] = ()
+    """Directories that each task finds in its working directory, empty, when its program starts."""
     archives: Tuple[str, ...] = ()
     """Archives (.zip, .tar.gz, .tgz, .tar) unpacked into a directory of their name (`path#name` renames; `path#.`
     unpacks straight into the working directory)."""
@@ -361,7 +375,8 @@ class JobSpec:
     gang: bool = True
     """All tasks start together, or not at all, and know each other. `false`: each starts as soon as it can, alone."""
     retries: int = 0
-    """How often the whole gang is started again after a failure."""
+    """How often the whole gang is started again after a failure. With 0 no program starts a second time, whatever
+    happens to its node, unless a role says so."""
     queue: str = ""
     """Queue; empty: the cluster's default."""
     priority: Optional[int] = None

@@ -1,4 +1,5 @@
-"""Whether values are of the types that a spec declares: what is built in Python may hold anything."""
+"""Whether values are of the types that a spec declares, and texts can be passed on: what is built in Python may hold
+anything."""
 
 from __future__ import annotations
 
@@ -29,6 +30,8 @@ def mistakes(value: Any, kind: Any, place: str = "") -> Iterator[Mistake]:
     elif not _plain(value, kind):
         wanted = "a list" if origin is tuple else "a mapping" if arguments else _WORDS.get(kind, f"a {kind.__name__}")
         yield Mistake(place, f"is {value!r}, must be {wanted}")
+    elif isinstance(value, str) and "\0" in value:
+        yield Mistake(place, "contains a NUL byte, which neither a program nor a path can be given")
 
 
 def _union_types(value: Any, kinds: Sequence[Any], place: str) -> Iterator[Mistake]:

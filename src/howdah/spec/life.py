@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Optional
+from typing import NamedTuple, Optional, Tuple
 
 from howdah.spec.values import dataclass
 from howdah.spec.world import Exit, TaskId
@@ -39,4 +39,11 @@ class AttemptView:
     joined: float = 0.0
     running: float = 0.0
     finished: float = 0.0
+    host: str = ""
+    pid: int = 0
+    """Its program's, on that host."""
+    gpus: Tuple[str, ...] = ()
+    """The devices that its program was given, as CUDA_VISIBLE_DEVICES names them."""
     exit: Optional[Exit] = None
+    stopped: bool = False
+    """It was told to stop: its exit is no failure."""

@@ -61,11 +61,15 @@ class DataFile:
 
 @dataclass(frozen=True)
 class Fetch:
-    """Files to have below `to` before the program starts; with `cache` the node keeps them for whoever is next."""
+    """Files to have below `to` before the program starts."""
 
     to: str
+    """Directory in the task's working directory."""
     files: Tuple[DataFile, ...]
     cache: bool = False
+    """The node keeps them for whoever is next."""
+    executable: bool = False
+    """They may be executed, as what YARN itself brings to a container may be, whatever their mode on HDFS is."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,7 @@ class StagedJob:
     `inputs` are listed and checked; the outputs of `job` hold absolute URIs. `files` go to the containers, `runtime`
     is howdah itself with what it needs (empty on this machine), `page` what the master alone has besides. `home` is the
     URI below which howdah keeps jobs and its cache. `strikes` is what is held against nodes (`howdah.data.strikes`).
+    Behind the job's own `inputs` come the directories of the cluster that its `files` name.
     `python` is the interpreter that runs master and executors, `program_path` what is put first on the programs' PATH.
     `sources` says where each setting came from, for people.
     """

@@ -145,6 +145,10 @@ class JobView:
     """What was last told of its TensorBoard."""
     sizes: Mapping[str, int] = field(default_factory=dict)
     """Of roles that run with other numbers of tasks than were asked for."""
+    ends_as: Optional[State] = None
+    """What tasks are called that are told to stop: CANCELLED where somebody cancelled the job, else STOPPED."""
+    unfitting: int = 0
+    """The number of lines in a damaged log that cannot be read, or do not fit what came before them."""
     outcome: Optional[Outcome] = None
 
     def takes_part(self, task: TaskId) -> bool:
@@ -155,7 +159,9 @@ class JobView:
     @property
     def notes(self) -> List[str]:
         """Sentences about what happened, in order."""
-        return [mark.text for mark in self.marks if mark.kind in ("note", "restarted", "takeover")]
+        told = [mark.text for mark in self.marks if mark.kind in ("note", "restarted", "takeover")]
+        damage = f"the event log is damaged, lines that were passed over: {self.unfitting}"
+        return [*told, damage] if self.unfitting else told
 
     def mark(self, time: float, text: str, kind: str = "note", task: Optional[TaskId] = None) -> None:
         """Remember that it happened."""
@@ -181,6 +187,25 @@ def fold(events: Iterable[e.Event], view: Optional[JobView] = None) -> JobView:
         handler = _HANDLERS.get(type(event))
         if handler is not None:
             handler(view, event)
+    return view
+
+
+def fold_recorded(events: Iterable[Optional[e.Event]], view: Optional[JobView] = None) -> JobView:
+    """Apply the events of a log that may be damaged (`events.read_log`): what cannot be read, and what does not fit, is
+    passed over and counted; but not the line in the midst of which a writer was killed."""
+    view = view or JobView()
+    unread = 0
+    for event in events:
+        if event is None:
+            unread += 1
+            continue
+        view.unfitting += max(0, unread - isinstance(event, (e.TookOver, e.JobFinished)))
+        unread = 0
+        try:
+            fold([event], view)
+        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, IndexError):
+            view.unfitting += 1
+    view.unfitting += max(0, unread - 1)
     return view
 
 
@@ -259,6 +284,7 @@ def _running(view: JobView, event: e.Started) -> None:
     task.phase, task.state, task.pid, task.started = "running", State.RUNNING, event.pid, event.time
     task.program, task.pace = event.python, None
     attempt = _attempt(view, event.task, event.attempt)
+    attempt.pid, attempt.gpus, attempt.host = event.pid, event.gpus, task.host
     attempt.running, attempt.finished = attempt.running or event.time, 0.0
 
 
@@ -295,12 +321,13 @@ def _ended(view: JobView, event: e.Ended) -> None:
     if event.exit.ok:
         task.state = State.SUCCEEDED
     else:
-        task.state = State.FAILED if event.counts else State.CANCELLED
+        task.state = State.FAILED if event.counts else view.ends_as or State.STOPPED
         if event.counts:
             kind = "lost" if event.lost or event.exit.cause in ("lost", "silent") else "failed"
             view.mark(event.time, str(event.exit), kind, event.task)
     attempt = _attempt(view, event.task, event.attempt)
     attempt.exit, attempt.finished, attempt.node = event.exit, event.time, attempt.node or event.node
+    attempt.stopped = not event.counts
 
 
 def _released(view: JobView, event: e.GangReleased) -> None:
@@ -322,6 +349,21 @@ def _restarted(view: JobView, event: e.GangRestarted) -> None:
 def _took_over(view: JobView, event: e.TookOver) -> None:
     view.host, view.python = event.host, event.python
     view.mark(event.time, f"attempt {event.attempt} of the master took over on {event.host}", "takeover")
+
+
+def _allocation_lost(view: JobView, event: e.AllocationLost) -> None:
+    view.mark(event.time, allocation_lost(event))
+
+
+def allocation_lost(event: e.AllocationLost) -> str:
+    """What people are told of it."""
+    if event.comes_back:
+        return f"this attempt of the master was ended: {event.cause}; the job goes on if another is started"
+    return f"the engine took the job's containers back: {event.cause}"
+
+
+def _master_ended(view: JobView, event: e.MasterEnded) -> None:
+    view.mark(event.time, f"attempt {event.attempt} of the master ended: {event.reason}")
 
 
 def _time_lost(view: JobView, event: e.TimeLost) -> None:
@@ -373,7 +415,12 @@ def _board_changed(view: JobView, event: e.BoardChanged) -> None:
         view.mark(event.time, f"TensorBoard has ended: {event.detail}")
 
 
+def _cancel_requested(view: JobView, _: e.CancelRequested) -> None:
+    view.ends_as = view.ends_as or State.CANCELLED
+
+
 def _stopping(view: JobView, event: e.Stopping) -> None:
+    view.ends_as = view.ends_as or State.STOPPED
     view.mark(event.time, event.reason)
 
 
@@ -427,7 +474,9 @@ def _finished(view: JobView, event: e.JobFinished) -> None:
         view.board = e.BoardChanged(event.time, "ended", detail="the job has ended")
     for task in view.tasks.values():
         if not task.state.ended:  # nobody told of its end, and nothing of the job runs any more
-            task.state, task.phase, task.finished = State.CANCELLED, "ended", event.time
+            cancelled = event.outcome.state is State.CANCELLED
+            task.state = State.CANCELLED if cancelled else State.STOPPED
+            task.phase, task.finished = "ended", event.time
         for attempt in task.attempts[-1:]:
             attempt.finished = attempt.finished or event.time
 
@@ -448,6 +497,8 @@ _HANDLERS: Dict[Type[e.Event], Callable[..., None]] = {
     e.GangReleased: _released,
     e.GangRestarted: _restarted,
     e.TookOver: _took_over,
+    e.AllocationLost: _allocation_lost,
+    e.MasterEnded: _master_ended,
     e.TimeLost: _time_lost,
     e.Resized: _resized,
     e.SaveStarted: _save_started,
@@ -460,6 +511,7 @@ _HANDLERS: Dict[Type[e.Event], Callable[..., None]] = {
     e.StacksTaken: _stacks_taken,
     e.Straggling: _straggling,
     e.BoardChanged: _board_changed,
+    e.CancelRequested: _cancel_requested,
     e.Stopping: _stopping,
     e.Noted: _noted,
     e.Committed: _committed,

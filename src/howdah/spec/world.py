@@ -61,18 +61,24 @@ def chief(job: JobSpec) -> TaskId:
 
 
 class State(str, enum.Enum):
-    """Of a job and of a task. Attempts are counted; they are not states."""
+    """Of a job and of a task. Attempts are counted; they are not states. Tasks alone are STOPPED: the master ended them
+    without a failure of theirs, because the chief was done, or another task had failed."""
 
     PENDING = "PENDING"
     RUNNING = "RUNNING"
     SUCCEEDED = "SUCCEEDED"
     FAILED = "FAILED"
     CANCELLED = "CANCELLED"
+    STOPPED = "STOPPED"
 
     @property
     def ended(self) -> bool:
         """No further state follows."""
-        return self in (State.SUCCEEDED, State.FAILED, State.CANCELLED)
+        return self not in (State.PENDING, State.RUNNING)
+
+
+JOB_STATES = tuple(state for state in State if state is not State.STOPPED)
+"""Those that a job can be in."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +97,10 @@ class Exit:
     """How a task's process, or its container, ended.
 
     `code` is the exit status, None when a signal ended it; `cause` one word for what happened: `exit`, `signal`,
-    `memory`, `lost`, `preempted`, `start`, `localise`, `stream`, `upload`, `silent`, `port`, `preflight`, `gpu`,
-    `stalled`, `logs` (more of them than YARN allows), `stopped`; `detail` is a sentence for people and `lines` the last
-    lines of output.
+    `memory`, `lost`, `preempted`, `withdrawn` (the engine took the container back, and nobody is to blame), `start`,
+    `localise`, `stream`, `upload`, `silent`, `port`, `preflight`, `gpu`, `stalled`, `logs` (more of them than YARN
+    allows), `image` (asked for, and not used), `stopped`; `detail` is a sentence for people and `lines` the last lines
+    of output.
     """
 
     cause: str

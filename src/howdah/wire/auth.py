@@ -10,23 +10,47 @@ answer has the time of what it answers, and so is none to anything else.
 from __future__ import annotations
 
 import functools
+import hashlib
 import hmac
 
 TOLERANCE_S = 300.0
 SAME_S = 0.001
+LONGEST_NAME = 300
+"""Characters of a principal's name whose key is remembered."""
 CLIENT = "client"
 HEADER = "Howdah-Signature"
 
 
-@functools.lru_cache(maxsize=1 << 14)
 def derive(job_key: bytes, principal: str) -> bytes:
     """The key of `principal`: "client", or "executor worker:1/2" for the second attempt of worker:1."""
+    # Anybody may claim a name: what is remembered of those names stays small.
+    return (_derive if len(principal) <= LONGEST_NAME else _derive.__wrapped__)(job_key, principal)
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _derive(job_key: bytes, principal: str) -> bytes:
     return hmac.digest(job_key, b"howdah key " + principal.encode(), "sha256")
 
 
 def view_token(job_key: bytes) -> str:
     """A token that lets its holder look at the job's page, and nothing else."""
     return derive(job_key, "view").hex()[:32]
+
+
+def session_token(job_key: bytes) -> str:
+    """The value of the cookie that lets a browser look at the page of this key, and nothing else."""
+    return derive(job_key, "session").hex()[:32]
+
+
+def page_place(job_key: bytes) -> str:
+    """The path below which that cookie is sent: cookies do not tell ports, and no other server of the host has this."""
+    return f"/{derive(job_key, 'place').hex()[:16]}/"
+
+
+def page_link(job_key: bytes) -> str:
+    """What stands behind a server's address in a link that opens its page: the path, so that the address without the
+    token opens in browsers that have the cookie, and the token."""
+    return f"{page_place(job_key)}#token={view_token(job_key)}"
 
 
 def board_token(job_key: bytes) -> str:
@@ -64,15 +88,16 @@ def executor_principal(task: str, attempt: int) -> str:
 
 
 def sign(key: bytes, direction: str, principal: str, path: str, time: float, body: bytes) -> str:
-    """The header value `principal;time;hex`. `direction` is "request", or what `sign_answer` says."""
-    stamp = f"{time:.3f}"
-    return f"{principal};{stamp};{_digest(key, direction, principal, path, stamp, body)}"
+    """The header value `principal;time;digest of the body;signature`, hexadecimal. `direction` is "request", or what
+    `sign_answer` says. The body is in it by its digest alone, so that a server knows who sends before it takes what."""
+    stamp, content = f"{time:.3f}", hashlib.sha256(body).hexdigest()
+    return f"{principal};{stamp};{content};{_digest(key, direction, principal, path, stamp, content)}"
 
 
 def principal_of(header: str) -> str:
     """Whom a header claims to come from, to find the key that proves it; "" when it is malformed."""
     parts = header.split(";")
-    return parts[0] if len(parts) == 3 else ""
+    return parts[0] if len(parts) == 4 else ""
 
 
 def time_of(header: str) -> float:
@@ -94,21 +119,32 @@ def verify(
     key: bytes, direction: str, header: str, path: str, now: float, body: bytes, tolerance_s: float = TOLERANCE_S
 ) -> bool:
     """Whether `header` was made with `key` for exactly this message, within the tolerance of `now`."""
+    return verify_head(key, direction, header, path, now, tolerance_s) and fits_body(header, body)
+
+
+def verify_head(
+    key: bytes, direction: str, header: str, path: str, now: float, tolerance_s: float = TOLERANCE_S
+) -> bool:
+    """As `verify`, for a message whose body is not there yet; `fits_body` tells the rest."""
     parts = header.split(";")
-    if len(parts) != 3:
+    if len(parts) != 4 or not header.isascii():
         return False
-    principal, stamp, digest = parts
+    principal, stamp, content, digest = parts
     try:
         fresh = abs(float(stamp) - now) <= tolerance_s
     except ValueError:
         return False
-    return fresh and hmac.compare_digest(digest, _digest(key, direction, principal, path, stamp, body))
+    return fresh and hmac.compare_digest(digest, _digest(key, direction, principal, path, stamp, content))
+
+
+def fits_body(header: str, body: bytes) -> bool:
+    """Whether a verified `header` is that of a message with this body."""
+    return hmac.compare_digest(header.split(";")[2], hashlib.sha256(body).hexdigest())
 
 
 def _response(status: int) -> str:
     return f"response {status}"
 
 
-def _digest(key: bytes, direction: str, principal: str, path: str, stamp: str, body: bytes) -> str:
-    head = "\n".join((direction, principal, path, stamp)).encode() + b"\n"
-    return hmac.digest(key, head + body, "sha256").hex()
+def _digest(key: bytes, direction: str, principal: str, path: str, stamp: str, content: str) -> str:
+    return hmac.digest(key, "\n".join((direction, principal, path, stamp, content)).encode(), "sha256").hex()

@@ -1,4 +1,4 @@
-"""Time for signatures."""
+"""Time for signatures, and for leases."""
 
 from __future__ import annotations
 
@@ -14,3 +14,8 @@ class SteadyClock:
     def time(self) -> float:
         """Now."""
         return self._epoch + time.monotonic()
+
+
+def since_boot() -> float:
+    """Seconds since the machine was started, those included in which it slept: for others time went on."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -12,6 +12,8 @@ PATH = "/v1/here/"
 VARIABLE = "HOWDAH_HERE"
 """Names a directory that only the program's account may read: `key`, `master` (its URL, rewritten when another takes
 over), and `progress`, which the program writes."""
+DIRECTORY = "howdah-here"
+"""Its name, in the container's directory."""
 KEY_FILE, MASTER_FILE, PROGRESS_FILE = "key", "master", "progress"
 BEAT_FILE, NOTICE_FILE = "beat", "notice"
 """The program touches the one to show that it goes on; the other is there when its container will be taken away: JSON

@@ -15,7 +15,7 @@ from howdah.spec.staged import Feed, Fetch
 from howdah.spec.values import dataclass
 from howdah.spec.world import Exit
 
-SEARCH = "search"
+SEARCH, PROCESSES = "search", "processes"
 NOT_HEARD, NOT_WANTED = 75, 76
 """Exit statuses of an executor: it has not heard its master for the lease, or that does not want it."""
 
@@ -148,6 +148,8 @@ class Status:
     data_cached_bytes: int = 0
     program_pid: int = 0
     program_python: str = ""
+    program_gpus: Tuple[str, ...] = ()
+    """The devices that the program was given, as CUDA_VISIBLE_DEVICES names them."""
     usage: Usage = field(default_factory=Usage)
     exit: Optional[Exit] = None
     uploaded: Tuple[str, ...] = ()
@@ -166,7 +168,8 @@ class Status:
 @dataclass(frozen=True)
 class LogRequest:
     """Send up to `limit` bytes of `stream` from `offset`; a negative one counts from the end. `stdout`, `stderr`,
-    `both` (as they came), `times` (howdah.data.logorder); for `search` the lines that the JSON in it wishes for.
+    `both` (as they came), `times` (howdah.data.logorder); for `search` the lines that the JSON in it wishes for;
+    for `processes` the pids of the program's tree.
     `stacks` and `stacks-native` are taken of the program when they are asked for."""
 
     request: int
@@ -286,6 +289,8 @@ class Assignment:
     command: Union[str, Tuple[str, ...]]
     environment: Mapping[str, str] = field(default_factory=dict)
     fetches: Tuple[Fetch, ...] = ()
+    directories: Tuple[str, ...] = ()
+    """Made in the working directory before the program starts, where they are not there yet."""
     listed: Mapping[str, Tuple[str, ...]] = field(default_factory=dict)
     uploads: Tuple[Upload, ...] = ()
     feeds: Tuple[Feed, ...] = ()

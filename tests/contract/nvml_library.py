@@ -1,0 +1,18 @@
+"""A library of NVIDIA's name, compiled from a test's own source."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+
+def compile_nvml(folder: Path, source: str) -> str:
+    """Make `libnvidia-ml.so.1` in `folder`, whose path is the answer; without a C compiler the test is skipped."""
+    if not shutil.which("cc"):
+        pytest.skip("no C compiler (cc) here")
+    (folder / "stub.c").write_text(source)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", "libnvidia-ml.so.1", "stub.c"], cwd=folder, check=True)
+    return str(folder)

@@ -1,0 +1,90 @@
+"""An executor that becomes another task's, again and again, in one process: a real one, under a master that the test
+plays."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conductor import Conductor
+from test_executor import gone, marked, program
+
+from howdah.wire.messages import Assignment, Goal, Phase
+
+TIMES = 4
+HIDES = (
+    "import os, time\n"
+    "if os.fork() == 0:\n"
+    "    os.setsid()\n"
+    "    if os.fork() == 0:\n"
+    "        time.sleep(600)\n"
+    "    os._exit(0)\n"
+    "print('up', flush=True)\n"
+    "time.sleep(600)\n"
+)
+
+
+@pytest.fixture
+def master(tmp_path: Path) -> Iterator[Conductor]:
+    """Its executor runs in a container of YARN's kind, where nobody but the executor's sweeper cleans up."""
+    master = Conductor(tmp_path, Assignment("echo up; sleep 0.2"))
+    master.start({"HOWDAH_CONTAINER": f"container_{os.getpid()}_01"})
+    yield master
+    master.close()
+
+
+def reassign(master: Conductor, number: int) -> None:
+    """The executor, whose program has ended, becomes that of another task."""
+    master.reassign(f"worker:{number}", 2)
+    master.phase(Phase.JOINED)
+
+
+def test_it_becomes_another_tasks_again_and_again(master: Conductor) -> None:
+    pids = set()
+    for number in range(2, 2 + TIMES):
+        ended = master.run()
+        assert ended.exit is not None
+        assert ended.exit.ok, master.log()
+        pids.add(ended.pid)
+        reassign(master, number)
+    assert master.leave() == 0
+    assert len(pids) == 1, "it stays the same process"
+    assert "were killed" not in master.log(), "its own sweeper is nothing that a program left"
+    assert "Traceback" not in master.log()
+    assert gone(f"container_{os.getpid()}_01")
+
+
+def test_one_that_is_killed_leaves_nothing_however_often_it_was_reassigned(master: Conductor) -> None:
+    for number in range(2, 2 + TIMES):
+        master.phase(Phase.JOINED)
+        reassign(master, number)
+    master.assignment = Assignment(program(HIDES))
+    reassign(master, 2 + TIMES)
+    master.say(Goal.RUN)
+    master.phase(Phase.RUNNING)
+    deadline = time.monotonic() + 30
+    while b"up" not in master.output():
+        assert time.monotonic() < deadline, "the program did not print"
+        time.sleep(0.02)
+    assert master.executor is not None
+    master.executor.kill()
+    master.executor.wait()
+    assert gone(f"container_{os.getpid()}_01")
+
+
+def test_one_whose_sweeper_was_killed_ends_as_it_should(master: Conductor) -> None:
+    """The kernel may choose any process when it is out of memory."""
+    master.phase(Phase.JOINED)
+    assert master.executor is not None
+    (sweeper,) = {*marked(f"container_{os.getpid()}_01")} - {master.executor.pid}
+    os.kill(sweeper, signal.SIGKILL)
+    deadline = time.monotonic() + 30
+    while sweeper in marked(f"container_{os.getpid()}_01"):
+        assert time.monotonic() < deadline, "the sweeper did not end"
+        time.sleep(0.02)
+    assert master.leave() == 0
+    assert "Traceback" not in master.log()

@@ -1,0 +1,55 @@
+"""The exchange of data between two tasks while strangers hold their ports busy."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+
+LIMIT_S = 30.0
+ROUNDS, LARGE = 20, 4096
+
+
+def task(index: int, listener: socket.socket, partner_port: int) -> subprocess.Popen[str]:
+    """`worker:0` is called by `worker:1`."""
+    partner = {"task": f"worker:{1 - index}", "host": "127.0.0.1", "port": partner_port, "listens": index == 1}
+    request = {
+        "task": f"worker:{index}",
+        "epoch": 1,
+        "rounds": [partner],
+        "listener": listener.fileno(),
+        "limit_s": LIMIT_S,
+        "gpus": 0,
+        "python": "",
+        "variables": {},
+    }
+    command = [sys.executable, "-m", "howdah.executor.exchange"]
+    process = subprocess.Popen(command, stdin=-1, stdout=-1, text=True, pass_fds=[listener.fileno()])
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(request))
+    process.stdin.close()
+    return process
+
+
+def said(process: subprocess.Popen[str]) -> list[dict[str, str]]:
+    assert process.stdout is not None
+    with process.stdout as stream:
+        found = [json.loads(line) for line in stream]
+    assert process.wait(60) == 0
+    return found
+
+
+def test_callers_who_say_nothing_or_lie_keep_nobody_waiting() -> None:
+    with contextlib.ExitStack() as stack:
+        listeners = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2)]
+        ports = [one.getsockname()[1] for one in listeners]
+        called = task(0, listeners[0], ports[1])
+        forged = json.dumps({"epoch": 1, "round": 7, "task": "worker:9"}).encode() + b"\n"
+        for sent in (b"", b'{"epoch": 1', b"\n", b"null\n", forged, b"x" * LARGE) * ROUNDS:
+            caller = stack.enter_context(socket.create_connection(("127.0.0.1", ports[0]), 20))
+            caller.sendall(sent)
+        calling = task(1, listeners[1], ports[0])
+        for process in (called, calling):
+            assert [message["passed"] for message in said(process) if "passed" in message]

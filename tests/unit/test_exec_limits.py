@@ -1,0 +1,47 @@
+"""What is refused is what Linux refuses, and no more: asked of the kernel itself."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from howdah.spec import JobSpec, Role
+from howdah.spec.check import mistakes
+from howdah.spec.exec_limits import LONGEST, MOST
+
+
+def refused(role: Role, **job: object) -> list[str]:
+    return [str(mistake) for mistake in mistakes(JobSpec({"worker": role}, **job))]  # type: ignore[arg-type]
+
+
+def runs(*argv: str, env: dict[str, str] | None = None) -> bool:
+    try:
+        return subprocess.run(["/bin/true", *argv], env=env).returncode == 0
+    except OSError:
+        return False
+
+
+def test_the_longest_argument_and_variable() -> None:
+    assert runs("x" * LONGEST)
+    assert not runs("x" * (LONGEST + 1))
+    assert runs(env={"A": "x" * (LONGEST - 2)})
+    assert not runs(env={"A": "x" * (LONGEST - 1)})
+    assert refused(Role("x" * LONGEST)) == refused(Role(("a", "x" * LONGEST))) == []
+    assert "roles.worker.command: is 131072 bytes long" in refused(Role("x" * (LONGEST + 1)))[0]
+    assert "roles.worker.command.1: is 131072 bytes long" in refused(Role(("a", "x" * (LONGEST + 1))))[0]
+    assert refused(Role("a", env={"A": "x" * (LONGEST - 2)})) == []
+    assert "roles.worker.env.A: is 131072 bytes" in refused(Role("a", env={"A": "x" * (LONGEST - 1)}))[0]
+
+
+def test_bytes_count_not_characters() -> None:
+    assert "env.A: is 132002 bytes long" in refused(Role("a"), env={"A": "你" * 44_000})[0]
+
+
+@pytest.mark.parametrize("size", [1, 100, 100_000])
+def test_all_together(size: int) -> None:
+    fit = MOST // (size + 9)
+    assert runs(*["x" * size] * (fit - 1))
+    assert refused(Role(("a", *["x" * size] * (fit - 2)))) == []
+    (too_long,) = refused(Role(("a", *["x" * size] * (fit + 1))))
+    assert "roles.worker.command: and its variables need" in too_long

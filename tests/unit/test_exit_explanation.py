@@ -1,0 +1,112 @@
+"""Why a program could not be found or started, from what real shells and a real Python say about it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from howdah.executor.exit_explanation import explain, why_not_started
+from howdah.spec import Exit
+
+SHELLS = [shell for shell in ("/bin/bash", "/bin/dash") if Path(shell).exists()]
+
+
+def explained(argv: list[str], folder: Path) -> str:
+    environment = {**os.environ, "LC_ALL": "C"}
+    done = subprocess.run(argv, cwd=folder, env=environment, capture_output=True, timeout=60, check=False)
+    lines = tuple(done.stderr.decode("utf-8", "replace").splitlines())
+    return str(explain(Exit("exit", done.returncode, lines=lines), str(folder)))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "plain.txt").write_text("x")
+    (tmp_path / "lost.sh").write_text("#!/nowhere/interpreter\n")
+    (tmp_path / "calls.sh").write_text("echo begun\nno-such-program --x\n")
+    (tmp_path / "module.py").write_text("import no_such_module.part\n")
+    (tmp_path / "binary").write_bytes(b"\x7fELF" + bytes(range(1, 60)))
+    for name in ("lost.sh", "binary"):
+        (tmp_path / name).chmod(0o755)
+    return tmp_path
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("no-such-program --x", "exit code 127: 'no-such-program' is not found on PATH: name an environment that"),
+        ("bash calls.sh", "exit code 127: 'no-such-program' is not found on PATH: name an environment that has it"),
+        ("/usr/bin/env no-such-program", "exit code 127: 'no-such-program' is not found on PATH: name an environment"),
+        ("./train.sh", "exit code 127: 'train.sh' is not in the working directory: add it to `files`"),
+        ("bash train.sh", "exit code 127: 'train.sh' is not in the working directory: add it to `files`"),
+        ("/nowhere/python x.py", "exit code 127: this node has no '/nowhere/python': add it to `files`, or name"),
+        ("./plain.txt", "exit code 126: './plain.txt' may not be executed: write its interpreter before it"),
+        (f"{sys.executable} train.py", "exit code 2: 'train.py' is not in the working directory: add it to `files`"),
+        (f"{sys.executable} /nowhere/x.py", "exit code 2: this node has no '/nowhere/x.py': add it to `files`, or"),
+        (f"{sys.executable} module.py", "exit code 1: Python has no module 'no_such_module' here: name an environment"),
+    ],
+)
+def test_what_was_missing_is_named_with_what_to_do(shell: str, line: str, expected: str, folder: Path) -> None:
+    assert explained([shell, "-c", line], folder).startswith(expected)
+
+
+def test_a_script_whose_interpreter_is_missing(folder: Path) -> None:
+    said = explained(["/bin/bash", "-c", "./lost.sh"], folder)
+    assert "the interpreter that the first line of './lost.sh' names is not there" in said
+
+
+def test_what_is_no_program_for_this_node(folder: Path) -> None:
+    assert "'./binary' is no program for this node" in explained(["/bin/bash", "-c", "./binary"], folder)
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "expected"),
+    [
+        (127, "/bin/bash: 行 1: python: 未找到命令", "'python' is not found on PATH"),
+        (127, "/bin/bash：行 1：python：未找到命令", "'python' is not found on PATH"),
+        (127, "/usr/bin/env: “python”: 没有那个文件或目录", "'python' is not found on PATH"),
+        (127, "bash: ./x.sh: 没有那个文件或目录", "'x.sh' is not in the working directory"),
+        (126, "bash: ./x.sh: 权限不够", "'./x.sh' may not be executed"),
+        (126, "bash: ./x.sh: /usr/bin/python: bad interpreter: No such file or directory", "line of './x.sh' names"),
+        (127, "sh: foo: not found", "'foo' is not found on PATH"),
+    ],
+)
+def test_other_shells_and_languages(code: int, line: str, expected: str) -> None:
+    assert expected in str(explain(Exit("exit", code, lines=("before", line)), "/work"))
+
+
+@pytest.mark.parametrize(
+    "exit",
+    [
+        Exit("exit", 0, lines=("sh: foo: not found",)),
+        Exit("exit", 1, lines=("sh: foo: not found",)),
+        Exit("exit", 127, lines=("it did not work out",)),
+        Exit("exit", 1, lines=("ModuleNotFoundError: No module named 'x'", "went on without it, and failed later")),
+        Exit("exit", 127, detail="something else is known", lines=("sh: foo: not found",)),
+        Exit("signal", signal=9, lines=("sh: foo: not found",)),
+        Exit("exit", 127, lines=(": not found",)),
+        Exit("exit", 127),
+    ],
+)
+def test_what_nobody_said_is_not_told(exit: Exit) -> None:
+    assert explain(exit, "/work") is exit
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        (["no-such-program"], "'no-such-program' is not found on PATH: name an environment that has it (environment)"),
+        (["./train.sh"], "'train.sh' is not in the working directory: add it to `files`"),
+        (["./lost.sh"], "the interpreter that the first line of './lost.sh' names is not there"),
+        (["./plain.txt"], "'./plain.txt' may not be executed"),
+        (["./binary"], "'./binary' is no program for this node"),
+    ],
+)
+def test_a_list_of_arguments_needs_no_shell_to_be_explained(argv: list[str], expected: str, folder: Path) -> None:
+    with pytest.raises(OSError, match=r".") as error:
+        subprocess.run(argv, cwd=folder, check=True, timeout=60)
+    assert why_not_started(argv, {"PATH": "/bin"}, str(folder), error.value).startswith(expected)
