@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import urllib.request
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,11 +21,13 @@ from test_board import Browser, its_environment  # noqa: F401 - a fixture
 from test_tony_door import DIGITS, LONGEST_S, python_with, told
 from test_tony_door import PROGRAMS as TONY_PROGRAMS
 
+from howdah.data import uris
 from howdah.dialects.submarine import Submarine
 from howdah.sandbox import Sandbox
 from howdah.sandbox.addresses import free_port
 
 PROGRAMS = Path(__file__).with_name("submarine_programs")
+GOLDEN = Path(__file__).parents[1] / "golden" / "submarine"
 JOB = """
 spec:
   name: digits-tf
@@ -77,8 +82,10 @@ def test_pytorch_and_its_meta_information(submarine: CommandLine) -> None:
     done = submarine.start("submarine", "x.jar", *run, "--input_path", "digits.csv", "--wait_job_finish").done(240)
     assert done.code == 0, done.text[-3000:]
     assert "PRIMARY_WORKER of 2: accuracy 0.9" in done.text or "PRIMARY_WORKER of 2: accuracy 1.0" in done.text
-    paths = f"\tApplication Id: {done.job}\n\tInput Path: digits.csv\n"
-    expected = f"Job Meta Info:\n{paths}\tRun Parameters: --name digits-torch --framework=pytorch "
+    made = f"{submarine.root}/user/{getpass.getuser()}/submarine/jobs/digits-torch/staging/checkpoint_path"
+    paths = f"\tInput Path: digits.csv\n\tSaved Model Path: {made}\n\tCheckpoint Path: {made}\n"
+    typed = "\tRun Parameters: --name digits-torch --framework=pytorch "
+    expected = f"Job Meta Info:\n\tApplication Id: {done.job}\n{paths}{typed}"
 
     def shown() -> bool:
         """The ResourceManager hears of the end a little later than the client."""
@@ -160,6 +167,129 @@ def test_a_notebook_is_shown_and_killed(submarine: CommandLine) -> None:
     assert not submarine.left(done.job)
 
 
+def documented(name: str) -> list[str]:
+    """A command of Submarine's guides, as the golden file of that name has it."""
+    words: list[str] = json.loads((GOLDEN / f"documented-{name}.json").read_text())["argv"]
+    return words
+
+
+def with_its_venv(submarine: CommandLine, example: str) -> str:
+    """A directory with what the guides have packed and downloaded before: `myvenv.zip`, and the data."""
+    folder = submarine.folder / "packed"
+    folder.mkdir()
+    with zipfile.ZipFile(folder / "myvenv.zip", "w") as archive:
+        python = zipfile.ZipInfo("venv/bin/python")
+        python.external_attr = 0o100755 << 16
+        archive.writestr(python, f'#!/bin/sh\nexec {python_with(example)} "$@"\n')
+    shutil.copy(DIGITS, folder / "digits.csv")
+    return str(folder)
+
+
+def of_tony(folder: str, program: Path, name: str) -> str:
+    """The value of `tony.containers.resources`, as the guides write it."""
+    shutil.copy(program, Path(folder, name))
+    return f"tony.containers.resources={folder}/myvenv.zip#archive,{folder}/{name},{folder}/digits.csv"
+
+
+def test_the_documented_tensorflow_command(submarine: CommandLine) -> None:
+    folder = with_its_venv(submarine, "digits-tensorflow")
+    resources = of_tony(folder, TONY_PROGRAMS / "digits_tf.py", "mnist_distributed.py")
+    words = [resources if "tony.containers" in word else word for word in documented("tony-tensorflow")]
+    done = submarine.start("submarine", *words, "--wait_job_finish").done(LONGEST_S)
+    assert done.code == 0, done.text[-3000:]
+    assert re.search(r"worker:0 accuracy [01]\.", done.text), done.text[-3000:]  # after the two steps it asks for
+
+
+def test_the_documented_script_for_pytorch(submarine: CommandLine) -> None:
+    folder = with_its_venv(submarine, "digits-pytorch")
+    resources = of_tony(folder, TONY_PROGRAMS / "digits_torch.py", "pytorch_mnist_distributed.py")
+    words = [resources if "tony.containers" in word else word for word in documented("script-of-java")]
+    done = submarine.start("submarine", *words, "--wait_job_finish").done(LONGEST_S)
+    assert done.code == 0, done.text[-3000:]
+    assert "rank 0 of 2: accuracy 0.9" in done.text or "rank 0 of 2: accuracy 1.0" in done.text
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="MXNet needs NumPy < 1.24: Python <= 3.11")
+def test_the_documented_mxnet_command(submarine: CommandLine) -> None:
+    folder = with_its_venv(submarine, "digits-mxnet")
+    resources = of_tony(folder, PROGRAMS / "image_classification.py", "image_classification.py")
+    words = [resources if "tony.containers" in word else word for word in documented("mxnet")]
+    done = submarine.start("submarine", *words, "--env", "OMP_NUM_THREADS=1", "--wait_job_finish").done(LONGEST_S)
+    assert done.code == 0, done.text[-3000:]
+    assert re.search(r"of 2: accuracy (0\.[89]|1\.0)", done.text), done.text[-3000:]
+
+
+@pytest.mark.parametrize("name", ["pytorch-single", "kaldi"])
+def test_a_documented_image_is_never_passed_over(name: str, submarine: CommandLine) -> None:
+    """The sandbox's nodes are not set up for containers, and were those of who tried it first."""
+    small = {"memory=64G,vcores=32,gpu=1": "memory=1G", "memory=5G": "memory=1G"}
+    words = [small.get(word, word) for word in documented(name)]
+    done = submarine("submarine", *words, *(() if "--wait_job_finish" in words else ("--wait_job_finish",)))
+    assert done.code == 1, done.text[-3000:]
+    image = words[words.index("--docker_image") + 1]
+    assert f"image '{image}' is not used: the NodeManager of 127.0.0.1" in done.text
+    assert "yarn.nodemanager.runtime.linux.allowed-runtimes" in done.text
+
+
+ROLES = """
+spec: {{name: roles, framework: tensorflow}}
+configs:
+  wait_job_finish: true
+  localizations: ["{root}/tmp/of-all:./all"]
+roles:
+  worker:
+    replicas: 2
+    resources: memory=128M
+    launch_cmd: cat all/__init__.py data/own && test ! -e ps.txt && until [ -s {told} ]; do sleep 0.1; done
+    localizations: ["{root}/tmp/of-worker:./data"]
+  ps:
+    replicas: 1
+    resources: memory=128M
+    launch_cmd: cat all/__init__.py data/own ps.txt > {told}.new && mv {told}.new {told} && sleep 600
+    localizations: ["{root}/tmp/of-ps:./data", "{root}/tmp/of-all/ps.txt:."]
+"""
+
+
+def test_what_a_role_localises_is_its_own_and_the_checkpoint_path_is_made(submarine: CommandLine) -> None:
+    for name, text in (("of-all/__init__.py", "everyone's "), ("of-all/ps.txt", "a file"), ("of-all/_/.hidden", "")):
+        submarine.files.mkdirs(uris.parent(f"{submarine.root}/tmp/{name}"))
+        submarine.files.write_bytes(f"{submarine.root}/tmp/{name}", text.encode())
+    for role in ("worker", "ps"):
+        submarine.files.mkdirs(f"{submarine.root}/tmp/of-{role}")
+        submarine.files.write_bytes(f"{submarine.root}/tmp/of-{role}/own", f"{role}'s ".encode())
+    job, told = submarine.folder / "job.yaml", submarine.folder / "told"
+    job.write_text(ROLES.format(root=submarine.root, told=told))
+    done = submarine("submarine", "job", "run", "-f", str(job))
+    assert done.code == 0, done.text[-3000:]
+    assert "master:0 | everyone's worker's " in done.text
+    assert told.read_text() == "everyone's ps's a file"
+    path = f"{submarine.root}/user/{getpass.getuser()}/submarine/jobs/roles/staging/checkpoint_path"
+    there = submarine.files.stat(path)
+    assert there is not None
+    assert there.is_dir
+    shown = submarine("submarine", "job", "show", "--name", "roles").text
+    assert f"\tSaved Model Path: {path}\n\tCheckpoint Path: {path}\n" in shown
+
+
+@pytest.mark.parametrize(("legacy", "code"), [((), 2), (("--legacy",), 0)])
+def test_a_job_that_is_stopped(legacy: tuple[str, ...], code: int, submarine: CommandLine) -> None:
+    run = ("--name", "stopped", "--worker_resources", "memory=128M", "--worker_launch_cmd", "echo runs; sleep 600")
+    running = submarine.start("submarine", "job", "run", *run, "--wait_job_finish", *legacy)
+    running.says("master:0 | runs")
+    assert "CANCELLED" in submarine("submarine", "job", "kill", running.job).text
+    assert running.done().code == code
+
+
+def test_help_says_what_each_option_means(submarine: CommandLine) -> None:
+    for words in (("--help",), ("job", "run", "--help"), ("help",), ()):
+        done = submarine("submarine", *words)
+        assert done.code == 0
+        assert "--quicklink …               LABEL=http://INSTANCE:PORT" in done.text
+    assert "用 --keytab 登录的身份" in submarine("submarine", "-h", HOWDAH_LANGUAGE="zh").text
+    for words in (("experiment", "list"), ("list", "notebook"), ("sandbox", "start")):
+        assert "is of Submarine 0.5 and later" in submarine("submarine", *words).text
+
+
 def test_what_cannot_be_says_so(submarine: CommandLine) -> None:
     assert submarine("submarine", "job", "run", "--num_worker", "1").code == 64
     assert "no job is called 'no'" in submarine("submarine", "job", "kill", "--name", "no").text
@@ -174,7 +304,7 @@ def test_a_keytab_logs_in(tmp_path: Path) -> None:
         keytab = realm.keytab("alice")
         options = ("--keytab", str(keytab), "--principal", f"alice@{kdc.REALM}", "--num_workers", "1")
         more = ("--name", "k", "--worker_resources", "memory=1G", "--worker_launch_cmd", "x")
-        parsed = Submarine(tmp_path, {}, "/nonexistent").parse(["job", "run", *options, *more])
+        parsed = Submarine(tmp_path, {}, str(tmp_path)).parse(["job", "run", *options, *more])
         program = "from howdah.hadoop.gss import ticket_holder; print(ticket_holder())"
         environment = {**os.environ, **realm.env, **parsed.variables}
         done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, timeout=60)

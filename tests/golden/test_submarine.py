@@ -1,6 +1,6 @@
 """Submarine's documented command lines and YAML in, jobs out: one file each in tests/golden/submarine.
 
-A case's `files` are written where the command is typed. What on the cluster ends in `-dir` is a directory.
+A case's `files` are written where the command is typed.
 HOWDAH_GOLDEN=write writes what comes out into the files, to be read before it is committed.
 """
 
@@ -27,8 +27,7 @@ def parse(case: dict[str, Any], folder: Path) -> Parsed:
         (folder / name).write_text(content)
     hadoop = str(folder) if any(name.endswith(".xml") for name in case.get("files", {})) else "/nonexistent"
     environ = {"HADOOP_USER_NAME": "user1"}
-    door = Submarine(folder, environ, hadoop, "hdfs://nn/user/user1", lambda uri: uri.endswith("-dir"))
-    return door.parse(case["argv"])
+    return Submarine(folder, environ, hadoop, "hdfs://nn/user/user1").parse(case["argv"])
 
 
 def outcome(case: dict[str, Any], folder: Path) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from howdah.cli.submarine_jobs import run_parameters
+from howdah.data import uris
+from howdah.data.stage import stage
 from howdah.dialects.submarine import OPTIONS, Submarine
 from howdah.dialects.submarine.options import Options, taken_apart
 from howdah.dialects.submarine.parts import localised, resources
@@ -23,7 +25,7 @@ LINES = YAML.splitlines()
 
 def refused(folder: Path, *words: str) -> str:
     with pytest.raises((SpecError, StagingError)) as error:
-        Submarine(folder, {}, "/nonexistent", "hdfs://nn/user/me", lambda _: False).parse(["job", "run", *words])
+        Submarine(folder, {}, "/nonexistent", "hdfs://nn/user/me").parse(["job", "run", *words])
     return str(error.value)
 
 
@@ -75,12 +77,15 @@ WORDS = st.one_of(
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(WORDS, max_size=12))
 def test_whatever_is_typed(tmp_path: Path, words: list[str]) -> None:
-    door = Submarine(tmp_path, {}, "/nonexistent", "hdfs://nn/user/me", lambda _: False)
+    door = Submarine(tmp_path, {}, "/nonexistent", "hdfs://nn/user/me")
     with contextlib.suppress(SpecError, StagingError):
         door.parse(["job", "run", *words])
 
 
-@pytest.mark.parametrize("amounts", ["memory", "memory=", "=1", "memory=-1G", "memory=1.5G", "memory=1GB", "gpu=1M"])
+WRONG = ("memory", "memory=", "=1", "memory=-1G", "memory=1.5G", "memory=1GB", "gpu=1M", "memory=4", "gpu=1,gpu=1")
+
+
+@pytest.mark.parametrize("amounts", WRONG)
 def test_amounts(amounts: str) -> None:
     options = Options({"worker_resources": [amounts]})
     resources(options, "worker_resources")
@@ -113,12 +118,17 @@ def test_words_as_their_parser_takes_them() -> None:
     }
 
 
-def test_what_no_library_reads_is_told_in_the_words_typed(tmp_path: Path) -> None:
+def test_what_is_elsewhere_is_asked_for_when_it_is_staged_and_told_in_the_words_typed(tmp_path: Path) -> None:
     door = Submarine(tmp_path, {}, "/nonexistent", "hdfs://nn/user/me")
     size = ("--num_workers", "1", "--worker_resources", "memory=1G", "--worker_launch_cmd", "x", "--name", "a")
+    words = ("nosuch://host/file:.", "lib:.", "/nowhere/x:.")
+    parsed = door.parse(["job", "run", *size, *(word for one in words for word in ("--localization", one))])
+    assert parsed.job.files == ("nosuch://host/file#file", "lib#lib", "/nowhere/x#x")
     with pytest.raises(SpecError) as error:
-        door.parse(["job", "run", *size, "--localization", "nosuch://host/file:."])
-    assert str(error.value).startswith("--localization: names what can't be read: nosuch://host/file")
+        stage(parsed.job, tmp_path, uris.of_local(tmp_path / "home"), origins=parsed.origins)
+    unread, absent, _ = str(error.value).splitlines()
+    assert unread.startswith("files.0: nosuch://host/file")
+    assert absent == f"files.1: 'lib': no such file: {tmp_path}/lib (--localization)"
 
 
 def test_what_was_typed_is_shown_without_secrets() -> None:

@@ -15,7 +15,8 @@ from howdah.cli.run import notice, run_prepared, upload_and_submit
 from howdah.client.engines import settings_for
 from howdah.client.jobfile import to_yaml, wrong
 from howdah.client.prepare import prepare
-from howdah.dialects.submarine import FLAGS, OPTIONS, PAGE, Submarine, words
+from howdah.dialects.submarine import PAGE, Submarine, words
+from howdah.dialects.submarine.launch import CHECKPOINT_PATH
 from howdah.errors import JobCancelled, SpecError
 from howdah.spec import JobSpec
 from howdah.spec.check import nearest
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
     from howdah.cli.show import Plain
 
 ACTIONS = ("run", "show", "list", "kill")
-_LATER = ("get", "create", "delete", "list", "config", "sandbox")
+_LATER = (
+    *("get", "create", "delete", "list", "config", "sandbox"),
+    *("experiment", "notebook", "environment", "serve"),
+)
 _VERBATIM = {"ignore_unknown_options": True, "help_option_names": [], "allow_interspersed_args": False}
 
 
@@ -34,10 +38,10 @@ def submarine(argv: tuple[str, ...]) -> None:
     """Submit as Submarine 0.1 to 0.4 does: job run; and job show, list, kill by --name or id."""
     _, rest = words(argv)
     first, second = [*rest, "", ""][:2]
-    if {first, second, *rest[2:3]} & {"help", "-h", "--help"} or not rest:
-        click.echo("howdah submarine job show|kill --name NAME | ID\nhowdah submarine job list")
-        options = (f"[--{name}]" if name in FLAGS else f"[--{name} …]" for name in OPTIONS)
-        click.echo(f"howdah submarine job run {' '.join(options)}".replace("--f ", "-f "))
+    if not rest or "help" in (first, second) or {*rest} & {"-h", "-help", "--help"}:
+        from howdah.cli import submarine_help
+
+        click.echo("\n".join(submarine_help.lines()))
     elif first.lstrip("-") == "version":
         from importlib.metadata import version
 
@@ -70,6 +74,8 @@ def _run(argv: Sequence[str]) -> None:
     if parsed.variables:
         _check_login(options.text("principal"))
     prepared = prepare(parsed.job, Path.cwd(), flags(), notice, origins=parsed.origins)
+    if not options.given("checkpoint_path"):
+        _make_checkpoint_directory(parsed.job)
     if not options.given("wait_job_finish"):
         job_id = upload_and_submit(prepared)
         click.echo(say("submitted {id} to {engine}", id=job_id, engine=prepared.engine.name))
@@ -81,6 +87,17 @@ def _run(argv: Sequence[str]) -> None:
         if ending.code == JobCancelled.exit_code and options.given("legacy"):
             return  # what had been stopped was a success
         raise
+
+
+def _make_checkpoint_directory(job: JobSpec) -> None:
+    """Make the default one: programs may write to it, and not make it."""
+    path = job.links.get(CHECKPOINT_PATH, "")
+    if path:
+        from howdah.data import uris
+        from howdah.data.fs import filesystem
+
+        uri = path if uris.has_scheme(path) else uris.of_local(Path(path))
+        filesystem(uri, _settings()["hadoop_conf_dir"]).mkdirs(uri)
 
 
 def _screen(job: JobSpec) -> Plain:

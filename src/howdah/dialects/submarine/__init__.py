@@ -8,38 +8,39 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from howdah.data import uris
 from howdah.dialects import Parsed
 from howdah.dialects.submarine import launch, parts, service, tony
 from howdah.dialects.submarine.options import FLAGS, OPTIONS, PAGE, Options, taken_apart
-from howdah.errors import SpecError, StagingError
-from howdah.spec import Environment, Input, JobSpec
+from howdah.errors import SpecError
+from howdah.spec import JobSpec
 from howdah.spec.check import nearest
+from howdah.spec.containers import PREFIX, requested_image, runtime_variables
 
 __all__ = ["FLAGS", "OPTIONS", "PAGE", "Submarine", "words"]
 
 FRAMEWORKS = ("tensorflow", "pytorch", "mxnet")
-_OLD, _NEW = "org.apache.hadoop.yarn.submarine.client.cli.Cli", "org.apache.submarine.client.cli.Cli"
-_RUNTIME = "YARN_CONTAINER_RUNTIME_"
-_MOUNTS = f"{_RUNTIME}DOCKER_MOUNTS"
+_NEW = "org.apache.submarine.client.cli.Cli"
+_MOUNTS = f"{PREFIX}DOCKER_MOUNTS"
 
 
 def words(argv: Sequence[str]) -> tuple[str, list[str]]:
-    """The class that was called ("" for none; a jar is left out), and what comes after it."""
+    """The class that was called ("" for none), and what comes after it. Words for Java before it, or a jar in its
+    place, are left out: scripts keep them when their `java`, or `yarn jar`, becomes `howdah submarine`."""
     rest = list(argv)
-    if rest and rest[0].endswith(".jar"):
-        rest.pop(0)
-    return (rest.pop(0), rest) if rest and rest[0] in (_OLD, _NEW) else ("", rest)
+    before = rest[: rest.index("job")] if "job" in rest else rest
+    name = next((word for word in before if word.rpartition(".")[2] == "Cli"), "")
+    if name:
+        return name, rest[rest.index(name) + 1 :]
+    return "", rest[1:] if rest and rest[0].endswith(".jar") else rest
 
 
 class Submarine:
     """Files and paths are relative to `folder`, by default where the command is typed. `hadoop` is the directory of
-    Hadoop's configuration; `home` overrides where it says that the user's files are, and `is_directory` who is asked
-    about what is on a cluster."""
+    Hadoop's configuration; `home` overrides where it says that the user's files are."""
 
     def __init__(
         self,
@@ -47,10 +48,9 @@ class Submarine:
         environ: Mapping[str, str] | None = None,
         hadoop: str = "",
         home: str = "",
-        is_directory: Callable[[str], bool] | None = None,
     ) -> None:
         self.folder, self.environ = folder or Path.cwd(), os.environ if environ is None else environ
-        self.hadoop, self.home, self._is_directory = hadoop, home, is_directory or self._there
+        self.hadoop, self.home = hadoop, home
 
     def parse(self, argv: Sequence[str]) -> Parsed:
         return self.job(self.read(argv))
@@ -70,7 +70,7 @@ class Submarine:
 
             yamlfile.add(options, self.folder)
         options.misread = bool(options.mistakes)
-        if tony.wanted(options) or (name == _NEW if name else self._site_says_tony()):
+        if tony.wanted(options) or self._is_tony(name):
             options.runtime = "tony"
         return options
 
@@ -91,7 +91,8 @@ class Submarine:
             parsed = tony.job(options, commands, self.folder, self.environ, self.hadoop)
         else:
             parsed = Parsed(service.job(options, commands))
-        job = self._with_files(options, self._with_variables(options, launch.with_board(options, parsed.job, commands)))
+        job = _with_variables(options, launch.with_board(options, parsed.job, commands))
+        job = _with_files(options, _with_mounts(options, job))
         job = replace(job, links=launch.links(options, job, commands))
         if options.mistakes:
             raise SpecError(options.mistakes)
@@ -107,15 +108,9 @@ class Submarine:
             options.mistakes[-1] = replace(options.mistakes[-1], nearest=nearest(framework, FRAMEWORKS))
         if not options.text("name"):
             options.absent("name", ": give the job a name")
-        if framework == "pytorch" and (options.number("num_ps", 0) or options.text("ps_launch_cmd")):
-            options.wrong(
-                "num_ps", "can't be for PyTorch, whose workers meet without servers: leave out --num_ps, --ps_…"
-            )
-        if framework != "mxnet" and options.number("num_schedulers", 0):
-            options.wrong("num_schedulers", "is for --framework mxnet alone: leave it out")
         for one, other in (("keytab", "principal"), ("principal", "keytab")):
             if options.text(one) and not options.text(other):
-                options.wrong(other, f"is missing: --{one} needs it")
+                options.wrong(one, f"is given without the {other}: give both")
         if options.text("keytab") and not (self.folder / options.text("keytab")).is_file():
             options.wrong("keytab", f"is {options.text('keytab')!r}: no such file on this machine")
 
@@ -127,56 +122,6 @@ class Submarine:
             return {}
         keytab = (self.folder / options.text("keytab")).absolute()
         return {"KRB5_CLIENT_KTNAME": f"FILE:{keytab}", "KRB5CCNAME": "MEMORY:howdah"}
-
-    # Files and variables
-
-    def _with_variables(self, options: Options, job: JobSpec) -> JobSpec:
-        env = parts.variables(options, "env")
-        mounts = [*filter(None, env.pop(_MOUNTS, "").split(",")), *options.listed("mount")]
-        unheard = [name for name in env if name.startswith(_RUNTIME)]
-        if unheard:
-            options.notes.append(
-                f"{', '.join(unheard)}: is not told to YARN, its network and so on are the cluster's ({PAGE})"
-            )
-        inside = {name.removeprefix("DOCKER_"): value for name, value in env.items() if name.startswith("DOCKER_")}
-        roles = dict(job.roles)
-        for name in () if options.given("legacy") else roles:
-            kind = service.kind(name)
-            roles[name] = replace(roles[name], env={**roles[name].env, **parts.variables(options, f"{kind}.env")})
-            mounts += options.listed(f"{kind}.mount")
-        image = options.text("docker_image")
-        environment = Environment(image=image, mounts=tuple(dict.fromkeys(mounts))) if image else job.environment
-        return replace(job, roles=roles, env={**job.env, **inside, **env}, environment=environment)
-
-    def _with_files(self, options: Options, job: JobSpec) -> JobSpec:
-        files, inputs, mounts = [*job.files], [*job.inputs], [*job.environment.mounts]
-        for local in _localised(options):
-            if self._is_tree(options, local.remote):
-                inputs.append(Input(local.remote, local.name, tuple(job.roles), share="all"))
-            else:
-                files.append(f"{local.remote}#{local.name}")
-            if local.mount and job.environment.image:
-                mounts.append(f"{local.name}:{local.mount}:rw")
-            elif local.mount:
-                options.notes.append(
-                    f"{local.mount} is {local.name} in the working directory, for there is no --docker_image"
-                )
-        environment = replace(job.environment, mounts=tuple(mounts))
-        return replace(job, files=tuple(dict.fromkeys(files)), inputs=tuple(inputs), environment=environment)
-
-    def _is_tree(self, options: Options, remote: str) -> bool:
-        """Of what this machine has, whoever stages it takes care."""
-        try:
-            return uris.has_scheme(remote) and self._is_directory(remote)
-        except StagingError as error:
-            options.wrong("localization", f"names what can't be read: {error}")
-            return False
-
-    def _there(self, uri: str) -> bool:
-        from howdah.data.fs import filesystem  # most command lines name nothing that is elsewhere
-
-        entry = filesystem(uri, self.hadoop).stat(uri)
-        return entry is not None and entry.is_dir
 
     def _home(self, options: Options) -> str:
         """Where the user's files are: on the cluster, else here."""
@@ -191,20 +136,85 @@ class Submarine:
             self.home = str(self.folder) if root.startswith("file:") else hadoop_conf.home(conf, root, user)
         return self.home
 
-    def _site_says_tony(self) -> bool:
-        """`submarine.xml`, later `submarine-site.xml`, beside Hadoop's own files."""
+    def _is_tony(self, name: str) -> bool:
+        """Whether the runtime is TonY's: as `submarine.xml`, later `submarine-site.xml`, beside Hadoop's own files
+        says, else by the class `name`, for that of 0.3 and later has no other."""
         from howdah.data import hadoop_conf
 
         folder = hadoop_conf.directory(self.hadoop)
         sites = [Path(folder, name) for name in ("submarine.xml", "submarine-site.xml")] if folder else []
         raw, _ = hadoop_conf.merge(sites)
-        return "tony" in raw.get("submarine.runtime.class", "").lower()
+        return "tony" in raw.get("submarine.runtime.class", "tony" if name == _NEW else "").lower()
 
 
-def _localised(options: Options) -> Iterator[parts.Local]:
-    kinds: Iterable[str] = () if options.given("legacy") else ("worker.", "ps.", "scheduler.")
-    for option in ("localization", *(f"{kind}localization" for kind in kinds)):
-        for text in options.listed(option):
-            local = parts.localised(options, option, text)
-            if local is not None:
-                yield local
+def _with_variables(options: Options, job: JobSpec) -> JobSpec:
+    env = parts.variables(options, "env")
+    inside = {name.removeprefix("DOCKER_"): value for name, value in env.items() if name.startswith("DOCKER_")}
+    environment = job.environment
+    if options.text("docker_image"):
+        environment = replace(environment, image=options.text("docker_image"))
+    roles = dict(job.roles)
+    for name, role in () if options.given("legacy") else job.roles.items():
+        below = parts.variables(options, f"{service.kind(name)}.env")
+        roles[name] = replace(role, env={**role.env, **below})
+    return replace(job, roles=roles, env={**job.env, **inside, **env}, environment=environment)
+
+
+def _with_mounts(options: Options, job: JobSpec) -> JobSpec:
+    """Without an image there is no container to mount anything in, which is told."""
+    images = _images(job)
+    env = dict(job.env)
+    given = [*filter(None, env.pop(_MOUNTS, "").split(",")), *options.listed("mount")]
+    idle = [] if any(images.values()) else [*given, *(name for name in env if name.startswith(PREFIX))]
+    roles = dict(job.roles)
+    for name, role in () if options.given("legacy") else job.roles.items():
+        own = options.listed(f"{service.kind(name)}.mount")
+        idle += [] if images[name] else own
+        roles[name] = replace(role, mounts=tuple(own) if images[name] else ())
+    if idle:
+        options.notes.append(f"{', '.join(dict.fromkeys(idle))}: has no effect, for there is no image")
+    mounts = (*job.environment.mounts, *given) if any(images.values()) else ()
+    environment = replace(job.environment, mounts=tuple(dict.fromkeys(mounts)))
+    return replace(job, env=env, roles=roles, environment=environment)
+
+
+def _with_files(options: Options, job: JobSpec) -> JobSpec:
+    """What is localised below a role of the YAML file is that role's alone. An absolute path is a mount, where there
+    is a container."""
+    images = _images(job)
+    everyones = _localised(options, "localization")
+    roles = {}
+    for name, role in job.roles.items():
+        option = f"{service.kind(name)}.localization"
+        own = () if options.given("legacy") else _localised(options, option, everyones)
+        mounts = tuple(one.as_mount for one in own if one.mount and images[name])
+        entries = dict.fromkeys((*role.files, *(one.entry for one in own)))
+        files = tuple(one for one in entries if one not in {each.entry for each in everyones})
+        roles[name] = replace(role, files=files, mounts=(*role.mounts, *mounts))
+        for one in (one for one in (*everyones, *own) if one.mount and not images[name]):
+            note = f"{one.mount} is {one.name} in the working directory of {name}, for it has no image"
+            options.notes.append(note)
+    files = tuple(dict.fromkeys((*job.files, *(one.entry for one in everyones))))
+    mounts = tuple(one.as_mount for one in everyones if one.mount and any(images.values()))
+    environment = replace(job.environment, mounts=(*job.environment.mounts, *mounts))
+    return replace(job, roles=roles, files=files, environment=environment)
+
+
+def _images(job: JobSpec) -> dict[str, str]:
+    return {name: requested_image(runtime_variables(job, name)) for name in job.roles}
+
+
+def _localised(options: Options, option: str, others: Sequence[parts.Local] = ()) -> tuple[parts.Local, ...]:
+    """What an option localises; two things of one name are a mistake."""
+    named = {one.name: one for one in others}
+    found = []
+    for text in options.listed(option):
+        local = parts.localised(options, option, text)
+        if local is None:
+            continue
+        other = named.setdefault(local.name, local)
+        if other.remote != local.remote:
+            both = f"{other.remote} and {local.remote} would both be {local.name!r} in the working directory"
+            options.wrong(option, f"is {text!r}, but {both}: give one another name, as in {local.remote}:./other")
+        found.append(local)
+    return tuple(found)

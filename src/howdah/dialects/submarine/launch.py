@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from howdah.dialects.submarine import parts, service
@@ -12,7 +12,9 @@ from howdah.spec import Board, JobSpec, Role
 
 BOARD, _TASK = "tensorboard", "tensorboard-0"
 _BOARD_SIZE = "memory=4G,vcores=1"
-_PATHS = {"input_path": "Input Path", "saved_model_path": "Saved Model Path", "checkpoint_path": "Checkpoint Path"}
+CHECKPOINT_PATH = "Checkpoint Path"
+"""The label of the link that says where it is."""
+_PATHS = {"input_path": "Input Path", "saved_model_path": "Saved Model Path", "checkpoint_path": CHECKPOINT_PATH}
 _JOBS = "submarine/jobs"
 
 
@@ -30,6 +32,8 @@ class Commands:
 def commands(options: Options, home: Callable[[], str]) -> Commands:
     """What each kind of task runs and gets; mistakes go to `options`."""
     counts = {role: options.number(option, 1 if role == "worker" else 0) for role, option in ROLES.items()}
+    for role in _foreign(options):
+        counts[role] = 0
     paths = {name: options.text(name) for name in _PATHS if options.text(name)}
     if counts["ps"] and counts["worker"] <= 1:
         options.wrong(
@@ -45,8 +49,39 @@ def commands(options: Options, home: Callable[[], str]) -> Commands:
         return paths.get(name, "")
 
     roles = {role: _role(options, role, path) for role, count in counts.items() if count}
+    if counts["worker"]:  # `job show` prints them
+        path("checkpoint_path")
+        path("saved_model_path")
+    options.notes += _without_effect(options, counts)
     board = path("checkpoint_path") if options.given(BOARD) else ""
     return Commands(counts, roles, paths, board)
+
+
+def _foreign(options: Options) -> Iterator[str]:
+    """Kinds of task that the framework does not have; each option that asks for one is a mistake."""
+    framework = options.text("framework", "tensorflow").lower()
+    kinds = {"ps": framework == "pytorch", "scheduler": framework != "mxnet"}
+    reasons = {
+        "ps": "is not for PyTorch, whose workers meet without servers: leave it out",
+        "scheduler": "is for --framework mxnet alone: leave it out",
+    }
+    for role in (role for role, foreign in kinds.items() if foreign):
+        given = [option for option in options.of_role(role) if option != ROLES[role] or options.text(option) != "0"]
+        for option in given:
+            options.wrong(option, reasons[role])
+        if given:
+            yield role
+
+
+def _without_effect(options: Options, counts: Mapping[str, int]) -> Iterator[str]:
+    """Of each option of a task that there is none of, one sentence."""
+    for role, count in counts.items():
+        if not count:
+            idle = [option for option in options.of_role(role) if option != ROLES[role]]
+            yield from (f"{options.where(one)}: has no effect, for there are no such tasks" for one in idle)
+    if not options.given(BOARD):
+        idle = [option for option in (f"{BOARD}_resources", f"{BOARD}_docker_image") if options.given(option)]
+        yield from (f"{options.where(one)}: has no effect without --tensorboard" for one in idle)
 
 
 def _role(options: Options, role: str, path: Callable[[str], str]) -> Role:
@@ -73,6 +108,9 @@ def with_board(options: Options, job: JobSpec, commands: Commands) -> JobSpec:
     if image or linked or options.given("legacy"):
         return _with_their_own(options, job, commands)
     if job.roles:
+        if options.given(f"{BOARD}_resources"):
+            where = options.where(f"{BOARD}_resources")
+            options.notes.append(f"{where}: has no effect, TensorBoard beside a job takes 1 GiB")
         return replace(job, board=Board(commands.board, show=True))
     size = parts.resources(options, "tensorboard_resources", _BOARD_SIZE)
     role = Role('tensorboard --logdir "$HOWDAH_BOARD_DIR"', resources=size)
@@ -102,7 +140,9 @@ def links(options: Options, job: JobSpec, commands: Commands) -> dict[str, str]:
         label, address = parts.quicklink(options, text, tasks)
         for known, task in tasks.items():
             address = address.replace(f"{{{known}}}", f"{{{task}}}")
-        if label:
+        if label in found:
+            options.wrong("quicklink", f"is {text!r}, but another link is called {label!r}, too: give it another label")
+        elif label:
             found[label] = address
     return found
 

@@ -16,6 +16,8 @@ from howdah.spec.check import nearest
 ROLES = {"worker": "num_workers", "ps": "num_ps", "scheduler": "num_schedulers"}
 """The roles that have a size and a command of their own, and the option that says how many."""
 OF_ROLE = ("resources", "launch_cmd", "docker_image")
+BELOW_ROLE = ("env", "localization", "mount")
+"""What a role of a YAML file may have besides, as `worker.env`."""
 SINGLE = (
     *("name", "framework", "docker_image", "input_path", "checkpoint_path", "saved_model_path", "queue"),
     *("keytab", "principal", "f", *ROLES.values(), *(f"{role}_{what}" for role in ROLES for what in OF_ROLE)),
@@ -50,6 +52,11 @@ class Options:
     def listed(self, name: str) -> list[str]:
         """All values of an option that may be repeated."""
         return self.values.get(name, [])
+
+    def of_role(self, role: str) -> list[str]:
+        """The options of one kind of task that are given, those below its role in a YAML file among them."""
+        names = (ROLES[role], *(f"{role}_{what}" for what in OF_ROLE), *(f"{role}.{what}" for what in BELOW_ROLE))
+        return [name for name in names if self.given(name)]
 
     def number(self, name: str, default: int) -> int:
         """A whole number that isn't negative."""

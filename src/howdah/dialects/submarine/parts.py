@@ -13,47 +13,73 @@ from howdah.spec import Resources
 from howdah.spec.check import nearest
 
 _AMOUNT = re.compile(r"([^=]+)=([0-9]{1,18})\s?([mMgG]?)")
-_MEMORY, _CORES, _GPUS = ("memory", "memory-mb"), ("vcores", "cpu"), ("gpu", "yarn.io/gpu")
+_FIELDS = {"memory": "memory", "memory-mb": "memory", "vcores": "vcores", "cpu": "vcores"}
+_FIELDS |= {"gpu": "gpus", "yarn.io/gpu": "gpus"}
 _BESIDE = re.compile(r"\./?|\./[^/]+|/.*")
-_LINK = re.compile(r"([^=]+)=(https?://)([a-z]+-[0-9]+)(:.*)")
+_LINK = re.compile(r"([^=]+)=(https?://)([a-z]+-[0-9]+):([0-9]{1,5})((?:[/?#].*)?)")
+_LEAST_WITHOUT_UNIT = 128
+"""`memory=4` was meant to be 4 GiB: no program of this kind runs in 4 MiB."""
 
 
 def resources(options: Options, name: str, default: str = "") -> Resources:
     """`memory=4G,vcores=2,gpu=1`. Memory without a unit was bytes, and is MiB here unless --legacy."""
-    found, named, amounts = {"memory": 1024, "vcores": 1, "gpus": 0}, {}, options.text(name, default)
-    for part in filter(None, (part.strip() for part in amounts.split(","))):
+    found, named = {"memory": 1024, "vcores": 1, "gpus": 0}, {}
+    typed: dict[str, str] = {}
+    for part in filter(None, (part.strip() for part in options.text(name, default).split(","))):
         match = _AMOUNT.fullmatch(part)
         if not match:
-            options.wrong(name, f"has {part!r}, must be key=amount like memory=4G, vcores=2, gpu=1 (units are M and G)")
+            rule = "must be key=amount with a whole number, like memory=1536M, memory=4G, vcores=2, gpu=1"
+            options.wrong(name, f"has {part!r}, {rule} (the units are M and G)")
             continue
         key, amount, unit = match[1].strip(), int(match[2]), match[3].upper()
-        if key in _MEMORY:
-            found["memory"] = amount * (1024 if unit == "G" else 1)
+        what = _FIELDS.get(key, "yarn.io/fpga" if key == "fpga" else key)
+        if what in typed:
+            options.wrong(name, f"has {typed[what]!r} and {part!r}: keep one of them")
+            continue
+        typed[what] = part
+        if what == "memory":
+            found[what] = amount * (1024 if unit == "G" else 1)
             if key == "memory" and not unit:
-                found["memory"] = _without_unit(options, name, amount)
+                found[what] = _without_unit(options, name, amount)
         elif unit:
             options.wrong(name, f"has {part!r}, but only memory has a unit")
-        elif key in _CORES or key in _GPUS:
-            found["vcores" if key in _CORES else "gpus"] = amount
+        elif what in found:
+            found[what] = amount
         else:
-            named["yarn.io/fpga" if key == "fpga" else key] = amount
+            named[what] = amount
     return Resources(found["memory"], found["vcores"], found["gpus"], named)
 
 
 def _without_unit(options: Options, name: str, amount: int) -> int:
     if options.given("legacy"):
         return amount >> 20
-    options.notes.append(f"{options.where(name)}: memory={amount} is taken as {amount}M; to Submarine it was bytes")
+    if 0 < amount < _LEAST_WITHOUT_UNIT:
+        options.wrong(name, f"has 'memory={amount}', which would be {amount} MiB: write memory={amount}G or {amount}M")
+    else:
+        options.notes.append(f"{options.where(name)}: memory={amount} is taken as {amount}M; to Submarine it was bytes")
     return amount
 
 
 @dataclass(frozen=True)
 class Local:
-    """`name` in the working directory; `mount` is where a container wants to see it besides."""
+    """What `--localization` asks for."""
 
     remote: str
+    """A path on this machine, or a URI."""
     name: str
+    """What it is called in the working directory."""
     mount: str = ""
+    """Where a container wants to see it besides."""
+
+    @property
+    def entry(self) -> str:
+        """As `files` of a job has it."""
+        return f"{self.remote}#{self.name}"
+
+    @property
+    def as_mount(self) -> str:
+        """As `mounts` of an image has it."""
+        return f"{self.name}:{self.mount}:rw"
 
 
 def localised(options: Options, option: str, text: str) -> Local | None:
@@ -76,18 +102,18 @@ def localised(options: Options, option: str, text: str) -> Local | None:
 def quicklink(options: Options, text: str, tasks: Collection[str]) -> tuple[str, str]:
     """`Label=http://master-0:8080` as label and address; `tasks` are all `role:index`."""
     match = _LINK.fullmatch(text)
-    task = match[3].replace("-", ":") if match else ""
-    if not match:
-        options.wrong(
-            "quicklink", f"is {text!r}, must be LABEL=http(s)://INSTANCE:PORT, as in Page=http://master-0:8080"
-        )
-    elif task not in tasks:
+    if match is None or not 0 < int(match[4]) < 1 << 16:
+        rule = "must be LABEL=http(s)://INSTANCE:PORT, as in Page=http://master-0:8080"
+        options.wrong("quicklink", f"is {text!r}, {rule}")
+        return "", ""
+    label, scheme, instance, port, path = match.groups()
+    task = instance.replace("-", ":")
+    if task not in tasks:
         known = [one.replace(":", "-") for one in tasks]
-        wrong = f"is {text!r}, but there is no component instance {match[3]}; there are {', '.join(known[:8])}"
-        options.wrong("quicklink", wrong, nearest(match[3], known))
-    else:
-        return match[1], f"{match[2]}{{{task}}}{match[4]}"
-    return "", ""
+        wrong = f"is {text!r}, but there is no component instance {instance}; there are {', '.join(known[:8])}"
+        options.wrong("quicklink", wrong, nearest(instance, known))
+        return "", ""
+    return label, f"{scheme}{{{task}}}:{port}{path}"
 
 
 def variables(options: Options, option: str) -> dict[str, str]:

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from howdah.data.yamltree import Items, Keys, Node, Text, parse
+from howdah.data import regular_file
+from howdah.data.yamltree import MOST_BYTES, Items, Keys, Node, Text, parse
 from howdah.dialects.submarine.options import FLAGS, OF_ROLE, ROLES, Options
 from howdah.errors import Mistake, SpecError, StagingError
 from howdah.spec.check import nearest
@@ -17,6 +18,7 @@ from howdah.spec.check import nearest
 _LISTS = {"envs": "env", "localizations": "localization", "quicklinks": "quicklink", "mounts": "mount"}
 _CONFIGS = ("input_path", "checkpoint_path", "saved_model_path", "docker_image", "wait_job_finish")
 _ROLE = {"envs": "env", "localizations": "localization", "mounts": "mount"}
+_REQUIRED = ("spec", "configs", "roles")
 # Sections, their keys, and the option that each is; "" is for what says nothing here.
 SECTIONS: Mapping[str, Mapping[str, str]] = {
     "spec": {"name": "name", "framework": "framework", "job_type": ""},
@@ -36,7 +38,7 @@ def add(options: Options, folder: Path) -> None:
     """
     name = options.text("f")
     try:
-        text = (folder / name).read_text("utf-8-sig")
+        text = regular_file.read(folder / name, MOST_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SpecError.at(f"-f {name}", f"is not UTF-8: byte {error.start}") from None
     except OSError as error:
@@ -48,6 +50,10 @@ def add(options: Options, folder: Path) -> None:
     _Reader(options).file(root)
 
 
+def _snake_case(key: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).lower()
+
+
 class _Reader:
     """Keys are compared in snake_case; what they are set to goes to `options`."""
 
@@ -56,6 +62,9 @@ class _Reader:
         self._typed = set(options.values)
 
     def file(self, root: Node) -> None:
+        found = {_snake_case(key) for key in root.entries} if isinstance(root, Keys) else {*_REQUIRED}
+        for name in (name for name in _REQUIRED if name not in found):
+            self._wrong(root, "the file", f"has no section {name!r}, must have {', '.join(_REQUIRED)}")
         for section, node, place in self._entries(root, "the file", (*SECTIONS, "roles")):
             if section == "roles":
                 for role, below, where in self._entries(node, place, tuple(ROLES)):
@@ -108,7 +117,7 @@ class _Reader:
         if not isinstance(node, Keys):
             return self._wrong(node, place, f"must have the keys {', '.join(known)}")
         for key, value in node.entries.items():
-            name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).lower()
+            name = _snake_case(key)
             where = key if place == "the file" else f"{place}.{key}"
             if name in known or (name := f"{name[:6]}_{name[6:]}") in known:  # `tensorboard`
                 yield name, value, where
