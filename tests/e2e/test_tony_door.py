@@ -95,6 +95,72 @@ def test_pytorch(tony: CommandLine) -> None:
     assert "rank 0 of 2: accuracy 0.9" in done.text or "rank 0 of 2: accuracy 1.0" in done.text
 
 
+def test_keras(tony: CommandLine) -> None:
+    """The documented command, but for the sizes; the chief is worker:0."""
+    conf = configuration(tony.folder, worker__instances="2", worker__memory="1g")
+    params = f"--task_params=--working-dir {tony.folder / 'model'}"
+    done = submit(tony, conf, "digits_keras.py", params, python=python_with("digits-tensorflow"))
+    assert done.code == 0, done.text[-3000:]
+    assert "2 replicas, loss 0." in done.text
+    assert (tony.folder / "model" / "weights.npy").exists()
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="MXNet needs NumPy < 1.24: Python <= 3.11")
+def test_mxnet(tony: CommandLine) -> None:
+    """The roles and the variable of the documented command."""
+    sizes = {"scheduler": "1", "server": "2", "worker": "2", "ps": "0"}
+    memory = {f"{role}__memory": "1g" for role in sizes}
+    counts = {f"{role}__instances": count for role, count in sizes.items()}
+    conf = configuration(
+        tony.folder,
+        application__framework="mxnet",
+        application__untracked__jobtypes="scheduler,server",
+        **counts,
+        **memory,
+    )
+    python = python_with("digits-mxnet")
+    done = submit(tony, conf, "digits_mxnet.py", "--shell_env=PS_VERBOSE=1,OMP_NUM_THREADS=1", python=python)
+    assert done.code == 0, done.text[-3000:]
+    assert "worker 0 of 2: sum 3" in done.text
+
+
+def test_what_is_no_archive_stays_whole_and_yarn_knows_of_the_end(tony: CommandLine) -> None:
+    """A resource is unpacked with #archive alone, wherever it is; two variables stand in one --shell_env."""
+    with zipfile.ZipFile(tony.folder / "data.zip", "w") as archive:
+        archive.writestr("inside.txt", "unpacked")
+    there = f"{tony.root}/tmp/tony-data.zip"
+    tony.files.write_bytes(there, (tony.folder / "data.zip").read_bytes())
+    here = tony.folder / "data.zip"
+    names = [f"{here}::a.zip", f"{here}::b.zip#archive", f"{there}::c.zip", f"{there}::d.zip#archive"]
+    looks = '[ -f a.zip ] && [ -f c.zip ] && cat b.zip/inside.txt d.zip/inside.txt && echo " $A$B"'
+    options = ("--shell_env", "A=1,B=2", "--conf", f"tony.containers.resources={','.join(names)}")
+    done = tony("tony", "--executes", looks, "--conf", "tony.am.memory=128m", *options)
+    assert done.code == 0, done.text[-3000:]
+    assert "unpackedunpacked 12" in done.text
+    assert "its page is served by `howdah history` from now on" in done.text
+    assert tony.status(done.job)["state"] == "SUCCEEDED"
+
+
+@pytest.mark.parametrize(("other", "code"), [("4", 0), ("60", 255)])
+def test_whom_the_job_waits_for_no_more(tony: CommandLine, other: str, code: int) -> None:
+    """A late evaluator runs on when its time is over: it is ended with the job, unless it has failed before."""
+    types = dict.fromkeys(("worker", "evaluator", "other"), "1")
+    keys = {
+        **{f"{name}__instances": one for name, one in types.items()},
+        **{f"{name}__memory": "128m" for name in types},
+        "application__group__A": "worker",
+        "application__dependency__evaluator__timeout__after__A": "1",
+        "application__dependency__evaluator__timeout__after__A__ignored": "true",
+        "evaluator__command": "sleep 8; exit 3",
+        "other__command": f"sleep {other}",
+    }
+    conf = configuration(tony.folder, **keys)
+    done = tony("tony", "--executes", "true", "--conf_file", conf)
+    assert done.code == code, done.text[-3000:]
+    assert "evaluator:0 still runs 1 s after worker ended: the job waits for it no more" in done.text
+    assert ("FAILED: evaluator:0" in done.text) == bool(code)
+
+
 def test_preprocessing_and_who_may_fail(tony: CommandLine) -> None:
     conf = configuration(
         tony.folder,

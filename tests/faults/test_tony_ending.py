@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from howdah.cli.tony import Ending
-from howdah.engines.local.jobs import JobDirectory
+from howdah.engines.local.jobs import JobDirectory, Places
 from howdah.engines.local.processes import marked
 from howdah.spec import State
+from howdah.supervisor.state import MachineState
 
 HOWDAH = str(Path(sys.executable).with_name("howdah"))
 LIMIT_S = 60.0
@@ -51,7 +52,10 @@ class Submitted:
 
     def left(self) -> list[str]:
         """Jobs that still run, or have ended otherwise than by a wish."""
-        return [job.id for job in self.jobs() if job.report().state is not State.CANCELLED or any(marked(job.id))]
+        return [job.id for job in self.jobs() if self.state_of(job) is not State.CANCELLED or any(marked(job.id))]
+
+    def state_of(self, job: JobDirectory) -> State:
+        return job.report(Places(MachineState.of(str(job.path.parents[1])))).state
 
 
 @pytest.fixture

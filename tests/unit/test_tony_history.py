@@ -5,6 +5,9 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,10 +17,11 @@ from hypothesis import strategies as st
 from howdah.data import uris
 from howdah.dialects.tony.avrofile import NotAvro, records
 from howdah.dialects.tony.history import histories, imported, kept
-from howdah.engines.local.jobs import JobDirectory
+from howdah.engines.local.jobs import JobDirectory, Places
 from howdah.errors import StagingError
 from howdah.spec import State, TaskId
 from howdah.spec.view import fold
+from howdah.supervisor.state import MachineState
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "tony"
 NAME = "application_1541469337545_0031-1542325695566-1542325733766-user1-{}.jhist"
@@ -43,13 +47,13 @@ class TestImported:
         job = imported(path)
         view = fold(job.events)
         assert (view.id, view.user, view.host, view.state) == (job.id, "user1", "node1", State.SUCCEEDED)
-        assert (view.started, view.finished) == (1542325695.566, 1542325733.766)
+        assert (view.started, view.running, view.finished) == (1542325695.566, 1542325695.566, 1542325733.766)
         assert job.staged.job.name == "mnist"
         tasks = {str(task): (one.state, one.node, str(one.exit), one.peak_mib) for task, one in view.tasks.items()}
         assert tasks == {
             "worker:0": (State.SUCCEEDED, "node2", "exit code 0", 2048.0),
             "worker:1": (State.FAILED, "node3", "exit code 3", 2048.0),
-            "ps:0": (State.CANCELLED, "node2", "stopped", 0.0),
+            "ps:0": (State.STOPPED, "node2", "stopped", 0.0),
         }
         assert view.tasks[TaskId("worker", 1)].container == "container_1541469337545_0031_01_000003"
 
@@ -71,7 +75,8 @@ class TestImported:
 
     def test_is_a_job_of_this_machine(self, tmp_path: Path) -> None:
         where = kept(imported(history(tmp_path)), uris.of_local(tmp_path / "home"))
-        report = JobDirectory(Path(uris.path(where))).report()
+        places = Places(MachineState.of(str(tmp_path / "home")))
+        report = JobDirectory(Path(uris.path(where))).report(places)
         assert (report.id, report.user, report.state) == (
             "local-application_1541469337545_0031",
             "user1",
@@ -114,6 +119,18 @@ class TestBad:
     def test_no_such_place(self, tmp_path: Path) -> None:
         with pytest.raises(StagingError, match="no such file or directory"):
             list(histories([str(tmp_path / "none")]))
+
+    def test_nothing_to_import(self, tmp_path: Path) -> None:
+        empty = tmp_path / "empty"
+        empty.mkdir()
+        (empty / "application_1_1-5-user1.jhist.inprogress").write_bytes(b"")
+        with pytest.raises(StagingError, match=r"no \.jhist file of a job that has ended is in it"):
+            list(histories([str(empty)]))
+        howdah = Path(sys.executable).with_name("howdah")
+        home = {**os.environ, "HOWDAH_HOME": str(tmp_path / "home")}
+        command = [howdah, "import-history", empty, history(tmp_path / "a")]
+        done = subprocess.run(command, env=home, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, "SUCCEEDED, 3 tasks" in done.stdout) == (66, True), "the others are imported"
 
     def test_unknown_codec(self) -> None:
         with pytest.raises(NotAvro, match="header"):

@@ -135,7 +135,10 @@ class TestServers:
         worker = told("-lightlda", where, "worker:0")
         assert (worker["LIGHTLDA_WORKER_NUM"], worker["LIGHTLDA_SERVER_NUM"]) == ("1", "2")
         text = "0 10.0.0.1:5001\n1 10.0.0.2:5002\n"
-        assert files_of(framework, where, TaskId("worker", 0)) == {"lightLdaEndPoints.txt": text}
+        assert files_of(framework, where, TaskId("worker", 0)) == {
+            "lightLDAEndPoints.txt": text,
+            "lightLdaEndPoints.txt": text,
+        }
         assert files_of(framework, where, TaskId("ps", 0)) == {}
 
     def test_xdl(self) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from howdah.cli.bare import meaning
+from howdah.cli.bare import translate
 from howdah.client.overlay import overlaid
 from howdah.data import hadoop_conf
 from howdah.dialects import Parsed
@@ -149,15 +150,18 @@ class TestOverlay:
 
 
 def test_bare_commands() -> None:
-    assert [tuple(meaning(name)) for name in ("xl-submit", "hbox-submit", "hbox-kill", "xl-logs")] == [
-        ("xl-submit",),
-        ("hbox-submit",),
-        ("cancel",),
-        ("logs", "--all"),
-    ]
+    assert translate("xl-submit", ["--queue", "q"]) == ["xl-submit", "--queue", "q"]
+    assert translate("hbox-submit", ["-applicationId"]) == ["hbox-submit", "-applicationId"]
+    assert translate("hbox-kill", ["application_1_2"]) == ["cancel", "application_1_2"]
+    for words in (["application_1_2"], ["-applicationId", "application_1_2"], ["--applicationId", "application_1_2"]):
+        assert translate("hbox-logs", words) == ["logs", "--all", "application_1_2"]
     folder = Path(sys.executable).parent
     done = subprocess.run([folder / "hbox-submit", "--help"], capture_output=True, text=True, timeout=60, check=True)
     assert "--worker-gpus" in done.stdout
+    done = subprocess.run([folder / "hbox-submit", "--version"], capture_output=True, text=True, timeout=60, check=True)
+    assert re.fullmatch(r"hbox version \d\S* \(howdah\)\n", done.stdout)
+    done = subprocess.run([folder / "xl-submit", "--foo"], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, "--foo: is no option of xl-submit" in done.stderr) == (1, True)
     done = subprocess.run([folder / "xl-kill"], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 64
 

@@ -34,7 +34,7 @@ def tony(argv: tuple[str, ...]) -> None:
     from howdah.dialects.tony import OPTIONS, Tony, mode
 
     submitter, rest = mode(argv)
-    if not rest or rest[0].lstrip("-") in ("h", "help"):
+    if rest and rest[0].lstrip("-") in ("h", "help"):
         click.echo(f"howdah tony [cluster|local|notebook] {' '.join(f'[--{name} …]' for name in OPTIONS)}")
         return
     _ending_as_theirs(
@@ -89,7 +89,7 @@ def _run(parsed: Parsed, engine: str, notebook: bool, base: Path, ending: Ending
         click.echo(say("submitted {id} to {engine}", id=job_id, engine=prepared.engine.name))
         from howdah.cli.following import follow  # while the master starts
 
-        follow(prepared.engine, job_id, "chief", "cancel", False, lambda: _screen(notebook))
+        follow(prepared.engine, job_id, "chief", "cancel", False, lambda: _screen(notebook), await_engine=True)
     except KeyboardInterrupt:  # before anybody followed it, or again
         notice(say("cancelling {id}", id=job_id))
         end(prepared.engine, report_of(prepared.engine, job_id))
@@ -144,17 +144,24 @@ def import_history(paths: tuple[str, ...], home: str) -> None:
     from howdah.data import uris
     from howdah.dialects.tony.history import histories, imported, kept
 
-    wrong_files = 0
+    problems = 0
     home = home or engine(settings_for({"engine": "local"})).home
     hadoop = _hadoop()
-    for uri in histories(paths, hadoop):
+    found: list[str] = []
+    for path in paths:
+        try:
+            found += histories([path], hadoop)
+        except HowdahError as error:
+            problems += 1
+            notice(f"howdah: {error}")
+    for uri in found:
         try:
             job = imported(uri, hadoop)
             name = uris.name(kept(job, home, hadoop))
         except HowdahError as error:
-            wrong_files += 1
+            problems += 1
             notice(f"howdah: {error}")
             continue
         click.echo(say("{id}: {state}, {tasks} tasks", id=name, state=job.state.value, tasks=job.staged.job.task_count))
-    if wrong_files:
+    if problems:
         raise SystemExit(StagingError.exit_code)

@@ -55,7 +55,7 @@ class Tony:
         mistakes = [*options.mistakes, *conf.mistakes]
         if mistakes:
             raise SpecError(list(dict.fromkeys(mistakes)))
-        return Parsed(job, origins(job, options, conf), (*notes, *files.notes, *_notes(options, conf)))
+        return Parsed(job, origins(job, options, conf), (*notes, *files.notes, *_notes(options, conf, types)))
 
 
 def _job(submitter: str, options: Options, conf: Conf, types: Mapping[str, int], files: Files) -> JobSpec:
@@ -142,7 +142,7 @@ def _timeouts(conf: Conf, submitter: str) -> Timeouts:
     return Timeouts(gang_s=sum(forming), run_s=min(filter(None, running), default=0.0), total_s=total)
 
 
-def _notes(options: Options, conf: Conf) -> list[str]:
+def _notes(options: Options, conf: Conf, types: Mapping[str, int]) -> list[str]:
     notes = []
     if conf.get("tony.am.startup-timeout") not in ("", "0"):
         notes.append("tony.am.startup-timeout has no effect: while the master waits for room, you are told")
@@ -151,6 +151,8 @@ def _notes(options: Options, conf: Conf) -> list[str]:
             notes.append(f"{key} ends the whole job here, not one task")
     if conf.flag(roles.SINGLE_NODE) and any(key.endswith(".instances") for key in conf.given()):
         notes.append(f"{roles.SINGLE_NODE} is true: instances of job types have no effect")
+    for key, name in roles.commands_of_nobody(conf, types):
+        notes.append(f"{key} ({conf.origins[key]}) has no effect: tony.{name}.instances is not set, or is 0")
     if "debug" in options.flags:
         notes.append("--debug keeps nothing: howdah makes no zip files beside your sources")
     return notes

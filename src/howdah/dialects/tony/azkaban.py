@@ -12,7 +12,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from howdah.data import regular_file
 from howdah.data.hadoop_conf import Property, expand
+from howdah.data.yamltree import MOST_BYTES
 from howdah.dialects import Parsed
 from howdah.dialects.tony import Tony
 from howdah.dialects.tony.conf import merged
@@ -79,7 +81,7 @@ def _options(values: Mapping[str, str], directory: Path) -> Options:
 def read(path: Path) -> dict[str, str]:
     """A file of properties. Raises SpecError when it can't be read."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = regular_file.read(path, MOST_BYTES).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         raise SpecError.at(str(path), f"is not UTF-8: byte {error.start}") from None
     except OSError as error:

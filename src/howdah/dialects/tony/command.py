@@ -91,7 +91,8 @@ def _python(options: Options) -> str:
 def check(conf: Conf, found: Mapping[str, Role]) -> None:
     without = [name for name, role in found.items() if not str(role.command).strip()]
     if without:
-        keys_of = ", ".join(f"tony.{name}.command" for name in without)
+        alone = len(found) == 1 and without[0] in roles.SINGLE
+        keys_of = "tony.containers.command" if alone else ", ".join(f"tony.{name}.command" for name in without)
         conf.mistakes.append(
             Mistake("--executes", f"is missing: {', '.join(without)} has nothing to run (or set {keys_of})")
         )

@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from howdah.data import uris
 from howdah.data.hadoop_conf import Property, environment_variable, expand, parse, read_properties
-from howdah.dialects.tony.options import Options, pair
+from howdah.dialects.tony.options import Options, pair, split_pairs
 from howdah.errors import Mistake, SpecError
 
 # Of tony-default.xml, those that decide something here.
@@ -82,7 +82,7 @@ class Conf:
 
     def pairs(self, key: str) -> dict[str, str]:
         """`name=value`, between commas."""
-        return dict(pair(text, key, self.mistakes) for text in self.listed(key))
+        return dict(pair(text, key, self.mistakes) for text in split_pairs(self.get(key)))
 
     def number(self, key: str, default: int = 0) -> int:
         """A whole number, whatever its sign."""

@@ -89,8 +89,7 @@ def _resource(found: Files, conf: Conf, key: str, entry: str, directory: Path) -
     elif (directory / source).is_dir():
         found.add(source, name, False)
     else:
-        unpacked = bool(archive) or source.endswith(ARCHIVES)
-        found.add(source, name or posixpath.basename(source), unpacked)
+        found.add(source, name or posixpath.basename(source), bool(archive))
 
 
 def _filesystem(uri: str, conf: Conf) -> FileSystem:

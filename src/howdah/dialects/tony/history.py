@@ -23,6 +23,7 @@ from howdah.errors import SpecError, StagingError
 from howdah.spec import Container, Exit, JobSpec, Outcome, Role, StagedJob, State, TaskId
 from howdah.spec import events as e
 from howdah.spec.codec import encode
+from howdah.supervisor.state import SUBMITTED
 
 _NAME = re.compile(r"(application_\d+_\d+)-(\d+)-(\d+)-(.+)-([A-Z]+)\.jhist")
 _CONFIGURATIONS = ("tony-final.xml", "config.xml")
@@ -46,7 +47,7 @@ def histories(places: Iterable[str], hadoop: str = "") -> Iterator[str]:
     `hadoop` knows; of an application that was tried again the last one.
 
     Raises:
-        StagingError: there is no such place.
+        StagingError: there is no such place, or no such history in it.
     """
     for place in places:
         uri = place if uris.has_scheme(place) else uris.of_local(place)
@@ -62,6 +63,8 @@ def histories(places: Iterable[str], hadoop: str = "") -> Iterator[str]:
             if one.endswith(".jhist"):
                 match = _NAME.fullmatch(uris.name(one))
                 found[match[1] if match else one] = one
+        if not found:
+            raise StagingError(f"{place}: no .jhist file of a job that has ended is in it or below it")
         yield from found.values()
 
 
@@ -118,9 +121,8 @@ def kept(history: History, home: str, hadoop: str = "") -> str:
     files.mkdirs(directory, 0o700)
     begun = history.events[0].time
     files.write_bytes(uris.join(directory, "job.json"), json.dumps(encode(history.staged)).encode())
-    if here:  # no process, but the time: the engine lists jobs by it
-        record = {"pid": 0, "start": 0, "submitted": begun}
-        files.write_bytes(uris.join(directory, "master.pid"), json.dumps(record).encode())
+    if here:  # the engine lists jobs by this time
+        files.write_bytes(uris.join(directory, SUBMITTED), json.dumps({"submitted": begun}).encode())
     log = "".join(map(e.to_line, history.events))
     files.write_bytes(uris.join(directory, "events.jsonl"), log.encode())
     return directory
@@ -176,12 +178,12 @@ class _Log:
     def events(self, found: list[Mapping[str, Any]]) -> Iterator[e.Event]:
         host = next((str(_body(one).get("host", "")) for one in found if one["type"] == "APPLICATION_INITED"), "")
         yield e.JobStarted(self.begin, self.id, "tony", self.user, self.job, host)
-        first, reason = True, ""
+        yield e.WorldFormed(self.begin, 1)  # from here on TonY counted how long the job took
+        reason = ""
         for one in found:
             moment, body = float(one.get("timestamp", self.begin * 1000)) / 1000, _body(one)
             if one["type"] == "TASK_STARTED":
-                yield from self._started(moment, body, first)
-                first = False
+                yield from self._started(moment, body)
             elif one["type"] == "TASK_FINISHED":
                 yield from self._finished(moment, body)
                 if body.get("status") == "FAILED":
@@ -190,12 +192,10 @@ class _Log:
                 reason = str(body.get("diagnostics") or reason)
         yield e.JobFinished(self.end, Outcome(self.state, "" if self.state is State.SUCCEEDED else reason))
 
-    def _started(self, moment: float, body: Mapping[str, Any], first: bool) -> Iterator[e.Event]:
+    def _started(self, moment: float, body: Mapping[str, Any]) -> Iterator[e.Event]:
         task, host = self._task(body), str(body.get("host", ""))
         container = Container(_text(body.get("containerID")), host, task.role, self.job.roles[task.role].resources)
         yield e.Launched(moment, task, 1, container)
-        if first:
-            yield e.WorldFormed(moment, 1)
         yield e.Joined(moment, task, 1, 1, host)
         yield e.Started(moment, task, 1, 1, 0)
 

@@ -6,6 +6,7 @@ over in silence, from the first word that it didn't know to the end, is a mistak
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -39,8 +40,9 @@ class Options:
         return self.values[name][0] if self.values.get(name) else ""
 
     def pairs(self, name: str) -> dict[str, str]:
-        """`k=v`, each time it is given."""
-        return dict(pair(text, f"--{name}", self.mistakes) for text in self.values.get(name, []))
+        """`k=v`, each time it is given, or several with commas between them."""
+        given = (text for value in self.values.get(name, []) for text in split_pairs(value))
+        return dict(pair(text, f"--{name}", self.mistakes) for text in given)
 
 
 def mode(argv: Sequence[str]) -> tuple[str, list[str]]:
@@ -79,6 +81,12 @@ def pair(text: str, place: str, mistakes: list[Mistake]) -> tuple[str, str]:
     if not equals or not name.strip():
         mistakes.append(Mistake(place, f"is {text!r}, must be name=value"))
     return name.strip(), value
+
+
+def split_pairs(value: str) -> list[str]:
+    """`A=1,B=2` are two, as they were when TonY joined all variables by commas; `A=1,2` is one, where TonY had lost the
+    2."""
+    return [part for part in re.split(r",(?=[^,=]+=)", value) if part.strip()]
 
 
 def _is_option(word: str) -> bool:

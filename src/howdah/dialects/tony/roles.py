@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from howdah.dialects.tony.conf import Conf
 from howdah.dialects.tony.keys import DEPENDENCY
@@ -18,6 +18,7 @@ from howdah.spec import Deadline, JobSpec, Placement, Resources, Role
 from howdah.spec.check import nearest
 
 _INSTANCES = re.compile(r"tony\.([a-z]+)\.instances")
+_COMMAND = re.compile(r"tony\.([a-z]+)\.command")
 _LIMIT = re.compile(r"tony\.task\.max-total-([a-z]+)")
 SINGLE = ("driver", "notebook")
 """What TonY called the task of single-node mode, the second for NotebookSubmitter."""
@@ -46,6 +47,14 @@ def job_types(conf: Conf) -> dict[str, int]:
         found.setdefault("driver", 1)
     _check_limits(conf, found)
     return found
+
+
+def commands_of_nobody(conf: Conf, types: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    """Keys that give a job type of no instances a command, and the job type."""
+    for key in conf.given():
+        match = _COMMAND.fullmatch(key)
+        if match and match[1] not in (*types, "containers", "am"):
+            yield key, match[1]
 
 
 def single(conf: Conf, name: str, command: str) -> Role:
@@ -165,7 +174,7 @@ def _timed(conf: Conf, found: dict[str, Role]) -> dict[str, Role]:
         if not members:
             conf.wrong(key, f"speaks of a group that has no members: write {group}=worker,chief")
         elif _known(conf, key, [match[1]], found):
-            then = "stop" if conf.flag(f"{key}.ignored") else "fail"
+            then = "untrack" if conf.flag(f"{key}.ignored") else "fail"
             deadline = Deadline(tuple(members), max(1.0, conf.seconds(key, 1.0)), then)
             found[match[1]] = dataclasses.replace(found[match[1]], deadline=deadline)
     return found

@@ -38,6 +38,8 @@ class Door:
     saved: str
     master: Resources
     boards: bool
+    fewer_workers: bool
+    """There are no more workers than files to read."""
 
 
 XLEARNING = Door(
@@ -48,6 +50,7 @@ XLEARNING = Door(
     saved="/interResult_",
     master=Resources(1024, 1),
     boards=True,
+    fewer_workers=True,
 )
 HBOX = Door(
     *("hbox-submit", "hbox", "HBOX"),
@@ -57,6 +60,7 @@ HBOX = Door(
     saved="/interResult/interResult_",
     master=Resources(2048, 2),
     boards=False,
+    fewer_workers=False,
 )
 
 
@@ -81,7 +85,8 @@ class XlSubmit:
             extend=_extend(settings),
             files=data.files(settings),
             archives=data.archives(settings),
-            inputs=data.inputs(settings, gang, kind.name),
+            inputs=data.inputs(settings, gang, kind.name, self.door.fewer_workers),
+            directories=() if kind.name in SLEEPERS else data.directories(settings, self.door.boards),
             outputs=data.outputs(settings, gang, self.door.saved),
             environment=Environment(image=_image(settings, kind.name)),
             board=board.board(settings, gang, kind.name, self.door.boards),
@@ -222,7 +227,7 @@ def _origins(settings: Settings, job: JobSpec) -> Iterator[tuple[str, str]]:
     for place, key in (("name", "app.name"), ("framework", "app.type"), ("queue", "app.queue")):
         yield place, settings.where(key)
     yield "files", "--files, --cacheFile, --jars"
-    yield "archives", "--archiveFiles, --cacheArchive"
+    yield from (("archives", "--archiveFiles, --cacheArchive"), ("directories", "--output, --board-logdir"))
     yield from (("inputs", "--input"), ("outputs", "--output"), ("priority", settings.where("app.priority")))
     yield from (("retries", settings.where("app.max.attempts")), ("node_label", settings.where("job.labelname")))
     yield from (("master.memory", settings.where("driver.memory")), ("extend", "--user-path"))

@@ -16,14 +16,19 @@ from howdah.spec import Board, Resources, Role
 
 NAME = "tensorboard"
 _LEAST_S = 1
+_SHOWN = ("tf.board.log.dir", "tf.board.history.dir", "board.modelpb")
 
 
 def board(settings: Settings, gang: Gang, kind: str, unasked: bool) -> Board:
     """Of the one worker whose board it was, or of what is on the cluster. `unasked`: theirs was there for those
-    who had not asked for it, too. Ours is not, for its directory would lie in the way of programs that make one."""
+    who had not asked for it, too. Ours is not; the directory of its logs is made all the same."""
     directory = settings.text("tf.board.log.dir", "eventLog")
     if unasked and kind in TENSORFLOWS and not settings.given("tf.board.enable"):
         settings.notes.append("--board-enable isn't given: there is no TensorBoard, where xl-submit started one")
+    elif unasked and not settings.given("tf.board.enable") and any(map(settings.given, _SHOWN)):
+        settings.notes.append(
+            f"--board-enable isn't given: nothing shows or keeps {directory}, where xl-submit started VisualDL"
+        )
     if not settings.flag("tf.board.enable") or ("://" in directory and kind not in TENSORFLOWS):
         return Board()
     if "://" in directory:

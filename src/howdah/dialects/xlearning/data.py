@@ -25,14 +25,15 @@ def archives(settings: Settings) -> tuple[str, ...]:
     return (*settings.listed("archiveFiles"), *_on_cluster(settings, "cacheArchive"))
 
 
-def inputs(settings: Settings, gang: Gang, kind: str) -> tuple[Input, ...]:
-    """One input a directory: those that share one are dealt out together."""
+def inputs(settings: Settings, gang: Gang, kind: str, fewer_workers: bool) -> tuple[Input, ...]:
+    """One input for each directory: paths of one option that share a directory are dealt out together. Where there are
+    more workers than files XLearning started `fewer_workers`, HBox as many as it was asked for."""
     strategy = INPUT_STRATEGIES[settings.choice("input.strategy")]
     strategy = "stream" if settings.flag("input.stream") else strategy
-    together: dict[str, list[str]] = {}
+    together: dict[tuple[str, str], list[str]] = {}
     for option, to, paths in (*_paths(settings, "input"), *_paths(settings, "s3input")):
         parts = [part.strip() for part in paths.split(",") if part.strip()]
-        together.setdefault(to, []).extend(_there(settings, option, path) for path in parts)
+        together.setdefault((option, to), []).extend(_there(settings, option, path) for path in parts)
     whole = strategy == "placeholder" and settings.flag("placeholder.whole.enable")
     as_all = Input(
         path="",
@@ -40,10 +41,17 @@ def inputs(settings: Settings, gang: Gang, kind: str) -> tuple[Input, ...]:
         share="all" if whole else "split",
         strategy=strategy,
         chief=_chiefs_share(settings),
-        allow_empty=True,  # XLearning lets a worker go without a file
+        allow_empty=not fewer_workers or strategy == "stream",
+        fewer_tasks=fewer_workers and not whole and strategy != "stream",
     )
     found = [
-        replace(as_all, path=tuple(those) if len(those) != 1 else those[0], to=to) for to, those in together.items()
+        replace(
+            as_all,
+            path=tuple(those) if len(those) != 1 else those[0],
+            to=to,
+            flat=strategy == "download" and option == "input",  # of a bucket they got their whole keys
+        )
+        for (option, to), those in together.items()
     ]
     if strategy == "stream" and len(found) > 1:
         settings.notes.append(f"--input-strategy STREAM: {found[0].to!r} alone is streamed, as it was ({PAGE})")
@@ -87,6 +95,19 @@ def _format(settings: Settings, key: str) -> tuple[str, Mapping[str, str]]:
         return "text", {}
 
 
+def directories(settings: Settings, boards: bool) -> tuple[str, ...]:
+    """Those that both had made in each container before the program started: of the outputs, and of the board's logs,
+    if it was not switched off (`boards`: it was on unless somebody said otherwise)."""
+    if not settings.flag("container.auto.create.output.dir", True):
+        return ()
+    streamed = settings.choice("output.strategy") == "STREAM" or settings.flag("out.stream")
+    found = [] if streamed else [to for option in ("output", "s3output") for _, to, _ in _paths(settings, option)]
+    logs = settings.text("tf.board.log.dir", "eventLog")
+    if settings.flag("tf.board.enable", boards) and "://" not in logs:
+        found.append(logs)
+    return tuple(dict.fromkeys(found))
+
+
 def outputs(settings: Settings, gang: Gang, dir_: str) -> tuple[Output, ...]:
     """`dir_` is what the names of saved models begin with, where nobody has said so."""
     strategy = OUTPUT_STRATEGIES[settings.choice("output.strategy")]
@@ -106,6 +127,7 @@ def outputs(settings: Settings, gang: Gang, dir_: str) -> tuple[Output, ...]:
                 options=options,
                 keep_failed=settings.flag("failed.upload"),
                 save=_save(settings, path, dir_) if strategy == "upload" else Save(),
+                optional=strategy == "upload",  # what was not there was passed over
             )
         )
     return tuple(found)

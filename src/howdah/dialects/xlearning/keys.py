@@ -20,6 +20,8 @@ SPELLINGS = {
     "mpi.extra.ld.library.path": "mpi.extra.ld.lirbary.path",
     "horovod.extra.ld.library.path": "horovod.extra.ld.lirbary.path",
     "node.label": "job.labelname",
+    "worker.gcores": "worker.gpus",
+    "ps.gcores": "ps.gpus",
 }
 # Read without being the key of an option.
 READ = (
@@ -29,6 +31,7 @@ READ = (
     *("chief.worker.minimum.data", "chief.worker.minimum.file.num", "placeholder.whole.enable", "tf.input.ps.enable"),
     *("tf.mode.single", "mxnet.mode.single", "tf.distribution.strategy", "host.blacklist"),
     *("reserve.port.begin", "reserve.port.end"),
+    "container.auto.create.output.dir",
     *("output.local.dir", "failed.upload", "interresult.dir", "interresult.upload.interval", "interresult.upload.inc"),
     *("remote.defaultFS", "container.mode"),
     *("s3.cluster", "s3.cluster.prefix", "s3.bucket.dir.split", "s3.key.access", "s3.key.secret"),
@@ -50,7 +53,7 @@ NEEDLESS = re.compile(
     r"|inputformat\.cachefile\.name|inputformat\.cache|inputmat\.cache|interresult\.upload\.timeout|messages\.len\.max|execute\.node\.limit"
     r"|cleanup\.enable|container\.running\.log\.enable|download\.file\.(retry|thread\.nums)"
     r"|upload\.file\.thread\.nums|upload\.output\.thread\.nums|file\.list\.level|container\.heartbeat\..*"
-    r"|container\.update\.appstatus\..*|container\.auto\.create\.output\.dir|report\.container\.status"
+    r"|container\.update\.appstatus\..*|report\.container\.status"
     r"|local\.resource\.visibility|history\..*|webapp\..*|cluster\.delegation\..*"
     r"|nodemanager\.webapp\.port|mpi\.container\.update\.status\.retry|client\.hostname|client\.log\.collect"
     r"|log\.sampling|tf\.board\.(upload|path|ps\.enable)|board\.path|mpi\.exec\.dir(\.enable)?|am\.env\..*"
@@ -78,7 +81,7 @@ FLAGS = (
     *("input.stream", "out.stream", "input.stream.shuffle", "inputfile.rename", "createcontainerid.dir"),
     *("tf.evaluator", "tf.board.enable", "user.classpath.first", "host.local.enable", "chief.worker.minimum.data"),
     *("placeholder.whole.enable", "tf.input.ps.enable", "tf.mode.single", "mxnet.mode.single"),
-    *("tf.distribution.strategy", "failed.upload", "interresult.upload.inc"),
+    *("tf.distribution.strategy", "failed.upload", "interresult.upload.inc", "container.auto.create.output.dir"),
     *("mpi.install.dir.enable", "horovod.stall.check.disable", "horovod.hierarchical.allreduce"),
     "horovod.mpi.threads.disable",
 )

@@ -72,7 +72,23 @@ def _camel(name: str) -> str:
     return re.sub(r"-([a-z])", lambda match: match[1].upper(), name)
 
 
-_NAMES = {spelling: name for name in (*OPTIONS, *MANY) for spelling in (name, _camel(name))}
+_LINE_END = "\\"
+"""A word of the command line where a script ends behind the backslash at the end of its last line."""
+# Their short names, where these are not the long ones in camel-case; the last two are of a fork for GPUs.
+_SHORT = {
+    "chiefWorkerMemory": "chiefworker-memory",
+    "evaluatorWorkerMemory": "evaluatorworker-memory",
+    "inputFormatClass": "inputformat",
+    "outputFormatClass": "outputformat",
+    "boardReloadInterval": "board-reloadinterval",
+    "boardLogDir": "board-logdir",
+    "boardHistoryDir": "board-historydir",
+    "boardModelPB": "board-modelpb",
+    "userLDLIBRARYPATH": "user-ldlibrarypath",
+    **dict.fromkeys(("worker-gcores", "workerGcores"), "worker-gpus"),
+    **dict.fromkeys(("ps-gcores", "psGcores"), "ps-gpus"),
+}
+_NAMES = {**{spelling: name for name in (*OPTIONS, *MANY) for spelling in (name, _camel(name))}, **_SHORT}
 
 
 @dataclass
@@ -88,7 +104,7 @@ class Words:
 def taken_apart(argv: Sequence[str], program: str) -> Words:
     """The words of `argv`; `program` is what the command is called in messages."""
     words, rest = Words(), list(argv)
-    while rest:
+    while rest and rest != [_LINE_END]:
         name, glued = _option(rest[0])
         if name is None:
             if rest[0].startswith("-"):
@@ -106,7 +122,9 @@ def taken_apart(argv: Sequence[str], program: str) -> Words:
 def _values(name: str, rest: list[str], words: Words, program: str) -> Sequence[str]:
     """Takes the option's values from `rest`."""
     values: list[str] = []
-    while rest and (not values or name in MANY) and _option(rest[0])[0] is None:
+    while rest and rest != [_LINE_END] and (not values or name in MANY) and _option(rest[0])[0] is None:
+        if name == "conf" and values and "=" not in rest[0]:
+            break  # it can't be a setting: the command begins, as in HBox's own example for LightLDA
         if name in MANY and rest[0].startswith("--"):
             words.mistakes.append(_unknown(rest[0], program))
         values.append(rest.pop(0))
