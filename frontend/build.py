@@ -1,7 +1,7 @@
-"""Build the page: frontend/ -> src/howdah/web/static/, compressed. Standard library only; `python build.py [dev]`.
+"""Build the page: frontend/ -> src/howdah/web/static/, compressed. Standard library only; `build.py [dev|check]`.
 
 The rule: nothing is done when the sources are those of the last build; what is there stays until the new one is whole.
-`dev` installs what checks and tests of the page need, too.
+`dev` installs what checks and tests of the page need, too; `check` runs the checks.
 """
 
 from __future__ import annotations
@@ -19,12 +19,18 @@ FRONTEND = Path(__file__).resolve().parent
 STATIC = FRONTEND.parent / "src" / "howdah" / "web" / "static"
 SOURCES = ("build.py", "index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.ts")
 SENTENCES = STATIC.with_name("sentences.zh.json")
+CHECKS = (("typescript/bin/tsc", "--noEmit"), ("eslint/bin/eslint.js", "--max-warnings", "0", "src"))
 OLDEST_NODE = (20, 19)
-NPM_LIMIT_S, VITE_LIMIT_S = 900, 300
+DOCUMENT, TYPES = FRONTEND.parent / "docs" / "openapi.json", FRONTEND / "generated" / "openapi.d.ts"
+NPM_LIMIT_S, VITE_LIMIT_S, CHECK_LIMIT_S = 900, 300, 300
 
 
 class NotBuilt(Exception):
     """Why there is no page, in a line."""
+
+
+class NotSound(Exception):
+    """What the checks of the page's sources have found."""
 
 
 def build(dev: bool = False) -> str:
@@ -35,13 +41,44 @@ def build(dev: bool = False) -> str:
     """
     stamp = _digest([SENTENCES, *(FRONTEND / name for name in SOURCES), *sorted((FRONTEND / "src").rglob("*"))])
     fresh = _text(STATIC / "stamp.txt") == stamp
-    if fresh and not (dev and not _installed(dev)):
+    if fresh and not (dev and not (_installed(dev) and _typed())):
         return weight()
-    node = _node()
+    node = find_node()
     _install(node, dev)
+    if dev:
+        _make_types(node)
     if not fresh:
         _bundle(node, stamp)
     return weight()
+
+
+def _make_types(node: list[str]) -> None:
+    """Make the types of the API's answers, for the compiler's check, unless they are those of the document."""
+    if _typed():
+        return
+    done = _run([node[0], str(FRONTEND / "generate.mjs"), _digest([DOCUMENT])], node, CHECK_LIMIT_S)
+    if done.returncode:
+        raise NotBuilt(f"generate.mjs: {done.stderr.strip()[-2000:]}")
+
+
+def _typed() -> bool:
+    return _text(TYPES).startswith(f"// {_digest([DOCUMENT])}")
+
+
+def check() -> None:
+    """Run the checks of the page's sources, with what `dev` installs for them.
+
+    Raises:
+        NotBuilt: there is no node, or what the checks need can't be installed.
+        NotSound: a check found something.
+    """
+    node = find_node()
+    _install(node, dev=True)
+    _make_types(node)
+    for script, *options in CHECKS:
+        done = _run([node[0], str(FRONTEND / "node_modules" / script), *options], node, CHECK_LIMIT_S)
+        if done.returncode:
+            raise NotSound(f"{script}\n{done.stdout}{done.stderr}".strip())
 
 
 def weight() -> str:
@@ -57,14 +94,18 @@ def weight() -> str:
 def node_at_hand() -> bool:
     """Whether a node is here that is new enough."""
     try:
-        _node()
+        find_node()
     except NotBuilt:
         return False
     return True
 
 
-def _node() -> list[str]:
-    """The machine's own node, or the one of a Python package; with npm as a second path."""
+def find_node() -> list[str]:
+    """The machine's own node, or the one of a Python package; with npm as a second path.
+
+    Raises:
+        NotBuilt: there is neither.
+    """
     found = shutil.which("node")
     npm = shutil.which("npm")
     if found and npm and _version(found) >= OLDEST_NODE:
@@ -151,6 +192,11 @@ def _text(path: Path) -> str:
 
 if __name__ == "__main__":
     try:
-        print(build(dev="dev" in sys.argv[1:]), file=sys.stderr)
+        if "check" in sys.argv[1:]:
+            check()
+        else:
+            print(build(dev="dev" in sys.argv[1:]), file=sys.stderr)
+    except NotSound as problem:
+        sys.exit(f"howdah: the page's sources: {problem}")
     except NotBuilt as problem:
         sys.exit(f"howdah: the page is not built: {problem}")

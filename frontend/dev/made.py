@@ -1,10 +1,14 @@
-"""Answers as a server gives them, made up: a job on its way, of which one task has failed."""
+"""Answers as a server gives them, made up: a job on its way, of which one task has failed.
+
+They have the shapes of the API's document: tests/unit/test_page_made.py compares.
+"""
 
 from __future__ import annotations
 
 import math
 import random
 import time
+from functools import cache
 from typing import Any
 
 from howdah.web.hints import MEMORY
@@ -16,6 +20,52 @@ NASTY = "<img src=x onerror=\"document.title='executed'\">"
 BEGUN = time.time() - 900
 PHASES = ("asked", "allocated", "launched", "localising", "joined", "running")
 STATES = ("SUCCEEDED", "FAILED", "RUNNING", "CANCELLED", "PENDING")
+
+
+def answer(path: str, asked: dict[str, str], kind: str = "history", count: int = 12, points: int = 0) -> Any:
+    """What a server of this kind answers to a call below `api/v1/`; None for what there is not. `points` is how many
+    every curve has, where it is not 0."""
+    if path in ("server", "session"):
+        return server(kind) if path == "server" else {"path": "", "token": ""}
+    if path == "jobs":
+        return jobs(asked)
+    if path in ("users", "compare", "trace"):
+        return {"users": users, "compare": compare, "trace": trace}[path]()
+    call, _, more = path.removeprefix("jobs/").partition("/")[2].partition("/")
+    if call in ("", "tasks", "timeline"):
+        return {"": job, "tasks": tasks, "timeline": timeline}[call](count)
+    if (call, more) == ("curves", "scalars") and points:
+        return {"version": 1, "unchanged": True} if "since" in asked else many_points(points)
+    name = f"{call}_{more}".rstrip("_") if call in ("curves", "checkpoints") else call
+    found = globals().get(name)
+    return found(asked) if found else None
+
+
+def server(kind: str) -> dict[str, Any]:
+    only = ID if kind == "master" else None
+    here = {"history": "", "link_command": "howdah page ID" if only else "howdah history"}
+    return {"kind": kind, "version": "0", "job": only, "now": time.time(), "may_act": True, "engine": "yarn", **here}
+
+
+@cache
+def many_points(count: int) -> dict[str, Any]:
+    return {"version": 1, "complete": True, "series": [_line("train", "loss", walk(count))]}
+
+
+def _line(run: str, tag: str, points: list[Any], odd: list[Any] | None = None) -> dict[str, Any]:
+    last = [*points[-1][:2], points[-1][3]]
+    odd = odd or []
+    counts = {"nan": sum(name == "NaN" for _, _, name in odd), "infinite": sum(name != "NaN" for _, _, name in odd)}
+    return {
+        "run": run,
+        "tag": tag,
+        "points": points,
+        "last": last,
+        "count": len(points),
+        "started": BEGUN,
+        **counts,
+        "odd": odd,
+    }
 
 
 def _names(count: int) -> list[str]:
@@ -80,11 +130,14 @@ def job(count: int) -> dict[str, Any]:
             "packages": {f"package-{n}": f"1.{n}" for n in range(80)},
             "command": ["howdah", "run", "job.yaml"],
             "client": "howdah 0.1.0",
+            "user": "ann",
             "submitted_at": BEGUN - 20,
             "variables": {"EPOCHS": "10"},
         },
         "roles": [_role("chief", 1), _role("worker", count - 1)],
         "hints": [_hint("worker", {"role": "worker", "asked": "8.0", "used": "1.2"})],
+        "labels": {"team": "vision"},
+        "tags": ["nightly"],
     }
 
 
@@ -94,7 +147,7 @@ def _hint(role: str, values: dict[str, Any]) -> dict[str, Any]:
 
 def _role(name: str, count: int) -> dict[str, Any]:
     resources = {"memory_mib": 8192, "vcores": 4, "gpus": 1}
-    states = {"running": count, "succeeded": 0, "failed": 0, "pending": 0, "cancelled": 0}
+    states = {"running": count, "succeeded": 0, "failed": 0, "pending": 0, "cancelled": 0, "stopped": 0}
     return {"name": name, "replicas": count, **states, "resources": resources}
 
 
@@ -105,6 +158,7 @@ def tasks(count: int) -> dict[str, Any]:
 def _task(rank: int, name: str) -> dict[str, Any]:
     container = f"container_1795222800000_0042_01_{rank + 2:06d}"
     attempt = {"attempt": 1, "container": container, "node": "node7", "started": BEGUN + 31, "finished": 0, "exit": ""}
+    attempt["log_url"] = ""
     return {
         "task": name,
         "role": name.partition(":")[0],
@@ -116,6 +170,8 @@ def _task(rank: int, name: str) -> dict[str, Any]:
         "node": f"node{rank % 40}.example",
         "host": f"node{rank % 40}.example",
         "pid": 4000 + rank,
+        "python": "3.11.9 /usr/bin/python3",
+        "program_python": "3.11.9 /usr/bin/python3",
         "gpus": ["0", "1"],
         "ports": {"main": 40000 + rank},
         "started": BEGUN + 31 + rank % 5,
@@ -204,7 +260,7 @@ def search(asked: dict[str, str]) -> dict[str, Any]:
         }
         for n in range(100, 300)
     ]
-    return {"hits": hits, "scanned_bytes": 10 << 30, "seconds": 4.2, "complete": True}
+    return {"hits": hits, "scanned_bytes": 10 << 30, "seconds": 4.2, "complete": True, "problems": []}
 
 
 def curves_runs(asked: dict[str, str]) -> dict[str, Any]:
@@ -216,7 +272,8 @@ def curves_runs(asked: dict[str, str]) -> dict[str, Any]:
         "hparams": True,
     }
     runs = [{"run": run, "tags": tags, "from": BEGUN, "to": BEGUN + 600, "steps": 1000} for run in ("train", "eval")]
-    return {"runs": runs, "complete": True, "errors": [{"file": "events.out.1", "text": "cut short at byte 812"}]}
+    errors = [{"file": "events.out.1", "text": "cut short at byte 812"}]
+    return {"version": 1, "runs": runs, "complete": True, "errors": errors}
 
 
 def walk(count: int) -> list[list[float]]:
@@ -230,12 +287,9 @@ def walk(count: int) -> list[list[float]]:
 def curves_scalars(asked: dict[str, str]) -> dict[str, Any]:
     points = [[step, when, value - 0.1, value, value + 0.1] for step, when, _, value, _ in walk(1000)]
     points[500][2:] = [None, None, None]  # type: ignore[list-item]
-    return {
-        "series": [
-            {"run": run, "tag": asked["tag"], "points": points, "last": points[-1], "nan": 1}
-            for run in asked["run"].split(",")
-        ]
-    }
+    odd = [[500, BEGUN + 300, "NaN"], [700, BEGUN + 420, "Infinity"], [710, BEGUN + 426, "-Infinity"]]
+    series = [_line(run, asked["tag"], points, odd) for run in asked["run"].split(",")]
+    return {"version": 1, "complete": True, "series": series}
 
 
 def curves_histograms(asked: dict[str, str]) -> dict[str, Any]:
@@ -248,51 +302,61 @@ def curves_histograms(asked: dict[str, str]) -> dict[str, Any]:
             for left, right in zip(edges, edges[1:], strict=False)
         ]
         steps.append({"step": step, "time": BEGUN + step, "buckets": buckets})
-    return {"run": asked["run"], "tag": asked["tag"], "steps": steps}
+    return _of(asked, "steps", steps)
+
+
+def _of(asked: dict[str, str], name: str, found: list[Any]) -> dict[str, Any]:
+    """Of one tag of one run."""
+    return {"version": 1, "run": asked["run"], "tag": asked["tag"], name: found}
 
 
 def curves_distributions(asked: dict[str, str]) -> dict[str, Any]:
     shares = [0, 7, 16, 31, 50, 69, 84, 93, 100]
     steps = [
-        {"step": step, "time": BEGUN, "values": [(share - 50) * (1 + step / 500) for share in shares]}
+        {"step": step, "time": BEGUN, "percentiles": [[share, (share - 50) * (1 + step / 500)] for share in shares]}
         for step in range(0, 1000, 20)
     ]
-    return {"run": asked["run"], "tag": asked["tag"], "percentiles": shares, "steps": steps}
+    return _of(asked, "steps", steps)
 
 
 def curves_images(asked: dict[str, str]) -> dict[str, Any]:
-    return {"images": [{"step": step, "time": BEGUN + step, "width": 28, "height": 28} for step in range(0, 100, 10)]}
+    size = {"width": 28, "height": 28, "count": 3}
+    return _of(asked, "images", [{"step": step, "time": BEGUN + step, **size} for step in range(0, 100, 10)])
 
 
 def curves_text(asked: dict[str, str]) -> dict[str, Any]:
-    return {"texts": [{"step": 0, "time": BEGUN, "text": f"# a note\n{NASTY}"}]}
+    return _of(asked, "texts", [{"step": 0, "time": BEGUN, "text": f"# a note\n{NASTY}"}])
 
 
 def curves_hparams(asked: dict[str, str]) -> dict[str, Any]:
-    runs = [{"run": f"run-{n}", "values": {"rate": 0.1 / n, "opt": NASTY}, "metrics": {"loss": n}} for n in (1, 2, 3)]
-    return {"runs": runs}
+    rest = {"group": "", "started": BEGUN, "ended": 0.0, "status": ""}
+    values = [{"rate": 0.1 / n, "opt": NASTY} for n in (1, 2, 3)]
+    runs = [{"run": f"run-{n}", "values": each, "metrics": {"loss": n}, **rest} for n, each in enumerate(values, 1)]
+    return {"version": 1, "runs": runs}
 
 
-def checkpoints_(asked: dict[str, str]) -> dict[str, Any]:
+def checkpoints(asked: dict[str, str]) -> dict[str, Any]:
     whole = {"step": 1200, "format": "tensorflow", "bytes": 48 << 20, "files": 3, "valid": True, "reason": ""}
-    return {"checkpoints": [{"uri": "hdfs://nn/user/ann/digits/checkpoints/ckpt-1200", **whole}]}
+    uri = "hdfs://nn/user/ann/digits/checkpoints/ckpt-1200"
+    return {"checkpoints": [{"uri": uri, "name": "ckpt-1200", "modified": BEGUN, **whole}], "errors": []}
 
 
 def checkpoints_tensors(asked: dict[str, str]) -> dict[str, Any]:
     one = {"dtype": "float32", "shape": [784, 128], "count": 100352, "bytes": 401408}
-    return {"tensors": [{"name": f"layer{n}/kernel", **one} for n in range(200)]}
+    return {"uri": asked.get("uri", ""), "tensors": [{"name": f"layer{n}/kernel", **one} for n in range(200)]}
 
 
 def checkpoints_statistics(asked: dict[str, str]) -> dict[str, Any]:
     histogram = [[n / 10, n / 10 + 0.1, 1000 - 10 * n * n] for n in range(-9, 9)]
-    numbers = {"min": -0.91, "max": 0.9, "mean": 0.001, "std": 0.2, "zeros": 3, "nan": 0}
-    return {**numbers, "histogram": histogram}
+    numbers = {"min": -0.91, "max": 0.9, "mean": 0.001, "std": 0.2, "zeros": 3, "nan": 0, "infinite": 0}
+    size = {"dtype": "float32", "shape": [784, 128], "count": 100352, "sampled": 100352}
+    return {"name": asked.get("name", ""), **size, **numbers, "histogram": histogram}
 
 
 def jobs(asked: dict[str, str]) -> dict[str, Any]:
     after = int(asked.get("after") or 0)
     rows = [_row(n) for n in range(after, after + int(asked.get("limit") or 50))]
-    return {"jobs": rows, "next": str(after + len(rows)), "total": 100_000, "version": 1}
+    return {"jobs": rows, "next": str(after + len(rows)), "total": 100_000, "problems": [], "version": 1}
 
 
 def _row(n: int) -> dict[str, Any]:
@@ -326,8 +390,17 @@ def users() -> dict[str, Any]:
 
 
 def compare() -> dict[str, Any]:
-    return {"spec": [{"path": "roles.worker.replicas", "a": 1, "b": 8}, {"path": "env.RATE", "a": NASTY, "b": None}]}
+    rows = [_row(1), _row(2)]
+    captured = [{"path": "git_commit", "a": "3e12c95", "b": "9d1b5d6"}]
+    return {
+        "jobs": rows,
+        "captured": captured,
+        "spec": [{"path": "roles.worker.replicas", "a": 1, "b": 8}, {"path": "env.RATE", "a": NASTY, "b": None}],
+    }
 
 
 def trace() -> dict[str, Any]:
-    return {"job": ID, "task": "worker:1", "attempt": 1, "url": ""}
+    who = {"name": "digits", "state": "RUNNING", "user": "alice", "queue": "prod", "engine": "yarn"}
+    task = {"task": "worker:1", "role": "worker", "index": 1, "rank": 1, "attempt": 1}
+    where = {"host": "node2", "container": "container_1", "pid": 4711, "gpus": ["0"], "since": 1.0, "until": 0.0}
+    return {"job": ID, **who, **task, **where, "url": ""}

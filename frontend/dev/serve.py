@@ -9,10 +9,8 @@ import argparse
 import json
 import struct
 import sys
-import time
 import urllib.parse
 import zlib
-from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -42,42 +40,14 @@ class Handler(BaseHTTPRequestHandler):
         elif path.endswith("/curves/image"):
             self._send(200, _png(), "image/png")
         else:
-            value = self._call(path.removeprefix("/api/v1/"), asked)
+            options = self.options
+            value = made.answer(path.removeprefix("/api/v1/"), asked, options.kind, options.tasks, options.points)
             status = 404 if value is None else 200
             self._send(status, json.dumps(value or {"error": f"nothing at {path}"}).encode(), "application/json")
 
     def do_PUT(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self._send(200, b"{}", "application/json")
-
-    def _call(self, path: str, asked: dict[str, str]) -> Any:
-        options = self.options
-        if path == "server":
-            only = made.ID if options.kind == "master" else None
-            return {
-                "kind": options.kind,
-                "version": "0",
-                "job": only,
-                "now": time.time(),
-                "may_act": True,
-                "engine": "yarn",
-            }
-        if path == "jobs":
-            return made.jobs(asked)
-        if path in ("users", "compare", "trace"):
-            return getattr(made, path)()
-        _, _, rest = path.removeprefix("jobs/").partition("/")
-        call, _, more = rest.partition("/")
-        if call == "":
-            return made.job(options.tasks)
-        if call == "tasks":
-            return made.tasks(options.tasks)
-        if call == "timeline":
-            return made.timeline(options.tasks)
-        if call == "curves" and more == "scalars" and options.points:
-            return {"version": 1, "unchanged": True} if "since" in asked else _many_points(options.points)
-        found = getattr(made, f"{call}_{more}".replace("/", "_") if call in ("curves", "checkpoints") else call, None)
-        return found(asked) if found else None
 
     def _file(self, name: str) -> None:
         packed = STATIC / f"{name}.gz"
@@ -96,12 +66,6 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing."""
-
-
-@cache
-def _many_points(count: int) -> Any:
-    series = {"run": "train", "tag": "loss", "last": None, "nan": 0, "points": made.walk(count)}
-    return {"version": 1, "series": [series]}
 
 
 def _png() -> bytes:

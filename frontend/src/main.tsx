@@ -1,7 +1,7 @@
 import { createRoot } from "react-dom/client";
-import { takeTokens } from "./tokens";
+import { openSession, takeTokens } from "./tokens";
 import "./style.css";
 import { Page } from "./shell/Page";
 
 takeTokens();
-createRoot(document.getElementById("root") as HTMLElement).render(<Page />);
+void openSession().then(() => createRoot(document.getElementById("root") as HTMLElement).render(<Page />));

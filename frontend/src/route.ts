@@ -1,7 +1,7 @@
 // Where the reader is: `#/jobs/ID/logs?task=worker:0`. The whole place is in the address, so it can be sent to others.
 
 import { useSyncExternalStore } from "react";
-import { takeTokens } from "./tokens";
+import { openSession, takeTokens } from "./tokens";
 
 export interface Route {
   path: string[];
@@ -15,6 +15,7 @@ const listeners = new Set<() => void>();
 
 window.addEventListener("hashchange", () => {
   takeTokens();
+  void openSession();
   current = parse(window.location.hash);
   for (const listener of listeners) listener();
 });

@@ -1,6 +1,7 @@
-// Tokens come in the page's own address and go from it at once. The one for looking is kept with the entry of the tab's
-// history, so that a reload shows the page again; the one for changing is in a variable alone (docs/adr/0008). Neither is
-// in a storage: behind YARN's proxy that is everybody's.
+// Tokens come in the page's own address and go from it at once. Where the server has an origin of its own the one for
+// looking is exchanged for a cookie, so that new tabs, bookmarks and addresses open (docs/adr/0011). Behind YARN's proxy,
+// which drops cookies, it is kept with the entry of the tab's history for a reload. The one for changing is in a variable
+// alone (docs/adr/0008). Neither is in a storage: behind that proxy it is everybody's.
 
 interface Tokens {
   view: string;
@@ -9,26 +10,70 @@ interface Tokens {
 
 let tokens: Tokens = { view: "", act: "" };
 
+/** What is asked again waits for this event of the window: a token has come that lets in. */
+export const ACCESS = "howdah-access";
+
 /** Take the tokens from the address, or from this entry of the history after a reload. */
 export function takeTokens(): void {
   const kept = (window.history.state ?? {}) as { view?: string };
   const query = new URLSearchParams(window.location.search);
-  const fragment = fragmentTokens(window.location.hash);
+  const { found, rest } = fragmentTokens(window.location.hash);
   tokens = {
-    view: query.get("token") ?? fragment.get("token") ?? kept.view ?? tokens.view,
-    act: fragment.get("act") ?? tokens.act,
+    view: query.get("token") ?? found.get("token") ?? kept.view ?? tokens.view,
+    act: found.get("act") ?? tokens.act,
   };
   query.delete("token");
-  const rest = query.toString();
-  const hash = fragment.size ? "" : window.location.hash;
-  window.history.replaceState({ view: tokens.view }, "", window.location.pathname + (rest && `?${rest}`) + hash);
+  show(window.location.pathname, query.toString(), rest);
 }
 
-function fragmentTokens(hash: string): URLSearchParams {
-  return new URLSearchParams(hash.startsWith("#/") ? "" : hash.slice(1));
+/** `#token=…&act=…`, or behind a place: `#/jobs/ID?task=worker%3A0&token=…`; and what stays in the address. */
+function fragmentTokens(hash: string): { found: URLSearchParams; rest: string } {
+  if (!hash.startsWith("#/")) return { found: new URLSearchParams(hash.slice(1)), rest: "" };
+  const [place = "", words = ""] = hash.split("?", 2);
+  const found = new URLSearchParams(words);
+  const rest = new URLSearchParams([...found].filter(([name]) => name !== "token" && name !== "act")).toString();
+  return { found, rest: found.has("token") || found.has("act") ? place + (rest && `?${rest}`) : hash };
 }
 
-/** The token for looking; empty where the engine's proxy vouches. */
+function show(path: string, query: string, hash: string): void {
+  window.history.replaceState({ view: tokens.view }, "", path + (query && `?${query}`) + hash);
+}
+
+/** Exchange the token for the cookie of a path, and go on below that path; whether the token is right. */
+export async function openSession(): Promise<boolean> {
+  const right = tokens.view !== "" && (await exchange());
+  if (right) window.dispatchEvent(new Event(ACCESS));
+  return right;
+}
+
+async function exchange(): Promise<boolean> {
+  try {
+    const asked = { method: "PUT", body: JSON.stringify({ token: tokens.view }) };
+    const answer = await fetch("api/v1/session", { ...asked, headers: { "Content-Type": "application/json" } });
+    if (!answer.ok) return false;
+    const { path } = (await answer.json()) as { path: string };
+    if (path && (await fetch(`${path}api/v1/session`)).ok) {
+      tokens.view = "";
+      show(path, window.location.search.slice(1), window.location.hash);
+    }
+    return true;
+  } catch {
+    return false; // the calls that follow say why
+  }
+}
+
+/** Take what a person has typed, a token or a whole link; whether it lets in. */
+export async function enter(typed: string): Promise<boolean> {
+  const last = { ...tokens };
+  tokens.view = /token=([^&#\s]+)/.exec(typed)?.[1] ?? typed.trim();
+  tokens.act = /\bact=([^&#\s]+)/.exec(typed)?.[1] ?? tokens.act;
+  const entered = await openSession();
+  if (!entered) tokens = last;
+  show(window.location.pathname, window.location.search.slice(1), window.location.hash);
+  return entered;
+}
+
+/** The token for looking; empty where the browser's cookie, or the engine's proxy, vouches. */
 export function viewToken(): string {
   return tokens.view;
 }

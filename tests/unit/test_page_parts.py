@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
-from pathlib import Path
-
 import pytest
+from page_script import FRONTEND, run_node
 from test_web_logs import piece
 
 from howdah.web.answers import whole_characters
 
-FRONTEND = Path(__file__).parents[2] / "frontend"
-COMPILER = FRONTEND / "node_modules" / "typescript"
 SCRIPT = """
 const fs = require("fs");
 const [compiler, source] = process.argv.slice(1);
@@ -30,13 +24,8 @@ console.log(JSON.stringify([...told, [log.from, log.text]]));
 
 def put_together(live: list[dict[str, object]], earlier: dict[str, object] | None = None) -> list[tuple[int, str]]:
     """Where the page's text begins and what it is, with the parts of a living log, and then with an earlier one."""
-    node = shutil.which("node")
-    if not node or not COMPILER.is_dir():
-        pytest.skip("what builds the page is not installed here")
-    command = [node, "-e", SCRIPT, str(COMPILER), str(FRONTEND / "src" / "logs" / "parts.ts")]
-    asked = json.dumps({"live": live, "earlier": earlier})
-    done = subprocess.run(command, input=asked, capture_output=True, text=True, timeout=60, check=True)
-    return [(begin, text) for begin, text in json.loads(done.stdout)]
+    told = run_node(SCRIPT, [str(FRONTEND / "src" / "logs" / "parts.ts")], {"live": live, "earlier": earlier})
+    return [(begin, text) for begin, text in told]
 
 
 def part(log: bytes, offset: int, limit: int = 65536) -> dict[str, object]:

@@ -87,7 +87,7 @@ def test_idle_and_ill_gpus_are_hints() -> None:
 
 
 def test_every_hint_has_its_chinese() -> None:
-    assert not [template for template in hints.TEMPLATES if template not in language._ZH]
+    assert not [template for template in hints.TEMPLATES if template not in language.chinese()]
 
 
 def progress(view: JobView, *told: tuple[float, float]) -> JobView:

@@ -30,6 +30,8 @@ export function LineChart(props: Props): ReactNode {
   const [at, setAt] = useState<number | null>(null);
   const data = useMemo(() => aligned(lines), [lines]);
   const chart = useRef<uPlot>(null);
+  const shownLines = useRef(lines);
+  shownLines.current = lines;
   const names = lines.map((line) => line.name + (line.faint ? "~" : "") + (line.low ? "±" : "")).join("\n");
   useEffect(() => {
     const place = box.current;
@@ -44,7 +46,7 @@ export function LineChart(props: Props): ReactNode {
     };
     options.hooks = {
       setCursor: [(plot) => setAt(plot.cursor.idx ?? null)],
-      draw: [told],
+      draw: [(plot) => drawOdd(plot, shownLines.current, dark), told],
     };
     const made = new uPlot(options, data, place);
     chart.current = made;
@@ -144,6 +146,58 @@ interface Options {
   show: (value: number) => string;
 }
 
+const MARK = 4;
+
+/** A cross for each NaN at the lower edge, a wedge for each infinity at the edge beyond which it lies. */
+function drawOdd(plot: uPlot, lines: Line[], dark: boolean): void {
+  const { ctx } = plot;
+  const { left, top, width, height } = plot.bbox;
+  const size = MARK * window.devicePixelRatio;
+  for (const line of lines) {
+    if (line.faint) continue;
+    ctx.strokeStyle = lineColour(line.colour, dark);
+    ctx.lineWidth = 1.5 * window.devicePixelRatio;
+    for (const { x, name } of line.odd ?? []) {
+      const across = plot.valToPos(x, "x", true);
+      if (across < left || across > left + width) continue;
+      const up = name === "Infinity" ? 1 : -1;
+      const edge = name === "Infinity" ? top + size : top + height - size;
+      ctx.beginPath();
+      ctx.moveTo(across - size, edge + (name === "NaN" ? -size : 0));
+      if (name === "NaN") {
+        ctx.lineTo(across + size, edge + size);
+        ctx.moveTo(across - size, edge + size);
+        ctx.lineTo(across + size, edge - size);
+      } else {
+        ctx.lineTo(across + size, edge);
+        ctx.lineTo(across, edge - up * size);
+        ctx.closePath();
+      }
+      ctx.stroke();
+    }
+  }
+}
+
+/** Points with a gap on both sides: no line leads to them. */
+function alone(plot: uPlot, series: number): number[] {
+  const values = plot.data[series] as (number | null | undefined)[];
+  const [first, last] = [plot.series[0]?.idxs?.[0] ?? 0, plot.series[0]?.idxs?.[1] ?? values.length - 1];
+  const found: number[] = [];
+  let before: number | null = null;
+  for (let at = first; at <= last; at += 1) {
+    const value = values[at];
+    if (value === undefined) continue;
+    if (value !== null && before === null && next(values, at, last) === null) found.push(at);
+    before = value;
+  }
+  return found;
+}
+
+function next(values: (number | null | undefined)[], at: number, last: number): number | null {
+  for (let after = at + 1; after <= last; after += 1) if (values[after] !== undefined) return values[after] ?? null;
+  return null;
+}
+
 function optionsOf({ lines, axis, log, dark, height, width, show }: Options): uPlot.Options {
   const colours = variables(dark);
   const pen = {
@@ -158,13 +212,12 @@ function optionsOf({ lines, axis, log, dark, height, width, show }: Options): uP
     series.push({
       stroke: line.faint ? `${colour}55` : colour,
       width: line.faint ? 1 : 1.5,
-      points: { show: line.x.length < 2 },
-      spanGaps: true,
+      points: { show: true, filter: alone },
     });
     if (!line.low || !line.high) continue;
     bands.push({ series: [series.length, series.length + 1], fill: `${colour}2e` });
     for (let edge = 0; edge < 2; edge += 1)
-      series.push({ stroke: "transparent", points: { show: false }, spanGaps: true });
+      series.push({ stroke: "transparent", points: { show: false } });
   }
   const x: uPlot.Axis = { ...pen, font: "11px system-ui" };
   if (axis === "relative") x.values = (_, splits) => splits.map((value) => duration(value));

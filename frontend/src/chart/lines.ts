@@ -9,6 +9,8 @@ export interface Line {
   /** What lies between them was seen, though only one value a place is drawn. */
   low?: (number | null)[];
   high?: (number | null)[];
+  /** Where a value is no number, or infinite: `NaN`, `Infinity`, `-Infinity`. */
+  odd?: { x: number; name: string }[];
   /** Number of its colour. */
   colour: number;
   /** Drawn behind another of the same name, and not named. */

@@ -2,8 +2,7 @@
 
 import { Input } from "antd";
 import { lazy, type ReactNode, useMemo, useState } from "react";
-import type { Checkpoint, Job, Tensor, TensorStatistics } from "../api";
-import { jobPath } from "../client";
+import type { Checkpoint, Job, Tensor } from "../api";
 import { bytes, number } from "../format";
 import { hasEnded } from "../job/JobPage";
 import { say } from "../language";
@@ -15,21 +14,31 @@ import { type Column, Grid } from "../shell/Grid";
 import { Nothing } from "../shell/Nothing";
 import { useDark } from "../theme";
 import { oneStep } from "./histogram";
+import { Told } from "./RunErrors";
 
 const EChart = lazy(() => import("../chart/EChart"));
 
 export default function Checkpoints({ job }: { job: Job }): ReactNode {
-  const polled = usePolled<{ checkpoints?: Checkpoint[] } & Checkpoint[]>(
-    jobPath(job.id, "checkpoints"),
-    {},
-    hasEnded(job) ? 0 : 10,
-  );
+  const polled = usePolled("jobs/{job}/checkpoints", { job: job.id }, {}, hasEnded(job) ? 0 : 10);
   const uri = useRoute().query.get("uri");
   if (uri) return <Tensors job={job.id} uri={uri} />;
-  const found = polled.data && (polled.data.checkpoints ?? polled.data);
+  const found = polled.data?.checkpoints;
+  const failed = polled.data?.errors ?? [];
+  const errors = <Told title={say("{count} places could not be searched", { count: failed.length })} errors={failed} />;
   if (!found) return <Nothing text={polled.error ? polled.error.message : say("Loading…")} />;
-  if (!found.length) return <Nothing text={say("No checkpoints yet.")} />;
-  return <Grid label={say("Checkpoints")} columns={columnsOf(job.id)} rows={found} rowKey={(row) => row.uri} />;
+  if (!found.length)
+    return (
+      <>
+        {errors}
+        <Nothing text={say("No checkpoints yet.")} />
+      </>
+    );
+  return (
+    <>
+      {errors}
+      <Grid label={say("Checkpoints")} columns={columnsOf(job.id)} rows={found} rowKey={(row) => row.uri} />
+    </>
+  );
 }
 
 function columnsOf(job: string): Column<Checkpoint>[] {
@@ -71,7 +80,7 @@ function columnsOf(job: string): Column<Checkpoint>[] {
 }
 
 function Tensors({ job, uri }: { job: string; uri: string }): ReactNode {
-  const polled = usePolled<{ tensors: Tensor[] }>(jobPath(job, "checkpoints/tensors"), { uri }, 0);
+  const polled = usePolled("jobs/{job}/checkpoints/tensors", { job }, { uri }, 0);
   const [sought, setSought] = useState("");
   const name = useRoute().query.get("tensor") ?? "";
   const tensors = polled.data?.tensors;
@@ -152,7 +161,7 @@ function tensorColumns(): Column<Tensor>[] {
 }
 
 function Statistics({ job, uri, name }: { job: string; uri: string; name: string }): ReactNode {
-  const polled = usePolled<TensorStatistics>(jobPath(job, "checkpoints/statistics"), { uri, name }, 0);
+  const polled = usePolled("jobs/{job}/checkpoints/statistics", { job }, { uri, name }, 0);
   const dark = useDark();
   const found = polled.data;
   const option = useMemo(
@@ -176,7 +185,8 @@ function Statistics({ job, uri, name }: { job: string; uri: string; name: string
                 [say("Mean"), told(found.mean)],
                 [say("Deviation"), told(found.std)],
                 [say("Zeros"), `${found.zeros}`],
-                [say("Not a number"), `${found.nan}`],
+                [say("NaN"), `${found.nan}`],
+                [say("Infinite"), `${found.infinite}`],
               ]}
             />
           </div>

@@ -2,8 +2,7 @@
 
 import { Segmented } from "antd";
 import { lazy, type ReactNode } from "react";
-import type { Job, Runs } from "../api";
-import { jobPath } from "../client";
+import type { Job } from "../api";
 import { hasEnded } from "../job/JobPage";
 import { say } from "../language";
 import { usePolled } from "../polling";
@@ -46,14 +45,14 @@ export default function Curves({ job, others }: { job: Job; others: boolean }): 
 
 function OfRuns({ job, kind, others }: { job: Job; kind: string; others: boolean }): ReactNode {
   const live = !hasEnded(job);
-  const polled = usePolled<Runs>(jobPath(job.id, "curves/runs"), {}, live ? 2 : 10);
+  const polled = usePolled("jobs/{job}/curves/runs", { job: job.id }, {}, live ? 2 : 10);
   const runs = polled.data?.runs;
   const waits = runs ? "" : polled.error ? polled.error.message : say("Reading event files…");
   if (!runs && kind !== "scalars") return <Nothing text={waits} />;
   const seconds = live || polled.data?.complete === false ? 2 : 0;
   return (
     <>
-      {runs && <Stale polled={polled} ended={!live} />}
+      {runs && <Stale polled={polled} />}
       {polled.data?.complete === false && <p className="muted">{say("Still reading event files…")}</p>}
       <RunErrors errors={polled.data?.errors ?? []} />
       {kind === "scalars" && <Scalars job={job} runs={runs ?? []} seconds={seconds} others={others} waits={waits} />}

@@ -1,9 +1,10 @@
 import { type ReactNode, useMemo } from "react";
-import type { Distributions as DistributionsAnswer } from "../api";
+import type { Answer } from "../api";
 import { LineChart } from "../chart/LineChart";
-import { jobPath } from "../client";
+import type { Line } from "../chart/lines";
 import { say } from "../language";
 import { usePolled } from "../polling";
+import { numeric } from "./histogram";
 
 /** Percentiles of a histogram over its steps. */
 export function Distributions({
@@ -17,17 +18,8 @@ export function Distributions({
   tag: string;
   seconds: number;
 }): ReactNode {
-  const polled = usePolled<DistributionsAnswer>(jobPath(job, "curves/distributions"), { run, tag }, seconds);
-  const lines = useMemo(() => {
-    const { percentiles = [], steps = [] } = polled.data ?? {};
-    const x = steps.map(({ step }) => step);
-    return percentiles.map((percentile, index) => ({
-      name: `${percentile} %`,
-      colour: index,
-      x,
-      y: steps.map(({ values }) => values[index] ?? null),
-    }));
-  }, [polled.data]);
+  const polled = usePolled("jobs/{job}/curves/distributions", { job }, { run, tag }, seconds);
+  const lines = useMemo(() => linesOf(polled.data?.steps ?? []), [polled.data]);
   if (!lines.length) return null;
   return (
     <section className="card">
@@ -35,4 +27,16 @@ export function Distributions({
       <LineChart label={say("Distribution")} lines={lines} axis="step" height={230} />
     </section>
   );
+}
+
+/** A line for each percentile; a step that had nothing to count has a gap in all. */
+function linesOf(steps: Answer<"jobs/{job}/curves/distributions">["steps"]): Line[] {
+  const x = steps.map(({ step }) => step);
+  const percents = steps.find(({ percentiles }) => percentiles.length)?.percentiles.map(([percent]) => percent) ?? [];
+  return percents.map((percent, index) => ({
+    name: `${percent} %`,
+    colour: index,
+    x,
+    y: steps.map(({ percentiles }) => numeric(percentiles[index]?.[1])),
+  }));
 }

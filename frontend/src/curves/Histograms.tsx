@@ -2,8 +2,7 @@
 
 import { Slider } from "antd";
 import { lazy, type ReactNode, useMemo, useState } from "react";
-import type { Histograms as HistogramsAnswer, Run } from "../api";
-import { jobPath } from "../client";
+import type { Run } from "../api";
 import { say } from "../language";
 import { usePolled } from "../polling";
 import { Nothing } from "../shell/Nothing";
@@ -16,8 +15,9 @@ const EChart = lazy(() => import("../chart/EChart"));
 
 export default function Histograms({ job, runs, seconds }: { job: string; runs: Run[]; seconds: number }): ReactNode {
   const { run, tag, picker } = usePick(runs, (each) => each.tags.histogram ?? []);
-  const polled = usePolled<HistogramsAnswer>(
-    tag ? jobPath(job, "curves/histograms") : "",
+  const polled = usePolled(
+    tag ? "jobs/{job}/curves/histograms" : "",
+    { job },
     { run, tag, steps: 50 },
     seconds,
   );

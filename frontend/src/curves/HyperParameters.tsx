@@ -1,17 +1,14 @@
 import { type ReactNode, useMemo } from "react";
-import type { HParams } from "../api";
-import { jobPath } from "../client";
+import type { Session } from "../api";
 import { number, plain } from "../format";
 import { say } from "../language";
 import { usePolled } from "../polling";
 import { type Column, Grid } from "../shell/Grid";
 import { Nothing } from "../shell/Nothing";
 
-type Row = HParams["runs"][number];
-
 /** A row for each run: what it was given, and what came of it. */
 export default function HyperParameters({ job, seconds }: { job: string; seconds: number }): ReactNode {
-  const polled = usePolled<HParams>(jobPath(job, "curves/hparams"), {}, seconds);
+  const polled = usePolled("jobs/{job}/curves/hparams", { job }, {}, seconds);
   const rows = polled.data?.runs;
   const columns = useMemo(() => columnsOf(rows ?? []), [rows]);
   if (!rows) return <Nothing text={polled.error ? polled.error.message : say("Loading…")} />;
@@ -19,7 +16,7 @@ export default function HyperParameters({ job, seconds }: { job: string; seconds
   return <Grid label={say("Hyperparameters")} columns={columns} rows={rows} rowKey={(row) => row.run} />;
 }
 
-function columnsOf(rows: Row[]): Column<Row>[] {
+function columnsOf(rows: Session[]): Column<Session>[] {
   const given = [...new Set(rows.flatMap((row) => Object.keys(row.values)))];
   const came = [...new Set(rows.flatMap((row) => Object.keys(row.metrics)))];
   return [
@@ -29,12 +26,12 @@ function columnsOf(rows: Row[]): Column<Row>[] {
   ];
 }
 
-function column(key: string, title: string, of: (row: Row) => unknown): Column<Row> {
-  const by = (row: Row): number | string => {
+function column(key: string, title: string, of: (row: Session) => unknown): Column<Session> {
+  const by = (row: Session): number | string => {
     const value = of(row);
     return typeof value === "number" ? value : plain(value);
   };
-  const cell = (row: Row): string => {
+  const cell = (row: Session): string => {
     const value = by(row);
     return typeof value === "number" ? number(value, 5) : value;
   };

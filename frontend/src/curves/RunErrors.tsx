@@ -19,7 +19,8 @@ export function RunErrors({ errors }: { errors: Runs["errors"] }): ReactNode {
   );
 }
 
-function Told({ title, errors }: { title: string; errors: Runs["errors"] }): ReactNode {
+/** Files or folders with what is wrong with each, folded. */
+export function Told({ title, errors }: { title: string; errors: Runs["errors"] }): ReactNode {
   if (!errors.length) return null;
   return (
     <details className="stale">

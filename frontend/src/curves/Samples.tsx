@@ -1,8 +1,8 @@
 // Pictures and text that programs have written down, step by step.
 
 import type { ReactNode } from "react";
-import type { Images, Run, Texts } from "../api";
-import { address, jobPath } from "../client";
+import type { Run } from "../api";
+import { address } from "../client";
 import { time } from "../format";
 import { say } from "../language";
 import { usePolled } from "../polling";
@@ -17,6 +17,7 @@ interface Props {
 }
 
 const NEWEST = 60;
+const MOST_OF_STEP = 64;
 
 export default function Samples({ job, runs, seconds, kind }: Props): ReactNode {
   const { run, tag, picker } = usePick(runs, (each) => (kind === "images" ? each.tags.image : each.tags.text) ?? []);
@@ -38,27 +39,32 @@ interface PartProps {
 }
 
 function ImageList({ job, run, tag, seconds }: PartProps): ReactNode {
-  const polled = usePolled<Images>(jobPath(job, "curves/images"), { run, tag }, seconds);
+  const polled = usePolled("jobs/{job}/curves/images", { job }, { run, tag }, seconds);
   const images = polled.data?.images ?? [];
   if (!images.length) return <Nothing text={polled.error ? polled.error.message : say("Loading…")} />;
   return (
     <div className="thumbs">
-      {images.slice(-NEWEST).map(({ step, time: when, index }) => (
-        <figure key={`${step} ${index ?? 0}`}>
-          <img
-            src={address(jobPath(job, "curves/image"), { run, tag, step, index })}
-            alt={say("{tag} at step {step}", { tag, step })}
-            loading="lazy"
-          />
-          <figcaption className="muted">{say("step {step}", { step }) + (when ? ` · ${time(when)}` : "")}</figcaption>
-        </figure>
-      ))}
+      {images.slice(-NEWEST).flatMap(({ step, time: when, count }) =>
+        Array.from({ length: Math.min(count, MOST_OF_STEP) }, (_, index) => (
+          <figure key={`${step} ${index}`}>
+            <img
+              src={address("jobs/{job}/curves/image", { job }, { run, tag, step, index })}
+              alt={say("{tag} at step {step}", { tag, step }) + (count > 1 ? ` (${index + 1}/${count})` : "")}
+              loading="lazy"
+            />
+            <figcaption className="muted">
+              {say("step {step}", { step }) + (count > 1 ? ` · ${index + 1}/${count}` : "")}
+              {when ? ` · ${time(when)}` : ""}
+            </figcaption>
+          </figure>
+        )),
+      )}
     </div>
   );
 }
 
 function TextList({ job, run, tag, seconds }: PartProps): ReactNode {
-  const polled = usePolled<Texts>(jobPath(job, "curves/text"), { run, tag }, seconds);
+  const polled = usePolled("jobs/{job}/curves/text", { job }, { run, tag }, seconds);
   const texts = polled.data?.texts ?? [];
   if (!texts.length) return <Nothing text={polled.error ? polled.error.message : say("Loading…")} />;
   return (

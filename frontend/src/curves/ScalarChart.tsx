@@ -1,10 +1,10 @@
 // One tag of several runs. It asks for its points once it has come into view.
 
 import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
-import type { ScalarPoint, Scalars } from "../api";
-import { type Axis, LineChart } from "../chart/LineChart";
+import type { Line as ScalarLine, QueryOf, ScalarPoint } from "../api";
+import { LineChart } from "../chart/LineChart";
 import { type Line, smoothed } from "../chart/lines";
-import { get, jobPath, type Query } from "../client";
+import { get } from "../client";
 import { number } from "../format";
 import { say } from "../language";
 import type { Settings } from "./settings";
@@ -36,7 +36,7 @@ const POINTS = 1000;
 export function ScalarChart({ tag, runs, settings, seconds }: Props): ReactNode {
   const card = useRef<HTMLElement>(null);
   const seen = useSeen(card);
-  const { series, error } = useScalars(tag, runs, settings.axis, seen, seconds);
+  const { series, error } = useScalars(tag, runs, seen, seconds);
   const lines = useMemo(() => linesOf(series, runs, settings), [series, runs, settings]);
   return (
     <section className="card" ref={card} style={{ minHeight: 260 }}>
@@ -56,11 +56,11 @@ export function ScalarChart({ tag, runs, settings, seconds }: Props): ReactNode 
   );
 }
 
-type Found = Record<string, Scalars["series"][number]>;
+type Found = Record<string, ScalarLine>;
 type Asked = [job: string, run: string, id: string];
 
 /** The points of each run, by its id. */
-function useScalars(tag: string, runs: Chosen[], axis: Axis, seen: boolean, seconds: number): Told {
+function useScalars(tag: string, runs: Chosen[], seen: boolean, seconds: number): Told {
   const [told, setTold] = useState<Told>({ series: {}, error: "" });
   const wanted = JSON.stringify(runs.map(({ job, run, id }): Asked => [job, run, id]));
   useEffect(() => {
@@ -71,7 +71,7 @@ function useScalars(tag: string, runs: Chosen[], axis: Axis, seen: boolean, seco
     const ask = async (): Promise<void> => {
       try {
         if (!document.hidden) {
-          const found = await askAll(JSON.parse(wanted) as Asked[], { tag, x: axis }, versions, ended.signal);
+          const found = await askAll(JSON.parse(wanted) as Asked[], tag, versions, ended.signal);
           setTold((last) => (found ? { series: { ...last.series, ...found }, error: "" } : last));
         }
       } catch (problem) {
@@ -85,7 +85,7 @@ function useScalars(tag: string, runs: Chosen[], axis: Axis, seen: boolean, seco
       ended.abort();
       window.clearTimeout(timer);
     };
-  }, [tag, wanted, axis, seen, seconds]);
+  }, [tag, wanted, seen, seconds]);
   return told;
 }
 
@@ -94,22 +94,20 @@ interface Told {
   error: string;
 }
 
-type Answer = Scalars & { version?: number; unchanged?: boolean };
-
 /** What has changed since `versions`, by job; nothing when nothing has. */
 async function askAll(
   runs: Asked[],
-  query: Query,
+  tag: string,
   versions: Map<string, number>,
   signal: AbortSignal,
 ): Promise<Found | undefined> {
   let all: Found | undefined;
   for (const job of new Set(runs.map(([id]) => id))) {
     const mine = runs.filter(([id]) => id === job);
-    const asked = { ...query, run: mine.map(([, run]) => run), points: POINTS, since: versions.get(job) };
-    const found = await get<Answer>(jobPath(job, "curves/scalars"), asked, signal);
-    if (found.unchanged) continue;
-    if (found.version !== undefined) versions.set(job, found.version);
+    const asked: QueryOf<"jobs/{job}/curves/scalars"> = { tag, run: mine.map(([, run]) => run), points: POINTS };
+    const found = await get("jobs/{job}/curves/scalars", { job }, { ...asked, since: versions.get(job) }, signal);
+    if ("unchanged" in found) continue;
+    versions.set(job, found.version);
     all ??= {};
     for (const one of found.series) {
       const id = mine.find(([, run]) => run === one.run)?.[2];
@@ -124,10 +122,18 @@ function linesOf(found: Found, runs: Chosen[], { axis, smoothing }: Settings): L
   return runs.flatMap(({ id, label, colour }) => {
     const one = found[id];
     if (!one?.points.length) return [];
-    const first = one.points[0] as ScalarPoint;
-    const x = one.points.map(([step, time]) => (axis === "step" ? step : axis === "time" ? time : time - first[1]));
+    const begun = (one.points[0] as ScalarPoint)[1];
+    const across = (step: number, time: number): number =>
+      axis === "step" ? step : axis === "time" ? time : time - begun;
+    const x = one.points.map(([step, time]) => across(step, time));
     const y = one.points.map((point) => point[3]);
-    const note = one.nan ? { note: say("({count} not a number)", { count: one.nan }) } : {};
+    const note = {
+      note: [
+        one.nan ? say("({count} NaN)", { count: one.nan }) : "",
+        one.infinite ? say("({count} infinite)", { count: one.infinite }) : "",
+      ].join(" "),
+      odd: one.odd.map(([step, time, name]) => ({ x: across(step, time), name })),
+    };
     if (smoothing) {
       return [
         { name: label, colour, x, y, faint: true },

@@ -15,7 +15,18 @@ interface Api {
 
 const BINS = 60;
 
-type Bucket = Step["buckets"][number];
+/** Left, right, count. */
+type Bucket = [number, number, number];
+
+/** A number that JSON has, null for the name of another. */
+export function numeric(value: number | string | undefined): number | null {
+  return typeof value === "number" ? value : null;
+}
+
+/** Buckets of which all is known; their outermost edges may be infinite. */
+function finite({ buckets }: Step): Bucket[] {
+  return buckets.filter((bucket): bucket is Bucket => bucket.every((value) => typeof value === "number"));
+}
 
 /** The same numbers in buckets of one width from `low` to `high`: those of event files grow away from zero. */
 function even(buckets: Bucket[], low: number, high: number): Bucket[] {
@@ -36,9 +47,9 @@ function even(buckets: Bucket[], low: number, high: number): Bucket[] {
 /** Where the numbers of these steps lie. */
 function range(steps: Step[]): [number, number] {
   let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
-  for (const { buckets } of steps) {
-    for (const [left, right, count] of buckets) {
-      if (count <= 0 || !Number.isFinite(left) || !Number.isFinite(right)) continue;
+  for (const step of steps) {
+    for (const [left, right, count] of finite(step)) {
+      if (count <= 0) continue;
       low = Math.min(low, left);
       high = Math.max(high, right);
     }
@@ -49,7 +60,7 @@ function range(steps: Step[]): [number, number] {
 /** Steps to the right, values up, the deeper the colour the more of them. */
 export function overSteps(steps: Step[], dark: boolean): object {
   const [low, high] = range(steps);
-  const all = steps.map(({ step, buckets }) => ({ step, buckets: even(buckets, low, high) }));
+  const all = steps.map((each) => ({ step: each.step, buckets: even(finite(each), low, high) }));
   const most = Math.max(1e-12, ...all.flatMap(({ buckets }) => buckets.map(([, , count]) => count)));
   const colour = lineColour(0, dark);
   const data = all.flatMap(({ step, buckets }, index) =>
@@ -87,7 +98,7 @@ function cell(columns: number): (params: { coordSys: { width: number } }, api: A
 
 /** Values to the right, how many of them up; a bucket is as wide as it is. */
 export function oneStep(step: Step | undefined, dark: boolean): object {
-  const buckets = step ? even(step.buckets, ...range([step])) : [];
+  const buckets = step ? even(finite(step), ...range([step])) : [];
   const bar = (_: unknown, api: Api): object => {
     const [left, top] = api.coord([api.value(0), api.value(2)]);
     const [right, bottom] = api.coord([api.value(1), 0]);

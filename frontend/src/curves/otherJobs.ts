@@ -1,8 +1,7 @@
 // Curves of other jobs, to be drawn beside those of this one.
 
 import { useEffect, useState } from "react";
-import type { Job, Runs, Usage } from "../api";
-import { get, jobPath } from "../client";
+import { get } from "../client";
 import { type Chosen, runId } from "./ScalarChart";
 import { type Told, toldOf, toldQuery } from "./told";
 
@@ -32,7 +31,7 @@ export function useOtherJobs(jobs: string[]): Others {
 }
 
 async function runsOf(job: string, signal: AbortSignal): Promise<Uncoloured[]> {
-  const { runs } = await get<Runs>(jobPath(job, "curves/runs"), {}, signal);
+  const { runs } = await get("jobs/{job}/curves/runs", { job }, {}, signal);
   return runs.map(({ run, tags }) => ({
     id: runId(job, run),
     job,
@@ -43,8 +42,8 @@ async function runsOf(job: string, signal: AbortSignal): Promise<Uncoloured[]> {
 }
 
 async function toldBy(id: string, signal: AbortSignal): Promise<Told> {
-  const job = await get<Job>(jobPath(id), {}, signal);
-  return toldOf(id, await get<Usage>(jobPath(id, "series"), toldQuery(job), signal));
+  const job = await get("jobs/{job}", { job: id }, {}, signal);
+  return toldOf(id, await get("jobs/{job}/series", { job: id }, toldQuery(job), signal));
 }
 
 function joined(all: Told[]): Told {

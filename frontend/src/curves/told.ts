@@ -1,10 +1,9 @@
 // Curves that the programs tell of themselves by howdah.here.metric: over time, for their points come without steps.
 
 import { useMemo } from "react";
-import type { Job, Usage, UsagePoint } from "../api";
+import type { Job, QueryOf, Usage, UsagePoint } from "../api";
 import type { Axis } from "../chart/LineChart";
 import { type Line, smoothed } from "../chart/lines";
-import { jobPath, type Query } from "../client";
 import { spread } from "../job/names";
 import { usePolled } from "../polling";
 import type { Settings } from "./settings";
@@ -35,14 +34,14 @@ export interface Teller {
 
 /** What there is so far, asked again every `seconds` (0: once). */
 export function useTold(job: Job, seconds: number): Told & { error: string } {
-  const polled = usePolled<Usage>(jobPath(job.id, "series"), toldQuery(job), seconds);
+  const polled = usePolled("jobs/{job}/series", { job: job.id }, toldQuery(job), seconds);
   const found = polled.data;
   const told = useMemo(() => toldOf(job.id, found), [job.id, found]);
   return { ...told, error: polled.error?.message ?? "" };
 }
 
 /** All names at once: an address has no room for many, and a name may hold what would part two. */
-export function toldQuery(job: Job): Query {
+export function toldQuery(job: Job): QueryOf<"jobs/{job}/series"> {
   return { kind: "told", task: spread(job).join(","), points: POINTS };
 }
 

@@ -2,8 +2,7 @@
 
 import { Button, Input } from "antd";
 import { lazy, type ReactNode, useState } from "react";
-import type { Comparison, Difference, Job, Runs, Server } from "../api";
-import { jobPath } from "../client";
+import type { Difference, Server } from "../api";
 import { plain } from "../format";
 import { say } from "../language";
 import { usePolled } from "../polling";
@@ -60,10 +59,10 @@ function Ask({ a, b }: { a: string; b: string }): ReactNode {
 }
 
 function Differences({ a, b }: { a: string; b: string }): ReactNode {
-  const polled = usePolled<Comparison>("compare", { jobs: `${a},${b}` }, 0);
+  const polled = usePolled("compare", {}, { jobs: `${a},${b}` }, 0);
   const found = polled.data;
   if (!found) return <Nothing text={polled.error ? polled.error.message : say("Loading…")} />;
-  const around = found.captured ?? [];
+  const around = found.captured;
   return (
     <>
       {!found.spec.length && <Nothing text={say("Their specs are the same.")} />}
@@ -105,8 +104,8 @@ function Table({ title, a, b, rows }: { title: string; a: string; b: string; row
 }
 
 function Curves({ a }: { a: string }): ReactNode {
-  const job = usePolled<Job>(jobPath(a), {}, 0).data;
-  const polled = usePolled<Runs>(jobPath(a, "curves/runs"), {}, 0);
+  const job = usePolled("jobs/{job}", { job: a }, {}, 0).data;
+  const polled = usePolled("jobs/{job}/curves/runs", { job: a }, {}, 0);
   const runs = polled.data?.runs;
   if (!job) return null;
   const waits = runs ? "" : (polled.error?.message ?? say("Reading event files…"));

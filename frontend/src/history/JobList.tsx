@@ -2,7 +2,7 @@
 
 import { Button } from "antd";
 import { type ReactNode, useMemo } from "react";
-import type { JobRow, Jobs } from "../api";
+import type { JobRow, QueryOf } from "../api";
 import { between, duration, number, percent, time } from "../format";
 import { say } from "../language";
 import { usePolled } from "../polling";
@@ -22,10 +22,10 @@ export default function JobList(): ReactNode {
   const { query } = useRoute();
   const sort = query.get("sort") ?? "-started";
   const cursors = (query.get("pages") ?? "").split("~").filter(Boolean);
-  const asked: Record<string, string | number> = { sort, limit: PAGE, after: cursors.at(-1) ?? "" };
+  const asked: QueryOf<"jobs"> = { sort, limit: PAGE, after: cursors.at(-1) ?? "" };
   for (const name of FILTERS) asked[name] = query.get(name) ?? "";
   for (const name of ["from", "to"] as const) asked[name] = seconds(query.get(name), name === "to");
-  const polled = usePolled<Jobs>("jobs", asked, 10);
+  const polled = usePolled("jobs", {}, asked, 10);
   const columns = useMemo(() => columnsOf(), []);
   const found = polled.data;
   const sorting: Sorting = { key: sort.replace(/^-/, ""), down: sort.startsWith("-") };

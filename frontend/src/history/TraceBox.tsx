@@ -2,7 +2,6 @@
 
 import { Input, message } from "antd";
 import type { ReactNode } from "react";
-import type { Trace } from "../api";
 import { get } from "../client";
 import { say } from "../language";
 import { go } from "../route";
@@ -12,7 +11,7 @@ export function TraceBox(): ReactNode {
     const of = text.trim();
     if (!of) return;
     try {
-      const found = await get<Trace>("trace", { of });
+      const found = await get("trace", {}, { of });
       go(found.task ? ["jobs", found.job, "tasks", found.task] : ["jobs", found.job]);
     } catch (error) {
       void message.info((error as Error).message, 6);

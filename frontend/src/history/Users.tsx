@@ -1,7 +1,7 @@
 // Who used how much, and how much of it came to nothing.
 
 import { type ReactNode, useMemo } from "react";
-import type { Users as UsersAnswer } from "../api";
+import type { UserRow } from "../api";
 import { number, percent } from "../format";
 import { say } from "../language";
 import { usePolled } from "../polling";
@@ -11,12 +11,10 @@ import { Nothing } from "../shell/Nothing";
 import { Stale } from "../shell/Stale";
 import { Days, seconds } from "./Filters";
 
-type Row = UsersAnswer["users"][number];
-
 export default function Users(): ReactNode {
   const { query } = useRoute();
   const asked = { from: seconds(query.get("from"), false), to: seconds(query.get("to"), true) };
-  const polled = usePolled<UsersAnswer>("users", asked, 30);
+  const polled = usePolled("users", {}, asked, 30);
   const columns = useMemo(() => columnsOf(), []);
   const rows = polled.data?.users;
   return (
@@ -40,7 +38,7 @@ export default function Users(): ReactNode {
   );
 }
 
-function columnsOf(): Column<Row>[] {
+function columnsOf(): Column<UserRow>[] {
   return [
     {
       key: "user",
@@ -84,7 +82,7 @@ function columnsOf(): Column<Row>[] {
   ];
 }
 
-function causes(row: Row): string {
+function causes(row: UserRow): string {
   const all = Object.entries(row.by_cause).sort((a, b) => b[1] - a[1]);
   return all.map(([cause, hours]) => `${cause} ${number(hours)}`).join(", ");
 }

@@ -2,8 +2,8 @@
 
 import { Input } from "antd";
 import { type ReactNode, useEffect, useMemo, useState } from "react";
-import type { Events as EventsAnswer, Job } from "../api";
-import { get, jobPath } from "../client";
+import type { Job } from "../api";
+import { get } from "../client";
 import { plain, time } from "../format";
 import { say } from "../language";
 import { amend, useRoute } from "../route";
@@ -88,7 +88,7 @@ function useEvents(job: string, live: boolean): { rows: Row[]; error: string } {
       let wait = 2000;
       try {
         if (!document.hidden) {
-          const found = await get<EventsAnswer>(jobPath(job, "events"), { since: next, limit: PAGE }, ended.signal);
+          const found = await get("jobs/{job}/events", { job }, { since: next, limit: PAGE }, ended.signal);
           const from = found.next - found.events.length;
           next = found.next;
           if (found.events.length) {

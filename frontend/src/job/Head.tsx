@@ -13,20 +13,26 @@ import { useMayAct } from "./mayAct";
 import { SaveButton } from "./SaveButton";
 import { TensorBoardButton } from "./TensorBoardButton";
 
-export function Head({ job }: { job: Job }): ReactNode {
+/** `gone`: the server does not answer, so the state is the last that is known, and nothing can be done. */
+export function Head({ job, gone }: { job: Job; gone: boolean }): ReactNode {
   const ended = hasEnded(job);
-  const may = useMayAct(job.id, ended);
+  const granted = useMayAct(job.id, ended);
+  const may = gone ? "no" : granted;
+  const unsure = gone && !ended;
   const acts = !ended && Object.keys(job.can).length > 0;
   return (
     <>
       <div className="head">
         <h1>{job.name || job.id}</h1>
-        <StateTag state={job.state} />
+        <StateTag
+          state={unsure ? "PENDING" : job.state}
+          text={unsure ? say("was {state}", { state: say(job.state) }) : undefined}
+        />
         <span className="muted">
           {[job.id, job.user, job.queue, job.engine, job.framework].filter(Boolean).join(" · ")}
           {job.started > 0 && ` · ${between(job.started, job.finished)}`}
         </span>
-        {!ended && <How job={job} />}
+        {!ended && !gone && <How job={job} />}
       </div>
       <div className="row" style={{ marginTop: 6 }}>
         {acts && <SaveButton job={job} may={may === "yes"} />}
@@ -39,7 +45,7 @@ export function Head({ job }: { job: Job }): ReactNode {
           </SafeLink>
         ))}
       </div>
-      {acts && may !== "yes" && <HowToAct job={job} expired={may === "expired"} />}
+      {acts && !gone && may !== "yes" && <HowToAct job={job} expired={may === "expired"} />}
     </>
   );
 }

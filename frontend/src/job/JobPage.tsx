@@ -3,39 +3,59 @@
 import { Tabs } from "antd";
 import { lazy, type ReactNode, Suspense, useEffect } from "react";
 import type { Job, Server } from "../api";
-import { jobPath } from "../client";
+import { Unreachable } from "../client";
 import { say } from "../language";
 import { usePolled } from "../polling";
 import { go, useRoute } from "../route";
 import { ErrorBoundary } from "../shell/ErrorBoundary";
 import { Nothing } from "../shell/Nothing";
 import { Stale } from "../shell/Stale";
+import { Afterwards } from "./Afterwards";
 import { Head } from "./Head";
 import { Overview } from "./Overview";
 import Tasks from "./Tasks";
 
-const Timeline = lazy(() => import("./Timeline"));
-const Metrics = lazy(() => import("./Metrics"));
-const Curves = lazy(() => import("../curves/Curves"));
-const Logs = lazy(() => import("../logs/Logs"));
-const Spec = lazy(() => import("./Spec"));
-const Events = lazy(() => import("./Events"));
+const PARTS = {
+  timeline: () => import("./Timeline"),
+  metrics: () => import("./Metrics"),
+  curves: () => import("../curves/Curves"),
+  logs: () => import("../logs/Logs"),
+  spec: () => import("./Spec"),
+  events: () => import("./Events"),
+};
+const Timeline = lazy(PARTS.timeline);
+const Metrics = lazy(PARTS.metrics);
+const Curves = lazy(PARTS.curves);
+const Logs = lazy(PARTS.logs);
+const Spec = lazy(PARTS.spec);
+const Events = lazy(PARTS.events);
+/** The parts of the other tabs are loaded after the first paint: at the job's end the server may be gone. */
+const LATER_MS = 1500;
 
 export function hasEnded(job: Job): boolean {
   return job.finished > 0;
 }
 
 export function JobPage({ id, server }: { id: string; server: Server | undefined }): ReactNode {
-  const polled = usePolled<Job>(jobPath(id));
+  const polled = usePolled("jobs/{job}", { job: id }, {}, 2, true);
   const job = polled.data;
   useEffect(() => {
-    document.title = job ? `${job.name || job.id} · ${say(job.state)}` : "howdah";
-  }, [job]);
+    const timer = window.setTimeout(() => {
+      for (const part of [...Object.values(PARTS), () => import("../chart/EChart")]) part().catch(() => undefined);
+    }, LATER_MS);
+    return () => window.clearTimeout(timer);
+  }, []);
+  const gone = polled.error instanceof Unreachable;
+  const state = job && gone && !hasEnded(job) ? say("no answer") : job && say(job.state);
+  useEffect(() => {
+    document.title = job ? `${job.name || job.id} · ${state}` : "howdah";
+  }, [job, state]);
   if (!job) return <Nothing text={polled.error ? polled.error.message : say("Loading…")} />;
+  const leaves = server?.kind === "master" && (gone || hasEnded(job));
   return (
     <>
-      <Stale polled={polled} ended={hasEnded(job)} />
-      <Head job={job} />
+      {leaves ? <Afterwards job={job} server={server} gone={gone} at={polled.at} /> : <Stale polled={polled} />}
+      <Head job={job} gone={gone} />
       <JobTabs job={job} server={server} />
     </>
   );
@@ -57,7 +77,7 @@ function JobTabs({ job, server }: { job: Job; server: Server | undefined }): Rea
     key,
     label,
     children: key === tab && (
-      <ErrorBoundary key={key}>
+      <ErrorBoundary place={key}>
         <Suspense fallback={<Nothing text={say("Loading…")} />}>{panel()}</Suspense>
       </ErrorBoundary>
     ),

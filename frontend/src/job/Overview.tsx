@@ -78,7 +78,7 @@ function FailureCard({ job }: { job: Job }): ReactNode {
 }
 
 function Roles({ job }: { job: Job }): ReactNode {
-  const ends = job.roles.some((role) => role.cancelled > 0);
+  const ends = (["cancelled", "stopped"] as const).filter((end) => job.roles.some((role) => role[end] > 0));
   return (
     <table className="small">
       <thead>
@@ -99,11 +99,11 @@ function Roles({ job }: { job: Job }): ReactNode {
           <th scope="col" className="end">
             {say("FAILED")}
           </th>
-          {ends && (
-            <th scope="col" className="end">
-              {say("CANCELLED")}
+          {ends.map((end) => (
+            <th key={end} scope="col" className="end">
+              {end === "cancelled" ? say("CANCELLED") : say("STOPPED")}
             </th>
-          )}
+          ))}
           <th scope="col">{say("Each")}</th>
         </tr>
       </thead>
@@ -119,7 +119,11 @@ function Roles({ job }: { job: Job }): ReactNode {
                 {count}
               </td>
             ))}
-            {ends && <td className="end">{role.cancelled}</td>}
+            {ends.map((end) => (
+              <td key={end} className="end">
+                {role[end]}
+              </td>
+            ))}
             <td>{size(role)}</td>
           </tr>
         ))}

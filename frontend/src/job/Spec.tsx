@@ -1,11 +1,12 @@
 // What was submitted, what it became, and out of which surroundings.
 
-import { Button, Input, message, Segmented } from "antd";
+import { Button, Input, Segmented } from "antd";
 import { type ReactNode, useState } from "react";
 import type { Captured, Job } from "../api";
 import { plain, time } from "../format";
 import { say } from "../language";
 import { amend, useRoute } from "../route";
+import { copy } from "../shell/clipboard";
 import { Facts } from "../shell/Facts";
 import { Nothing } from "../shell/Nothing";
 import { yaml } from "./yaml";
@@ -37,18 +38,12 @@ export default function Spec({ job }: { job: Job }): ReactNode {
 }
 
 function Text({ text }: { text: string }): ReactNode {
-  const copy = (): void => {
-    navigator.clipboard?.writeText(text).then(
-      () => void message.success(say("Copied")),
-      () => void message.error(say("The browser does not let us copy here")),
-    );
-  };
   return (
     <>
       <pre className="text" tabIndex={0} style={{ maxHeight: "calc(100vh - 320px)" }}>
         {text}
       </pre>
-      <Button size="small" style={{ marginTop: 8 }} onClick={copy}>
+      <Button size="small" style={{ marginTop: 8 }} onClick={() => void copy(text)}>
         {say("Copy")}
       </Button>
     </>

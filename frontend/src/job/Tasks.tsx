@@ -2,8 +2,7 @@
 
 import { Input, Select } from "antd";
 import { type ReactNode, useMemo } from "react";
-import type { Job, State, Task, Tasks as TasksAnswer } from "../api";
-import { jobPath } from "../client";
+import type { Job, State, Task } from "../api";
 import { say } from "../language";
 import { usePolled } from "../polling";
 import { english, retold } from "../retold";
@@ -18,11 +17,11 @@ import { RoleChoice } from "./RoleChoice";
 import { TaskDetails } from "./TaskDetails";
 import { columnsOf } from "./taskColumns";
 
-const STATES: State[] = ["PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED"];
+const STATES: State[] = ["PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "STOPPED"];
 
 export default function Tasks({ job }: { job: Job }): ReactNode {
   const { path, query } = useRoute();
-  const polled = usePolled<TasksAnswer>(jobPath(job.id, "tasks"), {}, hasEnded(job) ? 0 : 2);
+  const polled = usePolled("jobs/{job}/tasks", { job: job.id }, {}, hasEnded(job) ? 0 : 2);
   const all = polled.data?.tasks;
   const sought = query.get("text") ?? "";
   const role = query.get("role") ?? "";
@@ -46,7 +45,7 @@ export default function Tasks({ job }: { job: Job }): ReactNode {
   }
   return (
     <>
-      <Stale polled={polled} ended={hasEnded(job)} />
+      <Stale polled={polled} />
       <div className="row" style={{ marginBottom: 8 }}>
         <Input.Search
           allowClear

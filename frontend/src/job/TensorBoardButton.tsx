@@ -10,7 +10,7 @@ const ENDED = "TensorBoard has ended";
 /** Starts TensorBoard for the job; once it runs it is among the job's links, and can be stopped. It may also end before
  * it is open: a note says why, and so do we. */
 export function TensorBoardButton({ job, may }: { job: Job; may: boolean }): ReactNode {
-  const start = useAction<{ url?: string }>(
+  const start = useAction(
     job.id,
     "tensorboard",
     say("TensorBoard is being started; its link comes here"),

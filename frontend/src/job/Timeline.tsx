@@ -2,7 +2,6 @@
 
 import { lazy, type ReactNode, useMemo } from "react";
 import type { Job, Phase, Timeline as TimelineAnswer } from "../api";
-import { jobPath } from "../client";
 import { duration, time } from "../format";
 import { say } from "../language";
 import { usePolled } from "../polling";
@@ -20,7 +19,7 @@ const VISIBLE = 25;
 const ROW = 20;
 
 export default function Timeline({ job }: { job: Job }): ReactNode {
-  const polled = usePolled<TimelineAnswer>(jobPath(job.id, "timeline"), {}, hasEnded(job) ? 0 : 3);
+  const polled = usePolled("jobs/{job}/timeline", { job: job.id }, {}, hasEnded(job) ? 0 : 3);
   const dark = useDark();
   const role = useRoute().query.get("role") ?? "";
   const timeline = polled.data;
@@ -29,7 +28,7 @@ export default function Timeline({ job }: { job: Job }): ReactNode {
   if (!timeline) return <Nothing text={polled.error ? polled.error.message : say("Loading…")} />;
   return (
     <>
-      <Stale polled={polled} ended={hasEnded(job)} />
+      <Stale polled={polled} />
       {timeline.first_failure && <First job={job.id} first={timeline.first_failure} />}
       <div className="row" style={{ marginBottom: 8 }}>
         <RoleChoice job={job} />

@@ -4,7 +4,6 @@ import { type ReactNode, useMemo } from "react";
 import type { Usage } from "../api";
 import { LineChart } from "../chart/LineChart";
 import { type Line, merged } from "../chart/lines";
-import { jobPath } from "../client";
 import { bytes, number, percent } from "../format";
 import { key, say } from "../language";
 import { usePolled } from "../polling";
@@ -50,16 +49,15 @@ interface Props {
 const POINTS = 300;
 
 export default function UsageCharts({ job, tasks, live, byRole = false }: Props): ReactNode {
-  const path = tasks.length ? jobPath(job, "series") : "";
   const query = { kind: "all", task: tasks.join(","), points: POINTS };
-  const polled = usePolled<Usage>(path, query, live ? 3 : 0);
+  const polled = usePolled(tasks.length ? "jobs/{job}/series" : "", { job }, query, live ? 3 : 0);
   const found = polled.data?.series;
   const charts = useMemo(() => chartsOf(found ?? [], byRole), [found, byRole]);
   if (!found) return <Nothing text={polled.error ? polled.error.message : say("Loading…")} />;
   if (!charts.length) return <Nothing text={say("Nothing was measured yet.")} />;
   return (
     <>
-      <Stale polled={polled} ended={!live} />
+      <Stale polled={polled} />
       <div className="charts">
         {charts.map(({ name, unit, lines }) => {
           const title = TITLES[name] ? say(TITLES[name]) : name;

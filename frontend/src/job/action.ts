@@ -2,20 +2,21 @@
 
 import { message } from "antd";
 import { useState } from "react";
+import type { ActionAnswer, ActionName, ActionWords } from "../api";
 import { act } from "../client";
 import { say } from "../language";
 
-interface Action<T> {
+interface Action<A extends ActionName> {
   busy: boolean;
-  run: (body?: Record<string, unknown>) => Promise<T | undefined>;
+  run: (words?: Partial<ActionWords<A>>) => Promise<ActionAnswer<A> | undefined>;
 }
 
-export function useAction<T = unknown>(job: string, name: string, done: string): Action<T> {
+export function useAction<A extends ActionName>(job: string, name: A, done: string): Action<A> {
   const [busy, setBusy] = useState(false);
-  const run = async (body: Record<string, unknown> = {}): Promise<T | undefined> => {
+  const run = async (words?: Partial<ActionWords<A>>): Promise<ActionAnswer<A> | undefined> => {
     setBusy(true);
     try {
-      const answer = await act<T>(job, name, body);
+      const answer = await act(job, name, words);
       if (done) void message.success(done);
       return answer;
     } catch (error) {

@@ -3,7 +3,7 @@
 import { Input, Segmented, Select } from "antd";
 import { type ReactNode, useState } from "react";
 import type { Job } from "../api";
-import { address, jobPath } from "../client";
+import { address } from "../client";
 import { hasEnded } from "../job/JobPage";
 import { taskNames } from "../job/names";
 import { say } from "../language";
@@ -70,7 +70,7 @@ export default function Logs({ job }: { job: Job }): ReactNode {
           onChange={choose}
           style={{ width: 160 }}
         />
-        <a href={address(jobPath(job.id, `logs/${encodeURIComponent(task)}/download`), { stream, attempt })} download>
+        <a href={address("jobs/{job}/logs/{task}/download", { job: job.id, task }, { stream, attempt })} download>
           {say("Download")}
         </a>
         {at && (

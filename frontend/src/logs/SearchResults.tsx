@@ -2,8 +2,7 @@
 
 import { Select } from "antd";
 import { type ReactNode, useMemo } from "react";
-import type { Hit, Job, Search } from "../api";
-import { jobPath } from "../client";
+import type { Hit, Job } from "../api";
 import { bytes, duration, time } from "../format";
 import { taskNames } from "../job/names";
 import { say } from "../language";
@@ -32,7 +31,7 @@ export function SearchResults({ job, text, level, task }: Props): ReactNode {
   const regex = query.get("regex") === "1" ? 1 : 0;
   const among = query.get("among") ?? "";
   const asked = { text, regex, level, task: among === HERE ? task : among, limit: LIMIT };
-  const polled = usePolled<Search>(jobPath(job.id, "search"), asked, 0);
+  const polled = usePolled("jobs/{job}/search", { job: job.id }, asked, 0);
   const columns = useMemo(() => columnsOf(), []);
   const found = polled.data;
   return (

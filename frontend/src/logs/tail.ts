@@ -2,7 +2,7 @@
 
 import { useCallback, useEffect, useState } from "react";
 import type { LogPart } from "../api";
-import { get, jobPath, type Query } from "../client";
+import { get } from "../client";
 import { added, before, EMPTY, type LogText } from "./parts";
 
 const PART = 65536;
@@ -22,8 +22,7 @@ export function useTail({ job, task, attempt, stream, live, at }: Wanted): { log
   const { from } = log;
   const ask = useCallback(
     (offset: number, limit: number, signal?: AbortSignal): Promise<LogPart> => {
-      const query: Query = { stream, attempt, offset, limit };
-      return get<LogPart>(jobPath(job, `logs/${encodeURIComponent(task)}`), query, signal);
+      return get("jobs/{job}/logs/{task}", { job, task }, { stream, attempt, offset, limit }, signal);
     },
     [job, task, attempt, stream],
   );

@@ -8,6 +8,7 @@ import logo from "../howdah.svg";
 import { type Language, language, say } from "../language";
 import { href, useRoute } from "../route";
 import type { Choice } from "../theme";
+import { CopyLink } from "./CopyLink";
 
 interface Props {
   server: Server | undefined;
@@ -32,6 +33,7 @@ export function Bar({ server, theme, onTheme, onLanguage }: Props): ReactNode {
       {server?.kind === "history" && <Places />}
       <span className="grow" />
       {server && <TraceBox />}
+      {server && <CopyLink />}
       <Select
         size="small"
         aria-label={say("Colours")}

@@ -5,11 +5,13 @@ import type { Locale } from "antd/es/locale";
 import enUS from "antd/locale/en_US";
 import { lazy, type ReactNode, Suspense, useEffect, useState } from "react";
 import type { Server } from "../api";
+import { Refused } from "../client";
 import { JobPage } from "../job/JobPage";
 import { chooseLanguage, type Language, language, say } from "../language";
 import { usePolled } from "../polling";
 import { useRoute } from "../route";
 import { antTheme, type Choice, Dark, keepChoice, keptChoice, variables } from "../theme";
+import { AccessForm } from "./AccessForm";
 import { Bar } from "./Bar";
 import { ErrorBoundary } from "./ErrorBoundary";
 import { Nothing } from "./Nothing";
@@ -52,7 +54,7 @@ interface ContentProps {
 }
 
 function Content({ theme, onTheme, onLanguage }: ContentProps): ReactNode {
-  const server = usePolled<Server>("server", {}, 0);
+  const server = usePolled("server", {}, {}, 30);
   const route = useRoute();
   return (
     <div className="page">
@@ -61,7 +63,7 @@ function Content({ theme, onTheme, onLanguage }: ContentProps): ReactNode {
       </button>
       <Bar server={server.data} theme={theme} onTheme={onTheme} onLanguage={onLanguage} />
       <main id="main" tabIndex={-1}>
-        <ErrorBoundary key={route.path.join("/")}>
+        <ErrorBoundary place={route.path.join("/")}>
           <Suspense fallback={<Nothing text={say("Loading…")} />}>
             <Screen server={server.data} error={server.error} />
           </Suspense>
@@ -85,6 +87,7 @@ function Waiting({ error }: { error: Error | undefined }): ReactNode {
 function Screen({ server, error }: { server: Server | undefined; error: Error | undefined }): ReactNode {
   const { path } = useRoute();
   const [first, id] = path;
+  if (error instanceof Refused && error.place === "token") return <AccessForm refused={error} />;
   if (first === "jobs" && id) return <JobPage key={id} id={id} server={server} />;
   if (!server) return <Waiting error={error} />;
   if (server.job) return <JobPage key={server.job} id={server.job} server={server} />;

@@ -9,12 +9,12 @@ import asyncio
 import contextlib
 import json
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
+
+from howdah.data.temporary_directory import TemporaryDirectory
 
 START_S, ANSWER_S = 20.0, 60.0
 _MOST = 256 << 20
@@ -42,7 +42,7 @@ class Service:
 
     def __init__(self, environ: Mapping[str, str] | None = None, idle_s: float = 0.0) -> None:
         self._environ, self._idle_s = dict(environ) if environ is not None else None, idle_s
-        self._folder = ""
+        self._folder: TemporaryDirectory | None = None
         self._process: asyncio.subprocess.Process | None = None
         self._starting = asyncio.Lock()
 
@@ -74,9 +74,9 @@ class Service:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
-        if self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = ""
+        if self._folder is not None:
+            self._folder.remove()
+            self._folder = None
 
     async def _started(self) -> None:
         async with self._starting:
@@ -84,8 +84,8 @@ class Service:
                 return
             await self.close()
             # Names of sockets have 107 bytes at most, fewer than some temporary directories.
-            self._folder = tempfile.mkdtemp(prefix="howdah-curves-", dir=_short_directory())
-            command = [sys.executable, "-m", "howdah.curves", "--socket", str(Path(self._folder, "s"))]
+            self._folder = TemporaryDirectory("howdah-curves-", _short_directory())
+            command = [sys.executable, "-m", "howdah.curves", "--socket", str(self._folder.path / "s")]
             if self._idle_s:
                 command += ["--idle", str(self._idle_s)]
             pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
@@ -101,7 +101,8 @@ class Service:
                 raise _NotStarted(f"the curves service ended with {status} when it was started: see the log")
 
     async def _asked(self, target: str, body: bytes) -> Answer:
-        reader, writer = await asyncio.open_unix_connection(str(Path(self._folder, "s")), limit=1 << 20)
+        assert self._folder is not None
+        reader, writer = await asyncio.open_unix_connection(str(self._folder.path / "s"), limit=1 << 20)
         try:
             length = f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
             writer.write(f"POST {_line(target)} HTTP/1.1\r\nHost: curves\r\n{length}".encode("ascii") + body)

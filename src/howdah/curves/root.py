@@ -58,6 +58,7 @@ class Root:
         self.used_at = time.monotonic()
         self._files: dict[str, File] = {}
         self._failed: list[str] = []
+        self._not_flushed = ""
         self._news = threading.Condition()
         self._busy, self._next = False, 0.0
         self.halved, self.full, self._closed = 0, False, False
@@ -74,6 +75,9 @@ class Root:
     def errors(self) -> list[dict[str, str]]:
         """What could not be read: file (or directory), text."""
         found = [{"file": self.uri, "text": text} for text in self._failed]
+        if self._not_flushed:
+            text = f"what is being written is seen when its file is closed: {self._not_flushed}"
+            found.append({"file": self.uri, "text": text})
         for file in list(self._files.values()):
             name = uris.below(file.uri, self.uri) or uris.name(file.uri)
             texts = [*file.told, *([file.failed] if file.failed else [])]
@@ -152,6 +156,7 @@ class Root:
             count += 1
             if _MARK in posixpath.basename(uris.path(entry.uri)) and len(found) < MOST_EVENT_FILES:
                 found.append(entry)
+        self._not_flushed = fs.why_not_flushed() if any(entry.may_be_open for entry in found) else ""
         found = [entry for entry in fs.flushed(found) if not self._is_hidden(entry)]
         return sorted(found, key=lambda entry: entry.uri), count < MOST_FILES and len(found) < MOST_EVENT_FILES
 

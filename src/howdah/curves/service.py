@@ -6,6 +6,7 @@ alone, says where that job's files are: {"places": [[prefix, URI], …], "checkp
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import json
@@ -20,11 +21,12 @@ import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from howdah.curves import embed, memory
 from howdah.curves.answers import Board, Query, Store
 from howdah.curves.refusals import Absent, NoLibrary, Unreadable, Wrong
+from howdah.data.temporary_directory import remove_if_empty
 from howdah.errors import EngineUnavailable, HowdahError, StagingError
 
 if TYPE_CHECKING:
@@ -193,6 +195,7 @@ def serve(path: str, idle_s: float = IDLE_S) -> None:
     """Answer at socket `path` until nobody has asked for `idle_s`, whoever started this has ended, or this has grown so
     large that its container might be ended for it."""
     parent = os.getppid()
+    signal.signal(signal.SIGTERM, lambda *_: _leave(Path(path)))
     _die_with_parent()
     memory.go_first()
     before = os.umask(0o177)
@@ -209,7 +212,14 @@ def serve(path: str, idle_s: float = IDLE_S) -> None:
         if most and (size := memory.resident()) > most:
             print(f"the curves service has {size >> 20} MiB, {most >> 20} are the most: it ends", file=sys.stderr)
             break
-    Path(path).unlink(missing_ok=True)
+    _leave(Path(path))
+
+
+def _leave(socket: Path) -> NoReturn:
+    """End this process and remove its socket, with the directory of whoever started it, who may have been killed."""
+    with contextlib.suppress(OSError):
+        socket.unlink()
+        remove_if_empty(socket.parent)
     os._exit(0)  # library threads that never return must not keep it
 
 

@@ -6,10 +6,13 @@ Nothing is loaded and nothing of a file is run; `Tensor.pieces` reads the number
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import math
+import pickle
 import struct
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -25,6 +28,15 @@ BLOCK = 1 << 20
 MOST_HEADER = 100 << 20
 MOST_TENSORS = 200_000
 MOST_PICKLE, MOST_PART_PICKLE = 64 << 20, 1 << 20
+BROKEN: tuple[type[Exception], ...] = (
+    *(zipfile.BadZipFile, zlib.error, struct.error, pickle.PickleError, OSError, EOFError, RuntimeError, ValueError),
+    *(ArithmeticError, AttributeError, LookupError, MemoryError, SyntaxError, TypeError),
+)
+"""What reading a file raises that is damaged: of the libraries that read it, and of what is made of wrong bytes."""
+with contextlib.suppress(ImportError):  # of a Python that was built without it, whose zipfile knows none either
+    import lzma
+
+    BROKEN += (lzma.LZMAError,)
 _NPY = b"\x93NUMPY"
 _SIZES = {
     "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1, "int64": 8,
@@ -97,8 +109,8 @@ class Tensor:
         try:
             with zipfile.ZipFile(file) as archive, archive.open(self.member) as inside:
                 yield from _read(inside, self.offset, spans)
-        except (zipfile.BadZipFile, KeyError, NotImplementedError, EOFError, ValueError) as error:
-            raise Unreadable(f"{self.uri}: {self.member}: {error}") from error
+        except BROKEN as error:
+            raise Unreadable(f"{self.uri}: {self.member}: {error or type(error).__name__}") from error
 
     def _of_parts(self, fs: FileSystem, spans: Sequence[tuple[int, int]]) -> Iterator[bytes]:
         begin = 0
@@ -178,9 +190,9 @@ def opened(file: Any, uri: str, most: int = MOST_PICKLE) -> list[Tensor]:
     file.seek(0)
     try:
         return _of_file(file, start, uri, most)
-    except (zipfile.BadZipFile, ValueError, KeyError, TypeError, AttributeError, struct.error, EOFError,
-            NotImplementedError, RecursionError, SyntaxError, MemoryError) as error:  # fmt: skip
-        raise Unreadable(f"{uri}: is not what it begins as, or not all of it: {error}") from error
+    except BROKEN as error:
+        reason = str(error) or type(error).__name__
+        raise Unreadable(f"{uri}: is not what it begins as, or not all of it: {reason}") from error
 
 
 def _of_file(file: BinaryIO, start: bytes, uri: str, most: int) -> list[Tensor]:
@@ -222,7 +234,7 @@ def _npz(archive: zipfile.ZipFile, uri: str) -> Iterator[Tensor]:
 def _npy(file: Any, uri: str, name: str, member: str = "") -> Tensor:
     """NEP 1: magic, version, length of the header, a Python literal."""
     start = file.read(10)
-    if not start.startswith(_NPY):
+    if not start.startswith(_NPY) or len(start) < 10:
         raise ValueError("no array of NumPy")
     extra = file.read(2) if start[6] > 1 else b""
     length = int.from_bytes(start[8:10] + extra, "little")

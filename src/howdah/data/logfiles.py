@@ -7,8 +7,10 @@ the end of a file (`/ws/v1/node/containerlogs/CONTAINER/FILE?size=-N`): a few li
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
+import stat
 import urllib.parse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,6 +22,7 @@ NODE_S = 10.0
 _INDEX_BYTES = 1 << 20
 _LENGTH = re.compile(rb"LogLength:(\d+)\s*")
 _CONTENTS = b"LogContents:"
+_NO_LOG = "is no file that a task has printed to"
 
 
 class Reader(Protocol):
@@ -34,6 +37,25 @@ class Reader(Protocol):
         ...
 
 
+def open_log(path: Path) -> BinaryIO:
+    """Open what a task has printed, unbuffered. A program may have put something else there: a link to a file that only
+    the reader may read, say of a history server, or a pipe that nobody writes to.
+
+    Raises:
+        OSError: it is no regular file.
+    """
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(errno.EINVAL, _NO_LOG, str(path)) from None
+        raise
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(errno.EINVAL, _NO_LOG, str(path))
+    return os.fdopen(file, "rb", buffering=0)
+
+
 class Folder:
     """Files of a directory of this machine; `paths` are those that have other names."""
 
@@ -44,10 +66,11 @@ class Folder:
         return self._paths.get(stream) or self.path / stream
 
     def size(self, stream: str) -> int:
-        return self._file(stream).stat().st_size
+        with open_log(self._file(stream)) as file:
+            return os.fstat(file.fileno()).st_size
 
     def read(self, stream: str, start: int, most: int) -> tuple[int, bytes]:
-        with self._file(stream).open("rb") as file:
+        with open_log(self._file(stream)) as file:
             file.seek(start)
             return start, file.read(most)
 

@@ -66,6 +66,7 @@ def _options(asked: argparse.Namespace) -> Options:
         asked.remove_files,
         user,
         _names() if asked.in_job else (),
+        link_command=f"howdah history --on {asked.engine[0]}" if asked.in_job and asked.engine else "howdah history",
     )
 
 

@@ -28,7 +28,7 @@ _PROGRESS = re.compile(rb'"task":\{"role":"([^"\\]{1,100})","index":(\d{1,6})\}.
 
 @dataclass
 class Attempt:
-    """One attempt of a task: where it ran. `gpus` are their numbers there, separated by commas, as far as told."""
+    """One attempt of a task: where it ran. `gpus` are their numbers or UUIDs there, separated by commas, as told."""
 
     task: str
     attempt: int
@@ -183,6 +183,7 @@ class Digest:
         attempt.host = _text(record.get("host"), NAME) or attempt.host
         attempt.epoch = _whole(record.get("epoch")) or attempt.epoch
         attempt.pid = _whole(record.get("pid")) or attempt.pid
+        attempt.gpus = _text(",".join(map(str, record.get("gpus") or ())), SENTENCE) or attempt.gpus
         self._keep(attempt)
 
     def _attempt(self, record: Mapping[str, Any]) -> Attempt:

@@ -7,7 +7,6 @@ other events count as the last of each task: they say how it is, not how it came
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import re
 import time
@@ -22,7 +21,7 @@ from howdah.history.scan import LOG
 from howdah.history.tail import Tail
 from howdah.spec import Outcome, State
 from howdah.spec.events import JobFinished, Noted, parse_line, read_lines, to_line
-from howdah.spec.view import JobView, fold
+from howdah.spec.view import JobView, fold, fold_recorded
 
 MOST_BYTES = 64 << 20
 """Of events kept for all jobs together, and of one job's log that is folded but for its end."""
@@ -97,10 +96,7 @@ class HeldJob:
             self.lines += kept
             self.bytes += sum(map(len, kept))
             self.version += 1
-            for event in read_lines(line.decode("utf-8", "replace") for line in latest_use(lines)):
-                # A log that nobody of ours wrote may speak of a task that there is not.
-                with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):
-                    fold([event], self.view)
+            fold_recorded(read_lines(line.decode("utf-8", "replace") for line in latest_use(lines)), self.view)
         self.view.id = self.id
 
     def end(self, row: Mapping[str, Any]) -> None:

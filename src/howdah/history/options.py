@@ -22,7 +22,8 @@ KEY_VARIABLE = "HOWDAH_HISTORY_KEY"
 @dataclass(frozen=True)
 class Options:
     """`roots` are URIs of homes; `keep_s` is how long an ended job is kept (0: for ever); `state` is where the index
-    and the key are. `user` is who removes files on a cluster; by `names` the host is known beside its own."""
+    and the key are. `user` is who removes files on a cluster; by `names` the host is known beside its own; `idle_s` is
+    after how long without a question the server ends (0: never); `link_command` prints the link to it."""
 
     engines: tuple[Engine, ...]
     roots: tuple[str, ...]
@@ -34,6 +35,8 @@ class Options:
     remove_files: bool = False
     user: str = ""
     names: tuple[str, ...] = ()
+    idle_s: float = 0.0
+    link_command: str = "howdah history"
 
 
 def key_of(state: Path) -> bytes:

@@ -140,12 +140,13 @@ def users(connection: sqlite3.Connection, query: Mapping[str, str]) -> list[dict
 
 _CONTAINER = re.compile(r"container_(?:e\d+_)?(\d+_\d+)_\d+_\d+")
 _LOCAL = re.compile(r"(local-[A-Za-z0-9_-]+)\.\d+")
-_GPU = re.compile(r"(.+)/gpu(\d+)")
+_GPU = re.compile(r"(.+)/gpu([A-Za-z0-9-]+)")
 _PROCESS = re.compile(r"(.+):(\d+)")
 
 
-def trace(connection: sqlite3.Connection, of: str) -> dict[str, Any] | None:
-    """Whose a container, `host:pid` or `host/gpu3` is, or was last: `{"job", "task", "attempt"}`.
+def trace(connection: sqlite3.Connection, of: str, live: bool = False) -> dict[str, Any] | None:
+    """Whose a container, `host:pid` or `host/gpu3` is, or was last: `{"job", "task", "attempt"}`; with `live` only of
+    attempts that have not ended.
 
     Raises:
         Refused: it is none of these.
@@ -162,6 +163,8 @@ def trace(connection: sqlite3.Connection, of: str) -> dict[str, Any] | None:
         rows = _ran(connection, "pid = ? AND (host = ? OR node = ?)", int(found[2]), found[1], found[1])
     else:
         rows = _ran(connection, "container = ?", of)
+    if live:
+        rows = [row for row in rows if not row[4]]
     return dict(zip(("job", "task", "attempt"), rows[0], strict=False)) if rows else None
 
 

@@ -16,7 +16,7 @@ import time
 import traceback
 from collections.abc import Callable
 
-from howdah.data import uris
+from howdah.data import history_servers, uris
 from howdah.errors import StagingError
 from howdah.history.index import Index
 from howdah.history.live import Living
@@ -43,7 +43,7 @@ class HistoryServer:
         self.options, self._say = options, say
         self.key = key_of(options.state)
         self.index = Index(index_folder(options))
-        self.source = HistorySource(self.index, options.engines, options.conf_dir, self.key)
+        self.source = HistorySource(self.index, options.engines, options.conf_dir, self.key, options.link_command)
         self._scanner = Scanner(self.index, options.roots, options.conf_dir)
         self._living = Living(self.index, options.engines)
         self._web = WebApi(self.source)
@@ -51,18 +51,25 @@ class HistoryServer:
         self._swept_at = float("-inf")
         self._told: list[str] = []
         self._damage: sqlite3.DatabaseError | None = None
+        self._asked_at = time.monotonic()
 
     async def run(self) -> None:
-        """Serve until cancelled.
+        """Serve until cancelled, or until nobody asks any more where the options say so.
 
         Raises:
             StagingError: there is no place for the index, or another program has the port.
         """
         self._open()
-        server = await self._listen()
+        server, link = await self._listen()
+        with history_servers.announced(self.options.state, link):
+            self._say(link)
+            await self._keep_up(server)
+
+    async def _keep_up(self, server: asyncio.Server) -> None:
+        """Bring the index up to date again and again while `server` answers."""
         looking: asyncio.Future[None] | None = None
         try:
-            while True:
+            while not self._idle():
                 begun = time.monotonic()
                 looking = asyncio.ensure_future(asyncio.to_thread(self._look))
                 await asyncio.shield(looking)
@@ -84,10 +91,11 @@ class HistoryServer:
         except (sqlite3.Error, OSError) as error:
             raise StagingError(f"{self.index.path}: no index can be kept here: {error}") from error
 
-    async def _listen(self) -> asyncio.Server:
+    async def _listen(self) -> tuple[asyncio.Server, str]:
+        """The server and the link that opens it."""
         host, port = self.options.host, self.options.port
         try:
-            server = await serve(self._answer, host, port)
+            server = await serve(self._answer, self.source.identify, host, port)
         except OSError as error:
             raise StagingError(
                 f"{host}:{port} can't be listened at: {error.strerror or error}; --port 0 takes any free one"
@@ -98,20 +106,24 @@ class HistoryServer:
             names |= _own_names()
         self._hosts = {f"{name}:{port}" for name in names}
         shown = socket.gethostname() if host in EVERYWHERE else host
-        self._say(f"http://{shown}:{port}/#token={auth.view_token(self.key)}")
-        return server
+        return server, f"http://{shown}:{port}{auth.page_link(self.key)}"
+
+    def _idle(self) -> bool:
+        """Whether nobody has asked for as long as the options say."""
+        return 0 < self.options.idle_s < time.monotonic() - self._asked_at
 
     async def _answer(self, request: Request) -> Response:
         try:
             check_place(request, self._hosts)
         except Refused as refused:
-            return refusal(refused.status, str(refused))
+            return refusal(refused)
+        self._asked_at = time.monotonic()
         try:
             return await self._web.answer(request)
         except sqlite3.Error as error:
             if type(error) is sqlite3.DatabaseError:  # the next look may not come by what is damaged
                 self._damage = error
-            return refusal(503, f"the index can't be read now: {error}")
+            return refusal(Refused(503, f"the index can't be read now: {error}"))
 
     def _look(self) -> None:
         """One look at everything; in a thread of its own."""

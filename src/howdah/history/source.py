@@ -25,8 +25,9 @@ from howdah.web import places
 from howdah.web.access import Access
 from howdah.web.describe import masked
 from howdah.web.relayed import checkpoints
-from howdah.web.server import Request
+from howdah.web.server import Caller, Request
 from howdah.web.source import JobSource, Refused
+from howdah.web.trace import describe
 from howdah.wire.messages import LogChunk
 
 T = TypeVar("T")
@@ -37,13 +38,18 @@ class HistorySource:
 
     kind, only = "history", ""
 
-    def __init__(self, index: Index, engines: tuple[Engine, ...], conf_dir: str, key: bytes) -> None:
-        self.index, self.engines, self.conf_dir = index, engines, conf_dir
+    history = ""
+    """It is one itself."""
+
+    def __init__(
+        self, index: Index, engines: tuple[Engine, ...], conf_dir: str, key: bytes, link_command: str = "howdah history"
+    ) -> None:
+        self.index, self.engines, self.conf_dir, self.link_command = index, engines, conf_dir, link_command
         self.problems: list[str] = []
         self._notices = 0
         self.curves = Service(_environment(conf_dir))
         self.printed = Printed(index.folder / "printed")
-        self._access = Access(key, lambda id_: job_key(key, id_))
+        self.access = Access(key, lambda id_: job_key(key, id_))
         self._held = HeldJobs(lambda id_, directory: HeldJob(id_, directory, filesystem(directory, conf_dir)))
 
     @property
@@ -86,13 +92,24 @@ class HistorySource:
 
         return await asyncio.to_thread(run)
 
+    def identify(self, request: Request) -> Caller | None:
+        """Who has a token, by the request's head alone."""
+        return self.access.identify(request)
+
     def looks(self, request: Request) -> bool:
         """Whether who asks may look."""
-        return self._access.looks(request)
+        return self.access.looks(request)
 
     def embeds(self, job_id: str, request: Request) -> bool:
         """Whether who asks may see the curves of this job."""
-        return self._access.embeds(job_id, request)
+        return self.access.embeds(job_id, request)
+
+    def note_open_page(self, hidden: bool) -> None:
+        """Nothing: this server does not end with a job."""
+
+    def owns_origin(self, request: Request) -> bool:
+        """Always: no engine's proxy leads here."""
+        return True
 
     def may_act(self, job_id: str, token: str) -> bool:
         """A job is changed through its own master only."""
@@ -124,8 +141,14 @@ class HistorySource:
         if found is None:
             return None
         row, _ = await asyncio.to_thread(self._row, found["job"])
-        below = f"/tasks/{found['task']}" if found["task"] else ""
-        return {**found, "url": (row or {}).get("url") or f"./#/jobs/{found['job']}{below}"}
+        try:
+            job = await self.job(found["job"])
+        except Refused:  # its log can't be read now; what the list knows of it is more than nothing
+            job = None
+        view = job.view if job is not None else JobView(id=found["job"])
+        whole: dict[str, Any] = {**describe(view, found["task"], found["attempt"])}
+        known = {name: row[name] for name in ("name", "state", "user", "queue", "engine") if row[name]} if row else {}
+        return {**whole, **known, "url": (row or {}).get("url") or whole["url"]}
 
 
 class HistoryJob:

@@ -11,6 +11,7 @@ from howdah.web import describe, shapes
 from howdah.web.calls import Asked
 from howdah.web.source import Refused
 from howdah.web.timeline import timeline as job_timeline
+from howdah.wire import auth
 from howdah.wire.messages import LogChunk
 
 MOST_EVENTS, MOST_LOG_BYTES = 10_000, 1 << 20
@@ -28,7 +29,18 @@ async def server(asked: Asked) -> shapes.Server:
         "now": time.time(),
         "may_act": source.kind == "master",
         "engine": source.engine,
+        "history": source.history,
+        "link_command": source.link_command,
     }
+
+
+async def session(asked: Asked) -> shapes.PageLink:
+    """What a link to this page is made of. Behind an engine's proxy every application's page could ask for the token:
+    none is told there."""
+    if not asked.source.owns_origin(asked.request):
+        return {"path": "", "token": ""}
+    access = asked.source.access
+    return {"path": access.place, "token": auth.view_token(access.key)}
 
 
 def version() -> str:
@@ -61,7 +73,7 @@ async def events(asked: Asked) -> shapes.Events:
     """Its event log."""
     since, limit = asked.number("since", 0, least=0), asked.number("limit", 1000, 1, MOST_EVENTS)
     following, records = asked.one.records(since, limit)
-    return {"next": following, "events": [describe.masked_record(record) for record in records]}
+    return {"next": following, "events": [dict(describe.masked_record(record)) for record in records]}
 
 
 async def logs(asked: Asked) -> shapes.Log:

@@ -1,6 +1,7 @@
 """The one way in for browsers and programs that look: static files, the calls of `calls.CALLS`, and actions.
 
 The rule: nothing is changed but by PUT or POST on an action, with a token that lets its holder act (docs/adr/0008).
+A browser exchanges the token of its link for a cookie by PUT on `session` (docs/adr/0011).
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import urllib.parse
+from dataclasses import replace
 from typing import Any
 
 from howdah.web import files, xlearning
@@ -22,8 +24,9 @@ ANSWER_HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 }
-LOOK_HINT = "this needs the token of the job's link: `howdah page ID` prints it"
+LOOK_HINT = "you need an access link: run `{command}` and open what it prints"
 ACT_HINT = "this needs a link that may act: `howdah page ID` prints one, good for 12 hours"
+SESSION = f"{PREFIX}session"
 WORTH_PACKING = 1024
 
 
@@ -39,14 +42,19 @@ class WebApi:
         try:
             return await self._answer(request)
         except Refused as refused:
-            return refusal(refused.status, str(refused), refused.place)
+            return refusal(refused)
 
     async def _answer(self, request: Request) -> Response:
+        place = self.source.access.place
+        if request.target.startswith(place):  # below it the browser sends the page's cookie
+            request.target = request.target[len(place) - 1 :]
         path = request.path
         if path == "/metrics":
             path = f"{PREFIX}jobs/{self.source.only}/metrics.prom"
         if path.startswith(PREFIX):
             if request.method in ("PUT", "POST"):
+                if path == SESSION:
+                    return self._open_session(request)
                 return await self._act(request, path[len(PREFIX) :])
             _looking(request)
             return await self._call(request, path[len(PREFIX) :])
@@ -63,6 +71,8 @@ class WebApi:
         self._admit(request, call, places.get("job", ""))
         job = await self._job(places["job"]) if "job" in places else None
         asked = Asked(request, self.source, job, places, request.query)
+        if "open" in asked.query:
+            self.source.note_open_page(asked.query["open"] == "hidden")
         if call.kept:
             return await self._kept(call, asked)
         value = await handler(call)(asked)
@@ -72,7 +82,19 @@ class WebApi:
         if self.source.looks(request):
             return
         if not (call.embeddable and self.source.embeds(job_id, request)):
-            raise Refused(403, LOOK_HINT, "token")
+            raise self._look_refusal()
+
+    def _look_refusal(self) -> Refused:
+        command = self.source.link_command
+        return Refused(403, LOOK_HINT.format(command=command), "token", command)
+
+    def _open_session(self, request: Request) -> Response:
+        """The cookie for the token in the body; behind an engine's proxy, which drops cookies, no path for one."""
+        cookie = self.source.access.open_session(str(_wish(request.body).get("token", "")))
+        if not self.source.owns_origin(request):
+            return respond({"path": ""}, request)
+        answer = respond({"path": self.source.access.place}, request)
+        return replace(answer, headers={**answer.headers, "Set-Cookie": cookie})
 
     async def _job(self, job_id: str) -> JobSource:
         job = await self.source.job(job_id)
@@ -82,7 +104,7 @@ class WebApi:
         return job
 
     async def _kept(self, call: Call, asked: Asked) -> Response:
-        wanted = {name: value for name, value in asked.query.items() if name not in ("since", "token")}
+        wanted = {name: value for name, value in asked.query.items() if name not in ("since", "token", "open")}
         key = f"{asked.request.path}?{urllib.parse.urlencode(sorted(wanted.items()))}"
         version = asked.job.version if asked.job else self.source.version
         make = handler(call)
@@ -114,7 +136,7 @@ class WebApi:
         else:
             _looking(request)
             if not self.source.looks(request):
-                raise Refused(403, LOOK_HINT, "token")
+                raise self._look_refusal()
         one = await self._job(self.source.only)
         kind, body = await (xlearning.act if acts else xlearning.look)(one, request)
         return packed(Response(200, body, kind, ANSWER_HEADERS), request)
@@ -128,7 +150,7 @@ def _looking(request: Request) -> None:
 def _wish(body: bytes) -> dict[str, Any]:
     try:
         wish = json.loads(body or b"{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         raise Refused(400, "the body is no JSON") from None
     if not isinstance(wish, dict):
         raise Refused(400, "the body must be a JSON object")
@@ -158,6 +180,9 @@ def _takes_gzip(request: Request) -> bool:
     return "gzip" in request.headers.get("accept-encoding", "")
 
 
-def refusal(status: int, text: str, place: str = "") -> Response:
+def refusal(refused: Refused) -> Response:
     """An error for people and programs."""
-    return Response(status, compact({"error": text, "place": place}), headers=ANSWER_HEADERS)
+    said = {"error": str(refused), "place": refused.place}
+    if refused.command:
+        said["command"] = refused.command
+    return Response(refused.status, compact(said), headers=ANSWER_HEADERS)

@@ -153,11 +153,24 @@ CALLS: tuple[Call, ...] = (
     Call(
         "trace",
         "howdah.web.lists:trace",
-        "The job behind a container, process or GPU.",
+        "Whose a container, process or GPU is: job, user, queue, task, rank, GPUs.",
         (Parameter("of", "A container's id, host:pid, or host/gpu3."),),
         "Traced",
     ),
-    Call("jobs/{job}", "howdah.web.answers:job", "A job: what it is and how it goes.", (SINCE,), "Job", kept=True),
+    Call("session", "howdah.web.answers:session", "What a link to this page is made of, to pass on.", (), "PageLink"),
+    Call(
+        "jobs/{job}",
+        "howdah.web.answers:job",
+        "A job: what it is and how it goes.",
+        (
+            SINCE,
+            Parameter(
+                "open", "visible or hidden: a page in such a tab asks, and the server waits for it after the end."
+            ),
+        ),
+        "Job",
+        kept=True,
+    ),
     Call("jobs/{job}/tasks", "howdah.web.answers:tasks", "Its tasks.", (SINCE,), "Tasks", kept=True),
     Call("jobs/{job}/timeline", "howdah.web.answers:timeline", "Where its time went.", (SINCE,), "Timeline", kept=True),
     Call(

@@ -6,14 +6,19 @@ Infinity, -Infinity.
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
+
+from howdah.web.shapes import Columns, Sentence
+
+Number = float | str
+"""As JSON has it, or the name of one that it has none for."""
 
 
 class Flaw(TypedDict):
     """A file or directory that could not be read, or not all of it."""
 
     file: str
-    text: str
+    text: Sentence
 
 
 class RunTags(TypedDict):
@@ -47,13 +52,13 @@ class Line(TypedDict):
 
     run: str
     tag: str
-    points: list[list[float | None]]
-    last: list[float | str] | None
+    points: list[Annotated[list[Any], Columns(int, float, float | None, float | None, float | None)]]
+    last: Annotated[list[Any], Columns(int, float, Number)] | None
     count: int
     started: float
     nan: int
     infinite: int
-    odd: list[list[float | str]]
+    odd: list[Annotated[list[Any], Columns(int, float, str)]]
 
 
 class Lines(TypedDict):
@@ -69,7 +74,7 @@ class HistogramStep(TypedDict):
 
     step: int
     time: float
-    buckets: list[list[float | str]]
+    buckets: list[Annotated[list[Any], Columns(Number, Number, Number)]]
 
 
 class Histograms(TypedDict):
@@ -86,7 +91,7 @@ class DistributionStep(TypedDict):
 
     step: int
     time: float
-    percentiles: list[list[float | str]]
+    percentiles: list[Annotated[list[Any], Columns(float, Number)]]
 
 
 class Distributions(TypedDict):
@@ -164,7 +169,7 @@ class CheckpointRow(TypedDict):
     files: int
     modified: float
     valid: bool | None
-    reason: str
+    reason: Sentence
 
 
 class Checkpoints(TypedDict):
@@ -206,7 +211,7 @@ class TensorStatistics(TypedDict):
     zeros: int
     nan: int
     infinite: int
-    histogram: list[list[float]]
+    histogram: list[Annotated[list[Any], Columns(float, float, float)]]
 
 
 # Of actions.
@@ -219,7 +224,7 @@ class Done(TypedDict):
 class Saving(TypedDict):
     """`saves` are pairs of an output and the number of its copy, which `jobs/ID` tells of."""
 
-    saves: list[list[int]]
+    saves: list[Annotated[list[int], Columns(int, int)]]
 
 
 class Stacks(TypedDict):
@@ -235,4 +240,4 @@ class Board(TypedDict):
 
     state: str
     url: str
-    detail: str
+    detail: Sentence

@@ -135,6 +135,7 @@ def _roles(view: JobView) -> Iterator[shapes.RoleRow]:
             "failed": counts[name, State.FAILED],
             "pending": counts[name, State.PENDING],
             "cancelled": counts[name, State.CANCELLED],
+            "stopped": counts[name, State.STOPPED],
             "resources": resources(view, name),
         }
 

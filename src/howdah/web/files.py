@@ -6,6 +6,7 @@ keeps it for ever.
 
 from __future__ import annotations
 
+import functools
 import gzip
 import os
 import re
@@ -61,12 +62,18 @@ def answer(request: Request) -> Response:
     if packed.is_file():
         if "gzip" in request.headers.get("accept-encoding", ""):
             return Response(200, b"", kind, {**headers, "Content-Encoding": "gzip"}, packed)
-        return Response(200, gzip.decompress(packed.read_bytes()), kind, headers)
+        return Response(200, _unpacked(packed, packed.stat().st_mtime_ns), kind, headers)
     if plain.is_file():
         return Response(200, b"", kind, headers, plain)
     if name == "index.html":
         return Response(200, NOT_BUILT, _TYPES[".html"], headers)
     return _missing(name)
+
+
+@functools.lru_cache(maxsize=32)
+def _unpacked(path: Path, _modified_ns: int) -> bytes:
+    """The content of a file of the page, kept: anybody may ask for it, and must not cost its size each time."""
+    return gzip.decompress(path.read_bytes())
 
 
 def _missing(name: str) -> Response:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from howdah.web import curveshapes, shapes
 from howdah.web.calls import ACTIONS, CALLS, PREFIX, SINCE, Action, Asked, Call, Parameter
 
 INTRODUCTION = """What the page shows and does, for programs. Every call needs the token of the job's link, as `?token=`
-or in the header `Howdah-Token`, unless the cluster's own proxy vouches for who asks. Times are epoch seconds. An answer
-with a `version` is asked again with `since=` that version; when nothing has changed it is
-`{"version": V, "unchanged": true}`. An error is `{"error": "one line", "place": "the parameter that is wrong"}`."""
+or in the header `Howdah-Token`, unless the browser's cookie or the cluster's own proxy vouches for who asks. Times are
+epoch seconds. An answer with a `version` is asked again with `since=` that version; when nothing has changed it is
+`{"version": V, "unchanged": true}`. An error is `{"error": "one line", "place": "the parameter that is wrong"}`; who
+lacks a token is told the `command` that prints a link."""
 _PLACES = {
     "job": "The job's id.",
     "task": "A task, such as worker:0.",
@@ -36,11 +37,14 @@ async def document(_: Asked) -> dict[str, Any]:
 
 def openapi() -> dict[str, Any]:
     """The whole document (OpenAPI 3.1)."""
-    named: dict[str, Any] = {"Error": {"type": "object", "properties": {"error": _text(), "place": _text()}}}
+    error = {name: _text() for name in ("error", "place", "command")}
+    named: dict[str, Any] = {"Error": {"type": "object", "properties": error, "required": ["error", "place"]}}
     paths: dict[str, Any] = {f"{PREFIX}{call.path}": {"get": _operation(call, named)} for call in CALLS}
+    paths[f"{PREFIX}session"]["put"] = _session(named)
     for action in ACTIONS:
         paths[f"{PREFIX}jobs/{{job}}/actions/{action.name}"] = {
-            method: _wish(action, named) for method in ("put", "post")
+            method: {"operationId": f"{method}_{_name(action.name)}", **_wish(action, named)}
+            for method in ("put", "post")
         }
     token = {"type": "apiKey", "name": "token", "in": "query"}
     return {
@@ -65,10 +69,25 @@ def _operation(call: Call, named: dict[str, Any]) -> dict[str, Any]:
             schema = {"anyOf": [schema, _shape("Unchanged", named)]}
         answer["content"] = {"application/json": {"schema": schema}}
     return {
+        "operationId": _name(call.path),
+        "tags": [_tag(call.path)],
         "summary": call.summary,
         "parameters": [*_placed(call.path), *map(_parameter, call.parameters)],
         "responses": {"200": answer, **_errors()},
     }
+
+
+def _name(path: str) -> str:
+    """As generators of clients call what answers: `job`, `tasks`, `curves_scalars_svg`."""
+    if path == "jobs/{job}":
+        return "job"
+    parts = [part for part in path.removeprefix("jobs/{job}/").split("/") if not part.startswith("{")]
+    return "_".join(parts).replace(".", "_")
+
+
+def _tag(path: str) -> str:
+    below = path.removeprefix("jobs/{job}/").partition("/")[0]
+    return below if below in ("curves", "checkpoints", "logs") else "jobs" if path.startswith("jobs") else "server"
 
 
 def _wish(action: Action, named: dict[str, Any]) -> dict[str, Any]:
@@ -77,10 +96,25 @@ def _wish(action: Action, named: dict[str, Any]) -> dict[str, Any]:
     answer = {"application/json": {"schema": _shape(action.answer, named)}}
     body = {"type": "object", "properties": {"token": token, **words}, "required": ["token"]}
     return {
+        "tags": ["actions"],
         "summary": action.summary,
         "parameters": list(_placed("{job}")),
         "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
         "responses": {"200": {"description": "It is done, or begun.", "content": answer}, **_errors()},
+    }
+
+
+def _session(named: dict[str, Any]) -> dict[str, Any]:
+    """Of the exchange that browsers make."""
+    token = {"type": "string", "description": "The token of the link."}
+    body = {"type": "object", "properties": {"token": token}, "required": ["token"]}
+    content = {"application/json": {"schema": _shape("PagePlace", named)}}
+    return {
+        "operationId": "open_session",
+        "tags": ["server"],
+        "summary": "Exchange the token of a link for a cookie that lets a browser look below the path of the answer.",
+        "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
+        "responses": {"200": {"description": "The cookie comes with it.", "content": content}, **_errors()},
     }
 
 
@@ -122,6 +156,8 @@ def _schema(kind: Any, named: dict[str, Any]) -> dict[str, Any]:
     if kind in _SIMPLE:
         return dict(_SIMPLE[kind])
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Annotated:
+        return _narrowed(arguments[0], arguments[1], named)
     if origin is list:
         return {"type": "array", "items": _schema(arguments[0], named)}
     if origin is dict:
@@ -133,12 +169,24 @@ def _schema(kind: Any, named: dict[str, Any]) -> dict[str, Any]:
     return {"$ref": f"#/components/schemas/{kind.__name__}"}
 
 
+def _narrowed(kind: Any, told: Any, named: dict[str, Any]) -> dict[str, Any]:
+    """The schema of `kind` with what is `told` of it."""
+    if isinstance(told, shapes.Columns):
+        places = [_schema(each, named) for each in told.kinds]
+        count = {"minItems": len(places), "maxItems": len(places)}
+        return {"type": "array", "prefixItems": places, "items": False, **count}
+    return {
+        **_schema(kind, named),
+        **({"enum": [*told.words]} if isinstance(told, shapes.Words) else {"format": told.name}),
+    }
+
+
 def _record(kind: Any, named: dict[str, Any]) -> None:
     found: dict[str, Any] = {"type": "object"}
     named[kind.__name__] = found
     description = (kind.__doc__ or "").strip()
     if description and not description.startswith("dict("):
         found["description"] = " ".join(description.split())
-    fields = typing.get_type_hints(kind)
+    fields = typing.get_type_hints(kind, include_extras=True)
     found["properties"] = {name: _schema(each, named) for name, each in fields.items()}
     found["required"] = sorted(kind.__required_keys__)

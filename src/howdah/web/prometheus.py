@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from howdah.spec import State
 from howdah.spec.eta import eta
 from howdah.spec.gpu import Gpu
 from howdah.spec.view import JobView, TaskView
+from howdah.spec.world import JOB_STATES
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _MIB = 1 << 20
@@ -48,7 +48,7 @@ def _lines(view: JobView, now: float) -> Iterator[str]:
     left = eta(view, now)
     yield from _family("job_progress_ratio", "gauge", "Of the whole job.", [(job, view.progress)])
     yield from _family("job_eta_seconds", "gauge", "Until it is done, as far as is known.", [(job, left)])
-    states = [({**job, "state": state.value}, float(view.state is state)) for state in State]
+    states = [({**job, "state": state.value}, float(view.state is state)) for state in JOB_STATES]
     yield from _family("job_state", "gauge", "1 for the state it is in.", states)
     tasks = [({**job, **_task(task)}, task) for task in view.tasks.values()]
     states = [({**labels, "state": task.state.value}, 1.0) for labels, task in tasks]

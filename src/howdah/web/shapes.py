@@ -1,11 +1,40 @@
 """Shapes of the answers: what the handlers give back, and what `openapi.json` tells of them.
 
-Times are epoch seconds, 0 for what has not come; a size's unit is in its name.
+Times are epoch seconds, 0 for what has not come; a size's unit is in its name. The page's types are made of these.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Annotated, Any, NamedTuple, TypedDict
+
+from howdah.spec import State
+from howdah.spec.world import JOB_STATES
+
+
+class Words(NamedTuple):
+    """The values that a text can have."""
+
+    words: tuple[str, ...]
+
+
+class Columns:
+    """The types of a list's places, in order."""
+
+    def __init__(self, *kinds: Any) -> None:
+        self.kinds = kinds
+
+
+class Format(NamedTuple):
+    """JSON Schema's `format`."""
+
+    name: str
+
+
+Sentence = Annotated[str, Format("sentence")]
+"""English as it was written down, for people: the page tells it in the reader's language."""
+StateName = Annotated[str, Words(tuple(state.value for state in State))]
+JobStateName = Annotated[str, Words(tuple(state.value for state in JOB_STATES))]
+PhaseName = Annotated[str, Words(("asked", "allocated", "launched", "localising", "joined", "running"))]
 
 
 class Description(TypedDict):
@@ -26,14 +55,31 @@ class Unchanged(TypedDict):
 
 
 class Server(TypedDict):
-    """Who answers. `job` is the only job, null where there are many; `may_act`: whether links that act are honoured."""
+    """Who answers. `job` is the only job, null where there are many; `may_act`: whether links that act are honoured;
+    `history` is the address of a history server that shows the job after its end, without a token, "" where none is
+    known; `link_command` is the command that prints a link to this page."""
 
-    kind: str
+    kind: Annotated[str, Words(("master", "history"))]
     version: str
     job: str | None
     now: float
     may_act: bool
     engine: str
+    history: str
+    link_command: str
+
+
+class PagePlace(TypedDict):
+    """The path below which the browser now looks without a token; "" where it goes on with the token."""
+
+    path: str
+
+
+class PageLink(TypedDict):
+    """A link to the page is the server's address with this path and `#token=`; both are "" behind an engine's proxy."""
+
+    path: str
+    token: str
 
 
 class Failure(TypedDict):
@@ -41,7 +87,7 @@ class Failure(TypedDict):
 
     task: str
     node: str
-    exit: str
+    exit: Sentence
     lines: list[str]
 
 
@@ -50,14 +96,14 @@ class Link(TypedDict):
 
     name: str
     url: str
-    kind: str
+    kind: Annotated[str, Words(("user", "tensorboard", "notebook"))]
 
 
 class Note(TypedDict):
     """Something that happened, as a sentence."""
 
     time: float
-    text: str
+    text: Sentence
 
 
 class Save(TypedDict):
@@ -68,14 +114,14 @@ class Save(TypedDict):
     uri: str
     tasks: int
     by: str
-    state: str
+    state: JobStateName
     done: int
     files: int
     bytes: int
     total: int
     started: float
     finished: float
-    reason: str
+    reason: Sentence
     skipped: list[str]
     removed: bool
 
@@ -90,6 +136,7 @@ class RoleRow(TypedDict):
     failed: int
     pending: int
     cancelled: int
+    stopped: int
     resources: dict[str, Any]
 
 
@@ -121,7 +168,7 @@ class Hint(TypedDict):
     role: str
     text: str
     template: str
-    values: dict[str, Any]
+    values: dict[str, str | float]
 
 
 class Job(TypedDict):
@@ -133,7 +180,7 @@ class Job(TypedDict):
     queue: str
     engine: str
     framework: str
-    state: str
+    state: JobStateName
     epoch: int
     host: str
     python: str
@@ -143,7 +190,7 @@ class Job(TypedDict):
     started: float
     running: float
     finished: float
-    diagnostics: str
+    diagnostics: Sentence
     failure: Failure | None
     resumed: str
     outputs: list[str]
@@ -168,7 +215,7 @@ class Attempt(TypedDict):
     node: str
     started: float
     finished: float
-    exit: str
+    exit: Sentence
     log_url: str
 
 
@@ -178,7 +225,7 @@ class Task(TypedDict):
     task: str
     role: str
     rank: int | None
-    state: str
+    state: StateName
     phase: str
     attempt: int
     container: str
@@ -204,10 +251,10 @@ class Task(TypedDict):
     data_bytes: int
     data_total_bytes: int
     metrics: dict[str, float | None]
-    exit: str
+    exit: Sentence
     log_url: str
-    straggler: str
-    notice: str
+    straggler: Sentence
+    notice: Sentence
     attempts: list[Attempt]
 
 
@@ -217,10 +264,18 @@ class Tasks(TypedDict):
     tasks: list[Task]
 
 
-class Span(TypedDict):
-    """`phase` is asked, allocated, launched, localising, joined or running; `end` is 0 while it lasts."""
+class JobSpan(TypedDict):
+    """A phase of the whole job; `end` is 0 while it lasts."""
 
-    phase: str
+    phase: Annotated[str, Words(("submitted", "forming", "running"))]
+    start: float
+    end: float
+
+
+class Span(TypedDict):
+    """A phase of a task; `end` is 0 while it lasts."""
+
+    phase: PhaseName
     start: float
     end: float
 
@@ -231,17 +286,17 @@ class Row(TypedDict):
     task: str
     attempt: int
     spans: list[Span]
-    exit: str
-    state: str
+    exit: Sentence
+    state: StateName
 
 
 class Moment(TypedDict):
     """`kind` is failed, lost, restarted, takeover, save or note; `task` is empty when it is of the whole job."""
 
     time: float
-    kind: str
+    kind: Annotated[str, Words(("failed", "lost", "restarted", "takeover", "save", "note"))]
     task: str
-    text: str
+    text: Sentence
 
 
 class FirstFailure(TypedDict):
@@ -249,7 +304,7 @@ class FirstFailure(TypedDict):
 
     task: str
     time: float
-    text: str
+    text: Sentence
 
 
 Timeline = TypedDict(
@@ -257,7 +312,7 @@ Timeline = TypedDict(
     {
         "from": float,
         "to": float,
-        "job": list[Span],
+        "job": list[JobSpan],
         "tasks": list[Row],
         "marks": list[Moment],
         "first_failure": FirstFailure | None,
@@ -270,7 +325,7 @@ class Events(TypedDict):
     """Events as the event log has them, and the number to ask from next."""
 
     next: int
-    events: list[Any]
+    events: list[dict[str, Any]]
 
 
 class Log(TypedDict):
@@ -304,7 +359,7 @@ class Found(TypedDict):
     scanned_bytes: int
     seconds: float
     complete: bool
-    problems: list[str]
+    problems: list[Sentence]
 
 
 class SeriesName(TypedDict):
@@ -312,7 +367,7 @@ class SeriesName(TypedDict):
 
     name: str
     unit: str
-    kind: str
+    kind: Annotated[str, Words(("sampled", "told"))]
 
 
 class TaskSeries(TypedDict):
@@ -321,7 +376,7 @@ class TaskSeries(TypedDict):
     task: str
     name: str
     unit: str
-    points: list[Any]
+    points: list[Annotated[list[Any], Columns(float, float | None, float | None, float | None)]]
 
 
 class Series(TypedDict):
@@ -342,7 +397,7 @@ class JobRow(TypedDict):
     queue: str
     engine: str
     framework: str
-    state: str
+    state: JobStateName
     started: float
     finished: float
     duration_s: float
@@ -352,7 +407,7 @@ class JobRow(TypedDict):
     wasted_gpu_hours: float
     cause: str
     progress: float
-    diagnostics: str
+    diagnostics: Sentence
     url: str
 
 
@@ -363,7 +418,7 @@ class Jobs(TypedDict):
     jobs: list[JobRow]
     next: str | None
     total: int
-    problems: list[str]
+    problems: list[Sentence]
 
 
 class UserRow(TypedDict):
@@ -399,9 +454,24 @@ class Compare(TypedDict):
 
 
 class Traced(TypedDict):
-    """`task` is "" and `attempt` 0 when only the job is known (the container was the master's)."""
+    """`task` is "" and `attempt` 0 when only the job is known (the container was the master's). `rank` is null for a
+    spare; `pid` is the program's, of which the process asked for may be a child; `gpus` are numbers or UUIDs."""
 
     job: str
+    name: str
+    state: str
+    user: str
+    queue: str
+    engine: str
     task: str
+    role: str
+    index: int
+    rank: int | None
     attempt: int
+    host: str
+    container: str
+    pid: int
+    gpus: list[str]
+    since: float
+    until: float
     url: str

@@ -6,21 +6,25 @@ The rule: answers are made from these alone, so a job's page is the same live an
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from howdah.data.logsearch import Wish
 from howdah.spec import TaskId
 from howdah.spec.view import JobView
-from howdah.web.server import Request
+from howdah.web.server import Caller, Request
 from howdah.wire.messages import LogChunk
+
+if TYPE_CHECKING:
+    from howdah.web.access import Access
 
 
 class Refused(Exception):
-    """Why a call is not answered, for people. `place` is the parameter or path that is wrong, "" for none."""
+    """Why a call is not answered, for people. `place` is the parameter or path that is wrong, "" for none; `command` is
+    the one that prints a link which lets in, "" where none would."""
 
-    def __init__(self, status: int, text: str, place: str = "") -> None:
+    def __init__(self, status: int, text: str, place: str = "", command: str = "") -> None:
         super().__init__(text)
-        self.status, self.place = status, place
+        self.status, self.place, self.command = status, place, command
 
 
 class JobSource(Protocol):
@@ -92,8 +96,35 @@ class Source(Protocol):
     @property
     def version(self) -> int: ...
 
+    @property
+    def access(self) -> Access:
+        """Who may look, embed and act here."""
+        ...
+
+    @property
+    def link_command(self) -> str:
+        """The command that prints a link to this page."""
+        ...
+
+    @property
+    def history(self) -> str:
+        """Address of a history server that shows the job after its end, without a token; "" where none is known."""
+        ...
+
+    def note_open_page(self, hidden: bool) -> None:
+        """Hear that a page is open, in a tab that is visible or hidden, and asks again soon."""
+        ...
+
+    def owns_origin(self, request: Request) -> bool:
+        """Whether the browser that asks sees this server at an origin of its own, not behind an engine's proxy."""
+        ...
+
     async def job(self, job_id: str) -> JobSource | None:
         """The job of this id, if there is one."""
+        ...
+
+    def identify(self, request: Request) -> Caller | None:
+        """Who has a token or a proxy's word that is good for anything here, by the request's head alone."""
         ...
 
     def looks(self, request: Request) -> bool:

@@ -23,7 +23,7 @@ def timeline(view: JobView) -> shapes.Timeline:
     }
 
 
-def _phases(view: JobView) -> Iterator[shapes.Span]:
+def _phases(view: JobView) -> Iterator[shapes.JobSpan]:
     """Submitted, forming (once for each epoch that all tasks began anew), running."""
     if view.submission.time and view.submission.time < view.started:
         yield {"phase": "submitted", "start": view.submission.time, "end": view.started}
@@ -38,7 +38,8 @@ def _phases(view: JobView) -> Iterator[shapes.Span]:
 
 def _row(view: JobView, task: TaskView, attempt: AttemptView) -> shapes.Row:
     latest = attempt is task.attempts[-1]
-    ended = State.SUCCEEDED if attempt.exit and attempt.exit.ok else State.FAILED if attempt.exit else State.CANCELLED
+    failed = attempt.exit is not None and not attempt.stopped
+    ended = State.SUCCEEDED if attempt.exit and attempt.exit.ok else State.FAILED if failed else State.STOPPED
     return {
         "task": str(task.id),
         "attempt": attempt.attempt,

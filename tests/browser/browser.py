@@ -53,9 +53,14 @@ def chromium() -> Iterator[Browser]:
 class Tab:
     """A tab at `link`, in a light or a dark room; `wrong` is what must be empty at the end."""
 
-    def __init__(self, browser: Browser, link: str, theme: str = "light", language: str = "en-GB") -> None:
+    def __init__(
+        self, browser: Browser, link: str, theme: str = "light", language: str = "en-GB", beside: Tab | None = None
+    ) -> None:
         self.theme = theme
-        context = browser.new_context(viewport=SIZE, color_scheme=_scheme(theme), locale=language)  # type: ignore[arg-type]
+        if beside is not None:  # of the same person, with the same cookies
+            context = beside.page.context
+        else:
+            context = browser.new_context(viewport=SIZE, color_scheme=_scheme(theme), locale=language)  # type: ignore[arg-type]
         self.page: Page = context.new_page()
         self.page.set_default_timeout(LIMIT_MS)
         self.wrong: list[str] = []

@@ -1,0 +1,13 @@
+// The types of the API's answers, from its own document: docs/openapi.json -> generated/openapi.d.ts. The argument is
+// the document's digest, which is kept in the first line.
+import { mkdirSync, writeFileSync } from "node:fs";
+import openapi, { astToString } from "openapi-typescript";
+import typescript from "typescript";
+
+const sentence = typescript.factory.createTypeReferenceNode("Sentence");
+const made = await openapi(new URL("../docs/openapi.json", import.meta.url), {
+  inject: 'import type { Sentence } from "../src/retold";\n',
+  transform: (schema) => (schema.format === "sentence" ? sentence : undefined),
+});
+mkdirSync(new URL("generated", import.meta.url), { recursive: true });
+writeFileSync(new URL("generated/openapi.d.ts", import.meta.url), `// ${process.argv[2]}\n${astToString(made)}`);
