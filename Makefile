@@ -1,6 +1,6 @@
 # Two commands: `make demo` shows howdah at work on this machine, `make test` checks all of it on real engines.
 # Both prepare what they need, once: Python packages into .venv and, as root, Debian packages.
-.PHONY: demo test check unit e2e simulate bench proto lock clean
+.PHONY: demo test check unit e2e simulate mutants bench proto lock clean
 
 PYTHON := .venv/bin/python
 # Tests wait most of the time, for programs or for clusters: two processes, each with a cluster of its own.
@@ -12,7 +12,7 @@ demo: .venv/.demo
 test: .venv/.test
 	tools/check
 	.venv/bin/pytest $(BESIDE) tests/unit tests/golden tests/contract tests/faults tests/simulation
-	.venv/bin/pytest $(BESIDE) tests/e2e
+	.venv/bin/pytest $(BESIDE) tests/e2e tests/browser
 
 check: .venv/.test
 	tools/check
@@ -21,11 +21,15 @@ unit: .venv/.test
 	.venv/bin/pytest $(BESIDE) tests/unit tests/golden tests/contract tests/faults tests/simulation
 
 e2e: .venv/.test
-	.venv/bin/pytest $(BESIDE) tests/e2e
+	.venv/bin/pytest $(BESIDE) tests/e2e tests/browser
 
 # A hundred thousand jobs on a simulated cluster on which everything goes wrong.
 simulate: .venv/.test
 	HOWDAH_SEEDS=100000 .venv/bin/pytest -n 2 --timeout=0 tests/simulation
+
+# Deliberate mistakes in what the master decides and whom it lets in: each must be noticed by some test.
+mutants: .venv/.test
+	$(PYTHON) tools/mutants.py
 
 bench: .venv/.test
 	$(PYTHON) -m bench

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -16,3 +17,9 @@ settings.register_profile(
     database=None,
 )
 settings.load_profile("here")
+
+# What runs in the background (`nohup make test &`) was started with signals ignored, and so would be all that tests
+# start. A handler that does nothing ignores them here, too, but no program inherits it. Python itself ignores the rest.
+for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, lambda *_: None)

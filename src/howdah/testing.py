@@ -10,8 +10,10 @@ import time
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
-from howdah.engines import ANYWHERE, Allocator, Launch, MasterContext, Wish
+from howdah.data.commit import temporary
+from howdah.engines import ANYWHERE, GONE, Allocator, Launch, MasterContext, Wish
 from howdah.master import actions as a
+from howdah.master.outputs import part
 from howdah.master.replay import replay
 from howdah.master.state import GangState
 from howdah.master.step import step
@@ -47,6 +49,11 @@ class Gang:
             self.gone.add(event.container_id)
         actions = step(self.state, event)
         self.did += actions
+        for epoch in sorted(self.state.unrecorded):  # the log's file has it at once
+            if self.outcome is not None:
+                self.state.unrecorded.clear()
+                break
+            actions += self.feed(a.StartRecorded(self.now, epoch))
         return actions
 
     def of(self, kind: type[A]) -> list[A]:
@@ -80,9 +87,11 @@ class Gang:
         """The task's program runs."""
         self.say(task, Phase.RUNNING, ports={"main": 4000}, program_pid=7)
 
-    def end(self, task: str, exit: Exit = OK) -> None:
-        """The task's program ended."""
-        self.say(task, Phase.ENDED, ports={"main": 4000}, program_pid=7, exit=exit)
+    def end(self, task: str, exit: Exit = OK, made: tuple[int, ...] = ()) -> None:
+        """The task's program ended, and what it `made` for these outputs is uploaded."""
+        known, outputs = self.state.tasks[TaskId.parse(task)], self.state.job.outputs
+        uploaded = tuple(f"{temporary('job-1', number, outputs[number].path)}/{part(known)}" for number in made)
+        self.say(task, Phase.ENDED, ports={"main": 4000}, program_pid=7, exit=exit, uploaded=uploaded)
 
     def form(self) -> None:
         """Everything is granted, joined and running."""
@@ -111,7 +120,7 @@ class Gang:
         unknown = given - returned - self.gone - set(self.state.containers)
         self.did += [a.Release(container) for container in sorted(unknown)]
         for container in [each for each in self.state.containers if each in self.gone | returned]:
-            self.feed(e.ContainerEnded(self.now, container, Exit("lost", detail="gone when the master came back")))
+            self.feed(e.ContainerEnded(self.now, container, Exit("withdrawn", detail=GONE)))
 
     @property
     def outcome(self) -> Outcome | None:

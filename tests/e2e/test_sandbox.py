@@ -111,6 +111,29 @@ def small(tmp_path: Path) -> Iterator[Sandbox]:
     sandbox.down()
 
 
+@pytest.mark.parametrize("names", [("rm",), ("rm", "nm1")])
+def test_commands_name_the_daemons_that_have_ended(tmp_path: Path, names: tuple[str, ...]) -> None:
+    environment = {**os.environ, "HOWDAH_HOME": str(tmp_path), "XDG_CACHE_HOME": str(JARS.parent)}
+    environment.pop("HADOOP_CONF_DIR", None)
+
+    def howdah(*arguments: str) -> subprocess.CompletedProcess[str]:
+        program = "import sys; from howdah.cli import main; main(sys.argv[1:])"
+        return run("-c", program, *arguments, **environment)
+
+    with Sandbox(tmp_path / "state" / "sandbox", nodes=1, hdfs=False, memory_mib=3072, cache=JARS) as box:
+        killed = [process for name in names if (process := Process.of(daemon(box, name).pid))]
+        for process in killed:
+            process.send(signal.SIGTERM)
+        assert not wait_ended(killed, 30)
+        for command in (("list", "--on", "yarn"), ("status", "application_1_0001"), ("list",)):
+            said = howdah(*command).stderr
+            assert "of the sandbox these daemons have ended: ResourceManager (rm)" in said, said
+            assert ("NodeManager (nm1)" in said) == ("nm1" in names)
+        assert howdah("sandbox", "up").returncode == 0, "of the shape that it had"
+        assert box.is_up()
+        assert howdah("list", "--on", "yarn").stderr == ""
+
+
 def test_down_leaves_no_process_and_no_file(small: Sandbox) -> None:
     small.up()
     pid = daemon(small, "rm").pid

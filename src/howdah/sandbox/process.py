@@ -106,7 +106,7 @@ def _environment(entry: Path) -> list[bytes]:
 def _started(pid: int) -> str | None:
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError):
         return None
     fields = status.rpartition(")")[2].split()  # the name before it may hold blanks and brackets; proc(5)
     return None if fields[0] in "ZX" else f"{_boot()}:{fields[19]}"

@@ -7,6 +7,7 @@ import json
 import re
 import socket
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -77,23 +78,32 @@ def serves_names(namenode_web: str) -> bool:
     return bean(namenode_web, "Hadoop:service=NameNode,name=NameNodeStatus").get("State") == "active"
 
 
+_OPEN = ("MKDIRS", "SETPERMISSION")
 SERVES = {"ResourceManager": is_active, "NameNode": serves_names}
 
 
-def open_to_everyone(namenode_web: str) -> None:
-    """Give any user a place in HDFS: /tmp and /logs as on every cluster (sticky), and homes under /user."""
+def open_to_everyone(namenode_web: str) -> bool:
+    """Give any user a place in HDFS: /tmp and /logs as on every cluster (sticky), and homes under /user. Return whether
+    the NameNode has answered in time: on a busy machine it may not, and may be asked again.
+
+    Raises:
+        EngineUnavailable: it refuses.
+    """
     user = getpass.getuser()
-    for path in ("/tmp", "/logs", "/user"):  # noqa: S108 - HDFS's, not this machine's
-        _webhdfs_put(namenode_web, f"{path}?op=MKDIRS&permission=1777&user.name={user}")
-        _webhdfs_put(namenode_web, f"{path}?op=SETPERMISSION&permission=1777&user.name={user}")
+    paths = ("/tmp", "/logs", "/user")  # noqa: S108 - HDFS's, not this machine's
+    calls = [f"{path}?op={call}&permission=1777&user.name={user}" for path in paths for call in _OPEN]
+    return all(_put_by_webhdfs(namenode_web, call) for call in calls)
 
 
-def _webhdfs_put(namenode_web: str, call: str) -> None:
+def _put_by_webhdfs(namenode_web: str, call: str) -> bool:
     request = urllib.request.Request(f"http://{namenode_web}/webhdfs/v1{call}", method="PUT")
     try:
         urllib.request.urlopen(request, timeout=10).close()  # noqa: S310
-    except OSError as error:
+    except urllib.error.HTTPError as error:
         raise EngineUnavailable(f"WebHDFS at {namenode_web} did not do {call}: {error}") from error
+    except OSError:
+        return False
+    return True
 
 
 def bean(web: str, name: str) -> dict[str, Any]:

@@ -165,7 +165,7 @@ class Running:
 
         self.wait("HDFS", ready)
         if not self.record.shape.secure:  # there a ticket is needed, which is not ours to have
-            readiness.open_to_everyone(active[0])
+            self.wait("places for everyone in HDFS", lambda: readiness.open_to_everyone(active[0]))
 
     def wait_listening(self, wanted: Iterable[Role]) -> None:
         addresses = [address for role in wanted for address in role.listens]
