@@ -11,6 +11,7 @@ from bench.rounds import Report, wait_for_quiet
 NAMES = (
     "startup",
     "local",
+    "queue",
     "yarn_first_line",
     "memory",
     "training",

@@ -11,9 +11,13 @@ _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
 def of_job(module: str, job_id: str) -> list[int]:
-    """Processes that run `module` (howdah.master, howdah.executor) for this job; not who looks after them."""
-    found = (pid for pid, text in _all() if f"\0{module}\0".encode() in text and job_id.encode() in text)
-    return [pid for pid in found if b"warden.py" not in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    """Processes that run `module` (howdah.master, howdah.executor) for this job."""
+    return [pid for pid, text in _all() if f"\0{module}\0".encode() in text and job_id.encode() in text]
+
+
+def of_home(home: Path) -> list[int]:
+    """All processes that work below this HOWDAH_HOME, but for this one."""
+    return [pid for pid, text in _all() if f"{home}/".encode() in text and pid != os.getpid()]
 
 
 def _all() -> Iterator[tuple[int, bytes]]:

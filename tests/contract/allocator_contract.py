@@ -7,8 +7,14 @@ the engine, and one staged file `greeting.txt` with the content "hello".
 from __future__ import annotations
 
 import asyncio
+import os
+import pickle
+import subprocess
+import sys
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
 from howdah.engines import Allocator, Launch, MasterContext
@@ -79,9 +85,10 @@ def drive(implementation: type[Allocator], context: MasterContext, play: Play[T]
 
 
 class AllocatorContract:
-    """Inherit, set `implementation`, and provide `context`."""
+    """Inherit, set `implementation` and the engine's `name`, and provide `context`."""
 
     implementation: type[Allocator]
+    name: str
 
     def play(self, context: MasterContext, play: Play[T]) -> T:
         return drive(self.implementation, context, play)
@@ -156,6 +163,64 @@ class AllocatorContract:
             await driver.get("worker", 3)
 
         self.play(context, play)
+
+    def test_a_master_that_takes_over_hears_what_became_of_every_container(self, context: MasterContext) -> None:
+        """One runs on, one ends by itself while no master is there, one was never known to the engine."""
+        first, second = self.left_by_a_killed_master(context)
+
+        async def takeover() -> None:
+            allocator = await self.implementation.open(context)
+            driver = Driver(allocator)
+            try:
+                unknown = replace(second, id=f"{second.id}9")
+                ends = await allocator.adopt([first, second, unknown])
+                assert ends[unknown.id].cause == "withdrawn"
+                assert ends[unknown.id].detail
+                if second.id not in ends:  # the engine has not heard of it yet
+                    await driver.until(lambda: driver.ended(second))
+                ended = driver.ended(second)
+                exit = ended.exit if ended else ends[second.id]
+                assert exit.cause in ("withdrawn", "exit", "signal"), "it is not the node's fault"
+                assert first.id not in ends
+                driver.events += await allocator.poll()
+                assert driver.ended(first) is None
+                allocator.release(first.id)
+                await driver.get("worker", 3)  # the room of all is free again
+            finally:
+                await allocator.unregister(Outcome(State.SUCCEEDED))
+
+        asyncio.run(takeover())
+
+    def left_by_a_killed_master(self, context: MasterContext) -> list[Container]:
+        """Two containers of `worker` that a master in a process of its own had; the second ends when that is gone."""
+        source = (
+            "import asyncio, os, pickle, sys; sys.path[:0] = sys.argv[1:2]\n"
+            "from allocator_contract import Driver\n"
+            "from howdah.master.__main__ import find_allocator\n"
+            "async def main():\n"
+            "    context = pickle.loads(bytes.fromhex(sys.argv[2]))\n"
+            "    driver = Driver(await find_allocator(sys.argv[3]).open(context))\n"
+            "    containers = await driver.get('worker', 2)\n"
+            "    await driver.launch(containers[0], 'sleep 600')\n"
+            "    line = f'while kill -0 {os.getpid()}; do sleep 0.1; done; exit 3'\n"
+            "    await driver.launch(containers[1], line)\n"
+            "    print(pickle.dumps(containers).hex(), flush=True)\n"
+            "    await asyncio.sleep(600)\n"
+            "asyncio.run(main())\n"
+        )
+        here, held = str(Path(__file__).parent), pickle.dumps(context).hex()
+        arguments = [sys.executable, "-c", source, here, held, self.name]
+        with subprocess.Popen(arguments, stdout=subprocess.PIPE, env=self.environment()) as master:
+            assert master.stdout is not None
+            line = master.stdout.readline()
+            master.kill()
+        assert line, "the master that was to be killed ended by itself"
+        found: list[Container] = pickle.loads(bytes.fromhex(line.decode()))
+        return found
+
+    def environment(self) -> dict[str, str]:
+        """That of a master's process."""
+        return dict(os.environ)
 
     def test_releasing_twice_does_no_harm(self, context: MasterContext) -> None:
         async def play(driver: Driver) -> None:

@@ -47,6 +47,7 @@ class Conductor:
         self.heard: list[Status] = []
         self.chunks: list[LogChunk] = []
         self.executor: subprocess.Popen[bytes] | None = None
+        self.attempt = "worker:1/1"
         self._goal, self._epoch, self._stop_s, self._keep = Goal.JOIN, 1, 5.0, False
         self._requests: tuple[LogRequest, ...] = ()
         self._changed = threading.Condition()
@@ -57,8 +58,18 @@ class Conductor:
     def principal(self) -> str:
         return auth.executor_principal("worker:1", 1)
 
-    def start(self, environment: dict[str, str] | None = None, secrets: dict[str, bytes] | None = None) -> None:
-        """Start the executor."""
+    def key_of(self, principal: str) -> bytes:
+        """The key of the attempt that was launched, or the one that is made from it for another attempt."""
+        launched = auth.derive(self.key, self.principal)
+        return launched if principal == self.principal else auth.derive(launched, principal)
+
+    def start(
+        self,
+        environment: dict[str, str] | None = None,
+        secrets: dict[str, bytes] | None = None,
+        before: tuple[str, ...] = (),
+    ) -> None:
+        """Start the executor; `before` are words in front of its command."""
         held = {JOB_KEY: auth.derive(self.key, self.principal)}
         held.update({SECRET_PREFIX + name: value for name, value in (secrets or {}).items()})
         file = self.directory / "credentials"
@@ -76,13 +87,20 @@ class Conductor:
         }
         with (self.logs / "executor.log").open("wb") as log:
             self.executor = subprocess.Popen(
-                [sys.executable, "-m", "howdah.executor"], env=variables, cwd=self.logs, stderr=log
+                [*before, sys.executable, "-m", "howdah.executor"], env=variables, cwd=self.logs, stderr=log
             )
 
     def say(self, goal: Goal, epoch: int = 0, stop_s: float = 5.0, keep: bool = False) -> None:
         """From now on these are the orders."""
         with self._changed:
             self._goal, self._epoch, self._stop_s, self._keep = goal, epoch or self._epoch, stop_s, keep
+            self._changed.notify_all()
+
+    def reassign(self, task: str, attempt: int) -> None:
+        """The executor is to become that of another attempt; what the one before it says is kept no more."""
+        with self._changed:
+            self.attempt, self._goal = f"{task}/{attempt}", Goal.JOIN
+            self.heard.clear()
             self._changed.notify_all()
 
     def save(self, *orders: SaveOrder) -> None:
@@ -130,6 +148,14 @@ class Conductor:
             assert self._changed.wait_for(lambda: len(self.chunks) >= number, 30)
             return self.chunks[-1]
 
+    def ask_logs(self, *wanted: LogRequest) -> list[LogChunk]:
+        """Several at once, whose numbers go on from the last."""
+        with self._changed:
+            self._requests = wanted
+            self._changed.notify_all()
+            assert self._changed.wait_for(lambda: len(self.chunks) >= wanted[-1].request, 30)
+            return self.chunks[-len(wanted) :]
+
     def leave(self, limit: float = 30.0) -> int:
         """Tell it to leave; its exit status."""
         self.say(Goal.LEAVE)
@@ -152,7 +178,12 @@ class Conductor:
             self.executor.kill()
             self.executor.wait()
 
+    def _is_current(self, status: Status) -> bool:
+        return f"{status.task}/{status.attempt}" == self.attempt
+
     def _orders(self, status: Status) -> Orders:
+        if not self._is_current(status):
+            return Orders(0, Goal.BECOME, become=self.attempt)
         return Orders(
             self._epoch,
             self._goal,
@@ -173,16 +204,19 @@ class Conductor:
             Goal.RUN: (Phase.RUNNING, Phase.UPLOADING, Phase.ENDED),
             Goal.STOP: (Phase.ENDED,),
             Goal.LEAVE: (),
+            Goal.BECOME: (),
         }
         known = {save.number for save in status.saves} == {order.number for order in orders.saves}
         told = status.epoch == orders.epoch and status.phase in phases[orders.goal]
         noticed = orders.notice is None or f"notice{orders.notice.number}" in status.told
-        return told and not orders.log_requests and known and noticed and status.kept >= orders.keep
+        satisfied = told and not orders.log_requests and known and noticed and status.kept >= orders.keep
+        return satisfied and self._is_current(status)
 
     def _answer(self, status: Status, wait: float) -> Orders:
         deadline = time.monotonic() + wait
         with self._changed:
-            self.heard.append(status)
+            if self._is_current(status):
+                self.heard.append(status)
             self.chunks.extend(chunk for chunk in status.chunks if chunk.request > len(self.chunks))
             self._changed.notify_all()
             while self._satisfied(self._orders(status), status) and time.monotonic() < deadline:
@@ -199,7 +233,7 @@ class Conductor:
 
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                key = auth.derive(conductor.key, conductor.principal)
+                key = conductor.key_of(auth.principal_of(self.headers[auth.HEADER]))
                 genuine = auth.verify(key, "request", self.headers[auth.HEADER], self.path, time.time(), body)
                 asked = self.headers[auth.HEADER]
                 if conductor.refuse or not genuine:

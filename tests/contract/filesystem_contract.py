@@ -44,6 +44,15 @@ class FileSystemContract:
         for entry in fs.walk(base):
             assert fs.read_bytes(entry.uri) == uris.name(entry.uri).encode()
 
+    def test_a_name_that_is_no_text_comes_back(self, fs: FileSystem, base: str, tmp_path: Path) -> None:
+        name = os.fsdecode(b"caf\xe9")
+        (tmp_path / name).write_bytes(b"one")
+        fs.mkdirs(uris.join(base, "odd"))
+        fs.put(tmp_path / name, uris.join(base, "odd", name))
+        (entry,) = fs.walk(uris.join(base, "odd"))
+        assert uris.normal(entry.uri) == uris.normal(uris.join(base, "odd", name))
+        assert fs.read_bytes(entry.uri) == b"one"
+
     def test_walk_finds_files_at_any_depth_and_children_only_the_next(self, fs: FileSystem, base: str) -> None:
         fs.mkdirs(uris.join(base, "a/b"))
         for name in ("top", "a/x", "a/b/y"):

@@ -14,14 +14,17 @@ from pathlib import Path
 import pytest
 
 from howdah.client.link import MasterLink, refusals
+from howdah.data.fs import filesystem
 from howdah.errors import EngineUnavailable, StagingError
+from howdah.master.api import MAX_LOG_BYTES
 from howdah.master.loop import Identity, Master
-from howdah.spec import Exit, JobSpec, Role, StagedJob, State, Timeouts
+from howdah.spec import Exit, JobSpec, Role, StagedJob, State, TaskId, Timeouts
 from howdah.spec.codec import decode, encode
 from howdah.testing import FakeAllocator
 from howdah.wire import auth
+from howdah.wire import here as programs
 from howdah.wire.connection import Connection, WireError
-from howdah.wire.messages import Goal, Orders, Phase, Status
+from howdah.wire.messages import Goal, LogChunk, LogRequest, Orders, Phase, Status
 
 KEY = b"k" * 32
 WORKER = auth.executor_principal("worker:0", 1)
@@ -30,12 +33,12 @@ WORKER = auth.executor_principal("worker:0", 1)
 class Running:
     """A master of one worker in a thread of its own."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: str) -> None:
         roles = {"worker": Role("train", env={"DB_PASSWORD": "abc"})}
         times = Timeouts(stop_s=0.1)  # nobody ends here when he is told to
         job = JobSpec(roles=roles, name="<b>job</b>", env={"API_TOKEN": "abc", "LR": "1"}, timeouts=times)
-        staged = StagedJob(job, home=f"file://{directory}")
-        self.identity = Identity("job-1", "fake", f"file://{directory}", "127.0.0.1", staged, KEY, {})
+        staged = StagedJob(job, home=directory)
+        self.identity = Identity("job-1", "fake", directory, "127.0.0.1", staged, KEY, {})
         self.ready = threading.Event()
         self.thread = threading.Thread(target=lambda: asyncio.run(self._run()))
         self.thread.start()
@@ -66,8 +69,12 @@ class Running:
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Running]:
-    running = Running(tmp_path)
+    running = Running(f"file://{tmp_path}")
     yield running
+    end(running)
+
+
+def end(running: Running) -> None:
     if running.thread.is_alive():
         with MasterLink(running.url, KEY) as link:
             link.cancel("the test")
@@ -87,18 +94,50 @@ def say(connection: Connection, sequence: int, phase: Phase, wait: float = 0.0, 
         connection.close()
 
 
+def until_it_runs(running: Running, first: int = 2) -> Orders:
+    """It may have to wait until its start is in the log."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        told = say(running.executor(), first, Phase.JOINED, ports={"main": 4321})
+        if told.goal is Goal.RUN:
+            return told
+        time.sleep(0.01)
+    raise AssertionError(told)
+
+
 def test_a_whole_life_over_the_wire(running: Running):
     hello = say(running.executor(), 1, Phase.HELLO)
     assert hello.goal is Goal.JOIN
     assert hello.assignment is not None
     assert hello.assignment.command == "train"
-    told = say(running.executor(), 2, Phase.JOINED, wait=5, ports={"main": 4321})
-    assert told.goal is Goal.RUN
+    told = until_it_runs(running)
     assert told.environment["HOWDAH_PORT"] == "4321"
     say(running.executor(), 3, Phase.RUNNING, ports={"main": 4321}, program_pid=9)
     say(running.executor(), 4, Phase.ENDED, ports={"main": 4321}, program_pid=9, exit=Exit("exit", 0))
     running.thread.join(60)
     assert running.outcome.state is State.SUCCEEDED
+
+
+def test_the_largest_piece_of_a_log_fits_into_a_message(running: Running):
+    binary = LogChunk(1, 0, 1 << 20, "\xff" * (1 << 20))
+    assert say(running.executor(), 1, Phase.HELLO, chunks=(binary,)).goal is Goal.JOIN
+
+
+def test_a_program_that_may_not_start_twice_waits_until_its_start_is_written():
+    """Else a master that took over would not know of it, and start it once more."""
+    directory = f"memory://starts/{time.monotonic_ns()}"
+    log = f"{directory}/events.jsonl"
+    files = filesystem(directory)
+    files.mkdirs(log)  # in the way of the log
+    running = Running(directory)
+    try:
+        say(running.executor(), 1, Phase.HELLO)
+        assert say(running.executor(), 2, Phase.JOINED, wait=1, ports={"main": 4321}).goal is Goal.JOIN
+        files.delete(log)
+        until_it_runs(running, 3)
+        assert b"WorldFormed" in files.read_bytes(log)
+    finally:
+        end(running)
 
 
 def test_a_client_follows_events(running: Running):
@@ -128,6 +167,70 @@ def test_an_old_attempt_is_told_that_it_is_not_wanted(running: Running):
     with running.executor(principal) as connection, pytest.raises(WireError) as refused:
         connection.call("POST", "/v1/executor", message)
     assert refused.value.status == 410
+
+
+def test_an_executor_in_another_container_is_told_that_it_is_not_wanted(running: Running):
+    with running.executor() as connection, pytest.raises(WireError) as refused:
+        connection.call("POST", "/v1/executor", encode(status(1, Phase.HELLO, container="another")))
+    assert refused.value.status == 410
+    assert running.master.state.tasks[TaskId("worker", 0)].phase is None
+    say(running.executor(), 1, Phase.HELLO, container="c1")
+    assert running.master.state.tasks[TaskId("worker", 0)].phase is Phase.HELLO
+
+
+def test_an_executor_speaks_for_its_own_attempt_only(running: Running):
+    stranger = auth.executor_principal("worker:0", 2)
+    with running.executor(stranger) as connection, pytest.raises(WireError) as refused:
+        connection.call("POST", "/v1/executor", encode(status(1, Phase.HELLO)))
+    assert refused.value.status == 403
+
+
+@pytest.mark.parametrize("principal", ["gang", "view", "act 9999999999"])
+def test_who_has_another_key_of_the_job_may_not_speak(running: Running, principal: str):
+    """Programs and the holders of links know what is made of such keys."""
+    header = {auth.HEADER: auth.sign(auth.derive(KEY, principal), "request", principal, "/v1/x", time.time(), b"")}
+    assert running.plain("GET", "/v1/x", **header)[0] == 403
+
+
+def test_a_program_may_not_do_what_a_client_may(running: Running):
+    program = f"{programs.PROGRAM}worker:0/1/1"
+    key = programs.key(auth.derive(KEY, WORKER), program)
+    with Connection(running.url, program, key) as connection, pytest.raises(WireError) as refused:
+        connection.call("GET", "/v1/events?since=0")
+    assert refused.value.status == 404
+
+
+def test_a_signature_that_does_not_fit_is_refused(running: Running):
+    path = "/v1/events?since=0"
+    for key, told in ((KEY, b""), (auth.derive(KEY, auth.CLIENT), b"another body")):
+        header = {auth.HEADER: auth.sign(key, "request", auth.CLIENT, path, time.time(), told)}
+        assert running.plain("GET", path, **header)[0] == 403
+
+
+def test_a_part_of_a_log_has_a_limit(running: Running):
+    say(running.executor(), 1, Phase.HELLO)
+    asked = threading.Thread(target=ask_for_log, args=(running, 1 << 40))
+    asked.start()
+    try:
+        requests = say_until_a_log_is_asked_for(running)
+        assert [request.limit for request in requests] == [MAX_LOG_BYTES]
+        say(running.executor(), 999, Phase.LOCALISING, chunks=(LogChunk(requests[0].request, 0, 0),))
+    finally:
+        asked.join(30)
+
+
+def say_until_a_log_is_asked_for(running: Running) -> tuple[LogRequest, ...]:
+    for number in range(2, 900):
+        told = say(running.executor(), number, Phase.LOCALISING)
+        if told.log_requests:
+            return told.log_requests
+        time.sleep(0.01)
+    raise AssertionError("nobody has asked for the log")
+
+
+def ask_for_log(running: Running, limit: int) -> None:
+    with running.executor(auth.CLIENT) as connection:
+        connection.call("GET", f"/v1/logs/worker:0?limit={limit}")
 
 
 def test_an_executor_may_not_cancel(running: Running):
@@ -229,7 +332,7 @@ def test_foreign_hosts_and_origins_are_refused(running: Running):
         (b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n", 413),
         (b"GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
         (b"nonsense\r\n\r\n", 400),
-        (b"GET / HTTP/1.1\r\nX: " + b"a" * 40000 + b"\r\n\r\n", 413),
+        (b"GET / HTTP/1.1\r\nX: " + b"a" * 40000 + b"\r\n\r\n", 431),
     ],
 )
 def test_what_is_no_request_is_refused_and_the_master_lives(running: Running, bytes_sent: bytes, code: int):

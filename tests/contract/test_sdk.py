@@ -135,7 +135,7 @@ def through_the_page(client: howdah.Client, job_id: str) -> None:
         looking.job("local-0")
     with pytest.raises(SpecError):
         looking.call(job_id, "logs/worker:1", offset="x")
-    with pytest.raises(StagingError, match="token"):
+    with pytest.raises(StagingError, match="access link"):
         howdah.Client(report.master, token="wrong").job(job_id)
 
 

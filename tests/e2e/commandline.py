@@ -129,11 +129,19 @@ class CommandLine:
 
     def dfsadmin(self, *arguments: str) -> None:
         """Hadoop's own administration tool."""
+        self.hadoop_tool("org.apache.hadoop.hdfs.tools.DFSAdmin", *arguments)
+
+    def yarn(self, *arguments: str) -> None:
+        """Hadoop's own `yarn application …`."""
+        self.hadoop_tool("org.apache.hadoop.yarn.client.cli.ApplicationCLI", *arguments)
+
+    def hadoop_tool(self, main: str, *arguments: str) -> None:
+        """Run the class `main`; it must end well."""
         known = record.load(self.sandbox.run_dir)
         assert known
         java = Java(Path(known.java), known.java_release)
         launcher = Launcher(known.shape.hadoop, java, Path(known.jars), self.sandbox.run_dir)
-        command = launcher.tool("org.apache.hadoop.hdfs.tools.DFSAdmin", list(arguments))
+        command = launcher.tool(main, list(arguments))
         done = subprocess.run(command, env=launcher.environment(), capture_output=True, timeout=60)
         assert done.returncode == 0, done.stderr[-2000:]
 

@@ -144,17 +144,26 @@ def test_contents_of_checkpoints(uploaded: str, ask: Asker) -> None:
     assert [one["name"] for one in whole["tensors"]] == ["0.weight", "0.bias", "1.weight", "1.bias"]
 
 
-@pytest.mark.parametrize("how", ["appended", "flushed"])
+@pytest.fixture
+def ask_without_a_host(sandbox: Sandbox, base: str) -> Iterator[Asker]:
+    """As README's examples name files: on the cluster's own file system, whichever that is."""
+    asker = Asker(str(sandbox.conf_dir), f"hdfs://{uris.path(base)}")
+    yield asker
+    asker.close()
+
+
+@pytest.mark.parametrize("how", ["appended", "flushed", "without-a-host"])
 def test_a_new_point_is_soon_there(
-    tmp_path: Path, fs: FileSystem, base: str, ask: Asker, sandbox: Sandbox, how: str
+    tmp_path: Path, fs: FileSystem, base: str, ask: Asker, ask_without_a_host: Asker, sandbox: Sandbox, how: str
 ) -> None:
     """By append and close, and by a writer that keeps the file open, as TensorFlow's does."""
+    ask = ask_without_a_host if how == "without-a-host" else ask
     writer = tensorboardX.SummaryWriter(str(tmp_path))
     (path,) = tmp_path.iterdir()
     target, sent, waits = uris.join(base, how, path.name), 0, []
     fs.mkdirs(uris.parent(target))
     client = hdfs_native.Client(uris.root(base), load(str(sandbox.conf_dir)))
-    held = client.create(uris.path(target), hdfs_native.WriteOptions()) if how == "flushed" else None
+    held = client.create(uris.path(target), hdfs_native.WriteOptions()) if how != "appended" else None
     for step in range(5):
         writer.add_scalar("live", step, step)
         deadline = time.monotonic() + 20

@@ -41,18 +41,30 @@ def test_there_and_back(sandbox: Sandbox, folder: Path) -> None:
         assert (folder / "out" / name).read_text() == (folder / "in" / name).read_text()
 
 
-def test_what_a_writer_has_flushed(sandbox: Sandbox, folder: Path) -> None:
+@pytest.mark.parametrize("root", ["", "hdfs://"])
+def test_what_a_writer_has_flushed(sandbox: Sandbox, folder: Path, root: str) -> None:
     where, conf = f"/tmp/{folder.name}-open", load(str(sandbox.conf_dir))
     client = hdfs_native.Client(default_filesystem(conf), conf)
     client.mkdirs(where, 0o755, True)
     writer = client.create(f"{where}/log", hdfs_native.WriteOptions())
     writer.write(b"so far")
     writer.hsync()
-    assert data("head", "-c", "4", f"{where}/log").stdout == "so f"
-    assert "1 files, 6 bytes" in data("get", where, str(folder / "whole")).stderr
-    data("get", f"{where}/log", str(folder / "one"))
+    assert data("head", "-c", "4", f"{root}{where}/log").stdout == "so f"
+    assert "1 files, 6 bytes" in data("get", f"{root}{where}", str(folder / "whole")).stderr
+    data("get", f"{root}{where}/log", str(folder / "one"))
     writer.close()
     assert (folder / "whole/log").read_text() == (folder / "one").read_text() == "so far"
+
+
+def test_what_is_removed_is_gone(sandbox: Sandbox, folder: Path) -> None:
+    where = f"/tmp/{folder.name}-rm"
+    data("put", str(folder / "in"), where)
+    assert "is a directory: remove it with all below it by --recursive" in data("rm", where, code=66).stderr
+    assert f"{where}/a.txt" in data("rm", f"{where}/*.txt").stderr
+    data("ls", f"{where}/a.txt", code=66)
+    data("rm", "-r", where)
+    data("ls", where, code=66)
+    assert "the root of a file system" in data("rm", "-r", "/", code=66).stderr
 
 
 def test_nothing_is_replaced_unasked(sandbox: Sandbox, folder: Path) -> None:

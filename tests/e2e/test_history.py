@@ -102,7 +102,10 @@ def test_jobs_are_found_again_whatever_was_restarted(howdah: CommandLine, sandbo
         assert {one["name"] for one in page.get(f"jobs/{good.job}/series")["names"]} >= {"cpu", "memory_mib"}
     differ = here.get("compare", jobs=f"{good.job},{bad.job}")["spec"]
     assert {"path": "name", "a": "good-one", "b": "bad-one"} in differ
-    assert howdah("trace", task["container"]).out.decode().split() == [bad.job, "worker:0"]
+    traced = howdah("trace", task["container"]).out.decode()
+    assert traced.splitlines()[0].split() == [bad.job, "worker:0"]
+    assert "of user " in traced
+    assert ", queue root.default" in traced
 
     others = {"HADOOP_USER_NAME": "stranger", "HOWDAH_HOME": str(tmp_path), "HADOOP_CONF_DIR": str(sandbox.conf_dir)}
     refused = howdah("trace", task["container"], **others)

@@ -20,6 +20,7 @@ async def unmanaged(configuration: Configuration, queue: str = "default") -> tup
             queue=queue,
             unmanaged=True,
             max_attempts=1,
+            keep_containers=True,  # as of all our jobs; it lets another process register for the same attempt
             resource=records.to_resource({records.MEMORY: 64, records.VCORES: 1}),
             master=pb.LaunchContext(),
         )

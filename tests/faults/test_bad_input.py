@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from howdah.sandbox.addresses import free_port
+from howdah.supervisor.state import MachineState
 
 HOWDAH = str(Path(sys.executable).with_name("howdah"))
 SPEC, STAGING, UNAVAILABLE, REJECTED = 64, 66, 69, 77
@@ -79,8 +80,8 @@ class User:
     def left(self) -> list[str]:
         """Whatever there is of jobs."""
         jobs = [str(path) for path in (self.home / "state" / "jobs").glob("*")]
-        ledger = self.home / "state" / "local" / "ledger.json"
-        return jobs + (list(json.loads(ledger.read_text())) if ledger.exists() else [])
+        state = MachineState.of(str(self.home / "state"))
+        return [*jobs, *state.entries(), *(job.job_id for job in state.waiting())]
 
 
 @pytest.fixture
@@ -167,6 +168,8 @@ class TestJobFile:
         user.refused(STAGING, "nosuch.tar.gz': no such file", environment={"archive": "nosuch.tar.gz"})
         words = "environment.python: '/opt/nosuch/python3': no such interpreter"
         user.refused(SPEC, words, environment={"python": "/opt/nosuch/python3"})
+        words = "environment.python: is 'python3.11', must be a path such as /opt/env/bin/python"
+        user.refused(SPEC, words, environment={"python": "python3.11"})
 
     def test_names_that_clash(self, user: User) -> None:
         said = user.refused(
@@ -190,6 +193,69 @@ class TestJobFile:
             "secrets.KEY: /nonexistent/key can't be read",
         ]
         user.refused(SPEC, *words, secrets=secrets)
+
+
+class TestSpecialFiles:
+    """Devices, pipes, what the kernel shows as files, and names that no file can have."""
+
+    def test_files_archives_and_inputs(self, user: User) -> None:
+        os.mkfifo(user.folder / "pipe")
+        long = "a" * 5000
+        said = user.refused(
+            STAGING,
+            "files.0: /dev/zero is a device",
+            f"files.1: {user.folder}/pipe is a pipe",
+            "files.2: /proc is the kernel's",
+            "files.3: /proc/self/environ is the kernel's",
+            "files.4: ",
+            "archives.0: /dev/null is a device",
+            "inputs.0.path: /dev/zero is a device",
+            "inputs.1.path: ",
+            files=["/dev/zero", "pipe", "/proc", "/proc/self/environ", long],
+            archives=["/dev/null"],
+            inputs=[{"path": "/dev/zero"}, {"path": long}],
+        )
+        assert said.count("file name too long") == 2
+
+    @pytest.mark.parametrize(
+        ("path", "words"),
+        [("/dev/zero", "it is a device"), ("a" * 5000, "File name too long"), (".", "Is a directory")],
+    )
+    def test_environments(self, user: User, path: str, words: str) -> None:
+        user.refused(STAGING, "environment.requirements: ", words, environment={"requirements": path})
+
+    def test_a_packed_environment(self, user: User) -> None:
+        user.refused(STAGING, "environment.archive: /dev/zero is a device", environment={"archive": "/dev/zero"})
+
+    def test_secrets(self, user: User) -> None:
+        user.refused(SPEC, "secrets.KEY: /dev/zero can't be read: it is a device", secrets={"KEY": "file:/dev/zero"})
+        (user.folder / "long").write_text("x" * 140_000)
+        user.refused(SPEC, "it is longer than 131071 bytes", secrets={"KEY": f"file:{user.folder}/long"})
+
+    def test_what_no_path_can_be(self, user: User) -> None:
+        words = ("files.0: contains a NUL byte", "inputs.0.path: contains", "outputs.0.path: contains")
+        user.refused(SPEC, *words, files=["a\0"], inputs=[{"path": "b\0"}], outputs=[{"path": "c\0"}])
+
+    def test_commands(self, user: User) -> None:
+        long = "a" * 5000
+        user.fails(STAGING, "File name too long", arguments=("run", long))
+        user.fails(STAGING, "no job aaa", arguments=("status", long))
+        user.fails(STAGING, "file name too long", arguments=("data", "put", long, "b"))
+        user.fails(STAGING, "/dev/zero is a device", arguments=("data", "put", "/dev/zero", "b"))
+        user.fails(STAGING, "/dev/zero: it is a device", arguments=("run", "/dev/zero"))
+
+    def test_a_command_that_linux_would_not_start(self, user: User) -> None:
+        user.refused(SPEC, "roles.worker.command: is 140000 bytes long", "131071", role={"command": "x" * 140_000})
+        user.refused(SPEC, "env.A: is 140002 bytes long, and Linux takes at most 131071", env={"A": "x" * 140_000})
+
+    def test_a_pipe_may_bring_the_job_and_a_secret(self, user: User) -> None:
+        job = user.job(secrets={"KEY": f"file:{user.folder}/key"}, role={"command": 'test "$KEY" = 5'})
+        os.mkfifo(user.folder / "pipe")
+        os.mkfifo(user.folder / "key")
+        writers = f"cat {job} > pipe; sleep 1; echo 5 > key"
+        with subprocess.Popen(["sh", "-c", writers], cwd=user.folder):
+            done = user.howdah("run", "pipe")
+        assert done.returncode == 0, done
 
 
 class TestOptions:

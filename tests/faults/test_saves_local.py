@@ -74,10 +74,8 @@ class Machine:
         return value
 
     def kill_master(self, job: str) -> None:
-        for name in ("master.pid", "master.json"):  # first who would start the next one
-            pid = json.loads((self.folder / "home/state/jobs" / job / name).read_text())["pid"]
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        pid = json.loads((self.folder / "home/state/jobs" / job / "master.json").read_text())["pid"]
+        os.kill(pid, signal.SIGKILL)
         self.until(lambda: self.status(job)["state"] == "FAILED")
 
 
@@ -92,8 +90,8 @@ def save_when_running(machine: Machine, job: str) -> None:
     machine.until(lambda: machine.status(job)["saves"])
 
 
-def test_a_killed_master_leaves_half_a_copy_and_a_lease_which_the_next_submission_removes(machine: Machine) -> None:
-    where = {"outputs": [{"path": "out"}], "checkpoint": "ck"}
+def test_a_killed_master_leaves_half_a_copy_and_a_lease_which_are_removed(machine: Machine) -> None:
+    where = {"outputs": [{"path": "out", "optional": True}], "checkpoint": "ck", "master": {"attempts": 1}}
     many = "import os, time; os.makedirs('output'); [open(f'output/{n}.bin', 'w').write('x') for n in range(15000)]"
     job = machine.submit(f"{many}; print('written', flush=True); time.sleep(100)", **where)
     machine.until(lambda: "written" in machine("logs", job).stdout)
@@ -103,11 +101,11 @@ def test_a_killed_master_leaves_half_a_copy_and_a_lease_which_the_next_submissio
     assert [each for each in machine.folder.glob("out.saved/*") if not each.name.startswith(".")] == [], (
         "half a copy is hidden"
     )
+    machine.until(lambda: not (machine.folder / "out.saved").exists())
+    machine.until(lambda: not list(machine.folder.glob(".howdah-*")))
+    machine.until(lambda: not list((machine.folder / "ck").iterdir()))
     done = machine("run", "--on", "local", machine.job("pass", **where))
     assert done.returncode == 0, done.stdout + done.stderr
-    machine.until(lambda: not (machine.folder / "out.saved").exists())
-    assert list(machine.folder.glob(".howdah-*")) == []
-    assert list((machine.folder / "ck").iterdir()) == []
 
 
 def test_a_second_job_with_the_same_checkpoints_is_refused_while_the_first_runs(machine: Machine) -> None:
@@ -167,4 +165,5 @@ def test_checkpoints_that_cannot_be_read_fail_the_job(machine: Machine) -> None:
         refused = machine("run", "--on", "local", machine.job(STEPS, checkpoint="ck"))
         (machine.folder / "ck").chmod(0o700)
     assert refused.returncode == 66, refused.stdout + refused.stderr
-    assert "checkpoint.path" in refused.stderr or "loop" in refused.stderr
+    place = "loop" if os.geteuid() == 0 else str(machine.folder / "ck")
+    assert place in refused.stderr

@@ -1,48 +1,58 @@
-"""A master that is killed leaves what it could not remove; the next submission removes it."""
+"""What a master that was killed could not remove is removed as soon as its job has ended."""
 
 from __future__ import annotations
 
 import contextlib
-import time
+import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
-from test_local import kill_for_good
+from test_local import Local, local  # noqa: F401 - a fixture
 
 from howdah.client.follow import Follower
-from howdah.engines.local.engine import LocalEngine
-from howdah.spec import JobSpec, Output, Resources, Role, StagedJob, State, TaskId
-from howdah.spec.events import Started
+from howdah.data.fs import filesystem
+from howdah.engines import sweep
+from howdah.spec import JobReport, JobSpec, Master, Outcome, Output, Role, StagedJob, State, TaskId
+from howdah.spec.codec import encode
+from howdah.spec.events import JobFinished, Noted, Started, read_lines, to_line
 
 
-@pytest.fixture
-def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalEngine:
-    monkeypatch.setenv("HOWDAH_HOME", str(tmp_path / "home"))
-    return LocalEngine({})
-
-
-def submit(engine: LocalEngine, command: str, *outputs: Output) -> str:
-    job = JobSpec({"worker": Role(command, resources=Resources(64))}, outputs=outputs)
-    return engine.submit(engine.plan(StagedJob(job, engine.home)), {})
-
-
-def test_outputs_key_and_credentials_of_a_killed_master_are_removed(engine: LocalEngine, tmp_path: Path) -> None:
-    killed = submit(engine, "sleep 60", Output((tmp_path / "out").as_uri()))
-    with contextlib.closing(Follower(engine, killed).updates()) as updates:
+def test_outputs_key_and_credentials_of_a_killed_master_are_removed(local: Local, tmp_path: Path) -> None:  # noqa: F811
+    outputs = (Output((tmp_path / "models" / "out").as_uri()),)
+    killed = local.submit("sleep 600", outputs=outputs, master=Master(attempts=1))
+    with contextlib.closing(Follower(local.engine, killed).updates()) as updates:
         next(update for update in updates if any(isinstance(event, Started) for event in update.events))
-    directory = tmp_path / "home/state/jobs" / killed
-    kill_for_good(directory)
-    until = time.monotonic() + 60
-    while not engine.describe(killed)[0].state.ended:
-        assert time.monotonic() < until
-        time.sleep(0.02)
-    assert list(tmp_path.glob(".howdah-*"))
+    assert list((tmp_path / "models").iterdir())
+    os.kill(local.running_master(killed), signal.SIGKILL)
+    local.end(killed)
 
-    *_, last = Follower(engine, submit(engine, "true")).updates()
-    assert last.view.state is State.SUCCEEDED
-    assert not list(tmp_path.glob(".howdah-*"))
-    assert not {"key", "credentials"} & {path.name for path in directory.iterdir()}
-    *_, last = Follower(engine, killed).updates()
+    assert list((tmp_path / "models").iterdir()) == []
+    assert local.left(killed) == []
+    *_, last = Follower(local.engine, killed).updates()
     assert last.view.state is State.FAILED
+    assert last.view.outcome is not None
     assert "the master was killed" in last.view.outcome.diagnostics
-    assert last.view.tasks[TaskId("worker", 0)].state is State.CANCELLED
+    assert last.view.tasks[TaskId("worker", 0)].state is State.STOPPED
+
+
+@pytest.mark.parametrize("written", [(), (JobFinished(2.0, Outcome(State.SUCCEEDED)),)])
+def test_a_job_has_one_end(written: tuple[JobFinished, ...]) -> None:
+    """An engine may tell that a job has ended before its master has removed the key."""
+    home = f"memory://homes/{os.getpid()}-{len(written)}"
+    files, directory = filesystem(home), f"{home}/jobs/job-1"
+    text = json.dumps(encode(StagedJob(JobSpec({"worker": Role("x")}), home))).encode()
+    files.write_bytes(f"{directory}/job.json", text)
+    files.write_bytes(f"{directory}/key", b"key")
+    lines = [to_line(event) for event in (Noted(1.0, "begun"), *written)]
+    files.write_bytes(f"{directory}/events.jsonl", "".join(lines).encode() + (b"" if written else b'{"kind":"No'))
+    told = {"diagnostics": "it was killed", "directory": directory, "finished": 3.0}
+    report = JobReport("job-1", "", State.FAILED, "yarn", **told)
+    assert sweep.unfinished(files, home) == ["job-1"]
+    sweep.settle(files, report, "")
+    assert sweep.unfinished(files, home) == []
+    events = list(read_lines(files.read_bytes(f"{directory}/events.jsonl").decode().splitlines()))
+    ends = [event for event in events if isinstance(event, JobFinished)]
+    assert ends == ([*written] or [JobFinished(3.0, Outcome(State.FAILED, "it was killed"))])
+    assert events[0] == Noted(1.0, "begun")

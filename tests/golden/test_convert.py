@@ -45,3 +45,16 @@ def test_variables_of_the_shell_stay_the_shells(tmp_path: Path) -> None:
     words = ["job", "run", "--name", "a", "--num_workers", "1", "--worker_resources", "memory=1G"]
     job = test_submarine.Submarine(tmp_path).parse([*words, "--worker_launch_cmd", "x ${A} $HOME %input%\n# y"]).job
     assert loads(to_yaml(job), "job.yaml", {}, {})[0] == job
+
+
+def test_variables_to_set_are_shown_with_their_values_but_no_secret(tmp_path: Path) -> None:
+    case = json.loads((HERE / "submarine" / "keytab.json").read_text())
+    text = written(parsed(HERE / "submarine" / "keytab.json", case, tmp_path), "submarine", ())
+    assert f"# set these where you submit: KRB5_CLIENT_KTNAME=FILE:{tmp_path}/me.keytab KRB5CCNAME=MEMORY" in text
+    case = json.loads((HERE / "hbox" / "s3.json").read_text())
+    result = parsed(HERE / "hbox" / "s3.json", case, tmp_path)
+    text = written(result, "hbox", ())
+    hidden = [name for name in result.variables if f"env:{name}" in result.job.secrets.values()]
+    assert hidden
+    assert all(f"{name}=(its value is a secret)" in text for name in hidden)
+    assert not any(result.variables[name] in text for name in hidden)

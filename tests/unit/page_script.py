@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -28,10 +28,29 @@ console.log(JSON.stringify(JSON.parse(fs.readFileSync(0, "utf8")).map((value) =>
 
 def called(script: str, name: str, values: list[Any]) -> list[Any]:
     """What the function of this name in `frontend/src/SCRIPT` gives for each value."""
-    node = shutil.which("node")
-    if not node or not COMPILER.is_dir():
-        pytest.skip("what builds the page is not installed here")
-    command = [node, "-e", SCRIPT, str(COMPILER), str(FRONTEND / "src" / script), str(FILE), name]
-    done = subprocess.run(command, input=json.dumps(values), capture_output=True, text=True, timeout=60, check=True)
-    found: list[Any] = json.loads(done.stdout)
-    return found
+    answer: list[Any] = run_node(SCRIPT, [str(FRONTEND / "src" / script), str(FILE), name], values)
+    return answer
+
+
+def run_node(program: str, arguments: list[str], question: Any) -> Any:
+    """Run `program` with the TypeScript compiler and `arguments`; it reads and prints JSON. The node is the one that
+    builds the page; without it, or without the page's packages, the test is skipped."""
+    builder = _builder()
+    try:
+        node, _ = builder.find_node()
+    except builder.NotBuilt as problem:
+        pytest.skip(str(problem))
+    if not COMPILER.is_dir():
+        pytest.skip("the page's packages are not installed: tools/frontend dev")
+    command = [node, "-e", program, str(COMPILER), *arguments]
+    done = subprocess.run(command, input=json.dumps(question), capture_output=True, text=True, timeout=60, check=True)
+    return json.loads(done.stdout)
+
+
+def _builder() -> Any:
+    spec = importlib.util.spec_from_file_location("page_builder", FRONTEND / "build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src" / "howdah"
-PLACES = ("spec", "master", "executor", "engines", "dialects", "history", "client/follow.py", "web")
+PLACES = ("spec", "master", "executor", "engines", "supervisor", "dialects", "history", "client/follow.py", "web")
 # Of what is asked by programs, and by people with a mistake in an address, only the English is said.
 NOT_OF_PEOPLE = ("master/herecalls.py", "master/store.py", "master/barriers.py", "web/xlearning.py")
 MISTAKES = re.compile(
@@ -17,6 +17,8 @@ MISTAKES = re.compile(
 # Calls, and which argument of theirs people read: its place, or its name.
 CALLS = {
     "Noted": (1, "text"),
+    "AllocationLost": (1, "cause"),
+    "AttemptOver": (0, ""),
     "Exit": (4, "detail"),
     "Outcome": (1, "diagnostics"),
     "Stopping": (1, "reason"),
@@ -28,6 +30,8 @@ CALLS = {
     "_halt": (0, "reason"),
     "Refused": (1, ""),
     "lack": (0, ""),
+    "_end": (3, ""),
+    "decide_end": (2, ""),
 }
 NUMBERS = (
     "number",

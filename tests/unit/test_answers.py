@@ -96,7 +96,15 @@ def test_each_call_answers_as_it_is_described(tmp_path: Path) -> None:
 
         first = of("jobs")
         assert of("jobs", f"since={first['version']}")["unchanged"] is True
-        for path in ("server", "openapi.json", "users", "jobs/{job}/timeline", "jobs/{job}/tasks", "jobs/{job}"):
+        for path in (
+            "server",
+            "openapi.json",
+            "users",
+            "session",
+            "jobs/{job}/timeline",
+            "jobs/{job}/tasks",
+            "jobs/{job}",
+        ):
             of(path)
         of("compare", f"jobs={one},{job_id(2)}")
         of("trace", "of=node0:100")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import os
+import socket
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +16,7 @@ import pytest
 from howdah.board.door import Door
 from howdah.board.jobs import Chosen, Jobs
 from howdah.board.tree import ROOT, Tree
+from howdah.board.wsgi_server import WsgiServer
 from howdah.cli.tensorboard import chosen as chosen_by
 from howdah.client.opening import opened
 from howdah.data import uris
@@ -74,6 +79,60 @@ def test_nobody_else_is_let_in_nor_keeps_it_awake(where: str, query: str, cookie
     visitor.now = 5.0
     assert visitor.asks(where, query, cookie)[0] == "403"
     assert visitor.door.asked_at == 0.0
+
+
+@contextlib.contextmanager
+def served(application: Any) -> Iterator[tuple[Door, int]]:
+    """By our own server, in a thread."""
+    door = Door(application, TOKEN)
+    server = WsgiServer(door, "127.0.0.1", 0)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield door, server.port
+    finally:
+        server.stop()
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+def ask(port: int, method: str, target: str, body: bytes = b"", **headers: str) -> tuple[int, bytes, Any]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection.request(method, target, body, headers)
+    answer = connection.getresponse()
+    found = answer.status, answer.read(), answer.headers
+    connection.close()
+    return found
+
+
+def echo(environ: Mapping[str, Any], start: Any) -> Iterable[bytes]:
+    """As TensorBoard's plugins read what they are sent."""
+    body = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
+    words = [environ["REQUEST_METHOD"], environ["PATH_INFO"].encode("latin-1").decode(), environ["QUERY_STRING"]]
+    start("200 OK", [("Content-Type", "text/x"), ("Content-Length", "0"), ("X-Type", environ["CONTENT_TYPE"])])
+    return [" ".join(words).encode(), b" ", body]
+
+
+def test_an_application_is_asked_as_the_browser_asks() -> None:
+    cookie = {"Cookie": f"a=b; howdah-tensorboard={TOKEN}", "Content-Type": "text/y"}
+    with served(echo) as (_, port):
+        assert ask(port, "GET", f"{HERE}/")[0] == 403
+        status, _, headers = ask(port, "GET", f"{HERE}/?token={TOKEN}&tab=1")
+        assert (status, headers["Location"]) == (303, f"{HERE}/?tab=1")
+        status, body, headers = ask(port, "POST", f"{HERE}/d%C3%A4/x?run=%20", b"z" * 100_000, **cookie)
+        assert (status, headers["Content-Type"], headers["X-Type"]) == (200, "text/x", "text/y")
+        assert body == f"POST {HERE}/dä/x run=%20 ".encode() + b"z" * 100_000
+
+
+def test_who_has_no_token_takes_no_thread_and_few_connections() -> None:
+    with served(echo) as (_, port), contextlib.ExitStack() as stack:
+        threads = threading.active_count()
+        for _ in range(300):
+            caller = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
+            caller.sendall(b"GET / HTTP/1.1\r\nX: ")
+        assert ask(port, "GET", f"{HERE}/", Cookie=f"howdah-tensorboard={TOKEN}")[0] == 200
+        assert threading.active_count() <= threads + 1
+        assert ask(port, "POST", f"{HERE}/", bytes(100_000))[0] == 413
 
 
 def test_directories_hang_in_one_tree(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from howdah.spec import Environment, Input, JobSpec, Output, Resources, Role, TaskId, Timeouts, chief
 from howdah.spec.check import has_chief, mistakes
+from howdah.spec.containers import requested_image, runtime_variables
 from howdah.spec.workfiles import file_name
 
 WORKER = Role(command="true", replicas=2)
@@ -154,3 +155,35 @@ def test_among_equals_it_is_not_plain_whom_chief_means() -> None:
 
 def test_names_in_the_working_directory() -> None:
     assert [file_name(entry) for entry in ("a/b.py", "src/", "a/b.py#c", "hdfs://n/x/y#z")] == ["b.py", "src", "c", "z"]
+
+
+def test_a_container_is_asked_for_in_one_way() -> None:
+    kind, image = "YARN_CONTAINER_RUNTIME_TYPE", "YARN_CONTAINER_RUNTIME_DOCKER_IMAGE"
+    two = {"worker": Role("true", image="b", mounts=("/a:/a:ro",)), "ps": Role("true", mounts=("/c:/c:rw",))}
+    asked = job(roles=two, environment=Environment(mounts=("/m:/m:ro",)))
+    assert [str(mistake) for mistake in mistakes(asked)] == [
+        "roles.ps.mounts: has no effect without an image (roles.ps.image)"
+    ]
+    assert runtime_variables(asked, "worker") == {
+        kind: "docker",
+        image: "b",
+        "YARN_CONTAINER_RUNTIME_DOCKER_MOUNTS": "/m:/m:ro,/a:/a:ro",
+    }
+    assert runtime_variables(asked, "ps") == {}
+    alone = job(env={image: "a", "YARN_CONTAINER_RUNTIME_DOCKER_CONTAINER_NETWORK": "host", "OTHER": "x"})
+    assert mistakes(alone) == []
+    assert requested_image(runtime_variables(alone, "worker")) == "a"
+    assert runtime_variables(alone, "worker")["YARN_CONTAINER_RUNTIME_DOCKER_CONTAINER_NETWORK"] == "host"
+    runc = job(env={kind: "runc"}, environment=Environment(image="c", mounts=("/m:/m",)))
+    assert runtime_variables(runc, "worker") == {
+        kind: "runc",
+        "YARN_CONTAINER_RUNTIME_RUNC_IMAGE": "c",
+        "YARN_CONTAINER_RUNTIME_RUNC_MOUNTS": "/m:/m",
+    }
+    assert requested_image(runtime_variables(job(env={kind: "docker"}), "worker")) == "the cluster's default image"
+    for wrong, place in (
+        (job(env={image: "a"}, environment=Environment(image="c")), f"env.{image}: is 'a', but environment.image is"),
+        (job(env={kind: "default"}, environment=Environment(image="c")), f"env.{kind}: is 'default', but environment"),
+        (job(environment=Environment(mounts=("/m:/m",))), "environment.mounts: has no effect without an image"),
+    ):
+        assert [str(mistake)[: len(place)] for mistake in mistakes(wrong)] == [place]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from howdah.client.config import SETTINGS, resolve
-from howdah.client.configfile import changed, write
+from howdah.client.configfile import changed, remove, write
 from howdah.client.userfile import language_setting, user_file
 from howdah.errors import SpecError
 
@@ -86,6 +86,10 @@ def test_a_running_sandbox_is_found_and_an_ended_one_is_not(env: dict[str, str])
     settings = resolve({}, env)
     assert settings.explain("hadoop_conf_dir") == "hadoop_conf_dir = /sandbox/conf (the running sandbox)"
     assert settings.shared_paths == ("/",)
+    some = {"rm": {"pid": os.getpid()}, "nn": {"pid": 2**30}}
+    record.write_text(json.dumps({"conf_dir": "/sandbox/conf", "pids": some}))
+    assert resolve({}, env)["hadoop_conf_dir"] == "/sandbox/conf"
+
     record.write_text(json.dumps({"conf_dir": "/sandbox/conf", "pids": {"rm": {"pid": 2**30}}}))
     assert resolve({}, env)["hadoop_conf_dir"] == ""
     record.write_text("half")
@@ -176,6 +180,41 @@ def test_a_form_that_can_not_be_changed_by_line_is_left_alone(tmp_path: Path, te
     path.write_text(text)
     with pytest.raises(SpecError, match=r"edit it yourself|is not YAML"):
         write(path, "queue", "b")
+    assert path.read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("key", "profile", "old", "new"),
+    [
+        ("queue", "", "# mine\nqueue: a # why\nengine: yarn\n", "# mine\nengine: yarn\n"),
+        ("queue", "", "queue: a", ""),
+        ("queue", "", "queue: a\nprofiles:\n  b:\n    queue: c\n", "profiles:\n  b:\n    queue: c\n"),
+        ("queue", "b", "queue: a\nprofiles:\n  b:\n    queue: c\n", "queue: a\n"),
+        (
+            "queue",
+            "b",
+            "profiles:\n  b:\n    queue: c\n  d:\n    queue: e\nengine: yarn\n",
+            "profiles:\n  d:\n    queue: e\nengine: yarn\n",
+        ),
+        ("queue", "b", "profiles:\n  b:\n    engine: x\n    queue: c\n", "profiles:\n  b:\n    engine: x\n"),
+        ("profile", "", "profile: b\nprofiles:\n  b: {queue: c}\n", "profiles:\n  b: {queue: c}\n"),
+    ],
+)
+def test_removing_one_leaves_the_others(tmp_path: Path, key: str, profile: str, old: str, new: str) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(old)
+    remove(path, key, profile)
+    assert path.read_text() == new
+    with pytest.raises(SpecError, match="is not set in"):
+        remove(path, key, profile)
+
+
+@pytest.mark.parametrize("text", ["{queue: a}\n", "queue:\n  - a\n  - b\n", "profiles: {b: {queue: a}}\n"])
+def test_what_is_not_a_line_is_not_removed(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    with pytest.raises(SpecError, match="edit it yourself"):
+        remove(path, "queue", "b" if "profiles" in text else "")
     assert path.read_text() == text
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import subprocess
-import tarfile
 import threading
 import zipfile
 from pathlib import Path
@@ -55,9 +54,8 @@ def test_it_is_built_once_and_may_be_moved(requirements: Path, cache: Path, tmp_
     archive = pack(venv, said.append)
     assert pack(venv, said.append) == archive
     assert len(said) == 2
-    with tarfile.open(archive) as tar:
-        tar.extraction_filter = tarfile.tar_filter
-        tar.extractall(tmp_path / "elsewhere/environment")
+    (tmp_path / "elsewhere/environment").mkdir(parents=True)
+    subprocess.run(["tar", "-xf", archive, "-C", tmp_path / "elsewhere/environment"], check=True)  # as nodes do it
     moved = tmp_path / "elsewhere/environment/bin"
     assert subprocess.check_output([moved / "greet"], text=True) == "hello\n"
     prefix = subprocess.check_output([moved / "python", "-c", "import sys; print(sys.prefix)"], text=True)

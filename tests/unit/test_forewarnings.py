@@ -101,6 +101,11 @@ class TestMaster:
         view = fold(action.event for action in job.of(a.Record))
         assert view.tasks[W0].notice == "soon"
 
+    def test_a_job_that_is_ending_does_not_hear_of_it(self) -> None:
+        job = gang(Preemption())
+        job.feed(e.CancelRequested(job.now, "alice"))
+        assert job.feed(e.LossAnnounced(job.now, "c1", "preemption", 5.0, "soon")) == []
+
     def test_where_yarn_does_not_say_how_long(self) -> None:
         job = gang(Preemption(grace_s=20))
         job.feed(e.LossAnnounced(job.now, "c1", "unhealthy", 0.0, "ill"))

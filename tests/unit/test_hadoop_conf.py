@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from howdah.cli import data
-from howdah.data.hadoop_conf import default_filesystem, directory, home, load, to_xml
-from howdah.errors import SpecError
+from howdah.data.hadoop_conf import complete, default_filesystem, directory, home, load, to_xml
+from howdah.errors import EngineUnavailable, SpecError
 
 
 def site(path: Path, *rows: str) -> None:
@@ -24,6 +24,34 @@ def test_a_later_file_wins_but_not_over_a_final_property(tmp_path: Path) -> None
     site(tmp_path / "core-site.xml", row("a", "1"), row("b", "1", "<final>true</final>"))
     site(tmp_path / "hdfs-site.xml", row("a", "2"), row("b", "2"))
     assert load(str(tmp_path)) == {"a": "2", "b": "1"}
+
+
+@pytest.mark.parametrize(
+    ("root", "default", "expected"),
+    [
+        ("hdfs://", "hdfs://h:9000/", "hdfs://h:9000"),
+        ("hdfs://", "hdfs://ns", "hdfs://ns"),
+        ("hdfs://other", "hdfs://ns", "hdfs://other"),
+        ("viewfs://", "viewfs://prod/", "viewfs://prod"),
+        ("viewfs://", "hdfs://ns", "viewfs://default"),
+        ("file://", "hdfs://ns", "file://"),
+        ("s3://bucket", "hdfs://ns", "s3://bucket"),
+    ],
+)
+def test_a_file_system_without_a_server_is_that_of_the_default(root: str, default: str, expected: str) -> None:
+    assert complete(root, {"fs.defaultFS": default}) == expected
+
+
+@pytest.mark.parametrize("conf", [{}, {"fs.defaultFS": "file:///"}, {"fs.defaultFS": "viewfs://prod"}])
+def test_one_that_nothing_names_is_told(conf: dict[str, str]) -> None:
+    with pytest.raises(
+        EngineUnavailable, match=r"^hdfs:///…: names no NameNode, and fs.defaultFS .* names none either"
+    ):
+        complete("hdfs://", conf)
+
+
+def test_a_mount_table_may_have_another_name() -> None:
+    assert complete("viewfs://", {"fs.viewfs.mounttable.default.name.key": "mine"}) == "viewfs://mine"
 
 
 def test_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

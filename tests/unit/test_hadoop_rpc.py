@@ -10,6 +10,7 @@ import pytest
 from google.protobuf.message import Message
 from hadoop_server import HadoopServer, Handler, Remote
 
+from howdah.engines import AttemptOver
 from howdah.engines.yarn.applicationmaster import ApplicationMaster, Ask
 from howdah.engines.yarn.failover import ResourceManagers
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
@@ -341,6 +342,32 @@ def test_a_resourcemanager_that_was_restarted_knows_no_more_of_an_attempt_that_h
         raise Remote(f"{yarn}ApplicationMasterNotRegisteredException", "not registered")
 
     run(finished_once(finish, "doesn't exist in cache"))
+
+
+@pytest.mark.parametrize("refused", ["allocate", "registerApplicationMaster"])
+@pytest.mark.parametrize(
+    "name",
+    ["yarn.exceptions.ApplicationAttemptNotFoundException", "security.token.SecretManager$InvalidToken"],
+)
+def test_an_attempt_that_has_ended_is_told_from_a_manager_that_refuses(refused: str, name: str) -> None:
+    """A restarted ResourceManager says so when the attempt registers again."""
+    manager = ForgetfulManager()
+
+    async def answer(method: str, request: bytes) -> Message:
+        if method == refused:
+            raise Remote(f"org.apache.hadoop.{name}", "appattempt_1 is not known")
+        return await manager(method, request)
+
+    async def test() -> None:
+        async with HadoopServer(manager, {TOKEN.identifier: TOKEN.password}) as server:
+            am = ApplicationMaster([server.address], TOKEN)
+            await am.register("host", 1, "")
+            server.handler, manager.registered = answer, False
+            with pytest.raises(AttemptOver, match=rf"YARN has ended it \({name.split('.')[-1].split('$')[-1]}\)"):
+                await am.allocate()
+            await am.close()
+
+    run(test())
 
 
 def test_a_renewed_token_is_used() -> None:

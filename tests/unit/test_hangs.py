@@ -218,6 +218,10 @@ class TestMaster:
         job = gang("fail")
         quiet(job, 100, 0)
         job.end("worker:1", replace(OK, code=1))  # the gang starts again
+        for task in ("worker:0", "worker:1"):
+            job.join(task)
+        for task in ("worker:0", "worker:1"):
+            job.run(task)
         taken(job, W0)
         assert job.state.open
 

@@ -53,3 +53,10 @@ def test_it_is_said_in_one_line(error: Exception, kind: type[HowdahError], words
     assert type(found) is kind
     assert words in str(found)
     assert "\n" not in str(found)
+
+
+def test_who_does_not_say_which_namenodes_there_are() -> None:
+    error = OSError("No NameNode hosts found for default")
+    said = "hdfs://nn:8020: the configuration in /etc/hadoop does not say which NameNodes these are"
+    assert str(explain(error, URI, 0.0, "/etc/hadoop")).startswith(said)
+    assert "HADOOP_CONF_DIR is not set, so no configuration says which" in str(explain(error, URI, 0.0, ""))

@@ -15,9 +15,10 @@ from pathlib import Path
 import click
 import pytest
 
-from howdah.cli import COMMANDS, cli
+from howdah.cli import COMMANDS, cli, submarine_help
 from howdah.cli.jobs import LIST_COLUMNS
-from howdah.cli.language import _ZH
+from howdah.cli.language import chinese
+from howdah.cli.plan_view import ROLE_COLUMNS
 from howdah.cli.show import TASK_COLUMNS, columns
 from howdah.web.hints import TEMPLATES
 
@@ -59,7 +60,17 @@ def commands() -> Iterator[click.Command]:
 def said() -> set[str]:
     summaries = {summary for _, summary in COMMANDS.values()}
     help_texts = {text for command in commands() for text in helps(command)}
-    return {*literals(), *TEMPLATES, *TASK_COLUMNS, *LIST_COLUMNS, *summaries, *help_texts}
+    of_submarine = {*submarine_help.ACTIONS.values(), *submarine_help.OPTION_HELP.values()}
+    return {
+        *literals(),
+        *TEMPLATES,
+        *TASK_COLUMNS,
+        *LIST_COLUMNS,
+        *ROLE_COLUMNS,
+        *summaries,
+        *help_texts,
+        *of_submarine,
+    }
 
 
 def names(text: str) -> set[str]:
@@ -67,18 +78,23 @@ def names(text: str) -> set[str]:
 
 
 def test_everything_said_is_translated_and_nothing_else() -> None:
-    assert said() - set(_ZH) == set()
-    assert set(_ZH) - said() == set()
+    assert said() - set(chinese()) == set()
+    assert set(chinese()) - said() == set()
 
 
 def test_what_is_not_a_literal_is_known() -> None:
     others = [where for where, node in sayings() if not isinstance(node.args[0], ast.Constant)]
-    assert [where.partition(":")[0] for where in others] == ["__init__.py", *["language.py"] * 2, "show.py"]
+    assert [where.partition(":")[0] for where in others] == [
+        "__init__.py",
+        *["language.py"] * 2,
+        "show.py",
+        *["submarine_help.py"] * 2,
+    ]
 
 
-@pytest.mark.parametrize("english", sorted(_ZH))
+@pytest.mark.parametrize("english", sorted(chinese()))
 def test_both_name_the_same(english: str) -> None:
-    assert names(_ZH[english]) == names(english)
+    assert names(chinese()[english]) == names(english)
     if english in literals():
         where, node = literals()[english]
         assert {keyword.arg for keyword in node.keywords} == names(english), where

@@ -147,8 +147,12 @@ class TestMpiTask:
         (tmp_path / PROGRAM).write_text(files_of(find("mpi"), *_alone())[PROGRAM])
         environment = {**os.environ, "HOWDAH_GANG_KEY": "k", "HOWDAH_MPI_NAME": "worker-1", "HOWDAH_PORT": str(port)}
         command = [sys.executable, "-I", PROGRAM, "task", "true"]
-        with subprocess.Popen(command, cwd=tmp_path, env=environment) as task:
+        with subprocess.Popen(command, cwd=tmp_path, env=environment) as task, contextlib.ExitStack() as strangers:
             try:
+                assert _say(port, "ü {}\n".encode()) == b""
+                for sent in (b"", b"half a line") * 30:
+                    caller = strangers.enter_context(socket.create_connection(("127.0.0.1", port), 20))
+                    caller.sendall(sent)
                 for key, name, word in (("other", "worker-1", b""), ("k", "worker-2", b""), ("k", "worker-1", b"ok\n")):
                     line = mpi_task.sealed(key, {"to": name, "kind": "run", "value": f"touch {key}-{name}; kill -9 $$"})
                     assert _say(port, line) == word

@@ -83,10 +83,11 @@ def test_what_is_written_is_stored_and_what_changed_is_stored_again(chief: Task)
     chief.write("a.pt", archive(b"1"))
     assert chief.up().files == 1
     assert chief.up().files == 0
-    chief.write("a.pt", archive(b"2"))
+    changed = archive(b"2")
+    chief.write("a.pt", changed)
     chief.write("sub/b.pt", archive())
     assert chief.up().files == 2
-    assert (chief.shared / "a.pt").read_bytes() == archive(b"2")
+    assert (chief.shared / "a.pt").read_bytes() == changed
 
 
 def test_half_a_file_is_not_stored(chief: Task) -> None:

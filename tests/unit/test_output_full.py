@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-COMMAND = [sys.executable, "-c", "import sys; from howdah.cli import main; main(sys.argv[1:])", "--help"]
+HOWDAH = [sys.executable, "-c", "import sys; from howdah.cli import main; main(sys.argv[1:])"]
+COMMAND = [*HOWDAH, "--help"]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
@@ -20,3 +21,11 @@ def test_no_room_for_what_it_prints_is_one_line() -> None:
     (line,) = done.stderr.splitlines()
     assert "No space left on device" in line
     assert "goes on" in line
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize(("words", "code"), [(["nosuch"], 64), (["plan", "/nosuch.yaml"], 66)])
+def test_no_room_for_an_error_leaves_its_exit_code(words: list[str], code: int) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([*HOWDAH, *words], stdout=full, stderr=full, timeout=60)
+    assert done.returncode == code

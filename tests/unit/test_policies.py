@@ -7,16 +7,18 @@ from typing import Any
 
 import pytest
 
+from howdah.frameworks import find
 from howdah.master import actions as a
 from howdah.master.forming import bad_nodes
 from howdah.master.orders import Director
-from howdah.master.state import GangState, Stage
+from howdah.master.state import FENCE_S, GangState, Stage
 from howdah.master.step import step
 from howdah.spec import (
     Container,
     Deadline,
     Exit,
     JobSpec,
+    Output,
     Placement,
     Resources,
     Role,
@@ -27,7 +29,7 @@ from howdah.spec import (
 )
 from howdah.spec import events as e
 from howdah.testing import OK, Gang
-from howdah.wire.messages import Goal, Phase, Status
+from howdah.wire.messages import Goal, Orders, Phase, Status
 
 BAD = Exit("exit", 1)
 LOST = Exit("lost", detail="node lost")
@@ -48,14 +50,17 @@ def begin(gang: Gang, *names: str) -> None:
         gang.run(str(task))
 
 
-def goal(gang: Gang, task: str) -> Goal:
+def orders(gang: Gang, task: str) -> Orders:
     """What the executor of a task is told."""
-    from howdah.frameworks import find
-
     director = Director("job-1", StagedJob(gang.state.job, "file:///x"), find("generic"))
     known = gang.state.tasks[TaskId.parse(task)]
     status = Status(task, known.attempt, known.epoch, 1, known.phase or Phase.HELLO, "h", 1)
-    return director.orders(gang.state, status).goal
+    return director.orders(gang.state, status)
+
+
+def goal(gang: Gang, task: str) -> Goal:
+    """What the executor of a task is to do."""
+    return orders(gang, task).goal
 
 
 class TestStages:
@@ -197,6 +202,36 @@ class TestDeadline:
         gang.end("evaluator:0", Exit("stopped", signal=15))
         assert gang.outcome.state is State.SUCCEEDED
 
+    def late(self) -> Gang:
+        """The workers of one role are done and those of another are not when the time of an evaluator is over."""
+        late = Role("e", on_failure="ignore", deadline=Deadline(("worker",), 100.0, "untrack"))
+        gang = Gang(roles(worker=Role("w"), evaluator=late, other=Role("o")))
+        gang.form()
+        gang.end("worker:0")
+        for _ in range(12):
+            gang.wait(9)
+            gang.run("evaluator:0")
+            gang.run("other:0")
+        assert goal(gang, "evaluator:0") is Goal.RUN
+        told = [noted.text for noted in gang.recorded(e.Noted)]
+        assert told == ["evaluator:0 still runs 100 s after worker ended: the job waits for it no more"]
+        return gang
+
+    def test_or_the_job_waits_for_them_no_more(self):
+        gang = self.late()
+        gang.end("other:0")
+        gang.end("evaluator:0", Exit("stopped", signal=15))
+        assert gang.outcome.state is State.SUCCEEDED
+        gang = self.gang("untrack")
+        assert goal(gang, "evaluator:0") is Goal.STOP, "there is nobody else to wait for"
+
+    def test_whose_failure_counts_all_the_same(self):
+        gang = self.late()
+        gang.take_over()
+        gang.say("evaluator:0", Phase.HELLO)
+        gang.end("evaluator:0", BAD)
+        assert gang.state.outcome.first == TaskId("evaluator", 0)
+
 
 class TestRestart:
     def test_a_task_alone(self):
@@ -262,6 +297,19 @@ class TestRestart:
         gang.end("worker:1")
         assert gang.outcome.state is State.SUCCEEDED
 
+    def test_what_the_start_waits_for_is_said_once(self):
+        job = roles(worker=Role("w"), ps=Role("p", tracked=False, resources=Resources(1000, growth=0.2)))
+        gang = Gang(replace(job, retries=1))
+        gang.form()
+        gang.end("worker:0", BAD)
+        gang.grant("ps")
+        for task in ("worker:0", "ps:0"):
+            gang.join(task)
+        gang.take_over()
+        gang.wait(1)
+        words = "until then an earlier program of ps:0 may run, of whose end nobody has said"
+        assert [words in noted.text for noted in gang.recorded(e.Noted)] == [True]
+
     def test_memory_grows_with_each_restart(self):
         job = replace(roles(worker=Role("w", resources=Resources(1000, growth=0.5))), retries=2)
         gang = Gang(job)
@@ -269,6 +317,92 @@ class TestRestart:
         gang.end("worker:0", BAD)
         assert gang.of(a.Ask)[-1].wish.memory_mib == 1500
         assert [release.container_id for release in gang.of(a.Release)] == ["c1"]
+
+
+PREEMPTED, SILENT, TAKEN = Exit("preempted"), Exit("silent"), Exit("port", 1)
+
+
+class TestNothingStartsTwiceUnasked:
+    """What happens to a program that has started is a restart only if the job says so."""
+
+    two = Role("w", replicas=2)
+
+    def started(self, job: JobSpec) -> Gang:
+        gang = Gang(job)
+        gang.state.fitness.elsewhere = True
+        gang.form()
+        return gang
+
+    @pytest.mark.parametrize("exit", [LOST, PREEMPTED, SILENT, TAKEN])
+    def test_a_job_without_retries_fails(self, exit: Exit):
+        gang = self.started(roles(worker=self.two))
+        if exit is TAKEN:
+            gang.end("worker:0", exit)
+        else:
+            gang.feed(e.ContainerEnded(gang.now, "c1", exit))
+        assert gang.state.outcome is not None
+        assert gang.state.outcome.first == TaskId("worker", 0)
+        assert gang.state.outcome.diagnostics.endswith("nothing starts again, because the job has no retries")
+        assert not gang.recorded(e.GangRestarted)
+
+    @pytest.mark.parametrize("exit", [LOST, PREEMPTED, SILENT])
+    @pytest.mark.parametrize(
+        "job",
+        [
+            replace(roles(worker=two), retries=1),
+            roles(worker=replace(two, spares=1)),
+            roles(worker=replace(two, min_replicas=1)),
+            roles(worker=replace(two, causes={"75": "preempted"})),
+            roles(worker=replace(two, on_failure="restart")),
+            roles(worker=replace(two, on_failure="restart-role")),
+        ],
+    )
+    def test_a_job_that_says_so_starts_again_uncounted(self, job: JobSpec, exit: Exit):
+        gang = self.started(job)
+        gang.feed(e.ContainerEnded(gang.now, "c1", exit))
+        assert gang.state.open
+        assert "not counted" in gang.recorded(e.GangRestarted)[0].reason
+
+    def test_no_restarts_left_to_a_role_are_none(self):
+        gang = self.started(roles(worker=replace(self.two, on_failure="restart", restarts=0)))
+        gang.feed(e.ContainerEnded(gang.now, "c1", LOST))
+        assert not gang.state.open
+
+    def test_what_one_role_says_counts_for_that_role(self):
+        ps = Role("p", tracked=False, on_failure="restart")
+        gang = self.started(roles(worker=self.two, ps=ps))
+        gang.feed(e.ContainerEnded(gang.now, "c3", LOST))
+        assert gang.recorded(e.GangRestarted)[0].tasks == (TaskId("ps", 0),)
+        gang.feed(e.ContainerEnded(gang.now, "c1", LOST))
+        assert not gang.state.open
+
+    def test_what_was_lost_while_it_formed_leaves_those_that_run_alone(self):
+        gang = self.started(roles(worker=self.two, ps=Role("p", tracked=False, on_failure="restart")))
+        gang.feed(e.ContainerEnded(gang.now, "c3", LOST))
+        lost = gang.grant("ps")
+        gang.feed(e.ContainerEnded(gang.now, lost.id, LOST))
+        assert [event.tasks for event in gang.recorded(e.GangRestarted)] == [(TaskId("ps", 0),)] * 2
+        assert gang.state.open
+
+    def test_before_the_programs_start_containers_are_replaced(self):
+        gang = Gang(roles(worker=self.two))
+        for number in range(1, 8):  # five are replaced, then it is an incident like any other
+            gang.grant("worker")
+            gang.feed(e.ContainerEnded(gang.now, f"c{number}", LOST))
+        assert gang.state.open
+
+    def test_a_later_stage_has_not_started_yet(self):
+        gang = Gang(TestStages.job)
+        begin(gang, "prepare")
+        gang.end("prepare:0")
+        gang.end("prepare:1")
+        lost = gang.grant("train")
+        gang.feed(e.ContainerEnded(gang.now, lost.id, LOST))
+        assert gang.state.open
+        gang.now += FENCE_S  # until then what was lost might run
+        begin(gang, "train")
+        gang.feed(e.ContainerEnded(gang.now, f"c{gang.number}", LOST))
+        assert not gang.state.open
 
 
 class TestCauses:
@@ -281,6 +415,7 @@ class TestCauses:
             (LOST, Stage.FORMING, 0),
             (Exit("preempted"), Stage.FORMING, 0),
             (Exit("memory", signal=9), Stage.FORMING, 1),
+            (Exit("image", detail="image 'a' is not used"), Stage.DONE, 0),
         ],
     )
     def test_what_a_failure_uses_up(self, exit: Exit, state: Stage, used: int):
@@ -378,3 +513,108 @@ class TestPlacement:
 
 def is_ask(action: a.Action) -> bool:
     return isinstance(action, a.Ask)
+
+
+def test_a_share_is_rounded_up():
+    gang = Gang(replace(roles(worker=Role("w", replicas=3)), success="50%"))
+    begin(gang, "worker")
+    gang.end("worker:0")
+    gang.end("worker:1", BAD)
+    assert gang.state.open
+    gang.end("worker:2", BAD)
+    assert gang.state.outcome.state is State.FAILED
+
+
+def test_a_job_of_which_no_task_ended_well_has_failed():
+    gang = Gang(roles(worker=Role("w", replicas=2, on_failure="ignore")))
+    begin(gang, "worker")
+    gang.end("worker:0", BAD)
+    gang.end("worker:1", BAD)
+    assert gang.outcome.state is State.FAILED
+
+
+def test_a_node_is_not_to_blame_for_silence():
+    gang = Gang(replace(roles(worker=Role("w", replicas=2)), retries=1))
+    gang.state.fitness.elsewhere = True
+    begin(gang, "worker")
+    for _ in range(3):
+        gang.wait(4)
+        gang.run("worker:0")
+    assert gang.recorded(e.GangRestarted)[0].reason.endswith("(not counted as a retry: node)")
+    assert not gang.of(a.NoteStrikes)
+
+
+def test_ports_that_others_take_use_up_a_retry_after_the_third_time():
+    gang = Gang(replace(roles(worker=Role("w")), retries=9))
+    gang.grant("worker")
+    used = []
+    for _ in range(4):
+        gang.join("worker:0")
+        gang.run("worker:0")
+        gang.end("worker:0", Exit("port", 1))
+        used.append(gang.state.retries_used)
+    assert used == [0, 0, 0, 1]
+
+
+def test_a_container_that_goes_after_its_program_is_written_down_for_the_next_master():
+    gang = Gang(roles(worker=Role("w", replicas=2)))
+    begin(gang, "worker")
+    gang.end("worker:0")
+    gone = e.ContainerEnded(gang.now, "c1", Exit("exit", 0))
+    gang.feed(gone)
+    assert gang.recorded(e.ContainerEnded) == [gone]
+
+
+def test_what_a_lost_node_takes_with_it_is_one_incident():
+    gang = Gang(roles(worker=Role("w", replicas=25, on_failure="restart")))
+    begin(gang, "worker")
+    for number in range(25):
+        gang.feed(e.ContainerEnded(gang.now, f"c{number + 1}", LOST))
+    assert gang.state.open
+    assert len(gang.state.uncounted) == 1
+
+
+def test_what_was_forming_forms_with_all_that_start_again():
+    gang = Gang(replace(roles(worker=Role("w", replicas=2, on_failure="restart", restarts=1)), retries=1))
+    begin(gang, "worker")
+    gang.end("worker:0", BAD)
+    assert list(gang.state.formations) == [2]
+    gang.say("worker:0", Phase.ENDED, exit=BAD)
+    assert [(each.epoch, len(each.tasks)) for each in gang.state.formations.values()] == [(3, 2)]
+
+
+def test_a_gang_that_fails_again_and_again_soon_after_its_start_waits_longer_each_time():
+    gang = Gang(replace(roles(worker=Role("w")), retries=9))
+    gang.grant("worker")
+    waits = []
+    for _ in range(5):
+        gang.join("worker:0")
+        gang.run("worker:0")
+        gang.end("worker:0", BAD)
+        (formation,) = gang.state.formations.values()
+        waits.append(formation.not_before - gang.now if formation.not_before else 0.0)
+        gang.join("worker:0")
+        gang.wait(8.1)
+    assert waits == [0.0, 1.0, 2.0, 4.0, 8.0]
+
+
+def test_an_ending_job_does_not_start_again_because_an_executor_is_ahead_of_the_log():
+    gang = Gang(roles(worker=Role("w", replicas=2)))
+    begin(gang, "worker")
+    gang.feed(e.CancelRequested(gang.now, "alice"))
+    gang.say("worker:0", Phase.RUNNING, epoch=5)
+    assert (gang.state.stage, gang.recorded(e.GangRestarted)) == (Stage.STOPPING, [])
+    assert gang.state.tasks[TaskId("worker", 0)].epoch == 5  # it obeys no older one
+
+
+@pytest.mark.parametrize(("fails", "keep"), [(True, True), (False, False)])
+def test_an_ending_job_stops_its_programs_and_keeps_what_a_failed_one_made(fails: bool, keep: bool):
+    gang = Gang(replace(roles(worker=Role("w", replicas=2)), outputs=(Output("hdfs://n/out", keep_failed=True),)))
+    begin(gang, "worker")
+    assert goal(gang, "worker:1") is Goal.RUN
+    if fails:
+        gang.end("worker:0", BAD)
+    else:
+        gang.feed(e.CancelRequested(gang.now, "alice"))
+    told = orders(gang, "worker:1")
+    assert (told.goal, told.keep) == (Goal.STOP, keep)

@@ -81,7 +81,7 @@ def test_a_server_takes_none_that_is_reserved(few: range) -> None:
         return Response()
 
     async def port() -> int:
-        server = await serve(answer, "127.0.0.1", among=few)
+        server = await serve(answer, lambda _: None, "127.0.0.1", among=few)
         taken: int = server.sockets[0].getsockname()[1]
         server.close()
         await server.wait_closed()
@@ -101,7 +101,7 @@ def test_a_master_waits_for_the_port_of_the_one_before_it(few: range, monkeypatc
 
     async def main() -> int:
         with reserved(WIDTH, few):
-            coming = asyncio.ensure_future(loop.listening(answer, "127.0.0.1", few))
+            coming = asyncio.ensure_future(loop.listening(answer, lambda _: None, "127.0.0.1", few))
             await asyncio.sleep(0.1)
             assert not coming.done()
         server = await coming
@@ -112,7 +112,7 @@ def test_a_master_waits_for_the_port_of_the_one_before_it(few: range, monkeypatc
     assert asyncio.run(main()) in few
     monkeypatch.setattr(loop, "PORT_S", 0.0)
     with reserved(WIDTH, few), pytest.raises(OSError, match="port_range"):
-        asyncio.run(loop.listening(answer, "127.0.0.1", few))
+        asyncio.run(loop.listening(answer, lambda _: None, "127.0.0.1", few))
 
 
 def test_as_people_write_it() -> None:

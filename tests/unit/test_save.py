@@ -152,6 +152,23 @@ def test_places(to: str, name: str, grows: str) -> None:
     assert save.temporary("j", 1, output) == grows
 
 
+@pytest.mark.parametrize(
+    ("to", "left"),
+    [
+        ("", []),
+        ("{}/out.saved/interResult_", []),
+        ("{}/out.saved/interResult/interResult_", []),
+        ("{}/theirs/copies/of-", ["theirs", "theirs/copies"]),
+    ],
+)
+def test_no_copies_leave_no_directory_of_their_own(to: str, left: list[str], tmp_path: Path) -> None:
+    save_to = to.format(uris.of_local(tmp_path))
+    job = JobSpec({"worker": Role("x")}, outputs=(Output(uris.of_local(tmp_path / "out"), save=Save(1.0, save_to)),))
+    reserve(job, "local-1")
+    abandon(job, "local-1")
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == left
+
+
 def job_with_checkpoints(folder: Path) -> JobSpec:
     return JobSpec({"worker": Role("x")}, checkpoint=Checkpoint(uris.of_local(folder)))
 

@@ -97,6 +97,25 @@ def test_who_asks_while_one_is_made_gets_the_next() -> None:
     assert [event.by for event in it.recorded(e.SaveStarted)] == ["alice", "bob"]
 
 
+def test_no_copy_begins_while_another_is_made() -> None:
+    it = gang()
+    ask(it)
+    alive(it, 3)
+    ask(it, "bob")
+    alive(it, 3)
+    assert [event.by for event in it.recorded(e.SaveStarted)] == ["alice"]
+
+
+def test_what_another_attempt_says_of_a_copy_does_not_count() -> None:
+    it = gang(job(outputs=(Output(OUT, save=Save()),), retries=1))
+    ask(it)
+    it.feed(e.ContainerEnded(it.now, "c2", Exit("lost", detail="node lost")))
+    it.grant("worker")
+    for task in ("worker:0", "worker:1"):
+        report(it, task, 1)
+    assert not it.of(a.PublishSave)
+
+
 def test_a_gang_that_asks_at_once_gets_one() -> None:
     it = gang()
     for task in ("worker:0", "worker:1"):

@@ -11,8 +11,11 @@ from sentences_said import said
 
 from howdah.cli.language import choose
 from howdah.cli.show import sentence
-from howdah.engines.yarn.exits import STATUSES
+from howdah.engines.yarn.exits import REFUSED, STATUSES
 from howdah.engines.yarn.unplaced import _NOT_SAID
+from howdah.executor.container_image import NOT_USED, UNKNOWN
+from howdah.executor.default_python import explanation
+from howdah.executor.exit_explanation import explain, why_not_started
 from howdah.executor.gpuwatch import fault
 from howdah.master.stragglers import _FLOORS, PROGRESS, STEPS
 from howdah.spec import Exit, TaskId
@@ -21,6 +24,16 @@ from howdah.spec.gpu import HARDWARE, Gpu
 from howdah.web.sentences import FILE, PLACE, in_chinese
 
 TABLE = json.loads(FILE.read_text(encoding="utf-8"))
+MISSING = (
+    (127, "bash: python: command not found"),
+    (127, "bash: ./x: No such file or directory"),
+    (127, "bash: /x: No such file or directory"),
+    (126, "bash: ./x: Permission denied"),
+    (126, "bash: ./x: cannot execute binary file: Exec format error"),
+    (127, "bash: ./x: cannot execute: required file not found"),
+    (1, "ModuleNotFoundError: No module named 'torch'"),
+)
+NOT_STARTED = (("x", FileNotFoundError(2, "")), ("./x", FileNotFoundError(2, "")), ("x", OSError(7, "too long")))
 # Said from tables, or in parts.
 OTHERS = (
     "exit code 3",
@@ -35,8 +48,30 @@ OTHERS = (
     "worker:1 attempt 2 stderr: http://n1:8042/ws/v1/node/containerlogs/c1/stderr: 70 bytes are missing",
     "worker:1 is being searched 4 times already: try again later",
     "there is no memory for all of it: of each tag about one step in 8 is kept, and no further tags",
+    "what is being written is seen when its file is closed: google-crc32c, or libcrc32c, is not installed here",
     "70 values of more tags than can be kept are left out",
+    "2 GPUs are asked for, 1 of this node's 4 are free",
+    "2 GPUs are asked for, 1 of this node's 4 are free; user 1005 (pid 77) holds 0; user 1005 (pid 77) holds 1",
+    "waiting for 4 GiB: 3 GiB of 6 GiB are used by local-20261121-125632-2f95",
+    "waiting for 2 vcores: 3 of 4 are used by local-20261121-125632-2f95, local-20261121-125633-2f96",
+    "waiting behind local-20261121-125632-2f95, which came first",
+    "number 3 in this machine's queue, in which local-20261121-125632-2f95 is the first",
+    "the event log is damaged, lines that were passed over: 3",
+    "its event log is damaged: nothing in it can be read",
+    "its event log is damaged: its beginning cannot be read",
+    "its event log does not say how it ended: the log is damaged, or all of the job was killed",
+    "it has no event log",
+    "its directory cannot be read: Permission denied",
+    "/home/queue/000000000001-local is damaged: Expecting value",
     "more than 100 curves at once: name fewer by run= and tag=",
+    explanation(),
+    *(str(explain(Exit("exit", code, lines=(line,)), "/work")) for code, line in MISSING),
+    *(why_not_started([name], {}, "/work", error) for name, error in NOT_STARTED),
+    NOT_USED.format(image="'a'", host="n1", runtime="docker"),
+    UNKNOWN.format(image="'a'"),
+    REFUSED.format(image="'a'", host="n1", runtime="docker"),
+    "/data has 2 files: worker starts 2 of 4 tasks",
+    "/data has 2 files: 3 tasks get none, the first is worker:1",
     *_FLOORS,
     _NOT_SAID,
     PROGRESS,

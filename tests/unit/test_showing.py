@@ -38,6 +38,10 @@ class Shown:
         self.applies(e.Allocated(2.0, container))
         assert isinstance(self.done[-1], a.Launch)
         self.says(Phase.JOINED, ports={"main": 7})
+        joined = Status("tensorboard:0", self.showing._attempts, 1, 1, Phase.JOINED, "h1", 5, ports={"main": 7})
+        orders = asyncio.run(self.showing.beat(joined, 0.0))
+        assert orders is not None
+        assert orders.goal is Goal.RUN
         self.says(Phase.RUNNING, ports={"main": 7}, program_pid=9)
         return container
 

@@ -11,6 +11,7 @@ import pytest
 
 from howdah.data import strikes
 from howdah.master import actions as a
+from howdah.master import seats
 from howdah.spec import Checkpoint, Container, Exit, JobSpec, Role, State, TaskId, Timeouts
 from howdah.spec import events as e
 from howdah.spec.check import mistakes
@@ -70,6 +71,16 @@ class TestSpares:
         assert (view.tasks[W1].container, view.tasks[W2].container) == (spare.id, "")
         assert (view.takes_part(W1), view.takes_part(W2)) == (True, False)
 
+    def test_a_container_that_changes_hands_twice_is_still_that_of_its_first_attempt(self) -> None:
+        gang = gang_of(Role("w", replicas=2, spares=1))
+        start(gang, 2)
+        gang.wait(1)
+        gang.grant("worker")
+        for giver, taker in ((W2, W1), (W1, W2)):
+            seats.give(gang.state, gang.state.tasks[giver], gang.state.tasks[taker], gang.now, gang.did)
+        assert gang.state.moves == {"worker:2/1": "worker:1/2", "worker:1/2": "worker:2/2"}
+        assert gang.state.seats == {"worker:1/2": "worker:2/1", "worker:2/2": "worker:2/1"}
+
     def test_a_lost_spare_is_replaced_and_costs_nothing(self) -> None:
         gang = gang_of(Role("w", replicas=2, spares=1))
         start(gang, 2)
@@ -79,6 +90,20 @@ class TestSpares:
         gang.wait(1)
         assert gang.of(a.Ask)[-1].count == 1
         assert (gang.state.retries_used, gang.state.epoch) == (0, 1)
+
+    def test_no_more_than_ten_lost_ones_are_replaced(self) -> None:
+        gang = gang_of(Role("w", replicas=2, spares=1))
+        start(gang, 2)
+        gang.wait(0.1)
+        for _ in range(seats.MOST_LOST):
+            assert gang.of(a.Ask)[-1].count == 1
+            gang.grant("worker")
+            lose(gang, W2)
+            gang.wait(0.1)
+        asked = len(gang.of(a.Ask))
+        gang.wait(0.1)
+        assert len(gang.of(a.Ask)) == asked
+        assert W2 not in gang.state.spares.get("worker", {})
 
     def test_the_job_does_not_wait_for_them(self) -> None:
         gang = gang_of(Role("w", replicas=1, spares=1))
@@ -148,6 +173,7 @@ class TestSizes:
             gang.grant("worker")
             gang.say("worker:2", Phase.HELLO, epoch=0)
             for _ in range(8):
+                assert len(gang.recorded(e.Resized)) == 1  # its programs would start again
                 gang.wait(8)
                 for index in range(3):
                     gang.say(f"worker:{index}", Phase.RUNNING if index < 2 else Phase.HELLO)

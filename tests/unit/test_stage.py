@@ -13,9 +13,10 @@ import pytest
 
 from howdah.data import pack, uris
 from howdah.data.cache import Cache, location, sha256_of
+from howdah.data.deal import fetches, shortages
 from howdah.data.stage import archive_file, stage
 from howdah.errors import SpecError, StagingError
-from howdah.spec import Input, JobSpec, Output, Role, StagedFile
+from howdah.spec import Environment, Input, JobSpec, Output, Role, StagedFile, TaskId
 
 ROLES = {"worker": Role("true", 2)}
 
@@ -58,6 +59,28 @@ def test_a_directory_travels_as_an_archive_without_what_is_no_code(tmp_path: Pat
         "link": (0o644, 0, "a.py"),
         "sub/b.py": (0o644, 0, ""),
     }
+
+
+def test_a_directory_that_is_elsewhere_is_fetched_whole_by_those_who_have_it(tmp_path: Path, home: str) -> None:
+    for name in ("lib/__init__.py", "lib/sub/a.py", "own/.x", "ps/own/.x", "input/data"):
+        write(tmp_path / name)
+    own = {role: (uris.of_local(tmp_path / name),) for role, name in (("worker", "own"), ("ps", "ps/own"))}
+    roles = {"worker": Role("true", 2, files=own["worker"]), "ps": Role("true", files=own["ps"])}
+    job = JobSpec(roles, files=(f"{uris.of_local(tmp_path / 'lib')}#code",), inputs=(Input("input"),))
+    staged = stage(replace(job, inputs=(replace(job.inputs[0], share="all"),)), tmp_path, home)
+    assert staged.files == ()
+    found = {
+        str(task): {f"{fetch.to}/{file.name}" for fetch in fetches(staged, task) for file in fetch.files}
+        for task in (TaskId("worker", 0), TaskId("worker", 1), TaskId("ps", 0))
+    }
+    worker = {"code/__init__.py", "code/sub/a.py", "own/.x", "input/data"}
+    ps = {"code/__init__.py", "code/sub/a.py", "own/.x"}
+    assert found == {"worker:0": worker, "worker:1": worker, "ps:0": ps}
+    mounted = replace(job, environment=Environment(image="i", mounts=("code:/opt/code:rw",)))
+    with pytest.raises(SpecError, match=r"environment\.mounts\.0: is 'code:/opt/code:rw', a directory on the cluster"):
+        stage(replace(mounted, inputs=()), tmp_path, home)
+    with pytest.raises(SpecError, match=r"archives\.0: file:///.*lib is a directory; pack it"):
+        stage(JobSpec(roles, archives=(uris.of_local(tmp_path / "lib"),)), tmp_path, home)
 
 
 def test_the_same_directory_gives_the_same_archive(tmp_path: Path) -> None:
@@ -154,6 +177,37 @@ def test_more_tasks_than_files_is_refused_with_the_ways_out(tmp_path: Path, home
     ]
     for fine in (Input("data", share="all"), Input("data", allow_empty=True), Input("data", roles=("ps",))):
         stage(JobSpec(roles, inputs=(fine,)), tmp_path, home)
+
+
+def test_fewer_tasks_than_asked_for_where_there_are_fewer_files(tmp_path: Path, home: str) -> None:
+    for name in ("a", "b"):
+        write(tmp_path / "data" / name)
+    roles = {"chief": Role("true"), "worker": Role("true", 4, min_replicas=3), "ps": Role("true", 3)}
+    job = JobSpec(roles, inputs=(Input("data", fewer_tasks=True),))
+    staged = stage(job, tmp_path, home)
+    assert {name: (role.replicas, role.min_replicas) for name, role in staged.job.roles.items()} == {
+        **{"chief": (1, 0), "worker": (1, 1), "ps": (3, 0)}
+    }
+    assert list(shortages(job, staged)) == ["data has 2 files: worker starts 1 of 4 tasks"]
+    many = replace(job, inputs=(Input("data", fewer_tasks=True, roles=("ps",)),))
+    assert {name: role.replicas for name, role in stage(many, tmp_path, home).job.roles.items()} == {
+        **{"chief": 1, "worker": 4, "ps": 2}
+    }
+    alone = replace(job, outputs=(Output("out", tasks="worker:1"),))
+    with pytest.raises(SpecError, match=r"outputs\.0\.tasks: is 'worker:1', but there are 1 tasks of worker"):
+        stage(alone, tmp_path, home)
+    empty = replace(job, inputs=(Input("data", allow_empty=True),))
+    staged = stage(empty, tmp_path, home)
+    assert staged.job.roles["worker"].replicas == 4
+    assert list(shortages(empty, staged)) == ["data has 2 files: 3 tasks get none, the first is worker:1"]
+
+
+def test_files_of_several_directories_lie_in_one(tmp_path: Path, home: str) -> None:
+    for name in ("dt=1/part-0.csv", "dt=2/part-0.csv", "dt=2/part-1.csv", "part-0.csv"):
+        write(tmp_path / "data" / name)
+    staged = stage(JobSpec({"worker": Role("true")}, inputs=(Input("data", flat=True),)), tmp_path, home)
+    (fetch,) = fetches(staged, TaskId("worker", 0))
+    assert [file.name for file in fetch.files] == ["part-0.csv", "part-0-2.csv", "part-1.csv", "part-0-3.csv"]
 
 
 def test_a_name_after_the_path_is_where_it_goes(tmp_path: Path, home: str) -> None:

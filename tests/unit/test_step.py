@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from howdah.master import actions as a
-from howdah.master.state import Stage
-from howdah.spec import Exit, Output, Role, State, TaskId, Timeouts
+from howdah.master.outputs import commit_request
+from howdah.master.state import FENCE_S, GangState, Stage
+from howdah.spec import Checkpoint, Exit, Output, Resources, Role, State, TaskId, Timeouts
 from howdah.spec import events as e
 from howdah.testing import OK, Gang, job
-from howdah.wire.messages import Phase
+from howdah.wire.messages import Phase, Status
 
 KILLED = Exit("memory", signal=9, detail="killed: used 9 GiB of 8 GiB")
 
@@ -129,7 +130,7 @@ def test_what_speaks_of_an_old_epoch_is_not_listened_to():
 
 
 def test_a_taken_port_forms_the_gang_anew_without_using_a_retry():
-    gang = Gang(job())
+    gang = Gang(job(retries=1))
     gang.form()
     gang.end("worker:0", Exit("port", 1, detail="port 4000 was taken"))
     assert (gang.state.epoch, gang.state.retries_used) == (2, 0)
@@ -145,7 +146,9 @@ def test_half_a_gang_is_given_back_and_asked_for_again_later():
     asked = len(gang.of(a.Ask))
     late = gang.grant("worker")
     assert gang.of(a.Release)[-1].container_id == late.id
-    gang.wait(released.retry_in + 1)
+    gang.wait(released.retry_in - 1)
+    assert len(gang.of(a.Ask)) == asked
+    gang.wait(2)
     assert [(ask.role, ask.count) for ask in gang.of(a.Ask)[asked:]] == [("ps", 1), ("worker", 2)]
 
 
@@ -180,8 +183,8 @@ def test_a_silent_executor_fails_the_job_and_its_container_is_given_back():
     assert gang.of(a.Release)[0].container_id == "c3"
 
 
-def test_what_the_cluster_did_to_a_gang_starts_it_again_without_retries():
-    gang, other = Gang(job()), Gang(job())
+def test_what_the_cluster_did_to_a_gang_starts_it_again_and_uses_up_no_retry():
+    gang, other = Gang(job(retries=1)), Gang(job(retries=1))
     for one in (gang, other):
         one.form()
         one.state.fitness.elsewhere = True
@@ -198,7 +201,7 @@ def test_what_the_cluster_did_to_a_gang_starts_it_again_without_retries():
 
 
 def test_no_more_than_twenty_times_a_day():
-    gang = Gang(job())
+    gang = Gang(job(retries=1))
     gang.form()
 
     def preempted(after_s: float) -> None:
@@ -290,7 +293,7 @@ def test_programs_that_will_not_stop_are_not_waited_for_longer_than_said():
 def test_outputs_are_kept_after_success_only(fails: bool, keep: bool):
     gang = Gang(job(roles={"worker": Role("train")}, outputs=(Output("hdfs://n/out"),)))
     gang.form()
-    gang.end("worker:0", Exit("exit", 1) if fails else OK)
+    gang.end("worker:0", Exit("exit", 1) if fails else OK, made=(0,))
     assert gang.of(a.Commit)[0].keep is keep
     gang.feed(a.CommitDone(gang.now))
     assert gang.outcome.state is (State.FAILED if fails else State.SUCCEEDED)
@@ -299,9 +302,37 @@ def test_outputs_are_kept_after_success_only(fails: bool, keep: bool):
 def test_outputs_that_cannot_be_kept_fail_the_job():
     gang = Gang(job(roles={"worker": Role("train")}, outputs=(Output("hdfs://n/out"),)))
     gang.form()
-    gang.end("worker:0")
+    gang.end("worker:0", made=(0,))
     gang.feed(a.CommitDone(gang.now, error="quota exceeded"))
     assert gang.outcome.diagnostics == "the programs ended well, but the outputs were not kept: quota exceeded"
+
+
+def test_an_output_that_nobody_made_fails_the_job_and_keeps_the_others_aside():
+    roles, outputs = {"worker": Role("train", 2)}, (Output("hdfs://n/model"), Output("hdfs://n/metrics", "metrcs"))
+    gang = Gang(job(roles=roles, outputs=outputs))
+    gang.form()
+    gang.end("worker:0", made=(0,))
+    gang.end("worker:1")
+    assert gang.of(a.Commit)[0].keep is False
+    request = commit_request(gang.state)["outputs"]
+    assert [one["failed"] for one in request] == ["hdfs://n/model.failed", "hdfs://n/metrics.failed"]
+    gang.take_over()
+    gang.feed(a.CommitDone(gang.now))
+    assert gang.outcome.state is State.FAILED
+    assert gang.outcome.diagnostics == (
+        "output hdfs://n/metrics is missing: no task made a directory 'metrcs', and the output is not `optional`"
+    )
+
+
+@pytest.mark.parametrize("output", [Output("hdfs://n/out", optional=True), Output("hdfs://n/out", strategy="stream")])
+def test_an_output_that_may_be_missing(output: Output):
+    gang = Gang(job(roles={"worker": Role("train")}, outputs=(output,)))
+    gang.form()
+    gang.end("worker:0")
+    assert gang.of(a.Commit)[0].keep is True
+    gang.feed(a.CommitDone(gang.now))
+    assert gang.outcome.state is State.SUCCEEDED
+    assert "output hdfs://n/out is empty: no task" in gang.recorded(e.Noted)[-1].text
 
 
 def test_containers_lost_before_the_gang_formed_are_replaced():
@@ -331,6 +362,30 @@ def test_what_came_first_is_told_though_it_is_heard_after_its_consequence():
     assert gang.recorded(e.Noted) == [told]
 
 
+def test_a_failure_that_explains_less_is_not_named_in_place_of_the_first():
+    gang = Gang(job())
+    gang.form()
+    gang.end("worker:0", KILLED)
+    gang.end("worker:1", Exit("exit", 1, lines=("connection reset by peer",)))
+    assert gang.state.outcome.first == TaskId("worker", 0)
+
+
+def test_a_container_that_ends_well_before_its_program_was_told_of_has_not_ended_well():
+    gang = Gang(job(roles={"worker": Role("train")}))
+    gang.form()
+    gang.feed(e.ContainerEnded(gang.now, "c1", OK))
+    assert gang.recorded(e.Ended)[0].exit.cause == "silent"
+    assert gang.state.outcome.state is State.FAILED
+
+
+def test_programs_do_not_start_when_their_start_cannot_be_written_down():
+    gang = Gang(job(roles={"worker": Role("train")}))
+    gang.grant("worker")
+    gang.join("worker:0")
+    gang.feed(a.StartRecorded(gang.now, gang.state.epoch, "no space left"))
+    assert (gang.state.stage, gang.state.outcome.state) == (Stage.STOPPING, State.FAILED)
+
+
 def test_who_leaves_while_the_job_stops_is_not_its_first_failure():
     gang = Gang(job())
     gang.form()
@@ -339,3 +394,126 @@ def test_who_leaves_while_the_job_stops_is_not_its_first_failure():
     assert gang.state.outcome.first == TaskId("worker", 0)
     gang.feed(e.ContainerEnded(gang.now, "c1", Exit("memory")))  # but this may be why
     assert gang.state.outcome.first == TaskId("ps", 0)
+
+
+def heard(gang: Gang, task: str, sequence: int, phase: Phase, **fields: object) -> list[a.Action]:
+    """What is done about a status with this number."""
+    known = gang.state.tasks[TaskId.parse(task)]
+    whole = {"epoch": known.epoch, "host": "h", "pid": 1, **fields}
+    return gang.feed(a.Heard(gang.now, Status(task, known.attempt, sequence=sequence, phase=phase, **whole)))
+
+
+def test_a_status_that_is_older_than_the_last_one_is_not_listened_to():
+    gang = Gang(job(roles={"worker": Role("train")}))
+    gang.form()
+    number = gang.sequences["worker:0"]
+    for old in (number, number - 1):
+        assert heard(gang, "worker:0", old, Phase.ENDED, program_pid=7, exit=Exit("exit", 1)) == []
+    assert gang.state.stage is Stage.RUNNING
+
+
+def test_a_status_of_a_task_without_a_container_is_not_listened_to():
+    gang = Gang(job())
+    gang.form()
+    gang.feed(e.ContainerEnded(gang.now, "c2", Exit("lost", detail="node lost")))
+    assert heard(gang, "worker:0", 99, Phase.JOINED, ports={"main": 1}) == []
+    assert len(gang.recorded(e.Greeted)) == 3
+
+
+def test_a_task_whose_files_are_not_in_place_has_not_joined():
+    gang = Gang(job(roles={"worker": Role("train")}))
+    gang.grant("worker")
+    gang.say("worker:0", Phase.LOCALISING, ports={"main": 4000})
+    assert not gang.recorded(e.Joined)
+    gang.join("worker:0")
+    assert gang.state.stage is Stage.RUNNING
+
+
+def test_an_executor_that_is_ahead_of_the_log_starts_the_gang_again():
+    gang = Gang(job())
+    gang.form()
+    gang.say("worker:0", Phase.JOINED, epoch=3, ports={"main": 4000})
+    (again,) = gang.recorded(e.GangRestarted)
+    assert (again.epoch, gang.state.stage) == (4, Stage.FORMING)
+
+
+def test_a_master_that_begins_anew_waits_for_the_programs_of_the_one_before():
+    spec = job(roles={"worker": Role("train")})
+    gang = Gang(spec)
+    gang.state = GangState.of("job-1", spec)
+    gang.feed(e.JobStarted(gang.now, "job-1", "local", "alice", spec, fenced_until=gang.now + FENCE_S))
+    gang.grant("worker")
+    gang.join("worker:0")
+    for _ in range(4):
+        assert gang.state.stage is Stage.FORMING
+        gang.wait(FENCE_S / 4 + 0.1)
+        gang.join("worker:0")
+    assert gang.state.stage is Stage.RUNNING
+
+
+def test_files_that_are_not_in_place_in_time_end_the_task():
+    gang = Gang(job(roles={"worker": Role("train")}, timeouts=Timeouts(localise_s=60)))
+    gang.grant("worker")
+    for _ in range(10):
+        gang.say("worker:0", Phase.LOCALISING)
+        gang.wait(7)
+    assert gang.outcome.diagnostics.endswith("files and data not in place after 60 s (timeouts.localise)")
+
+
+def looking() -> Gang:
+    """A job with checkpoints: all have joined, and somebody looks what there is."""
+    gang = Gang(job(roles={"worker": Role("train")}, checkpoint=Checkpoint("hdfs://n/ckpt")))
+    gang.grant("worker")
+    gang.join("worker:0")
+    assert [look.epochs for look in gang.of(a.FindCheckpoint)] == [(1,)]
+    assert gang.state.stage is Stage.FORMING
+    return gang
+
+
+def test_programs_start_when_it_is_known_what_they_go_on_from():
+    gang = looking()
+    gang.feed(e.CheckpointFound(gang.now, (1,), "hdfs://n/ckpt/3"))
+    assert (gang.state.stage, gang.state.looks.found) == (Stage.RUNNING, {1: "hdfs://n/ckpt/3"})
+
+
+def test_programs_do_not_begin_anew_over_checkpoints_that_cannot_be_read():
+    gang = looking()
+    gang.feed(e.CheckpointFound(gang.now, (1,), error="permission denied"))
+    assert (gang.state.stage, gang.state.outcome.state) == (Stage.STOPPING, State.FAILED)
+    assert "can't be read: permission denied" in gang.state.outcome.diagnostics
+
+
+def test_a_look_that_a_dead_master_had_begun_is_begun_again():
+    gang = looking()
+    gang.take_over()
+    gang.join("worker:0")
+    assert [look.epochs for look in gang.of(a.FindCheckpoint)][1:] == [(1,)]
+
+
+def test_a_gang_that_is_complete_when_the_job_is_ending_does_not_start():
+    gang = Gang(job())
+    for role in ("ps", "worker", "worker"):
+        gang.grant(role)
+    gang.join("ps:0")
+    gang.join("worker:0")
+    gang.feed(e.CancelRequested(gang.now, "alice"))
+    gang.join("worker:1")
+    assert (gang.state.stage, gang.recorded(e.WorldFormed)) == (Stage.STOPPING, [])
+
+
+def test_a_container_that_comes_when_the_job_is_ending_is_given_back():
+    gang = Gang(job())
+    gang.grant("ps")
+    gang.join("ps:0")
+    gang.feed(e.CancelRequested(gang.now, "alice"))
+    late = gang.grant("worker")
+    assert gang.state.stage is Stage.STOPPING
+    assert [release.container_id for release in gang.of(a.Release)] == [late.id]
+
+
+def test_a_program_whose_container_went_back_is_waited_for_unless_its_end_was_told():
+    gang = Gang(job(roles={"worker": Role("train", replicas=2, resources=Resources(growth=0.5))}, retries=1))
+    gang.form()
+    gang.end("worker:0", Exit("exit", 1))  # with more memory all get other containers
+    fences = [gang.state.tasks[TaskId("worker", index)].fenced_until for index in range(2)]
+    assert fences == [0.0, gang.now + FENCE_S]

@@ -13,7 +13,7 @@ JOB = JobSpec({"worker": Role("train")})
 
 
 def taken(job: JobSpec, base: Path, file: Path | None = None, *secrets: str) -> Submission:
-    with Notes(job, base, file) as notes:
+    with Notes(job, base, file, file.read_text() if file else "") as notes:
         return notes.submission(secrets)
 
 

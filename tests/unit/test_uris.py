@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -40,10 +41,23 @@ def test_file_uris_are_those_of_everybody_else(parts: list[str]) -> None:
         ("out 1", "file://", "file:///base", "file:///base/out%201"),
         ("/abs", "file://", "file:///base", "file:///abs"),
         ("file:/abs", "hdfs://b", "hdfs://b/user/me", "file:///abs"),
+        ("hdfs:///x//y?%", "hdfs://b:9000", "hdfs://b:9000/user/me", "hdfs://b:9000/x/y?%"),
+        ("viewfs:///x", "viewfs://prod", "viewfs://prod/user/me", "viewfs://prod/x"),
+        ("hdfs:///x", "viewfs://prod", "viewfs://prod/user/me", "hdfs:///x"),
+        ("hdfs:///x", "file://", "file:///base", "hdfs:///x"),
+        ("file:///a%20b", "file://", "file:///base", "file:///a%20b"),
     ],
 )
 def test_absolute(text: str, default: str, directory: str, expected: str) -> None:
     assert uris.absolute(text, default, directory) == expected
+
+
+def test_a_byte_that_is_no_text() -> None:
+    name = os.fsdecode(b"caf\xe9 %E9")
+    assert uris.of_local(f"/d/{name}") == "file:///d/caf%E9%20%25E9"
+    assert os.fsencode(uris.path(uris.of_local(f"/d/{name}"))) == b"/d/caf\xe9 %E9"
+    assert uris.join("file:///d", name) == uris.of_local(f"/d/{name}")
+    assert uris.join("hdfs://ns/d", name) == "hdfs://ns/d/caf%E9 %E9"
 
 
 def test_the_root_is_its_own_parent() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from nvml_library import compile_nvml
 
 from howdah.executor import gpuwatch, network
 from howdah.executor.loop import Loop
@@ -157,10 +158,7 @@ const char *nvmlErrorString(int r) { return "stub says no"; }
 @pytest.fixture(scope="module")
 def stub(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A library with NVIDIA's names: two devices, of which the second tells no power and reports XID 79."""
-    folder = tmp_path_factory.mktemp("nvml")
-    (folder / "stub.c").write_text(STUB)
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", "libnvidia-ml.so.1", "stub.c"], cwd=folder, check=True)
-    return str(folder)
+    return compile_nvml(tmp_path_factory.mktemp("nvml"), STUB)
 
 
 def test_what_the_devices_tell(stub: str) -> None:

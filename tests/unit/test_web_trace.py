@@ -27,7 +27,7 @@ def view() -> JobView:
         events += [
             e.Launched(2.0, task, attempt, Container(container, node, task.role)),
             e.Greeted(3.0, task, attempt, f"{node.partition(':')[0]}.example", 1),
-            e.Started(4.0, task, attempt, 1, pid),
+            e.Started(4.0, task, attempt, 1, pid, "python3", ("5",) if container == "c-2" else ()),
         ]
         if container == "c-1":
             events.append(e.Ended(5.0, task, 1, 1, Exit("lost")))
@@ -45,12 +45,38 @@ def view() -> JobView:
         ("n1", "worker:0", 2),
         ("n2:45454:9", "ps:0", 1),
         ("n2/gpu3", "worker:1", 1),
+        ("n1/gpu5", "worker:0", 2),
         ("n2.example/gpuGPU-ab12", "worker:1", 1),
     ],
 )
 def test_whose_it_is(view: JobView, of: str, task: str, attempt: int) -> None:
     found = trace(view, of)
-    assert found == {"job": "job-1", "task": task, "attempt": attempt, "url": f"./#/jobs/job-1/tasks/{task}"}
+    assert found is not None
+    assert (found["job"], found["task"], found["attempt"]) == ("job-1", task, attempt)
+    assert found["url"] == f"./#/jobs/job-1/tasks/{task}"
+
+
+def test_all_in_one_go(view: JobView) -> None:
+    assert trace(view, "n1:7") == {
+        "job": "job-1",
+        "name": "job",
+        "state": "PENDING",
+        "user": "me",
+        "queue": "",
+        "engine": "yarn",
+        "task": "worker:0",
+        "role": "worker",
+        "index": 0,
+        "rank": 0,
+        "attempt": 2,
+        "host": "n1.example",
+        "container": "c-2",
+        "pid": 7,
+        "gpus": ["5"],
+        "since": 4.0,
+        "until": 0.0,
+        "url": "./#/jobs/job-1/tasks/worker:0",
+    }
 
 
 @pytest.mark.parametrize("of", ["", "c-9", "n3:7", "n1:9", "n2", "n2/gpu4", ":0", "/gpu", "n1:", "<b>"])

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import importlib
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
+from howdah.cli import streams
 from howdah.cli.language import choose, localise, say
-from howdah.errors import HowdahError, StagingError
+from howdah.errors import EngineUnavailable, HowdahError, SpecError, StagingError
 
 COMMANDS = {
     "run": ("howdah.cli.run:run", "Run a job and follow it; exits with its result."),
     "submit": ("howdah.cli.run:submit", "Submit a job and print its id."),
+    "init": ("howdah.cli.init:init", "Write a job file for a program."),
     "plan": ("howdah.cli.run:plan", "Show what submit would do, and change nothing."),
     "list": ("howdah.cli.jobs:list_jobs", "List your jobs."),
     "status": ("howdah.cli.jobs:status", "Show a job and its tasks."),
@@ -27,10 +29,10 @@ COMMANDS = {
     "explain": ("howdah.cli.explain:explain", "Why a job waits, failed, or started again."),
     "doctor": ("howdah.cli.doctor:doctor", "Check this machine's and the cluster's set-up."),
     "cancel": ("howdah.cli.jobs:cancel", "End a job."),
-    "page": ("howdah.cli.page:page", "A link to a running job's page."),
+    "page": ("howdah.cli.page:page", "A link to a job's page."),
     "history": ("howdah.cli.history:history", "The page of all jobs."),
-    "trace": ("howdah.cli.history:trace", "Which job a container or process is of."),
-    "data": ("howdah.cli.data:data", "Files on HDFS: ls, get, put, head."),
+    "trace": ("howdah.cli.trace:trace", "Which job a container, process or GPU is of."),
+    "data": ("howdah.cli.data:data", "Files on HDFS: ls, get, put, head, rm."),
     "sandbox": ("howdah.cli.sandbox:sandbox", "A real Hadoop on this machine's loopback."),
     "config": ("howdah.cli.config:config", "Show and change settings."),
     "schema": ("howdah.cli.run:schema", "Print the JSON Schema of job files."),
@@ -59,6 +61,16 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(importlib.import_module(module), name)
         localise(command)
         return command
+
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        """As click does; `--help` prints here."""
+        with streams.ended_by_streams():
+            return super().make_context(*arguments, **options)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """As click does, which would end with a failed job's status when nobody reads what is printed."""
+        with streams.ended_by_streams():
+            return super().invoke(ctx)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -89,28 +101,42 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     An error people can act on is one line; anything else is a bug and keeps its traceback.
     """
-    choose()
-    localise(cli)
     try:
+        streams.prepare()
+        choose()
+        localise(cli)
         sys.exit(cli.main(argv, standalone_mode=False))
     except HowdahError as error:
-        for line in str(error).splitlines():
-            click.echo(f"howdah: {line}", err=True)
+        streams.print_error(f"howdah: {line}" for line in (*str(error).splitlines(), *_of_the_sandbox(error)))
         sys.exit(error.exit_code)
     except click.ClickException as error:
-        error.show()
+        with streams.stderr_may_be_full():
+            error.show()
         sys.exit(64)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+    except FileNotFoundError:
+        if _has_directory():
             raise
-        _end_without_room(error)
+        streams.print_error(["howdah: the current directory has been removed: go to one that is there"])
+        sys.exit(StagingError.exit_code)
 
 
-def _end_without_room(error: OSError) -> None:
-    """What is printed goes to a disk that is full; jobs need nobody who follows them."""
-    with contextlib.suppress(OSError):
-        click.echo(f"howdah: {error}: nothing more can be written; a job that was submitted goes on", err=True)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in the buffer must not fail once more
-    sys.exit(StagingError.exit_code)
+def _of_the_sandbox(error: HowdahError) -> list[str]:
+    """Which of its daemons have ended, where no cluster answers, or none is known."""
+    unknown = isinstance(error, SpecError) and error.mistakes[0].place == "HADOOP_CONF_DIR"
+    if not unknown and not isinstance(error, EngineUnavailable):
+        return []
+    from howdah.cli.sandbox import ended_daemons
+
+    with contextlib.suppress(HowdahError):
+        return list(filter(None, [ended_daemons()]))
+    return []
+
+
+def _has_directory() -> bool:
+    """Whether the process's current directory exists."""
+    try:
+        return bool(os.getcwd())  # noqa: PTH109
+    except FileNotFoundError:
+        return False

@@ -13,10 +13,15 @@ _MEANINGS = {"submit": (), "kill": ("cancel",), "logs": ("logs", "--all")}
 
 def run() -> None:
     """The console script: which command it is, is the name by which it was called."""
-    program = Path(sys.argv[0]).name
-    main([*meaning(program), *sys.argv[1:]])
+    main(translate(Path(sys.argv[0]).name, sys.argv[1:]))
 
 
-def meaning(program: str) -> Sequence[str]:
-    """The words that `howdah` is given for a command of this name."""
-    return _MEANINGS[program.rpartition("-")[2]] or (program,)
+def translate(program: str, arguments: Sequence[str]) -> list[str]:
+    """The words that `howdah` is given for a command of this name with these arguments.
+
+    `hbox-logs` was `yarn logs`, so its job is named by `-applicationId`, as hbox-submit itself printed it.
+    """
+    verb = program.rpartition("-")[2]
+    if verb == "logs" and arguments and arguments[0].lstrip("-") == "applicationId":
+        arguments = arguments[1:]
+    return [*(_MEANINGS[verb] or (program,)), *arguments]

@@ -10,10 +10,11 @@ import click
 
 from howdah.cli.show import columns
 from howdah.client.config import HISTORY_URL, SETTINGS, checked
-from howdah.client.configfile import write
+from howdah.client.configfile import remove, write
 from howdah.client.engines import settings_for
 from howdah.client.userfile import user_file
 from howdah.errors import SpecError
+from howdah.spec.check import nearest
 from howdah.spec.codec import to_json
 
 
@@ -22,7 +23,7 @@ from howdah.spec.codec import to_json
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.pass_context
 def config(context: click.Context, profile: str, as_json: bool) -> None:
-    """Show every setting and where it came from; `get`, `set` and `path` for one."""
+    """Show every setting and where it came from; `get`, `set`, `unset` for one, `path` for the file."""
     if context.invoked_subcommand is not None:
         return
     settings = settings_for({"profile": profile})
@@ -60,6 +61,18 @@ def set_(key: str, value: str, profile: str) -> None:
     if key in SETTINGS and SETTINGS[key].kind in ("path", "paths"):
         value = checked(key, value, "howdah config set", Path.cwd())  # not relative to a file that nobody looks at
     write(path, key, value, profile)
+    click.echo(str(path))
+
+
+@config.command()
+@click.argument("key")
+@click.option("--profile", default="", help="Remove it from this profile.")
+def unset(key: str, profile: str) -> None:
+    """Remove KEY from your own file."""
+    path = user_file(os.environ)
+    if key not in SETTINGS and key != "profile":
+        raise SpecError.at(key, f"is no setting, known are {', '.join(SETTINGS)}", nearest(key, SETTINGS))
+    remove(path, key, profile)
     click.echo(str(path))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -41,7 +42,12 @@ def _remarks(parsed: Parsed, system: str, arguments: tuple[str, ...]) -> Iterato
     if system.startswith("azkaban"):
         yield f"paths are relative to {Path(arguments[0]).absolute().parent}: put this file there"
     if parsed.variables:
-        yield f"set these where you submit: {', '.join(parsed.variables)}"
+        hidden = {reference.removeprefix("env:") for reference in parsed.job.secrets.values()}
+        shown = (
+            f"{name}=(its value is a secret)" if name in hidden else f"{name}={shlex.quote(value)}"
+            for name, value in parsed.variables.items()
+        )
+        yield f"set these where you submit: {' '.join(shown)}"
     if parsed.conf_files:
         yield f"HADOOP_CONF_DIR must hold {', '.join(parsed.conf_files)}"
     if parsed.same_hosts:

@@ -12,7 +12,7 @@ import click
 from howdah.cli.language import say
 from howdah.cli.show import columns
 from howdah.client.engines import settings_for
-from howdah.data import hadoop_conf, uris
+from howdah.data import hadoop_conf, regular_file, uris
 from howdah.data.download import Copy
 from howdah.data.fs import Entry, FileSystem, filesystem
 from howdah.data.save import elsewhere
@@ -24,7 +24,7 @@ from howdah.spec.codec import to_json
 @click.group()
 @click.option("--profile", default="", help="A profile of your configuration.")
 def data(profile: str) -> None:
-    """List, fetch, store and look into files on HDFS. Paths without a scheme are on the cluster's file system."""
+    """List, fetch, store, show and remove files on HDFS. Paths without a scheme are on the cluster's file system."""
     conf_dir = settings_for({"profile": profile})["hadoop_conf_dir"]
     if conf_dir:
         os.environ["HADOOP_CONF_DIR"] = conf_dir  # what every filesystem of this process looks at
@@ -79,11 +79,12 @@ def get(path: str, local: Path) -> None:
     uri = _uri(path)
     fs = filesystem(uri)
     entry = _entry(fs, uri)
-    target = local / uris.name(uri) if local.is_dir() else local
+    target = local / uris.name(uri) if regular_file.exists(local) and local.is_dir() else local
     if entry.is_dir:
         copies = [_copy(target / uris.below(file.uri, uri), file) for file in fs.walk(uri)]
         copies += [Copy(str(target / name), there) for name, there in elsewhere(fs, uri).items()]
     else:
+        _warn_of_unflushed(fs, entry)
         copies = [_copy(target, entry)]
     _tell(*download(copies, _quiet), str(target))
 
@@ -98,7 +99,7 @@ def _copy(path: Path, entry: Entry) -> Copy:
 @click.option("--overwrite", is_flag=True, help="Replace files that exist.")
 def put(local: Path, path: str, overwrite: bool) -> None:
     """Store LOCAL, a file or a directory with all below it, as PATH."""
-    if not local.exists():
+    if not regular_file.exists(local):
         raise StagingError(f"{local}: no such file or directory")
     uri = _uri(path)
     copies = list(below(str(local), uri)) if local.is_dir() else [Copy(str(local), uri)]
@@ -110,15 +111,46 @@ def put(local: Path, path: str, overwrite: bool) -> None:
 
 @data.command()
 @click.argument("path")
+@click.option("-r", "--recursive", is_flag=True, help="A directory with all below it, too.")
+def rm(path: str, recursive: bool) -> None:
+    """Remove PATH, a file, or what a pattern matches, for good: there is no trash."""
+    uri = _uri(path)
+    fs = filesystem(uri)
+    entries = fs.glob(uri) if uris.is_pattern(path) else [_entry(fs, uri)]
+    if not entries:
+        raise StagingError(f"{uri}: nothing matches")
+    for entry in entries:
+        if uris.path(entry.uri).strip("/") == "":
+            raise StagingError(f"{entry.uri}: the root of a file system is not removed")
+        if entry.is_dir and not recursive:
+            raise StagingError(f"{entry.uri} is a directory: remove it with all below it by --recursive")
+    for entry in entries:
+        fs.delete(entry.uri)
+        click.echo(say("removed: {uri}", uri=entry.uri), err=True)
+
+
+@data.command()
+@click.argument("path")
 @click.option("-c", "--bytes", "count", default=4096, show_default=True, help="How many bytes.")
 def head(path: str, count: int) -> None:
     """Print the beginning of the file PATH."""
     uri = _uri(path)
     fs = filesystem(uri)
-    if _entry(fs, uri).is_dir:
+    entry = _entry(fs, uri)
+    if entry.is_dir:
         raise StagingError(f"{uri} is a directory")
+    _warn_of_unflushed(fs, entry)
     sys.stdout.buffer.write(_beginning(fs, uri, count))
     sys.stdout.buffer.flush()
+
+
+def _warn_of_unflushed(fs: FileSystem, entry: Entry) -> None:
+    """One that is being written may have more than can be read of it."""
+    if entry.may_be_open and (reason := fs.why_not_flushed()):
+        text = say(
+            "{uri}: if it is being written, only what is closed of it is seen: {reason}", uri=entry.uri, reason=reason
+        )
+        click.echo(f"howdah: {text}", err=True)
 
 
 def _beginning(fs: FileSystem, uri: str, count: int) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -13,9 +14,10 @@ from howdah.cli.run import notice, run_prepared
 from howdah.client.jobfile import wrong
 from howdah.client.prepare import prepare
 from howdah.dialects import Dialect, Parsed
-from howdah.errors import SpecError
+from howdah.errors import HowdahError, SpecError
 from howdah.spec import JobSpec
 
+NOT_SUBMITTED, FAILED, LET_GO = 1, 2, 130
 VERBATIM = {"ignore_unknown_options": True, "help_option_names": [], "allow_interspersed_args": False}
 
 
@@ -46,9 +48,21 @@ def _xlearning(dialect: Dialect, argv: tuple[str, ...], program: str) -> None:
     elif word == "version":
         from importlib.metadata import version
 
-        click.echo(f"{program}: howdah {version('howdah')}")
+        click.echo(f"{program.partition('-')[0]} version {version('howdah')} (howdah)")
     else:
-        run_parsed(dialect.parse(argv))
+        _end_as_theirs(lambda: run_parsed(dialect.parse(argv)))
+
+
+def _end_as_theirs(submit: Callable[[], None]) -> None:
+    """With 0, 1 when the job was not submitted (or nobody could follow it any more), 2 when it ran and failed."""
+    try:
+        submit()
+    except HowdahError as error:
+        for line in str(error).splitlines():
+            notice(f"howdah: {line}")
+        raise SystemExit(NOT_SUBMITTED) from None
+    except SystemExit as leaving:
+        raise SystemExit(leaving.code if leaving.code in (0, None, LET_GO) else FAILED) from None
 
 
 def run_parsed(parsed: Parsed) -> None:
@@ -67,7 +81,7 @@ def run_parsed(parsed: Parsed) -> None:
         flags["hadoop_conf_dir"] = str(overlaid(parsed.conf_files))
     job = _near_the_last(parsed.job, flags) if parsed.same_hosts else parsed.job
     prepared = prepare(job, Path.cwd(), flags, notice, origins=parsed.origins)
-    run_prepared(prepared, "chief", "ask" if sys.stdin.isatty() else "detach", as_json=False)
+    run_prepared(prepared, "chief", "ask" if sys.stdin.isatty() else "detach", as_json=False, await_engine=True)
 
 
 def _near_the_last(job: JobSpec, flags: dict[str, str]) -> JobSpec:

@@ -116,6 +116,11 @@ def namenode(configuration: conf.Configuration) -> Iterator[Finding]:
     began = time.monotonic()
     filesystem(root, configuration.directory).stat(uris.join(root, "/"))
     yield ok("NameNode", say("{uri} answers in {ms} ms", uri=root, ms=round((time.monotonic() - began) * 1000)))
+    if reason := filesystem(root, configuration.directory).why_not_flushed():
+        text = say("curves and files are seen only when their writer has closed them: {reason}", reason=reason)
+        yield warn(say("files being written"), text, "pip install 'howdah[yarn]'" if "google" in reason else "")
+    else:
+        yield ok(say("files being written"), say("are read as far as their writers have flushed them"))
 
 
 def staging(settings: Settings) -> Iterator[Finding]:

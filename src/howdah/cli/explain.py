@@ -157,9 +157,10 @@ def advice(cause: str) -> str:
     """What helps against a failure of this kind; "" when only its lines can say."""
     return {
         "memory": say("raise resources.memory, or let it grow with resources.growth"),
-        "lost": say("nothing is wrong with the job, which the cluster stopped too often: checkpoint to lose little"),
+        "lost": say("nothing is wrong with the job: set `retries`, and a `checkpoint` to lose little"),
+        "withdrawn": say("nothing is wrong with the job: set `retries`, and a `checkpoint` to lose little"),
         "gpu": say("nothing is wrong with the job: have the node's GPU looked at"),
-        "preempted": say("nothing is wrong with the job, which gave way too often: take a queue with a guarantee"),
+        "preempted": say("nothing is wrong with the job: set `retries`, or take a queue with a guarantee"),
         "silent": say("look whether the node still lives, and into the executor's log"),
         "localise": say("look whether the inputs are there and may be read, and at the node's disks"),
         "port": say("let howdah reserve the ports (roles.NAME.ports) instead of fixed numbers"),

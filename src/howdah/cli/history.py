@@ -1,9 +1,8 @@
-"""`howdah history`: the page of all jobs; `howdah trace`: whose a container, process or GPU is."""
+"""`howdah history`: the page of all jobs."""
 
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -15,19 +14,14 @@ from howdah.cli.run import notice, upload_and_submit
 from howdah.client import historyjob
 from howdah.client.engines import engine as engine_for
 from howdah.client.engines import engines, settings_for
+from howdah.client.history_link import PORT
 from howdah.client.units import seconds
 from howdah.data import uris
 from howdah.data.homes import state_directory
 from howdah.errors import SpecError, StagingError
-from howdah.history.index import Index
-from howdah.history.options import Options, index_folder, job_key, key_of, root_of, user_on
-from howdah.history.rows import trace as traced
-from howdah.history.scan import Scanner
+from howdah.history.options import Options, job_key, key_of, root_of, user_on
 from howdah.history.server import serve_until_told
-from howdah.spec.codec import to_json
 from howdah.wire import auth
-
-PORT = 18488
 
 
 @click.command()
@@ -38,6 +32,7 @@ PORT = 18488
 )
 @click.option("--keep", default="", metavar="TIME", help="How long ended jobs are listed, such as 90d; else for ever.")
 @click.option("--remove-files", is_flag=True, help="With --keep: remove the directories of your jobs, too.")
+@click.option("--idle", default="", metavar="TIME", help="End when nobody has asked for so long, such as 30m.")
 @click.option("--on", "engine_name", default="", metavar="ENGINE", help="Run it as a job there, and print its address.")
 @click.option(
     "--embed", "embedded", default="", metavar="ID", help="Only print where that job's curves are for other pages."
@@ -49,12 +44,13 @@ def history(
     roots: tuple[str, ...],
     keep: str,
     remove_files: bool,
+    idle: str,
     engine_name: str,
     embedded: str,
     profile: str,
 ) -> None:
     """Serve the page of all jobs, those that run and those that were, until it is stopped."""
-    keep_s = _keep(keep, remove_files)
+    keep_s, idle_s = _keep(keep, remove_files), _time("--idle", idle)
     if embedded:
         click.echo(_embedded(embedded, engine_name, profile, f"{host}:{port}"))
         return
@@ -63,14 +59,14 @@ def history(
         arguments += ["--keep", str(keep_s)] if keep_s else []
         _as_job(engine_name, profile, [*arguments, *(["--remove-files"] if remove_files else [])])
         return
-    options = _options(profile, roots, host=host, port=port, keep_s=keep_s, remove_files=remove_files)
+    options = options_of(profile, roots, host=host, port=port, keep_s=keep_s, remove_files=remove_files, idle_s=idle_s)
     serve_until_told(options, lambda link: click.echo(say("history: {url}", url=link)))
 
 
 def _embedded(job_id: str, engine_name: str, profile: str, address: str) -> str:
     """The address of a job's curves for an iframe, at the server that runs on the engine, or would at `address`."""
     if not engine_name:
-        key = key_of(_options(profile).state)
+        key = key_of(options_of(profile).state)
     else:
         settings = settings_for({"engine": engine_name, "profile": profile})
         engine, conf_dir = engine_for(settings), settings["hadoop_conf_dir"]
@@ -88,13 +84,18 @@ def _embedded(job_id: str, engine_name: str, profile: str, address: str) -> str:
 def _keep(text: str, remove_files: bool) -> float:
     if remove_files and not text:
         raise SpecError.at("--remove-files", "needs --keep: how long a job's files stay")
+    return _time("--keep", text)
+
+
+def _time(option: str, text: str) -> float:
+    """In seconds; 0 for none."""
     try:
-        kept = seconds(text) if text else 0.0
+        found = seconds(text) if text else 0.0
     except ValueError as error:
-        raise SpecError.at("--keep", f"is {text!r}, {error}") from None
-    if kept < 0 or (text and kept < 1):
-        raise SpecError.at("--keep", f"is {text!r}, must be a second at least")
-    return kept
+        raise SpecError.at(option, f"is {text!r}, {error}") from None
+    if found < 0 or (text and found < 1):
+        raise SpecError.at(option, f"is {text!r}, must be a second at least")
+    return found
 
 
 def _as_job(engine_name: str, profile: str, arguments: list[str]) -> None:
@@ -112,7 +113,7 @@ def _as_job(engine_name: str, profile: str, arguments: list[str]) -> None:
     click.echo(say("history: {url}", url=historyjob.link(engine, job_id, settings["hadoop_conf_dir"], notice)))
 
 
-def _options(profile: str, roots: tuple[str, ...] = (), **more: Any) -> Options:
+def options_of(profile: str, roots: tuple[str, ...] = (), **more: Any) -> Options:
     shown = tuple(engines("", profile))
     extra = tuple(root if uris.has_scheme(root) else uris.of_local(root) for root in roots)
     conf_dir = settings_for({"engine": "yarn", "profile": profile})["hadoop_conf_dir"]
@@ -120,22 +121,3 @@ def _options(profile: str, roots: tuple[str, ...] = (), **more: Any) -> Options:
     folder = Path(state_directory(os.environ), "history")
     places = (*(root_of(engine, user) for engine in shown), *extra)
     return Options(shown, places, folder, conf_dir, user=user, **more)
-
-
-@click.command()
-@click.argument("of")
-@click.option("--profile", default="", help="A profile of your configuration.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-def trace(of: str, profile: str, as_json: bool) -> None:
-    """Tell which job and task OF was: a container's id, host:pid, or host/gpu3."""
-    options = _options(profile)
-    with Index(index_folder(options)) as index:
-        if index.claim():  # else a history server keeps it up to date
-            Scanner(index, options.roots, options.conf_dir).look()
-        found = traced(index.connection, of)
-    if found is None:
-        raise StagingError(f"no job of {', '.join(options.roots)} had {of}")
-    if as_json:
-        click.echo(to_json({**found, "at": time.time()}))
-        return
-    click.echo(" ".join(filter(None, (found["job"], found["task"]))))

@@ -9,6 +9,7 @@ from dataclasses import replace
 import click
 
 from howdah.cli.language import retold, say
+from howdah.cli.sandbox import ended_daemons
 from howdah.cli.save import copies
 from howdah.cli.show import TASK_COLUMNS, columns, hinted, pythons, report_json, row, streamed, verdict
 from howdah.client.ending import end, report_of
@@ -18,9 +19,10 @@ from howdah.client.link import board_url, page_url
 from howdah.client.listing import Filter, remembered, with_remembered
 from howdah.client.units import seconds
 from howdah.errors import EngineUnavailable, SpecError
-from howdah.spec import JobReport, State
+from howdah.spec import JobReport
 from howdah.spec.check import nearest
 from howdah.spec.codec import to_json
+from howdah.spec.world import JOB_STATES
 from howdah.web.status import describe
 
 LIST_COLUMNS = ("Id", "Name", "State", "Engine", "User", "Queue", "Started", "Took")
@@ -70,7 +72,9 @@ def _known(engine_name: str, profile: str) -> Iterator[JobReport]:
         except EngineUnavailable as error:
             if engine_name:
                 raise
-            click.echo(f"howdah: {engine.name}: {error}", err=True)
+            of_sandbox = ended_daemons() if engine.name == "yarn" else ""
+            for line in filter(None, (f"{engine.name}: {error}", of_sandbox)):
+                click.echo(f"howdah: {line}", err=True)
 
 
 def states(text: str) -> str:
@@ -81,9 +85,9 @@ def states(text: str) -> str:
     """
     found = [word.strip().upper() for word in text.split(",") if word.strip()]
     for word in found:
-        if word not in State.__members__:
-            known = ", ".join(State.__members__)
-            raise SpecError.at("--state", f"{word!r} is none of {known}", nearest(word, State.__members__))
+        known = [state.value for state in JOB_STATES]
+        if word not in known:
+            raise SpecError.at("--state", f"{word!r} is none of {', '.join(known)}", nearest(word, known))
     return ",".join(found)
 
 
@@ -112,11 +116,12 @@ def status(job_id: str, profile: str, as_json: bool) -> None:
     if view.outcome is not None:  # the end is in the log; an engine may lag behind, or have been restarted just then
         report = replace(report, state=view.outcome.state)
     if as_json:
-        click.echo(to_json({**report_json(report), **describe(view), "state": report.state.value}))
+        told = {name: value for name, value in describe(view).items() if value or not getattr(report, name, "")}
+        click.echo(to_json({**report_json(report), **told, "state": report.state.value}))
         return
     click.echo(f"{report.id}  {report.name}  {report.state.value}  {_took(report)}")
-    if not report.state.ended and (report.master or report.tracking_url):
-        click.echo(say("page: {url}", url=page_url(report)))
+    if not report.state.ended and (url := page_url(report)):
+        click.echo(say("page: {url}", url=url))
     if not report.state.ended and (url := board_url(report, view)):
         click.echo(say("TensorBoard: {url}", url=url))
     rows = [tuple(map(say, TASK_COLUMNS)), *((str(task.id), *row(task)) for task in view.tasks.values())]

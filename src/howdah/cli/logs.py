@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import click
 
+from howdah.cli.language import retold, say
 from howdah.cli.show import readable
 from howdah.client.engines import engine_of
 from howdah.client.follow import Follower, look, settled
@@ -20,7 +21,7 @@ from howdah.client.units import seconds
 from howdah.data.logorder import BOTH, STREAMS
 from howdah.engines import Engine
 from howdah.errors import SpecError, StagingError
-from howdah.spec import JobReport, TaskId
+from howdah.spec import JobReport, State, TaskId
 from howdah.spec.codec import to_json
 from howdah.spec.view import JobView
 from howdah.web.printed import tasks_of
@@ -109,6 +110,10 @@ def logs(
 def _living_or_kept(engine: Engine, job_id: str, wanted: Wanted, living: _Source[T], kept: _Source[T]) -> Iterator[T]:
     """What was kept of an ended job, too, where one that ended while it was asked said nothing more."""
     report = settled(engine, job_id)
+    if report.state is State.PENDING and not report.master:
+        click.echo(say("{id} has not begun: {reason}", id=job_id, reason=retold(report.diagnostics)), err=True)
+        if not wanted.follow:
+            return
     if not report.state.ended:
         found = living(engine, report, wanted)
         for first in found:

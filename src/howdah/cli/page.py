@@ -1,4 +1,4 @@
-"""`howdah page`: a link to a running job's page, which may act or only look."""
+"""`howdah page`: a link to a job's page, which may act or only look."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import time
 
 import click
 
+from howdah.cli.language import say
+from howdah.cli.run import notice
 from howdah.client.ending import report_of
 from howdah.client.engines import engine_of
+from howdah.client.history_link import IDLE, find_or_start
 from howdah.client.link import HOURS, embed_url, page_link
 from howdah.errors import EngineUnavailable, SpecError, StagingError
 from howdah.spec.codec import to_json
@@ -21,15 +24,28 @@ from howdah.spec.codec import to_json
 @click.option("--profile", default="", help="A profile of your configuration.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def page(job_id: str, look_only: bool, embed: bool, hours: int, profile: str, as_json: bool) -> None:
-    """Print a link to the page of JOB_ID. Who has it may cancel the job: pass on one with --look-only instead."""
+    """Print a link to the page of JOB_ID. Who has it may cancel the job: pass on one with --look-only instead.
+    The page of an ended job is at a history server, which is started where there is none."""
     if not 0 < hours <= 24 * 30:
         raise SpecError.at("--hours", f"is {hours}, must be from 1 to {24 * 30}")
     engine = engine_of(job_id, profile)
     report = report_of(engine, job_id)
+    if report.state.ended and embed:
+        raise StagingError(f"{job_id} has ended: `howdah history --embed {job_id}` prints where its curves are")
     if report.state.ended:
-        raise StagingError(f"{job_id} has ended: {report.state.value}; `howdah history` has its page")
+        url = find_or_start(engine, job_id, profile, _tell_start, _tell_wait)
+        click.echo(to_json({"url": url, "expires": 0.0}) if as_json else url)
+        return
     if not report.master:
         raise EngineUnavailable(f"{job_id} waits for its master, which serves the page: try again when it runs")
     expires = 0.0 if look_only else time.time() + hours * 3600
     url = embed_url(report) if embed else page_link(report, expires)
     click.echo(to_json({"url": url, "expires": 0.0 if embed else round(expires)}) if as_json else url)
+
+
+def _tell_start() -> None:
+    notice(say("a history server was started on this machine; it ends when nobody has asked for {time}", time=IDLE))
+
+
+def _tell_wait(limit_s: float) -> None:
+    notice(say("waiting until it has read the jobs' logs, at most {seconds} s", seconds=f"{limit_s:.0f}"))

@@ -1,4 +1,4 @@
-"""`howdah run`, `submit`, `plan`: from a job file to a job."""
+"""`howdah run`, `submit`, `plan`: from a job file, or a command, to a job."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from howdah.cli.language import say
+from howdah.cli.interrupts import Interrupts
+from howdah.cli.job_arguments import CommandWithProgram, chosen_job, job_options
+from howdah.cli.language import retold, say
+from howdah.client.command_job import CommandOptions
+from howdah.client.config import SANDBOX
 from howdah.client.expiry import outlives
 from howdah.client.prepare import Prepared, prepare
-from howdah.errors import HowdahError, SpecError
+from howdah.errors import HowdahError
 from howdah.spec import masking
 from howdah.spec.codec import encode, to_json
 
@@ -23,37 +27,23 @@ if TYPE_CHECKING:
 INTERRUPT = ["ask", "cancel", "detach"]
 
 
-def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options every command has that takes a job file."""
-    for option in (
-        click.option("--json", "as_json", is_flag=True, help="JSON, for programs."),
-        click.option("--overwrite", is_flag=True, help="Replace outputs that exist."),
-        click.option("--queue", default="", help="Queue, over the job's."),
-        click.option("--name", default="", help="Name, over the job's."),
-        click.option("--set", "sets", multiple=True, metavar="NAME=VALUE", help="A variable or field of the job."),
-        click.option("--profile", default="", help="A profile of your configuration."),
-        click.option("--on", "engine", default="", metavar="ENGINE", help="local, yarn, or another installed engine."),
-    ):
-        command = option(command)
-    return click.argument("job_file", type=click.Path(path_type=Path))(command)
-
-
-@click.command()
+@click.command(cls=CommandWithProgram)
 @job_options
 @click.option("--logs", "log_tasks", default="chief", help="Whose output to show: chief, all, none, a role, a task.")
 @click.option("--on-interrupt", type=click.Choice(INTERRUPT), default="ask", help="What Ctrl-C does to the job.")
 def run(log_tasks: str, on_interrupt: str, as_json: bool, **options: Any) -> None:
-    """Run the job in JOB_FILE and follow it; exits with its result."""
-    prepared = from_file(**options)
+    """Run the job in JOB_FILE, or COMMAND as a job, and follow it; exits with its result."""
+    prepared = prepared_job(**options)
     run_prepared(prepared, log_tasks, on_interrupt, as_json)
 
 
-@click.command()
+@click.command(cls=CommandWithProgram)
 @job_options
 def submit(as_json: bool, **options: Any) -> None:
-    """Submit the job in JOB_FILE and print its id."""
-    prepared = from_file(**options)
-    job_id = upload_and_submit(prepared, quiet=as_json)
+    """Submit the job in JOB_FILE, or COMMAND as a job, and print its id."""
+    prepared = prepared_job(**options)
+    with Interrupts() as interrupts:
+        job_id = upload_and_submit(prepared, quiet=as_json, check=interrupts.check)
     if as_json and (report := prepared.engine.describe(job_id)):
         from howdah.cli.show import report_json
 
@@ -62,18 +52,18 @@ def submit(as_json: bool, **options: Any) -> None:
         click.echo(job_id)
 
 
-@click.command()
+@click.command(cls=CommandWithProgram)
 @job_options
 def plan(as_json: bool, **options: Any) -> None:
-    """Show what submit would do with JOB_FILE, and change nothing."""
-    prepared = from_file(**options)
-    shown = masking.record(encode(prepared.plan))
+    """Show what submit would do with JOB_FILE or COMMAND, and change nothing."""
+    prepared = prepared_job(**options)
     if as_json:
-        click.echo(to_json(shown))
+        click.echo(to_json(masking.record(encode(prepared.plan))))
         return
-    import yaml
+    from howdah.cli.plan_view import plan_lines
 
-    click.echo(yaml.safe_dump(shown, sort_keys=False, allow_unicode=True), nl=False)
+    for line in plan_lines(prepared.plan, prepared.plan.job.settings.get("hadoop_conf_dir", "")):
+        click.echo(line)
 
 
 @click.command()
@@ -84,38 +74,27 @@ def schema() -> None:
     click.echo(to_json(published()))
 
 
-def from_file(
-    job_file: Path,
+def prepared_job(
+    job_files: tuple[Path, ...],
     engine: str,
     profile: str,
     sets: tuple[str, ...],
     name: str,
     queue: str,
     overwrite: bool,
+    **of_command: Any,
 ) -> Prepared:
-    """Load the job file with the command line's changes, and plan it."""
-    from howdah.client.jobfile import load
-
-    changes = {key: value for key, value in (("name", name), ("queue", queue)) if value}
-    loaded = load(job_file, {**_pairs(sets), **changes})
+    """Plan the job of a file, or of a command, with the command line's changes."""
+    fields = {key: value for key, value in (("name", name), ("queue", queue)) if value}
+    loaded, file = chosen_job(job_files, CommandOptions(**of_command), sets, fields, notice)
     flags = {"engine": engine, "profile": profile}
-    spec, base, origins = loaded.spec, loaded.base_dir, loaded.sources
-    return prepare(spec, base, flags, notice, overwrite=overwrite, origins=origins, file=job_file)
-
-
-def _pairs(sets: tuple[str, ...]) -> dict[str, str]:
-    pairs = {}
-    for text in sets:
-        name, separator, value = text.partition("=")
-        if not separator or not name:
-            raise SpecError.at("--set", f"is {text!r}, must be NAME=VALUE")
-        pairs[name] = value
-    return pairs
+    spec, base, origins, text = loaded.spec, loaded.base_dir, loaded.sources, loaded.text
+    return prepare(spec, base, flags, notice, overwrite=overwrite, origins=origins, file=file, text=text)
 
 
 def notice(text: str) -> None:
     """A line for people, beside the output."""
-    click.echo(text, err=True)
+    click.echo(retold(text), err=True)
 
 
 def upload_and_submit(prepared: Prepared, quiet: bool = False, check: Callable[[], None] = lambda: None) -> str:
@@ -127,6 +106,11 @@ def upload_and_submit(prepared: Prepared, quiet: bool = False, check: Callable[[
         free(prepared.plan)
     if prepared.plan.job.job.board.show:
         _bring_tensorboard(prepared)
+    if prepared.plan.job.sources.get("hadoop_conf_dir") == SANDBOX:
+        from howdah.cli.sandbox import ended_daemons
+
+        if told := ended_daemons():
+            notice(f"howdah: {told}")
     job_id = _submitted(prepared, quiet, check)
     _warn_of_end(prepared)
     return job_id
@@ -174,16 +158,34 @@ def _bring_tensorboard(prepared: Prepared) -> None:
 
 
 def run_prepared(
-    prepared: Prepared, log_tasks: str, on_interrupt: str, as_json: bool, screen: Callable[[], Screen] | None = None
+    prepared: Prepared,
+    log_tasks: str,
+    on_interrupt: str,
+    as_json: bool,
+    screen: Callable[[], Screen] | None = None,
+    *,
+    await_engine: bool = False,
 ) -> None:
-    """Submit and follow, on what `screen` makes where it is given.
+    """Submit and follow, on what `screen` makes where it is given; with `await_engine` until the engine knows of the
+    end, too.
 
     Raises:
         JobFailed, JobCancelled: by the job's outcome.
     """
-    job_id = upload_and_submit(prepared, quiet=as_json)
-    if not as_json:
-        click.echo(say("submitted {id} to {engine}", id=job_id, engine=prepared.engine.name))
-    from howdah.cli.following import follow  # while the master starts
+    wanted = "" if log_tasks == "none" else log_tasks
+    with Interrupts() as interrupts:
+        job_id = upload_and_submit(prepared, quiet=as_json, check=interrupts.check)
+        try:
+            if not as_json:
+                click.echo(say("submitted {id} to {engine}", id=job_id, engine=prepared.engine.name))
+            from howdah.cli.following import follow  # while the master starts
 
-    follow(prepared.engine, job_id, "" if log_tasks == "none" else log_tasks, on_interrupt, as_json, screen)
+            follow(
+                prepared.engine, job_id, wanted, on_interrupt, as_json, screen, interrupts, await_engine=await_engine
+            )
+        except KeyboardInterrupt:
+            notice(say("the job may go on; `howdah status {id}` and `howdah cancel {id}` reach it", id=job_id))
+            raise SystemExit(130) from None
+        except BrokenPipeError:  # who read what is printed has gone (`| head`), which is nothing to the job
+            notice(say("the job goes on; `howdah status {id}` and `howdah cancel {id}` reach it", id=job_id))
+            raise

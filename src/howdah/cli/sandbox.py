@@ -6,7 +6,9 @@ import click
 
 from howdah.cli.language import say
 from howdah.cli.show import columns
-from howdah.errors import EngineUnavailable
+from howdah.client.engines import settings_for
+from howdah.client.units import memory_mib
+from howdah.errors import EngineUnavailable, SpecError
 from howdah.spec.codec import to_json
 
 
@@ -16,21 +18,51 @@ def sandbox() -> None:
 
 
 @sandbox.command()
-@click.option("--hadoop", default="3.5", show_default=True, help="Version: 3.3, 3.4, 3.5, or a full one.")
-@click.option("--nodes", default=3, show_default=True, type=click.IntRange(1, 20), help="NodeManagers.")
-def up(hadoop: str, nodes: int) -> None:
-    """Start it; `howdah run --on yarn` uses it from then on, unless HADOOP_CONF_DIR says otherwise."""
+@click.option("--hadoop", help="Version: 3.3, 3.4, 3.5 (the default), or a full one.")
+@click.option("--nodes", type=click.IntRange(1, 20), help="NodeManagers; 3 by default.")
+@click.option("--memory", metavar="MEMORY", help="What each node offers for jobs; 8GiB by default.")
+@click.option("--vcores", type=click.IntRange(1), metavar="N", help="What each node offers of them; 8 by default.")
+def up(hadoop: str | None, nodes: int | None, memory: str | None, vcores: int | None) -> None:
+    """Start it, or what of it has ended; `howdah run --on yarn` uses it, unless HADOOP_CONF_DIR says otherwise."""
     from howdah.sandbox import Sandbox
 
-    box = Sandbox(hadoop=hadoop, nodes=nodes)
+    given = {"hadoop": hadoop, "nodes": nodes, "memory_mib": _mib(memory), "vcores": vcores}
+    known = Sandbox.open()
+    shape = vars(known.shape) if known is not None else {}
+    box = Sandbox(**{**shape, **{name: value for name, value in given.items() if value is not None}})
     box.up(lambda text: click.echo(text, err=True))
     click.echo(
         say(
             "sandbox is up: Hadoop {version}, {nodes} nodes; HADOOP_CONF_DIR={conf}",
             version=box.shape.hadoop,
-            nodes=nodes,
+            nodes=box.shape.nodes,
             conf=box.conf_dir,
         )
+    )
+
+
+def _mib(memory: str | None) -> int | None:
+    try:
+        return memory_mib(memory) if memory else None
+    except ValueError as error:
+        raise SpecError.at("--memory", f"is {memory!r}, {error}") from None
+
+
+def ended_daemons() -> str:
+    """What to say where the sandbox is the cluster that is meant, and daemons of it have ended; else ""."""
+    from howdah.sandbox import Sandbox
+
+    box, conf_dir = Sandbox.open(), settings_for({"engine": "yarn"})["hadoop_conf_dir"]
+    if box is None or conf_dir not in ("", str(box.conf_dir)):
+        return ""
+    ended = [daemon for daemon in box.status() if not daemon.up]
+    if not ended:
+        return ""
+    names = ", ".join(f"{daemon.title} ({daemon.name})" for daemon in ended)
+    return say(
+        "of the sandbox these daemons have ended: {names}; `howdah sandbox up` starts them again, {log} says why",
+        names=names,
+        log=ended[0].log,
     )
 
 

@@ -17,7 +17,7 @@ from howdah.spec import JobReport, State, TaskId
 from howdah.spec import events as e
 from howdah.spec.codec import encode, to_json
 from howdah.spec.eta import eta
-from howdah.spec.view import JobView, TaskView
+from howdah.spec.view import JobView, TaskView, allocation_lost
 from howdah.web.describe import masked_record
 from howdah.web.hints import hints
 
@@ -52,6 +52,11 @@ def sentence(event: e.Event) -> str:
         return say("starting again, epoch {epoch}: {reason}", epoch=event.epoch, reason=retold(event.reason))
     if isinstance(event, e.TookOver):
         return say("attempt {attempt} of the master took over on {host}", attempt=event.attempt, host=event.host)
+    if isinstance(event, e.MasterEnded):
+        reason = retold(event.reason)
+        return say("attempt {attempt} of the master ended: {reason}", attempt=event.attempt, reason=reason)
+    if isinstance(event, e.AllocationLost):
+        return retold(allocation_lost(event))
     if isinstance(event, e.TimeLost):
         return _time_lost(event.seconds)
     if isinstance(event, e.Stopping):

@@ -36,7 +36,9 @@ class Setting:
 
 
 HISTORY_URL = "history_url"
-"""Not told to jobs, whose settings others may see."""
+SANDBOX = "the running sandbox"
+"""Where settings come from that nobody has made while a sandbox is up."""
+"""Jobs are told its address without the token: others may see their settings."""
 SETTINGS = {
     "engine": Setting("local", "Where jobs run: local, yarn, or another installed engine."),
     "hadoop_conf_dir": Setting("", "Folder with core-site.xml and yarn-site.xml; else HADOOP_CONF_DIR.", "path"),
@@ -161,15 +163,15 @@ def _surroundings(env: Mapping[str, str]) -> Iterator[_Layer]:
         # Its nodes are this machine: they see every path that we see, and run the Python that we run.
         here = {"shared_paths": "/", "python": os.path.realpath(sys.executable)}
         values = {"hadoop_conf_dir": conf_dir} | ({} if env.get("HADOOP_CONF_DIR") else here)
-        yield _Layer("the running sandbox", values, Path("/"))
+        yield _Layer(SANDBOX, values, Path("/"))
 
 
 def _sandbox(env: Mapping[str, str]) -> str:
-    """The configuration folder of the sandbox that is up; "" if none is."""
+    """The configuration folder of the sandbox that is up, though some of its daemons may have ended; "" if none is."""
     try:
         record = json.loads((state_directory(env) / "sandbox" / "sandbox.json").read_text())
         pids = [entry["pid"] for entry in record["pids"].values()]
-        return str(record["conf_dir"]) if pids and all(Path(f"/proc/{pid}").exists() for pid in pids) else ""
+        return str(record["conf_dir"]) if any(Path(f"/proc/{pid}").exists() for pid in pids) else ""
     except (OSError, ValueError, KeyError, TypeError):
         return ""
 

@@ -1,7 +1,7 @@
 """Changing one setting in the user's file.
 
-The rule: one line is replaced or added and every other byte stays, comments included; a file in which that can't be
-done (flow style, a value over several lines) is left alone, and its owner told to edit it.
+The rule: one line is replaced, added or removed and every other byte stays, comments included; a file in which that
+can't be done (flow style, a value over several lines) is left alone, and its owner told to edit it.
 """
 
 from __future__ import annotations
@@ -30,16 +30,63 @@ def write(path: Path, key: str, value: str, profile: str = "") -> None:
     """
     if key != "profile" or profile:
         checked(key, value, "howdah config set", path.parent)
-    try:
-        text = path.read_text(encoding="utf-8") if path.exists() else ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise StagingError(f"{path} can't be read: {error}") from error
+    text = _text(path)
     new = changed(text, key, value, profile)
     wanted = _values(text)
     wanted[(profile, key)] = value
     if _values(new) != wanted:
         raise SpecError.at(str(path), f"has a form in which {key} can't be changed line by line: edit it yourself")
     _replace(path, new)
+
+
+def remove(path: Path, key: str, profile: str = "") -> None:
+    """Remove `key` from the file at `path`, or from its `profile`; a profile without settings goes, too.
+
+    Raises:
+        SpecError: it is not set there, or the file has a form in which one line can't be removed.
+        StagingError: it can't be read or written.
+    """
+    text = _text(path)
+    wanted = _values(text)
+    if wanted.pop((profile, key), None) is None:
+        where = f"profile {profile!r} of {path}" if profile else str(path)
+        raise SpecError.at(key, f"is not set in {where}")
+    new = without(text, key, profile)
+    if _values(new) != wanted:
+        raise SpecError.at(str(path), f"has a form in which {key} can't be removed line by line: edit it yourself")
+    _replace(path, new)
+
+
+def without(text: str, key: str, profile: str = "") -> str:
+    """`text` without the setting's line, and without the headings below which nothing is left."""
+    lines = text.splitlines(keepends=True)
+    headings: list[int] = []
+    start, end, indent = 0, len(lines), ""
+    for name in ("profiles", profile) if profile else ():
+        at = _line_of(lines, name, start, end, indent)
+        if at is None:
+            return text
+        headings.append(at)
+        start, end = at + 1, _block_end(lines, at + 1, indent)
+        indent = _indent(lines, start, end, indent)
+    at = _line_of(lines, key, start, end, indent)
+    if at is None:
+        return text
+    del lines[at]
+    for heading in reversed(headings):
+        outer = re.match(r"\s*", lines[heading])
+        last = _block_end(lines, heading + 1, outer[0] if outer else "")
+        if any(re.match(r"\s*[^\s#]", line) for line in lines[heading + 1 : last]):
+            break
+        del lines[heading]
+    return "".join(lines)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise StagingError(f"{path} can't be read: {error}") from error
 
 
 def changed(text: str, key: str, value: str, profile: str = "") -> str:
@@ -99,7 +146,9 @@ def _quoted(value: str) -> str:
 def _values(text: str) -> dict[tuple[str, str], str]:
     """Every single value of the file by (profile, key), to see that only one changed."""
     root, _ = parse(text, "the file")
-    entries = root.entries if isinstance(root, Keys) else {}
+    if not isinstance(root, Keys):
+        return {("", ""): repr(root)}
+    entries = root.entries
     profiles = entries.get("profiles")
     parts: Mapping[str, object] = profiles.entries if isinstance(profiles, Keys) else {}
     blocks = {"": entries, **{name: part.entries for name, part in parts.items() if isinstance(part, Keys)}}

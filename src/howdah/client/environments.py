@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from howdah.data import pack as packing
+from howdah.data import regular_file
 from howdah.data.cache import local_directory
 from howdah.data.fs import explain
 from howdah.data.stage import FilesWrong
@@ -27,6 +28,8 @@ from howdah.errors import StagingError
 
 Notice = Callable[[str], None]
 INSTALL_LIMIT_S = 3600.0
+MOST_BYTES = 4 << 20
+"""Of a requirements file."""
 # A shell finds the interpreter beside the script; Python reads the same lines as a string and goes on.
 _HEADER = b"#!/bin/sh\n'''exec' \"$(dirname -- \"$(realpath -- \"$0\")\")\"/'python' \"$0\" \"$@\"\n' '''\n"
 
@@ -52,7 +55,7 @@ def key(requirements: Path) -> str:
 
 def _read(requirements: Path) -> bytes:
     try:
-        return requirements.read_bytes()
+        return regular_file.read(requirements, MOST_BYTES)
     except OSError as error:
         raise FilesWrong.at("environment.requirements", f"{str(requirements)!r}: {error.strerror}") from error
 

@@ -20,6 +20,8 @@ MOST_MOMENTS = 40
 _TOLD = (
     e.GangReleased,
     e.GangRestarted,
+    e.AllocationLost,
+    e.MasterEnded,
     e.TookOver,
     e.TimeLost,
     e.LossAnnounced,

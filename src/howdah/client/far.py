@@ -12,7 +12,7 @@ from howdah.client.remote import Remote
 from howdah.errors import StagingError
 from howdah.spec import JobReport, State, TaskId
 from howdah.spec.events import Event, from_record
-from howdah.spec.view import JobView, fold
+from howdah.spec.view import JobView, fold_recorded
 
 LOOK_S = 1.0
 LOG_BYTES = 1 << 20
@@ -101,7 +101,7 @@ class Far:
     def _read(self, job_id: str, since: int, view: JobView) -> tuple[int, JobView]:
         """What is new, with what tasks use just now."""
         since, records = self.remote.records(job_id, since)
-        fold((event for record in records if (event := from_record(record)) is not None), view)
+        fold_recorded((event for record in records if (event := from_record(record)) is not None), view)
         for row in self.remote.get(f"jobs/{job_id}/tasks")["tasks"]:
             task = view.tasks.get(TaskId.parse(row["task"]))
             if task is not None:

@@ -12,14 +12,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field
 
 from howdah.client.ending import report_of, wait_for_end
-from howdah.client.link import MasterLink, link_to, recorded_events
+from howdah.client.link import MasterLink, link_to, recorded_events, recorded_log
 from howdah.data.logorder import STREAMS
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, HowdahError, StagingError
 from howdah.spec import JobReport, Outcome, State, TaskId, chief
-from howdah.spec.events import Event, JobFinished, Launched, Noted, TookOver, Used
+from howdah.spec.events import AllocationLost, Event, JobFinished, Launched, Noted, TookOver, Used
 from howdah.spec.values import dataclass
-from howdah.spec.view import JobView, fold
+from howdah.spec.view import JobView, fold, fold_recorded
 from howdah.wire.connection import WireError
 
 MOST_CHUNKS = 8
@@ -69,7 +69,7 @@ class Follower:
         self.engine, self.job_id, self.log_tasks, self.patience_s = engine, job_id, log_tasks, patience_s
         self.view = JobView(id=job_id)
         self.link: MasterLink | None = None
-        self._since, self._followed = 0, ""
+        self._since, self._followed, self._shown_until = 0, "", 0.0
         self._offsets: dict[tuple[TaskId, str], int] = {}
         self._attempts: dict[TaskId, int] = {}
         self._lost: set[tuple[TaskId, str]] = set()
@@ -156,12 +156,24 @@ class Follower:
                     for stream in STREAMS:  # another attempt prints to files of its own
                         self._offsets.pop((event.task, stream), None)
                         self._lost.discard((event.task, stream))
-            yield Update(self.view, report, news.events if known else _since_takeover(news.events), self._new_logs())
+            fresh = news.events if known else self._since_takeover(news.events)
+            self._shown_until = max((event.time for event in fresh), default=self._shown_until)
+            yield Update(self.view, report, fresh, self._new_logs())
             if self.view.outcome is not None:
                 last = self._new_logs()
                 lost = [stream for stream in self._wanted() if stream in self._lost]
                 yield Update(self.view, report, [], last + self._kept_logs(lost))
                 return
+
+    def _since_takeover(self, events: list[Event]) -> list[Event]:
+        """What came before the present master has been shown, or will be found in the log; but the one before may have
+        ended before it could tell why."""
+        begun = [number for number, event in enumerate(events) if isinstance(event, TookOver)]
+        if not begun:
+            return events
+        why = events[begun[-1] - 1 : begun[-1]]
+        untold = [event for event in why if isinstance(event, AllocationLost) and event.time > self._shown_until]
+        return untold + events[begun[-1] :]
 
     def _unanswered(self, report: JobReport, error: WireError) -> Update:
         self._unlink()
@@ -214,7 +226,8 @@ class Follower:
 
     def _kept_logs(self, streams: list[tuple[TaskId, str]]) -> list[tuple[TaskId, str, bytes]]:
         """What was written to `streams` and not read while their tasks lived, as far as the engine has it by now."""
-        if not streams or any(task.exit is not None and task.exit.cause == "lost" for task in self.view.tasks.values()):
+        gone = [task for task in self.view.tasks.values() if task.exit and task.exit.cause in ("lost", "withdrawn")]
+        if not streams or gone:
             return []  # the engine would wait for a node that does not come back
         found: list[tuple[TaskId, str, bytes]] = []
         with contextlib.suppress(HowdahError):
@@ -240,12 +253,13 @@ class Follower:
     def _ending(self, report: JobReport) -> Update:
         """The whole of an ended job; where its log lacks the end (a killed master), the engine's word is the end."""
         try:
-            events = list(recorded_events(report))
+            log = list(recorded_log(report))
         except StagingError:
-            events = []
-        if not any(isinstance(event, JobFinished) for event in events):
-            events.append(JobFinished(report.finished or time.time(), Outcome(report.state, report.diagnostics)))
-        self.view = fold(events, JobView(id=self.job_id))
+            log = []
+        if not any(isinstance(event, JobFinished) for event in log):
+            log.append(JobFinished(report.finished or time.time(), Outcome(report.state, report.diagnostics)))
+        self.view = fold_recorded(log, JobView(id=self.job_id))
+        events = [event for event in log if event is not None]
         numbered = [event for event in events if not isinstance(event, Used)]
         return Update(self.view, report, numbered[self._since :], self._kept_logs(self._wanted()))
 
@@ -255,9 +269,3 @@ def _after(offset: int, pieces: Iterable[bytes]) -> Iterator[bytes]:
         if rest := data[offset:]:
             yield rest
         offset = max(0, offset - len(data))
-
-
-def _since_takeover(events: list[Event]) -> list[Event]:
-    """What came before the present master has been shown, or will be found in the log."""
-    begun = [number for number, event in enumerate(events) if isinstance(event, TookOver)]
-    return events[begun[-1] :] if begun else events

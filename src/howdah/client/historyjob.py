@@ -23,7 +23,7 @@ from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, JobFailed, StagingError
 from howdah.spec import JobReport, JobSpec, Resources, Role, StagedJob, State, TaskId
 from howdah.spec.staged import PAGE, RUNTIME
-from howdah.spec.view import fold
+from howdah.spec.view import fold_recorded
 from howdah.wire import auth
 
 NAME, ROLE, KEY = "howdah-history", "history", "HOWDAH_HISTORY_KEY"
@@ -101,7 +101,7 @@ def link(engine: Engine, job_id: str, conf_dir: str, told: Callable[[str], None]
             raise JobFailed(f"{job_id} has ended: {report.diagnostics if report else 'nobody knows it'}")
         address = _address(report)
         if address:
-            return f"http://{address}/#token={auth.view_token(key(engine, conf_dir))}"
+            return f"http://{address}{auth.page_link(key(engine, conf_dir))}"
         if report.diagnostics not in ("", waiting):
             waiting = report.diagnostics
             told(waiting)
@@ -113,7 +113,7 @@ def link(engine: Engine, job_id: str, conf_dir: str, told: Callable[[str], None]
 
 def _address(report: JobReport) -> str:
     with contextlib.suppress(StagingError):  # there is no log yet
-        task = fold(recorded_events(report)).tasks.get(TaskId(ROLE, 0))
+        task = fold_recorded(recorded_events(report)).tasks.get(TaskId(ROLE, 0))
         if task is not None and task.state is State.RUNNING:
             return f"{task.host}:{task.ports['main']}"
     return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import os
 import re
 from collections.abc import Mapping
@@ -15,7 +16,8 @@ import yaml
 from howdah.client.reading import Reader
 from howdah.client.units import duration_text, memory_text
 from howdah.client.variables import declared, overridden
-from howdah.data.yamltree import MOST_BYTES, Keys, parse
+from howdah.data import regular_file
+from howdah.data.yamltree import MOST_BYTES, Keys, Node, parse
 from howdah.errors import Mistake, SpecError, StagingError
 from howdah.frameworks import find, names
 from howdah.spec import JobSpec
@@ -24,40 +26,52 @@ from howdah.spec.codec import encode
 from howdah.spec.job import ALIASES
 from howdah.spec.values import dataclass
 
+_PROGRAMS = {".py": "python", ".sh": "bash"}
 _ODD_BREAKS = set("\r\x85\u2028\u2029\ufeff")
 
 
 @dataclass(frozen=True)
 class LoadedJob:
-    """`base_dir` is where relative paths of the job start; `sources` gives places of the spec their origin:
-    `job.yaml:12`, `--set roles.worker.replicas`, and for variables `environment steps`."""
+    """`base_dir` is where relative paths of the job start (its file's directory; the current one, where the job came
+    through a pipe); `sources` gives places of the spec their origin:
+    `job.yaml:12`, `--set roles.worker.replicas`, and for variables `environment steps`. `text` is the file's."""
 
     spec: JobSpec
     base_dir: Path
     sources: Mapping[str, str] = field(default_factory=dict)
+    text: str = ""
 
 
-def load(path: Path, sets: Mapping[str, str] | None = None, environ: Mapping[str, str] | None = None) -> LoadedJob:
-    """The job in the file at `path`, with `--set` applied; `environ` is this process's unless given.
+def load(
+    path: Path,
+    sets: Mapping[str, str] | None = None,
+    environ: Mapping[str, str] | None = None,
+    fields: Mapping[str, str] | None = None,
+) -> LoadedJob:
+    """The job in the file at `path`, with `--set` applied; `environ` is this process's unless given. `fields` are
+    values for fields of the job, by name, that options of their own have (`--name`): no variables of the file.
 
     Raises:
         StagingError: the file can't be read.
         SpecError: every mistake in it.
     """
     try:
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+        data = regular_file.read(path, MOST_BYTES)
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SpecError.at(str(path), f"is not UTF-8: byte {error.start} is {data[error.start]:#04x}") from None
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise SpecError.at(str(path), f"{error.strerror}, and a job file has at most so many") from None
         raise StagingError(f"{path}: {error.strerror}. Give the path of a job file") from error
-    spec, sources = loads(text, path.name, sets or {}, os.environ if environ is None else environ)
-    return LoadedJob(spec, path.resolve().parent, sources)
+    if path.suffix in _PROGRAMS:
+        raise SpecError.at(str(path), f"is a program, no job file: write `-- {_PROGRAMS[path.suffix]} {path}`")
+    spec, sources = loads(text, path.name, sets or {}, os.environ if environ is None else environ, fields or {})
+    return LoadedJob(spec, path.resolve().parent if path.is_file() else Path.cwd(), sources, text)
 
 
 def loads(
-    text: str, file: str, sets: Mapping[str, str], environ: Mapping[str, str]
+    text: str, file: str, sets: Mapping[str, str], environ: Mapping[str, str], fields: Mapping[str, str] | None = None
 ) -> tuple[JobSpec, Mapping[str, str]]:
     """The job in `text`, and the origin of each of its values; `file` names the text.
 
@@ -65,8 +79,24 @@ def loads(
         SpecError: every mistake in it.
     """
     root, found = parse(text, file)
+    return from_tree(root, found, file, sets, environ, fields or {})
+
+
+def from_tree(
+    root: Node,
+    found: list[Mistake],
+    file: str,
+    sets: Mapping[str, str],
+    environ: Mapping[str, str],
+    fields: Mapping[str, str],
+) -> tuple[JobSpec, Mapping[str, str]]:
+    """The job that a tree says, and the origin of each of its values; `found` are mistakes that are known already.
+
+    Raises:
+        SpecError: every mistake in it.
+    """
     variables, sources = declared(root, sets, environ)
-    root, wrong_sets = overridden(root, sets, variables)
+    root, wrong_sets = overridden(root, sets, variables, fields)
     if isinstance(root, Keys):
         root = Keys({name: node for name, node in root.entries.items() if name != "vars"}, root.origin)
     reader = Reader(variables)

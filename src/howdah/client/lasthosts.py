@@ -12,7 +12,7 @@ from howdah.client.link import recorded_events
 from howdah.engines import Engine
 from howdah.errors import HowdahError
 from howdah.spec import JobReport, JobSpec, Role, State
-from howdah.spec.view import JobView, fold
+from howdah.spec.view import JobView, fold_recorded
 
 
 def near_the_last(job: JobSpec, engine: Engine) -> JobSpec:
@@ -29,7 +29,7 @@ def near_the_last(job: JobSpec, engine: Engine) -> JobSpec:
 def _recorded(report: JobReport) -> JobView:
     view = JobView(id=report.id)
     with contextlib.suppress(HowdahError):  # its directory may be gone
-        fold(recorded_events(report), view)
+        fold_recorded(recorded_events(report), view)
     return view
 
 

@@ -11,7 +11,7 @@ from howdah.data.fs import filesystem
 from howdah.errors import EngineUnavailable, StagingError
 from howdah.spec import JobReport, State, TaskId
 from howdah.spec.codec import decode
-from howdah.spec.events import Event, from_record, read_lines
+from howdah.spec.events import Event, from_record, read_log
 from howdah.spec.values import dataclass
 from howdah.spec.view import JobView
 from howdah.wire import auth
@@ -125,7 +125,7 @@ def _events(records: list[dict[str, object]]) -> list[Event]:
 
 
 def job_key(report: JobReport) -> bytes:
-    """The job's key, which only its owner can read.
+    """The job's key, which only its owner can read, and only until the job has ended.
 
     Raises:
         StagingError: it is not there, or not ours to read.
@@ -136,12 +136,38 @@ def job_key(report: JobReport) -> bytes:
 
 
 def link_to(report: JobReport) -> MasterLink | None:
-    """A link to the job's master, if it has one that is known."""
-    return MasterLink(report.master, job_key(report)) if report.master else None
+    """A link to the job's master; None when it has none that is known, or has just ended and taken the key with it.
+
+    Raises:
+        StagingError: the key is not ours to read.
+    """
+    key = _key_of_living(report) if report.master else None
+    return MasterLink(report.master, key) if key is not None else None
+
+
+def _key_of_living(report: JobReport) -> bytes | None:
+    """The job's key; None when it is gone, which it is from the moment on at which the job has ended."""
+    uri = f"{report.directory}/key"
+    files = filesystem(uri, report.conf_dir)
+    try:
+        return job_key(report)
+    except StagingError:
+        if files.exists(uri):
+            raise
+        return None
 
 
 def recorded_events(report: JobReport) -> Iterator[Event]:
-    """The event log as far as it is written.
+    """The event log as far as it is written, without what cannot be read.
+
+    Raises:
+        StagingError: there is none.
+    """
+    return (event for event in recorded_log(report) if event is not None)
+
+
+def recorded_log(report: JobReport) -> Iterator[Event | None]:
+    """The event log as far as it is written, with None for what cannot be read.
 
     Raises:
         StagingError: there is none.
@@ -149,7 +175,7 @@ def recorded_events(report: JobReport) -> Iterator[Event]:
     uri = f"{report.directory}/events.jsonl"
     with filesystem(uri, report.conf_dir).open_read(uri) as file:
         text = file.read().decode("utf-8", "replace")
-    yield from read_lines(line for line in text.splitlines() if line)
+    yield from read_log(line for line in text.splitlines() if line)
 
 
 def board_url(report: JobReport, view: JobView) -> str:
@@ -157,24 +183,33 @@ def board_url(report: JobReport, view: JobView) -> str:
     if view.job is not None and view.job.framework == "board":
         task = next(iter(view.tasks.values()))
         port = task.ports.get("main", 0) if task.state is State.RUNNING else 0
-        return board_link(task.host, port, auth.gang_key(job_key(report))) if port else ""
+        key = _key_of_living(report) if port else None
+        return board_link(task.host, port, auth.gang_key(key)) if key is not None else ""
     at = view.board
-    return board_link(at.host, at.port, auth.board_token(job_key(report))) if at.state == "open" else ""
+    key = _key_of_living(report) if at.state == "open" else None
+    return board_link(at.host, at.port, auth.board_token(key)) if key is not None else ""
 
 
 def page_url(report: JobReport) -> str:
-    """A link to the job's page that its owner can open: through the engine's proxy, else with its own token."""
+    """A link to the job's page that its owner can open: through the engine's proxy, else with its own token. It is ""
+    when no master serves the page, or the job has just ended."""
     if report.tracking_url:
         return report.tracking_url
-    return page_link(report) if report.master else ""
+    key = _key_of_living(report) if report.master else None
+    return _page_link(report, key) if key is not None else ""
 
 
 def page_link(report: JobReport, expires: float = 0.0) -> str:
     """A link whoever has it can open; it may act until `expires` (epoch seconds, 0: it may only look).
 
-    The tokens stand behind the `#`: no browser sends that to a server or tells it to another page.
+    Raises:
+        StagingError: the key is gone, with the job, or not ours to read.
     """
-    key = job_key(report)
+    return _page_link(report, job_key(report), expires)
+
+
+def _page_link(report: JobReport, key: bytes, expires: float = 0.0) -> str:
+    """The tokens stand behind the `#`: no browser sends that to a server or tells it to another page."""
     act = f"&act={auth.act_token(key, expires)}" if expires else ""
     return f"{_base(report)}#token={auth.view_token(key)}{act}"
 

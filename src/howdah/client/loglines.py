@@ -9,7 +9,6 @@ from __future__ import annotations
 import heapq
 import itertools
 import re
-import tempfile
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from howdah.client.link import MasterLink
 from howdah.data.logfiles import Folder, order_of
 from howdah.data.logorder import TIMES, Order
 from howdah.data.logsearch import LEVELS, LONGEST_LINE, level_of
+from howdah.data.temporary_directory import TemporaryDirectory
 from howdah.engines import Engine
 from howdah.spec import TaskId
 
@@ -99,7 +99,7 @@ class Kept:
     """What the engine kept of an ended job, brought to a directory that goes with this object: a context manager."""
 
     def __init__(self, engine: Engine, job_id: str, tasks: Collection[TaskId]) -> None:
-        self._directory = tempfile.TemporaryDirectory(prefix="howdah-logs-")
+        self._directory = TemporaryDirectory("howdah-logs-")
         self._attempts: dict[tuple[str, int], dict[str, Path]] = {}
         one = next(iter(tasks)) if len(tasks) == 1 else None
         wanted = {str(task) for task in tasks}
@@ -111,7 +111,7 @@ class Kept:
     def _keep(self, attempt: tuple[str, int], name: str, pieces: Iterable[bytes]) -> None:
         files = self._attempts.setdefault(attempt, {})
         number = sum(map(len, self._attempts.values()))
-        files[name] = Path(self._directory.name, f"{number}.{name}")
+        files[name] = self._directory.path / f"{number}.{name}"
         with files[name].open("wb") as file:
             for piece in pieces:
                 file.write(piece)
@@ -120,7 +120,7 @@ class Kept:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._directory.cleanup()
+        self._directory.remove()
 
     def attempts(self, attempt: int) -> list[tuple[str, int]]:
         """(task, attempt) of all that is kept; of one attempt only, if `attempt` is not 0."""
@@ -129,7 +129,7 @@ class Kept:
     def streams(self, key: tuple[str, int], names: Sequence[str]) -> list[Iterator[Line]]:
         """The lines of each stream of an attempt."""
         files = self._attempts[key]
-        order = order_of(Folder(Path(self._directory.name), files))
+        order = order_of(Folder(self._directory.path, files))
         kept = [name for name in names if name in files]
         return [lines(_read(files[name]), _when(order, name), *key, name) for name in kept]
 

@@ -44,8 +44,9 @@ class Near:
             prepared = prepare(job, base, flags, _quiet, overwrite=overwrite)
         else:
             loaded = load(Path(job), sets)
-            spec, base, origins = loaded.spec, loaded.base_dir, loaded.sources
-            prepared = prepare(spec, base, flags, _quiet, overwrite=overwrite, origins=origins, file=Path(job))
+            spec, base, file, text = loaded.spec, loaded.base_dir, Path(job), loaded.text
+            origins = loaded.sources
+            prepared = prepare(spec, base, flags, _quiet, overwrite=overwrite, origins=origins, file=file, text=text)
         return prepared.engine.submit(prepared.plan, prepared.secrets)
 
     def jobs(self, filters: Mapping[str, str]) -> list[JobReport]:

@@ -13,14 +13,15 @@ from howdah.client.config import HISTORY_URL, Settings
 from howdah.client.engines import engine as engine_for
 from howdah.client.engines import settings_for
 from howdah.client.submission import Notes
-from howdah.data import storage
+from howdah.data import regular_file, storage
 from howdah.data.cache import location
+from howdah.data.deal import shortages
 from howdah.data.fs import filesystem
 from howdah.data.stage import ARCHIVES, archive_file, stage
 from howdah.engines import Engine
 from howdah.errors import Mistake, SpecError
 from howdah.frameworks import find
-from howdah.spec import Environment, JobSpec, Plan, StagedFile, StagedJob
+from howdah.spec import Environment, JobSpec, Plan, StagedFile, StagedJob, exec_limits
 from howdah.spec.values import dataclass
 
 PYTHON_ARCHIVE = "howdah-python"
@@ -46,8 +47,10 @@ def prepare(
     overwrite: bool = False,
     origins: Mapping[str, str] | None = None,
     file: Path | None = None,
+    text: str = "",
 ) -> Prepared:
-    """Plan `job`, whose relative paths start at `base`; `file` is the job file that it was read from.
+    """Plan `job`, whose relative paths start at `base`; `file` is the job file that it was read from, `text` what is in
+    that, or would be.
 
     `flags` are settings from the command line, `origins` what the user typed for places of the spec; `notice` is told
     of what takes time.
@@ -55,7 +58,7 @@ def prepare(
     Raises:
         SpecError, StagingError, EngineRejected, EngineUnavailable: why it cannot run.
     """
-    with Notes(job, base, file) as notes:
+    with Notes(job, base, file, text) as notes:
         return _prepare(job, base, flags, notice, overwrite, origins or {}, notes)
 
 
@@ -77,6 +80,8 @@ def _prepare(
     conf_dir = settings["hadoop_conf_dir"]
     with _told(storage.variables(job.env, secrets)):
         staged = stage(job, base, engine.home, overwrite=overwrite, conf_dir=conf_dir, origins=origins)
+    for sentence in shortages(job, staged):
+        notice(sentence)
     staged = replace(
         staged,
         files=(*staged.files, *environment.files),
@@ -84,7 +89,7 @@ def _prepare(
         page=() if engine.name == "local" else _page(engine),
         python=environment.python,
         program_path=environment.program_path,
-        settings={key: value for key, value in settings.values.items() if key != HISTORY_URL},
+        settings={**settings.values, HISTORY_URL: settings[HISTORY_URL].partition("#")[0].partition("?")[0]},
         sources={**settings.sources, **origins},
         submission=notes.submission(secrets.values()),
         strikes={} if engine.name == "local" else _strikes(engine),
@@ -145,14 +150,21 @@ def read_secrets(references: Mapping[str, str]) -> dict[str, str]:
     for name, reference in references.items():
         kind, _, where = reference.partition(":")
         try:
-            values[name] = os.environ[where] if kind == "env" else Path(where).expanduser().read_text().rstrip("\n")
+            values[name] = os.environ[where] if kind == "env" else _secret_in(where)
         except KeyError:
             mistakes.append(Mistake(f"secrets.{name}", f"the variable {where} is not set here"))
-        except (OSError, UnicodeDecodeError) as error:
-            mistakes.append(Mistake(f"secrets.{name}", f"{where} can't be read: {error}"))
+        except OSError as error:
+            mistakes.append(Mistake(f"secrets.{name}", f"{where} can't be read: {error.strerror}"))
+        except UnicodeDecodeError:
+            mistakes.append(Mistake(f"secrets.{name}", f"{where} can't be read: it is not UTF-8"))
     if mistakes:
         raise SpecError(mistakes)
     return values
+
+
+def _secret_in(path: str) -> str:
+    """The content of a file, or of a pipe, without the line's end."""
+    return regular_file.read(Path(path).expanduser(), exec_limits.LONGEST).decode("utf-8").rstrip("\n")
 
 
 @dataclass(frozen=True)
@@ -170,7 +182,8 @@ def _environment(job: JobSpec, base: Path, engine: Engine, settings: Settings, n
     wanted = job.environment if given else _default_environment(settings["environment"])
     if wanted.python:
         if "/" not in wanted.python:
-            return ours
+            where = "environment.python" if given else "environment (your setting)"
+            raise SpecError.at(where, f"is {wanted.python!r}, must be a path such as /opt/env/bin/python")
         if is_seen(wanted.python, engine, settings) and not os.access(wanted.python, os.X_OK):
             raise SpecError.at("environment.python", f"{wanted.python!r}: no such interpreter")
         return replace(ours, program_path=(str(Path(wanted.python).parent),))

@@ -121,7 +121,7 @@ class Client:
     # Of all jobs, by a history server: that at the address, else the one that is configured here, or runs as a job.
 
     def trace(self, of: str) -> Mapping[str, Any]:
-        """Which job, task and attempt a container, `host:pid` or `host/gpu3` is or was of: `trace` in docs/api.md.
+        """Whose a container, `host:pid` of a program, or `host/gpu3` is or was: `trace` in docs/api.md.
 
         Raises:
             StagingError: nobody's; or no history server is known.

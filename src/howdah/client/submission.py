@@ -25,10 +25,11 @@ _INSTALLED = re.compile(r"([A-Za-z0-9_.]+)-([^-]+)\.dist-info")
 
 
 class Notes:
-    """Begun before the job is staged, complete when it is; `file` is the job file, if there is one."""
+    """Begun before the job is staged, complete when it is; `file` is the job file, if there is one, `text` what is in
+    it, or what would be."""
 
-    def __init__(self, job: JobSpec, base: Path, file: Path | None = None) -> None:
-        self._job, self._base, self._file = job, base, file
+    def __init__(self, job: JobSpec, base: Path, file: Path | None = None, text: str = "") -> None:
+        self._job, self._base, self._file, self._text = job, base, file, text
         self._git = _ask_git(base)
 
     def __enter__(self) -> Notes:
@@ -48,7 +49,7 @@ class Notes:
         with contextlib.suppress(OSError, KeyError):  # a user without a name
             return Submission(
                 file=str(self._file or ""),
-                text=masking.lines(_text(self._file), known),
+                text=masking.lines(_cut(self._text), known),
                 git_commit=commit,
                 git_dirty=dirty,
                 packages=_packages(self._job, self._base),
@@ -66,11 +67,7 @@ def _written(job: JobSpec) -> Iterator[str]:
         yield from (value for name, value in env.items() if masking.looks_secret(name))
 
 
-def _text(file: Path | None) -> str:
-    try:
-        text = file.read_text(encoding="utf-8", errors="replace") if file else ""
-    except OSError:
-        return ""
+def _cut(text: str) -> str:
     return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}\n# … cut at {MOST_TEXT} characters\n"
 
 

@@ -57,16 +57,17 @@ def _problem(name: str, default: Node, sets: Mapping[str, str], environ: Mapping
     return ""
 
 
-def overridden(root: Node, sets: Mapping[str, str], variables: Mapping[str, str]) -> tuple[Node, list[Mistake]]:
-    """`root` with every `--set` that names a place of the spec, and what is wrong with those that don't."""
+def overridden(
+    root: Node, sets: Mapping[str, str], variables: Mapping[str, str], fields: Mapping[str, str]
+) -> tuple[Node, list[Mistake]]:
+    """`root` with every `--set` that names a place of the spec, and what is wrong with those that don't; and with the
+    `fields` that have options of their own."""
     mistakes: list[Mistake] = []
-    for path, value in sets.items():
-        if path in variables:
-            continue
+    chosen = [(f"--set {path}", path, value) for path, value in sets.items() if path not in variables]
+    for origin, path, value in (*chosen, *((f"--{name}", name, value) for name, value in fields.items())):
         try:
-            root = _replaced(root, JobSpec, path.split("."), Text(value, f"--set {path}"), "")
+            root = _replaced(root, JobSpec, path.split("."), Text(value, origin), "")
         except SpecError as error:
-            origin = f"--set {path}"
             hint = nearest(path, variables)
             mistakes += [dataclasses.replace(m, origin=origin, nearest=m.nearest or hint) for m in error.mistakes]
     return root, mistakes

@@ -41,7 +41,8 @@ def blocks_of(files: Sequence[DataFile], conf_dir: str = "") -> dict[str, Blocks
     for root, names in by_root.items():
         if uris.split(root)[0] == "hdfs":
             try:
-                found.update(_run(_listed(root, names, hadoop_conf.load(hadoop_conf.directory(conf_dir)))))
+                conf = hadoop_conf.load(hadoop_conf.directory(conf_dir))
+                found.update(_run(_listed(hadoop_conf.complete(root, conf), names, conf)))
             except HowdahError:
                 found.update(_alike(names, conf_dir))
         else:

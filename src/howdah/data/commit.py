@@ -130,7 +130,7 @@ def set_aside(output: Commitment, fs: FileSystem, place: str) -> bool:
 def _tidy(fs: FileSystem, output: Commitment) -> None:
     if output.unfinished:
         same = uris.root(output.unfinished) == uris.root(output.final)
-        save.tidy(fs if same else filesystem(output.unfinished), output.unfinished, output.saves)
+        save.tidy(fs if same else filesystem(output.unfinished), output.unfinished, output.saves, output.final)
     fs.delete(output.replaced)
     # The marker goes last: without it a second run would take the output for somebody else's.
     fs.delete(output.temporary)

@@ -18,6 +18,8 @@ from howdah.spec.world import TaskId
 
 NO_DATA = ("ps", "evaluator")
 """Roles that get no input unless it names them."""
+_OF_FILES = ""
+"""The path of an input that is a directory of the cluster which the job's `files` name."""
 TRAINERS = ("chief", "master", "worker")
 """Roles that train together: `split` deals to all their tasks as one row, the chief first; other roles are rows of
 their own."""
@@ -26,10 +28,11 @@ their own."""
 def fetches(staged: StagedJob, task: TaskId) -> tuple[Fetch, ...]:
     """What `task` must have before it starts, a Fetch for each directory (two, if only some of its inputs are kept on
     the node), which is made even when it is empty."""
-    wanted: dict[tuple[str, bool], tuple[DataFile, ...]] = {}
+    wanted: dict[tuple[str, bool, bool], tuple[DataFile, ...]] = {}
     for entry, to, files in _dealt(staged, task, "download"):
-        wanted[to, entry.cache] = (*wanted.get((to, entry.cache), ()), *files)
-    return tuple(Fetch(to, files, cache) for (to, cache), files in wanted.items())
+        kind = (to, entry.cache, entry.path == _OF_FILES)
+        wanted[kind] = (*wanted.get(kind, ()), *files)
+    return tuple(Fetch(to, files, cache, code) for (to, cache, code), files in wanted.items())
 
 
 def listed(staged: StagedJob, task: TaskId) -> Mapping[str, tuple[str, ...]]:
@@ -60,6 +63,36 @@ def without(job: JobSpec, entry: Input, files: Sequence[DataFile]) -> list[TaskI
             task for task, dealt in list(meant)[first:] if not dealt and job.roles[task.role].tracked is not False
         ]
     return found
+
+
+def with_fewer_tasks(job: JobSpec, inputs: Sequence[StagedInput]) -> JobSpec:
+    """The job with no more tasks than an input has files, where the input says so (`fewer_tasks`). The last tasks that
+    share the input are left out, but not the first of a role."""
+    for entry, staged in zip(job.inputs, inputs, strict=True):
+        if not entry.fewer_tasks or entry.strategy == "stream" or entry.share == "all" or not staged.files:
+            continue
+        for role in reversed([*job.roles]):
+            tasks = row(job, entry.roles, role)
+            kept = max(1, job.roles[role].replicas - max(0, len(tasks) - len(staged.files)))
+            if tasks:
+                least = min(kept, job.roles[role].min_replicas)
+                fewer = replace(job.roles[role], replicas=kept, min_replicas=least)
+                job = replace(job, roles={**job.roles, role: fewer})
+    return job
+
+
+def shortages(asked: JobSpec, staged: StagedJob) -> Iterator[str]:
+    """Sentences about inputs with fewer files than the tasks that were `asked` for, where the job allows it."""
+    for entry, found in zip(asked.inputs, staged.inputs, strict=False):
+        path = entry.path if isinstance(entry.path, str) else ", ".join(entry.path)
+        idle = without(staged.job, entry, found.files) if entry.strategy != "stream" else []
+        if entry.fewer_tasks:
+            for name, role in asked.roles.items():
+                there = staged.job.roles[name].replicas
+                if there < role.replicas and row(asked, entry.roles, name):
+                    yield f"{path} has {len(found.files)} files: {name} starts {there} of {role.replicas} tasks"
+        elif idle:
+            yield f"{path} has {len(found.files)} files: {len(idle)} tasks get none, the first is {idle[0]}"
 
 
 def deal(entry: Input, files: Sequence[DataFile], tasks: int) -> list[tuple[DataFile, ...]]:
@@ -162,7 +195,11 @@ class _Table:
 
     def __init__(self, staged: StagedJob) -> None:
         self.staged = staged
-        self.inputs = list(zip(staged.job.inputs, named(staged.inputs), strict=True))
+        count = len(staged.job.inputs)
+        self.inputs = list(zip(staged.job.inputs, named(staged.inputs[:count]), strict=True))
+        # Directories that `files` names: two roles may have different ones of one name, and their files keep theirs.
+        directories = staged.inputs[count:]
+        self.inputs += [(Input(_OF_FILES, one.to, one.roles, one.share), one) for one in directories]
         self._deals: dict[tuple[int, str], _Deal] = {}
 
     def deal(self, number: int, role: str) -> _Deal:

@@ -90,7 +90,8 @@ def settle(there: Entry, path: str, told: Told) -> None:
 def part_of(path: str, there: Entry) -> str:
     """Where the bytes are on their way to `path`; another file, or another state of it, has another place."""
     state = f"{path} {there.uri} {there.size} {there.modified_ms} {there.etag}"
-    return os.path.join(os.path.dirname(path), f".{hashlib.sha256(state.encode()).hexdigest()[:16]}.part")
+    digest = hashlib.sha256(os.fsencode(state)).hexdigest()
+    return os.path.join(os.path.dirname(path), f".{digest[:16]}.part")
 
 
 def come(there: Entry, part: str, told: Told, place: str) -> None:

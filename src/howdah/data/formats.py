@@ -11,6 +11,7 @@ import json
 import os
 import posixpath
 import re
+import struct
 from collections.abc import Collection, Iterator
 from typing import BinaryIO
 
@@ -18,6 +19,9 @@ from howdah.data import bundle
 
 TEXT_LIMIT = 16 << 20
 INDEX_LIMIT = 256 << 20
+HEADER_LIMIT = 100 << 20
+"""Of safetensors, as its own library has it."""
+MOST_OFFSET = 1 << 60
 DATA = re.compile(r"(.*)\.data-(\d{5})-of-(\d{5})")
 STATE = "checkpoint"
 """TensorFlow's file that names the newest checkpoint."""
@@ -41,8 +45,10 @@ def flaw_of(path: str) -> str | None:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             return flaw(file, path, size) if size else None
-    except OSError:
+    except FileNotFoundError:
         return None
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}"
 
 
 def flaw(file: BinaryIO, name: str, size: int) -> str | None:
@@ -89,11 +95,13 @@ def _safetensors_flaw(file: BinaryIO, size: int) -> str:
     length = _number(_read(file, 0, 8), 0, 8)
     if size < 8 or length > size - 8:
         return "it is cut within its header"
+    if length > HEADER_LIMIT:
+        return "its header is larger than any of safetensors"
     try:
         header = json.loads(_read(file, 8, length))
         spans = [entry["data_offsets"] for name, entry in header.items() if name != "__metadata__"]
         wanted = 8 + length + max((end for _, end in spans), default=0)
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return "its header is no header of safetensors"
     return "" if size >= wanted else f"it has {size} of {wanted} bytes"
 
@@ -118,7 +126,7 @@ def _pickle_flaw(file: BinaryIO, size: int) -> str:
 
     try:
         ends = [place for operation, _, place in pickletools.genops(_read(file, 0, size)) if operation.name == "STOP"]
-    except (ValueError, IndexError, UnicodeDecodeError):
+    except (ValueError, IndexError, OverflowError, struct.error):
         ends = []
     return "" if ends == [size - 1] else "it is cut: the pickle has no end"
 
@@ -129,7 +137,7 @@ def _json_flaw(file: BinaryIO, size: int) -> str:
         return "" if whole else "it is cut: the text has no end"
     try:
         json.loads(_read(file, 0, size))
-    except ValueError:
+    except (ValueError, RecursionError):
         return "it is no whole JSON text"
     return ""
 
@@ -182,7 +190,8 @@ def named_by(state: bytes) -> str:
 
 
 def _read(file: BinaryIO, offset: int, length: int) -> bytes:
-    if offset < 0 or length <= 0:
+    """Nothing of places that no file has, to which damaged ones point."""
+    if not 0 <= offset < MOST_OFFSET or length <= 0:
         return b""
     file.seek(offset)
     return file.read(length)

@@ -143,6 +143,10 @@ class FileSystem(ABC):
         `pour` give that, too."""
         return list(entries)
 
+    def why_not_flushed(self) -> str:
+        """Why `flushed` can tell no more than a listing, for people; "" where nothing is in its way."""
+        return ""
+
     def ahead(self, uris: Sequence[str]) -> dict[str, Entry]:
         """What is known at little cost of files that will be read next: of all, of some or of none of them."""
         return {}

@@ -14,15 +14,17 @@ from pathlib import Path
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
-from howdah.data import uris
-from howdah.errors import SpecError
+from howdah.data import regular_file, uris
+from howdah.errors import EngineUnavailable, SpecError
 from howdah.hadoop import identity
 
 FILES = ("core-site.xml", "hdfs-site.xml")
 _VARIABLE = re.compile(r"\$\{([^}$\s]+)\}")
 _MAX_DEPTH = 20  # Hadoop's own limit (Configuration.MAX_SUBST)
 _INCLUDE = "xi:include"
+_VIEW_NAME = "fs.viewfs.mounttable.default.name.key"
 _MAX_INCLUDES = 5
+MOST_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,24 @@ def default_filesystem(conf: Mapping[str, str]) -> str:
     """URI of the file system that paths without a scheme are on."""
     found = conf.get("fs.defaultFS") or conf.get("fs.default.name") or "file:"
     return "file:///" if found.startswith("file:") else found.rstrip("/")
+
+
+def complete(root: str, conf: Mapping[str, str]) -> str:
+    """`hdfs://` and `viewfs://`, as `hdfs:///path` has them, with the authority of the default file system (a host, a
+    name service, a mount table); other file systems as they are. As Hadoop's own FileSystem.get completes them.
+
+    Raises:
+        EngineUnavailable: the default file system is of another kind, so that no server is named.
+    """
+    scheme, authority, _ = uris.split(root)
+    if authority or scheme not in ("hdfs", "viewfs"):
+        return root
+    default = default_filesystem(conf)
+    if uris.split(default)[0] == scheme and uris.split(default)[1]:
+        return uris.root(default)
+    if scheme == "viewfs":
+        return uris.build(scheme, conf.get(_VIEW_NAME) or "default", "")
+    raise EngineUnavailable(f"{root}/…: names no NameNode, and fs.defaultFS ({default}) names none either")
 
 
 def home(conf: Mapping[str, str], root: str, user: str = "") -> str:
@@ -128,7 +148,7 @@ def to_xml(properties: Mapping[str, object]) -> str:
 def read_properties(path: Path, depth: int = 0) -> Iterator[Property]:
     """Each property in one file, XIncluded files in their place. Raises SpecError naming the line."""
     try:
-        data = path.read_bytes()
+        data = regular_file.read(path, MOST_BYTES)
     except OSError as error:
         raise SpecError.at(str(path), error.strerror or str(error)) from None
     for found in parse(data, str(path)):

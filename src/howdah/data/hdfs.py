@@ -171,6 +171,9 @@ class HdfsFileSystem(FileSystem):
                 raise Stuck(overdue(uri, self._client.datanode_limit_s, True, self._conf_dir)) from reason
             raise
 
+    def why_not_flushed(self) -> str:
+        return "" if self._client.direct is not None else self._client.why_not_direct
+
     def flushed(self, entries: Sequence[Entry]) -> list[Entry]:
         asked = [entry for entry in entries if entry.may_be_open]
         direct = self._client.direct if asked else None
@@ -356,6 +359,7 @@ class _Client:
         )
         self._inner: hdfs_native.Client | None = None
         self._direct: list[Direct | None] = []
+        self.why_not_direct = ""
         self._making = threading.Lock()
         self.appended: dict[str, bytearray] = {}
 
@@ -380,12 +384,16 @@ class _Client:
 
     @property
     def direct(self) -> Direct | None:
-        """The quick way to read, where there is one."""
+        """The quick way to read, where there is one; else `why_not_direct` tells."""
         with self._making:
             if not self._direct:
                 from howdah.data.hdfs_direct import Direct
 
-                self._direct.append(Direct.of(self._root, self._conf, self.datanode_limit_s))
+                try:
+                    self._direct.append(Direct.of(self._root, self._conf, self.datanode_limit_s))
+                except Unable as error:
+                    self._direct.append(None)
+                    self.why_not_direct = str(error)
         return self._direct[0]
 
     def pass_over(self) -> bool:
@@ -410,7 +418,8 @@ _clients: dict[tuple[str, str, str, int], _Client] = {}
 def _client(root: str, conf_dir: str) -> _Client:
     key = (root, conf_dir, os.environ.get("HADOOP_USER_NAME", ""), os.getpid())
     if key not in _clients:
-        _clients[key] = _Client(root, hadoop_conf.load(conf_dir))
+        conf = hadoop_conf.load(conf_dir)
+        _clients[key] = _Client(hadoop_conf.complete(root, conf), conf)
     return _clients[key]
 
 

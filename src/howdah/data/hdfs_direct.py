@@ -57,18 +57,23 @@ class Direct:
         self._names = {socket.gethostname(), socket.getfqdn()}
 
     @classmethod
-    def of(cls, root: str, conf: Mapping[str, str], limit_s: float) -> Direct | None:
-        """None where the cluster, or what is installed here, does not permit it."""
+    def of(cls, root: str, conf: Mapping[str, str], limit_s: float) -> Direct:
+        """For file system `root`, whose NameNodes it names.
+
+        Raises:
+            Unable: the cluster, or what is installed here, does not permit it.
+        """
         known = ("", "authentication") if is_secure(conf) else ("",)
-        plain = conf.get("dfs.encrypt.data.transfer") != "true" and conf.get(_PROTECTION, "").strip() in known
+        if conf.get("dfs.encrypt.data.transfer") == "true" or conf.get(_PROTECTION, "").strip() not in known:
+            raise Unable("its bytes travel encrypted")
         crc32c = natives.more_crc32c()
-        if not plain or crc32c is None:
-            return None
+        if crc32c is None:
+            raise Unable("google-crc32c, or libcrc32c, is not installed here")
         sums = {_CRC32: lambda value, data: zlib.crc32(data, value), _CRC32C: crc32c}
         try:
             return cls(root, conf, limit_s, sums)
-        except SpecError:
-            return None
+        except SpecError as error:
+            raise Unable(error) from error
 
     def read(self, uri: str, start: int, places: object = None, size: int | None = None) -> Iterator[list[memoryview]]:
         """Its bytes from `start` to the end, or up to `size`, checked; each list is good until the next but one is

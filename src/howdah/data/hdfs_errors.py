@@ -74,8 +74,9 @@ def explain(error: BaseException, uri: str, waited_s: float, conf_dir: str) -> H
     if isinstance(error, PermissionError):
         return _denied(_first_line(str(error)), uri)
     if "No NameNode hosts found" in str(error):
-        where = f"the configuration in {conf_dir}" if conf_dir else "HADOOP_CONF_DIR is not set, so no configuration"
-        return EngineUnavailable(f"{uris.root(uri)}: {where} says which NameNodes these are (dfs.ha.namenodes.*)")
+        unset = "HADOOP_CONF_DIR is not set, so no configuration says"
+        missing = f"the configuration in {conf_dir} does not say" if conf_dir else unset
+        return EngineUnavailable(f"{uris.root(uri)}: {missing} which NameNodes these are (dfs.ha.namenodes.*)")
     if isinstance(error, OSError):
         return _unreachable(error, uri, waited_s, conf_dir)
     if any(sign in str(error) for sign in _LOGIN):

@@ -38,6 +38,12 @@ def listing(fs: FileSystem, uri: str) -> Listing:
     return Listing(bool(matches), tuple(files))
 
 
+def tree(fs: FileSystem, entry: Entry) -> tuple[DataFile, ...]:
+    """All files below a directory, hidden ones too: code has an `__init__.py`."""
+    files = (_file(file, uris.below(file.uri, entry.uri)) for file in fs.walk(entry.uri))
+    return tuple(sorted(files, key=lambda file: file.name))
+
+
 def _files(fs: FileSystem, entry: Entry, prefix: str) -> Iterator[DataFile]:
     if not entry.is_dir:
         yield _file(entry, uris.name(entry.uri))

@@ -31,7 +31,7 @@ class LocalFileSystem(FileSystem):
         path = uris.path(uri)
         with _explained(path):
             try:
-                return _entry(path)
+                return _entry(path, os.stat(path))
             except (FileNotFoundError, NotADirectoryError):
                 return None
 
@@ -39,7 +39,7 @@ class LocalFileSystem(FileSystem):
         path = uris.path(directory)
         with _explained(path):
             if not os.path.isdir(path):
-                return [_entry(path)]
+                return [_entry(path, os.stat(path))]
             names = sorted(os.listdir(path))
             return [entry for name in names if (entry := self.stat(uris.of_local(os.path.join(path, name))))]
 
@@ -47,13 +47,15 @@ class LocalFileSystem(FileSystem):
         path = uris.path(directory)
         with _explained(path):
             if not os.path.isdir(path):
-                yield _entry(path)
+                yield _entry(path, os.stat(path))
                 return
         for folder, _, names in os.walk(path, onerror=_raise):
             for name in names:
-                entry = self.stat(uris.of_local(os.path.join(folder, name)))
-                if entry is not None:
-                    yield entry
+                full = os.path.join(folder, name)
+                with _explained(full), contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                    found = os.stat(full)
+                    if stat.S_ISREG(found.st_mode):  # no socket or pipe, which nobody could copy
+                        yield _entry(full, found)
 
     def glob(self, pattern: str) -> list[Entry]:
         paths = {path for one in _alternatives(uris.path(pattern)) for path in glob.iglob(one, recursive=True)}
@@ -121,8 +123,7 @@ class LocalFileSystem(FileSystem):
             os.utime(path, ns=(time.time_ns(), os.stat(path).st_mtime_ns))
 
 
-def _entry(path: str) -> Entry:
-    found = os.stat(path)
+def _entry(path: str, found: os.stat_result) -> Entry:
     is_dir = stat.S_ISDIR(found.st_mode)
     size = 0 if is_dir else found.st_size
     mode = stat.S_IMODE(found.st_mode)

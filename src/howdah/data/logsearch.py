@@ -20,7 +20,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from howdah.data.logfiles import Folder, Node, broken_off, order_of
+from howdah.data.logfiles import Folder, Node, broken_off, open_log, order_of
 from howdah.data.logorder import BOTH, TIMES, Order
 from howdah.spec.values import dataclass
 
@@ -437,7 +437,7 @@ def _search(one: Mapping[str, Any], search: Search) -> Iterator[Hit]:
         yield from _search_file(search, one["file"], int(one["from"]), int(one["to"]), int(one["lines"]))
     elif "path" in one:
         search.dated(order_of(Folder(Path(one["path"]).parent)))
-        with Path(one["path"]).open("rb", buffering=0) as file:
+        with open_log(Path(one["path"])) as file:
             yield from _search_file(search, file.fileno(), 0, os.fstat(file.fileno()).st_size, 0)
     else:
         node = Node(one["url"])

@@ -36,10 +36,11 @@ class _ChangedMeanwhile(Exception):
 
 
 class Mirror:
-    """Local directory `path` and `uri`. One that may not `replace` leaves files alone that others have put there."""
+    """Local directory `path` and `uri`. One that may not `replace` leaves files alone that others have put there.
+    `root` is the working directory."""
 
-    def __init__(self, path: str, uri: str, replace: bool = True) -> None:
-        self.path, self.uri, self.replace = path, uri, replace
+    def __init__(self, path: str, uri: str, replace: bool = True, root: str = "") -> None:
+        self.path, self.uri, self.replace, self.root = path, uri, replace, root
         self.fs: FileSystem = filesystem(uri)
         self.files = self.bytes = 0
         self.skipped: list[str] = []
@@ -92,7 +93,7 @@ class Mirror:
     def up(self, settle_s: float) -> None:
         """Store what has been written here since the last time."""
         for _ in range(ROUNDS):
-            seen, self.skipped = snapshot.settled(self.path, settle_s)
+            seen, self.skipped = snapshot.settled(self.path, settle_s, self.root)
             fresh = [name for name, stamp in seen.items() if _stamp(self._memory.get(name)) != stamp]
             try:
                 for name in sorted(fresh, key=lambda name: _turn(name, seen[name])):
@@ -125,7 +126,7 @@ class Mirror:
             self._remember()
 
     def _remove_gone(self) -> None:
-        here = snapshot.files(self.path)
+        here = snapshot.files(self.path, self.root)
         if not here or not self.replace:  # an empty directory is a program that starts over, or a mistake
             return
         for name in [name for name in self._memory if name not in here]:
@@ -180,7 +181,8 @@ def run(verb: str, request: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         StagingError, EngineUnavailable: it can't be done.
     """
-    mirror = Mirror(str(request["path"]), str(request["uri"]), bool(request.get("replace", True)))
+    replace, root = bool(request.get("replace", True)), str(request.get("root", ""))
+    mirror = Mirror(str(request["path"]), str(request["uri"]), replace, root)
     if verb == "down":
         mirror.down(str(request.get("resume", "")), str(request.get("valid", "")))
     elif os.path.isdir(mirror.path):  # noqa: PTH112

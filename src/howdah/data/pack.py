@@ -1,6 +1,6 @@
 """Archives that are the same bytes for the same content: no times, owners or listing order of this machine in them."""
 
-# ruff: noqa: PTH115, PTH117, PTH118
+# ruff: noqa: PTH115, PTH118
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from howdah.data import regular_file
 from howdah.data.cache import local_directory, sha256_of
 from howdah.data.fs import explain
+from howdah.data.symlinks import is_interpreter, stays_inside
 from howdah.errors import StagingError
 
 NEVER = {".git", ".hg", ".svn", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".ipynb_checkpoints"}
@@ -42,9 +44,9 @@ class Member:
 
 
 def members(directory: Path, as_they_are: bool = False) -> Iterator[Member]:
-    """All files in `directory`, sorted; links that stay inside it are kept as links, others are followed.
+    """All files in `directory`, sorted; links that stay inside it are kept as links, others to files are followed.
 
-    `as_they_are`: every link is kept, as environments need that lead to a Python outside, and nothing is ignored.
+    `as_they_are`: of an environment, whose links to a Python outside are kept, too, and of which nothing is ignored.
     """
     yield from _below(os.fspath(directory), "", (), os.path.realpath(directory), as_they_are)
 
@@ -59,11 +61,20 @@ def _below(folder: str, prefix: str, rules: tuple[Ignored, ...], root: str, as_t
         raise explain(error, error.filename or folder) from error
     if not as_they_are and any(entry.name == IGNORE for entry in entries):
         rules = (*rules, _rules(os.path.join(folder, IGNORE), prefix))
+    try:
+        yield from _of(entries, prefix, rules, root, as_they_are)
+    except OSError as error:
+        raise explain(error, error.filename or folder) from error
+
+
+def _of(
+    entries: list[os.DirEntry[str]], prefix: str, rules: tuple[Ignored, ...], root: str, as_they_are: bool
+) -> Iterator[Member]:
     for entry in entries:
         name, is_link = prefix + entry.name, entry.is_symlink()
         if rules and any(ignored(f"{name}/" if entry.is_dir() else name) for ignored in rules):
             continue
-        if is_link and (as_they_are or _stays_inside(entry.path, root)):
+        if is_link and (stays_inside(entry.path, root) or (as_they_are and is_interpreter(name))):
             yield Member(name, entry.path, os.readlink(entry.path))
         elif entry.is_dir(follow_symlinks=False):
             if entry.name not in NEVER:
@@ -74,15 +85,11 @@ def _below(folder: str, prefix: str, rules: tuple[Ignored, ...], root: str, as_t
             yield Member(name, entry.path, "", status.st_size, mark)
 
 
-def _stays_inside(link: str, root: str) -> bool:
-    return not os.path.isabs(os.readlink(link)) and os.path.realpath(link).startswith(root + os.sep)
-
-
 def _rules(path: str, prefix: str) -> Ignored:
     from pathspec import GitIgnoreSpec
 
     try:
-        spec = GitIgnoreSpec.from_lines(Path(path).read_text(encoding="utf-8").splitlines())
+        spec = GitIgnoreSpec.from_lines(regular_file.read(path, 1 << 20).decode("utf-8").splitlines())
     except (OSError, ValueError) as error:
         raise StagingError(f"{path}: {error}") from error
     return lambda name: spec.match_file(name[len(prefix) :])

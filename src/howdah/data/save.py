@@ -31,11 +31,13 @@ NAME = re.compile(r"\d{4}(_\d\d){5}")
 _EARLIER = re.compile(rf"(\.\./){{1,2}}[^/]*{NAME.pattern}(/(?!\.\.(/|$))[^/]*)+", re.DOTALL)
 """A file of another copy, seen from a part of one: both are in the same directory."""
 REPORT_S = 0.5
+SAVED_SUFFIX = ".saved"
+"""Behind the path of an output: the directory of its copies, unless the job says otherwise."""
 
 
 def place(output: Output) -> str:
     """What the names of an output's copies begin with: `<to>2026_11_21_15_00_00`."""
-    return output.save.to or output.path.rstrip("/") + ".saved/"
+    return output.save.to or f"{output.path.rstrip('/')}{SAVED_SUFFIX}/"
 
 
 def temporary(job_id: str, number: int, output: Output) -> str:
@@ -59,7 +61,8 @@ def folder_of(to: str) -> str:
 
 
 def take(item: Mapping[str, Any], report: Callable[[int, int], None]) -> dict[str, Any]:
-    """Copy directory `path` to `uri` as it is at one moment; `final` is where that will be seen.
+    """Copy directory `path` to `uri` as it is at one moment; `final` is where that will be seen, `root` the working
+    directory.
 
     `previous` is this part in an earlier copy, whose files are not copied again as long as they have not changed; ""
     copies everything.
@@ -72,7 +75,8 @@ def take(item: Mapping[str, Any], report: Callable[[int, int], None]) -> dict[st
     part = _Part(fs, uri, _manifest(fs, previous) if previous else {}, report)
     stamps = {name: Stamp(entry["size"], entry["modified_ns"]) for name, entry in part.earlier.items()}
     try:
-        found = snapshot.take(item["path"], part.put, part.drop, stamps, item.get("settle_s", snapshot.SETTLE_S))
+        settle_s, root = float(item.get("settle_s", snapshot.SETTLE_S)), str(item.get("root", ""))
+        found = snapshot.take(str(item["path"]), part.put, part.drop, stamps, settle_s, root)
     except OSError as error:
         raise explain(error, str(item["path"])) from error
     if found.files:
@@ -239,11 +243,16 @@ def _prune(fs: FileSystem, to: str, keep: int) -> list[str]:
     return old
 
 
-def tidy(fs: FileSystem, temporary: str, to: str) -> None:
-    """Remove what unfinished copies have left, and the copies' directory when there is nothing in it."""
-    folder = folder_of(to)
-    if fs.delete(temporary) and to.endswith("/") and fs.exists(folder) and not fs.children(folder):
+def tidy(fs: FileSystem, temporary: str, to: str, output: str) -> None:
+    """Remove what unfinished copies have left, and the copies' own directories when there is nothing in them: what is
+    named by `to`, and what is made beside the `output` or its directory."""
+    if not fs.delete(temporary):
+        return
+    made = tuple(f"{path.rstrip('/')}{SAVED_SUFFIX}/" for path in (output, uris.parent(output)))
+    folder, own = folder_of(to), to.endswith("/")
+    while (own or f"{folder}/".startswith(made)) and fs.exists(folder) and not fs.children(folder):
         fs.delete(folder)
+        folder, own = uris.parent(folder), False
 
 
 def main(argv: list[str]) -> int:

@@ -5,19 +5,22 @@ Then all of them together are what the directory was at that look. What never ho
 it was copied, and named; logs, which only grow, are copied as far as they had come.
 """
 
-# ruff: noqa: PTH113, PTH115, PTH116, PTH118, PTH123, PTH208 - many small calls, under a program's feet
+# ruff: noqa: PTH115, PTH116, PTH118, PTH123, PTH208 - many small calls, under a program's feet
 
 from __future__ import annotations
 
+import errno
 import os
 import posixpath
 import re
+import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import BinaryIO
 
 from howdah.data import formats
+from howdah.data.output_files import OutputFiles
 from howdah.spec.values import dataclass
 
 QUIET_S = 1.0
@@ -36,6 +39,7 @@ THREADS = 4
 
 # Hidden files and what programs write under a name of the moment: editors, TensorFlow's savers, Orbax, Hugging Face.
 # Torch's sharded checkpoints keep their table of contents in `.metadata`.
+_NOT_OURS_OR_GONE = (FileNotFoundError, ProcessLookupError, PermissionError)
 _TEMPORARY = re.compile(
     r"\.(?!metadata$).*|.*~|.*\.(tmp|temp|part|partial|incomplete|swp|lock)|.*\.tmp[-_.].*|.*\.tempstate\d+|"
     r".*_temp(_[0-9a-f]{32})?|workertemp_\d+|tmp-checkpoint-.*|.*\.orbax-checkpoint-tmp.*|_temporary|__pycache__"
@@ -71,48 +75,65 @@ def take(
     drop: Drop,
     known: Mapping[str, Stamp] | None = None,
     settle_s: float = SETTLE_S,
+    root: str = "",
 ) -> Snapshot:
     """Copy what is in `directory` and below by `put`; `drop(name)` takes back what has gone or changed meanwhile.
 
-    Files of `known` that still have the same stamp are part of the snapshot without being copied.
+    Files of `known` that still have the same stamp are part of the snapshot without being copied. Links are followed
+    within `root`, the working directory.
 
     Raises:
         OSError: the directory can't be read; errors of `put` and `drop` are passed on.
     """
-    return _Taker(directory, put, drop, dict(known or {})).take(settle_s)
+    return _Taker(OutputFiles(directory, root, is_temporary), put, drop, dict(known or {})).take(settle_s)
 
 
-def files(directory: str) -> dict[str, Stamp]:
-    """Every file in `directory` and below that has a name of its own, by its path from there. Links to files are
-    followed; a file that vanishes meanwhile isn't there."""
-    found: dict[str, Stamp] = {}
-    for folder, below, names in os.walk(directory):
-        below[:] = sorted(name for name in below if not is_temporary(name))
-        inside = "" if folder == directory else os.path.relpath(folder, directory) + "/"
-        for name in sorted(names):
-            stamp = None if is_temporary(name) else stamp_of(os.path.join(folder, name))
-            if stamp is not None:
-                found[inside + name] = stamp
-    return found
+def files(directory: str, root: str = "") -> dict[str, Stamp]:
+    """Every file in `directory` and below that has a name of its own, by its path from there. Links are followed within
+    it and `root`; a file that vanishes meanwhile isn't there.
+
+    Raises:
+        OSError: something in it can't be looked at, so it isn't known what is there.
+    """
+    return _stamps(OutputFiles(directory, root, is_temporary))
+
+
+def _stamps(names: OutputFiles) -> dict[str, Stamp]:
+    try:
+        pairs = [(name, stamp_of(os.path.join(names.directory, name))) for name in names]
+    except FileNotFoundError:  # the whole directory is gone
+        return {}
+    return {name: stamp for name, stamp in pairs if stamp is not None}
 
 
 def stamp_of(path: str) -> Stamp | None:
-    """The stamp of a regular file; None when there is none."""
+    """The stamp of a regular file; None when there is none.
+
+    Raises:
+        OSError: it can't be looked at.
+    """
     try:
         found = os.stat(path)
-    except OSError:
+    except OSError as error:
+        if error.errno != errno.ELOOP:  # links that lead to each other
+            _unless_gone(error)
         return None
-    return _stamp(found) if os.path.isfile(path) else None
+    return _stamp(found) if stat.S_ISREG(found.st_mode) else None
+
+
+def _unless_gone(error: OSError) -> None:
+    if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
+        raise error
 
 
 def _stamp(found: os.stat_result) -> Stamp:
     return Stamp(found.st_size, found.st_mtime_ns)
 
 
-def settled(directory: str, settle_s: float) -> tuple[dict[str, Stamp], list[str]]:
+def settled(directory: str, settle_s: float, root: str = "") -> tuple[dict[str, Stamp], list[str]]:
     """The files that nobody is writing and that are whole as far as can be told, after waiting up to `settle_s` for the
-    others; sentences about those."""
-    taker = _Taker(directory, lambda *_: None, lambda _: None, {})
+    others; sentences about those. Links are followed within `root`, the working directory."""
+    taker = _Taker(OutputFiles(directory, root, is_temporary), lambda *_: None, lambda _: None, {})
     taker.patient_until = time.monotonic() + min(CLOSED_S, settle_s)
     seen, skipped = taker.settled(time.monotonic() + settle_s)
     flawed = {name: flaw for name in seen if (flaw := formats.flaw_of(os.path.join(directory, name)))}
@@ -125,8 +146,8 @@ class _Taker:
     """`kept` are in the copy, `copied` those of them that were copied now; `logs` are files that have proved to be logs
     by growing all the time."""
 
-    def __init__(self, directory: str, put: Put, drop: Drop, kept: dict[str, Stamp]) -> None:
-        self.directory, self.put, self.drop, self.kept = directory, put, drop, kept
+    def __init__(self, names: OutputFiles, put: Put, drop: Drop, kept: dict[str, Stamp]) -> None:
+        self.names, self.directory, self.put, self.drop, self.kept = names, names.directory, put, drop, kept
         self.logs: set[str] = set()
         self.copied: set[str] = set()
         self.patient_until = 0.0
@@ -186,7 +207,7 @@ class _Taker:
     def settled(self, deadline: float) -> tuple[dict[str, Stamp], list[str]]:
         """The files that nobody is writing, after waiting until `deadline` for the others; why those are left out."""
         while True:
-            seen = files(self.directory)
+            seen = _stamps(self.names)
             reasons = dict(self._unfinished(seen))
             if not reasons or time.monotonic() >= deadline:
                 break
@@ -195,7 +216,7 @@ class _Taker:
         for name in self.logs:
             reasons.pop(name, None)
         whole = {name: stamp for name, stamp in seen.items() if name not in reasons}
-        return whole, [f"{name}: {reason}" for name, reason in reasons.items()]
+        return whole, [*(f"{name}: {reason}" for name, reason in reasons.items()), *self.names.problems()]
 
     def _unfinished(self, seen: Mapping[str, Stamp]) -> Iterator[tuple[str, str]]:
         """Pairs of a file that is still being written and how that shows."""
@@ -218,7 +239,7 @@ class _Taker:
 
     def _never_still(self, skipped: list[str]) -> Snapshot:
         """What goes on changing is there as it was when it was copied, unless it means nothing without others."""
-        now = files(self.directory)
+        now = _stamps(self.names)
         changed = [name for name in self.kept if name not in now or not self._same(name, self.kept[name], now[name])]
         self._forget(name for name in changed if name not in now or formats.is_part(name))
         told = {line.partition(": ")[0] for line in skipped}
@@ -249,20 +270,24 @@ def _is_log(name: str) -> bool:
 
 
 def _being_written(directory: str) -> set[str]:
-    """Real paths below `directory` that a process of ours, or of our user, holds open for writing (proc(5))."""
+    """Real paths below `directory` that a process of ours, or of our user, holds open for writing (proc(5)).
+
+    Raises:
+        OSError: this process can't look.
+    """
     root = os.path.realpath(directory) + os.sep
     found: set[str] = set()
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             numbers = os.listdir(f"/proc/{pid}/fd")
-        except OSError:
+        except _NOT_OURS_OR_GONE:
             continue
         for number in numbers:
             try:
                 path = os.readlink(f"/proc/{pid}/fd/{number}")
                 if path.startswith(root) and _writes(f"/proc/{pid}/fdinfo/{number}"):
                     found.add(path)
-            except OSError:
+            except _NOT_OURS_OR_GONE:
                 continue
     return found
 

@@ -6,14 +6,15 @@ Whatever is missing is reported at once, by place.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from pathlib import Path
 
-from howdah.data import deal, hadoop_conf, uris
+from howdah.data import deal, hadoop_conf, regular_file, uris
 from howdah.data.cache import local_directory, location, sha256_of
 from howdah.data.fs import filesystem
-from howdah.data.listing import Listing, listing
+from howdah.data.listing import Listing, listing, tree
 from howdah.errors import Mistake, SpecError, StagingError
 from howdah.hadoop import identity
 from howdah.spec.check import aliased, nearest, origin_of
@@ -56,7 +57,9 @@ def stage(
     job = replace(job, inputs=tuple(map(aliased, job.inputs)))
     stager = _Stager(base.absolute(), home, conf_dir, user or identity.user(identity.is_secure(conf)), conf)
     files = tuple(stager.files(job))
+    stager.check_mounts(job)
     inputs = tuple(stager.input(number, job) for number in range(len(job.inputs)))
+    job = stager.with_fewer_tasks(job, inputs)
     outputs = tuple(stager.outputs(job, overwrite))
     checkpoint = stager.checkpoint(job.checkpoint)
     board = stager.board(job.board)
@@ -64,7 +67,7 @@ def stage(
         found = (replace(one, origin=origin_of(one.place, origins or {})) for one in stager.mistakes)
         raise FilesWrong(list(found))
     job = replace(job, outputs=outputs, checkpoint=checkpoint, board=board)
-    return StagedJob(job, home, files, inputs, user=stager.user)
+    return StagedJob(job, home, files, (*inputs, *stager.directories), user=stager.user)
 
 
 def archive_file(name: str, path: str, home: str, place: str = "environment.archive", conf_dir: str = "") -> StagedFile:
@@ -76,11 +79,15 @@ def archive_file(name: str, path: str, home: str, place: str = "environment.arch
         FilesWrong: there is no such file.
     """
     if uris.has_scheme(path):
-        there = filesystem(path, conf_dir).stat(path)
-        if there is None:
+        entry = filesystem(path, conf_dir).stat(path)
+        if entry is None:
             raise FilesWrong.at(place, f"{path!r}: no such file")
-        return StagedFile(name, there.uri, "archive", size=there.size, modified_ms=there.modified_ms)
-    if not Path(path).is_file():
+        return StagedFile(name, entry.uri, "archive", size=entry.size, modified_ms=entry.modified_ms)
+    try:
+        there = regular_file.exists(path)
+    except StagingError as error:
+        raise FilesWrong.at(place, str(error)) from None
+    if not there or Path(path).is_dir():
         raise FilesWrong.at(place, f"{path!r}: no such file", _neighbour(Path(path)))
     if path.endswith(ARCHIVES):
         return _local_file(Path(path), name, "archive", home)
@@ -100,6 +107,8 @@ class _Stager:
     user: str
     conf: Mapping[str, str]
     mistakes: list[Mistake] = field(default_factory=list)
+    directories: list[StagedInput] = field(default_factory=list)
+    """Directories on the cluster that `files` names."""
 
     @property
     def is_local(self) -> bool:
@@ -125,24 +134,27 @@ class _Stager:
 
     def files(self, job: JobSpec) -> Iterator[StagedFile]:
         for place, kind, entry, roles in entries(job):
-            for file in self._file(place, entry, kind):
-                yield replace(file, roles=roles) if roles else file
+            for found in self._file(place, entry, kind):
+                if isinstance(found, StagedInput):
+                    self.directories.append(replace(found, roles=roles or tuple(job.roles)))
+                else:
+                    yield replace(found, roles=roles) if roles else found
 
-    def _file(self, place: str, entry: str, kind: str) -> Iterator[StagedFile]:
+    def _file(self, place: str, entry: str, kind: str) -> Iterator[StagedFile | StagedInput]:
         path, name = entry.partition("#")[0], file_name(entry)
         if name == SPREAD:
             name, kind = f"howdah-{place.replace('.', '-')}", "spread"
         local = self.base / path
         try:
             if uris.has_scheme(path):
-                yield from self._file_there(place, path, name, kind)
-            elif local.is_dir():
+                yield from self._file_there(place, uris.absolute(path, self.cluster_fs, ""), name, kind)
+            elif regular_file.exists(local) and local.is_dir():
                 yield from self._directory(local, name, "archive" if kind == "file" else kind)
             elif local.exists():
                 self._check_archive(place, path, kind)
                 yield _local_file(local, name, kind, self.home)
             elif path.startswith("/") and not self.is_local:
-                yield from self._file_there(place, uris.absolute(path, self.cluster_fs, ""), name, kind)
+                yield from self._file_there(place, uris.absolute(path, self.cluster_fs, ""), name, kind, path)
             else:
                 self.wrong(place, f"{path!r}: no such file: {local}", _neighbour(local))
         except StagingError as error:
@@ -159,10 +171,17 @@ class _Stager:
             file = _local_file(part, f"howdah-part-{number}-{name}", "spread", self.home)
             yield replace(file, into=into)
 
-    def _file_there(self, place: str, uri: str, name: str, kind: str) -> Iterator[StagedFile]:
-        entry = filesystem(uri, self.conf_dir).stat(uri)
+    def _file_there(
+        self, place: str, uri: str, name: str, kind: str, missing: str = ""
+    ) -> Iterator[StagedFile | StagedInput]:
+        """A directory is no archive that a node could unpack: each task fetches its files, as those of an input.
+        `missing` is the path on this machine where it is not."""
+        fs = filesystem(uri, self.conf_dir)
+        entry = fs.stat(uri)
         if entry is None:
-            self.wrong(place, f"no such file: {uri}")
+            self.wrong(place, f"no such file: {f'neither {missing} here nor ' if missing else ''}{uri}")
+        elif entry.is_dir and kind == "file":
+            yield StagedInput(name, tree(fs, entry), share="all")
         elif entry.is_dir:
             self.wrong(place, f"{uri} is a directory; pack it as one of {', '.join(ARCHIVES)}")
         else:
@@ -172,6 +191,17 @@ class _Stager:
     def _check_archive(self, place: str, path: str, kind: str) -> None:
         if kind != "file" and not path.endswith(ARCHIVES):
             self.wrong(place, f"{path!r} is no archive: its name must end in one of {', '.join(ARCHIVES)}")
+
+    def check_mounts(self, job: JobSpec) -> None:
+        """A container is there before an executor fetches anything: only what YARN itself localises can be mounted."""
+        owners = [("environment", job.environment.mounts)]
+        owners += [(f"roles.{name}", role.mounts) for name, role in job.roles.items()]
+        fetched = {directory.to for directory in self.directories}
+        for owner, mounts in owners:
+            for number, mount in enumerate(mounts):
+                if mount.partition(":")[0] in fetched:
+                    problem = f"is {mount!r}, a directory on the cluster, which can't be mounted"
+                    self.wrong(f"{owner}.mounts.{number}", f"{problem}: pack it as one of {', '.join(ARCHIVES)}")
 
     # Inputs
 
@@ -190,7 +220,10 @@ class _Stager:
                 self.wrong(place, str(error))
         if len(self.mistakes) == mistakes:
             self._check_shares(f"inputs.{number}", job, entry, list(files.values()))
-        staged = StagedInput(entry.to, tuple(files.values()), entry.roles, entry.share, uploads)
+        found = tuple(
+            replace(file, name=posixpath.basename(file.name)) if entry.flat else file for file in files.values()
+        )
+        staged = StagedInput(entry.to, found, entry.roles, entry.share, uploads)
         return self._cut(number, job, entry, staged) if entry.strategy == "stream" else staged
 
     def _cut(self, number: int, job: JobSpec, entry: Input, staged: StagedInput) -> StagedInput:
@@ -203,7 +236,7 @@ class _Stager:
 
     def _check_shares(self, place: str, job: JobSpec, entry: Input, files: list[DataFile]) -> None:
         """A task without data trains nothing, and may keep the others waiting: whoever wants that says so."""
-        if entry.strategy == "stream" or entry.allow_empty:
+        if entry.strategy == "stream" or entry.allow_empty or entry.fewer_tasks:
             return  # splits of one file go to several tasks
         without = deal.without(job, entry, files)
         if without:
@@ -214,6 +247,17 @@ class _Stager:
                 f"has fewer files ({len(files)}) than tasks ({tasks}): {without[0]}{others} would have none. Start"
                 " fewer tasks, give all files to each with `share: all`, or allow it with `allow_empty: true`",
             )
+
+    def with_fewer_tasks(self, job: JobSpec, inputs: tuple[StagedInput, ...]) -> JobSpec:
+        """The job with as many tasks as there are files, where it says so."""
+        fewer = deal.with_fewer_tasks(job, inputs)
+        named = {f"outputs.{number}.tasks": output.tasks for number, output in enumerate(job.outputs)}
+        for place, task in {**named, "board.tasks": job.board.tasks, "checkpoint.tasks": job.checkpoint.tasks}.items():
+            role, _, index = task.partition(":")
+            if index.isdigit() and int(index) >= fewer.roles[role].replicas:
+                there = fewer.roles[role].replicas
+                self.wrong(place, f"is {task!r}, but there are {there} tasks of {role}: one for each file")
+        return fewer
 
     def _input_files(self, place: str, path: str) -> Iterator[tuple[DataFile, str]]:
         """Pairs of a file and, when it has to be uploaded, where it is on this machine."""
@@ -236,6 +280,8 @@ class _Stager:
         yield from ((file, "") for file in found.files)
 
     def _listing(self, uri: str) -> Listing:
+        if uris.split(uri)[0] == "file" and not uris.is_pattern(uris.path(uri)):
+            regular_file.exists(uris.path(uri))  # or a device is listed as a file without an end
         return listing(filesystem(uri, self.conf_dir), uri)
 
     def _to_upload(self, file: DataFile) -> tuple[DataFile, str]:

@@ -17,7 +17,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from howdah.data.allocation import keep_freed_memory
 from howdah.data.download import Copy, Told, look, settle
 from howdah.data.fs import Broken, Entry, filesystem
 from howdah.data.nodecache import NodeCache
+from howdah.data.output_files import OutputFiles
 from howdah.data.patience import patiently
 from howdah.errors import EngineUnavailable, HowdahError, StagingError
 from howdah.wire.stderr import forgive
@@ -99,6 +100,21 @@ def upload(copies: Iterable[Copy], report: Report) -> tuple[int, int]:
     return _all(copies, store, report, WRITERS, BACK_OFF_S)
 
 
+def made_in(files: OutputFiles, uri: str) -> Iterator[Copy]:
+    """A Copy for each of these files that a program has made; none when there is no such directory.
+
+    Raises:
+        StagingError: something in it can't be listed.
+    """
+    if not os.path.lexists(files.directory):
+        return
+    try:
+        for name in files:
+            yield Copy(os.path.join(files.directory, name), uris.join(uri, name))
+    except OSError as error:
+        _cannot_list(error)
+
+
 def below(directory: str, uri: str) -> Iterator[Copy]:
     """A Copy for each file in `directory` and below; none when there is no such directory. Links to files are followed,
     links to directories are not.
@@ -170,6 +186,7 @@ def _all(
         work.stopped.set()
     if work.failures:  # without waiting for the others: one may be held by a server that does not answer
         raise work.failures[0]
+    report(work.files, work.gauge.bytes)
     return work.files, work.gauge.bytes
 
 
@@ -230,16 +247,18 @@ def run(verb: str, request: dict[str, Any], report: Report) -> dict[str, Any]:
         return {"ok": True, "files": files, "bytes": size, **({"cached": cache.hits} if cache else {})}
     if verb != "upload":
         return {"error": f"{verb!r} is neither download nor upload"}
-    empty = [item["path"] for item in items if next(below(item["path"], "/"), None) is None]
-    files, size = patiently(lambda: _upload(items, report))
-    return {"ok": True, "files": files, "bytes": size, "empty": empty}
+    made = {item["uri"]: OutputFiles(item["path"], item.get("root", "")) for item in items}
+    empty = [item["path"] for item in items if next(made_in(made[item["uri"]], "/"), None) is None]
+    files, size = patiently(lambda: _upload(made, report))
+    left_out = [line for one in made.values() for line in one.problems(f"{Path(one.directory).name}/")]
+    return {"ok": True, "files": files, "bytes": size, "empty": empty, "left_out": left_out}
 
 
-def _upload(items: Sequence[Mapping[str, str]], report: Report) -> tuple[int, int]:
-    for item in items:
+def _upload(made: Mapping[str, OutputFiles], report: Report) -> tuple[int, int]:
+    for uri in made:
         # Even an empty part exists: the commit tells by it what has been committed already.
-        filesystem(item["uri"]).mkdirs(item["uri"])
-    return upload((copy for item in items for copy in below(item["path"], item["uri"])), report)
+        filesystem(uri).mkdirs(uri)
+    return upload((copy for uri, files in made.items() for copy in made_in(files, uri)), report)
 
 
 def main(argv: list[str]) -> int:

@@ -16,6 +16,7 @@ from urllib.parse import quote, unquote
 from howdah.errors import StagingError
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)(.*)", re.DOTALL)
+_NO_TEXT = re.compile("[\ud800-\udfff]")  # as which Python has bytes of a file's name that are no UTF-8
 
 
 def split(uri: str) -> tuple[str, str, str]:
@@ -24,15 +25,22 @@ def split(uri: str) -> tuple[str, str, str]:
     if match and match[1].lower() != "file":
         return match[1].lower(), match[2], match[3] or "/"
     if match:
-        return "file", "", unquote(match[3]) or "/"
+        return "file", "", unquote(match[3], errors="surrogateescape") or "/"
     if uri.startswith("file:/"):
-        return "file", "", unquote(uri[5:])
+        return "file", "", unquote(uri[5:], errors="surrogateescape")
     return "file", "", os.path.abspath(uri)
 
 
 def build(scheme: str, authority: str, path: str) -> str:
-    """The inverse of `split`."""
-    return f"{scheme}://{authority}{quote(path) if scheme == 'file' else path}"
+    """The inverse of `split`.
+
+    A byte that is no UTF-8 is itself in the names of this machine's files; other file systems' names are text, and
+    have it as `%E9`.
+    """
+    if scheme == "file":
+        return f"file://{authority}{quote(path, errors='surrogateescape')}"
+    text = path if path.isascii() else _NO_TEXT.sub(lambda found: f"%{ord(found[0]) & 0xFF:02X}", path)
+    return f"{scheme}://{authority}{text}"
 
 
 def has_scheme(text: str) -> bool:
@@ -102,10 +110,12 @@ def normal(uri: str) -> str:
 
 
 def absolute(text: str, default_root: str, directory: str) -> str:
-    """What a user's `text` names: a URI as it is, an absolute path on `default_root`, else below URI `directory`."""
-    if has_scheme(text):
-        return normal(text)
+    """What a user's `text` names: a URI as it is, an absolute path on `default_root`, else below URI `directory`. A URI
+    that names no server (`hdfs:///path`) is on `default_root`, if that is of its kind."""
     scheme, authority, _ = split(default_root)
+    if has_scheme(text):
+        own, server, path_ = split(text)
+        return normal(build(own, server or authority, path_) if own == scheme else text)
     if text.startswith("/"):
         return normal(build(scheme, authority, text))
     return normal(join(directory, text))

@@ -25,9 +25,9 @@ class ViewFileSystem(FileSystem):
 
     def __init__(self, root: str, conf_dir: str = "") -> None:
         self.root, self._conf_dir = root, hadoop_conf.directory(conf_dir)
-        authority = uris.split(root)[1]
-        prefix = f"fs.viewfs.mounttable.{authority}."
         conf = hadoop_conf.load(self._conf_dir)
+        authority = uris.split(hadoop_conf.complete(root, conf))[1]
+        prefix = f"fs.viewfs.mounttable.{authority}."
         table = {name[len(prefix) :]: value.strip() for name, value in conf.items() if name.startswith(prefix)}
         self._mounts = {"/" + name[len(_LINK) :].strip("/"): at for name, at in table.items() if name.startswith(_LINK)}
         if fallback := table.get(_FALLBACK) or table.get(_SLASH):
@@ -109,6 +109,10 @@ class ViewFileSystem(FileSystem):
     def pour(self, entry: Entry, start: int, take: Callable[[Sequence[Buffer]], object]) -> None:
         fs, target = self._there(entry.uri)
         fs.pour(dataclasses.replace(entry, uri=target), start, take)
+
+    def why_not_flushed(self) -> str:
+        found = (filesystem(target, self._conf_dir).why_not_flushed() for target in set(self._mounts.values()))
+        return next(filter(None, found), "")
 
     def flushed(self, entries: Sequence[Entry]) -> list[Entry]:
         mounted: dict[FileSystem, list[tuple[Entry, str]]] = {}

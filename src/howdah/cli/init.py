@@ -1,0 +1,116 @@
+"""`howdah init`: a job file for a program, with a comment at each line that somebody may want to change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+from howdah.cli.job_arguments import CommandWithProgram, command_options, program_words
+from howdah.cli.language import say
+from howdah.cli.run import notice
+from howdah.client.command_job import ROLE, CommandOptions, load_command
+from howdah.client.units import memory_text
+from howdah.errors import SpecError, StagingError
+from howdah.spec import JobSpec
+
+_RUNNERS = {".py": "python", ".sh": "bash"}
+_COLUMN = 44
+"""Where comments begin, behind shorter lines."""
+
+
+@click.command(cls=CommandWithProgram)
+@click.argument("program", nargs=-1, metavar="PROGRAM")
+@command_options
+@click.option("--name", default="", help="Name, over the job's.")
+@click.option("--to", "target", default="job.yaml", show_default=True, metavar="FILE", help="Where to; - prints it.")
+@click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
+def init(program: tuple[str, ...], target: str, name: str, overwrite: bool, **options: Any) -> None:
+    """Write a commented job file that runs PROGRAM (train.py, train.sh) or COMMAND."""
+    loaded = load_command(_words(program), CommandOptions(**options), Path.cwd(), {}, _named(name), notice)
+    text = "".join(f"{line}\n" for line in _lines(loaded.spec))
+    if target == "-":
+        click.echo(text, nl=False)
+        return
+    try:
+        with Path(target).open("w" if overwrite else "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise StagingError(f"{target}: exists already: choose another by --to, or replace it by --overwrite") from None
+    except OSError as error:
+        raise StagingError(f"{target}: {error.strerror}") from error
+    click.echo(say("written: {file}; try it: howdah run {file}", file=target))
+
+
+def _words(program: tuple[str, ...]) -> tuple[str, ...]:
+    words = program_words()
+    if (words is None) == (not program) or len(program) > 1 or words == ():
+        raise click.UsageError(say("give a program, such as train.py, or a command after --"))
+    if words is not None:
+        return words
+    (path,) = program
+    if Path(path).suffix not in _RUNNERS:
+        raise SpecError.at(
+            "PROGRAM", f"is {path!r}, must end in .py or .sh; write other programs as a command after --"
+        )
+    if not Path(path).is_file():
+        raise StagingError(f"{path}: no such file")
+    return (f"{_RUNNERS[Path(path).suffix]} {path}",)
+
+
+def _named(name: str) -> dict[str, str]:
+    return {"name": name} if name else {}
+
+
+def _lines(spec: JobSpec) -> Iterator[str]:
+    about_files = say("what is in the working directory of each task")
+    about_environment = say("the packages that it needs, installed once")
+    about_inputs = say("data, here or hdfs:///…; each task gets its share")
+    about_outputs = say("what is kept of the directory `from` when all has gone well")
+    role = spec.roles[ROLE]
+    yield say("# A job for howdah: `howdah run FILE` here, `howdah run --on yarn FILE` on the cluster.")
+    yield say("# `howdah plan FILE` shows what would happen. All keys are in docs/spec.md, or `howdah schema`.")
+    yield f"name: {_value(spec.name)}"
+    yield _line(f"framework: {_value(spec.framework)}", say("which variables the tasks get; also tensorflow, jax, …"))
+    yield ""
+    yield "roles:"
+    yield _line(f"  {ROLE}:", say("a kind of task; others, such as ps or evaluator, beside it"))
+    yield f"    command: {_value(role.command)}"
+    yield _line(f"    replicas: {role.replicas}", say("so many run together"))
+    yield "    resources:"
+    yield _line(f"      memory: {memory_text(role.resources.memory_mib)}", say("of each; who uses more is ended"))
+    yield _line(f"      vcores: {role.resources.vcores}")
+    yield _line(f"      gpus: {role.resources.gpus}", say("whole GPUs, for each alone"))
+    yield from _section("files", [f"- {_value(one)}" for one in spec.files], "- config.json", about_files)
+    required = spec.environment.requirements
+    given = [f"requirements: {_value(required)}"] if required else []
+    yield from _section("environment", given, "requirements: requirements.txt", about_environment)
+    inputs = [{"path": one.path} for one in spec.inputs]
+    yield from _section("inputs", [f"- {_value(one)}" for one in inputs], "- {path: data, to: data}", about_inputs)
+    outputs = [{"path": one.path, "from": one.source} for one in spec.outputs]
+    example = f"- {{path: {_value(f'models/{spec.name}')}, from: model, tasks: chief}}"
+    yield from _section("outputs", [f"- {_value(one)}" for one in outputs], example, about_outputs)
+    yield ""
+    yield _line("# checkpoint: checkpoints", say("a directory that stays, for what a restart goes on from"))
+    yield _line("# retries: 2", say("how often all begin again after a failure"))
+
+
+def _section(name: str, given: list[str], example: str, comment: str) -> Iterator[str]:
+    """With what is given; else as a comment that shows how it is written."""
+    yield ""
+    yield _line(f"{name}:" if given else f"# {name}:", comment)
+    yield from (f"  {line}" for line in given) if given else (f"#   {example}",)
+
+
+def _line(text: str, comment: str = "") -> str:
+    return f"{text:<{_COLUMN}}# {comment}" if comment else text
+
+
+def _value(value: object) -> str:
+    """On one line, as YAML."""
+    value = list(value) if isinstance(value, tuple) else value
+    text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=1 << 20, sort_keys=False)
+    return text.removesuffix("...\n").strip()

@@ -1,0 +1,65 @@
+"""Ctrl-C while a job is submitted and followed. Two signals at once (a hasty user, `timeout` and the terminal) are one
+interrupt: the second must not break off what the first has begun, and leave a job running that nobody is told of."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from types import FrameType
+
+from howdah.cli.language import say
+
+LEAVES_AT_ONCE = 3
+"""So many signals while interrupts are held leave whatever is under way."""
+
+
+class Interrupts:
+    """Replaces Python's handler of SIGINT. Interrupts are held, that is counted, until `allow` is called."""
+
+    def __init__(self) -> None:
+        self._allowed = self._installed = False
+        self._count = 0
+
+    def __enter__(self) -> Interrupts:
+        # A process whose SIGINT is ignored (nohup, a script's background) keeps it so.
+        ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if ours and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, self._on_signal)
+            self._installed = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._installed:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt if an interrupt is held."""
+        if self._count:
+            raise KeyboardInterrupt
+
+    def allow(self) -> None:
+        """From now on the next interrupt raises KeyboardInterrupt, one that is held does so at once; those that follow
+        it are held again."""
+        self._allowed = True
+        if self._count:
+            self._allowed, self._count = False, 0
+            raise KeyboardInterrupt
+
+    def hold(self) -> None:
+        """Hold interrupts from now on, and forget those that were held."""
+        self._allowed, self._count = False, 0
+
+    def _on_signal(self, _: int, __: FrameType | None) -> None:
+        if self._allowed:
+            self._allowed = False
+            raise KeyboardInterrupt
+        self._count += 1
+        if self._count == 1:
+            text = say("interrupted: what is under way is finished first; Ctrl-C twice more leaves it at once")
+            with contextlib.suppress(OSError):
+                os.write(2, f"howdah: {text}\n".encode("utf-8", "replace"))  # a buffered stream may be in use just now
+        if self._count >= LEAVES_AT_ONCE:
+            self._count = 0
+            raise KeyboardInterrupt

@@ -1,0 +1,120 @@
+"""What `run`, `submit`, `plan` and `init` are told: a job file, or a command after `--` with a few options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from howdah.cli.language import say
+from howdah.client.command_job import CommandOptions, load_command
+from howdah.client.jobfile import LoadedJob, load
+from howdah.errors import SpecError
+
+_WORDS = "howdah.words"
+
+
+class CommandWithProgram(click.Command):
+    """Takes what follows `--` untouched, as a program and its arguments."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does, of what comes before."""
+        if "--" in args:
+            at = args.index("--")
+            ctx.meta[_WORDS], args = tuple(args[at + 1 :]), args[:at]
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Either of the two."""
+        *others, file = super().collect_usage_pieces(ctx)
+        return [*others, f"({file} | -- COMMAND [ARGUMENT]…)"]
+
+
+def program_words() -> tuple[str, ...] | None:
+    """What came after `--`; None when there was none."""
+    words: tuple[str, ...] | None = click.get_current_context().meta.get(_WORDS)
+    return words
+
+
+def command_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of a job without a file: each is a field of the spec."""
+    for option in (
+        click.option("--requirements", default="", metavar="FILE", help="Requirements file to run COMMAND with."),
+        click.option(
+            "--output", "outputs", multiple=True, metavar="PATH[#DIR]", help="Keep what COMMAND writes to DIR at PATH."
+        ),
+        click.option(
+            "--input", "inputs", multiple=True, metavar="PATH[#DIR]", help="Give COMMAND the data at PATH in DIR."
+        ),
+        click.option("--file", "files", multiple=True, metavar="PATH[#NAME]", help="File or directory to send along."),
+        click.option("--framework", default="", help="Whose variables COMMAND gets, such as pytorch."),
+        click.option("--vcores", default="", metavar="N", help="Virtual cores of each task."),
+        click.option("--memory", default="", help="Memory of each task, such as 2GiB."),
+        click.option("--gpus", default="", metavar="N", help="GPUs of each task."),
+        click.option("--replicas", default="", metavar="N", help="How many tasks run COMMAND."),
+    ):
+        command = option(command)
+    return command
+
+
+def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options every command has that takes a job."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="JSON, for programs."),
+        click.option("--overwrite", is_flag=True, help="Replace outputs that exist."),
+        click.option("--queue", default="", help="Queue, over the job's."),
+        click.option("--name", default="", help="Name, over the job's."),
+        click.option("--set", "sets", multiple=True, metavar="NAME=VALUE", help="A variable or field of the job."),
+        click.option("--profile", default="", help="A profile of your configuration."),
+        click.option("--on", "engine", default="", metavar="ENGINE", help="local, yarn, or another installed engine."),
+    ):
+        command = option(command)
+    command = command_options(command)
+    # As many as there are: of two the second was meant as the program's argument, which can be said.
+    return click.argument("job_files", nargs=-1, metavar="JOB_FILE", type=click.Path(path_type=Path))(command)
+
+
+def chosen_job(
+    job_files: tuple[Path, ...],
+    options: CommandOptions,
+    sets: tuple[str, ...],
+    fields: dict[str, str],
+    notice: Callable[[str], None],
+) -> tuple[LoadedJob, Path | None]:
+    """The job, and its file if it has one.
+
+    Raises:
+        click.UsageError: there is neither a file nor a command, or both.
+        SpecError, StagingError: what is wrong with it.
+    """
+    words = program_words()
+    if words is not None:
+        if job_files:
+            raise click.UsageError(say("a job file or a command, not both: leave out {name}", name=job_files[0]))
+        if not words:
+            raise click.UsageError(say("after -- comes the command, such as: -- python train.py"))
+        return load_command(words, options, Path.cwd(), pairs(sets), fields, notice), None
+    if len(job_files) != 1:
+        usage = say("give a job file, or a command after --, such as: howdah run -- python train.py")
+        raise click.UsageError(usage)
+    if options.given:
+        first = options.given[0]
+        raise click.UsageError(say("{option} is for a command after --; a job file's fields are --set", option=first))
+    return load(job_files[0], pairs(sets), fields=fields), job_files[0]
+
+
+def pairs(sets: tuple[str, ...]) -> dict[str, str]:
+    """What `--set` says, by name.
+
+    Raises:
+        SpecError: one is no NAME=VALUE.
+    """
+    found = {}
+    for text in sets:
+        name, separator, value = text.partition("=")
+        if not separator or not name:
+            raise SpecError.at("--set", f"is {text!r}, must be NAME=VALUE")
+        found[name] = value
+    return found

@@ -1,0 +1,206 @@
+"""What `howdah plan` shows people: on one screen what is asked for, where files go, and what would be uploaded."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from howdah.cli.language import say
+from howdah.cli.show import columns
+from howdah.data import uris
+from howdah.data.fs import filesystem
+from howdah.engines.local.machine import gib
+from howdah.errors import HowdahError
+from howdah.spec import JobSpec, Plan, StagedFile, StagedInput, StagedJob, masking
+from howdah.spec.codec import encode
+
+ROLE_COLUMNS = ("Role", "Tasks", "Memory", "vcores", "GPUs", "Command")
+MOST_SHOWN = 6
+MOST_ASKED = 500
+"""Files of which the plan asks whether they are there already."""
+LONGEST_COMMAND = 100
+
+
+def plan_lines(plan: Plan, conf_dir: str) -> Iterator[str]:
+    """The plan; `conf_dir` is the Hadoop configuration by which its file systems are reached."""
+    staged, job = plan.job, plan.job.job
+    queue = say(", queue {queue}", queue=job.queue) if job.queue else ""
+    yield say("{name}: {framework} on {engine}", name=job.name, framework=job.framework, engine=plan.engine) + queue
+    yield from (f"  {line}" for line in _roles(plan))
+    yield f"  {_total(plan)}"
+    for heading, lines in (
+        (say("files"), _files(staged.files)),
+        (say("inputs"), list(map(_input, staged.inputs))),
+        (say("outputs"), [_output(number, job) for number in range(len(job.outputs))]),
+        (say("kept"), _kept(job)),
+        (say("environment"), _environment(staged)),
+        (say("to upload"), list(_uploads(staged, conf_dir))),
+        (say("settings"), _settings(staged)),
+    ):
+        yield from _section(heading, lines)
+    yield say("all of it: howdah plan --json")
+
+
+def _section(heading: str, lines: Sequence[str]) -> Iterator[str]:
+    for number, line in enumerate(lines[:MOST_SHOWN]):
+        yield say("{heading}: {line}", heading=heading, line=line) if number == 0 else f"  {line}"
+    if len(lines) > MOST_SHOWN:
+        yield "  " + say("… and {count} more", count=len(lines) - MOST_SHOWN)
+
+
+def _roles(plan: Plan) -> Iterator[str]:
+    shown: Mapping[str, Any] = masking.record(encode(plan.job.job))
+    rows = []
+    for name, role in plan.job.job.roles.items():
+        command = shown["roles"][name].get("command", "")
+        text = command if isinstance(command, str) else shlex.join(command)
+        first, *more = text.strip().splitlines() or [""]
+        cut = first[:LONGEST_COMMAND] + ("…" if more or len(first) > LONGEST_COMMAND else "")
+        resources = role.resources
+        sizes = (gib(resources.memory_mib), str(resources.vcores), str(resources.gpus))
+        rows.append((name, str(role.replicas), *sizes, cut))
+    return columns([tuple(map(say, ROLE_COLUMNS)), *rows])
+
+
+def _total(plan: Plan) -> str:
+    roles = [(role.replicas + role.spares, role.resources) for role in plan.job.job.roles.values()]
+    memory = gib(sum(count * one.memory_mib for count, one in roles))
+    vcores, gpus = (sum(count * getattr(one, what) for count, one in roles) for what in ("vcores", "gpus"))
+    tasks = sum(count for count, _ in roles)
+    text = say(
+        "in all {tasks} containers: {memory}, {vcores} vcores, {gpus} GPUs",
+        tasks=tasks,
+        memory=memory,
+        vcores=vcores,
+        gpus=gpus,
+    )
+    master = plan.request.get("master")
+    if isinstance(master, Mapping):
+        size = (gib(master["memory_mib"]), master["vcores"])
+        text += say("; the master: {memory}, {vcores} vcores", memory=size[0], vcores=size[1])
+    machine = plan.request.get("machine")
+    if isinstance(machine, Mapping):
+        has = {what: machine[what]["of"] for what in ("memory", "vcores", "GPUs")}
+        text += say(
+            "; this machine has {memory}, {vcores} vcores, {gpus} GPUs",
+            memory=gib(has["memory"]),
+            vcores=has["vcores"],
+            gpus=has["GPUs"],
+        )
+    return text
+
+
+def _files(files: Sequence[StagedFile]) -> list[str]:
+    return [
+        f"{file.name}{'/' if file.kind != 'file' else ''}  {_size(file.size)}"
+        + (f"  ({', '.join(file.roles)})" if file.roles else "")
+        for file in files
+        if file.kind != "spread" or not file.name.startswith("howdah-part-")
+    ]
+
+
+def _input(entry: StagedInput) -> str:
+    count = _count(len(entry.files), sum(file.size for file in entry.files))
+    where = _common([entry.uploads.get(file.uri, file.uri) for file in entry.files])
+    roles = ", ".join(entry.roles) or say("every role with data")
+    shares = {"all": say("all to each of {roles}", roles=roles)}
+    share = shares.get(entry.share, say("shared among {roles}", roles=roles))
+    return say(
+        "{files}, from {place} to {name}, {share}",
+        files=count,
+        place=where,
+        name=entry.to,
+        share=share,
+    )
+
+
+def _common(places: Sequence[str]) -> str:
+    if not places:
+        return "-"
+    parents = {uris.parent(one) if uris.has_scheme(one) else one.rpartition("/")[0] for one in places}
+    first = min(parents, key=len)
+    return _shown(first) if len(parents) == 1 else f"{_shown(first)}, …"
+
+
+def _shown(uri: str) -> str:
+    return uris.path(uri) if uris.has_scheme(uri) and uris.split(uri)[0] == "file" else uri
+
+
+def _output(number: int, job: JobSpec) -> str:
+    output = job.outputs[number]
+    of = output.tasks or say("every task")
+    what = say("what {tasks} prints", tasks=of) if output.strategy == "stream" else f"{output.source} ({of})"
+    return f"{what} → {_shown(output.path)}" + (say(", replacing what is there") if output.overwrite else "")
+
+
+def _kept(job: JobSpec) -> list[str]:
+    found = []
+    if job.checkpoint.path:
+        found.append(say("checkpoints in {place}", place=_shown(job.checkpoint.path)))
+    if job.board.path:
+        found.append(say("event files in {place}", place=_shown(job.board.path)))
+    return found
+
+
+def _environment(staged: StagedJob) -> list[str]:
+    given = staged.job.environment
+    named = given.requirements or given.archive or given.python or staged.settings.get("environment", "")
+    found = (
+        [say("{name}, first on PATH: {place}", name=named, place=staged.program_path[0])] if staged.program_path else []
+    )
+    return [*found, *([say("image {image}", image=given.image)] if given.image else [])]
+
+
+def _uploads(staged: StagedJob, conf_dir: str) -> Iterator[str]:
+    """What is not where the containers get it from."""
+    wanted = {
+        file.uri: (file.name, file.size) for file in (*staged.files, *staged.runtime, *staged.page) if file.source
+    }
+    for entry in staged.inputs:
+        sizes = {file.uri: (file.name, file.size) for file in entry.files}
+        wanted.update({uri: sizes[uri] for uri in entry.uploads})
+    missing = (
+        {uri: one for uri, one in wanted.items() if not _is_there(uri, conf_dir)}
+        if len(wanted) <= MOST_ASKED
+        else wanted
+    )
+    if not wanted:
+        return
+    if not missing:
+        yield say("nothing: all {count} files are there already", count=len(wanted))
+        return
+    size, there = sum(size for _, size in missing.values()), len(wanted) - len(missing)
+    place = _shown(uris.join(staged.home, "cache"))
+    kept = say("; {count} are there already", count=there) if there else ""
+    yield say("{files}, to {place}", files=_count(len(missing), size), place=place) + kept
+    for name, bytes_ in sorted(missing.values(), key=lambda one: -one[1]):
+        yield f"{name}  {_size(bytes_)}"
+
+
+def _is_there(uri: str, conf_dir: str) -> bool:
+    with contextlib.suppress(HowdahError):
+        return filesystem(uri, conf_dir).exists(uri)
+    return False
+
+
+def _settings(staged: StagedJob) -> list[str]:
+    """Those that somebody has set, with where."""
+    return [
+        f"{name} = {value} ({staged.sources[name]})"
+        for name, value in staged.settings.items()
+        if value and staged.sources.get(name, "default") != "default"
+    ]
+
+
+def _size(size: int) -> str:
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size >= factor:
+            return f"{size / factor:.1f} {unit}"
+    return f"{size} B"
+
+
+def _count(files: int, size: int) -> str:
+    one = say("1 file") if files == 1 else say("{count} files", count=files)
+    return f"{one}, {_size(size)}"

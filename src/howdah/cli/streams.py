@@ -1,0 +1,114 @@
+"""The standard streams of a command, whatever they are: closed, full, read by nobody any more, or in a terminal's own
+encoding, which lacks characters that a program prints."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import errno
+import io
+import os
+import resource
+import select
+import sys
+from collections.abc import Iterable, Iterator
+
+import click
+
+from howdah.errors import EngineUnavailable, StagingError
+
+UNREAD = 141
+"""The status of what the system ends by SIGPIPE, as it does other commands whose reader has gone (`| head`)."""
+LEAST_OPEN_FILES = 64
+_ESCAPED = "howdah.escaped"
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
+
+def prepare() -> None:
+    """Make the standard streams usable: a closed one leads to nowhere, and no character is refused.
+
+    Raises:
+        EngineUnavailable: too few files may be open at once.
+    """
+    for number in (0, 1, 2):
+        with contextlib.suppress(OSError):
+            os.fstat(number)
+            continue
+        os.open(os.devnull, os.O_RDWR)  # gets this number: or the next socket would, and be printed to
+    sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    codecs.register_error(_ESCAPED, _escape)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=_ESCAPED)
+    _allow_open_files()
+
+
+def _escape(error: UnicodeError) -> tuple[str, int]:
+    """What can't be encoded as JSON escapes it, in UTF-16: `--json` prints JSON in any encoding."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{high:02x}{low:02x}" for high, low in zip(units[::2], units[1::2], strict=True)), error.end
+
+
+def _allow_open_files() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= LEAST_OPEN_FILES:
+        return
+    if hard != resource.RLIM_INFINITY and hard < LEAST_OPEN_FILES:
+        raise EngineUnavailable(
+            f"this process may have {hard} files open at once (`ulimit -n`), and needs {LEAST_OPEN_FILES} at least"
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (LEAST_OPEN_FILES, hard))
+
+
+@contextlib.contextmanager
+def ended_by_streams() -> Iterator[None]:
+    """End the process, without a traceback, when what it prints can't be written.
+
+    Raises:
+        SystemExit: UNREAD where nobody reads standard output any more; that of a full disk.
+    """
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, BrokenPipeError) and _is_unread(1):
+            _discard_output(1)
+            raise SystemExit(UNREAD) from None
+        if error.errno not in _NO_ROOM:
+            raise
+        print_error([f"howdah: {error}: nothing more can be written; a job that was submitted goes on"])
+        _discard_output(1)
+        raise SystemExit(StagingError.exit_code) from None
+
+
+def _is_unread(number: int) -> bool:
+    """Whether this descriptor is a pipe without a reader."""
+    poll = select.poll()
+    poll.register(number, 0)
+    return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
+
+
+def print_error(lines: Iterable[str]) -> None:
+    """Print lines to standard error if there is room for them: the exit code tells the error in any case."""
+    with stderr_may_be_full():
+        for line in lines:
+            click.echo(line, err=True)
+
+
+@contextlib.contextmanager
+def stderr_may_be_full() -> Iterator[None]:
+    """Do without what can't be printed to standard error, for want of room or of a reader."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (*_NO_ROOM, errno.EPIPE):
+            raise
+        _discard_output(2)
+
+
+def _discard_output(stream: int) -> None:
+    """Drop what is still buffered: were it to fail once more, the interpreter would end with 120."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream)

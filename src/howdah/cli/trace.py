@@ -1,0 +1,165 @@
+"""`howdah trace`: whose a container, a process or a GPU is."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import socket
+import sqlite3
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from howdah.cli.history import options_of
+from howdah.cli.language import say
+from howdah.client.engines import engine_of, engines
+from howdah.client.follow import look
+from howdah.client.link import link_to, recorded_events
+from howdah.client.process_owner import is_here, owner_of
+from howdah.errors import HowdahError, SpecError, StagingError
+from howdah.history.index import Index
+from howdah.history.options import index_folder
+from howdah.history.rows import row_of
+from howdah.history.rows import trace as indexed
+from howdah.history.scan import Scanner
+from howdah.spec import JobReport, State
+from howdah.spec.codec import to_json
+from howdah.spec.view import JobView, fold
+from howdah.web.source import Refused
+from howdah.web.trace import describe
+from howdah.wire.connection import WireError
+from howdah.wire.messages import PROCESSES
+
+_PROCESS = re.compile(r"(?:(.+):)?(\d+)")
+_GPU = re.compile(r"(?:(.+)/)?gpu([A-Za-z0-9-]+)")
+_OF_JOB = ("name", "state", "user", "queue", "engine")
+
+
+@click.command()
+@click.argument("of")
+@click.option("--profile", default="", help="A profile of your configuration.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def trace(of: str, profile: str, as_json: bool) -> None:
+    """Tell which job and task OF is or was of: a container's id, host:pid, host/gpu3; a pid or gpu3 of this machine."""
+    options = options_of(profile)
+    with Index(index_folder(options)) as index:
+        if index.claim():  # else a history server keeps it up to date
+            Scanner(index, options.roots, options.conf_dir).look()
+        try:
+            found = _find(index.connection, of, profile)
+        except Refused as error:
+            raise SpecError.at("OF", str(error)) from None
+        if found is None:
+            raise StagingError(f"no job of {', '.join(options.roots)} had {of}")
+        whole = _whole(index.connection, found, profile)
+    if as_json:
+        click.echo(to_json({**whole, "at": time.time()}))
+        return
+    for line in _lines(whole):
+        click.echo(line)
+
+
+def _find(connection: sqlite3.Connection, of: str, profile: str) -> dict[str, Any] | None:
+    """The job, and as far as it is known the task, its attempt and the `process` that was asked for."""
+    process, gpu = _PROCESS.fullmatch(of), _GPU.fullmatch(of)
+    if process:
+        return _process(connection, process[1] or "", int(process[2]), profile)
+    if gpu:
+        found = (indexed(connection, f"{host}/gpu{gpu[2]}") for host in _names(gpu[1] or ""))
+        return next(filter(None, found), None)
+    return indexed(connection, of)
+
+
+def _process(connection: sqlite3.Connection, host: str, pid: int, profile: str) -> dict[str, Any] | None:
+    if not host or is_here(host):
+        try:
+            return _own_process(connection, host, pid)
+        except StagingError:  # it has ended, and may be known all the same
+            if not host:
+                raise
+    return indexed(connection, f"{host}:{pid}") or _asked(host, pid, profile)
+
+
+def _own_process(connection: sqlite3.Connection, host: str, pid: int) -> dict[str, Any] | None:
+    owner = owner_of(pid)
+    if owner.task:
+        return {"job": owner.job, "task": owner.task, "attempt": owner.attempt, "process": pid}
+    places = (f"{name}:{each}" for each in owner.pids for name in _names(host))
+    found = indexed(connection, owner.container) if owner.container else None
+    found = found or next(filter(None, (indexed(connection, place, live=True) for place in places)), None)
+    if found is None and owner.job:
+        found = {"job": owner.job, "task": "", "attempt": 0}
+    return found and {**found, "process": pid}
+
+
+def _names(host: str) -> list[str]:
+    """What a host may be called in event logs; jobs of the local engine run on 127.0.0.1."""
+    own = ["127.0.0.1", socket.gethostname(), socket.getfqdn()]
+    return list(dict.fromkeys([host, *own] if host and is_here(host) else [host] if host else own))
+
+
+def _asked(host: str, pid: int, profile: str) -> dict[str, Any] | None:
+    """Asked of the executors on `host` of your own jobs: the process may be below a program."""
+    for report in _running(profile):
+        with contextlib.suppress(HowdahError, WireError):
+            view, link = look(engine_of(report.id, profile), report.id).view, link_to(report)
+            there = [task for task in view.tasks.values() if task.state is State.RUNNING and task.host == host]
+            if link is None or not there:
+                continue
+            with link:
+                for task in there:
+                    if pid in json.loads(link.log(task.id, PROCESSES, 0).text or "[]"):
+                        return {"job": view.id, "task": str(task.id), "attempt": task.attempt, "process": pid}
+    return None
+
+
+def _running(profile: str) -> Iterator[JobReport]:
+    for engine in engines("", profile):
+        with contextlib.suppress(HowdahError):
+            yield from (report for report in engine.describe() if report.state is State.RUNNING)
+
+
+def _whole(connection: sqlite3.Connection, found: dict[str, Any], profile: str) -> dict[str, Any]:
+    """With all that the job's log, the index and its engine know."""
+    job, row = found["job"], row_of(connection, found["job"], time.time())
+    directory = connection.execute("SELECT directory FROM job WHERE id = ?", (job,)).fetchone()
+    report = JobReport(job, "", State.PENDING, "", directory=directory[0] if directory else "")
+    known: dict[str, Any] = {name: row[name] for name in _OF_JOB if row[name]} if row else {}
+    if "queue" not in known and known.get("engine") != "local":  # the cluster chose it; or the job is somebody else's
+        with contextlib.suppress(HowdahError):
+            for told in engine_of(job, profile).describe(job):
+                fields = {name: getattr(told, name) for name in ("name", "user", "queue", "engine")}
+                known = {**fields, "state": told.state.value, **known}
+    view = JobView(id=job)
+    if report.directory:
+        with contextlib.suppress(HowdahError):
+            view = fold(recorded_events(report), view)
+    answer = {**describe(view, found["task"], found["attempt"]), **known}
+    answer.pop("url")
+    return {**answer, "process": found.get("process") or answer["pid"]}
+
+
+def _lines(whole: dict[str, Any]) -> Iterator[str]:
+    yield " ".join(filter(None, (whole["job"], whole["task"])))
+    if whole["user"]:
+        name, state, user = whole["name"], whole["state"], whole["user"]
+        of_queue = say(", queue {queue}", queue=whole["queue"]) if whole["queue"] else ""
+        yield "  " + say("job {name}, {state}, of user {user}", name=name, state=state, user=user) + of_queue
+    if whole["task"]:
+        role, index, attempt = whole["role"], whole["index"], whole["attempt"]
+        rank = say(", rank {rank}", rank=whole["rank"]) if whole["rank"] is not None else ""
+        yield (
+            "  " + say("role {role}, index {index}, attempt {attempt}", role=role, index=index, attempt=attempt) + rank
+        )
+    if whole["host"]:
+        process = say(", program {pid}", pid=whole["pid"]) if whole["pid"] else ""
+        yield "  " + say("on {host} in {container}", host=whole["host"], container=whole["container"]) + process
+    if whole["gpus"]:
+        yield "  " + say("GPUs {gpus}", gpus=", ".join(whole["gpus"]))
+    if whole["since"]:
+        began = time.strftime("%m-%d %H:%M:%S", time.localtime(whole["since"]))
+        ended = time.strftime("%m-%d %H:%M:%S", time.localtime(whole["until"])) if whole["until"] else ""
+        yield "  " + say("since {time}", time=began) + (say(", until {time}", time=ended) if ended else "")

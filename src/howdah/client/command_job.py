@@ -1,0 +1,111 @@
+"""A job without a file: a command and a few options, each of which is one field of the spec.
+
+The job is one role, `worker`. It is read as a job file is, so that values, units and mistakes are the same; an option
+takes the place of a line in what is said about a value.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from howdah.client.jobfile import LoadedJob, from_tree, to_yaml
+from howdah.client.program_files import of_command
+from howdah.data.yamltree import Items, Keys, Node, Text
+from howdah.spec.values import dataclass
+
+ROLE = "worker"
+_COMMAND = "the command"
+
+
+@dataclass(frozen=True)
+class CommandOptions:
+    """What the options say, "" or () where they are not given. `inputs` are `path#name`, as in a job file; `outputs`
+    are `path#directory`: what is kept of the directory in the working directory, and where."""
+
+    replicas: str = ""
+    memory: str = ""
+    vcores: str = ""
+    gpus: str = ""
+    framework: str = ""
+    requirements: str = ""
+    files: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+
+    @property
+    def given(self) -> list[str]:
+        """The options that were given, as they are typed."""
+        names = {"files": "file", "inputs": "input", "outputs": "output"}
+        return [f"--{names.get(name, name)}" for name in self.__dataclass_fields__ if getattr(self, name)]
+
+
+def load_command(
+    words: Sequence[str],
+    options: CommandOptions,
+    base: Path,
+    sets: Mapping[str, str],
+    fields: Mapping[str, str],
+    notice: Callable[[str], None],
+) -> LoadedJob:
+    """The job that runs `words`, as a program and its arguments (a single word: as a shell line), from `base`.
+
+    `notice` is told which files and which framework were taken though nobody said so.
+
+    Raises:
+        SpecError: everything that is wrong.
+    """
+    found = of_command(words, base, {entry.partition("#")[0].rstrip("/") for entry in options.files})
+    sent = found.files
+    framework, program, module = found.framework if not options.framework else ("", "", "")
+    if sent:
+        notice(f"files sent along: {', '.join(sent)} (--file adds others)")
+    if framework:
+        notice(f"framework: {framework}, for {program} imports {module} (--framework says otherwise)")
+    root = _tree(words, options, sent, framework)
+    spec, sources = from_tree(root, [], _COMMAND, sets, os.environ, fields)
+    return LoadedJob(spec, base, sources, to_yaml(spec))
+
+
+def _tree(words: Sequence[str], options: CommandOptions, sent: Sequence[str], framework: str) -> Keys:
+    command: Node = Text(words[0], _COMMAND, False)
+    if len(words) > 1:
+        command = Items(tuple(Text(word, _COMMAND, False) for word in words), _COMMAND)
+    resources = _given(options, "memory", "vcores", "gpus")
+    role = {"command": command, **_given(options, "replicas")}
+    if resources:
+        role["resources"] = Keys(resources, _COMMAND)
+    root: dict[str, Node] = {"name": Text(_name(words), _COMMAND, False)}
+    if options.framework or framework:
+        root["framework"] = Text(options.framework or framework, "--framework")
+    root["roles"] = Keys({ROLE: Keys(role, _COMMAND)}, _COMMAND)
+    files = [*(Text(name, _COMMAND, False) for name in sent), *(Text(name, "--file", False) for name in options.files)]
+    if files:
+        root["files"] = Items(tuple(files), "--file")
+    if options.requirements:
+        root["environment"] = Keys(_given(options, "requirements"), "--requirements")
+    if options.inputs:
+        inputs = (Keys({"path": Text(path, "--input", False)}, "--input") for path in options.inputs)
+        root["inputs"] = Items(tuple(inputs), "--input")
+    if options.outputs:
+        root["outputs"] = Items(tuple(map(_output, options.outputs)), "--output")
+    return Keys(root, _COMMAND)
+
+
+def _given(options: CommandOptions, *names: str) -> dict[str, Node]:
+    return {name: Text(text, f"--{name}") for name in names if (text := getattr(options, name))}
+
+
+def _output(text: str) -> Keys:
+    path, mark, source = text.rpartition("#")
+    entries: dict[str, Node] = {"path": Text(path if mark else text, "--output", False)}
+    return Keys({**entries, "from": Text(source, "--output", False)} if mark else entries, "--output")
+
+
+def _name(words: Sequence[str]) -> str:
+    """That of the program: `train` of `python src/train.py`."""
+    parts = words[0].split() if len(words) == 1 else words
+    programs = (part for part in parts if part.endswith((".py", ".sh")))
+    named = next(programs, parts[0] if parts else "")
+    return PurePosixPath(named).stem[:200] or "job"

@@ -1,0 +1,114 @@
+"""A link that opens the page of an ended job at a history server: one that runs, else one that is started for it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+from howdah.client import historyjob
+from howdah.client.config import HISTORY_URL
+from howdah.client.engines import settings_for
+from howdah.client.remote import Remote
+from howdah.data import history_servers
+from howdah.data.homes import state_directory
+from howdah.engines import Engine
+from howdah.errors import EngineUnavailable, HowdahError, StagingError
+
+PORT = 18488
+STARTED_PORT = 18489
+"""Of a server that is started here: `howdah history` keeps its own, and addresses stay good."""
+IDLE = "30m"
+READ_S, TOLD_S = 120.0, 3.0
+LOG = "server.log"
+
+
+def find_or_start(
+    engine: Engine, job_id: str, profile: str, on_start: Callable[[], None], on_wait: Callable[[float], None]
+) -> str:
+    """The link of the job's page at a history server that has the job. The one that is configured is asked first, then
+    the one that runs as a job of the engine, then those of this machine; where none has it, one is started here that
+    ends when nobody has asked for half an hour.
+
+    Args:
+        on_start: called when a server was started.
+        on_wait: called with the limit in seconds when it takes a while to read the jobs' logs.
+
+    Raises:
+        EngineUnavailable: the server that was started did not serve, or does not find the job.
+    """
+    folder = Path(state_directory(os.environ), "history")
+    for link in (*_known(engine, profile), *history_servers.links(folder)):
+        if _has(link, job_id):
+            return _page(link, job_id)
+    server = _start(folder, profile)
+    on_start()
+    return _page(_wait(server, folder, job_id, on_wait), job_id)
+
+
+def _known(engine: Engine, profile: str) -> Iterator[str]:
+    settings = settings_for({"engine": engine.name, "profile": profile})
+    if settings[HISTORY_URL]:
+        yield settings[HISTORY_URL]
+    if engine.name != "local":
+        with contextlib.suppress(HowdahError):
+            job = historyjob.running(engine)
+            if job is not None:
+                yield historyjob.link(engine, job.id, settings["hadoop_conf_dir"], lambda _: None)
+
+
+def _has(link: str, job_id: str) -> bool:
+    with contextlib.suppress(HowdahError):
+        Remote(link).get(f"jobs/{job_id}")
+        return True
+    return False
+
+
+def _page(link: str, job_id: str) -> str:
+    """The token stands behind the place, as in the links that the page itself copies."""
+    remote = Remote(link)
+    return f"{remote.base}#/jobs/{quote(job_id)}?token={quote(remote.token)}"
+
+
+def _start(folder: Path, profile: str) -> subprocess.Popen[bytes]:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    command = [sys.executable, "-c", "from howdah.cli import main; main()", "history", "--port", str(_port())]
+    command += ["--idle", IDLE, *(["--profile", profile] if profile else [])]
+    with (folder / LOG).open("wb") as log:
+        return subprocess.Popen(
+            command, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, start_new_session=True
+        )
+
+
+def _port() -> int:
+    """The usual one, or any free one where another program has it."""
+    with socket.socket() as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind(("127.0.0.1", STARTED_PORT))
+        except OSError:
+            return 0
+        return STARTED_PORT
+
+
+def _wait(server: subprocess.Popen[bytes], folder: Path, job_id: str, on_wait: Callable[[float], None]) -> str:
+    """The link of the server that was started, as soon as it has read the job's log."""
+    began, told = time.monotonic(), False
+    while time.monotonic() - began < READ_S:
+        for link in history_servers.links(folder):
+            if _has(link, job_id):
+                return link
+        if server.poll() is not None:
+            lines = (folder / LOG).read_text(errors="replace").strip().splitlines()
+            raise EngineUnavailable(f"the history server did not start: {lines[-1] if lines else 'it said nothing'}")
+        if not told and time.monotonic() - began > TOLD_S:
+            told = True
+            on_wait(READ_S)
+        time.sleep(0.1)
+    raise StagingError(f"the history server has not found {job_id} within {READ_S:.0f} s: {folder / LOG} says more")

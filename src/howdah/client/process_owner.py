@@ -1,0 +1,107 @@
+"""Which task a process of this machine belongs to: any process of a program's tree, such as a data loader's worker.
+
+Asked are, of the process and of those above it, the variables that howdah gave the program, and the control group that
+the engine put it in. Variables can be read by who runs the process and by root, control groups by everybody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+from howdah.errors import StagingError
+from howdah.spec.values import dataclass
+
+_GROUP = re.compile(r"(container_(?:e\d+_)?\d+_\d+_\d+_\d+)|howdah-(local-[A-Za-z0-9_-]+\.\d+)")
+_CONTAINER = re.compile(r"container_(?:e\d+_)?(\d+_\d+)_\d+_\d+|(local-[A-Za-z0-9_-]+)\.\d+")
+
+
+@dataclass(frozen=True)
+class ProcessOwner:
+    """What the machine knows of a process; what it does not know is "" or 0."""
+
+    pids: tuple[int, ...]
+    """The process, and those above it, from the nearest on."""
+    job: str = ""
+    task: str = ""
+    attempt: int = 0
+    container: str = ""
+
+
+def is_here(host: str) -> bool:
+    """Whether this is a name or an address of this machine."""
+    name = socket.gethostname()
+    if host in ("localhost", name, name.partition(".")[0], socket.getfqdn()):
+        return True
+    try:
+        addresses = {found[4][0] for found in socket.getaddrinfo(host, None)}
+    except (OSError, UnicodeError):
+        return False
+    return any(_is_own(str(address)) for address in addresses)
+
+
+def _is_own(address: str) -> bool:
+    """Only an address of this machine can be bound."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with contextlib.suppress(OSError), socket.socket(family) as probe:
+        probe.bind((address, 0))
+        return True
+    return False
+
+
+def owner_of(pid: int) -> ProcessOwner:
+    """What can be known of a process here.
+
+    Raises:
+        StagingError: there is no such process.
+    """
+    if not Path(f"/proc/{pid}").exists():
+        raise StagingError(f"no process {pid} runs on this machine")
+    pids = tuple(_upwards(pid))
+    container = next(filter(None, map(_group, pids)), "")
+    for one in pids:
+        variables = _environment(one)
+        container = container or variables.get("HOWDAH_CONTAINER", "")
+        if "HOWDAH_TASK" in variables and (job := variables.get("HOWDAH_JOB_ID") or job_of(container)):
+            attempt = variables.get("HOWDAH_ATTEMPT", "")
+            number = int(attempt) if attempt.isdecimal() else 0
+            return ProcessOwner(pids, job, variables["HOWDAH_TASK"], number, container)
+    return ProcessOwner(pids, job_of(container), container=container)
+
+
+def job_of(container: str) -> str:
+    """The id of the job that a container's id belongs to; "" when the id tells none."""
+    found = _CONTAINER.fullmatch(container)
+    return found[2] or f"application_{found[1]}" if found else ""
+
+
+def _upwards(pid: int) -> Iterator[int]:
+    while pid > 1:
+        yield pid
+        try:
+            status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        except OSError:  # it has just ended
+            return
+        pid = int(status.rpartition(")")[2].split()[1])
+
+
+def _environment(pid: int) -> dict[str, str]:
+    try:
+        words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return {}
+    pairs = (os.fsdecode(word).partition("=") for word in words)
+    return {name: value for name, _, value in pairs if name.startswith("HOWDAH_")}
+
+
+def _group(pid: int) -> str:
+    try:
+        text = Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    found = _GROUP.search(text)
+    return (found[1] or found[2]) if found else ""

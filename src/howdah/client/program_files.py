@@ -1,0 +1,143 @@
+"""The files that a command needs, found in its words and in what its Python programs import: a first job names none.
+
+Only what lies below the current directory counts, and is small: data is for `--input`.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import posixpath
+import shlex
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+
+from howdah.data.pack import NEVER
+from howdah.errors import SpecError
+from howdah.spec.values import dataclass
+
+LARGEST = 256 << 20
+"""Bytes of a file or directory that is sent along only because the command names it."""
+FRAMEWORKS = {"torch": "pytorch", "tensorflow": "tensorflow", "jax": "jax", "flax": "jax"}
+"""What a program that imports the module is taken for, the first that fits; others say their framework."""
+
+
+@dataclass(frozen=True)
+class ProgramFiles:
+    """`files` are entries for the job's `files`; `imports` the modules that its Python programs import, by program."""
+
+    files: tuple[str, ...]
+    imports: tuple[tuple[str, str], ...]
+
+    @property
+    def framework(self) -> tuple[str, str, str]:
+        """The framework that they look for, the program and the module that say so; "" when none does."""
+        for module, framework in FRAMEWORKS.items():
+            for program, imported in self.imports:
+                if imported == module:
+                    return framework, program, module
+        return "", "", ""
+
+
+def of_command(words: Sequence[str], base: Path, given: Collection[str] = ()) -> ProgramFiles:
+    """What the command made of `words` (one of them: a shell line) needs of what is in `base`, beside what is `given`.
+
+    Raises:
+        SpecError: it names something that is too large to be sent along unasked.
+    """
+    files: dict[str, None] = {}
+    imports: dict[tuple[str, str], None] = {}
+    for path in _named(words, base):
+        top = path.partition("/")[0]
+        files[top] = None
+        if path.endswith(".py") and (base / path).is_file():
+            for program, module in _imported(base, path):
+                imports[program, module] = None
+                files.update(dict.fromkeys(_of_module(base, posixpath.dirname(path), module)))
+    wanted = tuple(name for name in files if name not in given)
+    for name in wanted:
+        _check_size(base / name, name)
+    return ProgramFiles(wanted, tuple(imports))
+
+
+def _named(words: Sequence[str], base: Path) -> Iterator[str]:
+    if len(words) == 1:
+        try:
+            words = shlex.split(words[0])
+        except ValueError:
+            words = words[0].split()
+    for before, word in zip(("", *words), words, strict=False):
+        yield from _there(base, word)
+        if word.startswith("-") and "=" in word:
+            yield from _there(base, word.partition("=")[2])
+        if before == "-m":
+            path = word.replace(".", "/")
+            yield from (found for name in (f"{path}.py", f"{path}/__main__.py") for found in _there(base, name))
+
+
+def _there(base: Path, word: str) -> Iterator[str]:
+    """The path below `base` that a word is, if there is something."""
+    path = posixpath.normpath(word) if word else "."
+    try:
+        if not path.startswith(("/", "..", "-")) and path != "." and "#" not in path and (base / path).exists():
+            yield path
+    except OSError:  # too long for a name, for example
+        return
+
+
+def _imported(base: Path, path: str) -> Iterator[tuple[str, str]]:
+    """The modules that a program imports, and those that modules beside it import, each with the program."""
+    folder, waiting, seen = posixpath.dirname(path), [path], set[str]()
+    while waiting:
+        here = waiting.pop()
+        if here in seen:
+            continue
+        seen.add(here)
+        for module in _imports_of(base / here):
+            yield path, module
+            waiting += [f"{found}" for found in (posixpath.join(folder, f"{module}.py"),) if (base / found).is_file()]
+
+
+def _imports_of(path: Path) -> list[str]:
+    """The first parts of the modules' names; none of a file that can't be parsed."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return []
+    found: dict[str, None] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found.update((alias.name.partition(".")[0], None) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found[node.module.partition(".")[0]] = None
+    return list(found)
+
+
+def _of_module(base: Path, folder: str, module: str) -> Iterator[str]:
+    """What of `base` a program in `folder` gets by importing the module. A folder below is sent whole anyway."""
+    if folder:
+        return
+    if (base / f"{module}.py").is_file():
+        yield f"{module}.py"
+    elif (base / module).is_dir() and any((base / module).glob("*.py")):
+        yield module
+
+
+def _check_size(path: Path, name: str) -> None:
+    size = path.stat().st_size if path.is_file() else _size_of(path)
+    if size > LARGEST:
+        advice = f"give data by `--input {name}`, or say `--file {name}` where all of it is to be sent along"
+        raise SpecError.at("the command", f"names {name!r}, which is larger than {LARGEST >> 20} MiB: {advice}")
+
+
+def _size_of(folder: Path) -> int:
+    """Bytes in it, as far as they matter: counting ends beyond the limit."""
+    size = 0
+    for where, below, names in os.walk(folder):
+        below[:] = [one for one in below if one not in NEVER]
+        for name in names:
+            path = Path(where, name)
+            size += path.lstat().st_size
+            if size > LARGEST:
+                return size
+    return size

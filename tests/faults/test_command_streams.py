@@ -1,0 +1,169 @@
+"""The command line where nobody listens, where little may be open, and where somebody interrupts it: on this machine's
+engine, with the streams, limits and signals of real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+HOWDAH = str(Path(sys.executable).with_name("howdah"))
+LIMIT_S = 60
+
+
+@dataclass
+class Started:
+    """A command that runs, and the file that it prints to."""
+
+    process: subprocess.Popen[bytes]
+    printed: Path
+
+    def interrupt(self) -> None:
+        self.process.send_signal(signal.SIGINT)
+
+    def prints(self, words: str) -> None:
+        """Wait until it has."""
+        deadline = time.monotonic() + LIMIT_S
+        while words not in self.printed.read_text():
+            assert time.monotonic() < deadline, f"{words!r} never came: {self.printed.read_text()}"
+            time.sleep(0.02)
+
+
+@dataclass
+class Shell:
+    """Runs lines of bash, in which `howdah` is ours, in a folder with the job files `quick.yaml` and `long.yaml`."""
+
+    folder: Path
+    home: Path
+    started: list[Started] = field(default_factory=list)
+
+    def environment(self, **more: str) -> dict[str, str]:
+        dropped = ("HADOOP_CONF_DIR", "HOWDAH_", "XDG_", "CUDA_", "LC_", "LANG", "PYTHON")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+        path = f"{Path(HOWDAH).parent}:{kept['PATH']}"
+        return {**kept, "HOWDAH_HOME": str(self.home), "PATH": path, "LANG": "C.UTF-8", **more}
+
+    def run(self, line: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
+        command = ["bash", "-o", "pipefail", "-c", line]
+        environment = self.environment(**variables)
+        done = subprocess.run(command, env=environment, cwd=self.folder, capture_output=True, timeout=LIMIT_S)
+        assert b"Traceback" not in done.stderr, done.stderr.decode()
+        return done
+
+    def start(self, *arguments: str) -> Started:
+        printed = self.folder / f"printed-{len(self.started)}"
+        with printed.open("wb") as out:
+            process = subprocess.Popen(
+                [HOWDAH, *arguments], env=self.environment(), cwd=self.folder, stdout=out, stderr=out
+            )
+        self.started.append(Started(process, printed))
+        return self.started[-1]
+
+    def states(self) -> list[str]:
+        listed = self.run("howdah list --json").stdout.decode().splitlines()
+        return [json.loads(line)["state"] for line in listed]
+
+    def cancel_all(self) -> None:
+        for path in (self.home / "state" / "jobs").glob("local-*"):
+            self.run(f"howdah cancel {path.name}")
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    shell = Shell(tmp_path / "folder", tmp_path / "home")
+    shell.folder.mkdir()
+    for name, command in (("quick", "true"), ("long", "sleep 300")):
+        role = {"command": command, "resources": {"memory": "64MiB"}}
+        (shell.folder / f"{name}.yaml").write_text(json.dumps({"roles": {"worker": role}, "timeouts": {"stop": "1s"}}))
+    yield shell
+    for started in shell.started:
+        started.process.kill()
+        started.process.wait(LIMIT_S)
+    shell.cancel_all()
+
+
+class TestStreams:
+    @pytest.mark.parametrize("encoding", ["gbk", "latin-1"])
+    def test_a_terminal_that_lacks_characters(self, shell: Shell, encoding: str) -> None:
+        command = "howdah run --name '✓ 😀' --set roles.worker.command='echo \"你好 ✓ 😀 end\"' quick.yaml"
+        done = shell.run(command, PYTHONIOENCODING=encoding)
+        assert done.returncode == 0, done
+        assert "end" in done.stdout.decode(encoding)
+        assert "\\ud83d\\ude00" in done.stdout.decode(encoding)
+        listed = shell.run("howdah list --json", PYTHONIOENCODING=encoding).stdout.decode(encoding)
+        assert json.loads(listed)["name"] == "✓ 😀"
+
+    @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+    def test_closed_streams(self, shell: Shell, closed: str) -> None:
+        assert [shell.run(f"howdah {words} {closed}").returncode for words in ("run quick.yaml", "list", "-h")] == [
+            0
+        ] * 3
+        assert shell.states() == ["SUCCEEDED"]
+
+    def test_a_reader_that_goes(self, shell: Shell) -> None:
+        done = shell.run("howdah run long.yaml | head -n 1")
+        assert done.returncode == 141
+        assert b"the job goes on; `howdah status local-" in done.stderr
+        assert shell.states() in (["PENDING"], ["RUNNING"])
+        assert shell.run("set +o pipefail; howdah config --help | true; echo ${PIPESTATUS[0]}").stdout in (
+            b"141\n",
+            b"0\n",
+        )
+
+    def test_a_directory_that_is_gone(self, shell: Shell) -> None:
+        for words in ("list", "run ../quick.yaml", "config", "data ls"):
+            done = shell.run(f"mkdir gone; cd gone; rmdir ../gone; howdah {words}")
+            assert (done.returncode, done.stdout) == (66, b"")
+            assert b"the current directory has been removed" in done.stderr
+
+    @pytest.mark.parametrize("files", [16, 32])
+    def test_too_few_open_files(self, shell: Shell, files: int) -> None:
+        done = shell.run(f"ulimit -n {files}; howdah run quick.yaml")
+        assert (done.returncode, done.stdout) == (69, b"")
+        assert f"may have {files} files open at once (`ulimit -n`)".encode() in done.stderr
+
+    def test_a_low_limit_that_can_be_raised(self, shell: Shell) -> None:
+        assert shell.run("ulimit -S -n 16; howdah run quick.yaml").returncode == 0
+
+
+class TestInterrupts:
+    def test_another_interrupt_does_not_stop_the_cancelling(self, shell: Shell) -> None:
+        command = shell.start("run", "long.yaml")
+        command.prints(" runs: ")
+        command.interrupt()
+        command.prints("cancelling local-")
+        command.interrupt()
+        assert command.process.wait(LIMIT_S) == 2
+        assert shell.states() == ["CANCELLED"]
+
+    def test_who_insists_is_told_that_the_job_may_go_on(self, shell: Shell) -> None:
+        command = shell.start("run", "--set", "timeouts.stop=30s", "--set", IGNORES_TERM, "long.yaml")
+        command.prints(" runs: ")
+        command.interrupt()
+        command.prints("cancelling local-")
+        command.interrupt()
+        command.prints("Ctrl-C twice more leaves it at once")
+        while command.process.poll() is None:  # two signals that arrive at once are one
+            time.sleep(0.1)
+            command.interrupt()
+        command.prints("the job may go on; `howdah status local-")
+
+    def test_detached_twice(self, shell: Shell) -> None:
+        command = shell.start("run", "--on-interrupt", "detach", "long.yaml")
+        command.prints(" runs: ")
+        command.interrupt()
+        command.prints("the job goes on; `howdah status local-")
+        command.interrupt()
+        command.process.wait(LIMIT_S)
+        assert shell.states() == ["RUNNING"]
+
+
+IGNORES_TERM = "roles.worker.command=trap '' TERM; sleep 300"

@@ -1,0 +1,118 @@
+"""A first job, as somebody begins who has a program and nothing else: on this machine's engine, without a job file."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+HOWDAH = str(Path(sys.executable).with_name("howdah"))
+Howdah = Callable[..., "subprocess.CompletedProcess[str]"]
+PROGRAM = """
+import os, sys
+import model
+assert open("conf.txt").read() == "c"
+os.makedirs("out", exist_ok=True)
+open("out/" + os.environ["HOWDAH_RANK"], "w").write(" ".join([model.NAME, *sys.argv[1:], *sorted(os.listdir("in"))]))
+print("done", os.environ["HOWDAH_WORLD_SIZE"], os.environ["MASTER_PORT"].isdigit())
+if False:
+    import torch
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "folder"
+    (folder / "data").mkdir(parents=True)
+    for name, text in {
+        "train.py": PROGRAM,
+        "model.py": "NAME = 'm'\n",
+        "conf.txt": "c",
+        "data/a": "1",
+        "data/b": "2",
+        "ok.py": "print('ok')\n",
+    }.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.fixture
+def howdah(folder: Path, tmp_path: Path) -> Howdah:
+    dropped = ("HADOOP_CONF_DIR", "HOWDAH_", "CUDA_", "LANG", "LC_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+    env = {**kept, "HOWDAH_HOME": str(tmp_path / "home"), "LANG": "C.UTF-8"}
+
+    def call(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+        command = [HOWDAH, *arguments]
+        return subprocess.run(command, env={**env, **more}, cwd=folder, capture_output=True, text=True, timeout=120)
+
+    return call
+
+
+COMMAND = ("--", sys.executable, "train.py", "--conf=conf.txt", "a b", "$HOME")
+OPTIONS = ("--replicas", "2", "--memory", "128MiB", "--input", "data#in", "--output", "kept#out")
+
+
+def test_a_command_runs_as_a_job(folder: Path, howdah: Howdah) -> None:
+    done = howdah("run", "--logs", "all", *OPTIONS, *COMMAND)
+    assert done.returncode == 0, done
+    assert "files sent along: train.py, model.py, conf.txt (--file adds others)" in done.stderr
+    assert "framework: pytorch, for train.py imports torch" in done.stderr
+    assert done.stdout.count("| done 2 True") == 2
+    found = [(folder / f"kept/worker-{rank}/{rank}").read_text() for rank in (0, 1)]
+    assert found == ["m --conf=conf.txt a b $HOME a", "m --conf=conf.txt a b $HOME b"]
+
+
+def test_init_writes_what_runs(folder: Path, howdah: Howdah) -> None:
+    written = howdah("init", "--memory", "128MiB", "ok.py")
+    assert (written.returncode, written.stdout) == (0, "written: job.yaml; try it: howdah run job.yaml\n")
+    done = howdah("run", "job.yaml")
+    assert done.returncode == 0, done
+    assert "worker:0 | ok" in done.stdout
+    assert howdah("init", "ok.py").returncode == 66
+
+
+def test_a_plan_is_one_screen(howdah: Howdah) -> None:
+    plan = howdah("plan", "--on", "local", *OPTIONS, *COMMAND)
+    assert (plan.returncode, len(plan.stdout.splitlines()) <= 24) == (0, True), plan
+    for words in (
+        "train: pytorch on local",
+        "worker  2      128 MiB  1       0 ",
+        "train.py --conf=conf.txt 'a b'",
+        "in all 2 containers: 256 MiB, 2 vcores, 0 GPUs; this machine has ",
+        "files: train.py  ",
+        "inputs: 2 files, 2 B, from ",
+        " to in, shared among every role with data",
+        "outputs: out (every task) → ",
+        "to upload: 3 files, ",
+    ):
+        assert words in plan.stdout, plan.stdout
+    chinese = howdah("plan", *OPTIONS, *COMMAND, HOWDAH_LANGUAGE="zh")
+    assert "待上传：3 个文件" in chinese.stdout, chinese.stdout
+    assert "随作业发送的文件：train.py" in chinese.stderr
+
+
+def test_what_is_there_is_not_uploaded_again(howdah: Howdah) -> None:
+    before = howdah("plan", *OPTIONS, *COMMAND).stdout
+    assert "to upload: 3 files, " in before
+    assert howdah("run", *OPTIONS, *COMMAND).returncode == 0
+    assert (
+        "to upload: nothing: all 3 files are there already" in howdah("plan", "--overwrite", *OPTIONS, *COMMAND).stdout
+    )
+
+
+def test_mistakes_name_what_was_typed(howdah: Howdah) -> None:
+    done = howdah("run", "--replicas", "many", "--memory", "1 elephant", *COMMAND)
+    assert done.returncode == 64
+    assert "roles.worker.replicas: is 'many', must be a whole number (--replicas)" in done.stderr
+    assert "(--memory)" in done.stderr
+
+
+def test_a_name_is_the_jobs_name(folder: Path, howdah: Howdah) -> None:
+    (folder / "j.yaml").write_text("vars: {name: x}\nname: job-${name}\nroles: {worker: {command: 'true'}}\n")
+    assert howdah("plan", "--name", "mine", "j.yaml").stdout.startswith("mine: generic on local")
+    assert howdah("plan", "--set", "name=y", "j.yaml").stdout.startswith("job-y: generic on local")

@@ -1,0 +1,117 @@
+"""`howdah trace` of real processes on this machine: a job's program, what that has started, the GPUs it was dealt."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from howdah.cli.trace import _asked
+from howdah.client.process_owner import is_here, owner_of
+
+HOWDAH = str(Path(sys.executable).with_name("howdah"))
+# A child in a session of its own, one of it with no variables left: a data loader's worker, and something odder.
+PROGRAM = """
+import os, subprocess, time
+bare = subprocess.Popen(["sleep", "300"], start_new_session=True, env={})
+kept = subprocess.Popen(["sleep", "300"], start_new_session=True)
+print("children", os.getpid(), kept.pid, bare.pid, flush=True)
+time.sleep(300)
+"""
+
+
+@dataclass(frozen=True)
+class Running:
+    """A job that runs: worker:1 holds the second of two GPUs. `pids` are its program and two children of that."""
+
+    id: str
+    home: Path
+    pids: tuple[int, int, int]
+
+    def trace(self, of: object) -> subprocess.CompletedProcess[str]:
+        return howdah(self.home, "trace", "--json", str(of))
+
+
+def howdah(home: Path, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    dropped = ("HADOOP_CONF_DIR", "HOWDAH_", "CUDA_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+    env = {**kept, "HOWDAH_HOME": str(home), "HOWDAH_LOCAL_GPUS": "2"}
+    return subprocess.run([HOWDAH, *arguments], env=env, cwd=cwd, capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    home, folder = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("work")
+    (folder / "program.py").write_text(PROGRAM)
+    resources = {"memory": "128MiB", "gpus": 1}
+    role = {"command": f"{sys.executable} program.py", "replicas": 2, "resources": resources}
+    job = {"name": "traced", "roles": {"chief": {"command": "sleep 300"}, "worker": role}, "files": ["program.py"]}
+    (folder / "job.yaml").write_text(json.dumps({**job, "timeouts": {"stop": "1s"}}))
+    id_ = howdah(home, "submit", "job.yaml", cwd=folder).stdout.strip()
+    try:
+        until, words = time.monotonic() + 60, list[str]()
+        while len(words) != 4:
+            assert time.monotonic() < until
+            words = howdah(home, "logs", id_, "worker:1", "--stream", "stdout").stdout.partition("children ")[2].split()
+            words = ["children", *words]
+        yield Running(id_, home, (int(words[1]), int(words[2]), int(words[3])))
+    finally:
+        howdah(home, "cancel", id_)
+
+
+@pytest.mark.parametrize("which", [0, 1, 2])
+@pytest.mark.parametrize("host", ["", "localhost:", "127.0.0.1:"])
+def test_any_process_of_the_tree(running: Running, which: int, host: str) -> None:
+    found = json.loads(running.trace(f"{host}{running.pids[which]}").stdout)
+    assert (found["job"], found["name"], found["task"], found["role"]) == (running.id, "traced", "worker:1", "worker")
+    assert (found["index"], found["rank"], found["attempt"], found["state"]) == (1, 2, 1, "RUNNING")
+    assert (found["pid"], found["process"], found["gpus"]) == (running.pids[0], running.pids[which], ["1"])
+    assert found["user"]
+
+
+@pytest.mark.parametrize(("gpu", "task"), [("gpu0", "worker:0"), ("localhost/gpu1", "worker:1")])
+def test_a_gpu_that_the_engine_dealt(running: Running, gpu: str, task: str) -> None:
+    assert json.loads(running.trace(gpu).stdout)["task"] == task
+
+
+def test_for_people(running: Running) -> None:
+    first, *rest = howdah(running.home, "trace", f"{running.pids[2]}").stdout.splitlines()
+    assert first == f"{running.id} worker:1"
+    assert "job traced, RUNNING, of user " in rest[0]
+    assert "role worker, index 1, attempt 1, rank 2" in rest[1]
+    assert "GPUs 1" in rest[3]
+
+
+def test_nobodys(running: Running) -> None:
+    for of, words in ((os.getpid(), "no job of "), (2**22 - 1, "no process "), ("gpu7", "no job of ")):
+        done = running.trace(of)
+        assert (done.returncode, done.stdout) == (66, "")
+        assert words in done.stderr
+
+
+def test_variables_are_enough_and_not_needed(running: Running) -> None:
+    program, kept, bare = running.pids
+    assert (owner_of(kept).job, owner_of(kept).task) == (running.id, "worker:1")
+    assert owner_of(bare).pids[:2] == (bare, program)
+
+
+def test_an_executor_elsewhere_is_asked(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOWDAH_HOME", str(running.home))
+    for pid in running.pids:
+        assert (_asked("127.0.0.1", pid, "") or {}).get("task") == "worker:1"
+    assert _asked("127.0.0.1", os.getpid(), "") is None
+    assert _asked("elsewhere", running.pids[0], "") is None
+
+
+def test_what_is_here() -> None:
+    assert is_here("localhost")
+    assert is_here("127.0.0.1")
+    assert not is_here("192.0.2.1")
+    assert not is_here("no such host")

@@ -1,0 +1,208 @@
+"""A job without a file: each option is a field of the spec; what the command names and imports is sent along."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from howdah.cli import cli
+from howdah.cli.language import choose
+from howdah.client import program_files
+from howdah.client.command_job import CommandOptions, load_command
+from howdah.client.jobfile import LoadedJob, load, loads
+from howdah.errors import SpecError
+from howdah.spec import Environment, Input, JobSpec, Output, Resources, Role
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, text in {
+        "train.py": "import model\nfrom pkg.sub import x\nimport torch, os\n",
+        "model.py": "import helper\n",
+        "helper.py": "",
+        "other.py": "",
+        "conf.yaml": "",
+        "pkg/sub.py": "",
+        "src/main.py": "import tensorflow.keras\nimport beside\n",
+        "src/beside.py": "",
+        "broken.py": "def (",
+        "run.sh": "true",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def job(*words: str, **options: Any) -> JobSpec:
+    return command(words, **options).spec
+
+
+def command(words: tuple[str, ...], sets: dict[str, str] | None = None, **options: Any) -> LoadedJob:
+    told: list[str] = []
+    return load_command(words, CommandOptions(**options), Path.cwd(), sets or {}, {}, told.append)
+
+
+def test_every_option_is_a_field(folder: Path) -> None:
+    spec = job(
+        "./run.sh",
+        "a b",
+        "$HOME",
+        replicas="4",
+        memory="2GiB",
+        vcores="3",
+        gpus="1",
+        framework="torchrun",
+        requirements="conf.yaml",
+        files=("other.py", "pkg#lib"),
+        inputs=("hdfs:///data#in", "more"),
+        outputs=("hdfs:///model#out", "kept"),
+    )
+    assert spec == JobSpec(
+        {"worker": Role(("./run.sh", "a b", "$HOME"), 4, Resources(2048, 3, 1))},
+        name="run",
+        framework="torchrun",
+        files=("run.sh", "other.py", "pkg#lib"),
+        environment=Environment(requirements="conf.yaml"),
+        inputs=(Input("hdfs:///data#in"), Input("more")),
+        outputs=(Output("hdfs:///model", "out"), Output("kept")),
+    )
+    assert job("true") == JobSpec({"worker": Role("true")}, name="true")
+    assert command(("true",), {"env.A": "1", "retries": "2"}).spec.retries == 2
+
+
+def test_one_word_is_a_shell_line(folder: Path) -> None:
+    spec = job("python train.py --conf=conf.yaml | tee log")
+    assert spec.roles["worker"].command == "python train.py --conf=conf.yaml | tee log"
+    assert spec.files == ("train.py", "model.py", "pkg", "helper.py", "conf.yaml")
+    assert (spec.name, spec.framework) == ("train", "pytorch")
+
+
+@pytest.mark.parametrize(
+    ("words", "files", "framework"),
+    [
+        (("python", "train.py"), ("train.py", "model.py", "pkg", "helper.py"), "pytorch"),
+        (("python", "./train.py"), ("train.py", "model.py", "pkg", "helper.py"), "pytorch"),
+        (("python", "src/main.py"), ("src",), "tensorflow"),
+        (("python", "-m", "src.main"), ("src",), "tensorflow"),
+        (("python", "-m", "model"), ("model.py", "helper.py"), "generic"),
+        (("python", "broken.py", "--x", "../y", "/etc/passwd", "conf.yaml"), ("broken.py", "conf.yaml"), "generic"),
+        (("ls", "nothing", ".", "-l"), (), "generic"),
+        (("x" * 5000,), (), "generic"),
+        (("echo 'unbalanced conf.yaml",), ("conf.yaml",), "generic"),
+    ],
+)
+def test_what_is_sent_along(folder: Path, words: tuple[str, ...], files: tuple[str, ...], framework: str) -> None:
+    spec = job(*words)
+    assert (spec.files, spec.framework) == (files, framework)
+
+
+def test_what_is_given_is_not_found_out(folder: Path) -> None:
+    spec = job("python", "train.py", framework="generic", files=("train.py", "pkg#."))
+    assert (spec.framework, spec.files) == ("generic", ("model.py", "helper.py", "train.py", "pkg#."))
+
+
+def test_data_is_not_sent_along_unasked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "data").mkdir()
+    with (folder / "data" / "large").open("wb") as file:
+        file.truncate(program_files.LARGEST + 1)
+    with pytest.raises(SpecError, match="names 'data', which is larger than 256 MiB: give data by `--input data`"):
+        job("python", "train.py", "--data", "data")
+    assert job("python", "train.py", "data", files=("data",)).files[-1] == "data"
+
+
+def test_mistakes_name_the_option(folder: Path) -> None:
+    with pytest.raises(SpecError) as error:
+        job("true", replicas="x", memory="2 gigs", framework="pytorhc", inputs=("",))
+    places = [(mistake.place, mistake.origin) for mistake in error.value.mistakes]
+    assert ("roles.worker.replicas", "--replicas") in places
+    assert ("roles.worker.resources.memory", "--memory") in places
+    assert ("framework", "--framework") in places
+    assert ("inputs.0.path", "--input") in places
+
+
+def test_its_text_is_a_job_file(folder: Path) -> None:
+    loaded = command(("python", "train.py"), replicas="2")
+    assert loads(loaded.text, "job.yaml", {}, {})[0] == loaded.spec
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("train.py",),
+        ("run.sh", "--replicas", "3", "--gpus", "1", "--name", "a: b # c"),
+        ("--input", "data#in", "--output", "o#out", "--requirements", "r.txt", "--", "python", "x: y", "${HOME} #"),
+        ("--", "echo 'a\nb'"),
+        ("--", "sh", "-c", "你好"),
+    ],
+)
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_init_writes_a_job_file(
+    folder: Path, arguments: tuple[str, ...], language: str, request: pytest.FixtureRequest
+) -> None:
+    choose(language)
+    request.addfinalizer(lambda: choose("en"))
+    done = CliRunner().invoke(
+        cli, ["init", *arguments, "--to", "-"] if "--" not in arguments else ["init", "--to", "-", *arguments]
+    )
+    assert done.exit_code == 0, done.output
+    spec, _ = loads(done.stdout, "job.yaml", {}, {})
+    at = arguments.index("--") if "--" in arguments else 1
+    words = (
+        arguments[at + 1 :]
+        if "--" in arguments
+        else (f"{'python' if arguments[0].endswith('py') else 'bash'} {arguments[0]}",)
+    )
+    assert spec.roles["worker"].command == (words if len(words) > 1 else words[0])
+    if "--input" in arguments:
+        assert spec.inputs == (Input("data#in"),)
+        assert spec.outputs == (Output("o", "out"),)
+        assert spec.environment.requirements == "r.txt"
+    if "--gpus" in arguments:
+        assert (spec.name, spec.roles["worker"].replicas, spec.roles["worker"].resources.gpus) == ("a: b # c", 3, 1)
+
+
+def test_init_replaces_nothing_unasked(folder: Path) -> None:
+    runner = CliRunner()
+    assert runner.invoke(cli, ["init", "train.py"]).exit_code == 0
+    before = (folder / "job.yaml").read_text()
+    assert load(folder / "job.yaml").spec.files == ("train.py", "model.py", "pkg", "helper.py")
+    refused = runner.invoke(cli, ["init", "run.sh"])
+    assert "job.yaml: exists already" in str(refused.exception)
+    assert (folder / "job.yaml").read_text() == before
+    assert runner.invoke(cli, ["init", "run.sh", "--overwrite"]).exit_code == 0
+    assert load(folder / "job.yaml").spec.name == "run"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run"], "give a job file, or a command after --"),
+        (["run", "python", "train.py"], "give a job file, or a command after --"),
+        (["run", "--"], "after -- comes the command"),
+        (["plan", "job.yaml", "--", "ls"], "not both: leave out job.yaml"),
+        (["submit", "--gpus", "1", "job.yaml"], "--gpus is for a command after --; a job file's fields are --set"),
+        (["init"], "give a program"),
+        (["init", "a.py", "b.py"], "give a program"),
+        (["init", "a.py", "--", "ls"], "give a program"),
+    ],
+)
+def test_one_or_the_other(folder: Path, arguments: list[str], words: str) -> None:
+    done = CliRunner().invoke(cli, arguments)
+    assert (done.exit_code, words in done.output) == (2, True), done.output
+
+
+def test_a_program_is_no_job_file(folder: Path) -> None:
+    with pytest.raises(SpecError, match=r"train.py: is a program, no job file: write `-- python train.py`"):
+        load(Path("train.py"))
+
+
+def test_options_of_a_name_are_no_variables(folder: Path) -> None:
+    text = "vars: {name: x, queue: y}\nname: job-${name}\nqueue: ${queue}\nroles: {worker: {command: 'true'}}\n"
+    (folder / "job.yaml").write_text(text)
+    spec = load(Path("job.yaml"), {"queue": "z"}, {}, {"name": "mine"}).spec
+    assert (spec.name, spec.queue) == ("mine", "z")
+    assert load(Path("job.yaml"), {"name": "v"}, {}, {"queue": "q"}).spec.name == "job-v"

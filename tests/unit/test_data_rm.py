@@ -1,0 +1,61 @@
+"""`howdah data rm`: what was named, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from howdah.cli import cli
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOWDAH_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    for name in ("a.txt", "b.txt", "c.csv", "d/e", "f/g"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x")
+    (tmp_path / "link").symlink_to(tmp_path / "f")
+    return tmp_path
+
+
+def rm(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["data", "rm", *arguments])
+
+
+def left(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()} - {"home"}
+
+
+def test_a_file_a_pattern_a_directory(folder: Path) -> None:
+    assert rm("a.txt").exit_code == 0
+    assert left(folder) == {"b.txt", "c.csv", "d", "f", "link"}
+    assert rm("*.txt").exit_code == 0
+    assert left(folder) == {"c.csv", "d", "f", "link"}
+    assert rm("-r", (folder / "d").as_uri()).exit_code == 0
+    assert left(folder) == {"c.csv", "f", "link"}
+    assert rm("-r", "link").exit_code == 0
+    assert left(folder) == {"c.csv", "f"}
+    assert (folder / "f" / "g").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("d", "is a directory: remove it with all below it by --recursive"),
+        ("*", "is a directory"),
+        ("nothing", "no such file or directory"),
+        ("*.nothing", "nothing matches"),
+        ("/", "the root of a file system is not removed"),
+        ("file:///", "the root of a file system is not removed"),
+    ],
+)
+def test_what_is_not_removed(folder: Path, path: str, words: str) -> None:
+    before = left(folder)
+    done = rm(*(["-r"] if path.endswith("/") else []), path)
+    assert done.exit_code != 0
+    assert words in str(done.exception)
+    assert left(folder) == before
