@@ -127,7 +127,10 @@ class TestStacks:
         assert "sk-1" not in text
 
     def test_the_jobs_own_secrets_are_shown_nowhere(self) -> None:
-        with subprocess.Popen(["sh", "-c", "read x", "--plain", "its-value"], stdin=subprocess.PIPE) as one:
+        command = "echo up; read x"
+        with subprocess.Popen(["sh", "-c", command, "--plain", "its-value"], stdin=-1, stdout=-1) as one:
+            assert one.stdout is not None
+            assert one.stdout.readline() == b"up\n"
             (text,) = shown([one.pid], "/bin/true", False, ["its-value"])
             one.kill()
         assert "--plain ***" in text

@@ -356,7 +356,13 @@ def test_upload_commit_download(fs: FileSystem, base: str, helper: Callable[...,
         {"path": str(tmp_path / "none"), "uri": uris.join(temporary, "worker-1.1")},
     ]
     uploaded = helper("transfer", "upload", {"items": items})
-    assert uploaded == {"ok": True, "files": 121, "bytes": 5_007_140, "empty": [str(tmp_path / "none")]}
+    assert uploaded == {
+        "ok": True,
+        "files": 121,
+        "bytes": 5_007_140,
+        "empty": [str(tmp_path / "none")],
+        "left_out": [],
+    }
     parts = [{"from": "worker-0.1", "to": "worker-0"}, {"from": "worker-1.1", "to": "worker-1"}]
     request = {"outputs": [{"temporary": temporary, "final": uris.join(base, "out"), "parts": parts}]}
     assert helper("commit", "commit", request) == {"committed": [uris.join(base, "out")]}

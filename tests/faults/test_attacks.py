@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.parse
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -45,8 +46,10 @@ class Server:
         assert self.process.stdout is not None
         print(self.key.hex(), file=self.process.stdin, flush=True)
         self.url = self.process.stdout.readline().strip()
-        host, _, port = self.url.removeprefix("http://").partition(":")
-        self.address = host, int(port)
+        address = urllib.parse.urlsplit(self.url)
+        assert address.hostname is not None
+        assert address.port is not None
+        self.address = address.hostname, address.port
         self.sequence = 0
         self.ask()
         self.before_mb = self.memory_mb("VmRSS")

@@ -1,7 +1,8 @@
 """The files that a program has made in a directory, with those that its links lead to, as far as they are its own.
 
-A link is followed to a file or directory that lies in the program's working directory, or in the directory itself; one
-that leads elsewhere (to another disk, to /proc, into a cache that tasks share) is named and left out.
+A link is followed to a file or directory that lies in the program's working directory, or in the directory itself, and
+to a file that is the task's input on this machine, where inputs are links themselves; one that leads elsewhere (to
+another disk, to /proc, into a cache that tasks share) is named and left out.
 """
 
 # ruff: noqa: PTH110, PTH112, PTH113, PTH118 - many small calls, under a program's feet
@@ -9,7 +10,7 @@ that leads elsewhere (to another disk, to /proc, into a cache that tasks share) 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from howdah.data.symlinks import is_inside
 
@@ -18,10 +19,18 @@ LEADS_OUT = "is a link out of the working directory"
 
 class OutputFiles:
     """Of `directory`; `root` is the working directory ("": the directory alone counts), `is_left_out(name)` tells what
-    need not be looked at. After an iteration `refused` are the links that lead out, by their path below it."""
+    need not be looked at, `inputs` are the paths of the task's inputs on this machine. After an iteration `refused` are
+    the links that lead out, by their path below it."""
 
-    def __init__(self, directory: str, root: str = "", is_left_out: Callable[[str], bool] = lambda _: False) -> None:
+    def __init__(
+        self,
+        directory: str,
+        root: str = "",
+        is_left_out: Callable[[str], bool] = lambda _: False,
+        inputs: Collection[str] = (),
+    ) -> None:
         self.directory, self._is_left_out = directory, is_left_out
+        self._inputs = frozenset(map(os.path.realpath, inputs))
         self._roots = [directory, *([root] if root else [])]
         self.refused: list[str] = []
 
@@ -57,7 +66,7 @@ class OutputFiles:
         if not os.path.exists(path):
             return
         real = os.path.realpath(path)
-        if not any(is_inside(real, root) for root in self._roots):
+        if real not in self._inputs and not any(is_inside(real, root) for root in self._roots):
             self.refused.append(name)
         elif os.path.isfile(real):
             yield name

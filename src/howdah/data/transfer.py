@@ -247,7 +247,9 @@ def run(verb: str, request: dict[str, Any], report: Report) -> dict[str, Any]:
         return {"ok": True, "files": files, "bytes": size, **({"cached": cache.hits} if cache else {})}
     if verb != "upload":
         return {"error": f"{verb!r} is neither download nor upload"}
-    made = {item["uri"]: OutputFiles(item["path"], item.get("root", "")) for item in items}
+    made = {
+        item["uri"]: OutputFiles(item["path"], item.get("root", ""), inputs=item.get("inputs", ())) for item in items
+    }
     empty = [item["path"] for item in items if next(made_in(made[item["uri"]], "/"), None) is None]
     files, size = patiently(lambda: _upload(made, report))
     left_out = [line for one in made.values() for line in one.problems(f"{Path(one.directory).name}/")]

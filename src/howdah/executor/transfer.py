@@ -87,8 +87,9 @@ def link_local(fetches: Sequence[Fetch], directory: str, totals: Totals) -> List
     return remote
 
 
-def upload_items(uploads: Sequence[Upload], directory: str) -> List[Dict[str, Any]]:
-    """The helper's items; a directory that need not be there, and is not, has none.
+def upload_items(uploads: Sequence[Upload], directory: str, fetches: Sequence[Fetch]) -> List[Dict[str, Any]]:
+    """The helper's items; a directory that need not be there, and is not, has none. Links to the files of `fetches`
+    that this machine has are followed, as the task's inputs.
 
     Raises:
         Misplaced: the program made no directory that it should have made.
@@ -97,7 +98,9 @@ def upload_items(uploads: Sequence[Upload], directory: str) -> List[Dict[str, An
     for upload in uploads:
         if upload.required and upload not in made:
             raise Misplaced(f"the program made no directory {upload.source!r} to upload to {upload.uri}")
-    return [{"path": os.path.join(directory, upload.source), "root": directory, "uri": upload.uri} for upload in made]
+    local = [uris.path(file.uri) for fetch in fetches for file in fetch.files if uris.split(file.uri)[0] == "file"]
+    common = {"root": directory, "inputs": local}
+    return [{"path": os.path.join(directory, upload.source), "uri": upload.uri, **common} for upload in made]
 
 
 class Transfer:

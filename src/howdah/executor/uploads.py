@@ -31,26 +31,29 @@ class Uploads:
 
     def upload(self, assignment: Assignment, printed: Tuple[str, ...], ended: Ended) -> None:
         """What the program has made, all of it, beside what it `printed` to; then `ended(problem)`."""
-        self._run(assignment.uploads, printed, assignment.localise_s, ended)
+        self._run(assignment, assignment.uploads, printed, ended)
 
     def keep(self, assignment: Optional[Assignment], ended: Ended) -> None:
         """What is to be kept and is not there yet; then `ended(problem)`."""
-        wanted = assignment.uploads if assignment is not None else ()
-        left = [replace(one, required=False) for one in wanted if one.keep_failed and one.uri not in self.done]
 
         def over(problem: str) -> None:
             self.keeping, self.kept = False, True
             ended(problem)
 
         self.keeping = True
-        self._run(left, self.done, assignment.localise_s if assignment is not None else 0.0, over)
+        if assignment is None:
+            over("")
+            return
+        wanted = assignment.uploads
+        left = [replace(one, required=False) for one in wanted if one.keep_failed and one.uri not in self.done]
+        self._run(assignment, left, self.done, over)
 
     def stop(self, grace: float) -> None:
         """TERM, then KILL."""
         if self._transfer is not None:
             self._transfer.stop(grace)
 
-    def _run(self, wanted: Sequence[Upload], before: Tuple[str, ...], limit: float, ended: Ended) -> None:
+    def _run(self, assignment: Assignment, wanted: Sequence[Upload], before: Tuple[str, ...], ended: Ended) -> None:
         def over(problem: str) -> None:
             left_out = self._transfer.left_out if self._transfer is not None else ()
             self._transfer = None
@@ -63,9 +66,9 @@ class Uploads:
             ended(problem)
 
         try:
-            items = upload_items(wanted, self.directory)
+            items = upload_items(wanted, self.directory, assignment.fetches)
             if items:
-                self._transfer = Transfer(self.loop, self.reaper, "upload", items, limit, over)
+                self._transfer = Transfer(self.loop, self.reaper, "upload", items, assignment.localise_s, over)
         except (Misplaced, OSError) as error:
             ended(str(error))
             return
