@@ -67,6 +67,9 @@ def test_a_job_from_its_submission_to_its_history(home: Path, monkeypatch: pytes
     assert (home / "kept").is_dir()
     assert [report.id for report in client.jobs(state=State.SUCCEEDED)] == [job_id]
     assert client.jobs(name="other") == []
+    filters_are_those_of_the_list(client)
+    with pytest.raises(SpecError, match="framework: is a filter of history servers"):
+        client.jobs(framework="generic")
     assert "".join(client.logs(job_id, TaskId("worker", 1))) == "hello from worker:1\n"
     assert client.call(job_id, "timeline")["first_failure"] is None
     assert client.curves(job_id)["runs"] == []
@@ -79,6 +82,16 @@ def test_a_job_from_its_submission_to_its_history(home: Path, monkeypatch: pytes
     through_history(home, job_id, monkeypatch)
 
 
+def filters_are_those_of_the_list(client: howdah.Client) -> None:
+    """They mean the same here and by an address; `client` knows one job, `set`."""
+    (job,) = client.jobs(limit=2, text="set", name="se", state="succeeded,FAILED", **{"from": 1.0, "to": time.time()})
+    assert job.name == "set"
+    assert client.jobs(text="sets") == client.jobs(user="nobody") == client.jobs(queue="none") == []
+    with pytest.raises(SpecError) as refused:
+        client.jobs(bogus=1, after="x", limit=0, state="GONE")
+    assert [mistake.place for mistake in refused.value.mistakes] == ["bogus", "after", "limit", "state"]
+
+
 def of_one_that_has_ended(client: howdah.Client, job_id: str) -> None:
     events = client.call(job_id, "events", limit=5)
     assert (events["events"][0]["kind"], events["next"]) == ("JobStarted", 5)
@@ -89,6 +102,8 @@ def of_one_that_has_ended(client: howdah.Client, job_id: str) -> None:
     assert len(client.call(job_id, "search", text="hello", limit=5)["hits"]) == 2
     assert {one["name"] for one in client.call(job_id, "series")["names"]} >= {"cpu", "memory_mib"}
     assert client.call(job_id, "series", name="memory_mib")["series"] is not None
+    with pytest.raises(SpecError, match="limit: limit is 'NaN'"):
+        client.call(job_id, "search", limit="NaN")
     for path, words in (("search", {"text": "x", "stream": "x"}), ("events", {"since": "x"}), ("search", {})):
         with pytest.raises(SpecError):
             client.call(job_id, path, **words)
@@ -104,7 +119,10 @@ def of_one_that_has_ended(client: howdah.Client, job_id: str) -> None:
 def through_the_page(client: howdah.Client, job_id: str) -> None:
     report = report_of(engine_of(job_id), job_id)
     looking, acting = howdah.Client(page_link(report)), howdah.Client(page_link(report, time.time() + 60))
-    assert [one.id for one in looking.jobs()] == [job_id]
+    assert [one.id for one in looking.jobs(limit=2)] == [job_id]
+    assert looking.jobs(state="FAILED") == []
+    with pytest.raises(SpecError, match="limit: limit is 'NaN'"):
+        looking.call(job_id, "search", limit="NaN")
     view = looking.job(job_id)
     assert (view.state, len(view.tasks)) == (State.RUNNING, 2)
     assert view.job is not None
@@ -152,6 +170,9 @@ def through_history(home: Path, job_id: str, monkeypatch: pytest.MonkeyPatch) ->
                 time.sleep(0.1)
             assert [report.id for report in client.jobs(name="set")] == [job_id]
             assert client.jobs(name="other") == []
+            filters_are_those_of_the_list(client)
+            assert [one.id for one in client.jobs(framework="generic", sort="-name", limit=1)] == [job_id]
+            assert client.jobs(framework="jax") == []
             assert client.wait(job_id).state is State.SUCCEEDED
             assert "".join(client.logs(job_id, "worker:0")) == "hello from worker:0\n"
             assert client.curves(job_id)["runs"] == []

@@ -17,8 +17,9 @@ from howdah.cli.config import config
 from howdah.cli.jobs import list_jobs
 from howdah.client.config import HISTORY_URL
 from howdah.client.engines import settings_for
+from howdah.client.job_filter import Filter
 from howdah.client.jobfile import load
-from howdah.client.listing import Filter, with_remembered
+from howdah.client.listing import with_remembered
 from howdah.client.prepare import prepare
 from howdah.errors import EngineUnavailable, SpecError, StagingError
 from howdah.spec import JobReport, State

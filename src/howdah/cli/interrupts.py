@@ -19,7 +19,7 @@ class Interrupts:
     """Replaces Python's handler of SIGINT. Interrupts are held, that is counted, until `allow` is called."""
 
     def __init__(self) -> None:
-        self._allowed = self._installed = False
+        self._allowed = self._installed = self._taken = False
         self._count = 0
 
     def __enter__(self) -> Interrupts:
@@ -31,8 +31,8 @@ class Interrupts:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._installed:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+        if self._installed:  # one that comes late is of those that were taken, and the command ends now
+            signal.signal(signal.SIGINT, signal.SIG_IGN if self._taken else signal.default_int_handler)
 
     def check(self) -> None:
         """Raise KeyboardInterrupt if an interrupt is held."""
@@ -52,6 +52,7 @@ class Interrupts:
         self._allowed, self._count = False, 0
 
     def _on_signal(self, _: int, __: FrameType | None) -> None:
+        self._taken = True
         if self._allowed:
             self._allowed = False
             raise KeyboardInterrupt

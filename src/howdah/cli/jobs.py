@@ -15,8 +15,9 @@ from howdah.cli.show import TASK_COLUMNS, columns, hinted, pythons, report_json,
 from howdah.client.ending import end, report_of
 from howdah.client.engines import engine_of, engines
 from howdah.client.follow import look
+from howdah.client.job_filter import Filter
 from howdah.client.link import board_url, page_url
-from howdah.client.listing import Filter, remembered, with_remembered
+from howdah.client.listing import remembered, with_remembered
 from howdah.client.units import seconds
 from howdah.errors import EngineUnavailable, SpecError
 from howdah.spec import JobReport
@@ -45,7 +46,7 @@ def list_jobs(
 ) -> None:
     """List your jobs, the newest first."""
     words["state"] = states(words["state"])
-    wanted = Filter(**words, since=_moment(since))
+    wanted = Filter(words["user"], words["state"], words["name"], words["text"], _moment(since))
     reports = [report for report in _known(engine_name, profile) if wanted.fits(report)]
     most = limit or (MOST_REMEMBERED if history else None)
     old = remembered(wanted, engine_name, profile, most or MOST_REMEMBERED) if history else []

@@ -12,7 +12,7 @@ from typing import Any
 from howdah.client.remote import encoded, refused
 from howdah.data.fs import filesystem
 from howdah.data.logorder import BOTH, STREAMS
-from howdah.data.logsearch import Wish, search_headed
+from howdah.data.logsearch import QueryError, Wish, search_headed, whole_number
 from howdah.engines import Engine
 from howdah.errors import SpecError, StagingError
 from howdah.spec import JobReport
@@ -52,6 +52,8 @@ class Ended:
             return made(self, given)
         except Refused as error:
             raise refused(error.status, json.dumps({"error": str(error), "place": error.place}).encode()) from None
+        except QueryError as error:
+            raise SpecError.at(error.name, str(error)) from None
         except ValueError as error:
             raise SpecError.at("the call", str(error)) from None
 
@@ -81,7 +83,7 @@ class Ended:
         return {"version": 0, "names": series.names(self.view), "series": found}
 
     def _search(self, query: Mapping[str, str]) -> Mapping[str, Any]:
-        began, wish, attempt = time.monotonic(), Wish.of(query), int(query.get("attempt") or 0)
+        began, wish, attempt = time.monotonic(), Wish.of(query), whole_number(query, "attempt", 0)
         stream = query.get("stream") or BOTH
         if stream not in (BOTH, *STREAMS):
             raise ValueError(f"stream is {stream[:40]!r}, must be stdout, stderr or both")

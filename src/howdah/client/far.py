@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from howdah.client.job_filter import OF_REPORTS, OF_SERVERS, read_filters
 from howdah.client.opening import opened
 from howdah.client.remote import Remote
 from howdah.errors import StagingError
@@ -24,21 +25,31 @@ class Far:
     def __init__(self, remote: Remote) -> None:
         self.remote = remote
 
-    def jobs(self, filters: Mapping[str, str], most: int | None = None) -> list[JobReport]:
-        """Those of the list, the newest `most`; of one job's page that one."""
+    def jobs(self, filters: Mapping[str, Any]) -> list[JobReport]:
+        """Those of the list that fit; of one job's page that one.
+
+        Raises:
+            SpecError: there is no such filter, or not of this value.
+        """
         only = self.remote.get("server")["job"]
-        if only is None:
-            rows = self.remote.pages("jobs", "jobs", limit=min(most or 500, 500), **filters)
-            return [_report(row) for row in islice(rows, most)]
-        return [_report(self.remote.get(f"jobs/{only}"))]
+        wanted, most = read_filters(filters, OF_REPORTS if only else (*OF_REPORTS, *OF_SERVERS))
+        if only:
+            report = _report(self.remote.get(f"jobs/{only}"))
+            return [report] if wanted.fits(report) else []
+        return self.listed(wanted.query | {name: filters[name] for name in OF_SERVERS if name in filters}, most)
+
+    def listed(self, query: Mapping[str, str], most: int | None) -> list[JobReport]:
+        """The first `most` jobs of a history server's answer to `query`."""
+        rows = self.remote.pages("jobs", "jobs", limit=min(most or 500, 500), **query)
+        return [_report(row) for row in islice(rows, most)]
 
     def job(self, job_id: str) -> JobView:
         """As it is now."""
         _, view = self._read(job_id, 0, JobView(id=job_id))
         return view
 
-    def follow(self, job_id: str) -> Iterator[JobView]:
-        """Until it has ended."""
+    def views(self, job_id: str) -> Iterator[JobView]:
+        """Its view each second, changed or not, until it has ended."""
         since, view = 0, JobView(id=job_id)
         while True:
             since, view = self._read(job_id, since, view)

@@ -9,46 +9,10 @@ from howdah.client import historyjob
 from howdah.client.config import HISTORY_URL
 from howdah.client.engines import engines, settings_for
 from howdah.client.far import Far
+from howdah.client.job_filter import Filter, began
 from howdah.client.remote import Remote
 from howdah.errors import EngineUnavailable, StagingError
 from howdah.spec import JobReport
-from howdah.spec.values import dataclass
-
-
-@dataclass(frozen=True)
-class Filter:
-    """What is "" or 0 is not looked at. `user` and `state` have commas between; `since` is in epoch seconds; a job's
-    texts have all words of `text`, as far as they are known here."""
-
-    user: str = ""
-    state: str = ""
-    name: str = ""
-    text: str = ""
-    since: float = 0.0
-
-    def fits(self, report: JobReport) -> bool:
-        """As the history server's list has it."""
-        said = f"{report.name} {report.id} {report.diagnostics}".casefold()
-        return (
-            (not self.user or report.user in self.user.split(","))
-            and (not self.state or report.state.value in self.state.split(","))
-            and self.name.casefold() in report.name.casefold()
-            and all(word in said for word in self.text.casefold().split())
-            and began(report) >= self.since
-        )
-
-    @property
-    def query(self) -> dict[str, str]:
-        """The parameters of `jobs` in docs/api.md."""
-        words = {"user": self.user, "state": self.state, "name": self.name, "text": self.text}
-        return {name: value for name, value in words.items() if value} | (
-            {"from": str(self.since)} if self.since else {}
-        )
-
-
-def began(report: JobReport) -> float:
-    """When it started, or was submitted."""
-    return report.started or report.submitted
 
 
 def with_remembered(reports: Iterable[JobReport], remembered: Iterable[JobReport]) -> list[JobReport]:
@@ -64,7 +28,7 @@ def remembered(wanted: Filter, engine: str, profile: str, most: int) -> list[Job
         StagingError: there is none, or it does not let us in.
         EngineUnavailable: it does not answer.
     """
-    found = Far(Remote(server(profile))).jobs(wanted.query, most)
+    found = Far(Remote(server(profile))).listed(wanted.query, most)
     return [report for report in found if engine in ("", report.engine)]
 
 

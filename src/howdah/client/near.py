@@ -13,6 +13,7 @@ from howdah.client.ended import Ended
 from howdah.client.ending import end, report_of
 from howdah.client.engines import engine_of, engines, settings_for
 from howdah.client.follow import Follower, settled
+from howdah.client.job_filter import OF_REPORTS, read_filters
 from howdah.client.jobfile import load, wrong
 from howdah.client.link import MasterLink, job_key, link_to, refusals
 from howdah.client.listing import server
@@ -49,8 +50,13 @@ class Near:
             prepared = prepare(spec, base, flags, _quiet, overwrite=overwrite, origins=origins, file=file, text=text)
         return prepared.engine.submit(prepared.plan, prepared.secrets)
 
-    def jobs(self, filters: Mapping[str, str]) -> list[JobReport]:
-        """Those whose report has these values; an engine that does not answer is passed over unless it was chosen."""
+    def jobs(self, filters: Mapping[str, Any]) -> list[JobReport]:
+        """Those that fit; an engine that does not answer is passed over unless it was chosen.
+
+        Raises:
+            SpecError: there is no such filter, or not of this value.
+        """
+        wanted, most = read_filters(filters, OF_REPORTS)
         found: list[JobReport] = []
         for engine in engines(self.engine, self.profile):
             try:
@@ -58,15 +64,14 @@ class Near:
             except EngineUnavailable:
                 if self.engine:
                     raise
-        fits = [one for one in found if all(getattr(one, name) == value for name, value in filters.items())]
-        return sorted(fits, key=lambda report: report.submitted, reverse=True)
+        return sorted(filter(wanted.fits, found), key=lambda report: report.submitted, reverse=True)[:most]
 
     def job(self, job_id: str) -> JobView:
         """As it is now."""
         return next(self._follower(job_id).updates(wait_s=0.0)).view
 
-    def follow(self, job_id: str) -> Iterator[JobView]:
-        """Until it has ended."""
+    def views(self, job_id: str) -> Iterator[JobView]:
+        """Its view at least once a second, changed or not, until it has ended."""
         for update in self._follower(job_id).updates():
             yield update.view
 

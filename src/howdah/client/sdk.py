@@ -20,6 +20,7 @@ from typing import Any
 from howdah.client.far import Far
 from howdah.client.near import Near
 from howdah.client.remote import Remote
+from howdah.client.view_changes import changes
 from howdah.errors import StagingError
 from howdah.spec import JobReport, JobSpec, Outcome, TaskId
 from howdah.spec.view import JobView
@@ -53,9 +54,14 @@ class Client:
             )
         return self._near.submit(job, Path(base), sets or {}, overwrite)
 
-    def jobs(self, **filters: str) -> list[JobReport]:
-        """Jobs, the newest first. A history server takes the filters of its list (user, queue, name, state, framework,
-        text, …); here `state`, `name`, `user` and `queue` must be equal."""
+    def jobs(self, **filters: Any) -> list[JobReport]:
+        """Jobs, the newest first: `limit` of them that have one of these `user`s, `queue`s and `state`s (with commas
+        between), `name` in their name, all words of `text` in name, id or diagnostics, and began between `from` and
+        `to` (epoch seconds). A history server has `framework` and `sort` as well.
+
+        Raises:
+            SpecError: there is no such filter, or not of this value.
+        """
         return self._jobs.jobs(filters)
 
     def job(self, job_id: str) -> JobView:
@@ -63,8 +69,9 @@ class Client:
         return self._jobs.job(job_id)
 
     def follow(self, job_id: str) -> Iterator[JobView]:
-        """Its view, again and again: about once a second while it changes, and for the last time when it has ended."""
-        return self._jobs.follow(job_id)
+        """Its view at once, then when it has changed, at most once a second, and for the last time when it has ended.
+        It is one object, which is brought up to date."""
+        return changes(self._jobs.views(job_id))
 
     def wait(self, job_id: str, timeout_s: float | None = None) -> Outcome:
         """How it ended, when it has.
@@ -73,7 +80,7 @@ class Client:
             TimeoutError: it goes on after `timeout_s` seconds.
         """
         began = time.monotonic()
-        for view in self.follow(job_id):
+        for view in self._jobs.views(job_id):
             if view.outcome is not None:
                 return view.outcome
             if timeout_s is not None and time.monotonic() - began > timeout_s:

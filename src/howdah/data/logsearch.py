@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import math
 import os
 import re
 import sys
@@ -73,20 +74,53 @@ class Wish:
         """From the query of `search`.
 
         Raises:
-            ValueError: a sentence.
+            QueryError: which parameter is wrong, and why.
         """
+        limit = whole_number(query, "limit", 200)
+        since, until = _moment(query, "since", 0.0), _moment(query, "until", math.inf)
         text, regex, level = query.get("text", ""), query.get("regex", "0") not in ("", "0"), query.get("level", "")
         if level and level not in LEVELS:
-            raise ValueError(f"level is {level[:40]!r}, must be {' or '.join(LEVELS)}")
+            raise QueryError("level", f"level is {level[:40]!r}, must be {' or '.join(LEVELS)}")
         if not text and not level:
-            raise ValueError("text or level is wanted")
+            raise QueryError("text", "text or level is wanted")
         if regex:
             try:
                 re.compile(text.encode())
             except re.error as error:
-                raise ValueError(f"text is no regular expression: {error}") from None
-        since, until = float(query.get("since") or 0.0), float(query.get("until") or "inf")
-        return cls(text, regex, level, since, until, max(1, min(int(query.get("limit") or 200), MOST_HITS)))
+                raise QueryError("text", f"text is no regular expression: {error}") from None
+        return cls(text, regex, level, since, until, max(1, min(limit, MOST_HITS)))
+
+
+class QueryError(ValueError):
+    """A parameter of a search is wrong; `name` is the parameter's, the message a sentence."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(message)
+        self.name = name
+
+
+def whole_number(query: Mapping[str, str], name: str, default: int) -> int:
+    """The query's whole number of this name.
+
+    Raises:
+        QueryError: it is none.
+    """
+    text = query.get(name) or str(default)
+    try:
+        return int(text)
+    except ValueError:
+        raise QueryError(name, f"{name} is {text[:40]!r}, must be a whole number") from None
+
+
+def _moment(query: Mapping[str, str], name: str, default: float) -> float:
+    text = query.get(name) or str(default)
+    try:
+        moment = float(text)
+    except ValueError:
+        moment = math.nan
+    if math.isnan(moment):
+        raise QueryError(name, f"{name} is {text[:40]!r}, must be epoch seconds")
+    return moment
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from howdah.data.logorder import BOTH, STREAMS
-from howdah.data.logsearch import Wish
+from howdah.data.logsearch import QueryError, Wish, whole_number
 from howdah.spec import TaskId
 from howdah.spec.view import JobView
 from howdah.web.calls import Asked
@@ -30,9 +30,9 @@ async def find(job: JobSource, query: Mapping[str, str]) -> Any:
         Refused: it makes no sense.
     """
     try:
-        wish, attempt = Wish.of(query), int(query.get("attempt") or 0)
-    except ValueError as error:
-        raise Refused(400, str(error), "text") from None
+        wish, attempt = Wish.of(query), whole_number(query, "attempt", 0)
+    except QueryError as error:
+        raise Refused(400, str(error), error.name) from None
     stream = query.get("stream") or BOTH
     if stream not in (BOTH, *STREAMS):
         raise Refused(400, f"stream is {stream[:40]!r}, must be stdout, stderr or both", "stream")

@@ -1,0 +1,102 @@
+"""Which jobs of a list are wanted, for `howdah list`, and for `howdah.Client.jobs` here and by an address."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from howdah.errors import Mistake, SpecError
+from howdah.spec import JobReport
+from howdah.spec.check import nearest
+from howdah.spec.values import dataclass
+from howdah.spec.world import JOB_STATES
+
+OF_REPORTS = ("user", "queue", "name", "state", "text", "from", "to", "limit")
+"""Filters of what every engine tells of its jobs."""
+OF_SERVERS = ("framework", "sort")
+"""Filters that only a history server knows."""
+
+
+@dataclass(frozen=True)
+class Filter:
+    """What is "" or 0 is not looked at. `user`, `queue` and `state` have commas between; `since` and `until` are epoch
+    seconds; a job's texts have all words of `text`, as far as they are known here."""
+
+    user: str = ""
+    state: str = ""
+    name: str = ""
+    text: str = ""
+    since: float = 0.0
+    queue: str = ""
+    until: float = 0.0
+
+    def fits(self, report: JobReport) -> bool:
+        """As the history server's list has it."""
+        said = f"{report.name} {report.id} {report.diagnostics}".casefold()
+        return (
+            (not self.user or report.user in self.user.split(","))
+            and (not self.queue or report.queue in self.queue.split(","))
+            and (not self.state or report.state.value in self.state.split(","))
+            and self.name.casefold() in report.name.casefold()
+            and all(word in said for word in self.text.casefold().split())
+            and began(report) >= self.since
+            and (not self.until or began(report) <= self.until)
+        )
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The parameters of `jobs` in docs/api.md."""
+        words = {"user": self.user, "queue": self.queue, "state": self.state, "name": self.name, "text": self.text}
+        moments = {"from": self.since, "to": self.until}
+        return {name: value for name, value in words.items() if value} | {
+            name: str(value) for name, value in moments.items() if value
+        }
+
+
+def began(report: JobReport) -> float:
+    """When it started, or was submitted."""
+    return report.started or report.submitted
+
+
+def read_filters(filters: Mapping[str, Any], known: tuple[str, ...]) -> tuple[Filter, int | None]:
+    """The filters that a program gives, of those in `known`, and the greatest number of jobs it wants (None: all).
+
+    Raises:
+        SpecError: all that is wrong with them.
+    """
+    mistakes = [_unknown(name, known) for name in filters if name not in known]
+    moments = {"from": 0.0, "to": 0.0}
+    for name in moments.keys() & filters.keys() & set(known):
+        try:
+            moments[name] = float(filters[name])
+        except (TypeError, ValueError):
+            moments[name] = math.nan
+        if not math.isfinite(moments[name]):
+            mistakes.append(Mistake(name, f"is {filters[name]!r}, must be epoch seconds"))
+    limit = filters.get("limit")
+    if limit is not None and (isinstance(limit, bool) or not str(limit).isdecimal() or int(limit) < 1):
+        mistakes.append(Mistake("limit", f"is {limit!r}, must be a whole number, at least 1"))
+    state = ",".join(word.strip().upper() for word in _text(filters.get("state", "")).split(",") if word.strip())
+    states = [one.value for one in JOB_STATES]
+    for word in state.split(",") if state else ():
+        if word not in states:
+            mistakes.append(Mistake("state", f"is {word!r}, must be one of {', '.join(states)}", nearest(word, states)))
+    if mistakes:
+        raise SpecError(mistakes)
+    texts = {name: _text(filters.get(name, "")) for name in ("user", "queue", "name", "text")}
+    wanted = Filter(**texts, state=state, since=moments["from"], until=moments["to"])
+    return wanted, int(limit) if limit is not None else None
+
+
+def _text(value: Any) -> str:
+    """A filter's text: of a state its value, of several texts those with commas between."""
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return ",".join(map(_text, value))
+    return str(getattr(value, "value", value))
+
+
+def _unknown(name: str, known: tuple[str, ...]) -> Mistake:
+    if name in OF_SERVERS:
+        return Mistake(name, "is a filter of history servers: make a Client of the address of one")
+    return Mistake(name, f"is no filter here, known are {', '.join(known)}", nearest(name, known))

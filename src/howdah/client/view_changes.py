@@ -1,0 +1,32 @@
+"""When the view of a job is worth looking at again."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from howdah.spec.view import JobView
+
+LEAST_S = 1.0
+
+
+def changes(views: Iterable[JobView], clock: Callable[[], float] = time.monotonic) -> Iterator[JobView]:
+    """Yield the first of `views`, then each that differs from the one yielded before, `LEAST_S` apart at least, and at
+    once the first that has an outcome, which is the last."""
+    shown, shown_at = None, -math.inf
+    for view in views:
+        state = _fingerprint(view)
+        if view.outcome is not None or (state != shown and clock() - shown_at >= LEAST_S):
+            yield view
+            shown, shown_at = state, clock()
+        if view.outcome is not None:
+            return
+
+
+def _fingerprint(view: JobView) -> Any:
+    """What differs when the view does, which is one object that is brought up to date. What tasks use is read beside
+    the events by a client of an address, and moves no time."""
+    used = [(task.progress, task.cpu, task.memory_mib, task.peak_mib) for task in view.tasks.values()]
+    return view.updated, view.state, len(view.tasks), used
