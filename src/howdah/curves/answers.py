@@ -50,6 +50,16 @@ class Curve:
     started: float
 
 
+@dataclass(frozen=True)
+class TagHistograms:
+    """Histograms of one tag of one run, by step; `started` is the wall time of the first that is kept."""
+
+    run: str
+    tag: str
+    steps: Sequence[Histogram]
+    started: float
+
+
 class Store:
     """The directories that have been asked for; those not asked for longest are forgotten when there are too many."""
 
@@ -174,8 +184,24 @@ class Board:
     def distributions(self, query: Query) -> dict[str, Any]:
         """The same as percentiles."""
         name, tag, found = self._of(query, "histograms")
-        steps = [{"step": one.step, "time": one.wall, "percentiles": _percentiles(one)} for one in found]
+        steps = [{"step": one.step, "time": one.wall, "percentiles": percentiles(one)} for one in found]
         return {"version": self.version, "run": name, "tag": tag, "steps": steps}
+
+    def tag_histograms(self, query: Query) -> TagHistograms:
+        """The histograms of one tag of one run, as a chart shows them; of one step where `step` names it.
+
+        Raises:
+            Absent: there is no such run, tag or step.
+        """
+        name, tag, found = self._of(query, "histograms", every=True)
+        step = _one(query, "step")
+        started = found[0].wall if found else 0.0
+        if step is None:
+            return TagHistograms(name, tag, evenly(found, _number(query, "steps", 50, 1, 1000)), started)
+        chosen = [one for one in found if str(one.step) == step]
+        if not chosen:
+            raise Absent(f"no histogram {tag!r} of run {name!r} at step {step[:40]}")
+        return TagHistograms(name, tag, chosen, started)
 
     def texts(self, query: Query) -> dict[str, Any]:
         """Of one tag of one run."""
@@ -279,7 +305,7 @@ def _last(series: Series | None) -> Any:
     return _plain(series.values[-1]) if series is not None and len(series.values) else None
 
 
-def _percentiles(histogram: Histogram) -> list[list[float]]:
+def percentiles(histogram: Histogram) -> list[list[float]]:
     """Values below which a share of what was counted lies, taken for evenly spread within a bucket."""
     buckets = _triples(histogram.buckets)
     total = sum(count for _, _, count in buckets)

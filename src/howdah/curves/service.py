@@ -43,6 +43,9 @@ JSON, HTML, SVG, SCRIPT, PNG = (
     "text/javascript; charset=utf-8",
     "image/png",
 )
+CHARTS = ("scalars", "histograms", "distributions")
+"""What can be had as SVG and PNG, and embedded."""
+_SCRIPT = embed.SCRIPT.encode()
 
 
 class Service:
@@ -98,12 +101,15 @@ class Service:
             self.heard_at = time.monotonic()
 
     def _curves(self, name: str, query: str, places: Sequence[tuple[str, str]]) -> Answer:
-        if name == "embed.html":
-            return 200, HTML, embed.page(query).encode()
-        if name == "embed.js":
-            return 200, SCRIPT, embed.SCRIPT.encode()
         asked = urllib.parse.parse_qs(query, keep_blank_values=True)
-        if name not in {*self._json, "image", "scalars.svg", "scalars.png"}:
+        if name in ("embed.html", "embed.js"):
+            chart = asked.get("chart", ["scalars"])[-1]
+            if chart not in CHARTS:
+                raise Wrong(f"chart={chart[:40]}: one of {', '.join(CHARTS)}")
+            return (200, HTML, embed.page(query).encode()) if name == "embed.html" else (200, SCRIPT, _SCRIPT)
+        kind, _, ending = name.partition(".")
+        drawn = kind in CHARTS and ending in ("svg", "png")
+        if not drawn and name not in {*self._json, "image"}:
             return _error(404, f"nothing answers curves/{name[:100]}")
         board = self._store.board(places)
         if name == "image":
@@ -112,7 +118,7 @@ class Service:
             if asked.get("since") == [str(board.version)]:
                 return _json({"version": board.version, "unchanged": True})
             return _json(self._json[name](board, asked))
-        return _chart(board, asked, name.endswith("png"))
+        return _chart(board, kind, asked, ending == "png")
 
     @functools.cached_property
     def _contents(self) -> Contents:
@@ -134,12 +140,18 @@ class Service:
         return _error(404, f"nothing answers {name[:100]}")
 
 
-def _chart(board: Board, asked: Query, as_png: bool) -> Answer:
-    from howdah.curves import chart, png
+def _chart(board: Board, kind: str, asked: Query, as_png: bool) -> Answer:
+    from howdah.curves import chart, histogram_chart, png, svg
 
-    style = chart.style(asked, "light" if as_png else "auto")
-    points = {"points": [str(max(50, style.width))], **asked}
-    document = chart.svg(list(board.curves(points)), style)
+    style = svg.style(asked, "light" if as_png else "auto")
+    if kind == "scalars":
+        points = {"points": [str(max(50, style.width))], **asked}
+        document = chart.draw_curves(list(board.curves(points)), style)
+    elif kind == "distributions":
+        document = histogram_chart.draw_distribution(board.tag_histograms(asked), style)
+    else:
+        draw = histogram_chart.draw_bars if "step" in asked else histogram_chart.draw_map
+        document = draw(board.tag_histograms(asked), style)
     return (200, PNG, png.png(document)) if as_png else (200, SVG, document.encode())
 
 

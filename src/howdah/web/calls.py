@@ -101,19 +101,24 @@ POINTS = Parameter(
 )
 PICTURE = (
     Parameter("x", "step (also by default), time or relative."),
-    Parameter("scale", "linear (also by default) or log."),
+    Parameter("scale", "linear (also by default) or log, of the values; of histograms of the counts."),
     Parameter("title", "Instead of the tags."),
     Parameter("width", "In pixels.", "integer"),
     Parameter("height", "In pixels.", "integer"),
     Parameter("language", "en or zh."),
     Parameter("theme", "auto, light or dark."),
 )
-EMBEDDED = (*PICTURE, Parameter("refresh", "Seconds until it is drawn again, 5 by default.", "number"))
+EMBEDDED = (
+    Parameter("chart", "scalars (also by default), histograms or distributions, with their parameters."),
+    *PICTURE,
+    Parameter("refresh", "Seconds until it is drawn again, 5 by default.", "number"),
+)
 IMAGE = (
     Parameter("step", "Of this step; the last by default.", "integer"),
     Parameter("index", "Which of the step's images, from 0.", "integer"),
 )
 STEPS = Parameter("steps", "At most so many, 50 by default.", "integer")
+STEP = Parameter("step", "Of this step alone, as bars; without it a map of all steps.", "integer")
 URI = Parameter("uri", "The checkpoint's, as the list has it.")
 NAME = Parameter("name", "The tensor's name.")
 
@@ -246,12 +251,26 @@ CALLS: tuple[Call, ...] = (
             ("curves/scalars.png", "Lines as a picture.", (*RUNS, POINTS, *PICTURE), "image/png", True),
             ("curves/histograms", "A distribution over time, in buckets.", (RUN, TAG, STEPS), "Histograms", True),
             ("curves/distributions", "The same in percentiles.", (RUN, TAG, STEPS), "Distributions", True),
+            *(
+                (f"curves/{name}.{form}", summary, (RUN, TAG, STEPS, *more, *PICTURE), kind, True)
+                for name, summary, more in (
+                    ("histograms", "Histograms over time, or of one step, as a picture.", (STEP,)),
+                    ("distributions", "Percentiles over time as a picture.", ()),
+                )
+                for form, kind in (("svg", "image/svg+xml"), ("png", "image/png"))
+            ),
             ("curves/images", "A list of images.", (RUN, TAG, STEPS), "Images", True),
             ("curves/image", "One image.", (RUN, TAG, *IMAGE), "image/*", True),
             ("curves/text", "Texts.", (RUN, TAG, STEPS), "Texts", True),
             ("curves/hparams", "Runs by their hyperparameters.", (), "Hyperparameters", True),
-            ("curves/embed.html", "Lines as a page for an iframe.", (*RUNS, POINTS, *EMBEDDED), "text/html", True),
-            ("curves/embed.js", "Lines where the script stands.", (*RUNS, POINTS, *EMBEDDED), "text/javascript", True),
+            ("curves/embed.html", "A chart as a page for an iframe.", (*RUNS, POINTS, *EMBEDDED), "text/html", True),
+            (
+                "curves/embed.js",
+                "A chart where the script stands.",
+                (*RUNS, POINTS, *EMBEDDED),
+                "text/javascript",
+                True,
+            ),
             ("checkpoints", "Checkpoints that are there.", (), "Checkpoints", False),
             ("checkpoints/tensors", "The tensors of a checkpoint.", (URI,), "Tensors", False),
             ("checkpoints/statistics", "Figures of one tensor.", (URI, NAME), "TensorStatistics", False),

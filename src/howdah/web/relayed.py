@@ -22,7 +22,11 @@ _SHOWN_HEADERS: Mapping[str, str] = {
 }
 """Of images and of the script that draws one: other pages show them. A chart as SVG has a style of its own."""
 
-_SHOWN = ("curves/embed.js", "curves/scalars.svg", "curves/scalars.png", "curves/image")
+_SHOWN = (
+    "curves/embed.js",
+    "curves/image",
+    *(f"curves/{chart}.{form}" for chart in ("scalars", "histograms", "distributions") for form in ("svg", "png")),
+)
 
 
 async def relay(asked: Asked) -> Response:
