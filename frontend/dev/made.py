@@ -9,6 +9,7 @@ import math
 import random
 import time
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from howdah.web.hints import MEMORY
@@ -221,7 +222,7 @@ def series(asked: dict[str, str]) -> dict[str, Any]:
     found = []
     for name in (str(one["name"]) for one in known if one["kind"] in wanted):
         for task in asked.get("task", "").split(","):
-            noise = random.Random(f"{name}{task}")
+            noise = random.Random(f"{name}{task}")  # noqa: S311
             points = [
                 [BEGUN + 3 * n, value * 0.9, value, value * 1.1] for n in range(300) for value in [noise.random()]
             ]
@@ -277,7 +278,7 @@ def curves_runs(asked: dict[str, str]) -> dict[str, Any]:
 
 
 def walk(count: int) -> list[list[float]]:
-    noise, value, found = random.Random(1), 3.0, []
+    noise, value, found = random.Random(1), 3.0, []  # noqa: S311
     for step in range(count):
         value = 0.999 * value + noise.gauss(0, 0.02)
         found.append([step, BEGUN + step * 0.6, value, value, value])
@@ -297,10 +298,7 @@ def curves_histograms(asked: dict[str, str]) -> dict[str, Any]:
     for step in range(0, 1000, 20):
         width = 0.2 + step / 1500
         edges = [-2 + 4 * n / 30 for n in range(31)]
-        buckets = [
-            [left, right, 1000 * math.exp(-((left / width) ** 2))]
-            for left, right in zip(edges, edges[1:], strict=False)
-        ]
+        buckets = [[left, right, 1000 * math.exp(-((left / width) ** 2))] for left, right in pairwise(edges)]
         steps.append({"step": step, "time": BEGUN + step, "buckets": buckets})
     return _of(asked, "steps", steps)
 

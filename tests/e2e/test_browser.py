@@ -235,6 +235,7 @@ def test_embedded_in_a_page_of_another_origin(howdah: CommandLine, running: Runn
     parts = re.findall(r"```html\n(.*?)```", text, re.S)
     html = "\n".join(parts).replace("BASE", base).replace("TOKEN", token)
     html = html.replace("train%2Floss", "loss").replace("run=one&run=eight", "run=worker-0&run=worker-1")
+    html = html.replace("dense%2Fkernel", "weights").replace("run=one&", "run=worker-0&")
     page = browser.new_page()
     with _served(html) as wiki:
         page.goto(wiki)
@@ -245,7 +246,7 @@ def test_embedded_in_a_page_of_another_origin(howdah: CommandLine, running: Runn
                 return [int(frame.evaluate(drawn)) for frame in page.frames]
             return []
 
-        eventually(lambda: pictures() == [2, 1], "script, picture, frame", 90)
+        eventually(lambda: pictures() == [2, 1, 1], "script and picture, both frames", 90)
     page.close()
 
 

@@ -118,6 +118,8 @@ def test_curves_of_two_frameworks(uploaded: str, ask: Asker) -> None:
     assert ask("curves/text?run=digits-tensorflow/logs/tf")["texts"][0]["text"] == "<b>"
     assert ask("curves/hparams")["runs"][0]["values"] == {"lr": 0.1, "name": "<i>"}
     assert ask("curves/scalars.svg?tag=loss&language=zh").startswith(b"<svg")
+    for chart in ("histograms", "distributions"):
+        assert b"no points yet" not in ask(f"curves/{chart}.svg?run=digits-tensorflow/logs/tf&tag=weights")
 
 
 def test_contents_of_checkpoints(uploaded: str, ask: Asker) -> None:
