@@ -1,0 +1,162 @@
+"""What the page draws of event files that a real writer has written, as a real server of a job answers for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+
+pytest.importorskip("playwright")
+pytest.importorskip("tensorboardX")
+from browser import Tab, chromium, missing
+from event_program import IMAGES, INFINITE_AT, MINUS_INFINITE_AT, NAN_AT, STEPS, command
+from local_jobs import LocalJobs, RunningCommand, eventually
+from playwright.sync_api import Browser, Locator, expect
+
+pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark.timeout(300)]
+
+COLOURED = """canvas => {
+  // Pixels with a colour of their own, unlike paper, grid and words, by place in the canvas in CSS pixels.
+  const {width, height, clientWidth} = canvas, scale = width / clientWidth;
+  const data = canvas.getContext("2d").getImageData(0, 0, width, height).data;
+  const found = [];
+  for (let y = 0; y < height; y += 1) for (let x = 0; x < width; x += 1) {
+    const at = 4 * (y * width + x), [r, g, b, a] = data.slice(at, at + 4);
+    if (a > 60 && Math.max(r, g, b) - Math.min(r, g, b) > 60) found.push([x / scale, y / scale, r, g, b]);
+  }
+  return found;
+}"""
+PLANE = """place => {
+  const over = place.querySelector(".u-over").getBoundingClientRect();
+  const canvas = place.querySelector("canvas").getBoundingClientRect();
+  return {left: over.left - canvas.left, top: over.top - canvas.top, width: over.width, height: over.height};
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalJobs]:
+    made = LocalJobs(tmp_path_factory.mktemp("curves"))
+    yield made
+    made.end_all()
+
+
+@pytest.fixture(scope="module")
+def job(jobs: LocalJobs) -> RunningCommand:
+    """It runs, and has written its event files."""
+    board = jobs.folder / "board"
+    program = command(str(board), jobs.until_told("exit 0"))
+    run = jobs.start("run", jobs.job_file(program, name="curves", board=f"file://{board}"))
+    eventually(lambda: "written" in run.text, "its event files")
+    return run
+
+
+@pytest.fixture
+def tab(job: RunningCommand, browser: Browser) -> Iterator[Tab]:
+    made = Tab(browser, job.link)
+    yield made
+    assert made.wrong == []
+
+
+def go(tab: Tab, job: RunningCommand, kind: str) -> None:
+    tab.go(f"jobs/{job.job}/curves{kind}")
+
+
+def coloured(canvas: Locator) -> list[list[float]]:
+    found: list[list[float]] = canvas.evaluate(COLOURED)
+    return found
+
+
+def test_every_image_of_a_step_is_shown(tab: Tab, job: RunningCommand) -> None:
+    go(tab, job, "/images")
+    images = tab.page.locator(".thumbs img")
+    expect(images).to_have_count(2 * IMAGES)
+    for number in range(2 * IMAGES):
+        images.nth(number).scroll_into_view_if_needed()
+    shade = """image => {
+      const canvas = document.createElement("canvas");
+      canvas.getContext("2d").drawImage(image, 0, 0);
+      return canvas.getContext("2d").getImageData(3, 3, 1, 1).data[0];
+    }"""
+    eventually(
+        lambda: images.evaluate_all("all => all.every(image => image.complete && image.naturalWidth === 28)"), "images"
+    )
+    shades = [int(images.nth(number).evaluate(shade)) for number in range(2 * IMAGES)]
+    assert shades == [40, 80, 120, 50, 90, 130], "each of the first step, then each of the next"
+    tab.sees("step 10 · 3/3")
+
+
+def test_a_distribution_is_drawn(tab: Tab, job: RunningCommand) -> None:
+    go(tab, job, "/histograms?run=.")
+    chart = tab.page.get_by_role("img", name="Distribution: 9")
+    chart.locator("canvas").wait_for()
+    pixels = eventually(lambda: coloured(chart.locator("canvas")), "lines")
+    plane: dict[str, float] = chart.evaluate(PLANE)
+    inside = [(x, y, colour) for x, y, *colour in pixels]
+    assert max(x for x, _, _ in inside) - min(x for x, _, _ in inside) > 0.9 * plane["width"]
+    assert len({tuple(colour) for _, _, colour in inside}) >= 9, "a colour for each percentile"
+    for name in ("Over all steps", "At step 100"):
+        card = tab.page.locator("section.card", has=tab.page.get_by_role("heading", name=name))
+        canvas = card.locator("canvas").first
+        eventually(partial(canvas.evaluate, f"canvas => ({COLOURED})(canvas).length"), name)
+    expect(tab.page.get_by_role("table", name="Distribution").get_by_role("row")).to_have_count(10)
+
+
+def clusters(columns: set[int]) -> list[float]:
+    """The middles of stretches of neighbouring columns."""
+    found: list[list[int]] = []
+    for column in sorted(columns):
+        if found and column - found[-1][-1] <= 2:
+            found[-1].append(column)
+        else:
+            found.append([column])
+    return [(each[0] + each[-1]) / 2 for each in found]
+
+
+@pytest.mark.parametrize("smoothing", ["", "&smooth=0.6"])
+def test_what_is_no_number_is_marked_and_leaves_a_gap(tab: Tab, job: RunningCommand, smoothing: str) -> None:
+    go(tab, job, f"?tag=odd{smoothing}")
+    chart = tab.page.get_by_role("img", name="odd: 1")
+    chart.locator("canvas").wait_for()
+    plane: dict[str, float] = chart.evaluate(PLANE)
+    pixels = eventually(lambda: coloured(chart.locator("canvas")), "the curve")
+    top, bottom = plane["top"], plane["top"] + plane["height"]
+
+    def step(x: float) -> float:
+        return (x - plane["left"]) / plane["width"] * (STEPS - 1)
+
+    def steps_of_marks(low: float, high: float) -> list[float]:
+        return [step(x) for x in clusters({round(x) for x, y, *_ in pixels if low <= y < high})]
+
+    assert steps_of_marks(top, top + 7) == [pytest.approx(INFINITE_AT, abs=1)]
+    assert steps_of_marks(bottom - 7, bottom) == [
+        pytest.approx(NAN_AT, abs=1),
+        pytest.approx(MINUS_INFINITE_AT, abs=1),
+    ]
+    line = {round(x) for x, y, *_ in pixels if top + 20 < y < bottom - 20}
+    gaps = [at for at in (NAN_AT, INFINITE_AT, MINUS_INFINITE_AT) if not any(abs(step(x) - at) < 0.3 for x in line)]
+    assert gaps == [NAN_AT, INFINITE_AT, MINUS_INFINITE_AT]
+    tab.sees("(1 NaN) (2 infinite)")
+
+
+def test_checkpoints_and_what_could_not_be_searched(
+    tab: Tab, job: RunningCommand, jobs: LocalJobs, browser: Browser
+) -> None:
+    go(tab, job, "/checkpoints")
+    tab.page.get_by_role("link", name="weights-7.npz").click()
+    tab.sees("hidden")
+    loop = jobs.folder / "loop"
+    spoilt = f"rm -rf {loop}; ln -s loop {loop}; " + jobs.until_told("exit 0")
+    run = jobs.start("run", jobs.job_file(spoilt, board=f"file://{loop}"))
+    eventually(lambda: "begun" in run.text, "its board")
+    other = Tab(browser, run.link)
+    go(other, run, "/checkpoints")
+    other.page.get_by_text("1 places could not be searched").click()
+    other.sees("too many levels of symbolic links")
+    assert other.wrong == []
