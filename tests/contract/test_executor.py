@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from conductor import SOURCE, Conductor
 
-from howdah.spec import DataFile
+from howdah.spec import DataFile, Exit
 from howdah.spec.staged import Fetch
 from howdah.wire.messages import Assignment, Goal, Phase, Upload
 
@@ -297,6 +297,43 @@ class TestData:
         ended = conduct(uploads=(Upload("model", (tmp_path / "out").as_uri()),)).run()
         assert ended.exit is not None
         assert (ended.exit.ok, ended.uploaded) == (True, ())
+
+
+class TestFilesRemoved:
+    """A NodeManager that keeps no state removes the files of containers that still run."""
+
+    def removed(self, conduct: Start, command: str, **fields: object) -> tuple[Conductor, Exit]:
+        """How a program ends whose container's files are moved away when it has made a file `ready`."""
+        master = conduct(f"{command}; touch ready; while ! test -e ../go; do sleep 0.02; done", **fields)
+        master.start({"HOWDAH_CONTAINER": f"container_{time.monotonic_ns()}"})  # its sweeper ends all that have it
+        master.phase(Phase.JOINED)
+        master.say(Goal.RUN)
+        deadline = time.monotonic() + 30
+        while not (master.work / "ready").exists():
+            assert time.monotonic() < deadline, master.log()
+            time.sleep(0.02)
+        shutil.move(master.work, master.directory / "deleted")
+        (master.directory / "go").touch()
+        ended = master.phase(Phase.ENDED)
+        assert ended.exit is not None
+        return master, ended.exit
+
+    def test_what_fails_then_is_nobodys_fault(self, conduct: Start) -> None:
+        _, exit = self.removed(conduct, "trap 'exit 75' EXIT")
+        assert (exit.cause, exit.code) == ("withdrawn", 75)
+        assert exit.detail == "the node has removed the container's files"
+
+    def test_an_output_that_is_gone_was_made(self, conduct: Start, tmp_path: Path) -> None:
+        """The program ended well: what it made must not be missing without a word."""
+        target = tmp_path / "parts" / "worker-1.1"
+        uploads = (Upload("model", target.as_uri()),)
+        master, exit = self.removed(conduct, "mkdir model; echo w > model/weights", uploads=uploads)
+        assert exit.cause == "withdrawn"
+        assert master.heard[-1].uploaded == ()
+
+    def test_a_program_that_made_nothing_has_ended_well(self, conduct: Start) -> None:
+        _, exit = self.removed(conduct, "true")
+        assert exit.ok
 
 
 class TestPorts:

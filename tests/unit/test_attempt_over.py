@@ -140,6 +140,17 @@ class TestWithdrawn:
         gang.take_over()
         assert gang.state.tasks[WORKER].fenced_until >= gang.now + FENCE_S
 
+    def test_one_whose_files_are_gone_is_given_back(self) -> None:
+        """Its executor is heard, and could start nothing there."""
+        gang = running(retries=1)
+        container = gang.state.tasks[WORKER].container
+        assert container is not None
+        gang.end(str(WORKER), Exit("withdrawn", code=75, detail="the node has removed the container's files"))
+        assert [one.container_id for one in gang.of(a.Release)] == [container.id]
+        assert gang.recorded(e.GangRestarted)[-1].reason.endswith("(not counted as a retry: withdrawn)")
+        assert gang.state.retries_used == 0
+        assert not gang.of(a.NoteStrikes)
+
     def test_before_the_gang_has_formed_it_is_replaced(self) -> None:
         gang = Gang(job())
         for role in ("ps", "worker", "worker"):

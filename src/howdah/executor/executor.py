@@ -42,6 +42,7 @@ from howdah.wire.messages import NOT_HEARD, NOT_WANTED, Assignment, Goal, Orders
 LEFT, TERMINATED = 0, 143
 _TERM_GRACE_S = 0.1  # YARN kills 250 ms after it terminates.
 _UNHEARD_GRACE_S = 2.0  # Another attempt may begin three seconds after the lease.
+FILES_REMOVED = "the node has removed the container's files"
 _NOT_READY = ("image", "localise", "preflight")
 
 
@@ -410,6 +411,9 @@ class Executor:
         stopped = self._activity_over()
         if stopped:
             self._end(Exit("stopped", detail=stopped))
+        elif self._files_removed():  # whatever was found of what the program had made may not be all
+            self.uploads.forget()
+            self._end(Exit("upload", detail=problem, lines=exit.lines))
         elif problem:
             self._end(Exit("upload", detail=problem, lines=exit.lines))
         else:
@@ -426,9 +430,16 @@ class Executor:
         self.link.push()
 
     def _end(self, exit: Exit) -> None:
+        if not exit.ok and exit.cause != "stopped" and self._files_removed():
+            exit = Exit("withdrawn", exit.code, exit.signal, FILES_REMOVED, exit.lines)
         self.exit = exit
         self._enter(Phase.ENDED)
         self._reconcile()
+
+    def _files_removed(self) -> bool:
+        """Whether the node has removed the container's files, as a NodeManager that keeps no state does when it is
+        back, while their programs still run. It moves them away in one step before it deletes the first."""
+        return "HOWDAH_CONTAINER" in self.container and not os.path.isdir(self.directory)
 
     # Coming and going.
 

@@ -251,8 +251,8 @@ def _fail(state: GangState, task: TaskState, exit: Exit, node: str, now: float, 
         _avoid_full_disk(state, node, now, actions)
     if exit.cause == "gpu" and kind == "node" and node and state.fitness.elsewhere:  # a device that is ill stays so
         _avoid(state, node, f"{node} has a GPU that failed: it gets no more tasks of this job", now, actions)
-    # It left before it had to, or its devices are ill: so does its container.
-    if exit.cause in ("preempted", "gpu") and task.container is not None:
+    # It left before it had to, its devices are ill, or its files are gone: so does its container.
+    if exit.cause in ("preempted", "gpu", "withdrawn") and task.container is not None:
         give_up_container(state, task, now, actions)
         task.joined = 0
     gone = exit.cause in _CONTAINER_GONE or _cut_off(state, task, exit)

@@ -97,10 +97,10 @@ class Exit:
     """How a task's process, or its container, ended.
 
     `code` is the exit status, None when a signal ended it; `cause` one word for what happened: `exit`, `signal`,
-    `memory`, `lost`, `preempted`, `withdrawn` (the engine took the container back, and nobody is to blame), `start`,
-    `localise`, `stream`, `upload`, `silent`, `port`, `preflight`, `gpu`, `stalled`, `logs` (more of them than YARN
-    allows), `image` (asked for, and not used), `stopped`; `detail` is a sentence for people and `lines` the last lines
-    of output.
+    `memory`, `lost`, `preempted`, `withdrawn` (the engine took the container, or its files, back, and nobody is to
+    blame), `start`, `localise`, `stream`, `upload`, `silent`, `port`, `preflight`, `gpu`, `stalled`, `logs` (more of
+    them than YARN allows), `image` (asked for, and not used), `stopped`; `detail` is a sentence for people and `lines`
+    the last lines of output.
     """
 
     cause: str
