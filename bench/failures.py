@@ -16,8 +16,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from bench.chaos.attempts import MASTER
 from bench.chaos.cluster import NODES, Cluster, executors, node_of, processes, until
-from bench.chaos.faults import MASTER, lose_node
+from bench.chaos.faults import lose_node
 from bench.place import place
 from bench.rounds import Report
 from howdah.errors import StagingError

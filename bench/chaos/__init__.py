@@ -41,11 +41,13 @@ def measure(report: Report) -> None:
 
 
 def wanted(choice: str) -> list[tuple[str, str]]:
-    """Which cells: kills at every moment, everything else in the middle, unless they are named."""
+    """Which cells: kills and ends of the master's attempt at every moment, everything else in the middle, unless they
+    are named."""
     if choice and choice != "all":
         return [(cell.rpartition(":")[0], cell.rpartition(":")[2]) for cell in choice.split(",")]
     every = [(fault, moment) for fault in FAULTS for moment in MOMENTS]
-    return [one for one in every if choice == "all" or one[0].startswith("kill") or one[1] == "mid"]
+    often = {fault for fault in FAULTS if fault.startswith("kill") or FAULTS[fault].ends_attempt}
+    return [one for one in every if choice == "all" or one[0] in often or one[1] == "mid"]
 
 
 def _in_a_network_of_its_own(report: Report) -> None:

@@ -20,7 +20,8 @@ PROGRAM = Path(__file__).with_name("program.py")
 QUIET_S, CLIENT_S = 15.0, 90.0
 """A client waits a minute for the logs of a node, which may not come back."""
 _KEPT = {"local": "kept", "every": "1s", "tasks": "all", "valid": "glob:count-*"}
-_SEEN = (e.TookOver, e.GangRestarted, e.TimeLost, e.Noted)
+_SEEN = (e.TookOver, e.GangRestarted, e.TimeLost, e.Noted, e.AllocationLost)
+_COUNTED = re.compile(r"\(retry \d+ of \d+\)")
 
 
 @dataclass
@@ -136,8 +137,25 @@ class Cell:
             result.wrong.append((self.folder / "double").read_text().strip())
         if self.fault.passes and result.starts != WORKERS:
             result.wrong.append(f"{result.starts} starts of {WORKERS} programs")
+        result.wrong += self._of_attempts(result, job, events) if self.fault.ends_attempt else []
         result.wrong += self._missing() if result.state == "SUCCEEDED" else []
         result.wrong += self._left(job)
+
+    def _of_attempts(self, result: Result, job: str, events: list[e.Event]) -> list[str]:
+        """Programs start again at most once, for a container that has gone with the master, and that is free."""
+        again = [event for event in events if isinstance(event, e.GangRestarted)]
+        wrong = [f"a retry is used up: {event.reason}" for event in again if _COUNTED.search(event.reason)]
+        if len(again) > 1:
+            wrong.append(f"the gang started again {len(again)} times")
+        if result.starts > WORKERS * (1 + len(again)):
+            wrong.append(f"{result.starts} starts of {WORKERS} programs, and the gang started again {len(again)} times")
+        if len([event for event in events if isinstance(event, e.JobFinished)]) != 1:
+            wrong.append("the end is not in the log once")
+        if self.moment in ("mid", "save") and not any(isinstance(event, e.TookOver) for event in events):
+            wrong.append("no other attempt took over")
+        if strikes := self.cluster.strikes(job):
+            wrong.append(f"strikes: {strikes}")
+        return wrong
 
     def _of_client(self, client: subprocess.Popen[bytes]) -> list[str]:
         """It saw the job to its end, unless it was killed."""

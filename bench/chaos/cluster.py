@@ -10,7 +10,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -40,6 +40,7 @@ class Cluster:
         self.sandbox = Sandbox(nodes=NODES, datanodes=DATANODES)
         self.directories = (f"/user/{getpass.getuser()}/.howdah", "/chaos")
         self._disks: list[Path] = []
+        self._excludes = False
 
     def __enter__(self) -> Cluster:
         if os.geteuid() == 0:
@@ -83,13 +84,25 @@ class Cluster:
         (report,) = engine_of(job).describe(job)
         return list(recorded_events(report))
 
+    def strikes(self, job: str) -> str:
+        """What the job has left behind against nodes, as it is on HDFS; "" for nothing."""
+        uri = f"{self.root}{self.directories[0]}/strikes/{job}.json"
+        return self.files.read_bytes(uri).decode() if self.files.exists(uri) else ""
+
     def dfsadmin(self, *arguments: str) -> None:
-        """Hadoop's own administration tool."""
+        """Hadoop's own administration tool for HDFS."""
+        self._tool("org.apache.hadoop.hdfs.tools.DFSAdmin", arguments)
+
+    def yarn(self, *arguments: str) -> None:
+        """Hadoop's own `yarn application` and `yarn applicationattempt`."""
+        self._tool("org.apache.hadoop.yarn.client.cli.ApplicationCLI", arguments)
+
+    def _tool(self, main: str, arguments: Sequence[str]) -> None:
         known = record.load(self.sandbox.run_dir)
         assert known is not None
         java = Java(Path(known.java), known.java_release)
         launcher = Launcher(known.shape.hadoop, java, Path(known.jars), self.sandbox.run_dir)
-        command = launcher.tool("org.apache.hadoop.hdfs.tools.DFSAdmin", arguments)
+        command = launcher.tool(main, arguments)
         subprocess.run(command, env=launcher.environment(), check=True, capture_output=True, timeout=LIMIT_S)
 
     def pid_of(self, daemon: str) -> int:
@@ -98,8 +111,20 @@ class Cluster:
         assert known is not None
         return known.processes[daemon].pid
 
+    def is_up(self, daemon: str) -> bool:
+        """Whether a daemon of the sandbox runs."""
+        return any(one.up for one in self.sandbox.status() if one.name == daemon)
+
+    def decommission(self, node: str, within_s: int) -> None:
+        """Have the ResourceManager exclude a NodeManager, at once or after so long."""
+        self._excludes = True
+        self.sandbox.decommission(node, within_s)
+
     def heal(self) -> None:
         """Everything runs again, and is ready."""
+        if self._excludes:
+            self.sandbox.recommission()
+            self._excludes = False
         for daemon in self.sandbox.status():
             with contextlib.suppress(KeyError, ProcessLookupError):
                 os.kill(self.pid_of(daemon.name), signal.SIGCONT)

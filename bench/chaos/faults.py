@@ -11,7 +11,8 @@ import urllib.parse
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench.chaos import full
+from bench.chaos import attempts, full, memory
+from bench.chaos.attempts import MASTER
 from bench.chaos.cluster import Cluster, environment_of, executors, node_of, processes, until
 from bench.chaos.detour import TUN, Belongs, Detour, ip, local_is_asked_later
 
@@ -21,17 +22,20 @@ ONE_WAY_S = 0.1
 """There and back are 200 ms."""
 THERE_S = 10.0
 """At the very start, or the end, there may be no such process yet, or none any more."""
-MASTER, EXECUTOR, PROGRAM = "-m howdah.master --engine", "-m howdah.executor", "chaos/program.py"
+EXECUTOR, PROGRAM = "-m howdah.executor", "chaos/program.py"
 
 
 @dataclass(frozen=True)
 class Fault:
-    """`strike` makes it, on the job of that id whose client is that process. After one that `passes` nothing has
-    started again, and no retry was there to be used."""
+    """Something that goes wrong."""
 
     name: str
     strike: Callable[[Cluster, str, subprocess.Popen[bytes]], None]
+    """Makes it, on the job of that id whose client is that process."""
     passes: bool = False
+    """Nothing starts again, and no retry is there to be used."""
+    ends_attempt: bool = False
+    """It ends the attempt of the master: no retry is used up, and nothing is held against a node."""
 
 
 def _signal(words: str, number: int, back_s: float = 0.0) -> Callable[[Cluster, str, subprocess.Popen[bytes]], None]:
@@ -207,6 +211,17 @@ _ROOTS = [
     Fault("full:namenode", _full_server("nn")),
 ]
 """Only root can make these."""
+_ATTEMPTS = [
+    Fault("term:master", attempts.terminate_master, passes=True, ends_attempt=True),
+    Fault("term:mastergroup", attempts.terminate_group, passes=True, ends_attempt=True),
+    Fault("fail:attempt", attempts.fail_attempt, passes=True, ends_attempt=True),
+    *([Fault("memory:master", attempts.exceed_memory, passes=True, ends_attempt=True)] if memory.POSSIBLE else []),
+    Fault("shutdown:masternode", attempts.stop_manager(AWAY_S), ends_attempt=True),
+    Fault("restart:masternode", attempts.stop_manager(0.0), ends_attempt=True),
+    Fault("forget:masternode", attempts.forget_containers, ends_attempt=True),
+    Fault("decommission:masternode", attempts.decommission(0), ends_attempt=True),
+    Fault("drain:masternode", attempts.decommission(attempts.DRAIN_S), ends_attempt=True),
+]
 _KILL, _STOP = signal.SIGKILL, signal.SIGSTOP
 _ALL = [
     Fault("kill:user", _signal(PROGRAM, _KILL)),
@@ -228,6 +243,7 @@ _ALL = [
     Fault("stop:namenode", _daemon("nn", _STOP)),
     Fault("stop:client", _stopped_client, passes=True),
     Fault("full:hdfs", _full_hdfs),
+    *_ATTEMPTS,
     *(_ROOTS if os.geteuid() == 0 else []),
 ]
 FAULTS = {fault.name: fault for fault in _ALL}
