@@ -26,23 +26,26 @@ interface Versioned {
 }
 
 /** The newest answer of a call, asked every `seconds` (0: until there is one, or the server has run out of time for it).
- * An empty call asks nothing; `hidden`: it is asked in a hidden tab, too, once a minute. */
+ * An empty call asks nothing; `hidden`: it is asked in a hidden tab, too, once a minute; another `round`: it is asked
+ * anew, as if it had not been before. */
 export function usePolled<C extends Call>(
   call: C | "",
   places: Places<C>,
   query?: QueryOf<C>,
   seconds = 2,
   hidden = false,
+  round = 0,
 ): Polled<Answer<C>> {
   const [polled, setPolled] = useState<Polled<Answer<C>>>({ data: undefined, error: undefined, at: 0 });
   const key = call && JSON.stringify([call, places, query ?? {}]);
   const known = useRef("");
   useEffect(() => {
     if (!key) return;
-    if (known.current !== key) setPolled({ data: undefined, error: undefined, at: 0 });
-    known.current = key;
+    const question = `${round} ${key}`;
+    if (known.current !== question) setPolled({ data: undefined, error: undefined, at: 0 });
+    known.current = question;
     return poll<Answer<C>>(JSON.parse(key) as Question, seconds, hidden, setPolled);
-  }, [key, seconds, hidden]);
+  }, [key, seconds, hidden, round]);
   return polled;
 }
 

@@ -20,6 +20,18 @@ const told = [[log.from, log.text]];
 if (earlier) log = page.before(log, earlier);
 console.log(JSON.stringify([...told, [log.from, log.text]]));
 """
+READ_BACK = """
+const fs = require("fs");
+const [compiler, source] = process.argv.slice(1);
+const made = require(compiler).transpileModule(fs.readFileSync(source, "utf8"), { compilerOptions: { module: 1 } });
+const page = {};
+new Function("exports", made.outputText)(page);
+const parts = JSON.parse(fs.readFileSync(0, "utf8"));
+const logs = [page.added(page.EMPTY, parts[0])];
+for (const part of parts.slice(1)) logs.push(page.before(logs.at(-1), part));
+const told = ({ from, to, first, text }) => [from, to, first, text.match(/^.*/)[0]];
+console.log(JSON.stringify([...logs.map(told), page.lineAt(logs.at(-1), parts.at(-1).offset + 1000)]));
+"""
 
 
 def put_together(live: list[dict[str, object]], earlier: dict[str, object] | None = None) -> list[tuple[int, str]]:
@@ -50,3 +62,20 @@ def test_the_place_of_its_beginning_is_that_of_the_stream(lines: int) -> None:
     assert log[begin:].decode() == text
     assert begin == 3 if lines < 400_000 else len(text.encode("utf-16-le")) // 2 > 4_000_000
     assert (sooner, longer) == ((0, whole) if lines == 10 else (begin, text))
+
+
+def test_a_log_that_is_read_back_leaves_out_its_end_and_its_lines_keep_their_numbers() -> None:
+    log = "".join(f"第{number}轮 损失 😀\n" for number in range(400_000)).encode()
+    begins = [begin + 1 for begin in range(0, len(log), 1_000_000)]  # mostly within a line, or a character
+    offsets = [part(log, begin, 4)["offset"] for begin in begins]
+    ends = [*offsets[1:], len(log)]
+    parts = [part(log, begin, end - begin) for begin, end in zip(offsets, ends, strict=True)]  # type: ignore[operator]
+    *logs, place = run_node(READ_BACK, [str(FRONTEND / "src" / "logs" / "parts.ts")], parts[::-1])
+    last = log.count(b"\n", 0, logs[0][0])  # the number of the line that is read first
+    for begin, end, first, text in logs:
+        assert log[begin:].decode().startswith(text)
+        assert log.count(b"\n", 0, begin) == last + first
+        assert end == len(log) or log[begin:end].decode()
+    assert logs[-1][0] == offsets[0]
+    assert logs[-1][1] < len(log)
+    assert log.count(b"\n", 0, 1000 + logs[-1][0]) == last + place

@@ -1,7 +1,7 @@
 // One task: where it runs and ran, what it uses, the end of what it prints.
 
 import { Button } from "antd";
-import { lazy, type ReactNode } from "react";
+import { lazy, type ReactNode, useState } from "react";
 import type { Job, Task } from "../api";
 import { between, mib, number, percent, time } from "../format";
 import { say } from "../language";
@@ -19,6 +19,7 @@ const Usage = lazy(() => import("./UsageCharts"));
 
 export function TaskDetails({ job, task }: { job: Job; task: Task }): ReactNode {
   const ended = hasEnded(job) || task.finished > 0;
+  const [at, setAt] = useState("");
   return (
     <>
       <p style={{ margin: "0 0 8px" }}>
@@ -43,7 +44,17 @@ export function TaskDetails({ job, task }: { job: Job; task: Task }): ReactNode 
         <h2>
           <a href={href(["jobs", job.id, "logs"], { task: task.task })}>{say("Logs")}</a>
         </h2>
-        <LogView job={job.id} task={task.task} attempt="" stream="both" level="" live={!ended} at="" height="320px" />
+        <LogView
+          job={job.id}
+          task={task.task}
+          attempt=""
+          stream="both"
+          level=""
+          live={!ended}
+          at={at}
+          height="320px"
+          onPlace={setAt}
+        />
       </section>
     </>
   );

@@ -1,53 +1,90 @@
-// The lines of one task's log; only those in view are in the document. It stays at the end until one scrolls up.
+// The lines of one task's log, and how to get to others of it; only those in view are in the document.
 
 import { Button } from "antd";
-import { type ReactNode, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useState } from "react";
 import { bytes } from "../format";
 import { say } from "../language";
-import { atLeast, type LogLine, linesOf } from "./lines";
-import { useTail, type Wanted } from "./tail";
-
-const LINE = 18;
-const MORE = 20;
+import { copy } from "../shell/clipboard";
+import { atLeast, indexOf, type LogLine, linesOf } from "./lines";
+import { lineAt } from "./parts";
+import { BEGINNING } from "./reader";
+import { LINE_HEIGHT, useScrolling } from "./scrolling";
+import { useSelection } from "./selection";
+import { useLog, type Wanted } from "./useLog";
 
 interface Props extends Wanted {
   level: string;
   height: string;
   onAttempts?: (attempts: number[]) => void;
+  /** Another place is wanted: BEGINNING, or empty for the end. */
+  onPlace: (at: string) => void;
 }
 
 /** Another log, or another place in it, begins anew. */
 export function LogView(props: Props): ReactNode {
-  return <Log key={`${props.task} ${props.attempt} ${props.stream} ${props.at}`} {...props} />;
+  const [round, setRound] = useState(0);
+  const go = (at: string): void => {
+    setRound((last) => last + 1);
+    props.onPlace(at);
+  };
+  return (
+    <Log key={`${props.task} ${props.attempt} ${props.stream} ${props.at} ${round}`} {...props} onPlace={go} />
+  );
 }
 
-function Log({ level, height, onAttempts, ...wanted }: Props): ReactNode {
-  const { log, earlier } = useTail(wanted);
-  const lines = useMemo(() => atLeast(linesOf(log.text), level), [log.text, level]);
-  const found = useMemo(() => lineAt(log.text, log.from, wanted.at), [log.text, log.from, wanted.at]);
+function Log({ level, height, onAttempts, onPlace, ...wanted }: Props): ReactNode {
+  const { log, following, earlier, later } = useLog(wanted);
+  const { at } = wanted;
+  const lines = useMemo(() => atLeast(linesOf(log.text, log.first), level), [log.text, log.first, level]);
+  const isPlace = at !== "" && at !== BEGINNING && !level && log.text !== "";
+  // eslint-disable-next-line react-hooks/exhaustive-deps -- a line keeps its number when others come
+  const found = useMemo(() => (isPlace ? lineAt(log, Number(at)) : undefined), [isPlace, at]);
+  const scrolling = useScrolling(lines, found, at === BEGINNING);
   const told = log.attempts.join(",");
   useEffect(() => {
     if (log.attempts.length) onAttempts?.(log.attempts);
     // eslint-disable-next-line react-hooks/exhaustive-deps -- told only when they have changed
   }, [told]);
+  const toBeginning = (): void => (log.from ? onPlace(BEGINNING) : scrolling.toTop());
+  const toEnd = (): void => (following ? scrolling.toBottom() : onPlace(""));
   return (
     <>
       <Lines
         lines={lines}
-        found={level ? -1 : found}
+        found={found}
         height={height}
         label={say("Log of {task}", { task: wanted.task })}
+        scrolling={scrolling}
       />
       <div className="row muted" style={{ marginTop: 4 }}>
+        <Button size="small" onClick={toBeginning}>
+          {say("To the beginning")}
+        </Button>
         {log.from > 0 && (
           <Button size="small" onClick={earlier}>
             {say("Earlier")}
           </Button>
         )}
+        {!following && log.to < log.size && (
+          <Button size="small" onClick={later}>
+            {say("Later")}
+          </Button>
+        )}
+        <Button size="small" onClick={toEnd}>
+          {say("To the end")}
+        </Button>
+        <Button
+          size="small"
+          title={say("Copy all lines that are loaded")}
+          disabled={!lines.length}
+          onClick={() => void copy(lines.map((line) => `${line.text}\n`).join(""))}
+        >
+          {say("Copy")}
+        </Button>
         <span>
           {say("{lines} lines, {part} of {size}", {
             lines: lines.length,
-            part: bytes(log.text.length),
+            part: bytes(log.to - log.from),
             size: bytes(log.size),
           })}
         </span>
@@ -58,42 +95,22 @@ function Log({ level, height, onAttempts, ...wanted }: Props): ReactNode {
   );
 }
 
-/** The number of the line that begins at or before a place in the stream; -1 without a place. */
-function lineAt(text: string, from: number, at: string): number {
-  if (at === "" || !text) return -1;
-  const before = new TextDecoder().decode(new TextEncoder().encode(text).slice(0, Math.max(0, Number(at) - from)));
-  return before.split("\n").length - 1;
-}
-
 interface LinesProps {
   lines: LogLine[];
-  found: number;
+  found: number | undefined;
   height: string;
   label: string;
+  scrolling: ReturnType<typeof useScrolling>;
 }
 
-function Lines({ lines, found, height, label }: LinesProps): ReactNode {
-  const box = useRef<HTMLDivElement>(null);
-  const atEnd = useRef(found < 0);
-  const shownFound = useRef(false);
-  const [first, setFirst] = useState(0);
-  const look = (): void => {
-    const place = box.current;
-    if (!place) return;
-    atEnd.current = place.scrollTop + place.clientHeight >= place.scrollHeight - LINE;
-    setFirst(Math.max(0, Math.floor(place.scrollTop / LINE) - MORE));
+function Lines({ lines, found, height, label, scrolling }: LinesProps): ReactNode {
+  const { box, begin, count, onScroll } = scrolling;
+  const { kept, selectAll, onCopy } = useSelection(box, lines);
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.key !== "a" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    selectAll();
   };
-  useLayoutEffect(() => {
-    const place = box.current;
-    if (!place || !lines.length) return;
-    if (found >= 0 && !shownFound.current) {
-      shownFound.current = true;
-      atEnd.current = false;
-      place.scrollTop = Math.max(0, (found - 5) * LINE);
-    } else if (atEnd.current) place.scrollTop = place.scrollHeight;
-    setFirst(Math.max(0, Math.floor(place.scrollTop / LINE) - MORE));
-  }, [lines, found]);
-  const count = Math.ceil((box.current?.clientHeight ?? 600) / LINE) + 2 * MORE;
   return (
     <div
       className="log"
@@ -102,16 +119,18 @@ function Lines({ lines, found, height, label }: LinesProps): ReactNode {
       aria-live="off"
       aria-label={label}
       tabIndex={0}
-      onScroll={look}
+      onScroll={onScroll}
+      onKeyDown={onKeyDown}
+      onCopy={onCopy}
       style={{ height }}
     >
-      <div className="rows" style={{ height: lines.length * LINE }}>
-        {lines.slice(first, first + count).map((line, index) => (
+      <div className="rows" style={{ height: lines.length * LINE_HEIGHT }}>
+        {rowsOf(lines, begin, count, kept).map(({ line, above }) => (
           <div
-            
-            key={first + index}
-            className={`${line.level} ${first + index === found ? "found" : ""}`}
-            style={{ top: (first + index) * LINE }}
+            key={line.number}
+            data-line={line.number}
+            className={`${line.level} ${line.number === found ? "found" : ""}`}
+            style={{ marginTop: above * LINE_HEIGHT }}
           >
             {line.text || " "}
           </div>
@@ -119,4 +138,22 @@ function Lines({ lines, found, height, label }: LinesProps): ReactNode {
       </div>
     </div>
   );
+}
+
+interface Row {
+  line: LogLine;
+  /** How many lines above it are not in the document. */
+  above: number;
+}
+
+/** `count` lines from `begin` on, and those of the numbers `kept`, in their order. */
+function rowsOf(lines: LogLine[], begin: number, count: number, kept: number[]): Row[] {
+  const end = Math.min(lines.length, begin + count);
+  const seen = Array.from({ length: Math.max(0, end - begin) }, (_, index) => begin + index);
+  const others = kept.map((number) => indexOf(lines, number)).filter((index) => index < begin || index >= end);
+  const indexes = [...new Set([...seen, ...others])].sort((one, other) => one - other);
+  return indexes.flatMap((index, place) => {
+    const line = lines[index];
+    return line ? [{ line, above: index - (indexes[place - 1] ?? -1) - 1 }] : [];
+  });
 }

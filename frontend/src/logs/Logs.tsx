@@ -9,6 +9,7 @@ import { taskNames } from "../job/names";
 import { say } from "../language";
 import { amend, useRoute } from "../route";
 import { LogView } from "./LogView";
+import { BEGINNING } from "./reader";
 import { HERE, SearchResults } from "./SearchResults";
 
 export default function Logs({ job }: { job: Job }): ReactNode {
@@ -22,12 +23,17 @@ export default function Logs({ job }: { job: Job }): ReactNode {
   const at = query.get("at") ?? "";
   const searching = Boolean(sought || level);
   const [attempts, setAttempts] = useState<number[]>([]);
+  const [round, setRound] = useState(0);
   // A level alone begins with the task that is shown; another level is sought where the one before was.
   const choose = (value: string): void => {
     const begins = value ? HERE : "";
     amend({ level: value, ...(sought || (level && value) ? {} : { among: begins }) });
   };
   const place = (changes: Record<string, string>): void => amend({ at: "", ...changes });
+  const search = (text: string): void => {
+    if (text && text === sought) setRound((last) => last + 1);
+    else amend({ text, ...(sought ? {} : { among: "" }) });
+  };
   return (
     <>
       <div className="row" style={{ marginBottom: 8 }}>
@@ -73,33 +79,38 @@ export default function Logs({ job }: { job: Job }): ReactNode {
         <a href={address("jobs/{job}/logs/{task}/download", { job: job.id, task }, { stream, attempt })} download>
           {say("Download")}
         </a>
-        {at && (
-          <button type="button" className="plain" onClick={() => place({})}>
-            {say("To the end")}
-          </button>
-        )}
         <span className="grow" />
         <Input.Search
           allowClear
           aria-label={say("Search all tasks' logs")}
           placeholder={say("Search all tasks' logs")}
           defaultValue={sought}
-          onSearch={(text) => amend({ text, ...(sought ? {} : { among: "" }) })}
+          onSearch={search}
           style={{ width: 260 }}
         />
       </div>
-      {searching && <SearchResults job={job} text={sought} level={level} task={task} />}
+      {searching && (
+        <SearchResults
+          job={job}
+          text={sought}
+          level={level}
+          task={task}
+          round={round}
+          onAgain={() => setRound((last) => last + 1)}
+        />
+      )}
       {task && (
         <LogView
           job={job.id}
           task={task}
           attempt={attempt}
           stream={stream}
-          level={at ? "" : level}
+          level={at && at !== BEGINNING ? "" : level}
           live={!hasEnded(job)}
           at={at}
           height={searching ? "calc(100vh - 560px)" : "calc(100vh - 300px)"}
           onAttempts={setAttempts}
+          onPlace={(value) => place({ at: value })}
         />
       )}
     </>

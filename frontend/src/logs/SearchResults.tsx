@@ -1,6 +1,6 @@
 // Where a text, or a level, was found in logs whole, of all tasks or some; a hit leads to its place in the log below.
 
-import { Select } from "antd";
+import { Button, Select } from "antd";
 import { type ReactNode, useMemo } from "react";
 import type { Hit, Job } from "../api";
 import { bytes, duration, time } from "../format";
@@ -19,6 +19,9 @@ interface Props {
   level: string;
   /** Whose log is shown below. */
   task: string;
+  /** Another number: search again. */
+  round: number;
+  onAgain: () => void;
 }
 
 const LIMIT = 500;
@@ -26,12 +29,12 @@ const LIMIT = 500;
 /** Among: the task whose log is shown, whichever it is. */
 export const HERE = "here";
 
-export function SearchResults({ job, text, level, task }: Props): ReactNode {
+export function SearchResults({ job, text, level, task, round, onAgain }: Props): ReactNode {
   const { query } = useRoute();
   const regex = query.get("regex") === "1" ? 1 : 0;
   const among = query.get("among") ?? "";
   const asked = { text, regex, level, task: among === HERE ? task : among, limit: LIMIT };
-  const polled = usePolled("jobs/{job}/search", { job: job.id }, asked, 0);
+  const polled = usePolled("jobs/{job}/search", { job: job.id }, asked, 0, false, round);
   const columns = useMemo(() => columnsOf(), []);
   const found = polled.data;
   return (
@@ -48,7 +51,11 @@ export function SearchResults({ job, text, level, task }: Props): ReactNode {
               time: duration(found.seconds),
             })}
           {found && !found.complete && ` · ${say("there is more")}`}
+          {found && ` · ${say("searched at {time}", { time: time(polled.at) })}`}
         </span>
+        <Button size="small" onClick={onAgain}>
+          {say("Search again")}
+        </Button>
       </div>
       {found?.problems?.map((problem) => (
         <p key={retold(problem)} className="bad" style={{ margin: "0 0 6px" }}>

@@ -3,6 +3,8 @@
 export type Level = "error" | "warning" | "";
 
 export interface LogLine {
+  /** It stays the line's own when others are loaded before it, or left out. */
+  number: number;
   text: string;
   level: Level;
 }
@@ -27,13 +29,25 @@ const WARNINGS = ["warn", "Warn", "WARN", ": W "];
 const ERROR_BEGINS = /^[EF][01]\d[0-3]\d /;
 const WARNING_BEGINS = /^W[01]\d[0-3]\d /;
 
-export function linesOf(text: string): LogLine[] {
+/** The lines of a text; `first` is the number of the first. */
+export function linesOf(text: string, first = 0): LogLine[] {
   const lines = text.split("\n");
   if (lines.at(-1) === "") lines.pop();
-  return lines.map(lineOf);
+  return lines.map((line, index) => ({ number: first + index, ...lineOf(line) }));
 }
 
-function lineOf(raw: string): LogLine {
+/** The index of the line of this number, or else of the one after it, or of the last. */
+export function indexOf(lines: LogLine[], number: number): number {
+  let [low, high] = [0, lines.length - 1];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((lines[middle]?.number ?? 0) < number) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function lineOf(raw: string): Omit<LogLine, "number"> {
   const whole = raw.length > LONGEST * 4 ? `${raw.slice(0, LONGEST)} … (+${raw.length - LONGEST})` : raw;
   const shown = whole.replace(ESCAPES, "").replace(/\r+$/, "");
   const text = shown.slice(shown.lastIndexOf("\r") + 1);

@@ -1,0 +1,204 @@
+"""The logs of a job as one reads them: copied, from the beginning to the end, searched again."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+pytest.importorskip("playwright")
+from browser import Tab, chromium, missing
+from local_jobs import LocalJobs, RunningCommand, eventually
+from playwright.sync_api import Browser, Locator, expect
+
+pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark.timeout(300)]
+
+LINES = 200_000
+PROGRAM = f"for number in range({LINES}): print(f'line {{number}} of a long log', flush=number == {LINES - 1})"
+BOX = "[role=log]"
+TOP_LINE = """box => {
+    const top = box.getBoundingClientRect().top
+    const rows = [...box.querySelectorAll('.rows > div')].map(row => [row.textContent, row.getBoundingClientRect()])
+    const found = rows.find(([_, place]) => place.bottom > top + 1 && place.top <= top + 1)
+    return found && [found[0], Math.round(found[1].top - top)]
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalJobs]:
+    made = LocalJobs(tmp_path_factory.mktemp("logs"))
+    yield made
+    made.end_all()
+
+
+@pytest.fixture(scope="module")
+def long(jobs: LocalJobs) -> RunningCommand:
+    """A job that goes on after a log of 5 MB."""
+    run = jobs.start("run", jobs.job_file(f'{sys.executable} -c "{PROGRAM}"; sleep 600'), "--logs", "none")
+    return run
+
+
+@pytest.fixture
+def tab(long: RunningCommand, browser: Browser) -> Iterator[Tab]:
+    """The end of the long log."""
+    opened = Tab(browser, long.link)
+    opened.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    opened.go(f"jobs/{long.job}/logs?task=worker:0&stream=stdout")
+    opened.page.locator(BOX).get_by_text(line(LINES - 1)).wait_for()
+    yield opened
+    assert opened.wrong == []
+    opened.page.context.close()
+
+
+def line(number: int) -> str:
+    return f"line {number} of a long log"
+
+
+def lines(first: int, last: int) -> str:
+    """What is copied of the lines `first` to `last`, whole."""
+    return "\n".join(map(line, range(first, last + 1)))
+
+
+def box(tab: Tab) -> Locator:
+    return tab.page.locator(BOX)
+
+
+def clipboard(tab: Tab) -> str:
+    return str(tab.page.evaluate("navigator.clipboard.readText()"))
+
+
+def copied(tab: Tab) -> str:
+    """What the keyboard copies."""
+    tab.page.evaluate("navigator.clipboard.writeText('nothing')")
+    tab.page.keyboard.press("ControlOrMeta+c")
+    return clipboard(tab)
+
+
+def number_of(text: str) -> int:
+    return int(re.findall(r"line (\d+) ", text)[0])
+
+
+def top_line(tab: Tab) -> tuple[int, int]:
+    """The number of the first line in view, and how far below the box's edge it begins, in pixels."""
+    text, place = eventually(lambda: box(tab).evaluate(TOP_LINE), "lines where one has scrolled to")
+    return number_of(text), place
+
+
+def test_lines_that_are_selected_by_mouse_are_copied_as_lines(tab: Tab) -> None:
+    last = box(tab).get_by_text(line(LINES - 2)).bounding_box()
+    first = box(tab).get_by_text(line(LINES - 6)).bounding_box()
+    assert first is not None
+    assert last is not None
+    tab.page.mouse.move(first["x"], first["y"] + 9)
+    tab.page.mouse.down()
+    tab.page.mouse.move(last["x"] + 400, last["y"] + 9, steps=5)
+    tab.page.mouse.up()
+    assert copied(tab).rstrip("\n") == lines(LINES - 6, LINES - 2)
+
+
+def test_a_selection_goes_on_beyond_the_lines_that_are_in_view(tab: Tab) -> None:
+    box(tab).evaluate("box => { box.scrollTop = 1800 }")
+    first = top_line(tab)[0] + 3
+    box(tab).get_by_text(line(first)).click(position={"x": 0, "y": 9})
+    box(tab).evaluate("box => { box.scrollTop += 9000 }")
+    expect(box(tab).get_by_text(line(first + 500))).to_be_visible()
+    last = top_line(tab)[0] + 5
+    place = box(tab).get_by_text(line(last)).bounding_box()
+    assert place is not None
+    tab.page.keyboard.down("Shift")
+    tab.page.mouse.click(place["x"] + 500, place["y"] + 9)
+    tab.page.keyboard.up("Shift")
+    assert last > first + 400
+    assert copied(tab).rstrip("\n") == lines(first, last)
+
+
+@pytest.mark.parametrize("how", ["keyboard", "button"])
+def test_all_that_is_loaded_is_copied(tab: Tab, how: str) -> None:
+    loaded = int(re.findall(r"(\d+) lines, ", tab.page.locator("main").inner_text())[0])
+    assert loaded > 1000
+    if how == "keyboard":
+        box(tab).focus()
+        tab.page.keyboard.press("ControlOrMeta+a")
+        text = copied(tab)
+    else:
+        tab.page.get_by_role("button", name="Copy", exact=True).click()
+        tab.sees("Copied")
+        text = clipboard(tab)
+    found = text.rstrip("\n").split("\n")
+    assert len(found) == loaded
+    assert found[1:] == lines(LINES - loaded + 1, LINES - 1).split("\n")
+
+
+def test_what_is_loaded_before_leaves_the_line_that_one_reads_in_its_place(tab: Tab) -> None:
+    box(tab).evaluate("box => { box.scrollTop = 907 }")
+    expect(box(tab).get_by_text(line(LINES - 1))).to_have_count(0)
+    before = top_line(tab)
+    for _ in range(2):
+        loaded = box(tab).evaluate("box => box.scrollHeight")
+        tab.page.get_by_role("button", name="Earlier").click()
+        eventually(lambda known=loaded: box(tab).evaluate("box => box.scrollHeight") > known, "earlier lines")
+        assert top_line(tab) == before
+
+
+def test_the_beginning_and_the_end_are_one_click_away(tab: Tab) -> None:
+    tab.page.get_by_role("button", name="To the beginning").click()
+    box(tab).get_by_text(line(0)).wait_for()
+    assert top_line(tab)[0] == 0
+    height = box(tab).evaluate("box => box.scrollHeight")
+    tab.page.get_by_role("button", name="Later").click()
+    eventually(lambda: box(tab).evaluate("box => box.scrollHeight") > height, "later lines")
+    assert top_line(tab)[0] == 0
+    assert tab.page.get_by_role("button", name="Earlier").count() == 0
+    tab.page.reload()
+    box(tab).get_by_text(line(0)).wait_for()
+    tab.page.get_by_role("button", name="To the end").click()
+    box(tab).get_by_text(line(LINES - 1)).wait_for()
+
+
+def test_a_long_log_is_read_back_to_its_beginning(tab: Tab) -> None:
+    earlier = tab.page.get_by_role("button", name="Earlier")
+    for _ in range(100):
+        if not earlier.count():
+            break
+        box(tab).evaluate("box => { box.scrollTop = 18 }")
+        known = top_line(tab)[0]
+        earlier.click()
+        eventually(lambda: box(tab).evaluate("box => box.scrollTop") > 18, "earlier lines")
+        assert top_line(tab)[0] == known
+    box(tab).evaluate("box => { box.scrollTop = 0 }")
+    eventually(lambda: top_line(tab)[0] == 0, "the first line")
+    tab.page.get_by_role("button", name="To the end").click()
+    box(tab).get_by_text(line(LINES - 1)).wait_for()
+
+
+def test_a_search_is_repeated(jobs: LocalJobs, browser: Browser) -> None:
+    run = jobs.start("run", jobs.job_file(jobs.until_told("echo the needle; sleep 600")))
+    tab = Tab(browser, run.link)
+    tab.go(f"jobs/{run.job}/logs?task=worker:0")
+    field = tab.page.get_by_label("Search all tasks' logs")
+    field.fill("needle")
+    field.press("Enter")
+    status = tab.page.get_by_label("Found").get_by_role("status")
+    expect(status).to_contain_text("0 hits", timeout=60_000)
+    expect(status).to_contain_text(re.compile(r"searched at \d\d:\d\d:\d\d"))
+    jobs.tell()
+    box(tab).get_by_text("the needle").wait_for()
+    field.press("Enter")
+    expect(status).to_contain_text("1 hits", timeout=60_000)
+    again = tab.page.get_by_role("button", name="Search again")
+    tab.page.evaluate("document.querySelector('section[aria-label=Found] [role=table]').dataset.old = 1")
+    again.click()
+    expect(tab.page.locator("[data-old]")).to_have_count(0, timeout=60_000)
+    expect(status).to_contain_text("1 hits", timeout=60_000)
+    expect(again).to_be_focused()
+    assert tab.looked_over("search") == []
+    assert tab.wrong == []
+    jobs("cancel", run.job)
