@@ -24,7 +24,7 @@ from howdah.data.fs import filesystem
 from howdah.history.index import Index
 from howdah.history.scan import LOG, Scanner
 from howdah.sandbox import Sandbox
-from howdah.spec import Container, Exit, JobSpec, Outcome, Resources, Role, State, TaskId
+from howdah.spec import Container, Exit, JobSpec, Outcome, Resources, Role, State, TaskId, event_lines
 from howdah.spec import events as e
 
 JOBS, ON_HDFS = int(os.environ.get("BENCH_HISTORY_JOBS", "100000")), 2000
@@ -121,7 +121,7 @@ def _ask(link: str, query: str) -> dict[str, int]:
 
 def write(jobs: Path, count: int) -> None:
     """Directories of `count` jobs below `jobs`."""
-    kinds = [list(map(e.to_line, _events(n))) for n in range(40)]
+    kinds = [list(map(event_lines.to_line, _events(n))) for n in range(40)]
     texts = ["".join(lines) for lines in kinds]
     for n in range(count):
         number = f"1700000000000_{n:07d}"

@@ -17,7 +17,7 @@ from howdah.master.outputs import part
 from howdah.master.replay import replay
 from howdah.master.state import GangState
 from howdah.master.step import step
-from howdah.spec import Container, Exit, JobSpec, Outcome, Role, TaskId
+from howdah.spec import Container, Exit, JobSpec, Outcome, Role, TaskId, event_lines
 from howdah.spec import events as e
 from howdah.wire.messages import Phase, Status
 
@@ -110,7 +110,7 @@ class Gang:
         """The master is killed, its last `lost` events with it, and another takes over; the cluster takes back the
         containers that the new one does not know."""
         log = [action.event for action in self.of(a.Record)]
-        log = list(e.read_lines(e.to_line(event) for event in log[: len(log) - lost]))
+        log = list(event_lines.read_lines(event_lines.to_line(event) for event in log[: len(log) - lost]))
         self.state = GangState.of("job-1", self.state.job)
         kept = [action for action in self.did if not isinstance(action, a.Record)]
         self.did = [*kept, *map(a.Record, log), a.Record(e.TookOver(self.now, 2))]

@@ -22,7 +22,7 @@ from howdah.executor.processes import children
 from howdah.master.eventlog import EventLog
 from howdah.master.journal import Superseded
 from howdah.master.loop import Identity, Master
-from howdah.spec import Container, Exit, JobSpec, Output, Role, StagedJob, State
+from howdah.spec import Container, Exit, JobSpec, Output, Role, StagedJob, State, event_lines
 from howdah.spec import events as e
 from howdah.spec.codec import encode
 from howdah.testing import FakeAllocator
@@ -102,7 +102,7 @@ class Attempt:
     def kinds(self) -> list[str]:
         """What the log tells, but for samples."""
         lines = (self.directory / "events.jsonl").read_text().splitlines()
-        return [type(event).__name__ for event in e.read_lines(lines) if not isinstance(event, e.Used)]
+        return [type(event).__name__ for event in event_lines.read_lines(lines) if not isinstance(event, e.Used)]
 
 
 @contextlib.asynccontextmanager

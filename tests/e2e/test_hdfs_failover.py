@@ -19,7 +19,8 @@ from commandline import CommandLine, eventually
 from howdah.data import uris
 from howdah.data.cache import local_directory
 from howdah.sandbox import Sandbox
-from howdah.spec.events import Event, JobFinished, Started, read_lines
+from howdah.spec.event_lines import read_lines
+from howdah.spec.events import Event, JobFinished, Started
 
 JARS = local_directory()  # as it is before another module's fixture moves HOWDAH_HOME
 MIB = 1 << 20

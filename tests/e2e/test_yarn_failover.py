@@ -29,7 +29,8 @@ from howdah.engines.yarn.resourcemanager import FAILOVER_S, ResourceManagerClien
 from howdah.errors import EngineUnavailable
 from howdah.sandbox import Sandbox
 from howdah.spec import JobReport, JobSpec, Resources, Role, StagedJob, State
-from howdah.spec.events import Event, JobFinished, JobStarted, Noted, Started, read_lines
+from howdah.spec.event_lines import read_lines
+from howdah.spec.events import Event, JobFinished, JobStarted, Noted, Started
 
 T = TypeVar("T")
 JARS = local_directory()  # as it is before another module's fixture moves HOWDAH_HOME

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from howdah.spec import Container, Exit, JobSpec, Outcome, Resources, Role, State, TaskId
+from howdah.spec import Container, Exit, JobSpec, Outcome, Resources, Role, State, TaskId, event_lines
 from howdah.spec import events as e
 
 OK = Exit("exit", 0)
@@ -56,7 +56,7 @@ def write(home: Path, id_: str, events: Iterable[e.Event], more: str = "") -> Pa
     folder = home / "jobs" / id_
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (folder / "events.jsonl").open("a", encoding="utf-8") as log:
-        log.write("".join(map(e.to_line, events)) + more)
+        log.write("".join(map(event_lines.to_line, events)) + more)
     return folder / "events.jsonl"
 
 

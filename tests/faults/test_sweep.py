@@ -16,7 +16,8 @@ from howdah.data.fs import filesystem
 from howdah.engines import sweep
 from howdah.spec import JobReport, JobSpec, Master, Outcome, Output, Role, StagedJob, State, TaskId
 from howdah.spec.codec import encode
-from howdah.spec.events import JobFinished, Noted, Started, read_lines, to_line
+from howdah.spec.event_lines import read_lines, to_line
+from howdah.spec.events import JobFinished, Noted, Started
 
 
 def test_outputs_key_and_credentials_of_a_killed_master_are_removed(local: Local, tmp_path: Path) -> None:  # noqa: F811

@@ -24,7 +24,7 @@ from howdah.master.orders import Director
 from howdah.master.replay import replay
 from howdah.master.state import FENCE_S, GangState
 from howdah.master.step import step
-from howdah.spec import Container, Exit, JobSpec, Outcome, StagedJob, State, TaskId
+from howdah.spec import Container, Exit, JobSpec, Outcome, StagedJob, State, TaskId, event_lines
 from howdah.spec import events as e
 from howdah.wire.messages import Goal, Orders, Status
 
@@ -65,7 +65,7 @@ class Master:
         if self.sim.storage_down:  # it waits for the log
             self.sim.later(1.0, self.begin)
             return
-        log = list(e.read_lines(self.sim.log))
+        log = list(event_lines.read_lines(self.sim.log))
         left: list[a.Action] = []
         if log:
             left = replay(self.state, log, self.now)
@@ -157,7 +157,7 @@ class Master:
             self.sim.world_formed(self, event.epoch)
             if event.epoch in self.state.unrecorded:
                 self.sim.later(0.03, lambda: self.record_start(event.epoch))
-        self.pending.append(e.to_line(event))
+        self.pending.append(event_lines.to_line(event))
 
     def record_start(self, epoch: int) -> None:
         """The programs of the epoch wait until the file system has the line."""
@@ -483,7 +483,7 @@ class Simulation:
         if len(held) != len(set(held)):
             raise Broken("two tasks in one container")
         if self.outcome is not None:
-            events = list(e.read_lines(self.log))
+            events = list(event_lines.read_lines(self.log))
             ends = [event for event in events if isinstance(event, e.JobFinished)]
             told = self.outcome.diagnostics != "no attempt of the master is left" and not self.storage_down
             if told and [end.outcome for end in ends] != [self.outcome]:

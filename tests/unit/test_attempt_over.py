@@ -15,7 +15,7 @@ from howdah.master import actions as a
 from howdah.master.eventlog import EventLog
 from howdah.master.journal import Journal, Superseded
 from howdah.master.state import FENCE_S, Stage
-from howdah.spec import Exit, Output, State, TaskId
+from howdah.spec import Exit, Output, State, TaskId, event_lines
 from howdah.spec import events as e
 from howdah.testing import Gang, job
 from howdah.wire.messages import Phase
@@ -216,7 +216,7 @@ class TestLog:
             def meanwhile() -> e.TookOver:
                 """Between the reading and the claim, once."""
                 if len(filesystem(uri).read_bytes(f"{uri}/events.jsonl").splitlines()) == 1:
-                    filesystem(uri).append(f"{uri}/events.jsonl", e.to_line(e.Noted(2.0, "two")).encode())
+                    filesystem(uri).append(f"{uri}/events.jsonl", event_lines.to_line(e.Noted(2.0, "two")).encode())
                 return e.TookOver(3.0, 2)
 
             found = await new.take_over(meanwhile)
@@ -234,7 +234,9 @@ class TestLog:
 
     def test_an_end_of_a_line_is_not_the_beginning_of_the_next(self, uri: str) -> None:
         async def work() -> None:
-            filesystem(uri).write_bytes(f"{uri}/events.jsonl", e.to_line(e.Noted(1.0, "one")).encode() + b'{"kind":"No')
+            filesystem(uri).write_bytes(
+                f"{uri}/events.jsonl", event_lines.to_line(e.Noted(1.0, "one")).encode() + b'{"kind":"No'
+            )
             found = await EventLog(uri).take_over(lambda: e.TookOver(2.0, 2))
             assert [type(event).__name__ for event in found] == ["Noted", "TookOver"]
             assert [type(event).__name__ for event in EventLog(uri).restore()] == ["Noted", "TookOver"]

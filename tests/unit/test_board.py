@@ -21,7 +21,7 @@ from howdah.cli.tensorboard import chosen as chosen_by
 from howdah.client.opening import opened
 from howdah.data import uris
 from howdah.errors import StagingError
-from howdah.spec import Board, JobSpec, Role
+from howdah.spec import Board, JobSpec, Role, event_lines
 from howdah.spec import events as e
 from howdah.wire.board import link, path
 
@@ -177,7 +177,9 @@ def test_every_job_below_its_name(tmp_path: Path) -> None:
         directory = tmp_path / "jobs" / f"local-{number}"
         directory.mkdir(parents=True)
         job = JobSpec({"worker": Role("t")}, name="my <job>", board=Board(board))
-        (directory / "events.jsonl").write_text(e.to_line(e.JobStarted(1.0, f"local-{number}", "local", "me", job)))
+        (directory / "events.jsonl").write_text(
+            event_lines.to_line(e.JobStarted(1.0, f"local-{number}", "local", "me", job))
+        )
     (tmp_path / "jobs" / "local-4").mkdir()
     (tmp_path / "jobs" / "local-5").mkdir()
     (tmp_path / "jobs" / "local-5" / "events.jsonl").write_text("")
@@ -195,7 +197,7 @@ def homes(tmp_path: Path) -> str:
             job = JobSpec(
                 {"worker": Role("t")}, name="Digits" if number % 2 else "other", board=Board(f"hdfs://n/{id_}")
             )
-            (directory / "events.jsonl").write_text(e.to_line(e.JobStarted(1.0, id_, "yarn", user, job)))
+            (directory / "events.jsonl").write_text(event_lines.to_line(e.JobStarted(1.0, id_, "yarn", user, job)))
             os.utime(directory, (number, number))
     (tmp_path / "carol").mkdir()
     (tmp_path / "carol" / ".howdah").write_text("no directory")

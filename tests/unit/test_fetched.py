@@ -5,7 +5,7 @@ from __future__ import annotations
 from howdah.cli.show import phase, sentence
 from howdah.spec import Role, TaskId
 from howdah.spec import events as e
-from howdah.spec.view import fold
+from howdah.spec.fold import fold
 from howdah.testing import Gang, job
 from howdah.wire.messages import Phase
 

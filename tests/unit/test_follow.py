@@ -21,8 +21,10 @@ from howdah.cli.show import Plain
 from howdah.client.follow import Follower, Update, settled
 from howdah.engines import Engine, Progress, silent
 from howdah.spec import Container, JobReport, JobSpec, Outcome, Plan, Role, StagedJob, State, TaskId
-from howdah.spec.events import Event, JobFinished, JobStarted, Launched, Started, to_line
-from howdah.spec.view import JobView, fold
+from howdah.spec.event_lines import to_line
+from howdah.spec.events import Event, JobFinished, JobStarted, Launched, Started
+from howdah.spec.fold import fold
+from howdah.spec.view import JobView
 from howdah.wire import auth
 
 KEY = bytes(32)

@@ -15,7 +15,7 @@ from howdah.master import actions as a
 from howdah.master.orders import Director
 from howdah.spec import Exit, JobSpec, Preemption, Role, StagedJob, TaskId
 from howdah.spec import events as e
-from howdah.spec.view import fold
+from howdah.spec.fold import fold
 from howdah.testing import Gang
 from howdah.wire.messages import Notice, Phase, Status
 

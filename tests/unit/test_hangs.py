@@ -12,8 +12,8 @@ from howdah.master import actions as a
 from howdah.master.suspects import Suspicion, main_frames, suspect
 from howdah.spec import JobSpec, Role, State, TaskId, Timeouts
 from howdah.spec import events as e
+from howdah.spec.fold import fold
 from howdah.spec.gpu import Gpu
-from howdah.spec.view import fold
 from howdah.testing import OK, Gang
 from howdah.wire.messages import Phase, Usage
 

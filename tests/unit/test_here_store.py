@@ -19,8 +19,8 @@ from howdah.master.journal import Journal, Superseded
 from howdah.master.store import MAX_KEYS, Owner, Refused, Store, Value
 from howdah.spec import TaskId
 from howdah.spec.events import JobStarted, Measured
+from howdah.spec.fold import fold
 from howdah.spec.job import JobSpec, Role
-from howdah.spec.view import fold
 from howdah.wire.here import MAX_TOTAL, MAX_VALUE
 
 WORKERS = [TaskId("worker", index) for index in range(4)]

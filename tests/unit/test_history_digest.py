@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from howdah.history import tail
 from howdah.history.digest import Digest
 from howdah.history.tail import Tail
-from howdah.spec import Exit, Outcome, State, TaskId
+from howdah.spec import Exit, Outcome, State, TaskId, event_lines
 from howdah.spec import events as e
+from howdah.spec.fold import fold
 from howdah.spec.gpu import Gpu
-from howdah.spec.view import fold
 
 FIRST, SECOND = TaskId("worker", 0), TaskId("worker", 1)
 
@@ -32,7 +32,7 @@ VALUES = st.recursive(
 
 def digest(*events: Iterable[e.Event]) -> Digest:
     made = Digest()
-    made.feed(e.to_line(event).rstrip().encode() for event in itertools.chain(*events))
+    made.feed(event_lines.to_line(event).rstrip().encode() for event in itertools.chain(*events))
     return made
 
 
@@ -140,7 +140,7 @@ class TestTold:
         for at in range(len(events)):
             first = digest(events[:at])
             second = Digest.load(first.dump())
-            second.feed(e.to_line(event).rstrip().encode() for event in events[at:])
+            second.feed(event_lines.to_line(event).rstrip().encode() for event in events[at:])
             assert second.dump() == digest(events).dump(), at
 
     def test_gpus_and_containers_that_changed_hands(self) -> None:

@@ -25,7 +25,7 @@ from howdah.history.index import Index, Known
 from howdah.history.live import FORGOTTEN_S, Living
 from howdah.history.retention import sweep
 from howdah.history.scan import Scanner
-from howdah.spec import State, TaskId
+from howdah.spec import State, TaskId, event_lines
 from howdah.spec import events as e
 from howdah.web.source import Refused
 
@@ -392,7 +392,7 @@ def test_a_home_that_is_not_there_is_told_of(index: Index, tmp_path: Path) -> No
 
 
 def test_a_large_log_gives_others_their_turn(index: Index, home: Path) -> None:
-    used = e.to_line(e.Measured(BEGAN, TaskId("worker", 0), "x" * 1000))
+    used = event_lines.to_line(e.Measured(BEGAN, TaskId("worker", 0), "x" * 1000))
     write(home, job_id(1), begun(1), more=used * 40_000)
     write(home, job_id(1), ended(1))
     scanner = Scanner(index, [uris.of_local(home)])

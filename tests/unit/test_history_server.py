@@ -24,7 +24,7 @@ from howdah.history import jobs
 from howdah.history.live import page_of
 from howdah.history.options import Options, key_of, root_of
 from howdah.history.server import HistoryServer
-from howdah.spec import JobReport, State, TaskId
+from howdah.spec import JobReport, State, TaskId, event_lines
 from howdah.spec import events as e
 from howdah.spec.view import JobView
 from howdah.wire import auth
@@ -273,7 +273,7 @@ class TestHeld:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, behind: int
     ) -> None:
         monkeypatch.setattr(jobs, "MOST_BYTES", 2 << 20)
-        noted = e.to_line(e.Noted(BEGAN, "n" * 1000))
+        noted = event_lines.to_line(e.Noted(BEGAN, "n" * 1000))
         log = write(tmp_path, job_id(1), begun(1), more=noted * (((3 << 20) + behind) // len(noted)))
         held = jobs.HeldJob(job_id(1), uris.of_local(log.parent), LocalFileSystem())
         held.take(held.read())
@@ -297,13 +297,13 @@ class TestPages:
 
     def test_samples_between_two_events_count_once(self) -> None:
         task = TaskId("worker", 0)
-        used = [e.to_line(e.Used(BEGAN + at, task, float(at))).encode() for at in range(100)]
-        other = e.to_line(e.Noted(BEGAN, "x")).encode()
+        used = [event_lines.to_line(e.Used(BEGAN + at, task, float(at))).encode() for at in range(100)]
+        other = event_lines.to_line(e.Noted(BEGAN, "x")).encode()
         assert list(jobs.latest_use([*used, other, *used[:5]])) == [used[-1], other, used[4]]
 
     def test_a_log_too_large_shows_its_beginning_and_its_end(self, tmp_path: Path) -> None:
         home = tmp_path / "home"
-        long = e.to_line(e.Noted(BEGAN, "n" * 100_000))
+        long = event_lines.to_line(e.Noted(BEGAN, "n" * 100_000))
         write(home, job_id(1), begun(1), more=long * 700)
         write(home, job_id(1), ended(1, State.FAILED, "the end"))
 

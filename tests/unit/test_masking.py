@@ -12,10 +12,10 @@ from click.testing import CliRunner
 from howdah.cli.run import plan
 from howdah.cli.show import Json
 from howdah.client.follow import Update
-from howdah.spec import JobReport, JobSpec, Role, State, events, masking
+from howdah.spec import JobReport, JobSpec, Role, State, event_lines, events, masking
 from howdah.spec.codec import encode
+from howdah.spec.fold import fold
 from howdah.spec.submission import Submission
-from howdah.spec.view import fold
 from howdah.web import describe
 
 SECRET = """
@@ -133,7 +133,7 @@ def test_whoever_looks_at_a_job_sees_no_secret() -> None:
     spec = describe.masked(JobSpec(roles=roles))
     assert spec["roles"]["a"]["command"] == "train --password *** --passes 3"
     assert spec["roles"]["b"]["command"] == ["train", "--password", "***", "--num-keys", "5"]
-    assert events.from_record(record) is not None
+    assert event_lines.from_record(record) is not None
     assert view.job is not None
     assert view.job.roles == roles
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from howdah.spec import Board, Checkpoint, Exit, JobSpec, Outcome, Output, Role, State, TaskId
 from howdah.spec import events as e
 from howdah.spec.check import mistakes
-from howdah.spec.view import fold
+from howdah.spec.fold import fold
 from howdah.web.places import of
 from howdah.web.relayed import checkpoints
 

@@ -23,8 +23,8 @@ from howdah.master.state import GangState
 from howdah.spec import Exit, JobSpec, Preflight, Role, StagedJob, State, TaskId, Timeouts
 from howdah.spec import events as e
 from howdah.spec.check import mistakes
+from howdah.spec.fold import fold
 from howdah.spec.preflight import wanted
-from howdah.spec.view import fold
 from howdah.testing import Gang
 from howdah.wire.messages import Assignment, CheckReport, Goal, Phase
 

@@ -12,7 +12,7 @@ from howdah.master import saves
 from howdah.master.orders import Director
 from howdah.spec import Exit, JobSpec, Output, Save, StagedJob, State, TaskId
 from howdah.spec import events as e
-from howdah.spec.view import fold
+from howdah.spec.fold import fold
 from howdah.testing import Gang, job
 from howdah.wire.messages import Phase, SaveOrder, SaveReport, Status
 

@@ -18,8 +18,9 @@ from howdah.master.series import Series
 from howdah.spec import TaskId
 from howdah.spec.codec import encode
 from howdah.spec.events import Measured
+from howdah.spec.fold import fold
 from howdah.spec.gpu import Gpu
-from howdah.spec.view import JobView, TaskView, fold
+from howdah.spec.view import JobView, TaskView
 from howdah.web import series as web
 from howdah.wire.messages import Usage
 

@@ -11,7 +11,8 @@ from howdah.master import actions as a
 from howdah.master.showing import Showing, with_board, with_role
 from howdah.spec import Board, Container, Exit, JobSpec, Role, StagedJob, TaskId
 from howdah.spec import events as e
-from howdah.spec.view import JobView, fold
+from howdah.spec.fold import fold
+from howdah.spec.view import JobView
 from howdah.wire.messages import Goal, Phase, Status
 
 TASK = TaskId("tensorboard", 0)

@@ -15,7 +15,7 @@ from howdah.master import seats
 from howdah.spec import Checkpoint, Container, Exit, JobSpec, Role, State, TaskId, Timeouts
 from howdah.spec import events as e
 from howdah.spec.check import mistakes
-from howdah.spec.view import fold
+from howdah.spec.fold import fold
 from howdah.testing import Gang
 from howdah.wire.messages import Phase
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from howdah.spec import Container, Exit, JobSpec, Outcome, Role, State, TaskId
 from howdah.spec import events as e
-from howdah.spec.view import JobView, fold
+from howdah.spec.fold import fold
+from howdah.spec.view import JobView
 from howdah.web.describe import job as described
 from howdah.web.timeline import timeline
 

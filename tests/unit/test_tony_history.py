@@ -20,7 +20,7 @@ from howdah.dialects.tony.history import histories, imported, kept
 from howdah.engines.local.jobs import JobDirectory, Places
 from howdah.errors import StagingError
 from howdah.spec import State, TaskId
-from howdah.spec.view import fold
+from howdah.spec.fold import fold
 from howdah.supervisor.state import MachineState
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "tony"

@@ -12,8 +12,9 @@ from howdah.cli import language
 from howdah.spec import JobSpec, Resources, Role, State, TaskId
 from howdah.spec import events as e
 from howdah.spec.eta import eta
+from howdah.spec.fold import fold
 from howdah.spec.gpu import Gpu
-from howdah.spec.view import JobView, fold
+from howdah.spec.view import JobView
 from howdah.web import hints, prometheus
 from howdah.web.printed import tasks_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from howdah.spec import Container, JobSpec, Role, TaskId
 from howdah.spec import events as e
-from howdah.spec.view import fold
+from howdah.spec.fold import fold
 from howdah.web.describe import tasks
 
 W1 = TaskId("worker", 1)

@@ -6,8 +6,9 @@ from typing import Any
 
 from howdah.spec import Container, Exit, JobSpec, Outcome, Role, State, TaskId
 from howdah.spec import events as e
+from howdah.spec.fold import fold
 from howdah.spec.submission import Submission
-from howdah.spec.view import JobView, fold
+from howdah.spec.view import JobView
 from howdah.web.timeline import timeline
 
 FIRST, SECOND = TaskId("worker", 0), TaskId("worker", 1)

@@ -8,8 +8,9 @@ import pytest
 
 from howdah.spec import Container, Exit, JobSpec, Role, TaskId
 from howdah.spec import events as e
+from howdah.spec.fold import fold
 from howdah.spec.gpu import Gpu
-from howdah.spec.view import JobView, fold
+from howdah.spec.view import JobView
 from howdah.web.trace import trace
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from howdah.spec import Container, JobSpec, Resources, Role, TaskId
 from howdah.spec import events as e
-from howdah.spec.view import JobView, fold
+from howdah.spec.fold import fold
+from howdah.spec.view import JobView
 from howdah.web.source import Refused
 from howdah.web.xlearning import _wants_xml, answer
 

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from howdah.data import uris
 from howdah.data.fs import FileSystem, filesystem
 from howdah.errors import HowdahError
-from howdah.spec.events import JobStarted, read_lines
-from howdah.spec.view import JobView, fold_recorded
+from howdah.spec.event_lines import read_lines
+from howdah.spec.events import JobStarted
+from howdah.spec.fold import fold_recorded
+from howdah.spec.view import JobView
 from howdah.web import places
 
 AGAIN_S = 30.0

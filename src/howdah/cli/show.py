@@ -17,7 +17,8 @@ from howdah.spec import JobReport, State, TaskId
 from howdah.spec import events as e
 from howdah.spec.codec import encode, to_json
 from howdah.spec.eta import eta
-from howdah.spec.view import JobView, TaskView, allocation_lost
+from howdah.spec.fold import allocation_lost
+from howdah.spec.view import JobView, TaskView
 from howdah.web.describe import masked_record
 from howdah.web.hints import hints
 

@@ -27,7 +27,8 @@ from howdah.history.rows import trace as indexed
 from howdah.history.scan import Scanner
 from howdah.spec import JobReport, State
 from howdah.spec.codec import to_json
-from howdah.spec.view import JobView, fold
+from howdah.spec.fold import fold
+from howdah.spec.view import JobView
 from howdah.web.source import Refused
 from howdah.web.trace import describe
 from howdah.wire.connection import WireError

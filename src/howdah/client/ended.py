@@ -16,7 +16,7 @@ from howdah.data.logsearch import QueryError, Wish, search_headed, whole_number
 from howdah.engines import Engine
 from howdah.errors import SpecError, StagingError
 from howdah.spec import JobReport
-from howdah.spec.events import parse_line
+from howdah.spec.event_lines import parse_line
 from howdah.spec.values import dataclass
 from howdah.spec.view import JobView
 from howdah.web import describe, printed, series, timeline

@@ -12,8 +12,10 @@ from howdah.client.opening import opened
 from howdah.client.remote import Remote
 from howdah.errors import StagingError
 from howdah.spec import JobReport, State, TaskId
-from howdah.spec.events import Event, from_record
-from howdah.spec.view import JobView, fold_recorded
+from howdah.spec.event_lines import from_record
+from howdah.spec.events import Event
+from howdah.spec.fold import fold_recorded
+from howdah.spec.view import JobView
 
 LOOK_S = 1.0
 LOG_BYTES = 1 << 20

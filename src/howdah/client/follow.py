@@ -18,8 +18,9 @@ from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, HowdahError, StagingError
 from howdah.spec import JobReport, Outcome, State, TaskId, chief
 from howdah.spec.events import AllocationLost, Event, JobFinished, Launched, Noted, TookOver, Used
+from howdah.spec.fold import fold, fold_recorded
 from howdah.spec.values import dataclass
-from howdah.spec.view import JobView, fold, fold_recorded
+from howdah.spec.view import JobView
 from howdah.wire.connection import WireError
 
 MOST_CHUNKS = 8

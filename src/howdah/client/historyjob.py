@@ -22,8 +22,8 @@ from howdah.data.fs import filesystem
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, JobFailed, StagingError
 from howdah.spec import JobReport, JobSpec, Resources, Role, StagedJob, State, TaskId
+from howdah.spec.fold import fold_recorded
 from howdah.spec.staged import PAGE, RUNTIME
-from howdah.spec.view import fold_recorded
 from howdah.wire import auth
 
 NAME, ROLE, KEY = "howdah-history", "history", "HOWDAH_HISTORY_KEY"

@@ -12,7 +12,8 @@ from howdah.client.link import recorded_events
 from howdah.engines import Engine
 from howdah.errors import HowdahError
 from howdah.spec import JobReport, JobSpec, Role, State
-from howdah.spec.view import JobView, fold_recorded
+from howdah.spec.fold import fold_recorded
+from howdah.spec.view import JobView
 
 
 def near_the_last(job: JobSpec, engine: Engine) -> JobSpec:

@@ -11,7 +11,8 @@ from howdah.data.fs import filesystem
 from howdah.errors import EngineUnavailable, StagingError
 from howdah.spec import JobReport, State, TaskId
 from howdah.spec.codec import decode
-from howdah.spec.events import Event, from_record, read_log
+from howdah.spec.event_lines import from_record, read_log
+from howdah.spec.events import Event
 from howdah.spec.values import dataclass
 from howdah.spec.view import JobView
 from howdah.wire import auth

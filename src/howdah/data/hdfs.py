@@ -22,6 +22,7 @@ import hdfs_native
 from howdah.data import bounded, hadoop_conf, hdfs_lease, uris
 from howdah.data.fs import CHUNK, Broken, Buffer, Entry, FileSystem, Sink
 from howdah.data.hdfs_errors import BeingWritten, NodeLost, Stuck, Unable, explain, overdue, unreachable
+from howdah.data.hdfs_writer import PACKET_BYTES, PacketWriter
 from howdah.errors import EngineUnavailable, HowdahError
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ _PATIENCE = {"dfs.client.failover.sleep.base.millis": "200", "dfs.client.failove
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 8.0
 _MOST_KEPT, _FILES_KEPT = 16 << 20, 4
 _ATTEMPTS, _TRIES, _TRIES_HA = "dfs.client.failover.max.attempts", "5", "30"
-_GATHER = 1 << 20
 _AT_ONCE = 1000  # entries of a listing per call: as many as a NameNode sends at once
 _WORTH_LISTING, _DENSE = 16, 0.02  # files wanted of a directory, and their share of what is listed
 _FILE = 2  # HdfsFileStatusProto.FileType
@@ -120,7 +120,7 @@ class HdfsFileSystem(FileSystem):
         return sorted(map(self._entry, found), key=lambda entry: entry.uri)
 
     def open_read(self, uri: str) -> BinaryIO:
-        return io.BufferedReader(_Reader(self, uri), _GATHER)
+        return io.BufferedReader(_Reader(self, uri), PACKET_BYTES)
 
     def head(self, uri: str, most: int) -> bytes:
         """Without the room in memory that reading on would want."""
@@ -216,7 +216,8 @@ class HdfsFileSystem(FileSystem):
 
     def create(self, uri: str, mode: int = 0o644) -> Sink:
         options = hdfs_native.WriteOptions(permission=mode, overwrite=True, create_parent=False)
-        return _Sink(self, uri, self._call(uri, lambda client, path: client.create(path, options)))
+        inner = self._call(uri, lambda client, path: client.create(path, options))
+        return PacketWriter(inner, lambda call: self._move(uri, call))
 
     def put(self, path: str | os.PathLike[str], uri: str, mode: int = 0o644) -> int:
         return self._again(lambda: super(HdfsFileSystem, self).put(path, uri, mode))
@@ -265,7 +266,7 @@ class HdfsFileSystem(FileSystem):
 
     def _append(self, uri: str, data: bytes) -> None:
         path, inner = uris.path(uri), self._client.inner
-        sink = _Sink(self, uri, self._move(uri, lambda: inner.append(path)))
+        sink = PacketWriter(self._move(uri, lambda: inner.append(path)), lambda call: self._move(uri, call))
         sink.write(data)
         sink.close()
 
@@ -473,34 +474,3 @@ class _Reader(io.RawIOBase):
         except Broken:
             inner = self._inner = self._open()
             return self._fs._move(self._uri, lambda: inner.read_range(position, length))
-
-
-class _Sink:
-    """Gathers small writes: each one of the library's is a packet of its own."""
-
-    def __init__(self, fs: HdfsFileSystem, uri: str, inner: hdfs_native.FileWriter) -> None:
-        self._fs, self._uri, self._inner = fs, uri, inner
-        self._buffer = bytearray()
-
-    def write(self, data: bytes | memoryview) -> int:
-        if len(data) >= _GATHER:
-            self._flush()
-            self._send(data)
-        else:
-            self._buffer += data
-            if len(self._buffer) >= _GATHER:
-                self._flush()
-        return len(data)
-
-    def close(self) -> None:
-        self._flush()
-        self._fs._move(self._uri, self._inner.close)
-
-    def _flush(self) -> None:
-        if self._buffer:
-            self._send(bytes(self._buffer))
-            self._buffer.clear()
-
-    def _send(self, data: bytes | memoryview) -> None:
-        whole = bytes(data)  # the library takes any other kind of buffer byte by byte: 30 MB/s
-        self._fs._move(self._uri, lambda: self._inner.write(whole))

@@ -15,7 +15,8 @@ from howdah.data.fs import FileSystem
 from howdah.errors import StagingError
 from howdah.spec import JobReport, Outcome, StagedJob
 from howdah.spec.codec import decode
-from howdah.spec.events import JobFinished, read_lines, to_line
+from howdah.spec.event_lines import read_lines, to_line
+from howdah.spec.events import JobFinished
 
 MOST = 20
 """So many of the newest jobs are looked at."""

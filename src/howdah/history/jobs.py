@@ -20,8 +20,10 @@ from howdah.data.fs import CHUNK, FileSystem
 from howdah.history.scan import LOG
 from howdah.history.tail import Tail
 from howdah.spec import Outcome, State
-from howdah.spec.events import JobFinished, Noted, parse_line, read_lines, to_line
-from howdah.spec.view import JobView, fold, fold_recorded
+from howdah.spec.event_lines import parse_line, read_lines, to_line
+from howdah.spec.events import JobFinished, Noted
+from howdah.spec.fold import fold, fold_recorded
+from howdah.spec.view import JobView
 
 MOST_BYTES = 64 << 20
 """Of events kept for all jobs together, and of one job's log that is folded but for its end."""

@@ -11,6 +11,7 @@ from typing import Any
 from howdah.master.bell import Bell
 from howdah.master.journal import Journal
 from howdah.spec.codec import encode
+from howdah.spec.event_lines import read_lines, to_line
 from howdah.spec.events import (
     Ended,
     Event,
@@ -21,10 +22,9 @@ from howdah.spec.events import (
     TookOver,
     Used,
     WorldFormed,
-    read_lines,
-    to_line,
 )
-from howdah.spec.view import JobView, fold
+from howdah.spec.fold import fold
+from howdah.spec.view import JobView
 
 FLUSH_S, URGENT_S = 2.0, 0.2
 """How long an event stays in memory alone: one that decides something shorter, lest the next master not know of it."""

@@ -16,7 +16,7 @@ from howdah.master.forming import ask, give_up_container
 from howdah.master.state import GangState, Stage
 from howdah.master.step import decide_by_time, step
 from howdah.spec import events as e
-from howdah.spec.events import to_line
+from howdah.spec.event_lines import to_line
 from howdah.wire.messages import Phase, Status
 
 _TOLD = (

@@ -6,11 +6,9 @@ read where the event was seen. A reader skips kinds it does not know.
 
 from __future__ import annotations
 
-import json
 from dataclasses import field
-from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Tuple, Type, Union
+from typing import Dict, Mapping, Optional, Tuple, Type
 
-from howdah.spec.codec import decode, encode, is_well_typed
 from howdah.spec.gpu import Gpu
 from howdah.spec.job import JobSpec
 from howdah.spec.submission import Submission
@@ -479,44 +477,3 @@ KINDS: Dict[str, Type[Event]] = {
         JobFinished,
     )
 }
-
-
-def to_line(event: Event) -> str:
-    """One line of the event log, with its line end."""
-    return json.dumps({"kind": type(event).__name__, **encode(event)}, separators=(",", ":")) + "\n"
-
-
-def from_record(record: Mapping[str, Any]) -> Optional[Event]:
-    """The event of one JSON object; None for a kind this version does not know."""
-    kind = KINDS.get(str(record.get("kind")))
-    return None if kind is None else decode(kind, record)
-
-
-def parse_line(line: Union[str, bytes]) -> Optional[Dict[str, Any]]:
-    """A line's record, as JSON that is strict (no NaN); None of one that is cut short or garbled."""
-    try:
-        record = json.loads(line, parse_constant=lambda _: None)
-    except (ValueError, RecursionError):
-        return None
-    return record if isinstance(record, dict) else None
-
-
-def read_lines(lines: Iterable[str]) -> Iterator[Event]:
-    """Events of a log; a line that cannot be read is passed over."""
-    return (event for event in read_log(lines) if event is not None)
-
-
-def read_log(lines: Iterable[str]) -> Iterator[Optional[Event]]:
-    """Events of a log, and None for each line that is cut short or garbled, as killed writers and bad disks leave them;
-    kinds that this version does not know are left out."""
-    for line in lines:
-        try:
-            record = json.loads(line)
-            event = from_record(record)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            if line.strip():
-                yield None
-            continue
-        if event is None:
-            continue
-        yield event if is_well_typed(type(event), event) else None

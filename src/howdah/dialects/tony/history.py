@@ -20,7 +20,7 @@ from howdah.dialects.tony import roles
 from howdah.dialects.tony.avrofile import NotAvro, records
 from howdah.dialects.tony.conf import Conf
 from howdah.errors import SpecError, StagingError
-from howdah.spec import Container, Exit, JobSpec, Outcome, Role, StagedJob, State, TaskId
+from howdah.spec import Container, Exit, JobSpec, Outcome, Role, StagedJob, State, TaskId, event_lines
 from howdah.spec import events as e
 from howdah.spec.codec import encode
 from howdah.supervisor.state import SUBMITTED
@@ -123,7 +123,7 @@ def kept(history: History, home: str, hadoop: str = "") -> str:
     files.write_bytes(uris.join(directory, "job.json"), json.dumps(encode(history.staged)).encode())
     if here:  # the engine lists jobs by this time
         files.write_bytes(uris.join(directory, SUBMITTED), json.dumps({"submitted": begun}).encode())
-    log = "".join(map(e.to_line, history.events))
+    log = "".join(map(event_lines.to_line, history.events))
     files.write_bytes(uris.join(directory, "events.jsonl"), log.encode())
     return directory
 

@@ -80,8 +80,9 @@ class JobDirectory:
 
     def view(self) -> JobView:
         """As far as the event log goes."""
-        from howdah.spec.events import read_log  # a submission does without
-        from howdah.spec.view import JobView, fold_recorded
+        from howdah.spec.event_lines import read_log  # a submission does without
+        from howdah.spec.fold import fold_recorded
+        from howdah.spec.view import JobView
 
         try:
             with (self.path / "events.jsonl").open(encoding="utf-8", errors="replace") as lines:
@@ -136,7 +137,7 @@ class JobDirectory:
 
     def append(self, event: Event) -> None:
         """Write an event in place of a master that was killed."""
-        from howdah.spec.events import to_line
+        from howdah.spec.event_lines import to_line
 
         log = self.path / "events.jsonl"
         whole = not log.exists() or log.stat().st_size == 0 or _last_byte(log) == b"\n"

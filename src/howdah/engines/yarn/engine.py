@@ -28,7 +28,8 @@ from howdah.engines.yarn.staging import Stager, job_text
 from howdah.engines.yarn.tokens import collect
 from howdah.errors import EngineRejected, EngineUnavailable, HowdahError, SpecError, StagingError
 from howdah.spec import JobReport, JobSpec, Plan, StagedFile, StagedJob, State, TaskId
-from howdah.spec.events import Launched, read_lines
+from howdah.spec.event_lines import read_lines
+from howdah.spec.events import Launched
 from howdah.spec.staged import PAGE
 from howdah.wire.credentials import JOB, JOB_KEY, SECRET_PREFIX, Credentials, last_date
 

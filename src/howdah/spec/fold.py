@@ -1,0 +1,350 @@
+"""What each event changes in a job's view."""
+
+from __future__ import annotations
+
+from typing import Callable, Dict, Iterable, Optional, Type
+
+from howdah.spec import events as e
+from howdah.spec.life import MOST_ATTEMPTS, AttemptView
+from howdah.spec.view import MOST_SAVES, JobView, Pace, Point, SaveView, TaskView
+from howdah.spec.world import State, TaskId
+
+
+def fold(events: Iterable[e.Event], view: Optional[JobView] = None) -> JobView:
+    """Apply `events` in order to `view` (a new one by default) and give it back."""
+    view = view or JobView()
+    for event in events:
+        view.updated = max(view.updated, event.time)
+        handler = _HANDLERS.get(type(event))
+        if handler is not None:
+            handler(view, event)
+    return view
+
+
+def fold_recorded(events: Iterable[Optional[e.Event]], view: Optional[JobView] = None) -> JobView:
+    """Apply the events of a log that may be damaged (`event_lines.read_log`): what cannot be read, and what does not
+    fit, is passed over and counted; but not the line in the midst of which a writer was killed."""
+    view = view or JobView()
+    unread = 0
+    for event in events:
+        if event is None:
+            unread += 1
+            continue
+        view.unfitting += max(0, unread - isinstance(event, (e.TookOver, e.JobFinished)))
+        unread = 0
+        try:
+            fold([event], view)
+        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, IndexError):
+            view.unfitting += 1
+    view.unfitting += max(0, unread - 1)
+    return view
+
+
+def _started(view: JobView, event: e.JobStarted) -> None:
+    view.id, view.engine, view.user = event.id, event.engine, event.user
+    view.job, view.python, view.host, view.started = event.job, event.python, event.host, event.time
+    view.submission = event.submission
+    for name, role in event.job.roles.items():
+        for index in range(role.replicas):
+            task = TaskId(name, index)
+            view.tasks.setdefault(task, TaskView(task))
+
+
+def _asked(view: JobView, event: e.Asked) -> None:
+    view.asked[event.role] = event.time
+
+
+def _allocated(view: JobView, event: e.Allocated) -> None:
+    view.allocated[event.container.id] = event.time
+
+
+def _launched(view: JobView, event: e.Launched) -> None:
+    known, container = view.tasks.get(event.task), event.container
+    attempt = AttemptView(event.attempt, container.id, container.node, container.log_url, launched=event.time)
+    attempt.asked = view.asked.get(event.task.role, 0.0)
+    attempt.allocated = view.allocated.pop(container.id, 0.0)
+    giver = view.tasks.get(event.giver) if event.giver not in (None, event.task) else None
+    if giver is not None:
+        view.tasks[giver.id] = TaskView(giver.id, attempt=giver.attempt, attempts=giver.attempts)
+    view.tasks[event.task] = TaskView(
+        event.task,
+        phase="launched",
+        attempt=event.attempt,
+        container=event.container.id,
+        node=event.container.node,
+        log_url=event.container.log_url,
+        curves=known.curves if known else {},
+        attempts=[*(known.attempts if known else [])[1 - MOST_ATTEMPTS :], attempt],
+    )
+
+
+def _attempt(view: JobView, task: TaskId, number: int) -> AttemptView:
+    """One that is not known gets a view of its own, which nobody keeps."""
+    known = view.tasks[task].attempts
+    return next((attempt for attempt in reversed(known) if attempt.attempt == number), AttemptView(number))
+
+
+def _greeted(view: JobView, event: e.Greeted) -> None:
+    task = view.tasks[event.task]
+    task.phase, task.host, task.python = "localising", event.host, event.python
+    _attempt(view, event.task, event.attempt).greeted = event.time
+
+
+def _joined(view: JobView, event: e.Joined) -> None:
+    task = view.tasks[event.task]
+    task.phase, task.host, task.ports, task.state, task.exit = "joined", event.host, event.ports, State.PENDING, None
+    attempt = _attempt(view, event.task, event.attempt)
+    attempt.joined, attempt.exit = attempt.joined or event.time, None
+
+
+def _preflight_passed(view: JobView, event: e.PreflightPassed) -> None:
+    where = f"; slowest {event.slowest} on {event.node}" if event.slowest is not None and event.tasks > 1 else ""
+    out = f"; left out: {'; '.join(event.left_out)}" if event.left_out else ""
+    nodes = f"{event.nodes} node{'s' if event.nodes != 1 else ''}"
+    view.mark(event.time, f"pre-flight passed on {nodes} in {event.seconds:.1f} s{where}{out}")
+
+
+def _formed(view: JobView, event: e.WorldFormed) -> None:
+    view.epoch, view.state = event.epoch, State.RUNNING
+    view.running = view.running or event.time
+    view.formed[event.epoch] = event.time
+
+
+def _running(view: JobView, event: e.Started) -> None:
+    task = view.tasks[event.task]
+    task.phase, task.state, task.pid, task.started = "running", State.RUNNING, event.pid, event.time
+    task.program, task.pace = event.python, None
+    attempt = _attempt(view, event.task, event.attempt)
+    attempt.pid, attempt.gpus, attempt.host = event.pid, event.gpus, task.host
+    attempt.running, attempt.finished = attempt.running or event.time, 0.0
+
+
+def _used(view: JobView, event: e.Used) -> None:
+    task = view.tasks[event.task]
+    if event.data_total_bytes:
+        task.data_bytes, task.data_total_bytes = event.data_bytes, event.data_total_bytes
+        return
+    task.memory_mib, task.peak_mib, task.cpu = event.memory_mib, event.peak_mib, event.cpu
+    task.streamed_bytes, task.local_bytes, task.log_bytes = event.streamed_bytes, event.local_bytes, event.log_bytes
+    task.cpu_s, task.waits, task.used = event.cpu_s, event.waits, event.time
+    task.starved_s = event.starved_s
+    task.read_mib, task.written_mib = event.read_mib, event.written_mib
+    task.received_mib, task.sent_mib, task.network = event.received_mib, event.sent_mib, event.network
+    task.gpus, task.gpu_mean = event.gpus or task.gpus, event.gpu_mean
+    if event.progress is not None:
+        if event.progress != task.progress or task.pace is None:
+            first = task.pace[:2] if task.pace is not None else (event.time, event.progress)
+            if event.first_at:  # who has not seen all samples is told
+                first = (event.first_at, event.first_progress)
+            task.pace = Pace(*first, event.time, event.progress)
+        task.progress = event.progress
+
+
+def _measured(view: JobView, event: e.Measured) -> None:
+    curve = view.tasks[event.task].curves.setdefault(event.name, [])
+    if not curve or curve[-1].time < event.time:  # who follows a job is told the latest again and again
+        curve.append(Point(event.time, event.step, event.value))
+
+
+def _ended(view: JobView, event: e.Ended) -> None:
+    task = view.tasks[event.task]
+    task.exit, task.finished, task.phase = event.exit, event.time, "ended"
+    if event.exit.ok:
+        task.state = State.SUCCEEDED
+    else:
+        task.state = State.FAILED if event.counts else view.ends_as or State.STOPPED
+        if event.counts:
+            kind = "lost" if event.lost or event.exit.cause in ("lost", "silent") else "failed"
+            view.mark(event.time, str(event.exit), kind, event.task)
+    attempt = _attempt(view, event.task, event.attempt)
+    attempt.exit, attempt.finished, attempt.node = event.exit, event.time, attempt.node or event.node
+    attempt.stopped = not event.counts
+
+
+def _released(view: JobView, event: e.GangReleased) -> None:
+    for task, old in view.tasks.items():
+        for attempt in old.attempts[-1:]:
+            attempt.finished = attempt.finished or event.time
+        view.tasks[task] = TaskView(task, attempt=old.attempt, curves=old.curves, attempts=old.attempts)
+    view.mark(event.time, f"{event.reason}; asking again in {event.retry_in:.0f} s")
+
+
+def _restarted(view: JobView, event: e.GangRestarted) -> None:
+    if not event.tasks:
+        view.state = State.PENDING
+    who = ", ".join(map(str, event.tasks[:5])) + ("…" if len(event.tasks) > 5 else "")
+    text = f"{who + ' ' if who else ''}restarted as epoch {event.epoch}: {event.reason}"
+    view.mark(event.time, text, "restarted", event.tasks[0] if len(event.tasks) == 1 else None)
+
+
+def _took_over(view: JobView, event: e.TookOver) -> None:
+    view.host, view.python = event.host, event.python
+    view.mark(event.time, f"attempt {event.attempt} of the master took over on {event.host}", "takeover")
+
+
+def _allocation_lost(view: JobView, event: e.AllocationLost) -> None:
+    view.mark(event.time, allocation_lost(event))
+
+
+def allocation_lost(event: e.AllocationLost) -> str:
+    """What people are told of it."""
+    if event.comes_back:
+        return f"this attempt of the master was ended: {event.cause}; the job goes on if another is started"
+    return f"the engine took the job's containers back: {event.cause}"
+
+
+def _master_ended(view: JobView, event: e.MasterEnded) -> None:
+    view.mark(event.time, f"attempt {event.attempt} of the master ended: {event.reason}")
+
+
+def _time_lost(view: JobView, event: e.TimeLost) -> None:
+    view.mark(event.time, time_lost(event.seconds))
+
+
+def time_lost(seconds: float) -> str:
+    """What people are told of it."""
+    back = f"the master's clock was set back by {-seconds:.0f} s"
+    return f"the master stood still, or its clock was set, for {seconds:.0f} s" if seconds > 0 else back
+
+
+def _resized(view: JobView, event: e.Resized) -> None:
+    view.sizes = {**view.sizes, event.role: event.replicas}
+
+
+def _loss_announced(view: JobView, event: e.LossAnnounced) -> None:
+    for task in view.tasks.values():
+        if task.container == event.container_id and not task.state.ended:
+            task.notice = event.text
+            view.mark(event.time, f"{task.id}: {event.text}")
+
+
+def _stalled(view: JobView, event: e.Stalled) -> None:
+    who = ", ".join(map(str, event.tasks[:5])) + ("…" if len(event.tasks) > 5 else "")
+    view.mark(event.time, f"{who} showed no sign of progress for {event.quiet_s:.0f} s")
+
+
+def _stacks_taken(view: JobView, event: e.StacksTaken) -> None:
+    if event.uri:
+        view.stacks = [*view.stacks[-19:], event.uri]
+    if event.problem:
+        view.mark(event.time, f"no stacks: {event.problem}")
+    elif not event.by:
+        who = ", ".join(map(str, event.suspects)) or "no task in particular"
+        view.mark(event.time, f"suspected: {who}{f' ({event.reason})' if event.reason else ''}; stacks: {event.uri}")
+
+
+def _straggling(view: JobView, event: e.Straggling) -> None:
+    text = f"{event.what} {event.value:g}, its role's median {event.median:g}" if event.what else ""
+    if text and not view.tasks[event.task].straggler:
+        view.mark(event.time, f"{event.task} is out of line: {text}")
+    view.tasks[event.task].straggler = text
+
+
+def _board_changed(view: JobView, event: e.BoardChanged) -> None:
+    view.board = event
+    if event.state == "ended":
+        view.mark(event.time, f"TensorBoard has ended: {event.detail}")
+
+
+def _cancel_requested(view: JobView, _: e.CancelRequested) -> None:
+    view.ends_as = view.ends_as or State.CANCELLED
+
+
+def _stopping(view: JobView, event: e.Stopping) -> None:
+    view.ends_as = view.ends_as or State.STOPPED
+    view.mark(event.time, event.reason)
+
+
+def _noted(view: JobView, event: e.Noted) -> None:
+    view.mark(event.time, event.text)
+
+
+def _committed(view: JobView, event: e.Committed) -> None:
+    view.outputs.append(event.uri)
+
+
+def _save_started(view: JobView, event: e.SaveStarted) -> None:
+    save = SaveView(event.number, event.output, event.uri, event.tasks, event.by, started=event.time)
+    view.saves = [*view.saves[1 - MOST_SAVES :], save]
+
+
+def _save(view: JobView, number: int) -> SaveView:
+    """One that is told of no more gets a view of its own, which nobody keeps."""
+    return next((save for save in view.saves if save.number == number), SaveView(number, 0, "", 0))
+
+
+def _save_advanced(view: JobView, event: e.SaveAdvanced) -> None:
+    _save(view, event.number).done = event.done
+
+
+def _save_done(view: JobView, event: e.SaveDone) -> None:
+    save = _save(view, event.number)
+    save.state, save.finished, save.done = State.SUCCEEDED, event.time, save.tasks
+    save.files, save.bytes, save.total, save.skipped = event.files, event.bytes, event.total, event.skipped
+    for older in view.saves:
+        older.removed = older.removed or older.uri in event.removed
+    view.mark(event.time, f"copy {event.number} is at {save.uri}", "save")
+
+
+def _save_failed(view: JobView, event: e.SaveFailed) -> None:
+    save = _save(view, event.number)
+    save.state, save.finished, save.reason = State.FAILED, event.time, event.reason
+
+
+def _checkpoint_found(view: JobView, event: e.CheckpointFound) -> None:
+    view.resumed = event.uri
+    for line in event.skipped:
+        view.mark(event.time, f"not a whole checkpoint: {line}")
+
+
+def _finished(view: JobView, event: e.JobFinished) -> None:
+    if view.outcome is not None:  # the end is final
+        return
+    view.outcome, view.state, view.finished = event.outcome, event.outcome.state, event.time
+    if view.board.state in ("starting", "open"):
+        view.board = e.BoardChanged(event.time, "ended", detail="the job has ended")
+    for task in view.tasks.values():
+        if not task.state.ended:  # nobody told of its end, and nothing of the job runs any more
+            cancelled = event.outcome.state is State.CANCELLED
+            task.state = State.CANCELLED if cancelled else State.STOPPED
+            task.phase, task.finished = "ended", event.time
+        for attempt in task.attempts[-1:]:
+            attempt.finished = attempt.finished or event.time
+
+
+_HANDLERS: Dict[Type[e.Event], Callable[..., None]] = {
+    e.JobStarted: _started,
+    e.Asked: _asked,
+    e.Allocated: _allocated,
+    e.Launched: _launched,
+    e.Greeted: _greeted,
+    e.Joined: _joined,
+    e.PreflightPassed: _preflight_passed,
+    e.WorldFormed: _formed,
+    e.Started: _running,
+    e.Used: _used,
+    e.Measured: _measured,
+    e.Ended: _ended,
+    e.GangReleased: _released,
+    e.GangRestarted: _restarted,
+    e.TookOver: _took_over,
+    e.AllocationLost: _allocation_lost,
+    e.MasterEnded: _master_ended,
+    e.TimeLost: _time_lost,
+    e.Resized: _resized,
+    e.SaveStarted: _save_started,
+    e.SaveAdvanced: _save_advanced,
+    e.SaveDone: _save_done,
+    e.SaveFailed: _save_failed,
+    e.CheckpointFound: _checkpoint_found,
+    e.LossAnnounced: _loss_announced,
+    e.Stalled: _stalled,
+    e.StacksTaken: _stacks_taken,
+    e.Straggling: _straggling,
+    e.BoardChanged: _board_changed,
+    e.CancelRequested: _cancel_requested,
+    e.Stopping: _stopping,
+    e.Noted: _noted,
+    e.Committed: _committed,
+    e.JobFinished: _finished,
+}
