@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src" / "howdah"
@@ -65,11 +65,29 @@ def said() -> Iterator[tuple[str, str]]:
                             yield f"{path.relative_to(SOURCE)}:{line}", sample
 
 
-def _of(function: ast.FunctionDef | ast.AsyncFunctionDef, path: Path) -> Iterator[tuple[int, str]]:
+def samples_of(function: ast.FunctionDef, places: Mapping[str, int]) -> Iterator[tuple[int, str]]:
+    """Lines, and samples of what is said there by the calls in `places`, which have the number of the argument."""
+    known = _assigned(function)
+    for node in ast.walk(function):
+        name = _name(node) if isinstance(node, ast.Call) else ""
+        if isinstance(node, ast.Call) and len(node.args) > places.get(name, MOST):
+            yield from ((node.lineno, sample) for sample in _samples(node.args[places[name]], known))
+
+
+def _assigned(function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, list[ast.expr]]:
     known: dict[str, list[ast.expr]] = {}
     for node in ast.walk(function):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             known.setdefault(node.targets[0].id, []).append(node.value)
+    return known
+
+
+def _name(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def _of(function: ast.FunctionDef | ast.AsyncFunctionDef, path: Path) -> Iterator[tuple[int, str]]:
+    known = _assigned(function)
     for node in ast.walk(function):
         if isinstance(node, ast.Call):
             for text in _texts(node, "dialects" in path.parts):
@@ -77,7 +95,7 @@ def _of(function: ast.FunctionDef | ast.AsyncFunctionDef, path: Path) -> Iterato
 
 
 def _texts(call: ast.Call, dialect: bool) -> Iterator[ast.expr]:
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    name = _name(call)
     if dialect:
         if name == "append" and isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value).endswith("notes"):
             yield call.args[0]

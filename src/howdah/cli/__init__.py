@@ -13,6 +13,7 @@ import click
 
 from howdah.cli import streams
 from howdah.cli.language import choose, localise, say
+from howdah.cli.mistakes import HelpFormatter, error_lines, show_usage_error
 from howdah.errors import EngineUnavailable, HowdahError, SpecError, StagingError
 
 COMMANDS = {
@@ -105,13 +106,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         streams.prepare()
         choose()
         localise(cli)
+        click.Context.formatter_class = HelpFormatter
         sys.exit(cli.main(argv, standalone_mode=False))
     except HowdahError as error:
-        streams.print_error(f"howdah: {line}" for line in (*str(error).splitlines(), *_of_the_sandbox(error)))
+        streams.print_error(f"howdah: {line}" for line in (*error_lines(error), *_of_the_sandbox(error)))
         sys.exit(error.exit_code)
     except click.ClickException as error:
         with streams.stderr_may_be_full():
-            error.show()
+            show_usage_error(error)
         sys.exit(64)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)

@@ -1,8 +1,9 @@
 """What the command line says, in English or Chinese. English is the key of the table beside this file;
 tests/unit/test_language.py finds what lacks.
 
-HOWDAH_LANGUAGE (en, zh, auto) decides, else the user's `language` setting, else LC_ALL, LC_MESSAGES, LANG. Errors keep
-English: people search for them. Help too is English in the code; `localise` translates a command when it is loaded.
+HOWDAH_LANGUAGE (en, zh, auto) decides, else the user's `language` setting, else LC_ALL, LC_MESSAGES, LANG. Errors
+but mistakes in what the user wrote (`howdah.cli.mistakes`) keep English: people search for them. Help too is English in
+the code; `localise` translates a command when it is loaded.
 """
 
 from __future__ import annotations
@@ -28,6 +29,11 @@ def choose(wanted: str = "") -> str:
         names = (os.environ.get(name, "") for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
         wanted = next((name for name in names if name), "en")
     _language = "zh" if wanted.lower().startswith("zh") else "en"
+    return _language
+
+
+def language() -> str:
+    """The chosen language: en or zh."""
     return _language
 
 

@@ -19,21 +19,22 @@ LONGEST = 1000
 PLACE = re.compile(r"\{(\w+)\}")
 
 
-def in_chinese(text: str, depth: int = DEPTH) -> str:
-    """As far as its templates are known; else as it is."""
+def in_chinese(text: str, depth: int = DEPTH, file: Path = FILE) -> str:
+    """As far as its templates are known, those of the table in `file`; else as it is."""
     if not depth or len(text) > LONGEST:
         return text
-    for pattern, chinese in _templates():
+    for pattern, chinese in _templates(file):
         found = pattern.fullmatch(text)
         if found is not None:
-            return chinese.format(**{name: in_chinese(value, depth - 1) for name, value in found.groupdict().items()})
+            values = found.groupdict().items()
+            return chinese.format(**{name: in_chinese(value, depth - 1, file) for name, value in values})
     return text
 
 
-@functools.lru_cache(maxsize=1)
-def _templates() -> list[tuple[re.Pattern[str], str]]:
+@functools.cache
+def _templates(file: Path) -> list[tuple[re.Pattern[str], str]]:
     """Those that say most of themselves come first."""
-    table = json.loads(FILE.read_text(encoding="utf-8"))
+    table = json.loads(file.read_text(encoding="utf-8"))
     ordered = sorted(table["sentences"].items(), key=lambda one: -len(PLACE.sub("", one[0])))
     return [(_pattern(english, table["kinds"]), chinese) for english, chinese in ordered]
 

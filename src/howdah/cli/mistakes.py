@@ -1,0 +1,68 @@
+"""Mistakes in job files, settings and command lines, and click's own words, in the chosen language. Other errors keep
+English: people search for them. In Chinese a mistake keeps its place and the values that the user wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from howdah.cli.language import language, say
+from howdah.errors import HowdahError, Mistake, SpecError, StagingError
+
+FILE = Path(__file__).with_name("mistakes.zh.json")
+
+
+def error_lines(error: HowdahError) -> list[str]:
+    """What the error says, a line for each mistake."""
+    if language() != "zh" or not isinstance(error, (SpecError, StagingError)):
+        return str(error).splitlines()
+    if isinstance(error, StagingError):
+        return [problem_in_chinese(line) for line in str(error).splitlines()]
+    return [line for mistake in error.mistakes for line in _chinese(mistake).splitlines()]
+
+
+def problem_in_chinese(problem: str) -> str:
+    """As far as its template is known; else as it is."""
+    from howdah.web.sentences import in_chinese  # who reads English needs no table
+
+    return in_chinese(problem, file=FILE)
+
+
+def _chinese(mistake: Mistake) -> str:
+    hint = f"（是不是 {mistake.nearest!r}？）" if mistake.nearest else ""
+    origin = f"（{mistake.origin}）" if mistake.origin else ""
+    return f"{mistake.place}：{problem_in_chinese(mistake.problem)}{hint}{origin}"
+
+
+def show_usage_error(error: click.ClickException) -> None:
+    """Print what is wrong with a command line, as click does."""
+    if language() != "zh":
+        error.show()
+        return
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is not None:
+        click.echo(context.get_usage(), err=True)
+        click.echo(say("Try '{command} --help' for help.", command=context.command_path) + "\n", err=True)
+    click.echo(say("Error: {problem}", problem=problem_in_chinese(error.format_message())), err=True)
+
+
+class HelpFormatter(click.HelpFormatter):
+    """click's, with its own words in the chosen language."""
+
+    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        """The line that shows how the command is called."""
+        super().write_usage(prog, args, say("Usage: ") if prefix is None else prefix)
+
+    def write_heading(self, heading: str) -> None:
+        """The title of a section."""
+        super().write_heading({"Options": say("Options"), "Commands": say("Commands")}.get(heading, heading))
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        """Options, or commands, each with its help."""
+        own = {
+            "Show this message and exit.": say("Show this message and exit."),
+            "Show the version and exit.": say("Show the version and exit."),
+        }
+        super().write_dl([(name, own.get(text, text)) for name, text in rows], col_max, col_spacing)

@@ -1,0 +1,118 @@
+"""Mistakes in job files, settings and command lines are Chinese where the rest is: found by reading the source."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sentences_said import samples_of
+
+from howdah.cli.language import choose
+from howdah.cli.mistakes import FILE, error_lines, problem_in_chinese
+from howdah.errors import Mistake, SpecError
+from howdah.web.sentences import PLACE
+
+SOURCE = Path(__file__).parents[2] / "src" / "howdah"
+HOWDAH = str(Path(sys.executable).with_name("howdah"))
+TABLE = json.loads(FILE.read_text(encoding="utf-8"))
+OF_JOB_FILES = (
+    *("spec/check.py", "spec/preflight.py", "spec/exec_limits.py", "spec/containers.py", "spec/kinds.py"),
+    *("spec/workfiles.py", "client/jobfile.py", "client/reading.py", "client/variables.py", "client/units.py"),
+    *("client/program_files.py", "client/config.py", "client/configfile.py", "client/job_filter.py"),
+    *("data/yamltree.py", "data/stage.py", "cli/job_arguments.py"),
+)
+PROBLEM_AT = {"Mistake": 1, "at": 1, "refuse": 2, "wrong": 1, "ValueError": 0}
+"""Calls, and which argument of theirs is a problem."""
+
+
+def problems() -> Iterator[tuple[str, str]]:
+    """Where, and a sample of the problem that is said there: each value has become something of its kind."""
+    for name in OF_JOB_FILES:
+        tree = ast.parse((SOURCE / name).read_text(encoding="utf-8"))
+        for function in ast.walk(tree):
+            if isinstance(function, ast.FunctionDef):
+                for line, sample in samples_of(function, PROBLEM_AT):
+                    if not sample.endswith(" ") and re.search("[a-z]{3}", sample):
+                        yield f"{name}:{line}", sample
+
+
+def test_every_mistake_has_its_chinese() -> None:
+    english = {f"{where} {problem}" for where, problem in problems() if problem_in_chinese(problem) == problem}
+    assert english == set()
+    assert len(list(problems())) > 100
+
+
+@pytest.mark.parametrize("english", sorted(TABLE["sentences"]))
+def test_both_name_the_same(english: str) -> None:
+    chinese = TABLE["sentences"][english]
+    assert sorted(PLACE.findall(chinese)) == sorted(PLACE.findall(english))
+    assert chinese != english
+
+
+@pytest.fixture
+def _in_chinese() -> Iterator[None]:
+    choose("zh")
+    yield
+    choose("en")
+
+
+@pytest.mark.usefixtures("_in_chinese")
+def test_a_mistake_keeps_its_place_its_value_and_its_hint() -> None:
+    allowed = "is 'worke', which is no role of this job (worker, ps)"
+    (line,) = error_lines(SpecError([Mistake("inputs.0.roles.0", allowed, "worker", "job.yaml:9")]))
+    assert line == "inputs.0.roles.0：值为 'worke'，不是本作业的角色（worker, ps）（是不是 'worker'？）（job.yaml:9）"
+    (line,) = error_lines(SpecError.at("roles.worker.replicas", "is -3, must be at least 1"))
+    assert line == "roles.worker.replicas：值为 -3，应为不小于 1 的值"
+
+
+def run(folder: Path, *arguments: str, language: str = "zh") -> tuple[int, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG", "HOWDAH_"))}
+    environment = {**kept, "HOWDAH_HOME": str(folder), "PYTHONUTF8": "1", "HOWDAH_LANGUAGE": language}
+    done = subprocess.run(
+        [HOWDAH, *arguments], env=environment, capture_output=True, text=True, timeout=60, check=False, cwd=folder
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_the_command_says_so(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text("roles: {worker: {comand: x, resources: {gpus: 0.5}}}\n")
+    code, said = run(tmp_path, "plan", "job.yaml")
+    assert code == 64
+    assert "roles.worker.comand：在此处不是有效的键" in said
+    assert "roles.worker.resources.gpus：值为 '0.5'，应为整数（job.yaml:1）" in said
+    assert run(tmp_path, "plan", "none.yaml") == (
+        66,
+        "howdah: none.yaml：没有该文件或目录。请给出作业文件的路径\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("run", "--help"), 0, ("用法：howdah run [OPTIONS]", "\n选项:\n", "显示本帮助并退出。")),
+        (("--help",), 0, ("\n命令:\n", "显示版本并退出。")),
+        (("list", "--limit", "x"), 64, ("用法：howdah list", "运行 'howdah list --help' 查看帮助", "'x' 不是整数")),
+        (("list", "--limit", "0"), 64, ("0 不在范围",)),
+        (("run", "--on-interrupt", "x"), 64, ("'x' 不是以下任何一个：",)),
+        (("status",), 64, ("错误：缺少参数 'JOB_ID'",)),
+        (("status", "a", "b"), 64, ("多余的参数（b）",)),
+        (("run", "--nope"), 64, ("没有选项 '--nope'",)),
+        (("run", "--set"), 64, ("选项 '--set' 需要一个值",)),
+        (("list", "--json=1"), 64, ("选项 '--json' 不带值",)),
+        (("data", "nope"), 64, ("没有命令 'nope'",)),
+    ],
+)
+def test_clicks_own_words(tmp_path: Path, arguments: tuple[str, ...], code: int, words: tuple[str, ...]) -> None:
+    ended, said = run(tmp_path, *arguments)
+    assert ended == code
+    for each in words:
+        assert each in said
+    _, in_english = run(tmp_path, *arguments, language="en")
+    assert not re.search("[\u4e00-\u9fff]", in_english)
