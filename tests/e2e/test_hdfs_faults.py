@@ -171,7 +171,7 @@ def test_an_upload_that_is_cut_is_made_again(howdah: CommandLine, base: str, tmp
         for name in ("dn1", "dn2"):
             howdah.sandbox.start(name)
         answer = json.loads(helper.stdout.read().splitlines()[-1])
-    assert answer == {"ok": True, "files": 1, "bytes": len(data), "empty": []}
+    assert answer == {"ok": True, "files": 1, "bytes": len(data), "empty": [], "left_out": []}
     assert howdah.files.read_bytes(f"{base}/up/big") == data
     assert [uris.name(entry.uri) for entry in howdah.files.children(f"{base}/up")] == ["big"]
 

@@ -122,7 +122,7 @@ def ended(howdah: CommandLine) -> dict[str, Done]:
 
 
 FAILURES = {
-    "not found": ["worker:0 on 127.0.0.1", "'nosuchprogram' is not found on PATH (/"],
+    "not found": ["worker:0 on 127.0.0.1", "'nosuchprogram' is not found on PATH: name an environment", "; PATH is /"],
     "not found by the shell": ["worker:0 on 127.0.0.1", "exit code 127", "nosuchprogram: command not found"],
     "exits at once": ["worker:1 on 127.0.0.1", "exit code 3", "last lines of worker:1:\n    no such layer\n"],
     "signal": ["worker:0 on 127.0.0.1", "killed by SIGSEGV (11)"],
