@@ -1,6 +1,5 @@
 // One task: where it runs and ran, what it uses, the end of what it prints.
 
-import { Button } from "antd";
 import { lazy, type ReactNode, useState } from "react";
 import type { Job, Task } from "../api";
 import { between, mib, number, percent, time } from "../format";
@@ -10,9 +9,8 @@ import { retold } from "../retold";
 import { href } from "../route";
 import { Facts } from "../shell/Facts";
 import { SafeLink } from "../shell/SafeLink";
-import { actToken } from "../tokens";
-import { useAction } from "./action";
 import { hasEnded } from "./JobPage";
+import { StacksButton } from "./StacksDialog";
 import { phaseOf } from "./taskColumns";
 
 const Usage = lazy(() => import("./UsageCharts"));
@@ -29,7 +27,7 @@ export function TaskDetails({ job, task }: { job: Job; task: Task }): ReactNode 
         <section className="card">
           <h2>{task.task}</h2>
           <About task={task} />
-          {!ended && job.can.stacks && <Stacks job={job} task={task} />}
+          {!ended && job.can.stacks && <StacksButton job={job} task={task} />}
         </section>
         <section className="card">
           <h2>{say("Attempts")}</h2>
@@ -117,20 +115,5 @@ function Attempts({ job, task }: { job: Job; task: Task }): ReactNode {
         ))}
       </tbody>
     </table>
-  );
-}
-
-function Stacks({ job, task }: { job: Job; task: Task }): ReactNode {
-  const { busy, run } = useAction(job.id, "stacks", say("Asked; the stacks come in the task's stderr"));
-  return (
-    <Button
-      size="small"
-      style={{ marginTop: 8 }}
-      disabled={!actToken()}
-      loading={busy}
-      onClick={() => void run({ task: task.task })}
-    >
-      {say("Print its stacks")}
-    </Button>
   );
 }

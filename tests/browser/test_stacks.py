@@ -1,0 +1,55 @@
+"""Stack traces of a task, which the page shows where they were asked for."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("playwright")
+from browser import Tab, chromium, missing
+from local_jobs import LocalJobs
+from playwright.sync_api import Browser, expect
+
+pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Iterator[LocalJobs]:
+    made = LocalJobs(tmp_path)
+    yield made
+    made.end_all()
+
+
+def test_stack_traces_are_shown_without_secrets_and_copied(jobs: LocalJobs, browser: Browser) -> None:
+    program = "import time; print('begun', flush=True); time.sleep(600)"
+    run = jobs.start("run", jobs.job_file([sys.executable, "-c", program, "--api-key", "SECRET123", "--lr", "0.2"]))
+    assert run.link
+    tab = Tab(browser, jobs("page", run.job).strip())
+    tab.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    tab.go(f"jobs/{run.job}/tasks/worker:0")
+    tab.page.get_by_role("log").get_by_text("begun").wait_for()
+    tab.page.get_by_role("button", name="Show stack traces").click()
+    dialog = tab.page.get_by_role("dialog", name="Stack traces of worker:0")
+    shown = dialog.locator("pre")
+    expect(shown).to_contain_text(re.compile(r"Process \d+: .*--api-key \*\*\* --lr 0.2"), timeout=60_000)
+    assert tab.looked_over("stacks") == []
+    dialog.get_by_role("button", name="Copy").click()
+    tab.sees("Copied")
+    text = str(tab.page.evaluate("navigator.clipboard.readText()"))
+    assert text == shown.text_content()
+    (kept,) = (jobs.folder / "home/state/jobs" / run.job).glob("stacks/*.txt")
+    assert text.strip() in kept.read_text()
+    assert str(kept) in dialog.inner_text()
+    assert "SECRET123" not in tab.page.content() + kept.read_text()
+    assert tab.wrong == []
+    jobs("cancel", run.job)
