@@ -113,6 +113,11 @@ def test_each_kind_is_of_some_sentence() -> None:
         ),
         ("what the program itself has said", "what the program itself has said"),
         ("", ""),
+        (
+            "worker:0 on n1: exit code 127: 'nosuch' is not found on PATH: name an environment that has it "
+            "(environment), or write its path",
+            "worker:0（n1）：退出码 127：在 PATH 中找不到 'nosuch'：请指定包含它的环境（environment），或写出其路径",
+        ),
     ],
 )
 def test_sentences_within_sentences(english: str, expected: str) -> None:
