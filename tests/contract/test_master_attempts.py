@@ -244,6 +244,26 @@ def test_a_helper_ends_with_the_attempt_and_the_next_one_starts_another(tmp_path
     play(act)
 
 
+def test_an_end_that_is_written_is_final(tmp_path: Path) -> None:
+    """The engine was not told of it before the attempt was over. People were: what they have done since with the
+    output is theirs to do."""
+
+    async def act() -> None:
+        async with attempt(tmp_path) as first:
+            await first.run_to(Phase.ENDED)
+            assert (await first.running).state is State.SUCCEEDED
+        first.output.rename(tmp_path / "moved")
+        async with attempt(tmp_path, Second) as second:
+            assert (await second.running).state is State.SUCCEEDED
+            assert second.allocator.outcome is not None
+            assert second.allocator.outcome.state is State.SUCCEEDED
+            assert second.allocator.released == [*second.master.state.containers]
+            assert (second.kinds.count("Committed"), second.kinds.count("JobFinished")) == (1, 1)
+            assert not second.output.exists(), "nothing is made in its place"
+
+    play(act)
+
+
 def test_containers_that_are_gone_are_held_against_nobody(tmp_path: Path) -> None:
     async def act() -> None:
         async with attempt(tmp_path) as first:

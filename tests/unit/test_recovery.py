@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from howdah.master import actions as a
 from howdah.master.state import FENCE_S, Stage
-from howdah.spec import Deadline, Exit, JobSpec, Role, TaskId
+from howdah.spec import Deadline, Exit, JobSpec, Output, Role, State, TaskId
 from howdah.spec import events as e
 from howdah.testing import Gang, job
 from howdah.wire.messages import Phase
@@ -109,3 +109,16 @@ def test_time_in_which_the_master_stood_still_makes_nobody_silent_and_ends_no_fe
     gang.wait(0.5)
     assert [event.task for event in gang.recorded(e.Ended)] == [W1]
     assert gang.state.tasks[W1].fenced_until == fenced + 60
+
+
+def test_an_end_that_is_written_is_not_decided_again() -> None:
+    gang = Gang(workers(1, outputs=(Output("file:///out", "model"),)))
+    gang.form()
+    gang.end("worker:0", made=(0,))
+    gang.feed(a.CommitDone(gang.now, ("file:///out",)))
+    assert len(gang.recorded(e.JobFinished)) == 1
+    gang.take_over()
+    gang.wait(1.0)
+    assert len(gang.of(a.Commit)) == 1
+    assert len(gang.recorded(e.JobFinished)) == 1
+    assert [finish.outcome.state for finish in gang.of(a.Finish)] == [State.SUCCEEDED] * 2

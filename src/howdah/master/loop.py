@@ -231,7 +231,7 @@ class Master:
         ends = await self.allocator.adopt(held)
         for action in left:
             self._perform(action)
-        for container_id, exit in ends.items():
+        for container_id, exit in ends.items() if not self._finished.done() else ():
             told = exit if self.state.open else Exit("stopped", detail=exit.detail)
             self.apply(e.ContainerEnded(now, container_id, told))
         await self.api.here.restore(log)

@@ -38,7 +38,8 @@ _TOLD = (
 
 
 def replay(state: GangState, log: Sequence[e.Event], now: float) -> list[Action]:
-    """Bring a new `state` to where `log` leaves it; what had been decided and was not written is still to be done.
+    """Bring a new `state` to where `log` leaves it; what had been decided and was not written is still to be done. Once
+    the end of the job is written, nothing is but to tell the engine.
 
     `now` begins every wait anew: nobody is late for what was said while no master listened.
     """
@@ -46,6 +47,8 @@ def replay(state: GangState, log: Sequence[e.Event], now: float) -> list[Action]
     last = now
     for event in log:
         before, last = last, event.time
+        if isinstance(event, e.JobFinished):
+            return stopping.finish_again(state, event.outcome)
         if isinstance(event, e.TookOver):
             _begin_waits_anew(state, before, event.time, decided)
         elif isinstance(event, saves.ASIDE):

@@ -100,6 +100,12 @@ def _finish(state: GangState, now: float, actions: list[Action]) -> None:
     actions += [Record(e.JobFinished(now, state.outcome)), Finish(state.outcome)]
 
 
+def finish_again(state: GangState, outcome: Outcome) -> list[Action]:
+    """The end is in the log, and final: the engine was not told of it. People were, and may have moved the outputs."""
+    state.stage, state.outcome = Stage.DONE, outcome
+    return [Finish(outcome)]
+
+
 def on_save_published(state: GangState, event: SavePublished, actions: list[Action]) -> None:
     """A copy is done with; the end of the job may have waited for it."""
     saves.on_published(state, event, actions)
