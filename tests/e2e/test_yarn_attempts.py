@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -128,6 +129,28 @@ def test_the_masters_node_goes(howdah: CommandLine, strike: Strike, tmp_path: Pa
     strike(howdah, running.job)
     done = sees(howdah, running, tmp_path)
     assert "retry 1 of 1" not in done.text
+
+
+def test_nodes_whose_containers_are_gone_at_a_takeover_get_the_next_job(howdah: CommandLine, tmp_path: Path) -> None:
+    """Two containers of one node are gone, which were two strikes against it; the next job needs all three nodes, and
+    would wait half an hour before it forgave one."""
+    running = howdah.run(counting(tmp_path, 10), "--logs", "all", replicas=6, memory="64MiB", retries=1)
+    running.says("worker:5 | step 5")
+    master = master_of(running.job)
+    os.kill(master, signal.SIGSTOP)  # it hears nothing of what follows
+    nodes = [node_of(pid) for pid in processes(running.job, "-m howdah.executor")]
+    howdah.sandbox.stop(max(set(nodes), key=nodes.count))
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(master, signal.SIGKILL)
+    howdah.sandbox.start(max(set(nodes), key=nodes.count))
+    howdah.sandbox.wait_nodes(3)
+    done = running.done()
+    assert done.code == SUCCEEDED, done.text
+    assert "attempt 2 of the master took over" in done.text
+    assert "retry 1 of 1" not in done.text
+    after = howdah.run("true", replicas=3, memory="6GiB", timeouts={"hold": "30min"}).done()
+    assert after.code == SUCCEEDED, after.text
+    assert len({task["node"] for task in howdah.status(after.job)["tasks"]}) == 3
 
 
 def test_the_files_that_the_master_runs_from_are_removed_before_the_outputs_are_committed(
