@@ -54,7 +54,7 @@ def test_a_rank_that_hangs_is_named_with_its_stack_and_started_again(howdah: Com
     assert f"suspected: worker:1 ({where}" in hanging.says("stacks: hdfs://")
     done = hanging.done()
     assert done.code == 0, done.text
-    assert "starting again, epoch 2: worker:1 on 127.0.0.1" in done.text
+    assert "starting again: worker:1 on 127.0.0.1" in done.text
     kept = howdah("stacks", done.job)
     assert "==> worker:1 <==" in kept.text
     assert "take_the_lock (hang.py:6)" in kept.text

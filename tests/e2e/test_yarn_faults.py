@@ -317,7 +317,7 @@ class TestCluster:
         entitled = howdah.run("true", "--queue", "prod", replicas=1, gpus=4).done()
         assert entitled.code == SUCCEEDED
         eventually(lambda: greedy.text.count(" runs: ") >= 6, "all of the gang once more")
-        told = greedy.text.partition("starting again, epoch 2: ")[2].partition("\n")[0]
+        told = greedy.text.partition("starting again: ")[2].partition("\n")[0]
         assert "preempted: the scheduler gave the room to another queue or job" in told
         assert told.endswith("(not counted as a retry: preempted)")
         assert "about to preempt" in greedy.text
@@ -334,9 +334,9 @@ class TestCluster:
         begun = time.monotonic()
         sandbox.stop(node, signal.SIGKILL)
         try:
-            running.says("starting again, epoch 2: ")
+            running.says("starting again: ")
             took = time.monotonic() - begun
-            told = running.text.partition("starting again, epoch 2: ")[2].partition("\n")[0]
+            told = running.text.partition("starting again: ")[2].partition("\n")[0]
             assert told.startswith(f"{task['task']} on {task['host']}: the container was given back")
             assert "*lost* node" in told
             assert told.endswith("(not counted as a retry: node)")

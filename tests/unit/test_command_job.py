@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -143,8 +144,12 @@ def test_its_text_is_a_job_file(folder: Path) -> None:
 def test_init_writes_a_job_file(
     folder: Path, arguments: tuple[str, ...], language: str, request: pytest.FixtureRequest
 ) -> None:
+    def in_english_again() -> None:
+        choose("en")
+        importlib.reload(importlib.import_module("howdah.cli.init"))  # whose help was translated when it was loaded
+
     choose(language)
-    request.addfinalizer(lambda: choose("en"))
+    request.addfinalizer(in_english_again)
     done = CliRunner().invoke(
         cli, ["init", *arguments, "--to", "-"] if "--" not in arguments else ["init", "--to", "-", *arguments]
     )
@@ -206,3 +211,8 @@ def test_options_of_a_name_are_no_variables(folder: Path) -> None:
     spec = load(Path("job.yaml"), {"queue": "z"}, {}, {"name": "mine"}).spec
     assert (spec.name, spec.queue) == ("mine", "z")
     assert load(Path("job.yaml"), {"name": "v"}, {}, {"queue": "q"}).spec.name == "job-v"
+    done = CliRunner().invoke(cli, ["plan", "--name", "mine", "job.yaml"])
+    assert done.output.startswith(
+        "howdah: --name is the job's own; its variable `name` is set by --set name=VALUE\nmine: "
+    )
+    assert "its variable" not in CliRunner().invoke(cli, ["plan", "--set", "name=mine", "job.yaml"]).output

@@ -55,6 +55,22 @@ def test_links_lead_somewhere(path: Path) -> None:
         assert not anchor or anchor in anchors(there), link
 
 
+def test_every_extra_is_listed_with_what_it_brings() -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8").partition("[project.optional-dependencies]")[2]
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", (ROOT / "docs/install.md").read_text(encoding="utf-8"), re.M))
+    extras = re.findall(r"^(\w+) = \[([^\]]*)\]", text.partition("[project.scripts]")[0], re.MULTILINE)
+    listed = {
+        name: [re.match(r"[\w.-]+", each)[0] for each in re.findall(r'"([^"]+)"', needs)] for name, needs in extras
+    }  # type: ignore[index]
+    assert {name: row.split(", ") for name, row in rows.items()} == listed
+
+
+def test_installation_is_told_in_one_way() -> None:
+    for path in PAPERS:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            assert not re.search(r"pip install.*howdah\[", line), f"{path}: {line}"
+
+
 def first_column(name: str) -> set[str]:
     """The words in backquotes in the first column of a page's tables."""
     rows = re.findall(r"^\| (`[^|]*) \|", (ROOT / "docs" / name).read_text(encoding="utf-8"), re.MULTILINE)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.client.environments import pack, packages, python_version, ready
+from howdah.client.environments import pack, packages, python_version, ready, run_installer
 from howdah.errors import SpecError, StagingError
 
 
@@ -49,7 +49,7 @@ def test_it_is_built_once_and_may_be_moved(requirements: Path, cache: Path, tmp_
     said: list[str] = []
     venv = ready(requirements, said.append)
     assert venv == cache / hashlib.sha256(requirements.read_bytes()).hexdigest()[:16]
-    assert said == [f"installing 1 packages for requirements.txt: once, into {venv}"]
+    assert said == [f"installing 1 package for requirements.txt: once, into {venv}"]
     assert ready(requirements, said.append) == venv
     archive = pack(venv, said.append)
     assert pack(venv, said.append) == archive
@@ -81,6 +81,18 @@ def test_what_cannot_be_installed_leaves_nothing(tmp_path: Path, cache: Path) ->
     with pytest.raises(StagingError, match=r"requirements\.txt: cannot be installed by .*:\n.*"):
         ready(path, lambda line: None)
     assert [each for each in cache.iterdir() if each.suffix != ".lock"] == []
+
+
+def test_who_waits_is_told_that_it_goes_on(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    def notice(text: str) -> None:
+        said.append(text)
+        (tmp_path / "told").touch()
+
+    command = ["sh", "-c", 'until [ -e "$0/told" ]; do sleep 0.01; done', str(tmp_path)]
+    run_installer(command, tmp_path / "some.txt", notice, report_s=0.05)
+    assert said[0] == "still installing some.txt: 0 s so far"
 
 
 def test_no_such_file(tmp_path: Path) -> None:

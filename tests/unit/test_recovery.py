@@ -96,7 +96,7 @@ def test_a_gang_whose_world_was_not_written_down_starts_again_with_a_new_member(
     gang.grant("worker")
     gang.join("worker:1")
     (again,) = gang.recorded(e.GangRestarted)
-    assert (again.epoch, again.reason) == (2, "the master before this one began epoch 1, with others")
+    assert (again.epoch, again.reason) == (2, "the master before this one had started the tasks again, with others")
 
 
 def test_time_in_which_the_master_stood_still_makes_nobody_silent_and_ends_no_fence() -> None:

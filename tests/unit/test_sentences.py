@@ -106,7 +106,7 @@ def test_each_kind_is_of_some_sentence() -> None:
             "worker:1 on node7: killed by SIGKILL (9) (retry 1 of 3)",
             "worker:1（node7）：被信号 SIGKILL (9) 终止（第 1 次重试，最多 3 次）",
         ),
-        ("ps:0 restarted as epoch 2: ps:0: exit code 1", "ps:0 以第 2 轮重新启动：ps:0：退出码 1"),
+        ("ps:0 restarted: ps:0: exit code 1", "ps:0 重新启动：ps:0：退出码 1"),
         (
             "worker:2 is out of line: CPU (cores) 0.1, its role's median 3",
             "worker:2 偏离同角色任务：CPU（核） 0.1，同角色中位数 3",

@@ -19,6 +19,7 @@ import click
 
 from howdah.cli.language import say
 from howdah.client.engines import settings_for
+from howdah.data.extras import how_to_install
 from howdah.errors import HowdahError
 from howdah.spec.codec import to_json
 
@@ -121,7 +122,7 @@ def extras(cluster: bool) -> Iterator[Finding]:
     """Libraries beyond the standard one."""
     for extra, modules in _EXTRAS.items():
         missing = [module for module in modules if not _there(module)]
-        install = f"pip install 'howdah[{extra}]'"
+        install = how_to_install(extra)
         if not missing:
             yield ok(f"howdah[{extra}]", say("installed"))
         elif extra == "yarn" and cluster:
@@ -162,7 +163,7 @@ def looking() -> Finding:
 
     found = tool("/", os.environ.get("PATH", ""))
     if not found:
-        return warn("py-spy", say("not here: stacks show what the kernel says only"), "pip install 'howdah[stacks]'")
+        return warn("py-spy", say("not here: stacks show what the kernel says only"), how_to_install("stacks"))
     scope = Path("/proc/sys/kernel/yama/ptrace_scope")
     if scope.exists() and int(scope.read_text(encoding="ascii")) > 1 and os.geteuid():
         text = say("this machine lets nobody look into programs (kernel.yama.ptrace_scope)")

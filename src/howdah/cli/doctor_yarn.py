@@ -13,6 +13,7 @@ from howdah.cli.doctor import Finding, fail, guarded, ok, warn
 from howdah.cli.language import say
 from howdah.client.config import Settings
 from howdah.data import uris
+from howdah.data.extras import how_to_install
 from howdah.data.fs import filesystem
 from howdah.engines.yarn import conf, records
 from howdah.engines.yarn.engine import YarnEngine
@@ -118,7 +119,7 @@ def namenode(configuration: conf.Configuration) -> Iterator[Finding]:
     yield ok("NameNode", say("{uri} answers in {ms} ms", uri=root, ms=round((time.monotonic() - began) * 1000)))
     if reason := filesystem(root, configuration.directory).why_not_flushed():
         text = say("curves and files are seen only when their writer has closed them: {reason}", reason=reason)
-        yield warn(say("files being written"), text, "pip install 'howdah[yarn]'" if "google" in reason else "")
+        yield warn(say("files being written"), text, how_to_install("yarn") if "google" in reason else "")
     else:
         yield ok(say("files being written"), say("are read as far as their writers have flushed them"))
 

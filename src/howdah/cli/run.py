@@ -88,6 +88,12 @@ def prepared_job(
     fields = {key: value for key, value in (("name", name), ("queue", queue)) if value}
     loaded, file = chosen_job(job_files, CommandOptions(**of_command), sets, fields, notice)
     flags = {"engine": engine, "profile": profile}
+    for option in fields:
+        if f"vars.{option}" in loaded.sources:
+            told = say(
+                "--{option} is the job's own; its variable `{option}` is set by --set {option}=VALUE", option=option
+            )
+            notice(f"howdah: {told}")
     spec, base, origins, text = loaded.spec, loaded.base_dir, loaded.sources, loaded.text
     return prepare(spec, base, flags, notice, overwrite=overwrite, origins=origins, file=file, text=text)
 

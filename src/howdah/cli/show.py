@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 from unicodedata import east_asian_width
@@ -12,6 +13,7 @@ from unicodedata import east_asian_width
 import click
 
 from howdah.cli.language import retold, say
+from howdah.cli.progress_lines import ProgressLines
 from howdah.client.follow import Update
 from howdah.spec import JobReport, State, TaskId
 from howdah.spec import events as e
@@ -22,6 +24,9 @@ from howdah.spec.view import JobView, TaskView
 from howdah.web.describe import masked_record
 from howdah.web.hints import hints
 
+ROLE_STATES = ("Role", "Tasks", "State")
+BESIDE_ROWS = 4
+"""Rows of a terminal that the table of the tasks leaves to other lines."""
 TASK_COLUMNS = ("Task", "State", "Attempt", "Host", "Progress", "Memory", "Peak", "CPU", "Exit")
 _COLOURS = {State.RUNNING: "cyan", State.SUCCEEDED: "green", State.FAILED: "red", State.CANCELLED: "yellow"}
 
@@ -50,7 +55,7 @@ def sentence(event: e.Event) -> str:
     if isinstance(event, e.GangReleased):
         return say("{reason}; asking again in {seconds} s", reason=retold(event.reason), seconds=round(event.retry_in))
     if isinstance(event, e.GangRestarted):
-        return say("starting again, epoch {epoch}: {reason}", epoch=event.epoch, reason=retold(event.reason))
+        return say("starting again: {reason}", reason=retold(event.reason))
     if isinstance(event, e.TookOver):
         return say("attempt {attempt} of the master took over on {host}", attempt=event.attempt, host=event.host)
     if isinstance(event, e.MasterEnded):
@@ -155,6 +160,7 @@ class Plain:
         self.out = out
         self._rest: dict[tuple[TaskId, str], bytes] = {}
         self._waiting = ""
+        self._progress = ProgressLines(sentence)
 
     def close(self) -> None:
         """Nobody watches any more."""
@@ -163,6 +169,8 @@ class Plain:
         return self
 
     def __exit__(self, *_: object) -> None:
+        for moment, text in self._progress.rest():
+            self._print(f"{_clock(moment)} {text}")
         for (task, stream), rest in self._rest.items():
             if rest:
                 self._line(task, stream, rest)
@@ -170,10 +178,8 @@ class Plain:
 
     def show(self, update: Update) -> None:
         """Print what is new."""
-        for event in update.events:
-            text = sentence(event)
-            if text:
-                self._print(f"{_clock(event.time)} {text}")
+        for moment, text in self._progress.lines(update.events, len(update.view.tasks)):
+            self._print(f"{_clock(moment)} {text}")
         waiting = update.report.diagnostics
         if waiting and waiting != self._waiting and not update.events and not update.view.tasks:
             self._waiting = waiting
@@ -240,18 +246,27 @@ class Live(Plain):
         """Print what is new and draw the table again."""
         super().show(update)
         if update.view.tasks:
-            self._live.update(task_table(update.view))
+            self._live.update(task_table(update.view, max(self._console.height - BESIDE_ROWS, BESIDE_ROWS)))
 
     def _print(self, text: str) -> None:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def task_table(view: JobView) -> Any:
-    """The tasks as a rich table."""
-    from rich.table import Table
+def task_table(view: JobView, most: int) -> Any:
+    """The tasks as a rich table; where they are more than `most`, a row for each role."""
+    from rich.table import Column, Table
     from rich.text import Text
 
-    table = Table(*map(say, TASK_COLUMNS), box=None, header_style="bold", pad_edge=False)
+    if len(view.tasks) > most:
+        columns = [Column(title, no_wrap=True) for title in map(say, ROLE_STATES)]
+        table = Table(*columns, box=None, header_style="bold", pad_edge=False)
+        for counted in role_rows(view):
+            table.add_row(*map(Text, counted))
+        return table
+    widths = [max(len(str(task)) for task in view.tasks), max(map(len, State)), *[0] * (len(TASK_COLUMNS) - 2)]
+    titles = zip(map(say, TASK_COLUMNS), widths, strict=True)
+    columns = [Column(title, no_wrap=True, min_width=width) for title, width in titles]
+    table = Table(*columns, box=None, header_style="bold", pad_edge=False)
     for task in view.tasks.values():
         colour = _COLOURS.get(task.state, "")
         state, *cells = row(task)
@@ -260,11 +275,19 @@ def task_table(view: JobView) -> Any:
     return table
 
 
+def role_rows(view: JobView) -> Iterator[tuple[str, str, str]]:
+    """Each role with the number of its tasks, and how many are in which state."""
+    for role in dict.fromkeys(task.role for task in view.tasks):
+        states = Counter(row(task)[0] for task in view.tasks.values() if task.id.role == role)
+        said = ", ".join(f"{count} {state}" for state, count in states.most_common())
+        yield role, str(states.total()), said
+
+
 def row(task: TaskView) -> tuple[str, ...]:
     """State, attempt, host, progress, memory, peak, CPU and exit of one task, as text."""
     return (
         phase(task) if task.state is State.PENDING else task.state.value,
-        str(task.attempt),
+        str(task.tries or task.attempt),
         task.host or task.node,
         "" if task.progress is None else f"{task.progress:.0%}",
         f"{task.memory_mib:.0f} MiB" if task.memory_mib else "",

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 
 from howdah.client.config import Settings, resolve
+from howdah.data.extras import how_to_install
 from howdah.engines import Engine
 from howdah.errors import SpecError
 from howdah.spec.check import nearest
@@ -40,7 +41,7 @@ def engine(settings: Settings) -> Engine:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("howdah"):
             raise
-        raise SpecError.at("engine", f"{name!r} needs {error.name}: pip install 'howdah[{name}]'") from error
+        raise SpecError.at("engine", f"{name!r} needs {error.name}; {how_to_install(name)}") from error
     made: Engine = cls(settings.values)
     return made
 

@@ -28,6 +28,8 @@ from howdah.errors import StagingError
 
 Notice = Callable[[str], None]
 INSTALL_LIMIT_S = 3600.0
+REPORT_S = 5.0
+"""How often people are told that an installation goes on."""
 MOST_BYTES = 4 << 20
 """Of a requirements file."""
 # A shell finds the interpreter beside the script; Python reads the same lines as a string and goes on.
@@ -74,8 +76,9 @@ def ready(requirements: Path, notice: Notice) -> Path:
     with _alone(target, notice):
         if not target.is_dir():
             count = len(packages(content))
-            notice(f"installing {count} packages for {requirements.name}: once, into {target}")
-            _install(requirements, b"--hash=" in content, target)
+            packages_said = f"{count} package" if count == 1 else f"{count} packages"
+            notice(f"installing {packages_said} for {requirements.name}: once, into {target}")
+            _install(requirements, b"--hash=" in content, target, notice)
     return target
 
 
@@ -115,11 +118,11 @@ def _setting(venv: Path, name: str) -> str:
     return ""
 
 
-def _install(requirements: Path, hashed: bool, target: Path) -> None:
+def _install(requirements: Path, hashed: bool, target: Path, notice: Notice) -> None:
     partial = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         for command in _commands(requirements.absolute(), hashed, partial):
-            _run(command, requirements)
+            run_installer(command, requirements, notice)
         make_relocatable(partial)
         partial.rename(target)
     except OSError as error:
@@ -146,15 +149,37 @@ def _uv() -> str | None:
     return shutil.which("uv")
 
 
-def _run(command: list[str], requirements: Path) -> None:
-    """Its own messages are kept for the error: a person wants to see the last lines, with the name of what failed."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_LIMIT_S, errors="replace")
-    except subprocess.TimeoutExpired:
-        raise StagingError(f"{requirements}: installing it took longer than {INSTALL_LIMIT_S:.0f} s") from None
-    if done.returncode:
-        last = "\n".join((done.stderr or done.stdout).strip().splitlines()[-6:])
+def run_installer(command: list[str], requirements: Path, notice: Notice, report_s: float = REPORT_S) -> None:
+    """Run `command` to its end; `notice` is told every `report_s` seconds that it goes on. Its own messages are kept
+    for the error: a person wants to see the last lines, with the name of what failed.
+
+    Raises:
+        StagingError: it failed, or took too long.
+    """
+    began, pipe, none = time.monotonic(), subprocess.PIPE, subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=none, stdout=pipe, stderr=pipe, text=True, errors="replace") as run:
+        try:
+            said, complained = _await_installer(run, began, requirements, notice, report_s)
+        except BaseException:
+            run.kill()
+            raise
+    if run.returncode:
+        last = "\n".join((complained or said).strip().splitlines()[-6:])
         raise StagingError(f"{requirements}: cannot be installed by {Path(command[0]).name}:\n{last}")
+
+
+def _await_installer(
+    run: subprocess.Popen[str], began: float, requirements: Path, notice: Notice, report_s: float
+) -> tuple[str, str]:
+    while True:
+        try:
+            return run.communicate(timeout=report_s)
+        except subprocess.TimeoutExpired:
+            seconds = time.monotonic() - began
+            if seconds > INSTALL_LIMIT_S:
+                text = f"{requirements}: installing it took longer than {INSTALL_LIMIT_S:.0f} s"
+                raise StagingError(text) from None
+            notice(f"still installing {requirements.name}: {seconds:.0f} s so far")
 
 
 def make_relocatable(venv: Path) -> None:

@@ -181,7 +181,7 @@ class Executor:
         elif self.phase is Phase.LOCALISING:
             self.epoch = epoch
         elif self.activity is not None:
-            self._halt(f"epoch {epoch} begins", self.orders.stop_s)
+            self._halt("the tasks start again", self.orders.stop_s)
         elif self.phase is Phase.ENDED and self.exit is not None and self.exit.cause in _NOT_READY:
             self.epoch, self.exit = epoch, None
             assert self.assignment is not None

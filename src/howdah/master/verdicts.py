@@ -422,7 +422,7 @@ def catch_up(state: GangState, task: TaskState, epoch: int, now: float, actions:
         for peer in (state.tasks[id_] for id_ in task.peers):
             peer.epoch = peer.epoch if peer.exit else state.epoch
         return
-    _restart(state, task.peers, f"the master before this one began epoch {epoch}, with others", now, actions)
+    _restart(state, task.peers, "the master before this one had started the tasks again, with others", now, actions)
 
 
 def runs_ahead(state: GangState, task: TaskState) -> bool:

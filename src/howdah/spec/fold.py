@@ -65,7 +65,7 @@ def _launched(view: JobView, event: e.Launched) -> None:
     attempt.allocated = view.allocated.pop(container.id, 0.0)
     giver = view.tasks.get(event.giver) if event.giver not in (None, event.task) else None
     if giver is not None:
-        view.tasks[giver.id] = TaskView(giver.id, attempt=giver.attempt, attempts=giver.attempts)
+        view.tasks[giver.id] = TaskView(giver.id, attempt=giver.attempt, attempts=giver.attempts, tries=giver.tries)
     view.tasks[event.task] = TaskView(
         event.task,
         phase="launched",
@@ -75,6 +75,7 @@ def _launched(view: JobView, event: e.Launched) -> None:
         log_url=event.container.log_url,
         curves=known.curves if known else {},
         attempts=[*(known.attempts if known else [])[1 - MOST_ATTEMPTS :], attempt],
+        tries=(known.tries if known else 0) + 1,
     )
 
 
@@ -114,6 +115,8 @@ def _running(view: JobView, event: e.Started) -> None:
     task = view.tasks[event.task]
     task.phase, task.state, task.pid, task.started = "running", State.RUNNING, event.pid, event.time
     task.program, task.pace = event.python, None
+    task.tries += task.started_epoch not in (0, event.epoch)
+    task.started_epoch = event.epoch
     attempt = _attempt(view, event.task, event.attempt)
     attempt.pid, attempt.gpus, attempt.host = event.pid, event.gpus, task.host
     attempt.running, attempt.finished = attempt.running or event.time, 0.0
@@ -165,7 +168,8 @@ def _released(view: JobView, event: e.GangReleased) -> None:
     for task, old in view.tasks.items():
         for attempt in old.attempts[-1:]:
             attempt.finished = attempt.finished or event.time
-        view.tasks[task] = TaskView(task, attempt=old.attempt, curves=old.curves, attempts=old.attempts)
+        kept = TaskView(task, attempt=old.attempt, curves=old.curves, attempts=old.attempts, tries=old.tries)
+        view.tasks[task] = kept
     view.mark(event.time, f"{event.reason}; asking again in {event.retry_in:.0f} s")
 
 
@@ -173,7 +177,7 @@ def _restarted(view: JobView, event: e.GangRestarted) -> None:
     if not event.tasks:
         view.state = State.PENDING
     who = ", ".join(map(str, event.tasks[:5])) + ("…" if len(event.tasks) > 5 else "")
-    text = f"{who + ' ' if who else ''}restarted as epoch {event.epoch}: {event.reason}"
+    text = f"{who + ' ' if who else ''}restarted: {event.reason}"
     view.mark(event.time, text, "restarted", event.tasks[0] if len(event.tasks) == 1 else None)
 
 

@@ -85,6 +85,10 @@ class TaskView:
     straggler: str = ""
     notice: str = ""
     attempts: List[AttemptView] = field(default_factory=list)
+    tries: int = 0
+    """How often it was launched, or started again in its container: what people are shown as its attempt."""
+    started_epoch: int = 0
+    """In which its program was started last in this container, 0 when it was not."""
 
 
 @dataclass

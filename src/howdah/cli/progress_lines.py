@@ -1,0 +1,108 @@
+"""The start and the end of many tasks in few lines: a job of 20 says who has a container, who has joined, who runs and
+who ended well once a second at most, each in one line."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from howdah.cli.language import say
+from howdah.spec import TaskId
+from howdah.spec import events as e
+
+FEW = 8
+"""A job of so many tasks says each event in a line of its own, as it comes."""
+HOLD_S = 1.0
+MOST_NODES = 3
+
+Kind = type[e.Launched] | type[e.Joined] | type[e.Started] | type[e.Ended]
+
+
+class ProgressLines:
+    """Turns events into lines. `sentence` says one event; those that many tasks have alike are held for a second, or
+    until something else is said, and told together."""
+
+    def __init__(self, sentence: Callable[[e.Event], str], clock: Callable[[], float] = time.monotonic) -> None:
+        self._sentence, self._clock = sentence, clock
+        self._held: dict[Kind, list[e.Launched | e.Joined | e.Started | e.Ended]] = {}
+        self._since = 0.0
+
+    def lines(self, events: Iterable[e.Event], tasks: int) -> Iterator[tuple[float, str]]:
+        """Moments and lines of `events`, in a job of so many tasks, and of what was held long enough."""
+        for event in events:
+            kind = _kind(event) if tasks > FEW else None
+            if kind is not None:
+                if not self._held:
+                    self._since = self._clock()
+                self._held.setdefault(kind, []).append(event)  # type: ignore[arg-type]
+                continue
+            text = self._sentence(event)
+            if text:
+                yield from self.rest()
+                yield event.time, text
+        if self._held and self._clock() - self._since >= HOLD_S:
+            yield from self.rest()
+
+    def rest(self) -> Iterator[tuple[float, str]]:
+        """Lines of all that is held."""
+        held, self._held = self._held, {}
+        for kind, events in held.items():
+            text = self._sentence(events[0]) if len(events) == 1 else _together(kind, events)
+            yield events[-1].time, text
+
+
+def _kind(event: e.Event) -> Kind | None:
+    """Which of the events that many tasks have alike; None for one that is told alone."""
+    if isinstance(event, e.Launched):
+        return e.Launched if event.giver in (None, event.task) else None
+    if isinstance(event, e.Ended):
+        return e.Ended if event.exit.ok else None
+    return next((kind for kind in (e.Joined, e.Started) if isinstance(event, kind)), None)
+
+
+def _together(kind: Kind, events: Sequence[e.Launched | e.Joined | e.Started | e.Ended]) -> str:
+    tasks = task_ranges(event.task for event in events)
+    if kind is e.Launched:
+        nodes = (event.container.node for event in events if isinstance(event, e.Launched))
+        return say("{tasks} have containers on {nodes}", tasks=tasks, nodes=_nodes(nodes))
+    if kind is e.Started:
+        return say("{tasks} run", tasks=tasks)
+    if kind is e.Ended:
+        return say("{tasks} ended well", tasks=tasks)
+    joined = [event for event in events if isinstance(event, e.Joined)]
+    size = sum(event.data_bytes for event in joined)
+    said = say("{tasks} joined on {nodes}", tasks=tasks, nodes=_nodes(event.host for event in joined))
+    if not size:
+        return said
+    files, seconds = sum(event.data_files for event in joined), max(event.data_seconds for event in joined)
+    return f"{said}: " + say("{files} files, {size} MiB in {seconds} s", **_input(files, size, seconds))
+
+
+def _input(files: int, size: int, seconds: float) -> dict[str, object]:
+    return {
+        "files": files,
+        "size": f"{size / (1 << 20):.1f}" if size < 10 << 20 else str(size >> 20),
+        "seconds": f"{seconds:.1f}",
+    }
+
+
+def _nodes(names: Iterable[str]) -> str:
+    found = list(dict.fromkeys(names))
+    return ", ".join(found) if len(found) <= MOST_NODES else say("{count} nodes", count=len(found))
+
+
+def task_ranges(tasks: Iterable[TaskId]) -> str:
+    """`worker:0-7,9, ps:0`: the tasks as options take them."""
+    roles: dict[str, list[int]] = {}
+    for task in tasks:
+        roles.setdefault(task.role, []).append(task.index)
+    return ", ".join(f"{role}:{','.join(_spans(sorted(set(found))))}" for role, found in roles.items())
+
+
+def _spans(numbers: Sequence[int]) -> Iterator[str]:
+    first = last = numbers[0]
+    for number in (*numbers[1:], -1):
+        if number != last + 1:
+            yield f"{first}-{last}" if last > first else f"{first}"
+            first = number
+        last = number
