@@ -279,7 +279,7 @@ def test_records_in_and_out(door: Door) -> None:
         door.put(f"/xl/lines/{name}.txt", f"{name} one\n{name} two\n")
     done = door(
         "hbox-submit",
-        "--worker-num 2 --worker-memory 64M --input /xl/lines#in --input-strategy STREAM --stream-epoch 2 "
+        "--worker-num 2 --worker-memory 192M --input /xl/lines#in --input-strategy STREAM --stream-epoch 2 "
         "--output /xl/streamed#out --output-strategy STREAM --queue default",
         *("tr", "a-z", "A-Z"),
     )
