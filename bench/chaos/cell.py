@@ -74,10 +74,11 @@ class Cell:
             self._wait_for_moment(log, job)
             struck = time.time()
             self.fault.strike(self.cluster, job, client)
+            over = time.time()
             self.cluster.heal()
             result.state = until(lambda: self._ended(job), "the end of the job")
             result.seconds = time.time() - began
-            self._check(result, job, struck)
+            self._check(result, job, struck, over)
             result.wrong += self._of_client(client)
         except Exception as error:
             result.wrong.append(f"{type(error).__name__}: {error}")
@@ -124,7 +125,7 @@ class Cell:
         state = str(self.cluster.status(job).get("state", ""))
         return state if state in ("SUCCEEDED", "FAILED", "CANCELLED") else ""
 
-    def _check(self, result: Result, job: str, struck: float) -> None:
+    def _check(self, result: Result, job: str, struck: float, over: float) -> None:
         events = self.cluster.events(job)
         seen = [event.time for event in events if event.time >= struck and _tells(event)]
         again = [event.time for event in events if isinstance(event, (e.Started, e.TookOver)) and event.time >= struck]
@@ -137,21 +138,25 @@ class Cell:
             result.wrong.append((self.folder / "double").read_text().strip())
         if self.fault.passes and result.starts != WORKERS:
             result.wrong.append(f"{result.starts} starts of {WORKERS} programs")
-        result.wrong += self._of_attempts(result, job, events) if self.fault.ends_attempt else []
+        result.wrong += self._of_attempts(result, job, events, over) if self.fault.ends_attempt else []
         result.wrong += self._missing() if result.state == "SUCCEEDED" else []
         result.wrong += self._left(job)
 
-    def _of_attempts(self, result: Result, job: str, events: list[e.Event]) -> list[str]:
-        """Programs start again at most once, for a container that has gone with the master, and that is free."""
+    def _of_attempts(self, result: Result, job: str, events: list[e.Event], over: float) -> list[str]:
+        """The attempt of the master has ended by the time `over`, unless the job has. Programs start again once at
+        most, for a container that has gone with the master, and that uses up no retry."""
         again = [event for event in events if isinstance(event, e.GangRestarted)]
         wrong = [f"a retry is used up: {event.reason}" for event in again if _COUNTED.search(event.reason)]
         if len(again) > 1:
             wrong.append(f"the gang started again {len(again)} times")
         if result.starts > WORKERS * (1 + len(again)):
             wrong.append(f"{result.starts} starts of {WORKERS} programs, and the gang started again {len(again)} times")
-        if len([event for event in events if isinstance(event, e.JobFinished)]) != 1:
-            wrong.append("the end is not in the log once")
-        if self.moment in ("mid", "save") and not any(isinstance(event, e.TookOver) for event in events):
+        ends = [event for event in events if isinstance(event, e.JobFinished)]
+        if len(ends) != 1:
+            wrong.append(f"the log tells {len(ends)} ends")
+        kinds = {type(event) for event in events}
+        ended = any(event.time < over for event in ends)
+        if not ended and e.TookOver not in kinds and self.moment != "start":  # then there may be nothing to take over
             wrong.append("no other attempt took over")
         if strikes := self.cluster.strikes(job):
             wrong.append(f"strikes: {strikes}")
