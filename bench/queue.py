@@ -1,4 +1,4 @@
-"""1,000 jobs of this machine that wait for one that runs: memory and CPU of all of howdah's processes, and order."""
+"""1,000 jobs of this machine that wait for one: memory and CPU of all processes, order, what is lost when all die."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from howdah.engines.local.jobs import JobDirectory
 from howdah.spec import JobSpec, Resources, Role, StagedJob, State
 from howdah.supervisor.state import MachineState
 
-WAITING, COMMANDS, FIRST = 1000, 20, 30
+WAITING, COMMANDS, FIRST, MORE = 1000, 20, 30, 20
 LOOK_S = 20.0
 MEMORY_MB, CPU_SHARE = 100.0, 0.02
-JOB = "name: waits\nroles: {worker: {command: ['true'], resources: {memory: 64MiB}}}\n"
+JOB = "name: waits\nretries: 1\nroles: {worker: {command: ['true'], resources: {memory: 64MiB}}}\n"
 
 
 def measure(report: Report) -> None:
@@ -68,15 +68,21 @@ def _measure(report: Report, engine: LocalEngine, home: Path) -> None:
         time.sleep(0.5)
     begun = [JobDirectory(home / "state" / "jobs" / job_id).view().started for job_id in ids[:FIRST]]
     report.target("of the first 30, out of order", sum(a >= b for a, b in itertools.pairwise(begun)), 0)
+    _kill_all(home)
+    while not engine.describe(ids[FIRST + MORE])[0].state.ended:
+        time.sleep(0.5)
+    states = {one.id: one.state for one in engine.describe()}
+    kept = sum(states.get(job_id) in (State.PENDING, State.RUNNING, State.SUCCEEDED) for job_id in ids)
+    report.target("lost when all processes are killed", WAITING - kept, 0)
 
 
 def _submit(engine: LocalEngine, command: str) -> str:
-    job = JobSpec({"worker": Role(command, resources=Resources(64))})
+    job = JobSpec({"worker": Role(command, resources=Resources(64))}, retries=1)
     return engine.submit(engine.plan(StagedJob(job, engine.home)), {})
 
 
 def _kill_all(home: Path) -> None:
-    """The jobs that still wait are not run: they go with the folder."""
+    """At once: none sees the end of another."""
     supervisor = Path(MachineState.of(str(home / "state")).supervisor_lock)
     for number in (signal.SIGSTOP, signal.SIGKILL):
         for pid in [int(supervisor.read_text()), *of_home(home)]:
