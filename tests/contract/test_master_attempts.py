@@ -18,10 +18,12 @@ from howdah.data import uris
 from howdah.data.commit import reserve, temporary
 from howdah.data.fs import filesystem
 from howdah.engines import AttemptOver
+from howdah.errors import EngineRejected
 from howdah.executor.processes import children
 from howdah.master.eventlog import EventLog
 from howdah.master.journal import Superseded
-from howdah.master.loop import Identity, Master
+from howdah.master.loop import CLAIM_S, SILENCE_S, Identity, Master
+from howdah.master.state import Stage
 from howdah.spec import Container, Exit, JobSpec, Output, Role, StagedJob, State, event_lines
 from howdah.spec import events as e
 from howdah.spec.codec import encode
@@ -113,7 +115,7 @@ async def attempt(directory: Path, allocator: type[FakeAllocator] = First, files
         yield running
     finally:
         running.running.cancel()
-        with contextlib.suppress(asyncio.CancelledError, AttemptOver, Superseded):
+        with contextlib.suppress(asyncio.CancelledError, AttemptOver, EngineRejected, Superseded):
             await running.running
         await running.master.close()
 
@@ -289,5 +291,87 @@ def test_an_engine_that_tells_nothing_withdraws_all(tmp_path: Path) -> None:
             allocator = await FakeAllocator.open(first.master.context)
             ends = await allocator.adopt([Container("c1", "n1", "worker"), Container("c2", "n2", "worker")])
             assert {id_: exit.cause for id_, exit in ends.items()} == {"c1": "withdrawn", "c2": "withdrawn"}
+
+    play(act)
+
+
+class Refused(First):
+    """Of an engine that refuses everything once `refuses` is set."""
+
+    refuses = False
+
+    async def poll(self) -> list[e.Event]:
+        while not self._news.qsize():
+            if self.refuses:
+                raise EngineRejected("no such queue")
+            await asyncio.sleep(0.002)
+        return await super().poll()
+
+
+def test_what_is_being_committed_is_the_jobs_end_whatever_goes_wrong_beside_it(tmp_path: Path) -> None:
+    async def act() -> None:
+        async with attempt(tmp_path, Refused) as first:
+            await first.run_to(Phase.ENDED)
+            await first.until(lambda: first.master.state.stage is Stage.COMMITTING)
+            first.allocator.refuses = True  # type: ignore[attr-defined]
+            assert (await first.running).state is State.SUCCEEDED
+            assert (first.output / "worker-0" / "made").read_text() == "model"
+            assert first.kinds.count("JobFinished") == 1
+
+    play(act)
+
+
+def test_an_engine_that_refuses_ends_a_job_that_runs(tmp_path: Path) -> None:
+    async def act() -> None:
+        async with attempt(tmp_path, Refused) as first:
+            await first.run_to(Phase.RUNNING)
+            first.allocator.refuses = True  # type: ignore[attr-defined]
+            with pytest.raises(EngineRejected, match="no such queue"):
+                await first.running
+
+    play(act)
+
+
+class Silent(First):
+    """Of an engine that has not answered for a while, and has not given this master up by that alone."""
+
+    def silent_s(self) -> float:
+        return SILENCE_S + 1
+
+
+def test_one_that_was_cut_off_finds_the_log_to_be_anothers_though_it_has_nothing_to_write(tmp_path: Path) -> None:
+    files = f"memory://attempts/{tmp_path.name}-{time.monotonic_ns()}"
+
+    async def act() -> None:
+        async with attempt(tmp_path, Silent, files) as first:
+            await first.until(lambda: first.master.state.containers)
+            assert await first.master.log.flush()
+            await EventLog(files).take_over(lambda: e.TookOver(time.time(), 2))
+            with pytest.raises(Superseded):
+                await first.running
+
+    play(act)
+
+
+def test_a_claim_of_the_log_that_took_long_counts_for_nobody(tmp_path: Path) -> None:
+    """The master before may have renewed leases until it was done."""
+
+    async def act() -> None:
+        async with attempt(tmp_path) as first:
+            await first.run_to(Phase.RUNNING)
+            first.master.apply(e.AllocationLost(time.time(), "signal SIGTERM"))
+            with pytest.raises(AttemptOver):
+                await first.running
+        async with attempt(tmp_path, Second) as second:
+            take_over = second.master.log.take_over
+
+            async def slowly(event: Callable[[], e.TookOver]) -> list[e.Event]:
+                events = await take_over(event)
+                await asyncio.sleep(2 * CLAIM_S)
+                return events
+
+            second.master.log.take_over = slowly  # type: ignore[method-assign]
+            await second.until(lambda: second.master.begun)
+            assert second.kinds[-2:] == ["TookOver", "TimeLost"]
 
     play(act)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from howdah.master import actions as a
-from howdah.master.state import FENCE_S, Stage
-from howdah.spec import Deadline, Exit, JobSpec, Output, Role, State, TaskId
+from howdah.master.loop import CONFIRM_EVERY_S, CONFIRMED_S
+from howdah.master.state import FENCE_S, TAKEOVER_S, Stage
+from howdah.master.step import step
+from howdah.spec import Deadline, Exit, JobSpec, Outcome, Output, Preflight, Role, State, TaskId, Timeouts
 from howdah.spec import events as e
 from howdah.testing import Gang, job
-from howdah.wire.messages import Phase
+from howdah.wire.messages import CheckReport, Phase, Status
 
 W0, W1 = (TaskId("worker", index) for index in range(2))
 LOST = Exit("lost", detail="node lost")
@@ -23,12 +27,12 @@ def test_a_task_without_a_container_may_have_had_one_that_nobody_wrote_down() ->
     gang = Gang(workers(1))
     gang.now += 5
     gang.take_over()
-    assert gang.state.tasks[W0].fenced_until == gang.now + FENCE_S
+    assert gang.state.tasks[W0].fenced_until == gang.now + TAKEOVER_S + FENCE_S
     gang.grant("worker")
     for _ in range(4):
         gang.join("worker:0")
         assert gang.state.stage is Stage.FORMING
-        gang.wait(FENCE_S / 4 + 0.1)
+        gang.wait((TAKEOVER_S + FENCE_S) / 4 + 0.1)
     assert gang.state.stage is Stage.RUNNING
 
 
@@ -122,3 +126,99 @@ def test_an_end_that_is_written_is_not_decided_again() -> None:
     assert len(gang.of(a.Commit)) == 1
     assert len(gang.recorded(e.JobFinished)) == 1
     assert [finish.outcome.state for finish in gang.of(a.Finish)] == [State.SUCCEEDED] * 2
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_an_end_that_is_in_the_log_is_final(keep: bool) -> None:
+    """The master before this one was killed when the log had the end, and the engine had not heard of it."""
+    gang = Gang(workers(1, outputs=(Output("/out"),)))
+    gang.form()
+    gang.end("worker:0", Exit("exit", 0 if keep else 1), made=(0,) if keep else ())
+    gang.feed(a.CommitDone(gang.now, ("/out",) if keep else ()))
+    gang.take_over()
+    assert gang.state.stage is Stage.DONE
+    assert gang.state.outcome == gang.outcome
+    assert [action.keep for action in gang.of(a.Commit)] == [keep]
+    assert len(gang.of(a.Finish)) == 2, "the engine is told once more"
+    gang.feed(a.CommitDone(gang.now, error="there is nothing to commit any more"))
+    assert len(gang.recorded(e.JobFinished)) == 1
+
+
+def test_a_job_that_a_master_gave_up_does_not_go_on() -> None:
+    """One that failed itself has written the end while programs ran."""
+    gang = Gang(workers(1))
+    gang.form()
+    given_up = Outcome(State.FAILED, "the master failed: the engine refused an ask")
+    gang.did.append(a.Record(e.JobFinished(gang.now, given_up)))
+    gang.take_over()
+    assert gang.outcome == given_up
+    assert gang.state.stage is Stage.DONE
+
+
+def test_programs_that_were_started_after_pair_tests_count_as_started() -> None:
+    """The tests began when a fence was over, with the time: the log has their results alone."""
+    gang = Gang(workers(2, preflight=Preflight(("all",))))
+    for _ in range(2):
+        gang.grant("worker")
+    for task in (W0, W1):
+        gang.state.tasks[task].fenced_until = gang.now + 5
+    gang.did = [gang_started_with_fences(gang), *gang.did[1:]]
+    for task in (W0, W1):
+        gang.say(str(task), Phase.JOINED, ports={"main": 1}, pair_port=2, checks=(CheckReport(seconds=1.0),))
+    gang.wait(6)
+    for task, other in ((W0, W1), (W1, W0)):
+        report = CheckReport(1, 2.0, passed=(str(other),))
+        gang.say(str(task), Phase.JOINED, ports={"main": 1}, pair_port=2, checks=(CheckReport(), report))
+    assert gang.recorded(e.WorldFormed)
+    gang.take_over()
+    assert gang.state.stage is Stage.RUNNING
+    assert all(task.formed for task in gang.state.tasks.values())
+    assert len(gang.recorded(e.WorldFormed)) == 1
+    assert not gang.state.formations
+
+
+def gang_started_with_fences(gang: Gang) -> a.Record:
+    """The start of a job whose earlier attempts may still run for a while."""
+    (started,) = gang.recorded(e.JobStarted)
+    return a.Record(replace(started, fenced_until=started.time + 5))
+
+
+def test_what_was_decided_because_a_limit_was_passed_stays_decided() -> None:
+    """A cancel that comes while outputs are removed is in the log before the end: the next master must not take it for
+    what ended the job."""
+    gang = Gang(workers(1, timeouts=Timeouts(gang_s=60.0), outputs=(Output("/out"),)))
+    gang.wait(61)
+    assert gang.state.stage is Stage.COMMITTING
+    gang.feed(e.CancelRequested(gang.now, "alice"))
+    decided = gang.state.outcome
+    gang.take_over()
+    assert (gang.state.stage, gang.state.outcome) == (Stage.COMMITTING, decided)
+    assert decided is not None
+    assert decided.state is State.FAILED
+
+
+def test_programs_whose_start_could_not_be_written_never_start() -> None:
+    """The log was away for too long and came back: it says that programs start, and that they don't."""
+    gang = Gang(workers(1))
+    gang.grant("worker")
+    gang.did += step(gang.state, a.Heard(gang.now, joined_status()))
+    gang.did += step(gang.state, a.StartRecorded(gang.now, 1, "no DataNode answers"))
+    gang.take_over()
+    assert gang.state.stage is Stage.STOPPING
+    assert gang.state.outcome is not None
+    assert gang.state.outcome.state is State.FAILED
+
+
+def joined_status() -> Status:
+    return Status("worker:0", 1, 1, 1, Phase.JOINED, "host", 1, ports={"main": 4000})
+
+
+def test_a_master_that_was_replaced_may_have_renewed_leases_after_the_takeover_began() -> None:
+    """It looks at the log every second, and counts on what it saw for two."""
+    gang = Gang(workers(2, retries=1))
+    gang.form()
+    gang.take_over()
+    assert gang.state.tasks[W0].heard_at == gang.now + TAKEOVER_S
+    gang.feed(e.ContainerEnded(gang.now, "c1", LOST))
+    assert gang.state.tasks[W0].fenced_until == gang.now + TAKEOVER_S + FENCE_S
+    assert CONFIRM_EVERY_S + CONFIRMED_S <= TAKEOVER_S

@@ -43,6 +43,15 @@ def preferred_hosts(staged: StagedJob, task: TaskId) -> tuple[str, ...]:
     return tuple(host for host, _ in sorted(held.items(), key=lambda pair: (-pair[1], pair[0]))[:PREFERRED])
 
 
+def hosts_with_data(staged: StagedJob) -> dict[TaskId, tuple[str, ...]]:
+    """The hosts that each task prefers, as far as any are known."""
+    if not any(entry.hosts for entry in staged.inputs):
+        return {}
+    ids = (TaskId(name, index) for name, role in staged.job.roles.items() for index in range(role.replicas))
+    hosts = ((id_, preferred_hosts(staged, id_)) for id_ in ids)
+    return {id_: found for id_, found in hosts if found}
+
+
 def splits_of(file: DataFile, hosts: Sequence[str] = ()) -> list[Split]:
     """A file's splits; none of an empty one."""
     borders = [0, *file.cuts, file.size] if file.size else [0]

@@ -191,6 +191,11 @@ class Allocator(ABC):
         """Whether the engine has not heard this master for so long that it may have started another one."""
         return False
 
+    def silent_s(self) -> float:
+        """For how long the engine has not answered this master: it may have been cut off, and given up for another
+        reason than its silence."""
+        return 0.0
+
     def signalled(self, signal: str) -> Event:
         """What it means that this process got `signal` (`SIGTERM`): a cancellation, unless the engine ends masters in
         this way to start others."""

@@ -18,6 +18,10 @@ class Watch:
         """From now on time is watched."""
         self._wall, self._steady, self._begun = time.time(), time.monotonic(), True
 
+    def since_begin(self) -> float:
+        """Seconds since `begin`, whatever the wall's clock says."""
+        return time.monotonic() - self._steady
+
     def lost(self) -> float:
         """Seconds on the wall's clock, since it was asked before, that count for nobody; below 0: it was set back."""
         if not self._begun:

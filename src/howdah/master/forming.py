@@ -218,6 +218,11 @@ def form_if_complete(state: GangState, formation: Formation, now: float, actions
         return
     if tryout.needed(state, formation, now, actions):
         return
+    form_world(state, formation, now, actions)
+
+
+def form_world(state: GangState, formation: Formation, now: float, actions: list[Action]) -> None:
+    """The world of these tasks is complete: their programs may start."""
     del state.formations[formation.epoch]
     if not formation.tasks:
         return
@@ -252,7 +257,7 @@ def on_start_recorded(state: GangState, event: StartRecorded, actions: list[Acti
     state.unrecorded.discard(event.epoch)
     if event.problem and state.open:
         reason = f"the start of the programs can't be written to the event log: {event.problem}"
-        stop(state, Outcome(State.FAILED, reason), reason, event.time, actions)
+        stop(state, Outcome(State.FAILED, reason), reason, event.time, actions, unrecorded=True)
     elif state.open:
         actions.append(Notify(tuple(task.id for task in state.tasks.values() if task.epoch == event.epoch)))
 
@@ -286,7 +291,7 @@ def watch_forming(state: GangState, now: float, actions: list[Action]) -> None:
     elif over(limits.gang_s, now - state.asked_at) and (state.job.gang or not _anything_runs(state, now)):
         what = f"granted: {_shortage(state)}" if missing else f"not joined: {_laggards(state)}"
         diagnostics = f"the gang was not complete after {limits.gang_s:.0f} s (timeouts.gang); {what}"
-        stop(state, Outcome(State.FAILED, diagnostics), diagnostics, now, actions)
+        stop(state, Outcome(State.FAILED, diagnostics), diagnostics, now, actions, unrecorded=True)
     elif missing and over(limits.hold_s, now - state.granted_at):
         bad, sizes = bad_nodes(state), seats.shrunk(state) if state.job.gang and part else {}
         if bad and not (sizes and state.fitness.nodes):

@@ -11,6 +11,7 @@ import sys
 import time
 import urllib.parse
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,11 +39,11 @@ class Changed(HowdahError):
 class OwnedFile:
     """A file that one master writes, and nobody else: a master that finds more in it than it wrote was replaced.
 
-    Every call may take as long as the file system takes.
+    Every call may take as long as the file system takes; that is `files`, else the one that `uri` names.
     """
 
-    def __init__(self, uri: str, what: str) -> None:
-        self.uri, self.what = uri, what
+    def __init__(self, uri: str, what: str, files: FileSystem | None = None) -> None:
+        self.uri, self.what, self._given = uri, what, files
         self.known = 0
         """Bytes that this master has read there, or has written."""
 
@@ -127,7 +128,7 @@ class OwnedFile:
     def _files(self) -> FileSystem:
         from howdah.data.fs import filesystem
 
-        return filesystem(self.uri)
+        return self._given or filesystem(self.uri)
 
 
 class Journal:
@@ -255,14 +256,15 @@ class Journal:
         return []
 
     async def _claim(self, lines: list[str], line: str) -> None:
-        """On one machine no other master can live; and where the file can't be replaced, the line is appended later."""
+        """On one machine no other master can live; and where the file can't be replaced, the line is appended later.
+        A file system that is away is waited for: until the file is this master's the one before may go on."""
         if self._local:
             self.write(line)
             return
         kept, self._pending = self._pending, []  # the end of a line that was cut short
         try:
             text = "".join((*(f"{each}\n" for each in lines), line))
-            await asyncio.to_thread(self.owned.claim, text.encode())
+            await asyncio.to_thread(patiently, partial(self.owned.claim, text.encode()))
         except Changed:
             raise
         except HowdahError as error:

@@ -20,7 +20,7 @@ from typing import Any
 from howdah.data.cancelling import cancel_all
 from howdah.data.fs import filesystem
 from howdah.data.patience import patiently
-from howdah.data.splits import preferred_hosts
+from howdah.data.splits import hosts_with_data
 from howdah.engines import Allocator, AttemptOver, Launch, MasterContext
 from howdah.errors import HowdahError
 from howdah.frameworks import GANG_KEY, find, shares_key
@@ -29,6 +29,7 @@ from howdah.master import chores, stacks
 from howdah.master.api import Api
 from howdah.master.clock import Watch
 from howdah.master.eventlog import LAST_S, EventLog
+from howdah.master.journal import Superseded
 from howdah.master.orders import Director
 from howdah.master.replay import replay
 from howdah.master.series import Series
@@ -47,7 +48,13 @@ from howdah.wire.messages import Phase
 
 TICK_S = 0.5
 CONFIRM_EVERY_S, CONFIRMED_S = 1.0, 2.0
-"""Less than FENCE_S is longer than LEASE_S."""
+"""Together not more than TAKEOVER_S."""
+SILENCE_S = 3.0
+"""From then on a master that its engine does not answer looks whether the event log is still its own: engines answer
+every second."""
+CLAIM_S = 0.5
+"""What claiming the event log takes beyond this counts for nobody: a master before this one may have renewed leases
+meanwhile."""
 HAND_OVER_S = 5.0
 """A master that leaves the job to the next one waits no longer than this for its files."""
 LINGER_S = 0.1
@@ -80,7 +87,7 @@ class Master:
         self.identity, self.allocator_class = identity, allocator
         job = with_board(framework.expand(identity.staged.job), identity.job_id, identity.directory)
         self.staged = replace(identity.staged, job=job)
-        self.state = GangState.of(identity.job_id, self.staged.job, _near(self.staged))
+        self.state = GangState.of(identity.job_id, self.staged.job, hosts_with_data(self.staged))
         self.state.strikes.update(identity.staged.strikes)
         self.director = Director(identity.job_id, self.staged, framework)
         self.log = EventLog(identity.directory)
@@ -98,6 +105,7 @@ class Master:
         self.context: MasterContext | None = None
         self._finished: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._committing: asyncio.Task[Any] | None = None
 
     async def run(self) -> Outcome:
         """Serve, register, form the gang, see it through, unregister."""
@@ -140,7 +148,8 @@ class Master:
         return not self.allocator.may_be_replaced() or since_boot() - self._confirmed_at < CONFIRMED_S
 
     async def _confirm(self) -> None:
-        """While the engine may have started another master, look whether that one has made the event log its own.
+        """While the engine does not answer, and may have started another master, look whether that one has made the
+        event log its own.
 
         Raises:
             Superseded: it has.
@@ -148,7 +157,8 @@ class Master:
         assert self.allocator is not None
         while not self._finished.done():
             asked = since_boot()
-            if self.allocator.may_be_replaced() and await self.log.confirm():
+            unheard = self.allocator.silent_s() > SILENCE_S or self.allocator.may_be_replaced()
+            if unheard and await self.log.confirm():
                 self._confirmed_at = asked
             await asyncio.sleep(CONFIRM_EVERY_S)
 
@@ -219,13 +229,20 @@ class Master:
         assert self.allocator is not None
         assert self.context is not None
         who = (self.allocator.attempt, self.identity.host, f"{sys.version.split()[0]} {sys.executable}")
-        events = await self.log.take_over(lambda: e.TookOver(time.time(), *who))
+
+        def took_over() -> e.TookOver:
+            self.clock.begin()  # nobody is silent before he can have heard of this master
+            return e.TookOver(time.time(), *who)
+
+        events = await self.log.take_over(took_over)
         if len(events) < 2:  # a log without a whole line tells nothing
             await self.allocator.adopt(())
             return False
         log, now = events[:-1], events[-1].time
-        self.clock.begin()  # nobody is silent before he can have heard of this master
         left = replay(self.state, log, now)
+        if (claiming := self.clock.since_begin()) > CLAIM_S:
+            self.clock.begin()
+            left += step(self.state, e.TimeLost(now, claiming))
         await asyncio.to_thread(patiently, partial(self.series.begin, self.log.view.started, now, True))
         held = [task.container for task in self.state.tasks.values() if task.container is not None]
         ends = await self.allocator.adopt(held)
@@ -241,16 +258,23 @@ class Master:
     def _admits(self, peer: str, proxy_user: str) -> bool:
         return self.allocator is not None and self.allocator.admits(peer, proxy_user)
 
-    def _spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Run `work` beside the loop; a bug in it ends the master rather than being lost."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
+        return task
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None and not self._finished.done():
-            self._finished.set_exception(task.exception() or RuntimeError())
+        error = None if task.cancelled() else task.exception()
+        if error is None or self._finished.done():
+            return
+        if self._committing is not None and task is not self._committing and not isinstance(error, Superseded):
+            # What was decided is in the log, and outputs move: that is the job's end, whatever goes wrong beside it.
+            print(f"while outputs were committed: {error}", file=sys.stderr, flush=True)
+            return
+        self._finished.set_exception(error)
 
     async def _poll(self) -> None:
         assert self.allocator is not None
@@ -317,7 +341,7 @@ class Master:
         elif isinstance(action, a.Launch):
             self._spawn(self._launch(action))
         elif isinstance(action, a.Commit):
-            self._spawn(self._commit(action.keep))
+            self._committing = self._spawn(self._commit(action.keep))
         elif isinstance(action, a.TakeStacks):
             self._spawn(self._take_stacks(action))
         elif isinstance(action, chores.Chore):
@@ -455,15 +479,6 @@ def _let_live(tasks: int) -> None:
     would take a third of the time of a master of ten thousand, and half a second at once."""
     gc.freeze()
     gc.set_threshold(max(LEAST_GARBAGE, GARBAGE_EACH * tasks), 10, 10)
-
-
-def _near(staged: StagedJob) -> dict[TaskId, tuple[str, ...]]:
-    """Where the data of the tasks lies, as far as that is known."""
-    if not any(entry.hosts for entry in staged.inputs):
-        return {}
-    ids = (TaskId(name, index) for name, role in staged.job.roles.items() for index in range(role.replicas))
-    hosts = ((id_, preferred_hosts(staged, id_)) for id_ in ids)
-    return {id_: found for id_, found in hosts if found}
 
 
 def _files_removed() -> e.AllocationLost:

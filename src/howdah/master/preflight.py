@@ -115,7 +115,8 @@ def _nobody(state: GangState, trial: Trial, now: float, actions: list[Action]) -
     (one, other), why = next(iter(trial.failed.items()))
     what = f"pre-flight: all-reduce: no two of {len(trial.partners)} tasks can exchange data"
     reason = f"{what}; {one} with {other}: {why}"
-    stop(state, Outcome(State.FAILED, reason, one, Exit("preflight", detail=why)), reason, now, actions)
+    outcome = Outcome(State.FAILED, reason, one, Exit("preflight", detail=why))
+    stop(state, outcome, reason, now, actions, unrecorded=True)
 
 
 def watch(state: GangState, now: float, actions: list[Action]) -> None:

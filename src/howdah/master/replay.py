@@ -12,8 +12,8 @@ from typing import Any
 
 from howdah.master import losttime, saves, stopping, verdicts
 from howdah.master.actions import Action, Commit, FindCheckpoint, Heard, Launch, Notify, Record
-from howdah.master.forming import ask, give_up_container
-from howdah.master.state import GangState, Stage
+from howdah.master.forming import ask, form_if_complete, form_world, give_up_container
+from howdah.master.state import TAKEOVER_S, GangState, Stage
 from howdah.master.step import decide_by_time, step
 from howdah.spec import events as e
 from howdah.spec.event_lines import to_line
@@ -93,10 +93,31 @@ def _fed(state: GangState, event: e.Event) -> list[Action]:
         first = event.tasks[0] if event.tasks else next(iter(state.tasks))
         verdicts.catch_up(state, state.tasks[first], event.epoch - 1, event.time, actions)
     elif isinstance(event, _TOLD) and not (isinstance(event, e.Noted) and event.decided):
-        actions = step(state, event)
+        if isinstance(event, e.Checked) and event.pairs:
+            _begin_pair_tests(state, event, actions)
+        actions += step(state, event)
     else:  # the time had come for it
         decide_by_time(state, event.time, actions)
+    if isinstance(event, e.WorldFormed):
+        _form_as_recorded(state, event, actions)
+    elif isinstance(event, e.Stopping) and event.outcome is not None and state.open:
+        stopping.stop(state, event.outcome, event.reason, event.time, actions, unrecorded=True)
     return [action for action in actions if not (isinstance(action, Record) and isinstance(action.event, e.Used))]
+
+
+def _begin_pair_tests(state: GangState, event: e.Checked, actions: list[Action]) -> None:
+    """The master before this one had begun the tests whose results `event` has, when the time came: that is not in the
+    log."""
+    formation = state.formations.get(event.epoch)
+    if formation is not None and event.epoch not in state.fitness.trials:
+        form_if_complete(state, formation, event.time, actions)
+
+
+def _form_as_recorded(state: GangState, event: e.WorldFormed, actions: list[Action]) -> None:
+    """Programs were started in this epoch, whatever this master would have waited for."""
+    formation = state.formations.get(event.epoch)
+    if formation is not None and not formation.waiting and state.open:
+        form_world(state, formation, event.time, actions)
 
 
 def _status(state: GangState, event: e.Greeted | e.Joined | e.Started | e.Yielded) -> Status:
@@ -130,13 +151,14 @@ def _begin_waits_anew(state: GangState, last: float, now: float, decided: list[A
     for trial in state.fitness.trials.values():
         trial.began = now
     for task in state.tasks.values():
-        task.sequence, task.heard_at, task.launched_at, task.adopted = 0, now, now, task.container is not None
+        task.sequence, task.launched_at, task.adopted = 0, now, task.container is not None
+        task.heard_at = now + TAKEOVER_S  # by the master before this one, which may have lived till then
         if task.live and task.phase is None and state.open:
             give_up_container(state, task, now, decided)
             if state.takes_part(task.id):
                 state.unplaced[task.id.role][task.id] = None
         if task.container is None and task.exit is None and task.epoch:
-            task.fence(now)  # it may have had one, and run there, and nobody wrote it down
+            task.fence(now + TAKEOVER_S)  # it may have had one, and run there, and nobody wrote it down
     state.asked_at, state.taken_over = now, True
     if state.open and not state.ask_again_at:
         ask(state, now, decided)

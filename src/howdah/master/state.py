@@ -20,6 +20,11 @@ FENCE_S = LEASE_S + 3.0
 still run somewhere, and no other of the same task is started."""
 
 
+TAKEOVER_S = 3.0
+"""A master that has been replaced may have renewed leases for so much longer than the log is another's: it looks at the
+log every second, counts on what it saw for two, and claiming the log took a moment."""
+
+
 class Stage(enum.Enum):
     """Where the job is as a whole; only ever forward, but for RUNNING back to FORMING when the gang starts again."""
 

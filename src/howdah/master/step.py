@@ -147,10 +147,10 @@ def decide_by_time(state: GangState, now: float, actions: list[Action]) -> None:
         preflight.watch(state, now, actions)
     if state.open and state.running_since and forming.over(state.job.timeouts.run_s, now - state.running_since):
         diagnostics = f"still running after {state.job.timeouts.run_s:.0f} s (timeouts.run)"
-        stopping.stop(state, Outcome(State.FAILED, diagnostics), diagnostics, now, actions)
+        stopping.stop(state, Outcome(State.FAILED, diagnostics), diagnostics, now, actions, unrecorded=True)
     elif state.open and forming.over(state.job.timeouts.total_s, now - state.begun_at):
         diagnostics = f"not done {state.job.timeouts.total_s:.0f} s after it began (timeouts.total)"
-        stopping.stop(state, Outcome(State.FAILED, diagnostics), diagnostics, now, actions)
+        stopping.stop(state, Outcome(State.FAILED, diagnostics), diagnostics, now, actions, unrecorded=True)
     elif state.stage is Stage.STOPPING and now > state.stop_by and not keeping.waits(state, now):
         stopping.conclude(state, now, actions)
     if state.open:

@@ -25,8 +25,11 @@ MIRROR_S = 65.0
 """An executor stores the checkpoints that a stopped program has left within a minute."""
 
 
-def stop(state: GangState, outcome: Outcome, reason: str, now: float, actions: list[Action]) -> None:
-    """The outcome is `outcome`; whatever still runs is asked to end."""
+def stop(
+    state: GangState, outcome: Outcome, reason: str, now: float, actions: list[Action], unrecorded: bool = False
+) -> None:
+    """The outcome is `outcome`; whatever still runs is asked to end. `unrecorded`: nothing in the event log, as it is
+    now, says why, so that another master would decide anew."""
     state.stage, state.outcome = Stage.STOPPING, outcome
     state.stop_by = now + state.job.timeouts.stop_s + STOP_MARGIN_S
     if state.job.checkpoint.local or state.job.board.local:
@@ -36,9 +39,10 @@ def stop(state: GangState, outcome: Outcome, reason: str, now: float, actions: l
         if task.live and task.phase is None:
             drop(state, task, Exit("stopped"), now, actions)
             task.container = None
-    if any(task.live for task in state.tasks.values()):
-        actions += [Record(e.Stopping(now, reason)), Notify(tuple(state.tasks))]
-    elif keeping.waits(state, now):
+    live = any(task.live for task in state.tasks.values())
+    if live or unrecorded:
+        actions.append(Record(e.Stopping(now, reason, outcome if unrecorded else None)))
+    if live or keeping.waits(state, now):
         actions.append(Notify(tuple(state.tasks)))
     conclude_if_ended(state, now, actions)
 

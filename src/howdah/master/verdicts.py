@@ -453,7 +453,9 @@ def watch_ends(state: GangState, now: float, actions: list[Action]) -> None:
     """The chief's grace, and tasks that are not needed any more."""
     if state.done_at and now - state.done_at >= state.job.timeouts.grace_s and state.open:
         seconds = state.job.timeouts.grace_s
-        stop(state, Outcome(State.SUCCEEDED), f"the chief ended well {seconds:.0f} s ago", now, actions)
+        stop(
+            state, Outcome(State.SUCCEEDED), f"the chief ended well {seconds:.0f} s ago", now, actions, unrecorded=True
+        )
     for name, role in state.job.roles.items():
         if role.deadline.within_s and role.deadline.after and state.open:
             _watch_deadline(state, name, now, actions)
@@ -469,7 +471,8 @@ def _watch_deadline(state: GangState, name: str, now: float, actions: list[Actio
         return
     reason = f"{late[0].id} still runs {deadline.within_s:.0f} s after {', '.join(deadline.after)} ended"
     if deadline.then == "fail":
-        stop(state, Outcome(State.FAILED, f"{reason} (roles.{name}.deadline)", late[0].id), reason, now, actions)
+        outcome = Outcome(State.FAILED, f"{reason} (roles.{name}.deadline)", late[0].id)
+        stop(state, outcome, reason, now, actions, unrecorded=True)
         return
     if deadline.then == "untrack":
         for task in late:

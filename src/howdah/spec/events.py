@@ -402,6 +402,9 @@ class Stopping(Event):
 
     reason: str
 
+    outcome: Optional[Outcome] = None
+    """What was decided, where nothing that was recorded before says it: a limit was passed."""
+
 
 @dataclass(frozen=True)
 class Noted(Event):

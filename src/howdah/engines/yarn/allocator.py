@@ -115,7 +115,10 @@ class YarnAllocator(Allocator):
         return ends
 
     def may_be_replaced(self) -> bool:
-        return since_boot() - self._heard_at > self._configuration.expiry
+        return self.silent_s() > self._configuration.expiry
+
+    def silent_s(self) -> float:
+        return since_boot() - self._heard_at
 
     def signalled(self, signal: str) -> Event:
         """NodeManagers end containers so, whatever the reason: that the job is to end is the ResourceManager's to say,
