@@ -25,7 +25,7 @@ e2e: .venv/.test
 
 # A hundred thousand jobs on a simulated cluster on which everything goes wrong.
 simulate: .venv/.test
-	HOWDAH_SEEDS=100000 .venv/bin/pytest -n 2 --timeout=0 tests/simulation
+	$(PYTHON) tests/simulation/run_seeds.py 100000 2
 
 # Deliberate mistakes in what the master decides and whom it lets in: each must be noticed by some test.
 mutants: .venv/.test

@@ -22,18 +22,25 @@ class Broken(AssertionError):
 
 @dataclass
 class Node:
-    """`up` is false when it is off; `cut` when no message passes. Its own clock runs on."""
+    """`up` is false when it is off; `cut` when no message passes, `unheard` when none passes to the ResourceManager
+    alone. Its own clock runs on."""
 
     name: str
     room: int
     up: bool = True
     cut: bool = False
+    unheard: bool = False
     seen_at: float = 0.0
     lost: bool = False
 
     @property
     def reachable(self) -> bool:
         return self.up and not self.cut
+
+    @property
+    def heard(self) -> bool:
+        """By the ResourceManager."""
+        return self.reachable and not self.unheard
 
 
 @dataclass
@@ -78,6 +85,7 @@ class Executor:
     tries: int = 0
     leaving: bool = False
     halting: str = ""
+    uploaded: tuple[str, ...] = ()
 
     def status(self) -> Status:
         self.sequence += 1
@@ -96,6 +104,7 @@ class Executor:
             quiet_s=self.sim.now - self.hung_at if self.hung_at and self.sim.without != "signs" else 0.0,
             pair_port=self.port if self.sim.job.preflight.checks else 0,
             checks=self.checks,
+            uploaded=self.uploaded if self.phase is Phase.ENDED else (),
         )
 
     def live(self) -> None:
@@ -138,6 +147,7 @@ class Executor:
         if not self.alive or orders.epoch < self.wanted:
             return
         self.heard_at, self.leased_at, self.lease_s = self.sim.now, max(self.leased_at, asked_at), orders.lease_s
+        self.sim.invariants.obeyed(self)
         if orders.notice and orders.notice.number > self.noticed and self.phase is Phase.RUNNING and self.program:
             self.noticed = orders.notice.number
             run, saved = self.run, lambda: self.finished(run, Exit("preempted", 75))
@@ -203,14 +213,15 @@ class Executor:
         elif self.alive and self.phase is Phase.LOCALISING:
             self.checks = self.checks or ((CheckReport(seconds=1.0),) if self.sim.job.preflight.checks else ())
             self.epoch, self.exit, self.port = self.wanted, None, self.sim.chance.randrange(2000, 60000)
-            self.sim.joined.add((self.task, self.epoch))
+            self.sim.invariants.joined.add((self.task, self.epoch))
             self.enter(Phase.JOINED)
 
     def start(self) -> None:
         self.run += 1
-        self.program, self.hung_at = self.epoch, 0.0
+        self.program, self.hung_at, self.uploaded = self.epoch, 0.0, ()
         self.enter(Phase.RUNNING)
-        self.sim.program_started(self)
+        self.sim.invariants.program_started(self)
+        self.sim.on_start(self)
         run = self.run
         duration = self.sim.duration()
         if self.sim.hangs():
@@ -224,6 +235,7 @@ class Executor:
                 self.halted()
                 return
             self.program, self.exit = 0, exit
+            self.uploaded = self.sim.uploads(self.task, self.attempt) if exit.ok else ()
             self.enter(Phase.ENDED)
 
     def halt(self, why: str) -> None:

@@ -1,0 +1,151 @@
+"""The job's directory on a file system that is away at times, and what each master has of the event log there.
+
+Who owns the log is decided by the real `OwnedFile`; here is only what lies below it, and what `Journal` does around it
+in real time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from executors import Broken
+
+from howdah.errors import EngineUnavailable
+from howdah.master.journal import OwnedFile
+from howdah.spec import event_lines
+from howdah.spec import events as e
+
+if TYPE_CHECKING:
+    from cluster import Simulation
+
+URI = "simulated://job-1/events.jsonl"
+
+
+@dataclass(eq=False)
+class Files:
+    """One file. `writer` is the number of the master that owns it: the one that claimed it last, or began it."""
+
+    sim: Simulation
+    away: bool = False
+    content: bytes = b""
+    writer: int = 0
+    replaced_at: float = 0.0
+    """When a master last made the file its own."""
+
+    def own(self, writer: int) -> None:
+        self.writer, self.replaced_at = writer, self.sim.now
+
+    def _reach(self) -> None:
+        if self.away:
+            raise EngineUnavailable("the NameNode does not answer")
+
+    def exists(self, _: str) -> bool:
+        self._reach()
+        return bool(self.content)
+
+    def stat(self, _: str) -> Any:
+        self._reach()
+        return SimpleNamespace(size=len(self.content)) if self.content else None
+
+    def read_bytes(self, _: str) -> bytes:
+        self._reach()
+        return self.content
+
+    def append(self, _: str, data: bytes) -> None:
+        self._reach()
+        self.content += data
+
+    def write_bytes(self, _: str, content: bytes, mode: int) -> None:
+        self._reach()
+        self.content = content
+
+    def take_from_writer(self, _: str) -> None:
+        self._reach()
+
+    @property
+    def lines(self) -> list[str]:
+        return self.content.decode().splitlines(keepends=True)
+
+
+@dataclass(eq=False)
+class Log:
+    """What the master `number` has in memory of the event log, and its hold on the file. `exclusive` is False for a
+    master that does not look whether another one writes the file."""
+
+    files: Files
+    number: int
+    exclusive: bool = True
+    pending: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.owned = OwnedFile(URI, "event log", self.files)  # type: ignore[arg-type]
+
+    def read(self) -> list[str]:
+        """The lines of the master before; a line in which that one was killed is ended.
+
+        Raises:
+            EngineUnavailable: the file system is away.
+        """
+        text = self.owned.read().decode()
+        self.pending = ["\n"] if text and not text.endswith("\n") else []
+        return text.splitlines()
+
+    def claim(self, lines: list[str], line: str) -> None:
+        """Make the file this master's alone, with `line` at its end.
+
+        Raises:
+            Changed: the master before this one has written to it meanwhile.
+            EngineUnavailable: the file system is away.
+        """
+        self.owned.claim("".join((*(f"{each}\n" for each in lines), line)).encode())
+        self.pending = []
+        self.files.own(self.number)
+
+    def write(self, event: e.Event) -> None:
+        self.pending.append(event_lines.to_line(event))
+
+    def flush(self) -> bool:
+        """Whether all that was written is in the file.
+
+        Raises:
+            Superseded: another master writes it.
+        """
+        if self.pending:
+            try:
+                if not self.exclusive:
+                    self.owned.known = len(self.files.content)
+                self.owned.append("".join(self.pending).encode())
+            except EngineUnavailable:
+                return False
+            self.pending = []
+            if self.files.writer < self.number:
+                self.files.own(self.number)
+            if self.files.writer != self.number:
+                raise Broken(f"masters {self.files.writer} and {self.number} write the log")
+        return True
+
+    def confirm(self) -> bool:
+        """Whether all that was written is in the file, and nothing of another master; False where nobody knows.
+
+        Raises:
+            Superseded: another master writes it.
+        """
+        if not self.flush():
+            return False
+        try:
+            if self.exclusive:
+                self.owned.check()
+        except EngineUnavailable:
+            return False
+        return True
+
+    def tear(self, whole: int, part: float) -> None:
+        """The master dies while it appends: `whole` lines are there, and a part of the next."""
+        if self.files.away or self.files.writer not in (0, self.number) or self.owned.known != len(self.files.content):
+            return
+        line = self.pending[whole]
+        self.files.content += "".join((*self.pending[:whole], line[: int(part * len(line))])).encode()
+        if self.files.writer < self.number:
+            self.files.own(self.number)
