@@ -125,6 +125,7 @@ def job(count: int) -> dict[str, Any]:
         "can": {"save": True, "stacks": True, "tensorboard": True},
         "submitted": {"yaml": "name: digits\nroles:\n  worker:\n    command: python train.py\n", "file": "job.yaml"},
         "spec": {"name": "digits", "roles": {"worker": {"command": ["python", "train.py", NASTY], "replicas": count}}},
+        "resolved": {"name": "digits", "roles": {"worker": {"command": ["python", "train.py", NASTY], "replicas": count}}},
         "captured": {
             "git_commit": "3e12c95",
             "git_dirty": True,

@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howdah.client.jobfile import load, loads, schema, to_yaml, wrong
-from howdah.client.units import duration_text, memory_mib, memory_text, seconds
 from howdah.errors import SpecError, StagingError
 from howdah.frameworks import BUILT_IN
 from howdah.spec import Environment, Input, JobSpec, Output, Resources, Role, Timeouts
 from howdah.spec.job import ALIASES
+from howdah.spec.units import duration_text, memory_mib, memory_text, seconds
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*/job*.yaml"))

@@ -29,7 +29,7 @@ export default function Spec({ job }: { job: Job }): ReactNode {
         />
         {kind === "submitted" && <span className="muted mono">{job.submitted?.file}</span>}
       </div>
-      {kind === "resolved" && <Text text={yaml(job.spec)} />}
+      {kind === "resolved" && <Text text={yaml(job.resolved)} />}
       {kind === "submitted" &&
         (submitted ? <Text text={submitted} /> : <Nothing text={say("Nobody has kept what was submitted.")} />)}
       {kind === "captured" && <Surroundings captured={job.captured} />}

@@ -15,12 +15,12 @@ from howdah.client import historyjob
 from howdah.client.engines import engine as engine_for
 from howdah.client.engines import engines, settings_for
 from howdah.client.history_link import PORT
-from howdah.client.units import seconds
 from howdah.data import uris
 from howdah.data.homes import state_directory
 from howdah.errors import SpecError, StagingError
 from howdah.history.options import Options, job_key, key_of, root_of, user_on
 from howdah.history.server import serve_until_told
+from howdah.spec.units import seconds
 from howdah.wire import auth
 
 

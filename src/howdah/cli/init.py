@@ -13,9 +13,9 @@ from howdah.cli.job_arguments import CommandWithProgram, command_options, progra
 from howdah.cli.language import say
 from howdah.cli.run import notice
 from howdah.client.command_job import ROLE, CommandOptions, load_command
-from howdah.client.units import memory_text
 from howdah.errors import SpecError, StagingError
 from howdah.spec import JobSpec
+from howdah.spec.units import memory_text
 
 _RUNNERS = {".py": "python", ".sh": "bash"}
 _COLUMN = 44

@@ -18,11 +18,11 @@ from howdah.client.follow import look
 from howdah.client.job_filter import Filter
 from howdah.client.link import board_url, page_url
 from howdah.client.listing import remembered, with_remembered
-from howdah.client.units import seconds
 from howdah.errors import EngineUnavailable, SpecError
 from howdah.spec import JobReport
 from howdah.spec.check import nearest
 from howdah.spec.codec import to_json
+from howdah.spec.units import seconds
 from howdah.spec.world import JOB_STATES
 from howdah.web.status import describe
 

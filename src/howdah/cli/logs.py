@@ -17,12 +17,12 @@ from howdah.cli.show import readable
 from howdah.client.engines import engine_of
 from howdah.client.follow import Follower, look, settled
 from howdah.client.loglines import HEADING, Choice, Kept, Line, Living, merged
-from howdah.client.units import seconds
 from howdah.data.logorder import BOTH, STREAMS
 from howdah.engines import Engine
 from howdah.errors import SpecError, StagingError
 from howdah.spec import JobReport, State, TaskId
 from howdah.spec.codec import to_json
+from howdah.spec.units import seconds
 from howdah.spec.view import JobView
 from howdah.web.printed import tasks_of
 from howdah.web.source import Refused

@@ -20,6 +20,7 @@ from howdah.client.prepare import Prepared, prepare
 from howdah.errors import HowdahError
 from howdah.spec import masking
 from howdah.spec.codec import encode, to_json
+from howdah.spec.job_file_keys import job_file_record
 
 if TYPE_CHECKING:
     from howdah.cli.following import Screen
@@ -95,6 +96,14 @@ def prepared_job(
             )
             notice(f"howdah: {told}")
     spec, base, origins, text = loaded.spec, loaded.base_dir, loaded.sources, loaded.text
+    for place in masking.masked_places(job_file_record(spec)):
+        notice(
+            say(
+                "{place}: *** stands for a value that was hidden where this was copied: write the value, or name it "
+                "under `secrets`",
+                place=place,
+            )
+        )
     return prepare(spec, base, flags, notice, overwrite=overwrite, origins=origins, file=file, text=text)
 
 

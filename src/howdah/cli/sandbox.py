@@ -7,9 +7,9 @@ import click
 from howdah.cli.language import say
 from howdah.cli.show import columns
 from howdah.client.engines import settings_for
-from howdah.client.units import memory_mib
 from howdah.errors import EngineUnavailable, SpecError
 from howdah.spec.codec import to_json
+from howdah.spec.units import memory_mib
 
 
 @click.group()

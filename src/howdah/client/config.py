@@ -13,13 +13,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from howdah.client.units import memory_mib
 from howdah.client.userfile import user_file
 from howdah.data.homes import state_directory
 from howdah.data.yamltree import Items, Keys, Node, Text, parse
 from howdah.errors import Mistake, SpecError, StagingError
 from howdah.spec import portrange
 from howdah.spec.check import nearest
+from howdah.spec.units import memory_mib
 from howdah.spec.values import dataclass
 
 SYSTEM_FILE = Path("/etc/howdah/config.yaml")

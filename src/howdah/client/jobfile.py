@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import os
 import re
@@ -14,7 +13,6 @@ from typing import Any
 import yaml
 
 from howdah.client.reading import Reader
-from howdah.client.units import duration_text, memory_text
 from howdah.client.variables import declared, overridden
 from howdah.data import regular_file
 from howdah.data.yamltree import MOST_BYTES, Keys, Node, parse
@@ -22,8 +20,7 @@ from howdah.errors import Mistake, SpecError, StagingError
 from howdah.frameworks import find, names
 from howdah.spec import JobSpec
 from howdah.spec.check import mistakes
-from howdah.spec.codec import encode
-from howdah.spec.job import ALIASES
+from howdah.spec.job_file_keys import job_file_record
 from howdah.spec.values import dataclass
 
 _PROGRAMS = {".py": "python", ".sh": "bash"}
@@ -131,7 +128,7 @@ def _is_installed_format(spec: JobSpec, place: str) -> bool:
 
 def to_yaml(spec: JobSpec) -> str:
     """A job file that `load` reads back as an equal `spec`."""
-    return yaml.dump(_written(spec), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    return yaml.dump(job_file_record(spec), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
 
 
 def schema() -> dict[str, Any]:
@@ -150,26 +147,6 @@ def _line(origin: str, file: str) -> int:
 def _said(mistake: Mistake, earlier: list[Mistake]) -> bool:
     """Whether a stand-in for something refused already is what `mistake` is about."""
     return any(mistake.place == other.place or mistake.place.startswith(other.place + ".") for other in earlier)
-
-
-def _written(value: Any) -> Any:
-    """`value` by the keys and in the units of a job file, defaults left out."""
-    if isinstance(value, Mapping):
-        return {name: _written(item) for name, item in value.items()}
-    if isinstance(value, (tuple, list)):
-        return [_written(item) for item in value]
-    if not dataclasses.is_dataclass(value):
-        return value
-    return {ALIASES.get(name, name): _field(name, getattr(value, name)) for name in encode(value)}
-
-
-def _field(name: str, value: Any) -> Any:
-    if name.endswith("_mib"):
-        return memory_text(value)
-    if name.endswith("_s"):
-        text = duration_text(value)
-        return text if text[-1].isalpha() else float(value)
-    return _written(value)
 
 
 class _Dumper(yaml.SafeDumper):

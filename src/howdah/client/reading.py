@@ -12,11 +12,11 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from howdah.client.units import memory_mib, seconds
 from howdah.data.yamltree import Items, Keys, Node, Text, below
 from howdah.errors import Mistake
 from howdah.spec.check import nearest
 from howdah.spec.job import ALIASES, SHORT_FORMS
+from howdah.spec.units import memory_mib, seconds
 
 REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 # Shells have a use of their own for ${name} there.

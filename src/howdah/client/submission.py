@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from howdah.client.job_file_masking import mask_job_file
 from howdah.spec import JobSpec, masking
 from howdah.spec.submission import MOST_PACKAGES, MOST_TEXT, MOST_WORDS, Submission
 
@@ -49,7 +50,7 @@ class Notes:
         with contextlib.suppress(OSError, KeyError):  # a user without a name
             return Submission(
                 file=str(self._file or ""),
-                text=masking.lines(_cut(self._text), known),
+                text=_cut(mask_job_file(self._text, known)),
                 git_commit=commit,
                 git_dirty=dirty,
                 packages=_packages(self._job, self._base),
@@ -64,7 +65,7 @@ class Notes:
 def _written(job: JobSpec) -> Iterator[str]:
     """What stands in the job itself and looks as if it should not."""
     for env in (job.env, *(role.env for role in job.roles.values())):
-        yield from (value for name, value in env.items() if masking.looks_secret(name))
+        yield from (env[name] for name, shown in masking.variables(env).items() if shown == masking.MASK)
 
 
 def _cut(text: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Any, FrozenSet, Iterable, List, Mapping, Sequence
+from typing import Any, FrozenSet, Iterable, Iterator, List, Mapping, Sequence
 
 MASK = "***"
 
@@ -46,12 +46,16 @@ _BEARER = re.compile(
 )
 _LINE = re.compile(r"""(?m)^(?P<head>[ \t]*(?:-[ \t]+)?["']?(?P<name>[\w.-]+)["']?[ \t]*[:=][ \t]*)(?P<value>\S.*)$""")
 # Where a secret is, and nothing of what it is.
-_REFERENCE = re.compile(r"""["']?(?:env:|file:|\$(?:\{[\w.]+\}|[A-Z_][A-Z0-9_]*)["']?(?=[\s"'\\;&|<>()]|$))""")
+_REFERENCE = re.compile(r"""["']?(?:env:|file:|\$(?:\{[\w.]+\}|[A-Z_][A-Z0-9_]*)["']?(?=[\s"'\\;&|<>()\]}]|,\s|$))""")
 # `name=`, `"name": `, and of an option also what follows it after blanks, on the next line, as the next of a list.
 _NAMED = re.compile(
     r"""(?<![\w.$-])(?P<option>--?)?(?P<name>[A-Za-z_][\w.-]*)"""
     r"""(?:\\?["']?[ \t]*[=:][ \t]*|(?(option)["']?(?:,|\\?\r?\n|[ \t])+(?:-[ \t]+)?|(?!)))"""
 )
+# Masked already, or empty, in a shell line or in YAML.
+_NO_SECRET = re.compile(r"""(?:(["']?)\*\*\*\1|""|'')(?=[\s"',;\\\]}&|<>()]|$)""")
+# The names within a mapping are judged by themselves.
+_MAPPING = re.compile(r"""\{\s*(?:\}|(["']?)[\w.-]+\1\s*:)""")
 _VALUE = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|\\.|[^\s"'\\;&|<>()])+|["'].*""")
 
 
@@ -95,7 +99,10 @@ def text(said: str, known: Iterable[str] = ()) -> str:
     for name in _NAMED.finditer(said):
         if name.start() < at or not looks_secret(name["name"]):
             continue
-        if _REFERENCE.match(said, name.end()):
+        at_value = name.end()
+        if _REFERENCE.match(said, at_value) or _NO_SECRET.match(said, at_value):
+            continue
+        if name[0].rstrip().endswith(":") and _MAPPING.match(said, at_value):
             continue
         value = _VALUE.match(said, name.end())
         if value is not None:
@@ -121,10 +128,15 @@ def words(command: Sequence[str], known: Iterable[str] = ()) -> List[str]:
 
 
 def lines(said: str, known: Iterable[str] = ()) -> str:
-    """A file of `name: value` or `name=value` lines; what only says where a secret is stays."""
+    """A file of `name: value` or `name=value` lines; what only says where a secret is stays. What has been masked so
+    stays as it is. In YAML a mask is quoted: without quotes it would be the alias of a value that is not there."""
 
     def shown(found: re.Match[str]) -> str:
-        return found["head"] + MASK if _hidden(found["name"], found["value"]) else found[0]
+        value = found["value"]
+        is_mask = value.startswith(MASK)  # without quotes, which it gets
+        if (not is_mask and _NO_SECRET.match(value)) or _MAPPING.match(value) or not _hidden(found["name"], value):
+            return found[0]
+        return found["head"] + (f'"{MASK}"' if found["head"].rstrip().endswith(":") else MASK)
 
     return text(_LINE.sub(shown, said), known)
 
@@ -142,6 +154,22 @@ def record(value: Any, name: str = "") -> Any:
     if hidden and value not in ("", None) and not (isinstance(value, str) and _REFERENCE.match(value)):
         return MASK
     return text(value) if isinstance(value, str) else value
+
+
+def masked_places(value: Any, place: str = "") -> Iterator[str]:
+    """The places of a record, such as `env.TOKEN`, where a mask stands for a value that is not known."""
+    if isinstance(value, str):
+        if MASK in value:
+            yield place
+        return
+    if isinstance(value, Mapping):
+        entries: Iterable[tuple[Any, Any]] = value.items()
+    elif isinstance(value, (list, tuple)):
+        entries = enumerate(value)
+    else:
+        return
+    for name, one in entries:
+        yield from masked_places(one, f"{place}.{name}" if place else str(name))
 
 
 def _hidden(name: str, value: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, cast
 from howdah.spec import JobSpec, State, TaskId, masking
 from howdah.spec.codec import encode
 from howdah.spec.eta import eta
+from howdah.spec.job_file_keys import job_file_record
 from howdah.spec.life import AttemptView
 from howdah.spec.links import filled
 from howdah.spec.view import JobView, SaveView, TaskView
@@ -51,6 +52,7 @@ def job(view: JobView, can: Mapping[str, bool], now: float, board: str = "") -> 
         "can": dict(can),
         "submitted": {"yaml": masking.lines(note.text), "file": note.file},
         "spec": masked(spec) if spec else {},
+        "resolved": masking.record(job_file_record(spec)) if spec else {},
         "captured": {
             "git_commit": note.git_commit,
             "git_dirty": note.git_dirty,

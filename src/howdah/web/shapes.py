@@ -200,6 +200,7 @@ class Job(TypedDict):
     can: dict[str, bool]
     submitted: Submitted
     spec: dict[str, Any]
+    resolved: dict[str, Any]
     captured: Captured
     roles: list[RoleRow]
     hints: list[Hint]
