@@ -1,6 +1,6 @@
 """Ten records in each format and compression that howdah streams: `python make_samples.py DIRECTORY`.
 
-Any Hadoop, Spark or pandas job writes such files; this one needs nothing but `pip install "howdah[records]"`.
+Any Hadoop, Spark or pandas job writes such files; this one needs nothing but howdah's extra `records`.
 """
 
 from __future__ import annotations

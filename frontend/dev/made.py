@@ -168,6 +168,7 @@ def _task(rank: int, name: str) -> dict[str, Any]:
         "state": "FAILED" if rank == 2 else "RUNNING",
         "phase": "running",
         "attempt": 1,
+        "tries": 1,
         "container": container,
         "node": f"node{rank % 40}.example",
         "host": f"node{rank % 40}.example",

@@ -160,7 +160,7 @@ export const ZH: Record<string, string> = {
   "All ran": "全部运行",
   "{time}, after {waited}": "{time}，等待了 {waited}",
   Finished: "结束",
-  Epoch: "轮次",
+  Restarts: "重新启动次数",
   "Went on from": "恢复自",
   "Master on": "主控所在主机",
   Python: "Python",

@@ -125,10 +125,13 @@ def test_commands_name_the_daemons_that_have_ended(tmp_path: Path, names: tuple[
         for process in killed:
             process.send(signal.SIGTERM)
         assert not wait_ended(killed, 30)
-        for command in (("list", "--on", "yarn"), ("status", "application_1_0001"), ("list",)):
+        tony = ("tony", "--executes", "x", "--conf", "tony.worker.instances=1", "--conf", "tony.worker.command=x")
+        xlearning = ("xl-submit", "--app-type", "x", "--launch-cmd", "x")
+        for command in (("list", "--on", "yarn"), ("status", "application_1_0001"), ("list",), tony, xlearning):
             said = howdah(*command).stderr
             assert "of the sandbox these daemons have ended: ResourceManager (rm)" in said, said
             assert ("NodeManager (nm1)" in said) == ("nm1" in names)
+        assert "these daemons have ended: ResourceManager (rm)" in howdah("doctor", "--on", "yarn").stdout
         assert howdah("sandbox", "up").returncode == 0, "of the shape that it had"
         assert box.is_up()
         assert howdah("list", "--on", "yarn").stderr == ""

@@ -16,6 +16,7 @@ from sentences_said import samples_of
 
 from howdah.cli.language import choose
 from howdah.cli.mistakes import FILE, error_lines, problem_in_chinese
+from howdah.engines.yarn.conf import ADVICE
 from howdah.errors import Mistake, SpecError
 from howdah.web.sentences import PLACE
 
@@ -70,6 +71,10 @@ def test_a_mistake_keeps_its_place_its_value_and_its_hint() -> None:
     assert line == "inputs.0.roles.0：值为 'worke'，不是本作业的角色（worker, ps）（是不是 'worker'？）（job.yaml:9）"
     (line,) = error_lines(SpecError.at("roles.worker.replicas", "is -3, must be at least 1"))
     assert line == "roles.worker.replicas：值为 -3，应为不小于 1 的值"
+    (line,) = error_lines(SpecError.at("HADOOP_CONF_DIR", f"is not set: {ADVICE}"))
+    assert line.startswith("HADOOP_CONF_DIR：没有设置：")
+    (line,) = error_lines(SpecError.at("x", "is what nobody has translated, which is no value, must be left alone"))
+    assert line == "x：is what nobody has translated, which is no value, must be left alone"
 
 
 def run(folder: Path, *arguments: str, language: str = "zh") -> tuple[int, str]:
@@ -107,6 +112,9 @@ def test_the_command_says_so(tmp_path: Path) -> None:
         (("run", "--set"), 64, ("选项 '--set' 需要一个值",)),
         (("list", "--json=1"), 64, ("选项 '--json' 不带值",)),
         (("data", "nope"), 64, ("没有命令 'nope'",)),
+        (("history", "--port", "65536"), 64, ("65536 不在范围",)),
+        (("tensorboard", "--port", "-1"), 64, ("-1 不在范围",)),
+        (("history", "--help"), 0, ("[默认：18488",)),
     ],
 )
 def test_clicks_own_words(tmp_path: Path, arguments: tuple[str, ...], code: int, words: tuple[str, ...]) -> None:

@@ -150,7 +150,7 @@ function facts(job: Job): Fact[] {
     [say("Started"), job.started ? time(job.started) : ""],
     [say("All ran"), job.running ? say("{time}, after {waited}", { time: time(job.running), waited }) : ""],
     [say("Finished"), job.finished ? time(job.finished) : ""],
-    [say("Epoch"), job.epoch > 1 ? job.epoch : ""],
+    [say("Restarts"), job.epoch > 1 ? job.epoch - 1 : ""],
     [say("Went on from"), job.resumed],
     [say("Master on"), job.host],
     [say("Python"), job.python],

@@ -67,8 +67,8 @@ export function columnsOf(job: string, tasks: Task[]): Column<Task>[] {
       title: say("Attempt"),
       width: "90px",
       end: true,
-      by: (task) => task.attempt,
-      cell: (task) => task.attempt || "",
+      by: (task) => task.tries,
+      cell: (task) => task.tries || "",
     },
     {
       key: "host",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import os
 import sys
@@ -14,7 +13,7 @@ import click
 from howdah.cli import streams
 from howdah.cli.language import choose, localise, say
 from howdah.cli.mistakes import HelpFormatter, error_lines, show_usage_error
-from howdah.errors import EngineUnavailable, HowdahError, SpecError, StagingError
+from howdah.errors import HowdahError, StagingError
 
 COMMANDS = {
     "run": ("howdah.cli.run:run", "Run a job and follow it; exits with its result."),
@@ -109,7 +108,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         click.Context.formatter_class = HelpFormatter
         sys.exit(cli.main(argv, standalone_mode=False))
     except HowdahError as error:
-        streams.print_error(f"howdah: {line}" for line in (*error_lines(error), *_of_the_sandbox(error)))
+        streams.print_error(f"howdah: {line}" for line in error_lines(error))
         sys.exit(error.exit_code)
     except click.ClickException as error:
         with streams.stderr_may_be_full():
@@ -122,18 +121,6 @@ def main(argv: Sequence[str] | None = None) -> None:
             raise
         streams.print_error(["howdah: the current directory has been removed: go to one that is there"])
         sys.exit(StagingError.exit_code)
-
-
-def _of_the_sandbox(error: HowdahError) -> list[str]:
-    """Which of its daemons have ended, where no cluster answers, or none is known."""
-    unknown = isinstance(error, SpecError) and error.mistakes[0].place == "HADOOP_CONF_DIR"
-    if not unknown and not isinstance(error, EngineUnavailable):
-        return []
-    from howdah.cli.sandbox import ended_daemons
-
-    with contextlib.suppress(HowdahError):
-        return list(filter(None, [ended_daemons()]))
-    return []
 
 
 def _has_directory() -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from howdah.cli.language import retold
+from howdah.cli.mistakes import error_lines
 from howdah.cli.run import notice, run_prepared
 from howdah.client.jobfile import wrong
 from howdah.client.prepare import prepare
@@ -58,7 +59,7 @@ def _end_as_theirs(submit: Callable[[], None]) -> None:
     try:
         submit()
     except HowdahError as error:
-        for line in str(error).splitlines():
+        for line in error_lines(error):
             notice(f"howdah: {line}")
         raise SystemExit(NOT_SUBMITTED) from None
     except SystemExit as leaving:

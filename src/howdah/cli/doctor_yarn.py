@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from howdah.cli.doctor import Finding, fail, guarded, ok, warn
 from howdah.cli.language import say
+from howdah.cli.sandbox import ended_daemons
 from howdah.client.config import Settings
 from howdah.data import uris
 from howdah.data.extras import how_to_install
@@ -36,6 +37,8 @@ def checks(settings: Settings) -> Iterator[Finding]:
         yield fail("HADOOP_CONF_DIR", str(error), say("copy the cluster's core-site.xml and yarn-site.xml there"))
         return
     yield ok("HADOOP_CONF_DIR", configuration.directory)
+    if ended := ended_daemons():
+        yield fail(say("sandbox"), ended, "howdah sandbox up")
     if configuration.secure:
         yield ticket()
     yield from guarded("ResourceManager", lambda: resourcemanager(configuration, settings))

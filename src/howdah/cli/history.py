@@ -25,7 +25,14 @@ from howdah.wire import auth
 
 
 @click.command()
-@click.option("--port", default=PORT, show_default=True, metavar="N", help="Port; 0 takes any free one.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=PORT,
+    show_default=True,
+    metavar="N",
+    help="Port; 0 takes any free one.",
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at; 0.0.0.0 is every one.")
 @click.option(
     "--root", "roots", multiple=True, metavar="URI", help="Another home with jobs in it; * stands for any name."

@@ -3,24 +3,41 @@ English: people search for them. In Chinese a mistake keeps its place and the va
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 
 import click
 
 from howdah.cli.language import language, say
-from howdah.errors import HowdahError, Mistake, SpecError, StagingError
+from howdah.errors import EngineUnavailable, HowdahError, Mistake, SpecError, StagingError
 
 FILE = Path(__file__).with_name("mistakes.zh.json")
 
 
 def error_lines(error: HowdahError) -> list[str]:
-    """What the error says, a line for each mistake."""
+    """What people are told of it: a line for each mistake, and which daemons of the sandbox have ended."""
+    return [*_said(error), *_of_the_sandbox(error)]
+
+
+def _said(error: HowdahError) -> list[str]:
     if language() != "zh" or not isinstance(error, (SpecError, StagingError)):
         return str(error).splitlines()
     if isinstance(error, StagingError):
         return [problem_in_chinese(line) for line in str(error).splitlines()]
     return [line for mistake in error.mistakes for line in _chinese(mistake).splitlines()]
+
+
+def _of_the_sandbox(error: HowdahError) -> list[str]:
+    """Which of its daemons have ended, where no cluster answers, or none is known."""
+    unknown = isinstance(error, SpecError) and error.mistakes[0].place == "HADOOP_CONF_DIR"
+    if not unknown and not isinstance(error, EngineUnavailable):
+        return []
+    from howdah.cli.sandbox import ended_daemons
+
+    with contextlib.suppress(HowdahError):
+        return list(filter(None, [ended_daemons()]))
+    return []
 
 
 def problem_in_chinese(problem: str) -> str:
@@ -65,4 +82,5 @@ class HelpFormatter(click.HelpFormatter):
             "Show this message and exit.": say("Show this message and exit."),
             "Show the version and exit.": say("Show the version and exit."),
         }
-        super().write_dl([(name, own.get(text, text)) for name, text in rows], col_max, col_spacing)
+        found = [(name, own.get(text, text).replace("[default: ", say("[default: "))) for name, text in rows]
+        super().write_dl(found, col_max, col_spacing)

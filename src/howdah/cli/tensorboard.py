@@ -38,7 +38,9 @@ from howdah.web import places
 @click.option(
     "--last", default=200, show_default=True, type=click.IntRange(1), metavar="N", help="Of all jobs the newest N."
 )
-@click.option("--port", default=0, metavar="N", help="Port on this machine; any by default.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Port on this machine; any by default."
+)
 @click.option("--idle", default=30.0, show_default=True, metavar="MINUTES", help="How long it stays unlooked at.")
 @click.option("--profile", default="", help="A profile of your configuration.")
 def tensorboard(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from howdah.cli.language import retold, say
+from howdah.cli.mistakes import error_lines
 from howdah.cli.run import notice, upload_and_submit
 from howdah.client.ending import end, report_of
 from howdah.client.jobfile import wrong
@@ -66,7 +67,7 @@ def _ending_as_theirs(
     except KeyboardInterrupt:
         raise SystemExit(FAILED) from None
     except HowdahError as error:
-        for line in str(error).splitlines():
+        for line in error_lines(error):
             notice(f"howdah: {line}")
         raise SystemExit(FAILED) from None
     except SystemExit as leaving:

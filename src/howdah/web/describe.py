@@ -167,6 +167,7 @@ def _task(task: TaskView, rank: int | None) -> shapes.Task:
         "state": task.state.value,
         "phase": task.phase,
         "attempt": task.attempt,
+        "tries": task.tries,
         "container": task.container,
         "node": task.node,
         "host": task.host,

@@ -221,7 +221,8 @@ class Attempt(TypedDict):
 
 
 class Task(TypedDict):
-    """A task as it is now; `rank` is its place in the job, null for a spare. What was not measured is null or 0."""
+    """A task as it is now; `rank` is its place in the job, null for a spare. `attempt` counts its containers, as logs
+    do, `tries` also each time its program was started again in one. What was not measured is null or 0."""
 
     task: str
     role: str
@@ -229,6 +230,7 @@ class Task(TypedDict):
     state: StateName
     phase: str
     attempt: int
+    tries: int
     container: str
     node: str
     host: str
