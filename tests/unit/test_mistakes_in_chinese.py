@@ -25,7 +25,7 @@ HOWDAH = str(Path(sys.executable).with_name("howdah"))
 TABLE = json.loads(FILE.read_text(encoding="utf-8"))
 OF_JOB_FILES = (
     *("spec/check.py", "spec/preflight.py", "spec/exec_limits.py", "spec/containers.py", "spec/kinds.py"),
-    *("spec/workfiles.py", "client/jobfile.py", "client/reading.py", "client/variables.py", "client/units.py"),
+    *("spec/workfiles.py", "client/jobfile.py", "client/reading.py", "client/variables.py", "spec/units.py"),
     *("client/program_files.py", "client/config.py", "client/configfile.py", "client/job_filter.py"),
     *("data/yamltree.py", "data/stage.py", "cli/job_arguments.py"),
 )
