@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import random
 import time
+import urllib.parse
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -21,6 +22,26 @@ NASTY = "<img src=x onerror=\"document.title='executed'\">"
 BEGUN = time.time() - 900
 PHASES = ("asked", "allocated", "launched", "localising", "joined", "running")
 STATES = ("SUCCEEDED", "FAILED", "RUNNING", "CANCELLED", "PENDING")
+
+
+def query(text: str) -> dict[str, str]:
+    """The parameters of an address; what comes several times has commas between, as a server takes it, too."""
+    return {name: ",".join(values) for name, values in urllib.parse.parse_qs(text).items()}
+
+
+def act(action: str) -> dict[str, Any] | None:
+    """What a master answers to an action; None for what there is not."""
+    answers: dict[str, dict[str, Any]] = {
+        **{name: {} for name in ("check", "cancel", "tensorboard/stop")},
+        "save": {"saves": [[0, 2]]},
+        "stacks": {
+            "stacks": {"worker:0": f"Thread 1 (idle): main\n    train (train.py:7) {NASTY}"},
+            "uri": "",
+            "problem": "",
+        },
+        "tensorboard": {"state": "starting", "url": "", "detail": ""},
+    }
+    return answers.get(action)
 
 
 def answer(path: str, asked: dict[str, str], kind: str = "history", count: int = 12, points: int = 0) -> Any:

@@ -33,7 +33,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path, _, query = self.path.partition("?")
-        asked = dict(urllib.parse.parse_qsl(query))
+        asked = made.query(query)
         path = urllib.parse.unquote(path)
         if not path.startswith("/api/v1/"):
             self._file(path.lstrip("/") or "index.html")
@@ -47,7 +47,10 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_PUT(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self._send(200, b"{}", "application/json")
+        path = urllib.parse.unquote(self.path.partition("?")[0])
+        # The session is asked for by PUT, too.
+        value = made.act(path.partition("/actions/")[2]) if "/actions/" in path else {}
+        self._send(404 if value is None else 200, json.dumps(value).encode(), "application/json")
 
     def _file(self, name: str) -> None:
         packed = STATIC / f"{name}.gz"

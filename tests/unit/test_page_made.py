@@ -9,7 +9,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from test_answers import JSON, fits
+from jsonschema import Draft202012Validator
+from test_answers import DOCUMENT, JSON, fits
+
+from howdah.web.calls import ACTIONS, Action
 
 MADE = Path(__file__).parents[2] / "frontend" / "dev" / "made.py"
 QUERIES = {"jobs/{job}/series": {"kind": "all", "task": "worker:0"}}
@@ -37,3 +40,15 @@ def test_a_made_up_answer_has_its_calls_shape(made: ModuleType, call: str) -> No
 
 def test_curves_of_many_points_have_it_as_well(made: ModuleType) -> None:
     fits("jobs/{job}/curves/scalars", made.answer(f"jobs/{made.ID}/curves/scalars", {}, points=50))
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.name)
+def test_a_made_up_action_has_its_shape(made: ModuleType, action: Action) -> None:
+    shape = {"$ref": f"#/components/schemas/{action.answer}", "components": DOCUMENT["components"]}
+    Draft202012Validator(shape).validate(made.act(action.name))
+
+
+def test_each_of_several_runs_is_answered(made: ModuleType) -> None:
+    asked = made.query("run=train&run=eval&tag=train%2Floss")
+    series = made.answer(f"jobs/{made.ID}/curves/scalars", asked)["series"]
+    assert [(one["run"], one["tag"]) for one in series] == [("train", "train/loss"), ("eval", "train/loss")]
