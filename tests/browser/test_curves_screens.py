@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 
 import pytest
 
 pytest.importorskip("playwright")
 pytest.importorskip("tensorboardX")
-from browser import Tab, chromium, missing
+from browser import Tab, chromium, missing, served
 from event_program import IMAGES, INFINITE_AT, MINUS_INFINITE_AT, NAN_AT, STEPS, command
 from local_jobs import LocalJobs, RunningCommand, eventually
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Browser, Error, Locator, Page, expect
 
 pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark.timeout(300)]
 
@@ -160,3 +161,29 @@ def test_checkpoints_and_what_could_not_be_searched(
     other.page.get_by_text("1 places could not be searched").click()
     other.sees("too many levels of symbolic links")
     assert other.wrong == []
+
+
+def test_histograms_are_embedded_in_another_page(job: RunningCommand, jobs: LocalJobs, browser: Browser) -> None:
+    embed = jobs("page", "--embed", job.job).strip()
+    base, _, token = embed.partition("/embed.html?token=")
+    asked = f"run=.&tag=weights&token={token}"
+    html = (
+        f'<iframe src="{base}/embed.html?chart=distributions&{asked}" width="760" height="400"></iframe>'
+        f'<iframe src="{base}/embed.html?chart=histograms&step=20&{asked}" width="760" height="400"></iframe>'
+        f'<script src="{base}/embed.js?chart=histograms&{asked}"></script>'
+        f'<img src="{base}/distributions.svg?{asked}" alt="">'
+    )
+    pictures = "[...document.images].filter(image => image.naturalWidth === 720).map(image => image.src)"
+
+    def shown(page: Page) -> list[str]:
+        found: list[str] = []
+        with suppress(Error):  # a frame is on its way to its page
+            found = [source for frame in page.frames for source in frame.evaluate(pictures)]
+        return [source.partition("?")[0].rpartition("/")[2] for source in found]
+
+    wanted = ["histograms.svg", "distributions.svg", "distributions.svg", "histograms.svg"]
+    with served(html) as address:
+        page = browser.new_page()
+        page.goto(address)
+        eventually(lambda: sorted(shown(page)) == sorted(wanted), "the script, the picture and both frames")
+        page.close()

@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import re
 import sys
-import threading
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from commandline import CommandLine, Running, eventually
 
 pytest.importorskip("playwright")
-from browser import EXECUTED, NASTY, ROOT, Tab, chromium, missing
+from browser import EXECUTED, NASTY, ROOT, Tab, chromium, missing, served
 from playwright.sync_api import Browser, Error
 
 from howdah.sandbox import Sandbox
@@ -207,26 +205,6 @@ def test_by_keyboard_alone(howdah: CommandLine, running: Running, browser: Brows
     assert tab.wrong == []
 
 
-@contextmanager
-def _served(html: str) -> Iterator[str]:
-    """A page of somebody else's."""
-
-    class Wiki(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.end_headers()
-            self.wfile.write(html.encode())
-
-        def log_message(self, *_: object) -> None:
-            """Nobody reads it."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Wiki) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-
-
 def test_embedded_in_a_page_of_another_origin(howdah: CommandLine, running: Running, browser: Browser) -> None:
     eventually(lambda: howdah.status(running.job)["state"] == "RUNNING", "running")
     text = (ROOT / "docs" / "embedding.md").read_text()
@@ -237,7 +215,7 @@ def test_embedded_in_a_page_of_another_origin(howdah: CommandLine, running: Runn
     html = html.replace("train%2Floss", "loss").replace("run=one&run=eight", "run=worker-0&run=worker-1")
     html = html.replace("dense%2Fkernel", "weights").replace("run=one&", "run=worker-0&")
     page = browser.new_page()
-    with _served(html) as wiki:
+    with served(html) as wiki:
         page.goto(wiki)
         drawn = "[...document.images].filter(image => image.naturalWidth > 100).length"
 
