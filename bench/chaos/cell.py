@@ -74,11 +74,10 @@ class Cell:
             self._wait_for_moment(log, job)
             struck = time.time()
             self.fault.strike(self.cluster, job, client)
-            over = time.time()
             self.cluster.heal()
             result.state = until(lambda: self._ended(job), "the end of the job")
             result.seconds = time.time() - began
-            self._check(result, job, struck, over)
+            self._check(result, job, struck)
             result.wrong += self._of_client(client)
         except Exception as error:
             result.wrong.append(f"{type(error).__name__}: {error}")
@@ -125,7 +124,7 @@ class Cell:
         state = str(self.cluster.status(job).get("state", ""))
         return state if state in ("SUCCEEDED", "FAILED", "CANCELLED") else ""
 
-    def _check(self, result: Result, job: str, struck: float, over: float) -> None:
+    def _check(self, result: Result, job: str, struck: float) -> None:
         events = self.cluster.events(job)
         seen = [event.time for event in events if event.time >= struck and _tells(event)]
         again = [event.time for event in events if isinstance(event, (e.Started, e.TookOver)) and event.time >= struck]
@@ -138,13 +137,13 @@ class Cell:
             result.wrong.append((self.folder / "double").read_text().strip())
         if self.fault.passes and result.starts != WORKERS:
             result.wrong.append(f"{result.starts} starts of {WORKERS} programs")
-        result.wrong += self._of_attempts(result, job, events, over) if self.fault.ends_attempt else []
+        result.wrong += self._of_attempts(result, job, events) if self.fault.ends_attempt else []
         result.wrong += self._missing() if result.state == "SUCCEEDED" else []
         result.wrong += self._left(job)
 
-    def _of_attempts(self, result: Result, job: str, events: list[e.Event], over: float) -> list[str]:
-        """The attempt of the master has ended by the time `over`, unless the job has. Programs start again once at
-        most, for a container that has gone with the master, and that uses up no retry."""
+    def _of_attempts(self, result: Result, job: str, events: list[e.Event]) -> list[str]:
+        """Programs start again once at most, for a container that has gone with the master, and that uses up no retry.
+        A job may end before the attempt of its master does."""
         again = [event for event in events if isinstance(event, e.GangRestarted)]
         wrong = [f"a retry is used up: {event.reason}" for event in again if _COUNTED.search(event.reason)]
         if len(again) > 1:
@@ -154,10 +153,6 @@ class Cell:
         ends = [event for event in events if isinstance(event, e.JobFinished)]
         if len(ends) != 1:
             wrong.append(f"the log tells {len(ends)} ends")
-        kinds = {type(event) for event in events}
-        ended = any(event.time < over for event in ends)
-        if not ended and e.TookOver not in kinds and self.moment != "start":  # then there may be nothing to take over
-            wrong.append("no other attempt took over")
         if strikes := self.cluster.strikes(job):
             wrong.append(f"strikes: {strikes}")
         return wrong
