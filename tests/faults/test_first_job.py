@@ -116,3 +116,25 @@ def test_a_name_is_the_jobs_name(folder: Path, howdah: Howdah) -> None:
     (folder / "j.yaml").write_text("vars: {name: x}\nname: job-${name}\nroles: {worker: {command: 'true'}}\n")
     assert howdah("plan", "--name", "mine", "j.yaml").stdout.startswith("mine: generic on local")
     assert howdah("plan", "--set", "name=y", "j.yaml").stdout.startswith("job-y: generic on local")
+
+
+AGAIN = """
+retries: 1
+roles:
+  worker: {command: 'echo once; mkdir once || exit 0; exit 3', resources: {memory: 64MiB}}
+"""
+
+
+def test_a_program_that_is_started_again_is_its_second_attempt(folder: Path, howdah: Howdah) -> None:
+    (folder / "again.yaml").write_text(AGAIN)
+    done = howdah("run", "again.yaml")
+    assert done.returncode == 0, done.stderr
+    assert "epoch" not in done.stdout
+    job_id = done.stdout.split()[1]
+    (row,) = (line for line in howdah("status", job_id).stdout.splitlines() if line.startswith("worker:0 "))
+    assert row.split()[:3] == ["worker:0", "SUCCEEDED", "2"]
+    second = howdah("logs", job_id, "--attempt", "2")
+    assert (
+        second.stdout == "==> worker:0 attempt 1 stdout <==\nonce\nonce\n" + second.stdout.partition("once\nonce\n")[2]
+    )
+    assert "attempt 2 of worker:0 ran in the container of attempt 1, and printed into its files" in second.stderr

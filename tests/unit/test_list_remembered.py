@@ -14,7 +14,7 @@ from history_jobs import BEGAN, job_id, whole
 from test_history_server import Caller, ask, options
 
 from howdah.cli.config import config
-from howdah.cli.jobs import list_jobs
+from howdah.cli.jobs import list_jobs, table
 from howdah.client.config import HISTORY_URL
 from howdah.client.engines import settings_for
 from howdah.client.job_filter import Filter
@@ -101,6 +101,12 @@ def test_what_is_wrong_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(listed("--history").exception, EngineUnavailable)
     monkeypatch.setenv("HOWDAH_HISTORY_URL", "history:18488")
     assert "must begin with http" in str(listed("--history").exception)
+
+
+def test_a_long_name_leaves_room_for_the_state() -> None:
+    heading, line = table([JobReport("a", "x" * 200, State.RUNNING, "yarn")])
+    assert line.startswith(f"a   {'x' * 39}…  RUNNING")
+    assert heading.index("State") == line.index("RUNNING")
 
 
 def test_an_engine_knows_better() -> None:

@@ -28,6 +28,8 @@ from howdah.web.status import describe
 
 LIST_COLUMNS = ("Id", "Name", "State", "Engine", "User", "Queue", "Started", "Took")
 MOST_REMEMBERED = 200
+LONGEST_NAME = 40
+"""A name of up to 200 characters would push the other columns off a terminal."""
 
 
 @click.command("list")
@@ -101,8 +103,12 @@ def _moment(since: str) -> float:
 
 def table(reports: Iterable[JobReport]) -> Iterator[str]:
     """One line a job, with a heading."""
-    rows = ((r.id, r.name, r.state.value, r.engine, r.user, r.queue, _when(r), _took(r)) for r in reports)
+    rows = ((r.id, _short(r.name), r.state.value, r.engine, r.user, r.queue, _when(r), _took(r)) for r in reports)
     return columns([tuple(map(say, LIST_COLUMNS)), *rows])
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
 @click.command()

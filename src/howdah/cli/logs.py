@@ -6,7 +6,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -101,6 +101,8 @@ def logs(
     by_line = choice != Choice() or merge or stream == BOTH
     wanted = Wanted(tasks, streams, _attempt(attempt), choice, merge, follow, whole)
     engine = engine_of(job_id, profile)
+    if wanted.attempt and wanted.attempt > 1:
+        wanted = _of_container(wanted, look(engine, job_id).view)
     if by_line:
         print_lines(_living_or_kept(engine, job_id, wanted, _living_lines, _kept_lines), as_json)
     else:
@@ -153,6 +155,24 @@ def _attempt(text: str) -> int | None:
     if not text.isdigit() or not int(text):
         raise SpecError.at("--attempt", f"{text!r} must be a number from 1, or all")
     return int(text)
+
+
+def _of_container(wanted: Wanted, view: JobView) -> Wanted:
+    """With the number of the container, where an attempt is wanted that was a new start of the program in it."""
+    number = wanted.attempt or 0
+    for task in wanted.tasks(view) if view.tasks else ():
+        one = view.tasks[task]
+        if one.attempt < number <= one.tries:
+            container = max(each.attempt for each in one.attempts if each.first_try <= number)
+            said = say(
+                "attempt {number} of {task} ran in the container of attempt {container}, and printed into its files",
+                number=number,
+                task=task,
+                container=container,
+            )
+            click.echo(f"howdah: {said}", err=True)
+            return replace(wanted, attempt=container)
+    return wanted
 
 
 # Line by line

@@ -61,6 +61,7 @@ def _allocated(view: JobView, event: e.Allocated) -> None:
 def _launched(view: JobView, event: e.Launched) -> None:
     known, container = view.tasks.get(event.task), event.container
     attempt = AttemptView(event.attempt, container.id, container.node, container.log_url, launched=event.time)
+    attempt.first_try = (known.tries if known else 0) + 1
     attempt.asked = view.asked.get(event.task.role, 0.0)
     attempt.allocated = view.allocated.pop(container.id, 0.0)
     giver = view.tasks.get(event.giver) if event.giver not in (None, event.task) else None
@@ -75,7 +76,7 @@ def _launched(view: JobView, event: e.Launched) -> None:
         log_url=event.container.log_url,
         curves=known.curves if known else {},
         attempts=[*(known.attempts if known else [])[1 - MOST_ATTEMPTS :], attempt],
-        tries=(known.tries if known else 0) + 1,
+        tries=attempt.first_try,
     )
 
 

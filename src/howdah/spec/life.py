@@ -45,5 +45,7 @@ class AttemptView:
     gpus: Tuple[str, ...] = ()
     """The devices that its program was given, as CUDA_VISIBLE_DEVICES names them."""
     exit: Optional[Exit] = None
+    first_try: int = 0
+    """The number of the task's try that began with this container."""
     stopped: bool = False
     """It was told to stop: its exit is no failure."""
