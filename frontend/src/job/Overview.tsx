@@ -124,7 +124,7 @@ function Roles({ job }: { job: Job }): ReactNode {
                 {role[end]}
               </td>
             ))}
-            <td>{size(role)}</td>
+            <td style={{ whiteSpace: "nowrap" }}>{size(role)}</td>
           </tr>
         ))}
       </tbody>
