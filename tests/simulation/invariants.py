@@ -140,6 +140,11 @@ class Invariants:
         if master.state.open and any(isinstance(event, e.CancelRequested) for event in log):
             raise Broken("a job that was cancelled goes on with the next master")
 
+    def handed_over(self, master: Master) -> None:
+        """The job is the next master's to decide."""
+        if not master.state.handed_over:
+            raise Broken(f"master {master.number} goes on deciding, though its attempt is over")
+
     def refused(self, master: Master) -> None:
         """The engine does not know this attempt any more: it is over."""
         self.seen["heartbeats refused"] += 1

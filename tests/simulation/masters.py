@@ -405,6 +405,7 @@ class Master:
 
     def hand_over(self) -> None:
         """Leave the job as it is, and the log as whole as can be."""
+        self.sim.invariants.handed_over(self)
         if not self.leaving:
             self.leaving = True
             self.finish_log(self.sim.now + HAND_OVER_S)

@@ -14,12 +14,12 @@ WRONG = [
     ("fence", "runs twice|outlasts the fence"),
     ("takeover fence", "runs twice"),
     ("release", "nobody gives back"),
-    ("signs", "no end"),
+    ("signs", "no end", 100),
     ("gang", "is formed without"),
-    ("grace", "runs twice"),
+    ("grace", "runs twice", 700),
     ("log", "starts a second time"),
     ("one log", "write the log|the log tells|runs twice|outlasts the fence"),
-    ("container", "from another container"),
+    ("container", "from another container", 280),
     ("sequence", "an older status"),
     ("decided", "a cancel changes the outcome"),
     ("one commit", "commits twice"),
@@ -27,10 +27,10 @@ WRONG = [
     ("attempt", "that only lost its master"),
     ("refusal", "goes on though it is refused"),
 ]
-"""What is left out (`Simulation.without`), and what is seen."""
+"""What is left out (`Simulation.without`), what is seen, and the seed to begin with: those before it show nothing."""
 
 
-@pytest.mark.parametrize(("without", "seen"), WRONG)
-def test_a_broken_rule_is_seen(without: str, seen: str) -> None:
+@pytest.mark.parametrize(("without", "seen", "first"), [(*wrong, 0)[:3] for wrong in WRONG])
+def test_a_broken_rule_is_seen(without: str, seen: str, first: int) -> None:
     with pytest.raises(Broken, match=seen):
-        _ = [simulate(seed, without) for seed in range(1000)]
+        _ = [simulate(seed % 1000, without) for seed in range(first, first + 1000)]
