@@ -57,7 +57,6 @@ export function antTheme(dark: boolean): ThemeConfig {
   return {
     algorithm: dark ? theme.darkAlgorithm : theme.defaultAlgorithm,
     components: {
-      Tabs: { itemSelectedColor: ours["--link"], itemHoverColor: ours["--link"], inkBarColor: ours["--link"] },
       Button: dark ? { dangerColor: "#1b1f23" } : {},
     },
     token: {

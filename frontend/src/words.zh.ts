@@ -223,6 +223,8 @@ export const ZH: Record<string, string> = {
   "Stack traces of {task}": "{task} 的调用栈",
   "They could not be kept: {problem}": "未能保存：{problem}",
   "There is no task {task}.": "没有任务 {task}。",
+  "There is nothing at this address.": "此地址没有内容。",
+  "Parts of the job": "作业的各部分",
   "Search tasks": "搜索任务",
   "Task, host, container, exit": "任务、主机、容器、退出原因",
   "All roles": "所有角色",

@@ -219,7 +219,8 @@ function optionsOf({ lines, axis, log, dark, height, width, show }: Options): uP
     for (let edge = 0; edge < 2; edge += 1)
       series.push({ stroke: "transparent", points: { show: false } });
   }
-  const x: uPlot.Axis = { ...pen, font: "11px system-ui" };
+  // As wide as "15:49:30" and a gap.
+  const x: uPlot.Axis = { ...pen, font: "11px system-ui", ...(axis === "step" ? {} : { space: 64 }) };
   if (axis === "relative") x.values = (_, splits) => splits.map((value) => duration(value));
   if (axis === "time") x.values = (_, splits, __, ___, step) => splits.map((value) => tick(value, step));
   return {

@@ -33,6 +33,7 @@ export default function Curves({ job, others }: { job: Job; others: boolean }): 
     <>
       <Segmented
         aria-label={say("Kind")}
+        className="wraps"
         value={kind}
         options={kinds}
         onChange={(value) => go(["jobs", job.id, "curves", value])}

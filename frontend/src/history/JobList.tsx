@@ -117,7 +117,7 @@ function columnsOf(): Column<JobRow>[] {
       hint: (row) => row.queue,
     },
     { key: "framework", title: say("Framework"), width: "110px", cell: (row) => row.framework },
-    { key: "started", title: say("Started"), width: "150px", cell: (row) => time(row.started) },
+    { key: "started", title: say("Started"), width: "165px", cell: (row) => time(row.started) },
     {
       key: "duration",
       title: say("Duration"),

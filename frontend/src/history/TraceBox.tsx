@@ -24,7 +24,7 @@ export function TraceBox(): ReactNode {
       aria-label={say("Whose is it? container, host:pid, host/gpu0")}
       placeholder={say("Whose is it? container, host:pid, host/gpu0")}
       onSearch={(text) => void find(text)}
-      style={{ width: 300 }}
+      className="trace"
     />
   );
 }

@@ -63,7 +63,7 @@ function columns(): Column<Row>[] {
       by: (row) => row.number,
       cell: (row) => row.number,
     },
-    { key: "time", title: say("Time"), width: "150px", by: (row) => row.time, cell: (row) => time(row.time) },
+    { key: "time", title: say("Time"), width: "165px", by: (row) => row.time, cell: (row) => time(row.time) },
     { key: "kind", title: say("Kind"), width: "150px", by: (row) => row.kind, cell: (row) => row.kind },
     { key: "task", title: say("Task"), width: "120px", by: (row) => row.task, cell: (row) => row.task },
     {

@@ -1,15 +1,15 @@
 // One job, live or after: its head, and a tab for each thing one may want to know of it.
 
-import { Tabs } from "antd";
 import { lazy, type ReactNode, Suspense, useEffect } from "react";
 import type { Job, Server } from "../api";
 import { Unreachable } from "../client";
 import { say } from "../language";
 import { usePolled } from "../polling";
-import { go, useRoute } from "../route";
+import { href, useRoute } from "../route";
 import { ErrorBoundary } from "../shell/ErrorBoundary";
 import { Nothing } from "../shell/Nothing";
 import { Stale } from "../shell/Stale";
+import { Tabs } from "../shell/Tabs";
 import { Afterwards } from "./Afterwards";
 import { Head } from "./Head";
 import { Overview } from "./Overview";
@@ -73,16 +73,15 @@ function JobTabs({ job, server }: { job: Job; server: Server | undefined }): Rea
     ["spec", say("Spec"), () => <Spec job={job} />],
     ["events", say("Events"), () => <Events job={job} />],
   ];
-  const items = panels.map(([key, label, panel]) => ({
-    key,
-    label,
-    children: key === tab && (
-      <ErrorBoundary place={key}>
-        <Suspense fallback={<Nothing text={say("Loading…")} />}>{panel()}</Suspense>
-      </ErrorBoundary>
-    ),
-  }));
+  const panel = panels.find(([key]) => key === tab)?.[2];
+  const tabs = panels.map(([key, label]) => ({ key, label, href: href(["jobs", job.id, key]) }));
   return (
-    <Tabs activeKey={tab} items={items} onChange={(key) => go(["jobs", job.id, key])} destroyOnHidden size="small" />
+    <Tabs label={say("Parts of the job")} tabs={tabs} chosen={tab}>
+      <ErrorBoundary key={tab} place={tab}>
+        <Suspense fallback={<Nothing text={say("Loading…")} />}>
+          {panel ? panel() : <Nothing text={say("There is nothing at this address.")} />}
+        </Suspense>
+      </ErrorBoundary>
+    </Tabs>
   );
 }

@@ -13,7 +13,7 @@ export function Overview({ job }: { job: Job }): ReactNode {
     <>
       <FailureCard job={job} />
       <div className="cards">
-        <section className="card scroll">
+        <section className="card scroll whole">
           <h2>{say("Roles")}</h2>
           <Roles job={job} />
         </section>

@@ -29,7 +29,7 @@ export function TaskDetails({ job, task }: { job: Job; task: Task }): ReactNode 
           <About task={task} />
           {!ended && job.can.stacks && <StacksButton job={job} task={task} />}
         </section>
-        <section className="card">
+        <section className="card scroll whole">
           <h2>{say("Attempts")}</h2>
           <Attempts job={job} task={task} />
         </section>

@@ -76,7 +76,7 @@ export function timelineOption(timeline: Timeline, rows: Row[], dark: boolean, v
       type: "time",
       min: timeline.from * 1000,
       max: now * 1000,
-      axisLabel: { color: colours["--muted"] },
+      axisLabel: { color: colours["--muted"], hideOverlap: true },
       splitLine: { show: true, lineStyle: { color: colours["--border"] } },
     },
     yAxis: {

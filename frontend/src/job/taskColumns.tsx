@@ -94,6 +94,7 @@ export function columnsOf(job: string, tasks: Task[]): Column<Task>[] {
       width: "minmax(86px, 0.8fr)",
       by: (task) => task.started,
       cell: (task) => (task.started ? time(task.started) : ""),
+      hint: (task) => (task.started ? time(task.started) : ""),
     },
     {
       key: "finished",
@@ -102,6 +103,7 @@ export function columnsOf(job: string, tasks: Task[]): Column<Task>[] {
       from: 1100,
       by: (task) => task.finished,
       cell: (task) => (task.finished ? time(task.finished) : ""),
+      hint: (task) => (task.finished ? time(task.finished) : ""),
     },
     {
       key: "duration",
