@@ -76,7 +76,7 @@ def test_the_oldest_command_trains_with_the_python_of_the_nodes(line: CommandLin
 
 def test_what_that_python_lacks_is_named_with_what_to_do(line: CommandLine) -> None:
     done = ended(line, "xl-submit", *OLDEST)
-    assert done.code == 1
+    assert done.code == 2
     told = "exit code 1: Python has no module 'tensorflow' here: name an environment that has it (environment), or add"
     assert told in done.text
     zh = "退出码 1：此处的 Python 没有模块 'tensorflow'：请指定包含它的环境（environment）"
@@ -86,7 +86,7 @@ def test_what_that_python_lacks_is_named_with_what_to_do(line: CommandLine) -> N
 def test_a_program_that_was_not_sent(line: CommandLine) -> None:
     words = [word.replace("demo.py,dataDeal.py", "dataDeal.py") for word in OLDEST]
     done = ended(line, "xl-submit", *words)
-    assert done.code == 1
+    assert done.code == 2
     assert "exit code 2: 'demo.py' is not in the working directory: add it to `files`" in done.text
 
 

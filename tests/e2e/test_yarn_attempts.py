@@ -68,7 +68,7 @@ def sees(howdah: CommandLine, running: Running, folder: Path) -> Done:
     assert names == ["_SUCCESS", "worker-0", "worker-1"]
     assert howdah.left(done.job) == []
     home = howdah.status(done.job)["directory"].rpartition("/jobs/")[0]
-    assert not filesystem(home).exists(f"{home}/strikes")
+    assert not filesystem(home).exists(f"{home}/strikes/{done.job}.json")
     return done
 
 

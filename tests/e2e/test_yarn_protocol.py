@@ -13,6 +13,7 @@ import pytest
 from unmanaged import unmanaged
 
 from howdah.data.fs import filesystem
+from howdah.engines import AttemptOver
 from howdah.engines.yarn import logs, records
 from howdah.engines.yarn.applicationmaster import ApplicationMaster, Ask
 from howdah.engines.yarn.conf import Configuration, load
@@ -148,7 +149,7 @@ def test_start_status_stop_and_expiry_of_an_attempt(cluster: Configuration) -> N
             assert report is not None
             assert (report.original_tracking_url, report.progress) == ("http://h:1/", 0.5)
             await rm.kill(id_)
-            with pytest.raises(EngineRejected, match="YARN has ended this attempt"):
+            with pytest.raises(AttemptOver, match="YARN has ended it"):
                 await until_refused(am)
         await am.close()
 
