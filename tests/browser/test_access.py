@@ -7,17 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 pytest.importorskip("playwright")
-from browser import Tab, chromium, missing
+from browser import Tab, missing
 from local_jobs import LocalJobs
 from playwright.sync_api import Browser, Page, expect
 
 pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark.timeout(300)]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("playwright")
 pytest.importorskip("tensorboardX")
-from browser import Tab, chromium, missing, served
+from browser import Tab, missing, served
 from event_program import IMAGES, INFINITE_AT, MINUS_INFINITE_AT, NAN_AT, STEPS, command
 from local_jobs import LocalJobs, RunningCommand, eventually
 from playwright.sync_api import Browser, Error, Locator, Page, expect
@@ -33,12 +33,6 @@ PLANE = """place => {
   const canvas = place.querySelector("canvas").getBoundingClientRect();
   return {left: over.left - canvas.left, top: over.top - canvas.top, width: over.width, height: over.height};
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("playwright")
-from browser import Tab, chromium, missing
+from browser import Tab, missing
 from local_jobs import LocalJobs
 from playwright.sync_api import Browser
 
@@ -20,19 +19,6 @@ pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark
 
 def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as running:
-        yield running
-
-
-@pytest.fixture
-def jobs(tmp_path: Path) -> Iterator[LocalJobs]:
-    made = LocalJobs(tmp_path)
-    yield made
-    made.end_all()
 
 
 @pytest.mark.parametrize(("exit_code", "state"), [(0, "SUCCEEDED"), (1, "FAILED")])

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("playwright")
 pytest.importorskip("tensorboardX")
-from browser import Tab, chromium, missing
+from browser import Tab, missing
 from event_program import command
 from layout import cut_texts, scrolling_sideways, unreachable
 from local_jobs import LocalJobs, RunningCommand, eventually
@@ -46,12 +46,6 @@ HISTORY = {
     "jobs/{unmade}": "main .card.failure",
     "jobs/{stopped}/timeline": "main canvas",
 }
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 pytest.importorskip("playwright")
-from browser import Tab, chromium, missing
+from browser import Tab, missing
 from local_jobs import LocalJobs, RunningCommand, eventually
 from playwright.sync_api import Browser, Locator, expect
 
@@ -24,12 +24,6 @@ TOP_LINE = """box => {
     const found = rows.find(([_, place]) => place.bottom > top + 1 && place.top <= top + 1)
     return found && [found[0], Math.round(found[1].top - top)]
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

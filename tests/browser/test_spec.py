@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 pytest.importorskip("playwright")
-from browser import Tab, chromium, missing
+from browser import Tab, missing
 from local_jobs import LocalJobs
 from playwright.sync_api import Browser
 
@@ -31,19 +28,6 @@ outputs:
   - { path: made, from: model, tasks: "worker:0", overwrite: true, save: { every: 90s } }
 timeouts: { stop: 1500ms, run: 1h30min }
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as running:
-        yield running
-
-
-@pytest.fixture
-def jobs(tmp_path: Path) -> Iterator[LocalJobs]:
-    made = LocalJobs(tmp_path)
-    yield made
-    made.end_all()
 
 
 def test_both_specs_are_planned_as_they_are_copied(jobs: LocalJobs, browser: Browser) -> None:

@@ -4,30 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("playwright")
-from browser import Tab, chromium, missing
+from browser import Tab, missing
 from local_jobs import LocalJobs
 from playwright.sync_api import Browser, expect
 
 pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark.timeout(300)]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as running:
-        yield running
-
-
-@pytest.fixture
-def jobs(tmp_path: Path) -> Iterator[LocalJobs]:
-    made = LocalJobs(tmp_path)
-    yield made
-    made.end_all()
 
 
 def test_stack_traces_are_shown_without_secrets_and_copied(jobs: LocalJobs, browser: Browser) -> None:
