@@ -48,6 +48,7 @@ def replay(state: GangState, log: Sequence[e.Event], now: float) -> list[Action]
     for event in log:
         before, last = last, event.time
         if isinstance(event, e.JobFinished):
+            state.unrecorded.clear()
             return stopping.finish_again(state, event.outcome)
         if isinstance(event, e.TookOver):
             _begin_waits_anew(state, before, event.time, decided)
