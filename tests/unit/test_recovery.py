@@ -8,7 +8,8 @@ import pytest
 
 from howdah.master import actions as a
 from howdah.master.loop import CONFIRM_EVERY_S, CONFIRMED_S
-from howdah.master.state import FENCE_S, TAKEOVER_S, Stage
+from howdah.master.replay import replay
+from howdah.master.state import FENCE_S, TAKEOVER_S, GangState, Stage
 from howdah.master.step import step
 from howdah.spec import Deadline, Exit, JobSpec, Outcome, Output, Preflight, Role, State, TaskId, Timeouts
 from howdah.spec import events as e
@@ -222,3 +223,16 @@ def test_a_master_that_was_replaced_may_have_renewed_leases_after_the_takeover_b
     gang.feed(e.ContainerEnded(gang.now, "c1", LOST))
     assert gang.state.tasks[W0].fenced_until == gang.now + TAKEOVER_S + FENCE_S
     assert CONFIRM_EVERY_S + CONFIRMED_S <= TAKEOVER_S
+
+
+def test_a_world_that_is_not_in_the_log_did_not_form() -> None:
+    """What kept it from forming, tests of pairs for one, may not be in the log, either."""
+    gang = Gang(workers(2))
+    gang.form()
+    log = [event for event in (action.event for action in gang.of(a.Record)) if not isinstance(event, e.WorldFormed)]
+    again = GangState.of("job-1", gang.state.job)
+    replay(again, log[: log.index(gang.recorded(e.Joined)[-1]) + 1], gang.now)
+    assert [*again.formations] == [1]
+    assert not any(task.formed for task in again.tasks.values())
+    step(again, a.Tick(gang.now + FENCE_S + TAKEOVER_S))
+    assert all(task.formed for task in again.tasks.values())

@@ -430,11 +430,21 @@ def test_a_task_whose_files_are_not_in_place_has_not_joined():
 
 
 def test_an_executor_that_is_ahead_of_the_log_starts_the_gang_again():
-    gang = Gang(job())
+    gang = Gang(job(retries=1))
     gang.form()
     gang.say("worker:0", Phase.JOINED, epoch=3, ports={"main": 4000})
     (again,) = gang.recorded(e.GangRestarted)
     assert (again.epoch, gang.state.stage) == (4, Stage.FORMING)
+
+
+def test_what_must_not_start_twice_runs_on_when_an_executor_is_ahead_of_the_log():
+    roles = {"ps": Role("ps", tracked=False), "worker": Role("train", replicas=2, on_failure="restart-role")}
+    gang = Gang(job(roles=roles))
+    gang.form()
+    gang.say("worker:0", Phase.JOINED, epoch=3, ports={"main": 4000})
+    (again,) = gang.recorded(e.GangRestarted)
+    assert sorted(map(str, again.tasks)) == ["worker:0", "worker:1"]
+    assert gang.state.tasks[TaskId("ps", 0)].formed
 
 
 def test_a_master_that_begins_anew_waits_for_the_programs_of_the_one_before():

@@ -218,6 +218,8 @@ def form_if_complete(state: GangState, formation: Formation, now: float, actions
         return
     if tryout.needed(state, formation, now, actions):
         return
+    if formation.tasks and state.replaying:
+        return  # when the master before this one came to it, and whether, the log says
     form_world(state, formation, now, actions)
 
 

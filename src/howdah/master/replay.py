@@ -45,10 +45,12 @@ def replay(state: GangState, log: Sequence[e.Event], now: float) -> list[Action]
     """
     decided: list[Action] = []
     last = now
+    state.replaying = True
     for event in log:
         before, last = last, event.time
         if isinstance(event, e.JobFinished):
             state.unrecorded.clear()
+            state.replaying = False
             return stopping.finish_again(state, event.outcome)
         if isinstance(event, e.TookOver):
             _begin_waits_anew(state, before, event.time, decided)
@@ -61,6 +63,7 @@ def replay(state: GangState, log: Sequence[e.Event], now: float) -> list[Action]
             _expected(decided, event)
     _begin_waits_anew(state, last, now, decided)
     state.unrecorded -= {event.epoch for event in log if isinstance(event, e.WorldFormed)}
+    state.replaying = False
     left = [action for action in decided if not isinstance(action, (Notify, Launch, Commit, FindCheckpoint))]
     return [*left, *_unanswered(state)]
 
@@ -115,10 +118,17 @@ def _begin_pair_tests(state: GangState, event: e.Checked, actions: list[Action])
 
 
 def _form_as_recorded(state: GangState, event: e.WorldFormed, actions: list[Action]) -> None:
-    """Programs were started in this epoch, whatever this master would have waited for."""
-    formation = state.formations.get(event.epoch)
-    if formation is not None and not formation.waiting and state.open:
-        form_world(state, formation, event.time, actions)
+    """Programs were started in this epoch, whatever this master would have waited for; what the same message made end
+    the job comes after it in the log, and may have been decided already."""
+    formation, stage = state.formations.get(event.epoch), state.stage
+    if formation is None or formation.waiting:
+        return
+    is_open = state.open
+    made: list[Action] = []
+    form_world(state, formation, event.time, made)
+    actions += [action for action in made if not isinstance(action, Record)]
+    if not is_open:
+        state.stage = stage
 
 
 def _status(state: GangState, event: e.Greeted | e.Joined | e.Started | e.Yielded) -> Status:

@@ -165,7 +165,8 @@ class GangState:
     to blame for failures, of earlier jobs, too; `struck` are those of this job, with their times.
 
     Programs that must not start twice wait until the event log has the start of their epoch, for else a master that
-    takes over could not know of it; `unrecorded` are the epochs that it does not have yet.
+    takes over could not know of it; `unrecorded` are the epochs that it does not have yet. While a log is `replaying`,
+    worlds form where it has them, and nowhere else.
 
     `job` has the sizes that roles have now, `wanted` those that were asked for. Tasks beyond them are parked: spares,
     or what an elastic role lacks; `spares` are those for which a container is wanted. `moves` says of attempts whose
@@ -179,6 +180,7 @@ class GangState:
     epoch: int = 0
     formations: dict[int, Formation] = field(default_factory=dict)
     unrecorded: set[int] = field(default_factory=set)
+    replaying: bool = False
     unplaced: dict[str, dict[TaskId, None]] = field(default_factory=dict)
     restarted: dict[str, int] = field(default_factory=dict)
     asked_at: float = 0.0

@@ -416,13 +416,15 @@ def _restart(
 
 def catch_up(state: GangState, task: TaskState, epoch: int, now: float, actions: list[Action]) -> None:
     """Some executor is in an epoch that the master before this one began and could not write down any more: the gang
-    starts together once more, in one that is newer still."""
+    starts together once more, in one that is newer still; but for programs that must not, which that one had left
+    running, too."""
     state.epoch = max(state.epoch, epoch)
     if not state.open:  # nothing starts any more; who is to stop obeys no older epoch than it has
         for peer in (state.tasks[id_] for id_ in task.peers):
             peer.epoch = peer.epoch if peer.exit else state.epoch
         return
-    _restart(state, task.peers, "the master before this one had started the tasks again, with others", now, actions)
+    again = tuple(id_ for id_ in task.peers if id_ == task.id or _may_start(state, state.tasks[id_]))
+    _restart(state, again, "the master before this one had started the tasks again, with others", now, actions)
 
 
 def runs_ahead(state: GangState, task: TaskState) -> bool:
