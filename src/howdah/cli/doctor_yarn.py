@@ -31,14 +31,14 @@ _ALL_OUT = (3, 5, 6, 7, 8)
 
 def checks(settings: Settings) -> Iterator[Finding]:
     """As far as each rests on what came before."""
+    if ended := ended_daemons():
+        yield fail(say("sandbox"), ended, "howdah sandbox up")
     try:
         configuration = conf.load(settings["hadoop_conf_dir"])
     except HowdahError as error:
         yield fail("HADOOP_CONF_DIR", str(error), say("copy the cluster's core-site.xml and yarn-site.xml there"))
         return
     yield ok("HADOOP_CONF_DIR", configuration.directory)
-    if ended := ended_daemons():
-        yield fail(say("sandbox"), ended, "howdah sandbox up")
     if configuration.secure:
         yield ticket()
     yield from guarded("ResourceManager", lambda: resourcemanager(configuration, settings))
