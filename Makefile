@@ -37,7 +37,7 @@ bench: .venv/.test
 proto: .venv/.test
 	$(PYTHON) -m grpc_tools.protoc -Isrc --python_out=src --pyi_out=src src/howdah/hadoop/proto/ipc.proto \
 		src/howdah/hadoop/proto/namenode.proto src/howdah/hadoop/proto/datanode.proto \
-		src/howdah/engines/yarn/proto/hadoop.proto src/howdah/curves/proto/event.proto
+		src/howdah/engines/yarn/proto/hadoop.proto src/howdah/eventfiles/proto/event.proto
 
 lock: .venv/.test
 	tools/lock

@@ -18,11 +18,11 @@ from pathlib import Path
 from bench.place import place
 from bench.rounds import Report
 from howdah.engines.yarn import records
-from howdah.engines.yarn.applicationmaster import ApplicationMaster, Ask
 from howdah.engines.yarn.conf import Configuration, load
-from howdah.engines.yarn.nodemanager import NodeManagers
+from howdah.engines.yarn.nm.container_management_protocol import NodeManagers
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
-from howdah.engines.yarn.resourcemanager import ResourceManagerClient
+from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient
+from howdah.engines.yarn.rm.application_master_protocol import ApplicationMaster, Ask
 from howdah.sandbox import Sandbox
 from howdah.wire.credentials import Token
 

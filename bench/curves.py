@@ -24,14 +24,14 @@ import hdfs_native
 
 from bench.place import place
 from bench.rounds import Report, alternate, ratios
-from howdah.curves.client import Service
-from howdah.curves.proto import event_pb2
-from howdah.data import uris
-from howdah.data.cache import local_directory
-from howdah.data.fs import FileSystem, filesystem
-from howdah.data.hadoop_conf import default_filesystem, load
-from howdah.data.records import framing
+from howdah.eventfiles.client import Service
+from howdah.eventfiles.proto import event_pb2
+from howdah.hadoop.conf import default_filesystem, load
+from howdah.inputs.formats import framing
 from howdah.sandbox import Sandbox
+from howdah.spec import uris
+from howdah.storage.content_cache import local_directory
+from howdah.storage.filesystem import FileSystem, filesystem
 
 RUNS = int(os.environ.get("HOWDAH_BENCH_RUNS", "20"))
 STEPS = int(os.environ.get("HOWDAH_BENCH_STEPS", "10000"))

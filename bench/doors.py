@@ -38,11 +38,11 @@ DOORS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 CLASSES = {
-    "xl-submit": "howdah.dialects.xlearning:XlSubmit",
-    "hbox-submit": "howdah.dialects.xlearning:HboxSubmit",
-    "tony": "howdah.dialects.tony:Tony",
-    "azkaban-job": "howdah.dialects.tony.azkaban:AzkabanJob",
-    "submarine": "howdah.dialects.submarine:Submarine",
+    "xl-submit": "howdah.compat.xlearning:XlSubmit",
+    "hbox-submit": "howdah.compat.xlearning:HboxSubmit",
+    "tony": "howdah.compat.tony:Tony",
+    "azkaban-job": "howdah.compat.tony.azkaban:AzkabanJob",
+    "submarine": "howdah.compat.submarine:Submarine",
 }
 _HELP = "import howdah.cli; howdah.cli.main(['--help'])"
 

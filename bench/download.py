@@ -22,14 +22,16 @@ import hdfs_native
 
 from bench.place import LIMIT_S, place
 from bench.rounds import Report, alternate, ratios
-from howdah.data import hadoop_conf, transfer, uris
-from howdah.data.allocation import keep_freed_memory
-from howdah.data.download import Copy
-from howdah.data.fs import filesystem
-from howdah.data.listing import listing
+from howdah.hadoop import conf
+from howdah.inputs import transfer
+from howdah.inputs.download import Copy
 from howdah.sandbox import Sandbox, record
 from howdah.sandbox.hadoop import Launcher
 from howdah.sandbox.install import Java
+from howdah.spec import uris
+from howdah.staging.path_listing import listing
+from howdah.storage.filesystem import filesystem
+from howdah.storage.io_tuning import keep_freed_memory
 
 MIB = 1 << 20
 SIZE = int(os.environ.get("HOWDAH_BENCH_MIB", "1024")) * MIB
@@ -58,7 +60,7 @@ def measure(report: Report) -> None:
 class _Bench:
     def __init__(self, report: Report, sandbox: Sandbox, work: Path) -> None:
         self.report, self.sandbox, self.work = report, sandbox, work
-        self.root = hadoop_conf.default_filesystem(hadoop_conf.load(str(sandbox.conf_dir)))
+        self.root = conf.default_filesystem(conf.load(str(sandbox.conf_dir)))
         self.files = filesystem(self.root)
         self.java: Callable[..., float] = lambda *_: 0.0
         work.mkdir()
@@ -144,7 +146,7 @@ class _Bench:
                 file.write(piece)
         target = f"{self.root}/bench/uploaded"
         copy = Copy(str(source), target)
-        client = hdfs_native.Client(self.root, hadoop_conf.load(str(self.sandbox.conf_dir)))
+        client = hdfs_native.Client(self.root, conf.load(str(self.sandbox.conf_dir)))
         subjects = {
             "howdah": lambda: _timed(lambda: transfer.upload([copy], _unseen)),
             "hdfs-native": lambda: _timed(lambda: _write_all(client, source, "/bench/uploaded")),
@@ -174,7 +176,9 @@ class _Bench:
         _remove(here)
         begun = time.perf_counter()
         helper = subprocess.Popen(
-            [sys.executable, "-m", "howdah.data.transfer", "download"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+            [sys.executable, "-m", "howdah.inputs.transfer", "download"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
         )
         assert helper.stdin
         helper.stdin.write(json.dumps({"items": items}).encode())

@@ -22,7 +22,7 @@ from bench.chaos.faults import lose_node
 from bench.place import place
 from bench.rounds import Report
 from howdah.errors import StagingError
-from howdah.master import actions as a
+from howdah.master.decisions import actions as a
 from howdah.spec import JobSpec, Role
 from howdah.spec import events as e
 from howdah.testing import Gang

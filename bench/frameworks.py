@@ -13,9 +13,9 @@ from pathlib import Path
 from bench.byhand import by_hand
 from bench.place import HOWDAH, place, run
 from bench.rounds import Report, alternate, ratios
-from howdah.client.environments import ready
-from howdah.client.jobfile import to_yaml
+from howdah.config.job_file import to_yaml
 from howdah.spec import Environment, Input, JobSpec, Resources, Role
+from howdah.staging.virtual_environments import ready
 
 ROUNDS, RANKS, LEAST = 9, 2, 0.99
 HERE = Path(__file__).parent

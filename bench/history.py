@@ -19,13 +19,13 @@ from pathlib import Path
 from bench.place import place
 from bench.processes import cpu_s, resident_mb
 from bench.rounds import Report
-from howdah.data import hadoop_conf
-from howdah.data.fs import filesystem
+from howdah.hadoop import conf
+from howdah.history.directory_scan import LOG, Scanner
 from howdah.history.index import Index
-from howdah.history.scan import LOG, Scanner
 from howdah.sandbox import Sandbox
 from howdah.spec import Container, Exit, JobSpec, Outcome, Resources, Role, State, TaskId, event_lines
 from howdah.spec import events as e
+from howdah.storage.filesystem import filesystem
 
 JOBS, ON_HDFS = int(os.environ.get("BENCH_HISTORY_JOBS", "100000")), 2000
 RATE, PAGE_S, PAGE_BYTES, RESIDENT_MB = 2000.0, 0.2, 200_000.0, 200.0
@@ -66,7 +66,7 @@ def _from_hdfs(report: Report) -> None:
     """Logs on a real cluster's file system, which are small files."""
     with place() as home, Sandbox(nodes=0) as sandbox:
         write(home / "here" / "jobs", ON_HDFS)
-        root = hadoop_conf.default_filesystem(hadoop_conf.load(str(sandbox.conf_dir)))
+        root = conf.default_filesystem(conf.load(str(sandbox.conf_dir)))
         files = filesystem(root, str(sandbox.conf_dir))
 
         def put(folder: Path) -> None:

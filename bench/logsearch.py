@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bench.place import place
 from bench.rounds import Report, alternate, ratios
-from howdah.executor.printed import Printed
+from howdah.executor.io.task_output import Printed
 
 MIB = int(os.environ.get("BENCH_LOG_MIB", "10240"))
 ROUNDS = 3
@@ -92,7 +92,7 @@ def _request(path: Path, wish: dict[str, object]) -> bytes:
 
 def _ours(path: Path, wish: dict[str, object]) -> float:
     begun = time.monotonic()
-    argv = [sys.executable, "-m", "howdah.data.logsearch"]
+    argv = [sys.executable, "-m", "howdah.logs.search"]
     done = subprocess.run(argv, input=_request(path, wish), stdout=subprocess.PIPE, check=True)
     seconds = time.monotonic() - begun
     answer = json.loads(done.stdout)
@@ -108,7 +108,7 @@ def _timed(argv: list[str]) -> float:
 
 
 def _peak_mb(path: Path) -> float:
-    argv = [sys.executable, "-m", "howdah.data.logsearch"]
+    argv = [sys.executable, "-m", "howdah.logs.search"]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
         assert process.stdin is not None
         process.stdin.write(_request(path, {"text": "nowhere"}))

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from howdah.data.cache import local_directory
+from howdah.storage.content_cache import local_directory
 
 HOWDAH = str(Path(sys.executable).with_name("howdah"))
 LIMIT_S = 300.0

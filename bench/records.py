@@ -18,12 +18,13 @@ from typing import Any
 
 from bench.place import place
 from bench.rounds import Report, alternate
-from howdah.data import uris
-from howdah.data.cache import local_directory
-from howdah.data.fs import CHUNK
-from howdah.data.local import LocalFileSystem
-from howdah.data.records import Split, natives, reader, writer
+from howdah.inputs.formats import Split, reader, writer
 from howdah.sandbox import install
+from howdah.spec import uris
+from howdah.storage import native_codecs
+from howdah.storage.content_cache import local_directory
+from howdah.storage.filesystem import CHUNK
+from howdah.storage.local import LocalFileSystem
 
 MIB = int(os.environ.get("HOWDAH_BENCH_MIB", "64"))
 ROUNDS = 5
@@ -147,7 +148,7 @@ def _read(path: Path) -> None:
 
 
 def _sums(data: bytes, size: int) -> None:
-    crc32c, at = natives.crc32c(), 12
+    crc32c, at = native_codecs.crc32c(), 12
     while at < len(data):
         crc32c(data[at : at + size - 1])
         at += size + 15

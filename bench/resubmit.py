@@ -14,11 +14,11 @@ from pathlib import Path
 
 from bench.place import place, run
 from bench.rounds import Report, alternate
-from howdah.data import hadoop_conf, uris
-from howdah.data.stage import stage
 from howdah.engines.yarn.staging import Stager
+from howdah.hadoop import conf as hadoop_conf
 from howdah.sandbox import Sandbox
-from howdah.spec import JobSpec, Role
+from howdah.spec import JobSpec, Role, uris
+from howdah.staging.stage import stage
 
 FILES = int(os.environ.get("HOWDAH_BENCH_FILES", "10000"))
 SIZE = 2000

@@ -18,8 +18,8 @@ from pathlib import Path
 from bench.place import HOWDAH, place, run
 from bench.processes import of_job
 from bench.rounds import Report, ratios
-from howdah.client.engines import engine_of
-from howdah.client.link import link_to
+from howdah.client.engine_registry import engine_of
+from howdah.client.master_client import link_to
 from howdah.sandbox import Sandbox
 from howdah.spec import TaskId
 
@@ -105,7 +105,7 @@ class _Turn:
 def _take_turns(job_id: str) -> list[_Turn]:
     """Until the copier has ended; as many with it as without it."""
     limit = time.monotonic() + LIMIT_S
-    while not (pids := of_job("howdah.data.save", job_id)):
+    while not (pids := of_job("howdah.outputs.snapshots.snapshot", job_id)):
         time.sleep(0.1)
     turns = []
     while time.monotonic() < limit:

@@ -12,7 +12,7 @@ import signal
 import sys
 from pathlib import Path
 
-from howdah.master.loop import Identity, Master
+from howdah.master.app import Identity, Master
 from howdah.spec import JobSpec, Resources, Role, StagedJob
 from howdah.testing import FakeAllocator
 

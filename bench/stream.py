@@ -17,12 +17,12 @@ from pathlib import Path
 
 from bench.place import place
 from bench.rounds import Report, alternate, ratios
-from howdah.data import hadoop_conf, uris
-from howdah.data.fs import filesystem
-from howdah.executor.program import wide_pipe
+from howdah.executor.process.program import wide_pipe
+from howdah.hadoop import conf
 from howdah.sandbox import Sandbox
-from howdah.spec import Feed, Split
+from howdah.spec import Feed, Split, uris
 from howdah.spec.codec import encode
+from howdah.storage.filesystem import filesystem
 
 MIB = int(os.environ.get("HOWDAH_BENCH_MIB", "1024"))
 ROUNDS = 5
@@ -37,7 +37,7 @@ def measure(report: Report) -> None:
         os.environ.update(sandbox.env())
         local = home / "text"
         size = _write(local)
-        uri = f"{hadoop_conf.default_filesystem(hadoop_conf.load(str(sandbox.conf_dir)))}/bench/text"
+        uri = f"{conf.default_filesystem(conf.load(str(sandbox.conf_dir)))}/bench/text"
         filesystem(uri).mkdirs(uris.parent(uri))
         filesystem(uri).put(local, uri)
         for name, child in (("a Python program reading lines", LINES), ("wc -l", COUNT)):
@@ -74,7 +74,7 @@ def _streamed(uri: str, size: int, child: tuple[str, ...]) -> float:
     half = size // 2
     feed = Feed(0, (Split(uri, 0, half), Split(uri, half, size - half)))
     request = {"feeds": [encode(feed)], "to": writer, "task": "t:0", "host": "", "directory": "/", "stall_s": 60}
-    with _running((sys.executable, "-m", "howdah.data.feed"), subprocess.PIPE, (writer,)) as helper:
+    with _running((sys.executable, "-m", "howdah.inputs.streaming.stdin_feeder"), subprocess.PIPE, (writer,)) as helper:
         os.close(writer)
         assert helper.stdin
         helper.stdin.write(json.dumps(request).encode())

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from howdah.data.cache import local_directory
+from howdah.storage.content_cache import local_directory
 
 VERSION = "0.7.0"
 INSTALL_LIMIT_S = 600

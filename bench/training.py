@@ -16,7 +16,7 @@ from pathlib import Path
 from bench.place import HOWDAH, LIMIT_S, place, run
 from bench.processes import of_job, ran_s
 from bench.rounds import Report, alternate, ratios
-from howdah.client.environments import ready
+from howdah.staging.virtual_environments import ready
 
 ROUNDS, RANKS = 9, 2
 EPOCHS, SKIPPED = 240, 20

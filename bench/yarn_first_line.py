@@ -16,8 +16,8 @@ from bench.distributed_shell import DistributedShell
 from bench.milestones import milestones
 from bench.place import HOWDAH, Done, place, run
 from bench.rounds import Report, alternate, ratios
-from howdah.client.engines import engine_of
-from howdah.client.link import recorded_events
+from howdah.client.engine_registry import engine_of
+from howdah.client.master_client import recorded_events
 from howdah.engines import Engine
 from howdah.sandbox import Sandbox
 from howdah.spec.events import Ended

@@ -1,4 +1,4 @@
-"""Build the page: frontend/ -> src/howdah/web/static/, compressed. Standard library only; `build.py [dev|check]`.
+"""Build the page: frontend/ -> src/howdah/api/static/, compressed. Standard library only; `build.py [dev|check]`.
 
 The rule: nothing is done when the sources are those of the last build; what is there stays until the new one is whole.
 `dev` installs what checks and tests of the page need, too; `check` runs the checks.
@@ -16,9 +16,9 @@ import sys
 from pathlib import Path
 
 FRONTEND = Path(__file__).resolve().parent
-STATIC = FRONTEND.parent / "src" / "howdah" / "web" / "static"
+STATIC = FRONTEND.parent / "src" / "howdah" / "api" / "static"
 SOURCES = ("build.py", "index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.ts")
-SENTENCES = STATIC.with_name("sentences.zh.json")
+SENTENCES = STATIC.parents[1] / "locale" / "stored_sentences.zh.json"
 CHECKS = (("typescript/bin/tsc", "--noEmit"), ("eslint/bin/eslint.js", "--max-warnings", "0", "src"))
 OLDEST_NODE = (20, 19)
 DOCUMENT, TYPES = FRONTEND.parent / "docs" / "openapi.json", FRONTEND / "generated" / "openapi.d.ts"

@@ -6,7 +6,7 @@ export default defineConfig({
   base: "./",
   plugins: [react()],
   build: {
-    outDir: "../src/howdah/web/static",
+    outDir: "../src/howdah/api/static",
     emptyOutDir: true,
     assetsInlineLimit: 0,
     chunkSizeWarningLimit: 1200,

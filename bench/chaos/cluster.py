@@ -17,14 +17,14 @@ from typing import Any
 
 from bench.chaos import detour, full
 from bench.place import HOWDAH
-from howdah.client.engines import engine_of
-from howdah.client.link import recorded_events
-from howdah.data import hadoop_conf
-from howdah.data.fs import filesystem
+from howdah.client.engine_registry import engine_of
+from howdah.client.master_client import recorded_events
+from howdah.hadoop import conf as hadoop_conf
 from howdah.sandbox import Sandbox, record
 from howdah.sandbox.hadoop import Launcher
 from howdah.sandbox.install import Java
 from howdah.spec.events import Event
+from howdah.storage.filesystem import filesystem
 
 NODES, DATANODES = 3, 2
 LIMIT_S = 180.0

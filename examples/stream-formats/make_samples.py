@@ -14,7 +14,7 @@ import pyarrow
 import pyarrow.orc
 import pyarrow.parquet
 
-from howdah.data.records import codecs, writer
+from howdah.inputs.formats import codecs, writer
 
 WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 ROWS = [{"number": number, "word": word} for number, word in enumerate(WORDS)]

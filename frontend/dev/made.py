@@ -13,7 +13,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
-from howdah.web.hints import MEMORY
+from howdah.api.hints import MEMORY
 
 # ruff: noqa: ARG001 - answers that are the same for all questions
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import made
 
-STATIC = Path(__file__).resolve().parents[2] / "src" / "howdah" / "web" / "static"
+STATIC = Path(__file__).resolve().parents[2] / "src" / "howdah" / "api" / "static"
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "connect-src 'self'; font-src 'self'"

@@ -1,6 +1,6 @@
-// Sentences that the server has kept in English, in the reader's language; as howdah.web.sentences does it.
+// Sentences that the server has kept in English, in the reader's language; as howdah.locale.stored_sentences does it.
 
-import table from "../../src/howdah/web/sentences.zh.json";
+import table from "../../src/howdah/locale/stored_sentences.zh.json";
 import { language } from "./language";
 
 /** English as it was written down. No node of a page: it is shown by `retold`, and sought in by `english`, too. */

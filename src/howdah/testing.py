@@ -10,13 +10,13 @@ import time
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
-from howdah.data.commit import temporary
 from howdah.engines import ANYWHERE, GONE, Allocator, Launch, MasterContext, Wish
-from howdah.master import actions as a
-from howdah.master.outputs import part
-from howdah.master.replay import replay
+from howdah.master.decisions import actions as a
+from howdah.master.decisions.outputs import part
+from howdah.master.decisions.step import step
+from howdah.master.recovery import replay
 from howdah.master.state import GangState
-from howdah.master.step import step
+from howdah.outputs.commit import temporary
 from howdah.spec import Container, Exit, JobSpec, Outcome, Role, TaskId, event_lines
 from howdah.spec import events as e
 from howdah.wire.messages import Phase, Status

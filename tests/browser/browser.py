@@ -23,7 +23,7 @@ import howdah as package
 CHROMIUM = "/usr/bin/chromium"
 ROOT = Path(__file__).parents[2]
 AXE = ROOT / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
-BUILT = (Path(package.__file__).parent / "web" / "static" / "index.html.gz").exists()
+BUILT = (Path(package.__file__).parent / "api" / "static" / "index.html.gz").exists()
 SIZE = {"width": 1280, "height": 720}
 LIMIT_MS = 90_000
 SCREENS = os.environ.get("HOWDAH_SCREENS", "")

@@ -9,10 +9,10 @@ from typing import BinaryIO
 
 import pytest
 
-from howdah.data import uris
-from howdah.data.commit import Commitment, commit, discard
-from howdah.data.fs import Entry, FileSystem, Sink
 from howdah.errors import StagingError
+from howdah.outputs.commit import Commitment, commit, discard
+from howdah.spec import uris
+from howdah.storage.filesystem import Entry, FileSystem, Sink
 
 
 class Crash(Exception):

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from howdah.data import uris
-from howdah.data.fs import FileSystem
 from howdah.errors import StagingError
+from howdah.spec import uris
+from howdah.storage.filesystem import FileSystem
 
 NAMES = ("plain", "with space", "é", "q?uestion", "ha#sh", "per%cent", "plus+&=", "quote'\"")
 

@@ -18,7 +18,7 @@ from types import TracebackType
 
 from google.protobuf.message import DecodeError, Message
 
-from howdah.data.cancelling import cancel_all
+from howdah.api.async_tasks import cancel_all
 from howdah.engines.yarn import records
 from howdah.engines.yarn.conf import Configuration
 from howdah.engines.yarn.proto import hadoop_pb2 as pb

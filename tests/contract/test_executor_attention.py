@@ -14,7 +14,7 @@ import pytest
 from conductor import Conductor
 from test_executor import Start, conduct, program
 
-from howdah.executor.stackshot import REFUSED, _why, kernel_state, shown
+from howdah.executor.diagnostics.stack_dump import REFUSED, _why, kernel_state, shown
 from howdah.wire.messages import SEARCH, Goal, LogRequest, Notice, Phase, Status
 
 __all__ = ["conduct"]

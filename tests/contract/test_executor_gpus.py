@@ -7,7 +7,7 @@ from conductor import Conductor
 from nvml_library import compile_nvml
 from test_executor import Start, conduct, program
 
-from howdah.executor.gpuwatch import fault
+from howdah.executor.gpu.monitor import fault
 from howdah.spec.gpu import HARDWARE, Gpu
 from howdah.wire.messages import Goal, Phase, Status
 

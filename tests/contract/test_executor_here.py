@@ -1,4 +1,4 @@
-"""What an executor lays out for `howdah.here`: a real one, run by a master that the test plays."""
+"""What an executor lays out for `howdah.program`: a real one, run by a master that the test plays."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from conductor import Conductor
 from test_executor import Start, conduct, program
 
 from howdah.wire import auth
-from howdah.wire import here as wire
+from howdah.wire import program_protocol as wire
 from howdah.wire.messages import Goal, Phase
 
 __all__ = ["conduct"]

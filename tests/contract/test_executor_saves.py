@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from conductor import Conductor
 
-from howdah.data import uris
+from howdah.spec import uris
 from howdah.wire.messages import Assignment, Goal, MirrorOrder, Phase, SaveOrder, SaveReport, Status
 
 Start = Callable[..., Conductor]
@@ -140,9 +140,13 @@ def test_a_helper_that_is_killed_is_told(conduct: Start, tmp_path: Path) -> None
     deadline = time.monotonic() + 60
     helpers: list[int] = []
     while not helpers and time.monotonic() < deadline:
-        helpers = [pid for pid in map(int, children.read_text().split()) if b"howdah.data.save" in command(pid)]
+        helpers = [
+            pid
+            for pid in map(int, children.read_text().split())
+            if b"howdah.outputs.snapshots.snapshot" in command(pid)
+        ]
     os.kill(helpers[0], signal.SIGKILL)
-    assert report(master).problem == "howdah.data.save ended with signal 9"
+    assert report(master).problem == "howdah.outputs.snapshots.snapshot ended with signal 9"
     assert master.heard[-1].phase is Phase.RUNNING
     assert master.leave() == 0
 

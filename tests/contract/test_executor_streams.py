@@ -14,9 +14,8 @@ import pytest
 from conductor import Conductor
 from test_executor import PYTHON, program
 
-from howdah.data import uris
-from howdah.executor.processes import children, tree
-from howdah.spec import Feed, Split
+from howdah.executor.process.process_tree import children, tree
+from howdah.spec import Feed, Split, uris
 from howdah.wire.messages import Assignment, Capture, Goal, Phase, Status, Upload
 
 Start = Callable[..., Conductor]
@@ -113,9 +112,14 @@ class TestInput:
         master.say(Goal.RUN)
         master.phase(Phase.RUNNING)
         assert master.executor is not None
-        helper = next(pid for pid in children(master.executor.pid) if b"howdah.data.feed" in command(pid))
+        helper = next(
+            pid for pid in children(master.executor.pid) if b"howdah.inputs.streaming.stdin_feeder" in command(pid)
+        )
         os.kill(helper, signal.SIGKILL)
-        assert failure(master.phase(Phase.ENDED)) == ("stream", "howdah.data.feed ended with signal 9")
+        assert failure(master.phase(Phase.ENDED)) == (
+            "stream",
+            "howdah.inputs.streaming.stdin_feeder ended with signal 9",
+        )
 
     def test_a_program_that_stops_reading_is_told_of(self, conduct: Start, large: Feed) -> None:
         ended = conduct("head -c 100 >/dev/null; exec sleep 90", feeds=(large,), stall_s=6).run(limit=60)
@@ -217,7 +221,7 @@ def test_somebodys_own_reader_runs_in_the_jobs_python(conduct: Start, feed: Feed
     own = Feed(0, feed.splits[:1], format="mine:Reader")
     master = conduct("cat", feeds=(own,), program_path=("job/bin",))
     (master.work / "mine.py").write_text(
-        "import os\nfrom howdah.data.records import Reader as Base\nclass Reader(Base):\n def __init__(s, o): 0\n"
+        "import os\nfrom howdah.inputs.formats import Reader as Base\nclass Reader(Base):\n def __init__(s, o): 0\n"
         " def records(s, fs, split): yield os.environ['JOB'].encode() + fs.read_bytes(split.uri)[:7]\n"
     )
     python = master.work / "job" / "bin" / "python3"

@@ -15,10 +15,10 @@ from filesystem_contract import NAMES, FileSystemContract, PermissionContract
 from moto.server import ThreadedMotoServer
 from pyarrow.fs import LocalFileSystem
 
-from howdah.data import uris
-from howdah.data.fs import FileSystem, copy, filesystem
-from howdah.data.hdfs_arrow import ArrowHdfsFileSystem, wrapped
 from howdah.errors import SpecError, StagingError
+from howdah.spec import uris
+from howdah.storage.filesystem import FileSystem, copy, filesystem
+from howdah.storage.hdfs.arrow_binding import ArrowHdfsFileSystem, wrapped
 
 
 class TestLocal(FileSystemContract, PermissionContract, CommitContract):

@@ -16,15 +16,14 @@ import pytest
 from commit_contract import CommitContract
 from filesystem_contract import FileSystemContract, PermissionContract
 
-from howdah.data import uris
-from howdah.data.cache import Cache, location, sha256_of
-from howdah.data.fs import Broken, Entry, FileSystem, filesystem
-from howdah.data.hadoop_conf import default_filesystem, load
 from howdah.errors import EngineUnavailable, SpecError, StagingError
+from howdah.hadoop.conf import default_filesystem, load
 from howdah.sandbox import Sandbox, record
 from howdah.sandbox.hadoop import Launcher
 from howdah.sandbox.install import Java
-from howdah.spec import StagedFile
+from howdah.spec import StagedFile, uris
+from howdah.storage.content_cache import Cache, location, sha256_of
+from howdah.storage.filesystem import Broken, Entry, FileSystem, filesystem
 
 Admin = Callable[..., None]
 
@@ -77,7 +76,7 @@ def helper(conf_dir: str) -> Callable[[str, str, object], dict[str, object]]:
     """Run one of our modules as the master and the executor do; its last line."""
 
     def run(module: str, verb: str, request: object) -> dict[str, object]:
-        command = [sys.executable, "-m", f"howdah.data.{module}", verb]
+        command = [sys.executable, "-m", f"howdah.{module}", verb]
         environment = {**os.environ, "HADOOP_CONF_DIR": conf_dir}
         done = subprocess.run(
             command, input=json.dumps(request), env=environment, capture_output=True, text=True, timeout=60
@@ -355,7 +354,7 @@ def test_upload_commit_download(fs: FileSystem, base: str, helper: Callable[...,
         {"path": str(made), "uri": uris.join(temporary, "worker-0.1")},
         {"path": str(tmp_path / "none"), "uri": uris.join(temporary, "worker-1.1")},
     ]
-    uploaded = helper("transfer", "upload", {"items": items})
+    uploaded = helper("inputs.transfer", "upload", {"items": items})
     assert uploaded == {
         "ok": True,
         "files": 121,
@@ -365,7 +364,7 @@ def test_upload_commit_download(fs: FileSystem, base: str, helper: Callable[...,
     }
     parts = [{"from": "worker-0.1", "to": "worker-0"}, {"from": "worker-1.1", "to": "worker-1"}]
     request = {"outputs": [{"temporary": temporary, "final": uris.join(base, "out"), "parts": parts}]}
-    assert helper("commit", "commit", request) == {"committed": [uris.join(base, "out")]}
+    assert helper("outputs.commit", "commit", request) == {"committed": [uris.join(base, "out")]}
     assert [uris.name(entry.uri) for entry in fs.children(uris.join(base, "out"))] == ["_SUCCESS", "worker-0"]
 
     got = tmp_path / "got"
@@ -377,7 +376,7 @@ def test_upload_commit_download(fs: FileSystem, base: str, helper: Callable[...,
         }
         for entry in fs.walk(uris.join(base, "out/worker-0"))
     ]
-    assert helper("transfer", "download", {"items": wanted}) == {"ok": True, "files": 121, "bytes": 5_007_140}
+    assert helper("inputs.transfer", "download", {"items": wanted}) == {"ok": True, "files": 121, "bytes": 5_007_140}
     same = subprocess.run(["diff", "-r", str(made), str(got)], capture_output=True, text=True)
     assert same.stdout == ""
 
@@ -385,20 +384,20 @@ def test_upload_commit_download(fs: FileSystem, base: str, helper: Callable[...,
 def test_a_file_that_went_or_changed(fs: FileSystem, base: str, helper: Callable[..., object], tmp_path: Path) -> None:
     fs.write_bytes(uris.join(base, "f"), b"123")
     gone = {"uri": uris.join(base, "gone"), "path": str(tmp_path / "gone"), "size": 1}
-    assert helper("transfer", "download", {"items": [gone]}) == {
+    assert helper("inputs.transfer", "download", {"items": [gone]}) == {
         "error": f"{base}/gone: no such file: it was there when the job was submitted"
     }
     changed = {"uri": uris.join(base, "f"), "path": str(tmp_path / "f"), "size": 4}
-    answer = helper("transfer", "download", {"items": [changed]})
+    answer = helper("inputs.transfer", "download", {"items": [changed]})
     assert "has changed since the job was submitted: it had 4 bytes, and has 3" in str(answer)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_commit_that_may_not_be_made(base: str, helper: Callable[..., object]) -> None:
     request = {"outputs": [{"temporary": f"{base}/.howdah-j-0", "final": f"{base}/out", "parts": []}]}
-    helper("commit", "commit", request)
+    helper("outputs.commit", "commit", request)
     other = {"outputs": [{"temporary": f"{base}/.howdah-k-0", "final": f"{base}/out", "parts": []}]}
     # Neither job wrote anything: what the second would commit is what is there.
-    assert helper("commit", "commit", other) == {"committed": [f"{base}/out"]}
+    assert helper("outputs.commit", "commit", other) == {"committed": [f"{base}/out"]}
     with_parts = {"outputs": [{**other["outputs"][0], "temporary": f"{base}/.howdah-k-1", "parts": []}]}
-    assert "error" not in str(helper("commit", "discard", with_parts))
+    assert "error" not in str(helper("outputs.commit", "discard", with_parts))

@@ -1,4 +1,4 @@
-"""`howdah.here` in programs of their own, against a real master over a real socket; the test plays the executors."""
+"""`howdah.program` in programs of their own, against a real master over a real socket; the test plays the executors."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ import pytest
 from conductor import SOURCE
 from test_executor import interpreter
 
-from howdah.client.link import MasterLink
-from howdah.executor.here import Here
+from howdah.api import http_server
+from howdah.client.master_client import MasterLink
 from howdah.executor.identity import Identity as ExecutorIdentity
+from howdah.executor.io.program_api_files import Here
 from howdah.frameworks import world_variables
-from howdah.master.loop import Identity, Master
+from howdah.master.app import Identity, Master
 from howdah.spec import Exit, JobSpec, Output, Role, StagedJob, TaskId
 from howdah.spec import events as e
 from howdah.spec.codec import encode
 from howdah.testing import FakeAllocator
-from howdah.web import server
 from howdah.wire import auth
-from howdah.wire import here as wire
+from howdah.wire import program_protocol as wire
 from howdah.wire.connection import Connection, WireError
 from howdah.wire.messages import Phase, SaveReport, Status
 
@@ -83,7 +83,7 @@ class Job:
         if self.running.cancelled():
             await self.master.close()
             for one in gc.get_objects():  # as the kernel closes those of a process that is killed
-                if isinstance(one, server._Connection) and one._transport._loop is self.loop:
+                if isinstance(one, http_server._Connection) and one._transport._loop is self.loop:
                     one._transport.abort()
             for task in asyncio.all_tasks() - {asyncio.current_task()}:
                 task.cancel()
@@ -245,7 +245,7 @@ def test_who_waits_is_woken(job: Job) -> None:
 
 def test_nobody_waits_for_ever(job: Job) -> None:
     assert problem(job.start(0, "here.get('never', wait=0.3)")) == (
-        "howdah.here.place.HereTimeout: get('never'): not within 0.3 s"
+        "howdah.program.task_identity.HereTimeout: get('never'): not within 0.3 s"
     )
     alone = problem(job.start(0, "here.barrier('start', timeout=0.3)"))
     assert alone.endswith("barrier('start'): not within 0.3 s; 1 of 2 have come; missing: worker:1")
@@ -327,7 +327,7 @@ def test_what_is_wrong_is_said_in_one_line(job: Job) -> None:
         ("here.barrier('b', roles='ps')", "HereError: here.barrier: roles=['ps']: the roles of this world are worker"),
         ("here.progress(2)", "ValueError: progress(2): a number from 0 to 1 is wanted"),
         ("here.save()", "HereError: here.save: the job has no directory to copy for any output"),
-        ("here.nothing", "AttributeError: module 'howdah.here' has no attribute 'nothing'"),
+        ("here.nothing", "AttributeError: module 'howdah.program' has no attribute 'nothing'"),
     ):
         found = problem(job.start(0, call))
         assert said in found, found
@@ -339,8 +339,8 @@ def test_outside_a_job_there_is_nothing_here() -> None:
     ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, cwd="/")
     assert ran.stdout == "False\n"
     assert ran.stderr.splitlines()[-1] == (
-        "howdah.here.place.HereError: this is not a task of a howdah job (HOWDAH_HERE is not set): start it with "
-        "`howdah run`, or ask `here.inside` first"
+        "howdah.program.task_identity.HereError: this is not a task of a howdah job (HOWDAH_HERE is not set): "
+        "start it with `howdah run`, or ask `here.inside` first"
     )
 
 
@@ -370,15 +370,14 @@ def test_only_its_own_part_can_be_imported_and_an_installed_howdah_goes_first(jo
         python=interpreter("3.13") or sys.executable,
     )
     if interpreter("3.13"):
-        assert said == str(tmp_path / "task-0-1" / "howdah-here" / "python" / "howdah" / "here" / "__init__.py")
+        assert said == str(tmp_path / "task-0-1" / "howdah-here" / "python" / "howdah" / "program" / "__init__.py")
     own = tmp_path / "own" / "howdah"
     own.mkdir(parents=True)
     (own / "__init__.py").write_text("")
     (own / "client.py").write_text("who = 'mine'")
     place = job.place(0)
-    code = (
-        f"import sys; sys.path.append({str(own.parent)!r}); import howdah.client, howdah.here; print(howdah.client.who)"
-    )
+    code = f"import sys; sys.path.append({str(own.parent)!r}); "
+    code += "import howdah.client, howdah.program; print(howdah.client.who)"
     ran = subprocess.run(
         [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.append({place['PYTHONPATH']!r}); {code}"],
         capture_output=True,

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from howdah.client.link import MasterLink, refusals
-from howdah.data.fs import filesystem
+from howdah.client.master_client import MasterLink, refusals
 from howdah.errors import EngineUnavailable, StagingError
-from howdah.master.api import MAX_LOG_BYTES
-from howdah.master.loop import Identity, Master
+from howdah.master.app import Identity, Master
+from howdah.master.server.app import MAX_LOG_BYTES
 from howdah.spec import Exit, JobSpec, Role, StagedJob, State, TaskId, Timeouts
 from howdah.spec.codec import decode, encode
+from howdah.storage.filesystem import filesystem
 from howdah.testing import FakeAllocator
 from howdah.wire import auth
-from howdah.wire import here as programs
+from howdah.wire import program_protocol as programs
 from howdah.wire.connection import Connection, WireError
 from howdah.wire.messages import Goal, LogChunk, LogRequest, Orders, Phase, Status
 

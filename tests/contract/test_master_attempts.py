@@ -14,19 +14,18 @@ from typing import ClassVar
 
 import pytest
 
-from howdah.data import uris
-from howdah.data.commit import reserve, temporary
-from howdah.data.fs import filesystem
 from howdah.engines import AttemptOver
 from howdah.errors import EngineRejected
-from howdah.executor.processes import children
-from howdah.master.eventlog import EventLog
+from howdah.executor.process.process_tree import children
+from howdah.master.app import CLAIM_S, SILENCE_S, Identity, Master
+from howdah.master.event_log import EventLog
 from howdah.master.journal import Superseded
-from howdah.master.loop import CLAIM_S, SILENCE_S, Identity, Master
 from howdah.master.state import Stage
-from howdah.spec import Container, Exit, JobSpec, Output, Role, StagedJob, State, event_lines
+from howdah.outputs.commit import reserve, temporary
+from howdah.spec import Container, Exit, JobSpec, Output, Role, StagedJob, State, event_lines, uris
 from howdah.spec import events as e
 from howdah.spec.codec import encode
+from howdah.storage.filesystem import filesystem
 from howdah.testing import FakeAllocator
 from howdah.wire import auth
 from howdah.wire.connection import Connection, WireError
@@ -132,7 +131,7 @@ def helpers() -> list[int]:
     found = []
     for pid in children(os.getpid()):
         with contextlib.suppress(OSError):
-            if b"howdah.data.commit" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            if b"howdah.outputs.commit" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 found.append(pid)
     return found
 

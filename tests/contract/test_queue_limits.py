@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from howdah.cli.explain import reason
 from howdah.engines.yarn.conf import Configuration
-from howdah.engines.yarn.hindrances import scheduler
-from howdah.engines.yarn.queuelimits import told
+from howdah.engines.yarn.pending_reasons import scheduler
 from howdah.engines.yarn.records import GPU, MEMORY
+from howdah.engines.yarn.rm.queue_limits import told
 
 TOTAL = {MEMORY: 8192, GPU: 4}
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import howdah
-from howdah.client.ending import report_of
-from howdah.client.engines import engine_of
-from howdah.client.link import page_link
+from howdah.client.engine_registry import engine_of
+from howdah.client.job_end import report_of
+from howdah.client.master_client import page_link
 from howdah.errors import SpecError, StagingError
 from howdah.spec import JobSpec, Output, Role, State, TaskId
 

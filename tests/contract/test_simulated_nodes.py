@@ -11,11 +11,11 @@ import pytest
 from simulated_nodes import SimulatedNodes
 
 from howdah.engines.yarn import records
-from howdah.engines.yarn.applicationmaster import ApplicationMaster, Ask
 from howdah.engines.yarn.conf import Configuration
-from howdah.engines.yarn.nodemanager import PROTOCOL, NodeManagers
+from howdah.engines.yarn.nm.container_management_protocol import PROTOCOL, NodeManagers
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
-from howdah.engines.yarn.resourcemanager import ResourceManagerClient
+from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient
+from howdah.engines.yarn.rm.application_master_protocol import ApplicationMaster, Ask
 from howdah.errors import EngineRejected
 from howdah.hadoop.rpc import Address, Connection, RpcError, User
 from howdah.sandbox import Sandbox

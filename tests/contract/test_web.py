@@ -16,9 +16,9 @@ import pytest
 from jsonschema import Draft202012Validator
 from test_master_api import KEY, Running, running, say
 
+from howdah.api.openapi import openapi
 from howdah.spec import Exit
 from howdah.spec import events as e
-from howdah.web.openapi import openapi
 from howdah.wire import auth
 from howdah.wire.messages import LogChunk, Phase
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from howdah.web import server
-from howdah.web.server import Caller, Request, Response
-from howdah.web.source import Refused
+from howdah.api import http_server
+from howdah.api.http_server import Caller, Request, Response
+from howdah.api.sources import Refused
 
 LARGE = 8 << 20
 
@@ -45,7 +45,7 @@ def large(tmp_path: Path) -> Path:
 
 def test_a_file_is_sent_whole_and_the_connection_goes_on(large: Path) -> None:
     async def run() -> None:
-        running = await server.serve(answer, anybody, "127.0.0.1")
+        running = await http_server.serve(answer, anybody, "127.0.0.1")
         reader, writer = await asyncio.open_connection(*running.sockets[0].getsockname(), limit=1 << 20)
         for _ in range(2):
             head, body = await ask(reader, writer, "GET", f"/x?file={large}")
@@ -61,7 +61,7 @@ def test_a_file_is_sent_whole_and_the_connection_goes_on(large: Path) -> None:
 
 def test_a_caller_that_leaves_in_the_middle_harms_nobody(large: Path, tmp_path: Path) -> None:
     async def run() -> None:
-        running = await server.serve(answer, anybody, "127.0.0.1")
+        running = await http_server.serve(answer, anybody, "127.0.0.1")
         address = running.sockets[0].getsockname()
         for _ in range(5):
             reader, writer = await asyncio.open_connection(*address, limit=1 << 16)
@@ -104,7 +104,7 @@ async def sending(pieces: Counted) -> AsyncIterator[tuple[asyncio.StreamReader, 
     async def give(request: Request) -> Response:
         return Response(200, b"after", "text/plain", pieces=pieces if request.path == "/pieces" else None)
 
-    running = await server.serve(give, anybody, "127.0.0.1")
+    running = await http_server.serve(give, anybody, "127.0.0.1")
     reader, writer = await asyncio.open_connection(*running.sockets[0].getsockname(), limit=1 << 16)
     writer.write(b"GET /pieces HTTP/1.1\r\nHost: h\r\n\r\n")
     head = await reader.readuntil(b"\r\n\r\n")

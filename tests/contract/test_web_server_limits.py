@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from howdah.web import connection_limits, server
-from howdah.web.server import Caller, Limits, Request, Response
+from howdah.api import connection_limits, http_server
+from howdah.api.http_server import Caller, Limits, Request, Response
 
 KNOWN = 1 << 20
 
@@ -29,7 +29,7 @@ def identify(request: Request) -> Caller | None:
 
 @contextlib.asynccontextmanager
 async def serving(**limits: float) -> AsyncIterator[tuple[str, int]]:
-    running = await server.serve(echo, identify, "127.0.0.1", limits=Limits(**limits))
+    running = await http_server.serve(echo, identify, "127.0.0.1", limits=Limits(**limits))
     try:
         yield running.sockets[0].getsockname()
     finally:
@@ -187,7 +187,7 @@ def test_a_fault_of_ours_is_written_down_once(capfd: pytest.CaptureFixture[str])
         raise RuntimeError(f"broken by {request.path}")
 
     async def run() -> None:
-        running = await server.serve(fail, identify, "127.0.0.1")
+        running = await http_server.serve(fail, identify, "127.0.0.1")
         reader, writer = await asyncio.open_connection(*running.sockets[0].getsockname())
         for number in range(20):
             writer.write(request(path=f"/{number}"))

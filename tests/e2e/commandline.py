@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from howdah.data import hadoop_conf
-from howdah.data.fs import FileSystem, filesystem
+from howdah.hadoop import conf
 from howdah.sandbox import Sandbox, record
 from howdah.sandbox.hadoop import Launcher
 from howdah.sandbox.install import Java
+from howdah.storage.filesystem import FileSystem, filesystem
 
 HOWDAH = str(Path(sys.executable).with_name("howdah"))
 LIMIT_S = 240.0
@@ -76,7 +76,7 @@ class CommandLine:
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
         self.sandbox, self.folder = sandbox, folder
         self._started: list[Running] = []
-        self.root = hadoop_conf.default_filesystem(hadoop_conf.load(str(sandbox.conf_dir)))
+        self.root = conf.default_filesystem(conf.load(str(sandbox.conf_dir)))
         self.files: FileSystem = filesystem(self.root, str(sandbox.conf_dir))
 
     def job_file(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from howdah.data.cache import local_directory
 from howdah.sandbox import Sandbox
+from howdah.storage.content_cache import local_directory
 
 LIMIT_S = 900
 """Of a test that names none: a few of the command line's limits, one after the other."""

@@ -81,8 +81,8 @@ def cluster(directory: Path, cache: Path, protection: str = "authentication") ->
 
 
 _OPEN = """
-from howdah.data.fs import filesystem
-from howdah.data.hadoop_conf import default_filesystem, directory, load
+from howdah.storage.filesystem import filesystem
+from howdah.hadoop.conf import default_filesystem, directory, load
 root = default_filesystem(load(directory()))
 for path in ("/tmp", "/logs", "/user"):
     filesystem(root).mkdirs(root + path)

@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 from commandline import CommandLine, eventually
 
-from howdah.client import environments
 from howdah.client.tensorboard import REQUIREMENTS
 from howdah.sandbox import Sandbox
+from howdah.staging import virtual_environments
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("board_programs") / "curves_tf.py"
@@ -42,10 +42,10 @@ def line(sandbox: Sandbox, tmp_path: Path) -> Iterator[CommandLine]:
 @pytest.fixture(scope="module", autouse=True)
 def its_environment(sandbox: Sandbox) -> None:
     """TensorBoard's, which is in the user's own cache, so that it is made once and not for each run of the tests."""
-    here = environments.place(REQUIREMENTS)
+    here = virtual_environments.place(REQUIREMENTS)
     with pytest.MonkeyPatch.context() as own:
         own.delenv("HOWDAH_HOME")
-        archive = environments.pack(environments.ready(REQUIREMENTS, print), print)
+        archive = virtual_environments.pack(virtual_environments.ready(REQUIREMENTS, print), print)
     here.parent.mkdir(parents=True, exist_ok=True)
     for path in (archive, archive.with_name(here.name)):
         link = here.parent / path.name

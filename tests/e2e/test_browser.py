@@ -275,5 +275,5 @@ def _checkpoint(tab: Tab, job: str) -> None:
 
 
 def test_the_page_is_within_its_weight() -> None:
-    static = Path(__file__).parents[2] / "src" / "howdah" / "web" / "static"
+    static = Path(__file__).parents[2] / "src" / "howdah" / "api" / "static"
     assert sum(path.stat().st_size for path in static.rglob("*.gz")) < 1_000_000

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from howdah.curves.contents import Contents
-from howdah.data import checkpoints, formats, uris
-from howdah.data.fs import filesystem
+from howdah.checkpoints import discovery, file_validation
+from howdah.eventfiles.checkpoint_contents import Contents
+from howdah.spec import uris
+from howdah.storage.filesystem import filesystem
 
 ROOT = Path(__file__).parents[2]
 HOWDAH = str(Path(sys.executable).with_name("howdah"))
@@ -97,7 +98,7 @@ def pytorch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def newest(folder: Path) -> str | None:
-    found = checkpoints.find(filesystem("file:///"), uris.of_local(folder)).checkpoint
+    found = discovery.find(filesystem("file:///"), uris.of_local(folder)).checkpoint
     return None if found is None else found.name
 
 
@@ -108,7 +109,7 @@ def cuts(size: int) -> list[int]:
 
 
 def flaw(data: bytes, name: str) -> str | None:
-    return formats.flaw(io.BytesIO(data), name, len(data))
+    return file_validation.flaw(io.BytesIO(data), name, len(data))
 
 
 @pytest.mark.parametrize("name", ["model.keras", "model.h5"])
@@ -122,7 +123,7 @@ def test_tensorflow(tensorflow: Path, tmp_path: Path) -> None:
     assert newest(tensorflow / "bundle") == "ckpt-2"
     assert newest(tensorflow / "export") == "saved"
     state = (tensorflow / "bundle/checkpoint").read_bytes()
-    assert formats.named_by(state) == "ckpt-2"
+    assert file_validation.named_by(state) == "ckpt-2"
     for part in ("index", "data-00000-of-00001"):
         data = (tensorflow / f"bundle/ckpt-2.{part}").read_bytes()
         folder = Path(shutil.copytree(tensorflow / "bundle", tmp_path / part))

@@ -15,11 +15,11 @@ import pytest
 import tensorboardX
 from test_checkpoint_formats import written
 
-from howdah.curves.client import Service
-from howdah.data import uris
-from howdah.data.fs import FileSystem, filesystem
-from howdah.data.hadoop_conf import default_filesystem, load
+from howdah.eventfiles.client import Service
+from howdah.hadoop.conf import default_filesystem, load
 from howdah.sandbox import Sandbox
+from howdah.spec import uris
+from howdah.storage.filesystem import FileSystem, filesystem
 
 pytestmark = pytest.mark.timeout(900)  # where environments are made first
 

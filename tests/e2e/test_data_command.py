@@ -10,7 +10,7 @@ from pathlib import Path
 import hdfs_native
 import pytest
 
-from howdah.data.hadoop_conf import default_filesystem, load
+from howdah.hadoop.conf import default_filesystem, load
 from howdah.sandbox import Sandbox
 
 HOWDAH = str(Path(sys.executable).with_name("howdah"))

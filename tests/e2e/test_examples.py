@@ -16,10 +16,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from howdah.data import uris
-from howdah.data.fs import filesystem
-from howdah.data.transfer import Copy, download, upload
+from howdah.inputs.transfer import Copy, download, upload
 from howdah.sandbox import Sandbox
+from howdah.spec import uris
+from howdah.storage.filesystem import filesystem
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"

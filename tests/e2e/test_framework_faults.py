@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.client.jobfile import load, to_yaml
+from howdah.config.job_file import load, to_yaml
 from howdah.spec import Environment, JobSpec, Role
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

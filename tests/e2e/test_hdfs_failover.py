@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 from commandline import CommandLine, eventually
 
-from howdah.data import uris
-from howdah.data.cache import local_directory
 from howdah.sandbox import Sandbox
+from howdah.spec import uris
 from howdah.spec.event_lines import read_lines
 from howdah.spec.events import Event, JobFinished, Started
+from howdah.storage.content_cache import local_directory
 
 JARS = local_directory()  # as it is before another module's fixture moves HOWDAH_HOME
 MIB = 1 << 20

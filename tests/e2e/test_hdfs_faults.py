@@ -21,14 +21,14 @@ import hdfs_native
 import pytest
 from commandline import CommandLine, Done, Running, eventually
 
-from howdah.data import uris
-from howdah.data.cache import local_directory
-from howdah.data.fs import Broken
-from howdah.data.hadoop_conf import load
 from howdah.errors import EngineUnavailable, StagingError
+from howdah.hadoop.conf import load
 from howdah.sandbox import Sandbox, readiness
+from howdah.spec import uris
 from howdah.spec.codec import encode
 from howdah.spec.staged import Feed, Split
+from howdah.storage.content_cache import local_directory
+from howdah.storage.filesystem import Broken
 
 JARS = local_directory()  # as it is before another module's fixture moves HOWDAH_HOME
 MIB = 1 << 20
@@ -130,7 +130,7 @@ def test_one_that_dies_in_the_middle_of_a_stream(howdah: CommandLine, base: str)
     reader, writer = os.pipe()
     feed = Feed(0, (Split(uri, 0, len(data), size=len(data)),))
     request = {"feeds": encode([feed]), "to": writer, "task": "t:0", "host": "h", "directory": "/", "stall_s": 60}
-    command = [sys.executable, "-m", "howdah.data.feed"]
+    command = [sys.executable, "-m", "howdah.inputs.streaming.stdin_feeder"]
     with subprocess.Popen(command, stdin=-1, stdout=-1, pass_fds=(writer,)) as helper, os.fdopen(reader, "rb") as pipe:
         os.close(writer)
         assert helper.stdin
@@ -159,7 +159,7 @@ def test_an_upload_that_is_cut_is_made_again(howdah: CommandLine, base: str, tmp
     (tmp_path / "made").mkdir()
     (tmp_path / "made" / "big").write_bytes(data := os.urandom(64 * MIB))
     request = json.dumps({"items": [{"path": str(tmp_path / "made"), "uri": f"{base}/up"}]})
-    command = [sys.executable, "-m", "howdah.data.transfer", "upload"]
+    command = [sys.executable, "-m", "howdah.inputs.transfer", "upload"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as helper:
         assert helper.stdin
         assert helper.stdout

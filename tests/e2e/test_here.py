@@ -1,4 +1,5 @@
-"""`howdah.here` on a real cluster: programs without any framework find each other, and a killed master harms nobody."""
+"""`howdah.program` on a real cluster: programs without any framework find each other, and a killed master harms
+nobody."""
 
 from __future__ import annotations
 

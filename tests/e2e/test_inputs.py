@@ -18,12 +18,12 @@ from pathlib import Path
 import pytest
 from commandline import HOWDAH, LIMIT_S, CommandLine
 
-from howdah.data import uris
-from howdah.data.download import Copy, fetch
-from howdah.data.fs import Broken
-from howdah.data.nodecache import FULLEST
-from howdah.data.transfer import download
+from howdah.inputs.download import Copy, fetch
+from howdah.inputs.node_cache import FULLEST
+from howdah.inputs.transfer import download
 from howdah.sandbox import Sandbox, record
+from howdah.spec import uris
+from howdah.storage.filesystem import Broken
 
 ROOT = Path(__file__).parents[2]
 SHOW = "find data -type f | sort | xargs sha256sum; find data -type f | xargs stat -c '%h links' | sort -u"

@@ -14,8 +14,8 @@ from commandline import CommandLine, Done
 from test_tony_door import LONGEST_S, configuration, python_with
 from test_tony_door import PROGRAMS as TONY_PROGRAMS
 
-from howdah.data.cache import local_directory
 from howdah.sandbox import Sandbox
+from howdah.storage.content_cache import local_directory
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from howdah.data import uris
-from howdah.data.cache import local_directory
-from howdah.data.local import LocalFileSystem
-from howdah.data.records import Split, reader, writer
+from howdah.inputs.formats import Split, reader, writer
 from howdah.sandbox import install
+from howdah.spec import uris
+from howdah.storage.content_cache import local_directory
+from howdah.storage.local import LocalFileSystem
 
 CACHE = local_directory()  # as it is before the session's fixture moves HOWDAH_HOME
 PROGRAM = Path(__file__).with_name("java") / "Records.java"

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from howdah.data.cache import local_directory
 from howdah.errors import EngineUnavailable, SpecError, StagingError
 from howdah.sandbox import Sandbox, current
 from howdah.sandbox.process import Process, wait_ended, with_variable_below
+from howdah.storage.content_cache import local_directory
 
 JARS = local_directory()  # as it is before the session's fixture moves HOWDAH_HOME
 

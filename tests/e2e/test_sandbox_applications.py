@@ -11,14 +11,14 @@ from pathlib import Path
 import hdfs_native
 import pytest
 
-from howdah.data.cache import local_directory
 from howdah.engines.yarn import records
 from howdah.engines.yarn.conf import load
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
-from howdah.engines.yarn.resourcemanager import ResourceManagerClient
+from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient
 from howdah.sandbox import Sandbox
 from howdah.sandbox.install import TRIED
 from howdah.sandbox.process import Process, with_variable_below
+from howdah.storage.content_cache import local_directory
 
 JARS = local_directory()  # as it is before the session's fixture moves HOWDAH_HOME
 

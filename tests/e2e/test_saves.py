@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from commandline import CommandLine, eventually
 
-from howdah.data import save, uris
+from howdah.outputs.snapshots import snapshot
 from howdah.sandbox import Sandbox
+from howdah.spec import uris
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "digits-resume"
@@ -67,7 +68,7 @@ def test_copies_by_the_program_by_command_and_by_interval_in_xlearnings_place(ho
     copy = json.loads(asked.out)
     assert (copy["done"], copy["tasks"], copy["state"]) == (2, 2, "SUCCEEDED")
     for task in ("worker-0", "worker-1"):
-        found = save.contents(howdah.files, f"{copy['uri']}/{task}")
+        found = snapshot.contents(howdah.files, f"{copy['uri']}/{task}")
         assert set(found) == {"model.pt", "sub/fixed.txt"}
         assert howdah.files.read_bytes(found["sub/fixed.txt"]) == b"fixed"
     assert copy["files"] < copy["total"] == 4, "what had not changed was not copied again"
@@ -83,7 +84,7 @@ def test_copies_by_the_program_by_command_and_by_interval_in_xlearnings_place(ho
     there = {uris.name(entry.uri) for entry in howdah.files.children(path)}
     copies = {name for name in there if name.startswith("interResult_")}
     assert there == {"_SUCCESS", "worker-0", "worker-1", *copies}, "copies and output are in one place"
-    whole = [name for name in copies if save.parts(howdah.files, f"{path}/{name}")]
+    whole = [name for name in copies if snapshot.parts(howdah.files, f"{path}/{name}")]
     assert len(whole) == 2
     assert howdah.left(job) == []
 

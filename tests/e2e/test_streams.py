@@ -18,9 +18,10 @@ import hdfs_native
 import pytest
 from commandline import CommandLine
 
-from howdah.data import records, uris
-from howdah.data.records import Split
+from howdah.inputs import formats
+from howdah.inputs.formats import Split
 from howdah.sandbox import Sandbox
+from howdah.spec import uris
 from howdah.spec.codec import encode
 from howdah.spec.staged import Feed
 
@@ -101,7 +102,7 @@ def test_sequencefile_to_sequencefile(howdah: CommandLine) -> None:
     pairs = [b"key%d\tvalue of %d\n" % (number, number) for number in range(5000)]
     howdah.files.mkdirs(uris.parent(source))
     with howdah.files.writing(source) as sink:
-        writer = records.writer("sequencefile", {}, sink)
+        writer = formats.writer("sequencefile", {}, sink)
         writer.write(b"".join(pairs))
         writer.close()
     done = howdah.run(
@@ -111,7 +112,7 @@ def test_sequencefile_to_sequencefile(howdah: CommandLine) -> None:
         outputs=[{"path": target, "strategy": "stream", "format": "sequencefile"}],
     ).done()
     assert done.code == 0, done.text
-    reader, found = records.reader("sequencefile", {}), []
+    reader, found = formats.reader("sequencefile", {}), []
     for entry in howdah.files.children(target):
         for split in reader.splits(howdah.files, entry.uri, entry.size, 0, 0):
             found += reader.records(howdah.files, split)
@@ -152,7 +153,7 @@ class TestWhatCannotBeReadWhole:
         reader, writer = os.pipe()
         feeds = [Feed(0, splits, **fields)]  # type: ignore[arg-type]
         request = {"feeds": encode(feeds), "to": writer, "task": "t:0", "host": "h", "directory": "/", "stall_s": 5}
-        command = [sys.executable, "-m", "howdah.data.feed"]
+        command = [sys.executable, "-m", "howdah.inputs.streaming.stdin_feeder"]
         with subprocess.Popen(command, stdin=-1, stdout=-1, pass_fds=(writer,)) as helper:
             os.close(writer)
             assert helper.stdin
@@ -184,7 +185,7 @@ class TestWhatCannotBeReadWhole:
     def pairs(self, howdah: CommandLine, name: str, values: list[str], cut: int = 0) -> tuple[Split, bytes]:
         """A SequenceFile, without its last `cut` bytes, and the lines that it was to have."""
         sink, lines = io.BytesIO(), "".join(f"key\t{value}\n" for value in values).encode()
-        writer = records.writer("sequencefile", {"key": "true", "compression": "none"}, sink)
+        writer = formats.writer("sequencefile", {"key": "true", "compression": "none"}, sink)
         writer.write(lines)
         writer.close()
         uri, made = f"{howdah.root}/tmp/stream-{name}.seq", sink.getvalue()
@@ -226,7 +227,7 @@ def test_each_format_and_compression_by_the_example(howdah: CommandLine, tmp_pat
         "tfrecord": "tfrecord/part-tfrecord-0.tfrecord",
         "parquet": "parquet/part-parquet-0.parquet",
     }.items():
-        reader, uri = records.reader(name, options.get(name, {})), f"{rows}/{part}"
+        reader, uri = formats.reader(name, options.get(name, {})), f"{rows}/{part}"
         entry = howdah.files.stat(uri)
         assert entry is not None
         splits = reader.splits(howdah.files, uri, entry.size, entry.block_size, entry.size)

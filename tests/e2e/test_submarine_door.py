@@ -21,10 +21,10 @@ from test_board import Browser, its_environment  # noqa: F401 - a fixture
 from test_tony_door import DIGITS, LONGEST_S, python_with, told
 from test_tony_door import PROGRAMS as TONY_PROGRAMS
 
-from howdah.data import uris
-from howdah.dialects.submarine import Submarine
+from howdah.compat.submarine import Submarine
 from howdah.sandbox import Sandbox
 from howdah.sandbox.addresses import free_port
+from howdah.spec import uris
 
 PROGRAMS = Path(__file__).with_name("submarine_programs")
 GOLDEN = Path(__file__).parents[1] / "golden" / "submarine"

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from commandline import CommandLine, eventually, processes
 
-from howdah.client.link import link_to
+from howdah.api import metric_series
+from howdah.client.master_client import link_to
 from howdah.engines.yarn.engine import YarnEngine
 from howdah.sandbox import Sandbox
-from howdah.web import series
 
 PROGRAM = """
 import os, sys, time
@@ -88,6 +88,6 @@ def test_a_job_is_watched_live_and_afterwards(howdah: CommandLine, tmp_path: Pat
     assert [one["text"] for one in told] == ["ERROR 118", "ERROR 119"]
     assert all(one["attempt"] == 2 and one["time"] for one in told)
     directory = f"{howdah.root}/user/{getpass.getuser()}/.howdah/jobs/{job}"
-    lines = list(series.read(directory, str(howdah.sandbox.conf_dir)))
-    found = series.sampled(lambda: lines, series.Wish(("memory_mib",)), ["worker:0"])
+    lines = list(metric_series.read(directory, str(howdah.sandbox.conf_dir)))
+    found = metric_series.sampled(lambda: lines, metric_series.Wish(("memory_mib",)), ["worker:0"])
     assert found[0]["points"][0][3] > 1

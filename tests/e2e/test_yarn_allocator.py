@@ -12,16 +12,16 @@ import pytest
 from allocator_contract import AllocatorContract, Driver, drive
 from unmanaged import unmanaged
 
-from howdah.data.cache import Cache
 from howdah.engines import MasterContext
 from howdah.engines.yarn import conf, records
 from howdah.engines.yarn.allocator import YarnAllocator
-from howdah.engines.yarn.applicationmaster import ApplicationMaster, Ask
-from howdah.engines.yarn.resourcemanager import ResourceManagerClient
+from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient
+from howdah.engines.yarn.rm.application_master_protocol import ApplicationMaster, Ask
 from howdah.engines.yarn.staging import Stager
 from howdah.sandbox import Sandbox
 from howdah.spec import JobSpec, Resources, Role, StagedFile, StagedJob
 from howdah.spec.events import ContainerEnded, LossAnnounced, Noted
+from howdah.storage.content_cache import Cache
 from howdah.wire.credentials import Credentials
 
 ROLES = {"worker": Role("x", 3, Resources(256, 1, 1)), "ps": Role("x", 1, Resources(128, 1))}

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from commandline import CommandLine, Done, Running, eventually, processes, read
 
-from howdah.data.fs import filesystem
 from howdah.sandbox import Sandbox
+from howdah.storage.filesystem import filesystem
 
 SUCCEEDED, FAILED, CANCELLED = 0, 1, 2
 Strike = Callable[[CommandLine, str], None]

@@ -12,15 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from howdah.data.fs import filesystem
-from howdah.data.runtime import runtime
-from howdah.engines.yarn import conf, tfile
+from howdah.engines.yarn import conf
 from howdah.engines.yarn.engine import LARGEST_PACKED, YarnEngine
-from howdah.engines.yarn.logs import directories
+from howdah.engines.yarn.logs import tfile
+from howdah.engines.yarn.logs.aggregated import directories
 from howdah.engines.yarn.staging import job_text
 from howdah.errors import EngineRejected, EngineUnavailable, SpecError, StagingError
 from howdah.sandbox import Sandbox
 from howdah.spec import JobReport, JobSpec, Resources, Role, StagedFile, StagedJob, State, TaskId
+from howdah.staging.runtime_archive import runtime
+from howdah.storage.filesystem import filesystem
 
 
 @pytest.fixture

@@ -20,17 +20,17 @@ from typing import TypeVar
 
 import pytest
 
-from howdah.data.cache import local_directory
-from howdah.data.fs import filesystem
-from howdah.data.runtime import runtime
 from howdah.engines.yarn.conf import load
 from howdah.engines.yarn.engine import YarnEngine
-from howdah.engines.yarn.resourcemanager import FAILOVER_S, ResourceManagerClient
+from howdah.engines.yarn.rm.application_client_protocol import FAILOVER_S, ResourceManagerClient
 from howdah.errors import EngineUnavailable
 from howdah.sandbox import Sandbox
 from howdah.spec import JobReport, JobSpec, Resources, Role, StagedJob, State
 from howdah.spec.event_lines import read_lines
 from howdah.spec.events import Event, JobFinished, JobStarted, Noted, Started
+from howdah.staging.runtime_archive import runtime
+from howdah.storage.content_cache import local_directory
+from howdah.storage.filesystem import filesystem
 
 T = TypeVar("T")
 JARS = local_directory()  # as it is before another module's fixture moves HOWDAH_HOME

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from commandline import CommandLine
 
-from howdah.data.cache import local_directory
 from howdah.sandbox import Sandbox
+from howdah.storage.content_cache import local_directory
 
 JARS = local_directory()  # as it is before another module's fixture moves HOWDAH_HOME
 NAME = "yarn.log-aggregation.file-controller.IFile.class"

@@ -14,14 +14,15 @@ import pytest
 from commandline import CommandLine
 from secured import RENEWED_S, Secured, cluster, principal
 
-from howdah.data import hadoop_conf, uris
-from howdah.data.cache import local_directory
 from howdah.engines.yarn.conf import Configuration, load
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
-from howdah.engines.yarn.resourcemanager import PROTOCOL, ResourceManagerClient
+from howdah.engines.yarn.rm.application_client_protocol import PROTOCOL, ResourceManagerClient
 from howdah.errors import EngineRejected
+from howdah.hadoop import conf as hadoop_conf
 from howdah.hadoop.delegation import delegation_tokens
 from howdah.hadoop.rpc import Connection, Kerberos, Login, RpcError, User
+from howdah.spec import uris
+from howdah.storage.content_cache import local_directory
 from howdah.wire.credentials import Credentials, Token
 
 pytestmark = pytest.mark.skipif(bool(kdc.missing()), reason=f"no {', '.join(kdc.missing())} on this machine")

@@ -16,7 +16,7 @@ from unmanaged import unmanaged
 from howdah.engines import MasterContext
 from howdah.engines.yarn import conf, records
 from howdah.engines.yarn.allocator import YarnAllocator
-from howdah.engines.yarn.resourcemanager import ResourceManagerClient
+from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient
 from howdah.sandbox import Sandbox
 from howdah.spec import JobSpec, Placement, Resources, Role, StagedJob
 from howdah.wire.credentials import Credentials

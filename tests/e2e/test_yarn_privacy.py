@@ -12,8 +12,9 @@ import pytest
 from commandline import CommandLine
 from secured import cluster
 
-from howdah.data import hadoop_conf, uris
-from howdah.data.cache import local_directory
+from howdah.hadoop import conf
+from howdah.spec import uris
+from howdah.storage.content_cache import local_directory
 
 pytestmark = pytest.mark.skipif(bool(kdc.missing()), reason=f"no {', '.join(kdc.missing())} on this machine")
 JARS = local_directory()  # as it is before another module's fixture moves HOWDAH_HOME
@@ -49,7 +50,7 @@ def test_a_job_with_its_data(howdah: CommandLine) -> None:
 def test_what_a_writer_has_flushed_is_read(howdah: CommandLine, tmp_path: Path) -> None:
     """For which a NameNode is asked with a ticket, and a DataNode with a block's token."""
     uri, content = f"{howdah.root}/tmp/held", bytes(range(256)) * 700
-    writer = hdfs_native.Client(howdah.root, hadoop_conf.load(str(howdah.sandbox.conf_dir))).create(
+    writer = hdfs_native.Client(howdah.root, conf.load(str(howdah.sandbox.conf_dir))).create(
         uris.path(uri), hdfs_native.WriteOptions()
     )
     writer.write(content)

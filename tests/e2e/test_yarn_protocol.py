@@ -12,17 +12,18 @@ from typing import Any, TypeVar
 import pytest
 from unmanaged import unmanaged
 
-from howdah.data.fs import filesystem
 from howdah.engines import AttemptOver
-from howdah.engines.yarn import logs, records
-from howdah.engines.yarn.applicationmaster import ApplicationMaster, Ask
+from howdah.engines.yarn import records
 from howdah.engines.yarn.conf import Configuration, load
-from howdah.engines.yarn.nodemanager import NodeManagers
+from howdah.engines.yarn.logs import aggregated
+from howdah.engines.yarn.nm.container_management_protocol import NodeManagers
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
-from howdah.engines.yarn.resourcemanager import ResourceManagerClient
+from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient
+from howdah.engines.yarn.rm.application_master_protocol import ApplicationMaster, Ask
 from howdah.errors import EngineRejected, EngineUnavailable
 from howdah.hadoop.rpc import RpcError
 from howdah.sandbox import Sandbox
+from howdah.storage.filesystem import filesystem
 
 T = TypeVar("T")
 FAILED, KILLED, FINISHED = 7, 8, 6
@@ -193,7 +194,7 @@ def test_a_large_log_is_read_whole(cluster: Configuration) -> None:
     expected = hashlib.sha256(b"".join(b"line %012d of many\n" % number for number in range(1, lines + 1))).hexdigest()
     files = filesystem(cluster.text("fs.defaultFS"), cluster.directory)
     digest, largest, begun = hashlib.sha256(), 0, time.monotonic()
-    for _, name, piece in logs.read(files, cluster, records.application_id(report.id), report.user):
+    for _, name, piece in aggregated.read(files, cluster, records.application_id(report.id), report.user):
         if name == "stdout":
             digest.update(piece)
             largest = max(largest, len(piece))

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from commandline import CommandLine, eventually, processes
 
-from howdah.data.fs import filesystem
 from howdah.engines.yarn.engine import YarnEngine
 from howdah.sandbox import Sandbox
 from howdah.spec import State
+from howdah.storage.filesystem import filesystem
 
 
 @pytest.fixture(scope="module")

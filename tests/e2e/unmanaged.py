@@ -7,7 +7,7 @@ import asyncio
 from howdah.engines.yarn import records
 from howdah.engines.yarn.conf import Configuration
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
-from howdah.engines.yarn.resourcemanager import ResourceManagerClient
+from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient
 from howdah.wire.credentials import Token
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from commandline import CommandLine
 
-from howdah.data import uris
 from howdah.sandbox import Sandbox
+from howdah.spec import uris
 
 PROGRAMS = Path(sys.executable).parent
 # An environment that isn't there yet is made first, and torch is large.

@@ -15,7 +15,7 @@ from pathlib import Path
 from howdah.engines.local.engine import LocalEngine
 from howdah.history.options import KEY_VARIABLE, Options, root_of
 from howdah.history.server import HistoryServer
-from howdah.master.loop import Identity, Master
+from howdah.master.app import Identity, Master
 from howdah.spec import JobSpec, Role, StagedJob
 from howdah.testing import FakeAllocator
 

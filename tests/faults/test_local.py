@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from howdah.data import uris
 from howdah.engines.local.engine import LocalEngine
 from howdah.engines.local.jobs import JobDirectory
 from howdah.engines.local.processes import marked
@@ -32,6 +31,7 @@ from howdah.spec import (
     State,
     TaskId,
     Timeouts,
+    uris,
 )
 from howdah.spec.staged import DataFile, StagedInput
 from howdah.spec.view import JobView
@@ -296,7 +296,9 @@ class TestRoom:
             local.submit("true", files=(StagedFile("x.py", uri, source="/nowhere/x.py"),))
         assert local.engine.describe() == []
 
-    @pytest.mark.filterwarnings("ignore:unclosed file")  # A sink that failed is dropped, not closed: data/fs.py.
+    @pytest.mark.filterwarnings(
+        "ignore:unclosed file"
+    )  # A sink that failed is dropped, not closed: storage/filesystem.py.
     def test_a_full_disk_leaves_no_job(self, tmp_path: Path) -> None:
         home = tmp_path / "small"
         home.mkdir()

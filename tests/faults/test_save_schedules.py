@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from test_schedules import check, one_event, shapes
 
-from howdah.master import actions as a
-from howdah.master import saves
+from howdah.master.decisions import actions as a
+from howdah.master.snapshots import snapshot_policy
 from howdah.spec import Checkpoint, Output, Save
 from howdah.spec import events as e
 from howdah.testing import Gang
@@ -46,7 +46,8 @@ def copying(gang: Gang, chance: random.Random) -> None:
         return
     problem = "broken" if chance.random() < 0.1 else ""
     reports = tuple(
-        SaveReport(order.number, chance.random() < 0.7, problem, 1, 1, 1) for order in saves.orders(gang.state, task)
+        SaveReport(order.number, chance.random() < 0.7, problem, 1, 1, 1)
+        for order in snapshot_policy.orders(gang.state, task)
     )
     asked = 1 if dice > 0.9 else 0
     fields = {"ports": {"main": 4000}, "program_pid": 7, "saves": reports, "asked_saves": asked}

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from howdah.master import actions as a
+from howdah.master.decisions import actions as a
 from howdah.spec import Exit, JobSpec, Resources, Role, State, Timeouts
 from howdah.spec import events as e
 from howdah.testing import OK, Gang, job

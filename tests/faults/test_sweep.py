@@ -12,12 +12,12 @@ import pytest
 from test_local import Local, local  # noqa: F401 - a fixture
 
 from howdah.client.follow import Follower
-from howdah.data.fs import filesystem
-from howdah.engines import sweep
+from howdah.engines import cleanup
 from howdah.spec import JobReport, JobSpec, Master, Outcome, Output, Role, StagedJob, State, TaskId
 from howdah.spec.codec import encode
 from howdah.spec.event_lines import read_lines, to_line
 from howdah.spec.events import JobFinished, Noted, Started
+from howdah.storage.filesystem import filesystem
 
 
 def test_outputs_key_and_credentials_of_a_killed_master_are_removed(local: Local, tmp_path: Path) -> None:  # noqa: F811
@@ -50,9 +50,9 @@ def test_a_job_has_one_end(written: tuple[JobFinished, ...]) -> None:
     files.write_bytes(f"{directory}/events.jsonl", "".join(lines).encode() + (b"" if written else b'{"kind":"No'))
     told = {"diagnostics": "it was killed", "directory": directory, "finished": 3.0}
     report = JobReport("job-1", "", State.FAILED, "yarn", **told)
-    assert sweep.unfinished(files, home) == ["job-1"]
-    sweep.settle(files, report, "")
-    assert sweep.unfinished(files, home) == []
+    assert cleanup.unfinished(files, home) == ["job-1"]
+    cleanup.settle(files, report, "")
+    assert cleanup.unfinished(files, home) == []
     events = list(read_lines(files.read_bytes(f"{directory}/events.jsonl").decode().splitlines()))
     ends = [event for event in events if isinstance(event, JobFinished)]
     assert ends == ([*written] or [JobFinished(3.0, Outcome(State.FAILED, "it was killed"))])

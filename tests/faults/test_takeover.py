@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from test_schedules import check, containers, one_event, shapes
 
-from howdah.master import actions as a
-from howdah.master.replay import replay
+from howdah.master.decisions import actions as a
+from howdah.master.recovery import replay
 from howdah.master.state import GangState
 from howdah.spec import events as e
 from howdah.testing import Gang

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from howdah.cli.tony import Ending
+from howdah.compat.tony.commands import Ending
 from howdah.engines.local.jobs import JobDirectory, Places
 from howdah.engines.local.processes import marked
 from howdah.spec import State
@@ -100,7 +100,8 @@ def test_by_closing_the_terminal(submitted: Submitted) -> None:
 
 def test_nohup_is_obeyed() -> None:
     program = (
-        "import os, signal; from howdah.cli.tony import Ending; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
+        "import os, signal; "
+        "from howdah.compat.tony.commands import Ending; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
         "Ending(); os.kill(os.getpid(), signal.SIGHUP); print('goes on')"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=LIMIT_S)

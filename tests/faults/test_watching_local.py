@@ -19,7 +19,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from test_local import Local, executor_of, local
 
-from howdah.data.logsearch import Wish, search_headed
+from howdah.logs.search import Wish, search_headed
 from howdah.spec import State
 from howdah.wire import auth
 

@@ -11,9 +11,9 @@ import test_submarine
 import test_tony
 import test_xlearning
 
-from howdah.cli.convert import written
-from howdah.client.jobfile import loads, to_yaml
-from howdah.dialects import Parsed
+from howdah.compat import Parsed
+from howdah.compat.convert import written
+from howdah.config.job_file import loads, to_yaml
 
 HERE = Path(__file__).parent
 CASES = sorted(path for path in HERE.glob("*/*.json") if "job" in json.loads(path.read_text()))

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from howdah.master.wishes import WISHES
-from howdah.web import openapi
-from howdah.web.calls import ACTIONS, CALLS, Call, Parameter, handler, match
+from howdah.api import openapi
+from howdah.api.routes import ACTIONS, CALLS, Call, Parameter, handler, match
+from howdah.master.server.user_actions import WISHES
 
 DOCS = Path(__file__).parents[2] / "docs"
 DOCUMENT, PAGE = DOCS / "openapi.json", DOCS / "api.md"

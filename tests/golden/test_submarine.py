@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from howdah.client.jobfile import wrong
-from howdah.dialects import Parsed
-from howdah.dialects.submarine import Submarine
+from howdah.compat import Parsed
+from howdah.compat.submarine import Submarine
+from howdah.config.job_file import wrong
 from howdah.errors import SpecError, StagingError
 from howdah.spec.codec import encode
 

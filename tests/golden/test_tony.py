@@ -14,10 +14,10 @@ from xml.sax.saxutils import escape
 
 import pytest
 
-from howdah.client.jobfile import wrong
-from howdah.dialects import Parsed
-from howdah.dialects.tony import Tony
-from howdah.dialects.tony.azkaban import AzkabanJob
+from howdah.compat import Parsed
+from howdah.compat.tony import Tony
+from howdah.compat.tony.azkaban import AzkabanJob
+from howdah.config.job_file import wrong
 from howdah.errors import SpecError
 from howdah.spec.codec import encode
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from howdah.client.jobfile import wrong
-from howdah.dialects import Dialect
-from howdah.dialects.xlearning import HboxSubmit, XlSubmit
+from howdah.compat import Dialect
+from howdah.compat.xlearning import HboxSubmit, XlSubmit
+from howdah.config.job_file import wrong
 from howdah.errors import SpecError
 from howdah.spec.codec import encode
 

@@ -21,11 +21,11 @@ from invariants import Invariants
 from masters import Master
 from resource_manager import HEARTBEAT_S, ResourceManager
 
-from howdah.data.commit import temporary
 from howdah.frameworks import find
-from howdah.master import actions as a
-from howdah.master.orders import Director
-from howdah.master.outputs import uploads
+from howdah.master.decisions import actions as a
+from howdah.master.decisions.executor_orders import Director
+from howdah.master.decisions.outputs import uploads
+from howdah.outputs.commit import temporary
 from howdah.spec import Exit, JobSpec, Outcome, StagedJob, TaskId
 from howdah.spec import events as e
 from howdah.wire.messages import Orders, Status

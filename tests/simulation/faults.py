@@ -8,7 +8,7 @@ from cluster import Simulation
 from executors import Executor, Node, Room
 from resource_manager import MASTER_ATTEMPTS
 
-from howdah.master import actions as a
+from howdah.master.decisions import actions as a
 from howdah.spec import Exit
 from howdah.spec import events as e
 

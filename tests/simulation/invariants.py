@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from executors import UNHEARD_GRACE_S, Broken, Executor
 from masters import LOST_ATTEMPTS, Master
 
-from howdah.master.loop import CLAIM_S
+from howdah.master.app import CLAIM_S
 from howdah.master.state import FENCE_S, TAKEOVER_S, Stage
 from howdah.spec import Outcome, State, TaskId, event_lines
 from howdah.spec import events as e

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING
 
 from event_log import Log
 
-from howdah.data.patience import AGAIN_S
 from howdah.engines import GONE
 from howdah.errors import EngineUnavailable
-from howdah.master import actions as a
-from howdah.master import stopping
-from howdah.master.admission import reassignment, refusal
+from howdah.master.app import CLAIM_S, CONFIRM_EVERY_S, CONFIRMED_S, HAND_OVER_S, SILENCE_S
+from howdah.master.decisions import actions as a
+from howdah.master.decisions import job_completion
+from howdah.master.decisions.admission import reassignment, refusal
+from howdah.master.decisions.step import step
 from howdah.master.journal import CLAIM_TRIES, Changed, Superseded
-from howdah.master.loop import CLAIM_S, CONFIRM_EVERY_S, CONFIRMED_S, HAND_OVER_S, SILENCE_S
-from howdah.master.replay import replay
+from howdah.master.recovery import replay
 from howdah.master.state import FENCE_S, GangState, Stage
-from howdah.master.step import step
 from howdah.spec import Exit, Outcome, State, TaskId, event_lines
 from howdah.spec import events as e
+from howdah.storage.retry import AGAIN_S
 from howdah.wire.messages import Orders, Status
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class Master:
             before = self.state.stage, self.state.outcome
             if isinstance(event, e.CancelRequested) and self.sim.without == "decided" and not self.state.open:
                 actions: list[a.Action] = []
-                stopping.stop(self.state, Outcome(State.CANCELLED, "cancelled"), "cancelled", self.now, actions)
+                job_completion.stop(self.state, Outcome(State.CANCELLED, "cancelled"), "cancelled", self.now, actions)
             else:
                 actions = step(self.state, event)
             if isinstance(event, e.CancelRequested):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from executors import Node, Room
 from masters import LOST_ATTEMPTS, Master
 
-from howdah.master import actions as a
+from howdah.master.decisions import actions as a
 from howdah.master.state import GangState
 from howdah.spec import Container, Exit, Outcome, State
 from howdah.spec import events as e

@@ -6,8 +6,9 @@ import struct
 from collections.abc import Iterable
 from pathlib import Path
 
-from howdah.curves.proto import event_pb2
-from howdah.data.records import framing, natives
+from howdah.eventfiles.proto import event_pb2
+from howdah.inputs.formats import framing
+from howdah.storage import native_codecs
 
 WALL = 1_700_000_000.0
 PIXEL = bytes.fromhex(
@@ -18,7 +19,7 @@ PIXEL = bytes.fromhex(
 
 def framed(contents: Iterable[bytes]) -> bytes:
     """Records in their frames."""
-    return b"".join(framing.tfrecord(content, natives.crc32c()) for content in contents)
+    return b"".join(framing.tfrecord(content, native_codecs.crc32c()) for content in contents)
 
 
 def event(step: int = 0, wall: float = WALL) -> event_pb2.Event:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from howdah.web.sentences import FILE
+from howdah.locale.stored_sentences import FILE
 
 FRONTEND = Path(__file__).parents[2] / "frontend"
 COMPILER = FRONTEND / "node_modules" / "typescript"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from howdah.data import uris
-from howdah.data.local import LocalFileSystem
-from howdah.data.records import Reader, Split, writer
+from howdah.inputs.formats import Reader, Split, writer
+from howdah.spec import uris
+from howdah.storage.local import LocalFileSystem
 
 FS = LocalFileSystem()
 

@@ -8,9 +8,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src" / "howdah"
-PLACES = ("spec", "master", "executor", "engines", "supervisor", "dialects", "history", "client/follow.py", "web")
+PLACES = ("spec", "master", "executor", "engines", "supervisor", "compat", "history", "client/follow.py", "api")
 # Of what is asked by programs, and by people with a mistake in an address, only the English is said.
-NOT_OF_PEOPLE = ("master/herecalls.py", "master/store.py", "master/barriers.py", "web/xlearning.py")
+NOT_OF_PEOPLE = (
+    "master/program_api/handlers.py",
+    "master/program_api/kv_store.py",
+    "master/program_api/barriers.py",
+    "compat/xlearning/rest.py",
+)
 MISTAKES = re.compile(
     r"must be|unknown|foreign|body|nothing answers|only actions|a change needs|cursor|no action|`task` is"
 )
@@ -90,7 +95,7 @@ def _of(function: ast.FunctionDef | ast.AsyncFunctionDef, path: Path) -> Iterato
     known = _assigned(function)
     for node in ast.walk(function):
         if isinstance(node, ast.Call):
-            for text in _texts(node, "dialects" in path.parts):
+            for text in _texts(node, "compat" in path.parts):
                 yield from ((node.lineno, sample) for sample in _samples(text, known))
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from howdah.web.access import Access
-from howdah.web.server import Request
+from howdah.api.auth import Access
+from howdah.api.http_server import Request
 from howdah.wire import auth
 
 KEY = b"k" * 32

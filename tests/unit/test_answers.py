@@ -14,13 +14,12 @@ from jsonschema import Draft202012Validator
 from test_curves_contents import safetensors
 from test_history_server import Caller, ask, options
 
-from howdah.curves.proto import event_pb2
-from howdah.data import uris
+from howdah.api.openapi import openapi
+from howdah.api.routes import ACTIONS, CALLS
+from howdah.eventfiles.proto import event_pb2
 from howdah.history.server import HistoryServer
-from howdah.spec import Checkpoint
+from howdah.spec import Checkpoint, uris
 from howdah.spec.job import Board
-from howdah.web.calls import ACTIONS, CALLS
-from howdah.web.openapi import openapi
 
 JSON = {call.path: call for call in CALLS if "/" not in call.answer}
 DOCUMENT = openapi()

@@ -18,9 +18,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from howdah.data.archive_extraction import unpack
 from howdah.errors import StagingError
-from howdah.executor.spread import spread
+from howdah.executor.io.unpack_into_workdir import spread
+from howdah.staging.archive_extraction import unpack
 
 
 @dataclass(frozen=True)

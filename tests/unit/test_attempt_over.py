@@ -8,15 +8,15 @@ import time
 
 import pytest
 
-from howdah.data.fs import filesystem
-from howdah.engines.yarn import exits
+from howdah.engines.yarn import exit_codes
 from howdah.engines.yarn.diagnostics import attempt_end
-from howdah.master import actions as a
-from howdah.master.eventlog import EventLog
+from howdah.master.decisions import actions as a
+from howdah.master.event_log import EventLog
 from howdah.master.journal import Journal, Superseded
 from howdah.master.state import FENCE_S, Stage
 from howdah.spec import Exit, Output, State, TaskId, event_lines
 from howdah.spec import events as e
+from howdah.storage.filesystem import filesystem
 from howdah.testing import Gang, job
 from howdah.wire.messages import Phase
 
@@ -177,7 +177,7 @@ class TestWithdrawn:
         ],
     )
     def test_yarn_tells_what_nobody_heard_of(self, status: int, cause: str) -> None:
-        assert exits.unheard(status, "why").cause == cause
+        assert exit_codes.unheard(status, "why").cause == cause
 
 
 class TestLog:

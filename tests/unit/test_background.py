@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-from howdah.data import background
-from howdah.data.background import Background, pour
-from howdah.data.fs import CHUNK
+from howdah.storage import cpu_throttle
+from howdah.storage.cpu_throttle import Background, pour
+from howdah.storage.filesystem import CHUNK
 
 MIB = 1 << 20
 
@@ -22,12 +22,12 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = self.ran = self.waited = 0.0
         self.slept: list[float] = []
-        monkeypatch.setattr(background.time, "monotonic", lambda: self.now)
-        monkeypatch.setattr(background.time, "process_time", lambda: self.ran)
-        monkeypatch.setattr(background.time, "sleep", self._sleep)
-        monkeypatch.setattr(background, "_waited", lambda: self.waited)
-        monkeypatch.setattr(background.os, "sched_setscheduler", lambda *_: None)
-        monkeypatch.setattr(background.os, "sched_getaffinity", lambda _: {0, 1})
+        monkeypatch.setattr(cpu_throttle.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(cpu_throttle.time, "process_time", lambda: self.ran)
+        monkeypatch.setattr(cpu_throttle.time, "sleep", self._sleep)
+        monkeypatch.setattr(cpu_throttle, "_waited", lambda: self.waited)
+        monkeypatch.setattr(cpu_throttle.os, "sched_setscheduler", lambda *_: None)
+        monkeypatch.setattr(cpu_throttle.os, "sched_getaffinity", lambda _: {0, 1})
 
     def _sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
@@ -39,7 +39,7 @@ class Clock:
 
 def test_cores_that_nobody_wants_are_used(monkeypatch: pytest.MonkeyPatch):
     clock = Clock(monkeypatch)
-    mine = Background(background.SHARE)
+    mine = Background(cpu_throttle.SHARE)
     for _ in range(100):
         clock.work(ran=0.010, waited=0.001)
         mine.rest()
@@ -48,25 +48,25 @@ def test_cores_that_nobody_wants_are_used(monkeypatch: pytest.MonkeyPatch):
 
 def test_of_cores_that_are_wanted_a_small_share_is_used(monkeypatch: pytest.MonkeyPatch):
     clock = Clock(monkeypatch)
-    mine = Background(background.SHARE)
+    mine = Background(cpu_throttle.SHARE)
     for _ in range(100):
         clock.work(ran=0.010, waited=0.1)
         mine.rest()
-    assert clock.ran / clock.now == pytest.approx(2 * background.SHARE, rel=0.02)
+    assert clock.ran / clock.now == pytest.approx(2 * cpu_throttle.SHARE, rel=0.02)
 
 
 def test_a_long_piece_of_work_is_not_paid_for_with_a_long_silence(monkeypatch: pytest.MonkeyPatch):
     clock = Clock(monkeypatch)
-    mine = Background(background.SHARE)
+    mine = Background(cpu_throttle.SHARE)
     mine.rest()
     clock.work(ran=10, waited=100)
     mine.rest()
-    assert clock.slept == [background.LONGEST_S]
+    assert clock.slept == [cpu_throttle.LONGEST_S]
 
 
 def test_what_led_to_the_first_piece_is_not_paid_for(monkeypatch: pytest.MonkeyPatch):
     clock = Clock(monkeypatch)
-    mine = Background(background.SHARE)
+    mine = Background(cpu_throttle.SHARE)
     clock.work(ran=1, waited=10)
     mine.rest()
     assert clock.slept == []
@@ -86,8 +86,8 @@ def test_waiting_for_a_core_is_seen():
     pinned = f"import os, time; os.sched_setaffinity(0, {{{core}}})"
     with subprocess.Popen([sys.executable, "-c", f"{pinned}\nwhile True: pass"]) as rival:
         try:
-            look = f"{pinned}\nfrom howdah.data import background\nwhile time.process_time() < 1: pass"
-            argv = [sys.executable, "-c", f"{look}\nprint(background._waited())"]
+            look = f"{pinned}\nfrom howdah.storage import cpu_throttle\nwhile time.process_time() < 1: pass"
+            argv = [sys.executable, "-c", f"{look}\nprint(cpu_throttle._waited())"]
             waited = float(subprocess.run(argv, capture_output=True, text=True, timeout=100, check=True).stdout)
         finally:
             rival.kill()

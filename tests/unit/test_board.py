@@ -13,17 +13,16 @@ from typing import Any
 
 import pytest
 
-from howdah.board.door import Door
-from howdah.board.jobs import Chosen, Jobs
-from howdah.board.tree import ROOT, Tree
-from howdah.board.wsgi_server import WsgiServer
 from howdah.cli.tensorboard import chosen as chosen_by
-from howdah.client.opening import opened
-from howdah.data import uris
+from howdah.client.wait_for_tensorboard import opened
 from howdah.errors import StagingError
-from howdah.spec import Board, JobSpec, Role, event_lines
+from howdah.spec import Board, JobSpec, Role, event_lines, uris
 from howdah.spec import events as e
-from howdah.wire.board import link, path
+from howdah.tensorboard.gfile_adapter import ROOT, Tree
+from howdah.tensorboard.job_directories import Chosen, Jobs
+from howdah.tensorboard.token_middleware import Door
+from howdah.tensorboard.wsgi_server import WsgiServer
+from howdah.wire.tensorboard_link import link, path
 
 TOKEN = "a-token"
 HERE = path(TOKEN)

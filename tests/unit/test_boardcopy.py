@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from howdah.data import uris
-from howdah.data.boardcopy import Sent, run
-from howdah.master.orders import _board
-from howdah.spec import Board, JobSpec, Role, TaskId
+from howdah.checkpoints.event_file_sync import Sent, run
+from howdah.master.decisions.executor_orders import _board
+from howdah.spec import Board, JobSpec, Role, TaskId, uris
 
 EVENTS = "events.out.tfevents.1"
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from howdah.data.bounded import Overdue, flow
+from howdah.storage.hdfs.call_timeout import Overdue, flow
 
 
 def test_everything_is_taken_in_order() -> None:

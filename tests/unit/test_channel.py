@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from howdah.executor.channel import Channel
-from howdah.executor.loop import Loop
+from howdah.executor.event_loop import Loop
+from howdah.executor.master_link.channel import Channel
 
 
 @pytest.mark.parametrize(

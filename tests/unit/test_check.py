@@ -7,9 +7,9 @@ import dataclasses
 import pytest
 
 from howdah.spec import Environment, Input, JobSpec, Output, Resources, Role, TaskId, Timeouts, chief
-from howdah.spec.check import has_chief, mistakes
 from howdah.spec.containers import requested_image, runtime_variables
-from howdah.spec.workfiles import file_name
+from howdah.spec.validation import has_chief, mistakes
+from howdah.spec.working_files import file_name
 
 WORKER = Role(command="true", replicas=2)
 SOUND = JobSpec(roles={"worker": WORKER, "ps": Role(command=("serve", "-v"))})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from howdah.spec import Input, JobSpec, Output, Role, Save
-from howdah.spec.check import mistakes
+from howdah.spec.validation import mistakes
 
 
 def job(*data: Input | Output) -> JobSpec:

@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from howdah.data import bundle, checkpoints, formats, uris
-from howdah.data.fs import filesystem
+from howdah.checkpoints import discovery, file_validation
+from howdah.checkpoints import tensorflow_index as bundle
+from howdah.spec import uris
+from howdah.storage.filesystem import filesystem
 
 
 def find(folder: Path, rule: str = "") -> tuple[str | None, tuple[str, ...]]:
-    found = checkpoints.find(filesystem("file:///"), uris.of_local(folder), rule)
+    found = discovery.find(filesystem("file:///"), uris.of_local(folder), rule)
     return (found.checkpoint.name if found.checkpoint else None), found.skipped
 
 
@@ -114,9 +116,9 @@ def test_equally_old_ones_go_by_number(folder: Folder) -> None:
 @pytest.mark.parametrize("name", ["m.pt", "m.pth", "m.ckpt", "m.keras", "m.safetensors"])
 def test_a_file_cut_anywhere_is_not_whole(name: str) -> None:
     data = safetensors() if name.endswith(".safetensors") else archive(b"a" * 50, b"b" * 60)
-    assert formats.flaw(io.BytesIO(data), name, len(data)) == ""
+    assert file_validation.flaw(io.BytesIO(data), name, len(data)) == ""
     for length in range(len(data)):
-        assert formats.flaw(io.BytesIO(data[:length]), name, length), length
+        assert file_validation.flaw(io.BytesIO(data[:length]), name, length), length
 
 
 def test_a_large_archive_is_whole_too(tmp_path: Path) -> None:
@@ -131,9 +133,9 @@ def test_a_large_archive_is_whole_too(tmp_path: Path) -> None:
     locator = b"PK\x06\x07" + bytes(4) + place.to_bytes(8, "little") + (1).to_bytes(4, "little")
     old = bytes(data[place : place + 8]) + b"\xff" * 12 + b"\0\0"
     whole_file = bytes(data[:place]) + end64 + locator + old
-    assert formats.flaw(io.BytesIO(whole_file), "m.pt", len(whole_file)) == ""
+    assert file_validation.flaw(io.BytesIO(whole_file), "m.pt", len(whole_file)) == ""
     for length in range(len(whole_file)):
-        assert formats.flaw(io.BytesIO(whole_file[:length]), "m.pt", length), length
+        assert file_validation.flaw(io.BytesIO(whole_file[:length]), "m.pt", length), length
 
 
 def test_a_cut_one_is_passed_over_and_told(folder: Folder) -> None:
@@ -147,9 +149,9 @@ def test_hdf5_shorter_than_it_says_is_cut() -> None:
     for version, head in ((0, bytes([0, 0, 0, 0, 0, 8, 8, 0]) + bytes(8)), (2, bytes([2, 8, 8, 0]))):
         block_ = b"\x89HDF\r\n\x1a\n" + head + bytes(16) + (200).to_bytes(8, "little")
         data = block_.ljust(200, b"\0")
-        assert formats.flaw(io.BytesIO(data), "m.h5", 200) is None, version
+        assert file_validation.flaw(io.BytesIO(data), "m.h5", 200) is None, version
         for length in range(200):
-            assert formats.flaw(io.BytesIO(data[:length]), "m.h5", length), (version, length)
+            assert file_validation.flaw(io.BytesIO(data[:length]), "m.h5", length), (version, length)
 
 
 def test_a_tensorflow_checkpoint_is_named_by_its_prefix(folder: Folder) -> None:
@@ -262,5 +264,7 @@ def test_what_does_not_tell_is_not_believed(folder: Folder) -> None:
 
 
 def test_the_name_in_tensorflows_state() -> None:
-    assert formats.named_by(b'model_checkpoint_path: "ckpt-7"\nall_model_checkpoint_paths: "ckpt-6"\n') == "ckpt-7"
-    assert formats.named_by(b"") == ""
+    assert (
+        file_validation.named_by(b'model_checkpoint_path: "ckpt-7"\nall_model_checkpoint_paths: "ckpt-6"\n') == "ckpt-7"
+    )
+    assert file_validation.named_by(b"") == ""

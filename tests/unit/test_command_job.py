@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from howdah.cli import cli
-from howdah.cli.language import choose
+from howdah.cli.i18n import choose
 from howdah.client import program_files
 from howdah.client.command_job import CommandOptions, load_command
-from howdah.client.jobfile import LoadedJob, load, loads
+from howdah.config.job_file import LoadedJob, load, loads
 from howdah.errors import SpecError
 from howdah.spec import Environment, Input, JobSpec, Output, Resources, Role
 

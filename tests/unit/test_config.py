@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from howdah.client.config import SETTINGS, resolve
-from howdah.client.configfile import changed, remove, write
-from howdah.client.userfile import language_setting, user_file
+from howdah.config.settings import SETTINGS, resolve
+from howdah.config.settings_file import changed, remove, write
+from howdah.config.user_file import language_setting, user_file
 from howdah.errors import SpecError
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from howdah.web.connection_limits import LOG_AGAIN_S, ConnectionLimits, Limits
+from howdah.api.connection_limits import LOG_AGAIN_S, ConnectionLimits, Limits
 
 
 @dataclass(eq=False)

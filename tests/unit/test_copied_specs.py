@@ -15,14 +15,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from page_script import FRONTEND, run_node
 
+from howdah.api import serializers
 from howdah.cli.run import plan
-from howdah.client.job_file_masking import mask_job_file
-from howdah.client.jobfile import load, loads, to_yaml
-from howdah.client.submission import Notes
+from howdah.client.provenance import Notes
+from howdah.config.job_file import load, loads, to_yaml
+from howdah.config.job_file_redaction import mask_job_file
 from howdah.frameworks import find
-from howdah.spec import Environment, JobSpec, Role, events, masking
+from howdah.spec import Environment, JobSpec, Role, events, redaction
 from howdah.spec.fold import fold
-from howdah.web import describe
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/job.yaml"))
@@ -84,7 +84,7 @@ def shown(spec: JobSpec, text: str) -> dict[str, Any]:
     with Notes(spec, Path("/none"), Path("job.yaml"), text) as notes:
         note = notes.submission(())
     started = events.JobStarted(1.0, "job-1", "local", "alice", find(spec.framework).expand(spec), submission=note)
-    answer: dict[str, Any] = json.loads(json.dumps(describe.job(fold([started]), {}, 2.0)))
+    answer: dict[str, Any] = json.loads(json.dumps(serializers.job(fold([started]), {}, 2.0)))
     return answer
 
 
@@ -101,7 +101,7 @@ def read(text: str) -> JobSpec:
 
 def hidden(spec: JobSpec) -> Any:
     """A spec as JSON, without its secrets."""
-    return describe.masked(spec)
+    return serializers.masked(spec)
 
 
 def test_the_examples_are_copied_as_they_are() -> None:
@@ -158,7 +158,7 @@ def test_secrets_are_hidden_wherever_they_stand_and_nothing_else_is_changed() ->
     assert "hunter2" not in submitted + resolved
     assert "      python train.py --password *** --passes 3\n" in submitted
     assert "# password: ***\n" in submitted
-    places = set(masking.masked_places(hidden(read(submitted))))
+    places = set(redaction.masked_places(hidden(read(submitted))))
     assert {"env.DB_PASSWORD", "roles.flow.command.3", "roles.worker.command"} <= places
     assert not places & {"env.RATE", "env.THEIR_TOKEN", "name"}
 
@@ -188,8 +188,8 @@ def test_any_job_is_a_job_file_still(env: list[tuple[str, str]], command: str) -
     spec = JobSpec({"worker": Role(f"run {command}", env=dict(env)), "list": Role(("x", command, "--token", "abc"))})
     text = to_yaml(spec)
     masked = mask_job_file(text)
-    assert masking.lines(masked).count("hunter2") == 0
-    again, _ = loads(masking.lines(masked), "job.yaml", {}, {}) if wellformed(text) else (spec, {})
+    assert redaction.lines(masked).count("hunter2") == 0
+    again, _ = loads(redaction.lines(masked), "job.yaml", {}, {}) if wellformed(text) else (spec, {})
     assert hidden(again) == hidden(spec)
 
 

@@ -13,7 +13,7 @@ import event_files as files
 import pytest
 from test_curves_service import HOSTILE, Asker
 
-from howdah.curves.proto import event_pb2
+from howdah.eventfiles.proto import event_pb2
 
 np = pytest.importorskip("numpy")
 writing = pytest.importorskip("tensorboardX")

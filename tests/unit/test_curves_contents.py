@@ -22,13 +22,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howdah.curves import sampling, tensors, torchfile
-from howdah.curves.contents import Contents
-from howdah.curves.refusals import Absent, Unreadable
-from howdah.curves.statistics import numbers, statistics
-from howdah.curves.tensors import Tensor
-from howdah.data import uris
-from howdah.data.fs import filesystem
+from howdah.eventfiles import sampling, tensors, torch_file
+from howdah.eventfiles.checkpoint_contents import Contents
+from howdah.eventfiles.errors import Absent, Unreadable
+from howdah.eventfiles.statistics import numbers, statistics
+from howdah.eventfiles.tensors import Tensor
+from howdah.spec import uris
+from howdah.storage.filesystem import filesystem
 
 
 def read(path: Path) -> list[Tensor]:
@@ -76,9 +76,9 @@ def test_the_same_without_numpy(tmp_path: Path) -> None:
     program = (
         "import json, sys\n"
         "if sys.argv[2] == 'without': sys.modules['numpy'] = None\n"
-        "from howdah.curves import tensors\n"
-        "from howdah.curves.statistics import statistics\n"
-        "from howdah.data.fs import filesystem\n"
+        "from howdah.eventfiles import tensors\n"
+        "from howdah.eventfiles.statistics import statistics\n"
+        "from howdah.storage.filesystem import filesystem\n"
         "fs = filesystem(sys.argv[1])\n"
         "print(json.dumps([statistics(fs, one) for one in tensors.read(fs, sys.argv[1])]))\n"
     )
@@ -140,9 +140,9 @@ def test_nothing_that_a_pickle_names_is_called(tmp_path: Path) -> None:
     path = archive(tmp_path / "evil.pt", pickle.dumps({"a": Evil(mark), "b": [Evil(mark)]}, 2))
     assert read(path) == []
     for protocol in range(2, 6):
-        torchfile.load(pickle.dumps([Evil(mark), {"x": Evil(mark)}, {1, 2}, b"x", (1, 2.0, None, True)], protocol))
+        torch_file.load(pickle.dumps([Evil(mark), {"x": Evil(mark)}, {1, 2}, b"x", (1, 2.0, None, True)], protocol))
     for text in (b"cos\nsystem\n(S'touch %b'\ntR.", b"(S'touch %b'\nios\nsystem\n.", b"cbuiltins\neval\n(S'1'\ntR."):
-        torchfile.load(text.replace(b"%b", str(mark).encode()))
+        torch_file.load(text.replace(b"%b", str(mark).encode()))
     assert not mark.exists()
 
 
@@ -185,10 +185,10 @@ def test_a_pickle_that_holds_itself_many_times_is_walked_once(tmp_path: Path) ->
 def test_no_room_is_made_for_what_a_pickle_only_says_it_holds() -> None:
     tracemalloc.start()
     with contextlib.suppress(Unreadable):
-        torchfile.load(b"\x80\x05\x96" + struct.pack("<Q", 1 << 33) + b"few.")
+        torch_file.load(b"\x80\x05\x96" + struct.pack("<Q", 1 << 33) + b"few.")
     assert tracemalloc.get_traced_memory()[1] < 1 << 20
     tracemalloc.stop()
-    assert torchfile.load(pickle.dumps(bytearray(b"some"), 5)) == bytearray(b"some")
+    assert torch_file.load(pickle.dumps(bytearray(b"some"), 5)) == bytearray(b"some")
 
 
 @settings(max_examples=150, deadline=None)
@@ -198,7 +198,7 @@ def test_pickles_with_wrong_bytes_fail_here_if_at_all(chance: random.Random) -> 
     for _ in range(chance.randint(1, 4)):
         data[chance.randrange(len(data))] = chance.choice([chance.randrange(256), *b"cR}u(]eb\x81"])
     with contextlib.suppress(Unreadable):
-        torchfile.load(bytes(data))
+        torch_file.load(bytes(data))
 
 
 @pytest.mark.parametrize(
@@ -357,7 +357,7 @@ def test_shapes_that_no_tensor_has(tmp_path: Path, size: Any) -> None:
         metadata(places=[(size, 0, 1)]),
     ):
         with contextlib.suppress(Unreadable):
-            assert torchfile.sharded(content, "file:///c/.metadata")[0].parts == ()
+            assert torch_file.sharded(content, "file:///c/.metadata")[0].parts == ()
 
 
 def test_a_table_that_names_the_same_again_and_again_is_no_trap() -> None:
@@ -368,7 +368,7 @@ def test_a_table_that_names_the_same_again_and_again_is_no_trap() -> None:
     named = {f"w{number}": Object(size=(1,), properties=deep, chunks=chunks) for number in range(200)}
     stored = {Object(fqn="w0", offset=(0,)): Object(relative_path="a", offset=0, length=1)}
     content = pickle.dumps(Object(state_dict_metadata=named, storage_data=stored), 2)
-    assert len(torchfile.sharded(content, "file:///c/.metadata")) == 200
+    assert len(torch_file.sharded(content, "file:///c/.metadata")) == 200
 
 
 @settings(max_examples=150, deadline=None)
@@ -378,7 +378,7 @@ def test_tables_of_shards_with_wrong_bytes_fail_here_if_at_all(chance: random.Ra
     for _ in range(chance.randint(1, 6)):
         data[chance.randrange(len(data))] = chance.choice([chance.randrange(256), *b"cR}u(]eb\x81K"])
     with contextlib.suppress(Unreadable):
-        for one in torchfile.sharded(bytes(data), "file:///c/.metadata"):
+        for one in torch_file.sharded(bytes(data), "file:///c/.metadata"):
             assert one.why or sum(part.count for part in one.parts) == one.count
 
 

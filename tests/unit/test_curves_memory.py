@@ -8,10 +8,10 @@ from pathlib import Path
 import event_files as files
 import pytest
 
-from howdah.curves import memory, parallel
-from howdah.curves.answers import MOST_POINTS, Board, Store
-from howdah.curves.budget import IDLE_S
-from howdah.data import uris
+from howdah.eventfiles import oom_priority, parallel
+from howdah.eventfiles.memory_budget import IDLE_S
+from howdah.eventfiles.queries import MOST_POINTS, Board, Store
+from howdah.spec import uris
 
 MIB = 1 << 20
 
@@ -113,8 +113,12 @@ def test_an_answer_has_so_many_points_however_many_are_asked_for(
 def test_shares_of_a_container(
     monkeypatch: pytest.MonkeyPatch, container: str, own: str, budget: int, limit: int, processes: int
 ) -> None:
-    monkeypatch.setenv(memory.VARIABLE, container)
-    monkeypatch.setenv(memory.OWN, own)
-    assert (memory.budget() // MIB, memory.limit() // MIB, memory.processes()) == (budget, limit, processes)
+    monkeypatch.setenv(oom_priority.VARIABLE, container)
+    monkeypatch.setenv(oom_priority.OWN, own)
+    assert (oom_priority.budget() // MIB, oom_priority.limit() // MIB, oom_priority.processes()) == (
+        budget,
+        limit,
+        processes,
+    )
     parts = [parallel.Part(f"run{number}", "file:///x", 0, 1 << 30) for number in range(20)]
     assert len(parallel._shares(parts, 1)) == min(processes, len(os.sched_getaffinity(0)))

@@ -15,25 +15,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howdah.curves import decode, parallel
-from howdah.curves.batch import Batch
-from howdah.curves.frames import MAX_RECORD, Flaw, _slow_crc32c, good, scan
-from howdah.curves.proto import event_pb2
-from howdah.curves.root import Root
-from howdah.curves.runs import Run, Series, share
-from howdah.data import uris
-from howdah.data.fs import filesystem
-from howdah.data.records import framing, natives
+from howdah.eventfiles import decoder, parallel
+from howdah.eventfiles.event_batch import Batch
+from howdah.eventfiles.event_directory import Root
+from howdah.eventfiles.proto import event_pb2
+from howdah.eventfiles.record_framing import MAX_RECORD, Flaw, _slow_crc32c, good, scan
+from howdah.eventfiles.run_store import Run, Series, share
+from howdah.inputs.formats import framing
+from howdah.spec import uris
+from howdah.storage import native_codecs
+from howdah.storage.filesystem import filesystem
 
 Read = dict[bytes, list[tuple[int, float, float]]]
 
 
-def points(data: bytes, window: int = decode.WINDOW) -> tuple[Read, list[Flaw]]:
+def points(data: bytes, window: int = decoder.WINDOW) -> tuple[Read, list[Flaw]]:
     """The scalars of some bytes, taken in as the file grows."""
     run, flaws, kinds, at, end = Run(), [], {}, 0, 0
     while end < len(data):
         end = min(len(data), end + window)
-        batch, used, _ = decode.decode(data[at:end], "file:///x", at, kinds)
+        batch, used, _ = decoder.decode(data[at:end], "file:///x", at, kinds)
         at += used
         run.take(batch, 1 << 20)
         flaws += batch.flaws
@@ -123,7 +124,7 @@ def test_a_record_that_was_cut_hides_none_of_those_after_it() -> None:
 @pytest.mark.parametrize("length", [MAX_RECORD + 1, 1 << 40, (1 << 64) - 1])
 def test_a_gigantic_length_is_garbage(length: int) -> None:
     head = struct.pack("<Q", length)
-    hostile = head + struct.pack("<I", framing.masked(natives.crc32c()(head)))
+    hostile = head + struct.pack("<I", framing.masked(native_codecs.crc32c()(head)))
     read, flaws = points(files.framed(files.curve("a", [1])) + hostile + files.framed(files.curve("a", [2])))
     assert [step for step, _, _ in read[b"a"]] == [1, 2]
     assert len(flaws) == 1
@@ -138,7 +139,7 @@ def test_zeros_are_passed_over_quickly() -> None:
 
 
 def test_sums_by_hand() -> None:
-    crc32c, chance = natives.crc32c(), random.Random(1)
+    crc32c, chance = native_codecs.crc32c(), random.Random(1)
     for size in (0, 1, 8, 100):
         data = chance.randbytes(size)
         assert _slow_crc32c(data) == crc32c(data)
@@ -260,7 +261,7 @@ def test_a_long_curve_stays_bounded_and_keeps_its_extremes() -> None:
     values = [math.sin(number) for number in range(100_000)]
     values[777], values[888], values[999] = 50.0, -50.0, math.nan
     data = files.framed([files.scalar("a", number, value) for number, value in enumerate(values)])
-    batch, _, _ = decode.decode(data, "file:///x", 0, {})
+    batch, _, _ = decoder.decode(data, "file:///x", 0, {})
     series.extend(batch.scalars[b"a"], "x")
     for _ in range(5):
         series.thin()
@@ -303,7 +304,7 @@ def test_histograms_and_images_and_the_rest(tmp_path: Path) -> None:
     text.metadata.plugin_data.plugin_name, text.tensor.dtype = b"text", 7
     text.tensor.string_val.append(b"<script>")
     path = files.put(tmp_path, [event.SerializeToString(), files.image("i", 1, files.PIXEL)])
-    (batch,) = decode.batches(filesystem(uris.of_local(path)), uris.of_local(path), 0, {})
+    (batch,) = decoder.batches(filesystem(uris.of_local(path)), uris.of_local(path), 0, {})
     (_, first), (_, second) = batch.histograms
     assert list(first.buckets) == [-1.0, 0.0, 3, 0.0, 1.0, 0, 1.0, 2.0, 4]
     assert list(second.buckets) == [0, 1, 5, 1, 2, 6]

@@ -8,10 +8,10 @@ import struct
 import event_files as files
 import pytest
 
-from howdah.curves import rows
-from howdah.curves.batch import Points
-from howdah.curves.proto import event_pb2
-from howdah.data.records import natives
+from howdah.eventfiles import scalar_rows
+from howdah.eventfiles.event_batch import Points
+from howdah.eventfiles.proto import event_pb2
+from howdah.storage import native_codecs
 
 Read = dict[bytes, list[tuple[int, float, float]]]
 TAGS = ("loss", "acc1", "much/longer/than/those", "t")
@@ -29,7 +29,7 @@ def taken(data: bytes) -> tuple[Read, int]:
         assert len(points.ats) == len(points.steps)
         found.setdefault(tag, []).extend(zip(points.steps, points.walls, points.values, strict=True))
 
-    return found, rows.take(data, 0, lambda _: True, take)[0]
+    return found, scalar_rows.take(data, 0, lambda _: True, take)[0]
 
 
 def told(contents: list[bytes]) -> Read:
@@ -56,12 +56,12 @@ def test_rows_end_where_a_step_takes_another_byte() -> None:
 
 
 def test_fewer_rows_are_left_alone() -> None:
-    assert taken(files.framed(contents(range(rows.FEWEST - 1))))[1] == 0
+    assert taken(files.framed(contents(range(scalar_rows.FEWEST - 1))))[1] == 0
 
 
-@pytest.mark.skipif(natives.quick_crc32c() is None, reason="without a library there are no sums")
+@pytest.mark.skipif(native_codecs.quick_crc32c() is None, reason="without a library there are no sums")
 def test_any_byte_that_is_not_as_written_ends_them() -> None:
-    data = files.framed(contents(range(200, 200 + rows.FEWEST)))
+    data = files.framed(contents(range(200, 200 + scalar_rows.FEWEST)))
     assert taken(data)[1] == len(data)
     chance = random.Random(7)
     for _ in range(300):
@@ -70,10 +70,10 @@ def test_any_byte_that_is_not_as_written_ends_them() -> None:
         assert taken(broken)[1] == 0, (at, bit)
 
 
-@pytest.mark.skipif(natives.quick_crc32c() is None, reason="without a library there are no sums")
+@pytest.mark.skipif(native_codecs.quick_crc32c() is None, reason="without a library there are no sums")
 def test_the_same_damage_twice_is_seen() -> None:
-    data = bytearray(files.framed(contents(range(200, 200 + rows.FEWEST))))
-    size = len(data) // rows.FEWEST
+    data = bytearray(files.framed(contents(range(200, 200 + scalar_rows.FEWEST))))
+    size = len(data) // scalar_rows.FEWEST
     data[30] ^= 4
     data[30 + size] ^= 4
     assert taken(bytes(data))[1] == 0

@@ -20,10 +20,10 @@ import event_files as files
 import pytest
 
 import howdah
-from howdah.curves.answers import Store
-from howdah.curves.client import Answer, Service
-from howdah.curves.memory import GO_FIRST
-from howdah.data import uris
+from howdah.eventfiles.client import Answer, Service
+from howdah.eventfiles.oom_priority import GO_FIRST
+from howdah.eventfiles.queries import Store
+from howdah.spec import uris
 
 HOSTILE = '"><script>alert(1)</script>&'
 Ask = Callable[[str], Answer]
@@ -180,7 +180,7 @@ def test_a_chart_as_png(ask: Asker) -> None:
 
 
 def test_without_a_library_it_is_said_what_to_install() -> None:
-    code = "from howdah.curves.png import png\ntry: png('<svg/>')\nexcept Exception as error: print(repr(error))"
+    code = "from howdah.eventfiles.png import png\ntry: png('<svg/>')\nexcept Exception as error: print(repr(error))"
     alone = {"PYTHONPATH": str(Path(howdah.__file__).parents[1])}
     done = subprocess.run([sys.executable, "-S", "-c", code], env=alone, capture_output=True, text=True)
     assert done.stdout.startswith("NoLibrary('no PNG here: install howdah[ui]"), done.stderr
@@ -218,7 +218,7 @@ def test_one_that_was_killed_is_started_again(tmp_path: Path) -> None:
 
 def test_it_ends_by_itself(tmp_path: Path) -> None:
     socket = tmp_path / "s"
-    command = [sys.executable, "-m", "howdah.curves", "--socket", str(socket), "--idle", "0.2"]
+    command = [sys.executable, "-m", "howdah.eventfiles", "--socket", str(socket), "--idle", "0.2"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.wait(60) == 0
     assert not socket.exists()
@@ -227,7 +227,7 @@ def test_it_ends_by_itself(tmp_path: Path) -> None:
 def test_it_ends_with_its_parent(tmp_path: Path) -> None:
     program = (
         "import asyncio, os, sys\n"
-        "from howdah.curves.client import Service\n"
+        "from howdah.eventfiles.client import Service\n"
         "async def main():\n"
         "    service = Service()\n"
         "    await service.get('curves/runs')\n"

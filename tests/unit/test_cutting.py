@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from howdah.data import uris
-from howdah.data.blocks import Blocks
-from howdah.data.cutting import cut, prepared
-from howdah.data.splits import all_splits
-from howdah.spec import DataFile, Input, JobSpec, Output, Role, Split, StagedInput
+from howdah.inputs.streaming.split_assignment import all_splits
+from howdah.inputs.streaming.split_planner import cut, prepared
+from howdah.spec import DataFile, Input, JobSpec, Output, Role, Split, StagedInput, uris
+from howdah.storage.hdfs.block_locations import Blocks
 
 
 def staged(*files: DataFile) -> StagedInput:
@@ -91,7 +90,7 @@ def test_more_tasks_than_splits(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("format", ["text", "gzip", "tfrecord"])
 def test_outputs_have_options_too(format: str) -> None:
-    from howdah.data.cutting import format_mistakes
+    from howdah.inputs.streaming.split_planner import format_mistakes
 
     output = Output("o", strategy="stream", format=format, options={"nosuch": "1"})
     (mistake,) = format_mistakes("outputs.0", output)

@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 from pyarrow import orc
 from record_files import blocks, put, records
 
-from howdah.curves import tensors
-from howdah.curves.refusals import Unreadable
-from howdah.curves.statistics import statistics
-from howdah.data import formats, uris
-from howdah.data.fs import filesystem
-from howdah.data.records import Corrupt, reader
+from howdah.checkpoints import file_validation
+from howdah.eventfiles import tensors
+from howdah.eventfiles.errors import Unreadable
+from howdah.eventfiles.statistics import statistics
+from howdah.inputs.formats import Corrupt, reader
+from howdah.spec import uris
+from howdah.storage.filesystem import filesystem
 
 PICKLE = (
     b"\x80\x02}X\x01\x00\x00\x00wctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nFloatStorage\n"
@@ -61,7 +62,7 @@ WRITERS = {
 
 def looked_at(path: Path) -> None:
     """By all that reads checkpoints."""
-    formats.flaw_of(str(path))
+    file_validation.flaw_of(str(path))
     fs = filesystem("file:///")
     with contextlib.suppress(Unreadable):
         for tensor in tensors.read(fs, uris.of_local(path)):
@@ -71,7 +72,7 @@ def looked_at(path: Path) -> None:
 @pytest.mark.parametrize("name", WRITERS)
 def test_what_is_whole_has_no_flaw(tmp_path: Path, name: str) -> None:
     WRITERS[name](tmp_path / name)
-    assert formats.flaw_of(str(tmp_path / name)) in ("", None)
+    assert file_validation.flaw_of(str(tmp_path / name)) in ("", None)
     looked_at(tmp_path / name)
 
 
@@ -106,7 +107,7 @@ def test_wrong_bytes_are_a_refusal_at_most(tmp_path: Path, name: str, data: st.D
 def test_what_once_ended_a_reader_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
     path = tmp_path / name
     path.write_bytes(content)
-    assert formats.flaw_of(str(path)) != ""
+    assert file_validation.flaw_of(str(path)) != ""
     with pytest.raises(Unreadable):
         tensors.read(filesystem("file:///"), uris.of_local(path))
 
@@ -116,7 +117,7 @@ def test_a_header_that_says_it_is_large_is_not_read(tmp_path: Path) -> None:
     safetensors(path, 200 << 20)
     with path.open("r+b") as file:
         file.truncate(300 << 20)
-    assert formats.flaw_of(str(path)) == "its header is larger than any of safetensors"
+    assert file_validation.flaw_of(str(path)) == "its header is larger than any of safetensors"
 
 
 def test_text_in_orc_that_is_none(tmp_path: Path) -> None:

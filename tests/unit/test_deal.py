@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howdah.data.deal import deal, fetches, listed, named, without
+from howdah.inputs.assignment import deal, fetches, listed, named, without
 from howdah.spec import DataFile, Input, JobSpec, Role, StagedInput, StagedJob, TaskId
 from howdah.wire.messages import Fetch
 

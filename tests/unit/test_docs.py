@@ -11,11 +11,11 @@ import click
 import pytest
 
 from howdah.cli import COMMANDS
-from howdah.client.config import SETTINGS
-from howdah.client.reading import keys_of
-from howdah.client.schema import schema
-from howdah.dialects.submarine import OPTIONS
-from howdah.dialects.xlearning import READ
+from howdah.compat.submarine import OPTIONS
+from howdah.compat.xlearning import READ
+from howdah.config.job_schema import schema
+from howdah.config.settings import SETTINGS
+from howdah.config.spec_reader import keys_of
 from howdah.spec import (
     Board,
     Checkpoint,

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from howdah.client.environments import pack, packages, python_version, ready, run_installer
 from howdah.errors import SpecError, StagingError
+from howdah.staging.virtual_environments import pack, packages, python_version, ready, run_installer
 
 
 @pytest.fixture(autouse=True)

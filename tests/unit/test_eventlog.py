@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from howdah.data.cancelling import cancel_all
-from howdah.data.fs import filesystem
-from howdah.master.eventlog import EventLog
+from howdah.api.async_tasks import cancel_all
+from howdah.master.event_log import EventLog
 from howdah.spec import Outcome, State
 from howdah.spec import events as e
+from howdah.storage.filesystem import filesystem
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ def task(index: int, listener: socket.socket, partner_port: int) -> subprocess.P
         "python": "",
         "variables": {},
     }
-    command = [sys.executable, "-m", "howdah.executor.exchange"]
+    command = [sys.executable, "-m", "howdah.executor.preflight.pair_exchange"]
     process = subprocess.Popen(command, stdin=-1, stdout=-1, text=True, pass_fds=[listener.fileno()])
     assert process.stdin is not None
     process.stdin.write(json.dumps(request))

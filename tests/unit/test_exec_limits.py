@@ -7,8 +7,8 @@ import subprocess
 import pytest
 
 from howdah.spec import JobSpec, Role
-from howdah.spec.check import mistakes
 from howdah.spec.exec_limits import LONGEST, MOST
+from howdah.spec.validation import mistakes
 
 
 def refused(role: Role, **job: object) -> list[str]:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howdah.executor.logs import StreamLog
-from howdah.executor.tail import Tail
+from howdah.executor.io.log_file import StreamLog
+from howdah.executor.io.log_tail import Tail
 
 
 def fed(*pieces: bytes) -> Tail:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from howdah.executor.pace import BURST, REST_S, Pace
+from howdah.executor.process.read_throttle import BURST, REST_S, Pace
 
 ROOM = 1 << 20
 

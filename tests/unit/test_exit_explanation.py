@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.executor.exit_explanation import explain, why_not_started
+from howdah.executor.process.exit_explanation import explain, why_not_started
 from howdah.spec import Exit
 
 SHELLS = [shell for shell in ("/bin/bash", "/bin/dash") if Path(shell).exists()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from howdah.client.expiry import outlives
+from howdah.client.token_expiry import outlives
 from howdah.spec.job import Timeouts
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from howdah.cli.show import phase, sentence
+from howdah.cli.terminal import phase, sentence
 from howdah.spec import Role, TaskId
 from howdah.spec import events as e
 from howdah.spec.fold import fold

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from howdah.cli import jobs
-from howdah.cli.show import Plain
+from howdah.cli.terminal import Plain
 from howdah.client.follow import Follower, Update, settled
 from howdah.engines import Engine, Progress, silent
 from howdah.spec import Container, JobReport, JobSpec, Outcome, Plan, Role, StagedJob, State, TaskId

@@ -8,11 +8,11 @@ import pytest
 
 from howdah.engines.yarn import records
 from howdah.engines.yarn.conf import Configuration
-from howdah.engines.yarn.forewarnings import Forewarnings
+from howdah.engines.yarn.preemption_warnings import Forewarnings
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.frameworks import find
-from howdah.master import actions as a
-from howdah.master.orders import Director
+from howdah.master.decisions import actions as a
+from howdah.master.decisions.executor_orders import Director
 from howdah.spec import Exit, JobSpec, Preemption, Role, StagedJob, TaskId
 from howdah.spec import events as e
 from howdah.spec.fold import fold

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.executor.gpus import Claim, Deal, TooFew, count, dealt
+from howdah.executor.gpu.claims import Claim, Deal, TooFew, count, dealt
 
 
 def test_each_is_claimed_once(tmp_path: Path) -> None:
@@ -28,7 +28,7 @@ def test_each_is_claimed_once(tmp_path: Path) -> None:
 
 def test_a_dead_holder_holds_nothing(tmp_path: Path) -> None:
     source = (
-        "import sys; from howdah.executor.gpus import Claim\n"
+        "import sys; from howdah.executor.gpu.claims import Claim\n"
         "claim = Claim(2, 2, sys.argv[1]); print('held', flush=True); sys.stdin.read()"
     )
     prefix = str(tmp_path / "gpus")
@@ -76,7 +76,7 @@ def test_of_two_first_directories_each_counts(tmp_path: Path) -> None:
 
 
 AS_ANOTHER = (
-    "import os, sys; from howdah.executor.gpus import Claim, TooFew\n"
+    "import os, sys; from howdah.executor.gpu.claims import Claim, TooFew\n"
     "os.setgid(65534); os.setuid(65534)\n"
     "try:\n"
     "    claim = Claim(int(sys.argv[2]), 4, sys.argv[1])\n"

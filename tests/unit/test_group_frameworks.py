@@ -6,7 +6,7 @@ import pytest
 
 from howdah.frameworks import files_of, find
 from howdah.spec import Input, JobSpec, Member, Resources, Role, TaskId, World
-from howdah.spec.check import mistakes
+from howdah.spec.validation import mistakes
 
 NAMES = ["jax", "xgboost", "lightgbm", "mxnet"]
 

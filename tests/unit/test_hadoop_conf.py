@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from howdah.cli import data
-from howdah.data.hadoop_conf import complete, default_filesystem, directory, home, load, to_xml
 from howdah.errors import EngineUnavailable, SpecError
+from howdah.hadoop.conf import complete, default_filesystem, directory, home, load, to_xml
 
 
 def site(path: Path, *rows: str) -> None:

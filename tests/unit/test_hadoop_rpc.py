@@ -11,9 +11,9 @@ from google.protobuf.message import Message
 from hadoop_server import HadoopServer, Handler, Remote
 
 from howdah.engines import AttemptOver
-from howdah.engines.yarn.applicationmaster import ApplicationMaster, Ask
-from howdah.engines.yarn.failover import ResourceManagers
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
+from howdah.engines.yarn.rm.application_master_protocol import ApplicationMaster, Ask
+from howdah.engines.yarn.rm.failover import ResourceManagers
 from howdah.errors import EngineRejected, EngineUnavailable
 from howdah.hadoop import rpc
 from howdah.hadoop.rpc import Address, Connection, RpcError, User

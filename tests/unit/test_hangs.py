@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from howdah.executor.signs import Signs
-from howdah.master import actions as a
-from howdah.master.suspects import Suspicion, main_frames, suspect
+from howdah.executor.process.progress_signs import Signs
+from howdah.master.decisions import actions as a
+from howdah.master.health.stack_suspects import Suspicion, main_frames, suspect
 from howdah.spec import JobSpec, Role, State, TaskId, Timeouts
 from howdah.spec import events as e
 from howdah.spec.fold import fold

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from howdah.data.fs import Broken
-from howdah.data.hdfs_errors import NodeLost, explain
 from howdah.errors import EngineRejected, EngineUnavailable, HowdahError, StagingError
+from howdah.storage.filesystem import Broken
+from howdah.storage.hdfs.errors import NodeLost, explain
 
 URI = "hdfs://nn:8020/data/x"
 NODE = 'DatanodeInfoProto {{ id: DatanodeIdProto {{ ip_addr: \\"{}\\", host_name: \\"h\\", xfer_port: {} }} }}'

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from howdah.data.fs import filesystem
-from howdah.master.herecalls import HereCalls
-from howdah.master.store import Refused
+from howdah.master.program_api.handlers import HereCalls
+from howdah.master.program_api.kv_store import Refused
 from howdah.spec import Role
 from howdah.spec.view import JobView
+from howdah.storage.filesystem import filesystem
 from howdah.testing import Gang, job
-from howdah.wire.here import MAX_POINTS, PROGRAM
+from howdah.wire.program_protocol import MAX_POINTS, PROGRAM
 
 VALUE = {"value": "v", "binary": False}
 ONE = f"{PROGRAM}worker:0/1/1"

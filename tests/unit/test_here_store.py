@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.data.fs import filesystem
-from howdah.master.barriers import Barriers, Name
-from howdah.master.curves import MAX_CURVES, Curves
 from howdah.master.journal import Journal, Superseded
-from howdah.master.store import MAX_KEYS, Owner, Refused, Store, Value
+from howdah.master.program_api.barriers import Barriers, Name
+from howdah.master.program_api.kv_store import MAX_KEYS, Owner, Refused, Store, Value
+from howdah.master.program_api.metrics import MAX_CURVES, Curves
 from howdah.spec import TaskId
 from howdah.spec.events import JobStarted, Measured
 from howdah.spec.fold import fold
 from howdah.spec.job import JobSpec, Role
-from howdah.wire.here import MAX_TOTAL, MAX_VALUE
+from howdah.storage.filesystem import filesystem
+from howdah.wire.program_protocol import MAX_TOTAL, MAX_VALUE
 
 WORKERS = [TaskId("worker", index) for index in range(4)]
 MANY = (

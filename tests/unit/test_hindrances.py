@@ -7,10 +7,10 @@ from typing import Any
 from howdah.cli.explain import reason
 from howdah.client.explain import grown
 from howdah.engines import Hindrance
-from howdah.engines.yarn.hindrances import _nodes, _queue, queue_path
+from howdah.engines.yarn.pending_reasons import _nodes, _queue, queue_path
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
-from howdah.engines.yarn.queuelimits import needs, of_protocol, partition, told, whole
 from howdah.engines.yarn.records import GPU, MEMORY, VCORES
+from howdah.engines.yarn.rm.queue_limits import needs, of_protocol, partition, told, whole
 from howdah.spec import JobSpec, Placement, Resources, Role, TaskId
 from howdah.spec import events as e
 

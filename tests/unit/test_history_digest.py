@@ -11,9 +11,9 @@ from history_jobs import BEGAN, OK, begun, ended, launched
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.history import tail
-from howdah.history.digest import Digest
-from howdah.history.tail import Tail
+from howdah.history import log_reader
+from howdah.history.job_summary import Digest
+from howdah.history.log_reader import Tail
 from howdah.spec import Exit, Outcome, State, TaskId, event_lines
 from howdah.spec import events as e
 from howdah.spec.fold import fold
@@ -68,10 +68,10 @@ class TestTail:
         assert read.offset == 8
 
     def test_passes_over_what_is_too_long_for_memory(self) -> None:
-        long = [b"x" * (tail.LONGEST // 2)] * 8
+        long = [b"x" * (log_reader.LONGEST // 2)] * 8
         read = Tail()
         assert list(read.lines([b"one\n", *long])) == [[b"one"]]
-        assert (read.skipping, read.passed_over, read.offset) == (True, 1, 4 + 4 * tail.LONGEST)
+        assert (read.skipping, read.passed_over, read.offset) == (True, 1, 4 + 4 * log_reader.LONGEST)
         assert list(read.lines([b"end of it\nnext\n"])) == [[b"next"]]
         assert not read.skipping
 

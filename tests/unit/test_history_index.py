@@ -17,17 +17,16 @@ from history_jobs import BEGAN, begun, container, ended, job_id, whole, write
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from howdah.data import uris
+from howdah.api.sources import Refused
 from howdah.engines.local.engine import LocalEngine
-from howdah.history import rows
-from howdah.history.digest import Digest
+from howdah.history import queries
+from howdah.history.directory_scan import Scanner
 from howdah.history.index import Index, Known
-from howdah.history.live import FORGOTTEN_S, Living
+from howdah.history.job_summary import Digest
 from howdah.history.retention import sweep
-from howdah.history.scan import Scanner
-from howdah.spec import State, TaskId, event_lines
+from howdah.history.running_jobs import FORGOTTEN_S, Living
+from howdah.spec import State, TaskId, event_lines, uris
 from howdah.spec import events as e
-from howdah.web.source import Refused
 
 
 @pytest.fixture
@@ -52,7 +51,7 @@ def scan(index: Index, *homes: Path) -> int:
 
 
 def page(index: Index, **query: str) -> dict[str, Any]:
-    return rows.page(index.connection, {name.rstrip("_"): value for name, value in query.items()}, time.time())
+    return queries.page(index.connection, {name.rstrip("_"): value for name, value in query.items()}, time.time())
 
 
 def names(index: Index, **query: str) -> list[str]:
@@ -129,7 +128,7 @@ class TestScan:
         log.rmdir()
         scan(index, home)
         assert names(index) == ["job-2", "job-0"]
-        assert rows.trace(index.connection, container(1, 0)) is None
+        assert queries.trace(index.connection, container(1, 0)) is None
         (home / "jobs").rename(home / "moved")
         scan(index, home)
         assert page(index)["total"] == 0
@@ -344,7 +343,8 @@ class TestPages:
 
     @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
     @given(
-        sort=st.sampled_from([f"{sign}{name}" for name in rows.SORTS for sign in ("", "-")]), limit=st.integers(1, 14)
+        sort=st.sampled_from([f"{sign}{name}" for name in queries.SORTS for sign in ("", "-")]),
+        limit=st.integers(1, 14),
     )
     def test_pages_together_are_the_list(self, many: Index, sort: str, limit: int) -> None:
         whole_list = [row["id"] for row in page(many, sort=sort)["jobs"]]
@@ -368,22 +368,22 @@ class TestPages:
         assert len(ids) == len(set(ids)) == 13
 
     def test_users(self, many: Index) -> None:
-        found = rows.users(many.connection, {})
+        found = queries.users(many.connection, {})
         assert [row["user"] for row in found] == ["user2", "user0", "user1"]
         assert [row["by_cause"] for row in found] == [{"memory": 8.0}, {}, {"memory": 8.0}]
-        assert [row["jobs"] for row in rows.users(many.connection, {"to": str(BEGAN + 1)})] == [1]
+        assert [row["jobs"] for row in queries.users(many.connection, {"to": str(BEGAN + 1)})] == [1]
 
     def test_back_from_a_container_and_a_process(self, many: Index) -> None:
         wanted = {"job": job_id(5), "task": "worker:1", "attempt": 1}
-        assert rows.trace(many.connection, container(5, 1)) == wanted
-        assert rows.trace(many.connection, container(5, 1).replace("container_", "container_e17_")) == {
+        assert queries.trace(many.connection, container(5, 1)) == wanted
+        assert queries.trace(many.connection, container(5, 1).replace("container_", "container_e17_")) == {
             "job": job_id(5),
             "task": "",
             "attempt": 0,
         }
-        assert rows.trace(many.connection, "node1:501") == wanted
+        assert queries.trace(many.connection, "node1:501") == wanted
         for nothing in ("node9:501", "container_1_0001_01_000001", "pod-x", "node0/gpu7", "", "a:b:c", "x" * 10_000):
-            assert rows.trace(many.connection, nothing) is None
+            assert queries.trace(many.connection, nothing) is None
 
 
 def test_a_home_that_is_not_there_is_told_of(index: Index, tmp_path: Path) -> None:

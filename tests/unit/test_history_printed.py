@@ -21,13 +21,13 @@ import pytest
 from history_jobs import BEGAN, begun, ended, launched
 from history_jobs import write as write_log
 
-from howdah.data.logsearch import Wish
+from howdah.api.sources import Refused
 from howdah.engines.local.engine import LocalEngine
 from howdah.errors import EngineUnavailable
-from howdah.history import printed
-from howdah.history.printed import Printed
+from howdah.history import archived_logs
+from howdah.history.archived_logs import Printed
+from howdah.logs.search import Wish
 from howdah.spec import TaskId
-from howdah.web.source import Refused
 from howdah.wire.messages import LogChunk
 
 JOB, TASK, OTHER = "local-1", TaskId("worker", 0), TaskId("worker", 1)
@@ -86,8 +86,8 @@ def ask(
 def test_a_node_that_is_late_is_waited_for_and_one_that_is_done_is_not_asked_again(
     tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(printed, "AGAIN_S", 0.0)
-    monkeypatch.setattr(printed, "SHARE", 0)
+    monkeypatch.setattr(archived_logs, "AGAIN_S", 0.0)
+    monkeypatch.setattr(archived_logs, "SHARE", 0)
     write(tmp_path, TASK, 1, "first")
     engine.is_settled = False
 
@@ -119,8 +119,8 @@ def test_one_that_takes_long_holds_up_nobody(tmp_path: Path, engine: Engine, mon
 
     async def questions(read: Callable[..., Awaitable[LogChunk]]) -> None:
         with monkeypatch.context() as quickly:
-            quickly.setattr(printed, "WAIT_S", 0.01)
-            for _ in range(2 * printed.AT_ONCE):
+            quickly.setattr(archived_logs, "WAIT_S", 0.01)
+            for _ in range(2 * archived_logs.AT_ONCE):
                 with pytest.raises(Refused) as refused:
                     await read(TASK)
                 assert refused.value.status == 504
@@ -133,7 +133,7 @@ def test_one_that_takes_long_holds_up_nobody(tmp_path: Path, engine: Engine, mon
 
 
 def test_one_that_takes_too_long_is_given_up(tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(printed, "BRING_S", -1.0)
+    monkeypatch.setattr(archived_logs, "BRING_S", -1.0)
 
     async def questions(read: Callable[..., Awaitable[LogChunk]]) -> None:
         with pytest.raises(Refused, match="could not be brought here") as refused:
@@ -150,7 +150,7 @@ def test_one_that_takes_too_long_is_given_up(tmp_path: Path, engine: Engine, mon
 def test_those_who_wait_for_a_log_get_it_whatever_has_to_go(
     tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(printed, "MOST_BYTES", 1)
+    monkeypatch.setattr(archived_logs, "MOST_BYTES", 1)
     tasks = [TaskId("many", index) for index in range(24)]
     for task in tasks:
         write(tmp_path, task, 1, str(task))
@@ -169,7 +169,7 @@ class TestSearch:
     def test_a_pattern_that_takes_for_ever_holds_up_nobody(
         self, tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(printed, "SEARCH_S", 3.0)
+        monkeypatch.setattr(archived_logs, "SEARCH_S", 3.0)
         write(tmp_path, TASK, 1, "a" * 30 + "b\n")  # which takes minutes
 
         async def questions(kept: Printed) -> None:
@@ -194,8 +194,8 @@ class TestSearch:
 
         async def questions(kept: Printed) -> None:
             with monkeypatch.context() as quickly:
-                quickly.setattr(printed, "SEARCH_S", 0.5)
-                many = [find(kept, engine, Wish("nowhere")) for _ in range(2 * printed.AT_ONCE)]
+                quickly.setattr(archived_logs, "SEARCH_S", 0.5)
+                many = [find(kept, engine, Wish("nowhere")) for _ in range(2 * archived_logs.AT_ONCE)]
                 slow = asyncio.gather(*many, return_exceptions=True)
                 await asyncio.sleep(0)
                 assert (await read(kept, LocalEngine({"local_home": str(tmp_path / "home")}))).text == "the other"
@@ -320,7 +320,7 @@ def helpers(pid: int) -> list[int]:
     children = [
         int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()
     ]
-    return [child for child in children if b"searching" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    return [child for child in children if b"log_search" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
 def fetched(target: str) -> None:

@@ -16,17 +16,16 @@ import pytest
 from history_jobs import BEGAN, begun, container, ended, job_id, launched, whole, write
 
 from howdah import Client
-from howdah.data import uris
-from howdah.data.local import LocalFileSystem
 from howdah.engines.local.engine import LocalEngine
 from howdah.errors import EngineUnavailable
-from howdah.history import jobs
-from howdah.history.live import page_of
+from howdah.history import job_views
 from howdah.history.options import Options, key_of, root_of
+from howdah.history.running_jobs import page_of
 from howdah.history.server import HistoryServer
-from howdah.spec import JobReport, State, TaskId, event_lines
+from howdah.spec import JobReport, State, TaskId, event_lines, uris
 from howdah.spec import events as e
 from howdah.spec.view import JobView
+from howdah.storage.local import LocalFileSystem
 from howdah.wire import auth
 
 
@@ -249,7 +248,7 @@ class TestHeld:
     def test_a_file_system_that_went_away_has_taken_nothing(self, tmp_path: Path, reads: int) -> None:
         files = Faltering()
         log = write(tmp_path, job_id(1), begun(1))
-        held = jobs.HeldJobs(lambda id_, directory: jobs.HeldJob(id_, directory, files))
+        held = job_views.HeldJobs(lambda id_, directory: job_views.HeldJob(id_, directory, files))
         row = {"id": job_id(1), "state": "RUNNING", "finished": 0.0, "diagnostics": ""}
 
         async def look() -> JobView:
@@ -272,10 +271,10 @@ class TestHeld:
     def test_a_log_that_is_hardly_too_large_is_read_to_its_end(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, behind: int
     ) -> None:
-        monkeypatch.setattr(jobs, "MOST_BYTES", 2 << 20)
+        monkeypatch.setattr(job_views, "MOST_BYTES", 2 << 20)
         noted = event_lines.to_line(e.Noted(BEGAN, "n" * 1000))
         log = write(tmp_path, job_id(1), begun(1), more=noted * (((3 << 20) + behind) // len(noted)))
-        held = jobs.HeldJob(job_id(1), uris.of_local(log.parent), LocalFileSystem())
+        held = job_views.HeldJob(job_id(1), uris.of_local(log.parent), LocalFileSystem())
         held.take(held.read())
         write(tmp_path, job_id(1), ended(1, State.FAILED, "the end"))  # which is little, later
         held.take(held.read())
@@ -299,7 +298,7 @@ class TestPages:
         task = TaskId("worker", 0)
         used = [event_lines.to_line(e.Used(BEGAN + at, task, float(at))).encode() for at in range(100)]
         other = event_lines.to_line(e.Noted(BEGAN, "x")).encode()
-        assert list(jobs.latest_use([*used, other, *used[:5]])) == [used[-1], other, used[4]]
+        assert list(job_views.latest_use([*used, other, *used[:5]])) == [used[-1], other, used[4]]
 
     def test_a_log_too_large_shows_its_beginning_and_its_end(self, tmp_path: Path) -> None:
         home = tmp_path / "home"

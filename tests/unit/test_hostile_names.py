@@ -11,13 +11,14 @@ import fsspec  # type: ignore[import-untyped]
 import pytest
 from click.testing import CliRunner
 
+from howdah.checkpoints.directory_sync import Mirror
+from howdah.checkpoints.discovery import find
 from howdah.cli.data import data
-from howdah.data import save, uris
-from howdah.data.checkpoints import find
-from howdah.data.fs import filesystem
-from howdah.data.listing import listing
-from howdah.data.mirror import Mirror
 from howdah.errors import StagingError
+from howdah.outputs.snapshots import snapshot
+from howdah.spec import uris
+from howdah.staging.path_listing import listing
+from howdah.storage.filesystem import filesystem
 
 COPY = "2026_11_21_15_00_02"
 EARLIER = "../../2026_11_21_15_00_01/worker-0/"
@@ -64,7 +65,7 @@ def test_odd_names_are_no_crime(tmp_path: Path) -> None:
     names = ["..a", "a..b/c", "...", "new\nline"]
     uri = a_copy(tmp_path, {name: {"size": 1, "modified_ns": 0, "at": EARLIER + name} for name in names})
     part = uris.join(uri, "worker-0")
-    assert set(save.contents(filesystem(uri), part)) == set(names)
+    assert set(snapshot.contents(filesystem(uri), part)) == set(names)
 
 
 @pytest.mark.parametrize("key", ["/bucket/dir/../../escaped", "/bucket/dir//etc/escaped"])

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from howdah.engines.yarn import ifile, javaobjects
-from howdah.engines.yarn.tfile import TFileError
+from howdah.engines.yarn.logs import indexed_file, java_serialization
+from howdah.engines.yarn.logs.tfile import TFileError
 
 APPLICATION = "application_17_0003"
 MARK = hashlib.sha256(APPLICATION.encode()).digest()
@@ -130,7 +130,7 @@ def read(
     file: bytes, good: bytes = b"", containers: Collection[str] | None = None, mark: int = 32
 ) -> dict[tuple[str, str], bytes]:
     found: dict[tuple[str, str], bytes] = {}
-    for container, name, piece in ifile.read(io.BytesIO(file), mark, good, containers):
+    for container, name, piece in indexed_file.read(io.BytesIO(file), mark, good, containers):
         found[container, name] = found.get((container, name), b"") + piece
     return found
 
@@ -142,7 +142,7 @@ SECOND = {"c2": {"stdout": b"two again\n"}}
 @pytest.mark.parametrize("compression", ["none", "gz"])
 def test_files_of_containers(compression: str) -> None:
     file, _ = written(FIRST, SECOND, compression=compression)
-    assert ifile.mark(io.BytesIO(file), APPLICATION) == 32
+    assert indexed_file.mark(io.BytesIO(file), APPLICATION) == 32
     assert read(file) == {
         ("c1", "stdout"): b"one\n" * 50000,
         ("c1", "stderr"): b"",
@@ -160,11 +160,11 @@ def test_of_a_round_that_failed_nothing_is_read() -> None:
 def test_marks() -> None:
     uuid = b"0f8fad5b-d9cb-469f-a165-70867728950e"
     file, _ = written(FIRST, mark=uuid)
-    assert ifile.mark(io.BytesIO(file), APPLICATION) == 36
+    assert indexed_file.mark(io.BytesIO(file), APPLICATION) == 36
     assert read(file, mark=36, containers=["c2"]) == {("c2", "stdout"): b"two\n"}
-    assert ifile.mark(io.BytesIO(file), "application_17_0004") == 36
-    assert ifile.mark(io.BytesIO(written(FIRST)[0]), "application_17_0004") == 0
-    assert ifile.mark(io.BytesIO(b""), APPLICATION) == 0
+    assert indexed_file.mark(io.BytesIO(file), "application_17_0004") == 36
+    assert indexed_file.mark(io.BytesIO(written(FIRST)[0]), "application_17_0004") == 0
+    assert indexed_file.mark(io.BytesIO(b""), APPLICATION) == 0
 
 
 @pytest.mark.parametrize(
@@ -188,10 +188,10 @@ def test_what_is_damaged(file: bytes, problem: str) -> None:
 
 def test_every_cut_of_an_index_is_noticed() -> None:
     index = _index([[("c1", [("stdout", 33, 4, 4)])]], "none")
-    assert javaobjects.load(index).fields["user"] == "alice"
+    assert java_serialization.load(index).fields["user"] == "alice"
     for size in range(len(index)):
-        with pytest.raises(javaobjects.JavaError):
-            javaobjects.load(index[:size])
+        with pytest.raises(java_serialization.JavaError):
+            java_serialization.load(index[:size])
 
 
 def test_values() -> None:
@@ -199,9 +199,9 @@ def test_values() -> None:
     java.begin("Two", "B a Z b C c S d F e")
     for kind, value in (("b", -1), ("?", True), ("H", 65), ("h", -2), ("f", 0.5)):
         java.number(kind, value)
-    two = javaobjects.load(bytes(java.out))
-    assert two == javaobjects.Instance("Two", {"a": -1, "b": True, "c": 65, "d": -2, "e": 0.5})
+    two = java_serialization.load(bytes(java.out))
+    assert two == java_serialization.Instance("Two", {"a": -1, "b": True, "c": 65, "d": -2, "e": 0.5})
     array = bytearray(b"\xac\xed\x00\x05\x75\x72\x00\x02[I") + bytes(8) + b"\x02\x00\x00\x78\x70"
-    assert javaobjects.load(bytes(array + struct.pack(">iii", 2, 7, 8))) == [7, 8]
+    assert java_serialization.load(bytes(array + struct.pack(">iii", 2, 7, 8))) == [7, 8]
     kind = b"\x72\x00\x01K" + bytes(8) + b"\x12\x00\x00\x78\x70"
-    assert javaobjects.load(b"\xac\xed\x00\x05\x7e" + kind + b"\x74\x00\x04VIEW") == "VIEW"
+    assert java_serialization.load(b"\xac\xed\x00\x05\x7e" + kind + b"\x74\x00\x04VIEW") == "VIEW"

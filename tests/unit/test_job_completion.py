@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from howdah.master import actions as a
-from howdah.master.outputs import commit_request, part
+from howdah.master.decisions import actions as a
+from howdah.master.decisions.outputs import commit_request, part
 from howdah.master.state import Stage
 from howdah.spec import Checkpoint, Exit, Output, Role, State, TaskId, Timeouts
 from howdah.spec import events as e

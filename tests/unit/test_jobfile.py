@@ -15,7 +15,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howdah.client.jobfile import load, loads, schema, to_yaml, wrong
+from howdah.config.job_file import load, loads, schema, to_yaml, wrong
 from howdah.errors import SpecError, StagingError
 from howdah.frameworks import BUILT_IN
 from howdah.spec import Environment, Input, JobSpec, Output, Resources, Role, Timeouts

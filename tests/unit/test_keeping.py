@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from howdah.data import uris
-from howdah.data.commit import run
-from howdah.master import actions as a
-from howdah.master.keeping import LIMIT_S
-from howdah.master.outputs import commit_request
+from howdah.master.decisions import actions as a
+from howdah.master.decisions.failed_outputs import LIMIT_S
+from howdah.master.decisions.outputs import commit_request
 from howdah.master.state import Stage
-from howdah.spec import Exit, Output, Role, State
+from howdah.outputs.commit import run
+from howdah.spec import Exit, Output, Role, State, uris
 from howdah.spec import events as e
 from howdah.testing import Gang, job
 from howdah.wire.messages import Phase

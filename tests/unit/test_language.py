@@ -15,20 +15,21 @@ from pathlib import Path
 import click
 import pytest
 
-from howdah.cli import COMMANDS, cli, submarine_help
+from howdah.api.hints import TEMPLATES
+from howdah.cli import COMMANDS, cli
+from howdah.cli.i18n import chinese
 from howdah.cli.jobs import LIST_COLUMNS
-from howdah.cli.language import chinese
 from howdah.cli.plan_view import ROLE_COLUMNS
-from howdah.cli.show import TASK_COLUMNS, columns
-from howdah.web.hints import TEMPLATES
+from howdah.cli.terminal import TASK_COLUMNS, columns
+from howdah.compat.submarine import help as submarine_help
 
-SOURCE = Path(__file__).parents[2] / "src" / "howdah" / "cli"
+SOURCE = Path(__file__).parents[2] / "src" / "howdah"
 HOWDAH = str(Path(sys.executable).with_name("howdah"))
 
 
 def sayings() -> Iterator[tuple[str, ast.Call]]:
     """Every call of `say`, with where it is."""
-    for path in sorted(SOURCE.rglob("*.py")):
+    for path in sorted([*(SOURCE / "cli").rglob("*.py"), *(SOURCE / "compat").rglob("*.py")]):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "say":
                 yield f"{path.relative_to(SOURCE)}:{node.lineno}", node
@@ -85,10 +86,10 @@ def test_everything_said_is_translated_and_nothing_else() -> None:
 def test_what_is_not_a_literal_is_known() -> None:
     others = [where for where, node in sayings() if not isinstance(node.args[0], ast.Constant)]
     assert [where.partition(":")[0] for where in others] == [
-        "__init__.py",
-        *["language.py"] * 2,
-        "show.py",
-        *["submarine_help.py"] * 2,
+        "cli/__init__.py",
+        *["cli/i18n.py"] * 2,
+        "cli/terminal.py",
+        *["compat/submarine/help.py"] * 2,
     ]
 
 

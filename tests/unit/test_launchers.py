@@ -18,7 +18,7 @@ from howdah.frameworks import command_of, files_of, find, mpi_task, shares_key
 from howdah.frameworks.mpi import HOSTS, PROGRAM
 from howdah.sandbox.addresses import free_port
 from howdah.spec import Input, JobSpec, Member, Resources, Role, TaskId, World
-from howdah.spec.check import mistakes
+from howdah.spec.validation import mistakes
 
 
 def world(spec: JobSpec, **replicas: int) -> World:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.executor.libhdfs import variables
+from howdah.executor.process.libhdfs import variables
 
 
 def touch(*paths: Path) -> None:

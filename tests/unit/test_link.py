@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.client.link import board_url, link_to, page_link, page_url
+from howdah.client.master_client import board_url, link_to, page_link, page_url
 from howdah.errors import StagingError
 from howdah.spec import JobReport, State
 from howdah.spec.events import BoardChanged

@@ -15,12 +15,12 @@ from test_history_server import Caller, ask, options
 
 from howdah.cli.config import config
 from howdah.cli.jobs import list_jobs, table
-from howdah.client.config import HISTORY_URL
-from howdah.client.engines import settings_for
+from howdah.client.engine_registry import settings_for
 from howdah.client.job_filter import Filter
-from howdah.client.jobfile import load
-from howdah.client.listing import with_remembered
-from howdah.client.prepare import prepare
+from howdah.client.job_list import with_remembered
+from howdah.client.submit import prepare
+from howdah.config.job_file import load
+from howdah.config.settings import HISTORY_URL
 from howdah.errors import EngineUnavailable, SpecError, StagingError
 from howdah.spec import JobReport, State
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.data.homes import state_directory
+from howdah.config.paths import state_directory
 from howdah.engines.local.machine import Machine, gib, refusals
 from howdah.engines.local.workdir import prepare
 from howdah.errors import StagingError

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from howdah.data.logfiles import Folder, chunk
-from howdah.data.logsearch import Search, Wish, _search
-from howdah.executor.here import Here
 from howdah.executor.identity import Identity
-from howdah.wire import here as wire
+from howdah.executor.io.program_api_files import Here
+from howdah.logs.search import Search, Wish, _search
+from howdah.logs.store import Folder, chunk
+from howdah.wire import program_protocol as wire
 
 
 @pytest.fixture(params=["a link", "a pipe", "a directory"])

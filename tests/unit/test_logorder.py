@@ -7,9 +7,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.data.logorder import Order, read_both
-from howdah.executor.logs import StreamLog
-from howdah.executor.times import MOST_LINES, Both, Times
+from howdah.executor.io.log_file import StreamLog
+from howdah.executor.io.log_times import MOST_LINES, Both, Times
+from howdah.logs.stream_index import Order, read_both
 
 
 def logs(directory: Path, limit: int = 1 << 20) -> tuple[dict[str, StreamLog], Times]:

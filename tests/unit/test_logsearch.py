@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.data import logsearch
-from howdah.data.logsearch import Hit, Search, Wish, of_pieces, search_files, search_headed
-from howdah.executor.printed import Printed
+from howdah.executor.io.task_output import Printed
+from howdah.logs import search as logsearch
+from howdah.logs.search import Hit, Search, Wish, of_pieces, search_files, search_headed
 
 
 def hits(data: bytes, wish: Wish, size: int = 0) -> list[Hit]:
@@ -196,7 +196,7 @@ def test_a_wish_that_makes_no_sense_is_refused(query: dict[str, str]) -> None:
 
 
 def test_it_needs_nothing_but_the_standard_library() -> None:
-    code = "import sys; sys.path.insert(0, sys.argv[1]); import howdah.data.logsearch"
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import howdah.logs.search"
     source = str(Path(logsearch.__file__).parents[2])
     subprocess.run([sys.executable, "-I", "-S", "-c", code, source], check=True)
 

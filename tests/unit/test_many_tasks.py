@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from howdah.cli.progress_lines import FEW, HOLD_S, ProgressLines, task_ranges
-from howdah.cli.show import Plain, sentence, task_table
+from howdah.cli.terminal import Plain, sentence, task_table
 from howdah.client.follow import Update
 from howdah.spec import Container, Exit, JobReport, JobSpec, Role, State, TaskId
 from howdah.spec import events as e

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from howdah.api import serializers
 from howdah.cli.run import plan
-from howdah.cli.show import Json
+from howdah.cli.terminal import Json
 from howdah.client.follow import Update
-from howdah.spec import JobReport, JobSpec, Role, State, event_lines, events, masking
+from howdah.spec import JobReport, JobSpec, Role, State, event_lines, events, redaction
 from howdah.spec.codec import encode
 from howdah.spec.fold import fold
-from howdah.spec.submission import Submission
-from howdah.web import describe
+from howdah.spec.provenance import Submission
 
 SECRET = """
     PASSWORD DB_PASSWD apiKey fs.s3a.secret.key HF_TOKEN AWSSecretKey DB_PASS dbPass OPENAI_KEY openai-key AUTH
@@ -30,12 +30,12 @@ OPEN = """
 
 @pytest.mark.parametrize("name", SECRET.split())
 def test_names_that_look_secret(name: str) -> None:
-    assert masking.looks_secret(name)
+    assert redaction.looks_secret(name)
 
 
 @pytest.mark.parametrize("name", OPEN.split())
 def test_names_that_do_not(name: str) -> None:
-    assert not masking.looks_secret(name)
+    assert not redaction.looks_secret(name)
 
 
 @pytest.mark.parametrize(
@@ -49,13 +49,13 @@ def test_names_that_do_not(name: str) -> None:
     ],
 )
 def test_a_record_without_secrets(value: dict[str, Any], shown: dict[str, Any]) -> None:
-    assert masking.record(value) == shown
+    assert redaction.record(value) == shown
 
 
 def test_many_references_take_no_time() -> None:
     said = "TOKEN=${A} " * 20_000
-    assert masking.text(said) == said
-    assert masking.text("TOKEN=${" * 4_000) == "TOKEN=***"
+    assert redaction.text(said) == said
+    assert redaction.text("TOKEN=${" * 4_000) == "TOKEN=***"
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ def test_many_references_take_no_time() -> None:
     ],
 )
 def test_a_command_line_without_secrets(command: list[str], shown: list[str]) -> None:
-    assert masking.words(command, ["the-key"]) == shown
-    assert masking.words(masking.words(command, ["the-key"])) == shown
+    assert redaction.words(command, ["the-key"]) == shown
+    assert redaction.words(redaction.words(command, ["the-key"])) == shown
 
 
 @pytest.mark.parametrize(
@@ -95,8 +95,8 @@ def test_a_command_line_without_secrets(command: list[str], shown: list[str]) ->
     ],
 )
 def test_a_shell_line_without_secrets(said: str, shown: str) -> None:
-    assert masking.text(said) == shown
-    assert "hunter2" not in masking.text(said)
+    assert redaction.text(said) == shown
+    assert "hunter2" not in redaction.text(said)
 
 
 @pytest.mark.parametrize(
@@ -109,12 +109,12 @@ def test_a_shell_line_without_secrets(said: str, shown: str) -> None:
     ],
 )
 def test_what_tells_nothing_stays(said: str) -> None:
-    assert masking.text(said) == masking.lines(said) == said
+    assert redaction.text(said) == redaction.lines(said) == said
 
 
 def test_a_list_of_a_job_file() -> None:
     said = "command:\n  - t\n  - --password\n  - hunter2\n  - --lr\nauthor: me\nenv: {DB_PASS: hunter2}\n"
-    shown = masking.lines(said)
+    shown = redaction.lines(said)
     assert "hunter2" not in shown
     assert "- --lr\nauthor: me\n" in shown
 
@@ -127,10 +127,10 @@ def test_whoever_looks_at_a_job_sees_no_secret() -> None:
     note = Submission(text="command: t --pass hunter2\n", command=("howdah", "--set", "c=t --pass hunter2"))
     started = events.JobStarted(1.0, "job-1", "local", "alice", JobSpec(roles=roles), submission=note)
     view = fold([started])
-    record = describe.masked_record({"kind": "JobStarted", **encode(started)})
-    for shown in (record, describe.job(view, {}, 2.0)):
+    record = serializers.masked_record({"kind": "JobStarted", **encode(started)})
+    for shown in (record, serializers.job(view, {}, 2.0)):
         assert "hunter2" not in str(shown)
-    spec = describe.masked(JobSpec(roles=roles))
+    spec = serializers.masked(JobSpec(roles=roles))
     assert spec["roles"]["a"]["command"] == "train --password *** --passes 3"
     assert spec["roles"]["b"]["command"] == ["train", "--password", "***", "--num-keys", "5"]
     assert event_lines.from_record(record) is not None
@@ -140,7 +140,7 @@ def test_whoever_looks_at_a_job_sees_no_secret() -> None:
 
 def test_nothing_else_of_a_spec_is_changed() -> None:
     spec = JobSpec(roles={"token": Role("train", replicas=3)}, secrets={"TOKEN": "env:TOKEN"}, labels={"team": "a"})
-    assert describe.masked(spec) == encode(spec)
+    assert serializers.masked(spec) == encode(spec)
 
 
 def test_what_the_command_line_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from test_checkpoints import Folder, archive, tensorflow
 
-from howdah.data import checkpoints, uris
-from howdah.data.fs import filesystem
-from howdah.data.mirror import MEMORY, Mirror
-from howdah.data.snapshot import Stamp
+from howdah.checkpoints import discovery
+from howdah.checkpoints.directory_snapshot import Stamp
+from howdah.checkpoints.directory_sync import MEMORY, Mirror
+from howdah.spec import uris
+from howdah.storage.filesystem import filesystem
 
 
 class Task:
@@ -44,7 +45,7 @@ class Task:
     def down(self) -> str:
         """Fetch the newest whole one; its name."""
         shared = uris.of_local(self.shared)
-        found = checkpoints.find(filesystem(shared), shared).checkpoint
+        found = discovery.find(filesystem(shared), shared).checkpoint
         name = found.name if found else ""
         self.mirror.down(uris.join(shared, name) if found else "")
         return name
@@ -70,7 +71,7 @@ class Watched(Mirror):
     def _store(self, name: str, stamp: Stamp) -> None:
         super()._store(name, stamp)
         self.order.append(name)
-        found = checkpoints.find(self.fs, self.uri).checkpoint
+        found = discovery.find(self.fs, self.uri).checkpoint
         self.newest.append(found.name if found else "")
 
 
@@ -175,9 +176,9 @@ def test_another_tasks_files_are_left_alone_unless_one_leads(tmp_path: Path, chi
 
 SECOND_EPOCH = """
 import signal, sys
-from howdah.executor.loop import Loop
-from howdah.executor.mirror import Mirror
-from howdah.executor.processes import Reaper
+from howdah.executor.event_loop import Loop
+from howdah.executor.io.checkpoint_sync import Mirror
+from howdah.executor.process.process_tree import Reaper
 from howdah.wire.messages import Goal, MirrorOrder, Orders
 
 here, uri = sys.argv[1:]

@@ -14,20 +14,20 @@ from pathlib import Path
 import pytest
 from sentences_said import samples_of
 
-from howdah.cli.language import choose
+from howdah.cli.i18n import choose
 from howdah.cli.mistakes import FILE, error_lines, problem_in_chinese
 from howdah.engines.yarn.conf import ADVICE
 from howdah.errors import Mistake, SpecError
-from howdah.web.sentences import PLACE
+from howdah.locale.stored_sentences import PLACE
 
 SOURCE = Path(__file__).parents[2] / "src" / "howdah"
 HOWDAH = str(Path(sys.executable).with_name("howdah"))
 TABLE = json.loads(FILE.read_text(encoding="utf-8"))
 OF_JOB_FILES = (
-    *("spec/check.py", "spec/preflight.py", "spec/exec_limits.py", "spec/containers.py", "spec/kinds.py"),
-    *("spec/workfiles.py", "client/jobfile.py", "client/reading.py", "client/variables.py", "spec/units.py"),
-    *("client/program_files.py", "client/config.py", "client/configfile.py", "client/job_filter.py"),
-    *("data/yamltree.py", "data/stage.py", "cli/job_arguments.py"),
+    *("spec/validation.py", "spec/preflight.py", "spec/exec_limits.py", "spec/containers.py", "spec/type_check.py"),
+    *("spec/working_files.py", "config/job_file.py", "config/spec_reader.py", "config/variables.py", "spec/units.py"),
+    *("client/program_files.py", "config/settings.py", "config/settings_file.py", "client/job_filter.py"),
+    *("config/yaml_tree.py", "staging/stage.py", "cli/job_arguments.py"),
 )
 PROBLEM_AT = {"Mistake": 1, "at": 1, "refuse": 2, "wrong": 1, "ValueError": 0}
 """Calls, and which argument of theirs is a problem."""

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from howdah.data import uris
-from howdah.data.download import Copy
-from howdah.data.nodecache import NodeCache
-from howdah.data.transfer import download
+from howdah.inputs.download import Copy
+from howdah.inputs.node_cache import NodeCache
+from howdah.inputs.transfer import download
+from howdah.spec import uris
 
 
 def quiet(files: int, size: int) -> None:
@@ -150,8 +150,8 @@ def test_a_killed_fetcher_leaves_no_lock_and_its_rubbish_goes(tmp_path: Path, so
     root = tmp_path / "kept"
     code = f"""
 import os, sys
-from howdah.data.nodecache import NodeCache, _key
-from howdah.data.download import Copy, look
+from howdah.inputs.node_cache import NodeCache, _key
+from howdah.inputs.download import Copy, look
 cache = NodeCache([{str(root)!r}], 1 << 20)
 with cache._locked(_key(look(Copy("", {uris.of_local(source)!r})))):
     print("held", flush=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.data import formats, snapshot
+from howdah.checkpoints import directory_snapshot, file_validation
 from howdah.engines.local.cgroup import MemoryGroup
 from howdah.engines.local.processes import kill_marked, start_of
 from howdah.sandbox.process import Process
@@ -32,8 +32,8 @@ LOOKS: dict[str, Callable[[Path], object]] = {
     "a process of the sandbox": lambda _: Process.of(os.getpid()),
     "processes of a container": lambda _: kill_marked("nosuch."),
     "processes of a control group": lambda directory: MemoryGroup(directory, 2).kill(),
-    "files of a directory": lambda directory: snapshot.files(str(directory)),
-    "who writes": lambda directory: snapshot._being_written(str(directory)),
+    "files of a directory": lambda directory: directory_snapshot.files(str(directory)),
+    "who writes": lambda directory: directory_snapshot._being_written(str(directory)),
 }
 
 
@@ -49,8 +49,8 @@ def test_a_checkpoint_counts_as_flawed(tmp_path: Path) -> None:
     file = tmp_path / "model.safetensors"
     header = b'{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
     file.write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
-    assert not formats.flaw_of(str(file))
+    assert not file_validation.flaw_of(str(file))
     with no_more_files():
-        assert formats.flaw_of(str(file)) == "it cannot be read: Too many open files"
+        assert file_validation.flaw_of(str(file)) == "it cannot be read: Too many open files"
     file.unlink()
-    assert formats.flaw_of(str(file)) is None
+    assert file_validation.flaw_of(str(file)) is None

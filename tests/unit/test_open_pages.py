@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from howdah.master.open_pages import HIDDEN_S, VISIBLE_S, OpenPages
+from howdah.master.server.open_pages import HIDDEN_S, VISIBLE_S, OpenPages
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
-from howdah.data import mirror, save, snapshot, transfer, uris
-from howdah.data.output_files import LEADS_OUT, OutputFiles
+from howdah.checkpoints import directory_snapshot, directory_sync
+from howdah.inputs import transfer
+from howdah.outputs.snapshots import snapshot as save
+from howdah.spec import uris
+from howdah.storage.output_files import LEADS_OUT, OutputFiles
 
 OLD = 1_600_000_000
 
@@ -89,7 +92,7 @@ def test_a_copy_while_it_runs_does_too(work: Path, tmp_path: Path) -> None:
 def test_a_mirror_of_checkpoints_does_too(work: Path, tmp_path: Path) -> None:
     uri = uris.of_local(tmp_path / "mirror")
     request = {"path": str(work / "model"), "root": str(work), "uri": uri, "settle_s": 0.0}
-    answer = mirror.run("up", request)
+    answer = directory_sync.run("up", request)
     assert answer["skipped"] == [f"{name}: {LEADS_OUT}" for name in REFUSED]
     assert list(OutputFiles(str(tmp_path / "mirror"))) == FOUND
 
@@ -102,4 +105,4 @@ def test_what_goes_meanwhile_is_gone(work: Path) -> None:
         (work / "model" / name).unlink()
     (work / "model/step-2").rmdir()
     assert list(files) == ["vocabulary"]
-    assert snapshot.files(str(work / "none")) == {}
+    assert directory_snapshot.files(str(work / "none")) == {}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from page_script import called
 
-from howdah.curves.root import File, Root
-from howdah.curves.runs import Run
+from howdah.eventfiles.event_directory import File, Root
+from howdah.eventfiles.run_store import Run
 
 
 def test_what_is_told_of_memory_is_told_apart_from_files_that_cannot_be_read() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from howdah.web.hints import TEMPLATES
-from howdah.web.openapi import openapi
+from howdah.api.hints import TEMPLATES
+from howdah.api.openapi import openapi
 
 SOURCES = Path(__file__).parents[2] / "frontend" / "src"
 STRING = r'"((?:[^"\\]|\\.)*)"'

@@ -12,7 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from test_answers import DOCUMENT, JSON, fits
 
-from howdah.web.calls import ACTIONS, Action
+from howdah.api.routes import ACTIONS, Action
 
 MADE = Path(__file__).parents[2] / "frontend" / "dev" / "made.py"
 QUERIES = {"jobs/{job}/series": {"kind": "all", "task": "worker:0"}}

@@ -6,7 +6,7 @@ import pytest
 from page_script import FRONTEND, run_node
 from test_web_logs import piece
 
-from howdah.web.answers import whole_characters
+from howdah.api.handlers.job import whole_characters
 
 SCRIPT = """
 const fs = require("fs");

@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from howdah.data import uris
-from howdah.data.fs import Broken, FileSystem, filesystem
-from howdah.data.listing import listing
-from howdah.data.passes import Passes, after, gathered, mixed
-from howdah.data.records import Reader
-from howdah.data.splits import splits_of
 from howdah.errors import HowdahError
-from howdah.spec import Feed, Split
+from howdah.inputs.formats import Reader
+from howdah.inputs.streaming.record_stream import Passes, after, gathered, mixed
+from howdah.inputs.streaming.split_assignment import splits_of
+from howdah.spec import Feed, Split, uris
+from howdah.staging.path_listing import listing
+from howdah.storage.filesystem import Broken, FileSystem, filesystem
 
 LINES = [b"%d\n" % number for number in range(100)]
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from howdah.data.fs import NoRoom
-from howdah.data.patience import patiently
 from howdah.errors import EngineUnavailable, StagingError
+from howdah.storage.filesystem import NoRoom
+from howdah.storage.retry import patiently
 
 
 def failing(times: int, error: Exception) -> Callable[[], int]:

@@ -6,7 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from howdah.executor.placeholder import FILE_NAME, LONGEST, S3_FILE_NAME, variables
+from howdah.executor.io.input_uri_list import FILE_NAME, LONGEST, S3_FILE_NAME, variables
 
 
 def test_a_short_list_is_in_both(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from google.protobuf import text_format
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.engines.yarn import placing, refusals
-from howdah.engines.yarn.applicationmaster import Ask
+from howdah.engines.yarn import admission_checks, placement_constraints
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
-from howdah.engines.yarn.unplaced import PATIENCE_S, Unplaced
+from howdah.engines.yarn.rm.application_master_protocol import Ask
+from howdah.engines.yarn.unsatisfied_constraints import PATIENCE_S, Unplaced
 from howdah.errors import SpecError
 from howdah.hadoop.constraints import parse
 from howdah.spec import JobSpec, Placement, Role
@@ -23,7 +23,7 @@ NODES = [pb.NodeReport(node=pb.NodeId(host=host, port=1)) for host in "abc"]
 
 
 def told(text: str, label: str = "") -> str:
-    return text_format.MessageToString(placing.message(parse(text), label), as_one_line=True)
+    return text_format.MessageToString(placement_constraints.message(parse(text), label), as_one_line=True)
 
 
 def simple(tags: str, least: int, most: int, scope: str = "node") -> str:
@@ -82,7 +82,7 @@ def test_what_is_no_constraint(text: str, problem: str) -> None:
 @given(st.text(alphabet="andor(): ,/=1inotde\n", max_size=40))
 def test_any_text_is_a_constraint_or_none(text: str) -> None:
     with contextlib.suppress(ValueError):
-        assert placing.message(parse(text), "")
+        assert placement_constraints.message(parse(text), "")
 
 
 def job(**constraints: str) -> JobSpec:
@@ -92,7 +92,7 @@ def job(**constraints: str) -> JobSpec:
 
 def test_all_mistakes_are_told_at_their_places() -> None:
     with pytest.raises(SpecError) as raised:
-        placing.check(job(a="in,node", b="in,node,a", c="x"))
+        placement_constraints.check(job(a="in,node", b="in,node,a", c="x"))
     assert [mistake.place for mistake in raised.value.mistakes] == [
         "roles.a.placement.constraint",
         "roles.c.placement.constraint",
@@ -101,9 +101,9 @@ def test_all_mistakes_are_told_at_their_places() -> None:
 
 def test_a_role_that_is_spoken_of_carries_its_name() -> None:
     spec = job(worker="in,node,ps", ps="", other="")
-    assert [placing.tags_of(spec, role) for role in spec.roles] == [("worker",), ("ps",), ()]
+    assert [placement_constraints.tags_of(spec, role) for role in spec.roles] == [("worker",), ("ps",), ()]
     tagged = JobSpec({"ps": Role("x", placement=Placement(tags=("a", "b", "a")))})
-    assert placing.tags_of(tagged, "ps") == ("a", "b")
+    assert placement_constraints.tags_of(tagged, "ps") == ("a", "b")
 
 
 @pytest.mark.parametrize(
@@ -120,35 +120,35 @@ def test_a_role_that_is_spoken_of_carries_its_name() -> None:
     ],
 )
 def test_the_first_container_is_near_nothing_of_its_own(text: str, first: str | None) -> None:
-    assert placing.first(parse(text), ("w",)) == (parse(first) if first else None)
+    assert placement_constraints.first(parse(text), ("w",)) == (parse(first) if first else None)
 
 
 def test_who_leads_and_who_can_never_be_placed() -> None:
-    assert placing.order(job(a="in,node,a", b="in,node,a", c="")) == ({"a"}, [])
-    assert placing.order(job(a="in,node,b", b="in,node,a")) == (set(), ["a", "b"])
-    assert placing.order(job(a="and(in,node,b:in,node,a)", b="")) == ({"a"}, [])
-    assert placing.order(job(a="or(in,node,x:notin,node,a)")) == (set(), [])
+    assert placement_constraints.order(job(a="in,node,a", b="in,node,a", c="")) == ({"a"}, [])
+    assert placement_constraints.order(job(a="in,node,b", b="in,node,a")) == (set(), ["a", "b"])
+    assert placement_constraints.order(job(a="and(in,node,b:in,node,a)", b="")) == ({"a"}, [])
+    assert placement_constraints.order(job(a="or(in,node,x:notin,node,a)")) == (set(), [])
 
 
 def test_what_can_never_be_satisfied_is_refused() -> None:
-    assert list(refusals.misplaced(job(worker="notin,node,worker"), NODES)) == [
+    assert list(admission_checks.misplaced(job(worker="notin,node,worker"), NODES)) == [
         "role 'worker': 'notin,node,worker' keeps 4 tasks on 4 nodes, the cluster has 3"
     ]
-    assert list(refusals.misplaced(job(a="in,node,b", b="in,node,a"), NODES)) == [
+    assert list(admission_checks.misplaced(job(a="in,node,b", b="in,node,a"), NODES)) == [
         "role 'a': 'in,node,b' can never be satisfied: what it is to be near to waits for this role itself",
         "role 'b': 'in,node,a' can never be satisfied: what it is to be near to waits for this role itself",
     ]
-    assert list(refusals.misplaced(job(worker="notin,node,wroker", ps=""), NODES)) == [
+    assert list(admission_checks.misplaced(job(worker="notin,node,wroker", ps=""), NODES)) == [
         "role 'worker': 'notin,node,wroker' names the tag 'wroker', which no role has "
         "(their tags: worker; did you mean 'worker'?)"
     ]
-    assert list(refusals.misplaced(job(worker="in,node,worker", ps=""), NODES)) == []
+    assert list(admission_checks.misplaced(job(worker="in,node,worker", ps=""), NODES)) == []
 
 
 def test_a_label_goes_with_one_part_only() -> None:
     assert 'targets { type: 1 key: "yarn_node_partition/" values: "gpu" }' in told("notin,node,w", "gpu")
     role = Role("x", 1, node_label="gpu", placement=Placement(constraint="and(in,rack,w:notin,node,w)"))
-    (refused,) = refusals.misplaced(JobSpec({"w": role}), NODES)
+    (refused,) = admission_checks.misplaced(JobSpec({"w": role}), NODES)
     assert refused.endswith("and a node label: YARN takes a label with a constraint of one part only, not with and, or")
 
 
@@ -163,8 +163,8 @@ def test_tags_alone_come_with_a_constraint_that_every_node_satisfies() -> None:
 
 def test_a_cluster_that_takes_none_is_named() -> None:
     said = "Found non empty SchedulingRequest, but the configured yarn.x cannot handle placement constraints."
-    assert placing.disabled(said)
-    assert not placing.disabled("Invalid resource request")
+    assert placement_constraints.disabled(said)
+    assert not placement_constraints.disabled("Invalid resource request")
 
 
 def test_waiting_is_told_once_and_again_after_a_change() -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from howdah.api.handlers.curves import checkpoints
+from howdah.eventfiles.locations import of
 from howdah.spec import Board, Checkpoint, Exit, JobSpec, Outcome, Output, Role, State, TaskId
 from howdah.spec import events as e
-from howdah.spec.check import mistakes
 from howdah.spec.fold import fold
-from howdah.web.places import of
-from howdah.web.relayed import checkpoints
+from howdah.spec.validation import mistakes
 
 ROLES = {"worker": Role("t", replicas=2)}
 MODEL = Output("hdfs://n/models/a", "model")

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from howdah.frameworks import find
-from howdah.master import actions as a
-from howdah.master.forming import bad_nodes
-from howdah.master.orders import Director
+from howdah.master.decisions import actions as a
+from howdah.master.decisions.executor_orders import Director
+from howdah.master.decisions.gang_formation import bad_nodes
+from howdah.master.decisions.step import step
 from howdah.master.state import FENCE_S, GangState, Stage
-from howdah.master.step import step
 from howdah.spec import (
     Container,
     Deadline,

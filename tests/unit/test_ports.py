@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from howdah.api.http_server import Request, Response, serve
 from howdah.executor.ports import Reservation
-from howdah.master import loop
-from howdah.spec import portrange
-from howdah.web.server import Request, Response, serve
+from howdah.master import app
+from howdah.spec import port_range
 from howdah.wire.ports import bound
 
 WIDTH = 4
@@ -94,14 +94,14 @@ def test_a_server_takes_none_that_is_reserved(few: range) -> None:
 
 
 def test_a_master_waits_for_the_port_of_the_one_before_it(few: range, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "PORT_AGAIN_S", 0.01)
+    monkeypatch.setattr(app, "PORT_AGAIN_S", 0.01)
 
     async def answer(_: Request) -> Response:
         return Response()
 
     async def main() -> int:
         with reserved(WIDTH, few):
-            coming = asyncio.ensure_future(loop.listening(answer, lambda _: None, "127.0.0.1", few))
+            coming = asyncio.ensure_future(app.listening(answer, lambda _: None, "127.0.0.1", few))
             await asyncio.sleep(0.1)
             assert not coming.done()
         server = await coming
@@ -110,11 +110,11 @@ def test_a_master_waits_for_the_port_of_the_one_before_it(few: range, monkeypatc
         return port
 
     assert asyncio.run(main()) in few
-    monkeypatch.setattr(loop, "PORT_S", 0.0)
+    monkeypatch.setattr(app, "PORT_S", 0.0)
     with reserved(WIDTH, few), pytest.raises(OSError, match="port_range"):
-        asyncio.run(loop.listening(answer, lambda _: None, "127.0.0.1", few))
+        asyncio.run(app.listening(answer, lambda _: None, "127.0.0.1", few))
 
 
 def test_as_people_write_it() -> None:
-    assert list(portrange.ports("2000-2002")) == [2000, 2001, 2002]
-    assert not portrange.ports("")
+    assert list(port_range.ports("2000-2002")) == [2000, 2001, 2002]
+    assert not port_range.ports("")

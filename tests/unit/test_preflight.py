@@ -12,19 +12,19 @@ from typing import Any
 
 import pytest
 
-from howdah.client.jobfile import loads
+from howdah.config.job_file import loads
 from howdah.errors import SpecError
-from howdah.executor import checks
+from howdah.executor.preflight import local_checks
 from howdah.frameworks import find
-from howdah.master import actions as a
-from howdah.master.orders import Director
-from howdah.master.pairing import blame, ring, rounds
+from howdah.master.decisions import actions as a
+from howdah.master.decisions.executor_orders import Director
+from howdah.master.preflight.pair_tests import blame, ring, rounds
 from howdah.master.state import GangState
 from howdah.spec import Exit, JobSpec, Preflight, Role, StagedJob, State, TaskId, Timeouts
 from howdah.spec import events as e
-from howdah.spec.check import mistakes
 from howdah.spec.fold import fold
 from howdah.spec.preflight import wanted
+from howdah.spec.validation import mistakes
 from howdah.testing import Gang
 from howdah.wire.messages import Assignment, CheckReport, Goal, Phase
 
@@ -304,33 +304,35 @@ class TestHere:
         return {**base, "python": sys.executable, "variables": {}, **changed}
 
     def test_a_file_comes_back_and_is_removed(self, tmp_path: Path) -> None:
-        word, text = checks.disk(self.request(tmp_path))
+        word, text = local_checks.disk(self.request(tmp_path))
         assert (word, "free, " in text) == ("found", True)
         assert not list(tmp_path.iterdir())
 
     def test_too_little_room(self, tmp_path: Path) -> None:
-        word, text = checks.disk(self.request(tmp_path, disk_mib=1 << 40))
+        word, text = local_checks.disk(self.request(tmp_path, disk_mib=1 << 40))
         assert word == "error"
         assert text.endswith("wanted 1073741824.0 GiB")
 
     def test_more_memory_than_there_is(self, tmp_path: Path) -> None:
-        word, text = checks.memory_limits(self.request(tmp_path, memory_mib=1 << 30))
+        word, text = local_checks.memory_limits(self.request(tmp_path, memory_mib=1 << 30))
         assert (word, "wanted 1048576.0 GiB (resources.memory)" in text) == ("error", True)
 
     def test_gpus_that_are_not_here(self, tmp_path: Path) -> None:
         variables = {"HOWDAH_GPU_COUNT": "4", "CUDA_VISIBLE_DEVICES": "2"}
         asked = self.request(tmp_path, gpus=2, variables=variables)
-        assert checks.gpu(asked) == ("error", "1 GPUs are here (4 on the node), wanted 2")
-        assert checks.gpu(self.request(tmp_path)) == ("left_out", "no GPUs are asked for")
+        assert local_checks.gpu(asked) == ("error", "1 GPUs are here (4 on the node), wanted 2")
+        assert local_checks.gpu(self.request(tmp_path)) == ("left_out", "no GPUs are asked for")
 
     def test_without_torch_it_is_said(self, tmp_path: Path) -> None:
-        word, text = checks.matmul(self.request(tmp_path))
+        word, text = local_checks.matmul(self.request(tmp_path))
         assert (word, "has no torch" in text) == ("left_out", True)
 
     def test_the_program_stops_at_the_first_failure(self, tmp_path: Path) -> None:
         request = self.request(tmp_path, checks=["memory", "disk"], disk_mib=1 << 40)
         done = subprocess.run(
-            [sys.executable, "-m", "howdah.executor.checks"], input=json.dumps(request).encode(), capture_output=True
+            [sys.executable, "-m", "howdah.executor.preflight.local_checks"],
+            input=json.dumps(request).encode(),
+            capture_output=True,
         )
         lines = [json.loads(line) for line in done.stdout.splitlines()]
         assert [next(iter(line)) for line in lines] == ["begun", "found", "begun", "error"]
@@ -347,7 +349,7 @@ class TestExchange:
         request = {"task": task, "epoch": 1, "rounds": others, "listener": listener.fileno(), "limit_s": limit}
         request |= {"gpus": 0, "python": "", "variables": {}, "directory": "/"}
         process = subprocess.Popen(
-            [sys.executable, "-m", "howdah.executor.exchange"],
+            [sys.executable, "-m", "howdah.executor.preflight.pair_exchange"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             pass_fds=[listener.fileno()],

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from howdah.engines.local.cgroup import MemoryGroup
 from howdah.engines.local.processes import MARK, alive, kill_marked, marked, start_of
-from howdah.executor import processes
+from howdah.executor.process import process_tree
 
 NESTED = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'print(1, flush=True); input()'])"
 
@@ -19,11 +19,11 @@ def test_descendants_are_found_either_way() -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         child.stdout.readline()
-        found = processes.tree(child.pid)
+        found = process_tree.tree(child.pid)
         assert len(found) == 2
-        assert processes.children_by_parent()[child.pid] == found[1:]
+        assert process_tree.children_by_parent()[child.pid] == found[1:]
         child.communicate(b"\n")
-    assert processes.tree(child.pid) == [child.pid]
+    assert process_tree.tree(child.pid) == [child.pid]
 
 
 def test_a_process_is_known_by_its_start() -> None:

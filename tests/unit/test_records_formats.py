@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 from record_files import Bytes, put, records
 
-from howdah.data.records import READERS, WRITERS, check, codecs, framing, from_hadoop_class, natives, reader, suffix
-from howdah.data.records import writer as writer_of
-from howdah.data.records.libzstd import Libzstd
-from howdah.data.records.seam import Corrupt
 from howdah.errors import SpecError
+from howdah.inputs.formats import READERS, WRITERS, check, codecs, framing, from_hadoop_class, reader, suffix
+from howdah.inputs.formats import writer as writer_of
+from howdah.inputs.formats.base import Corrupt
+from howdah.storage import native_codecs
+from howdah.storage.libzstd import Libzstd
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -50,7 +51,7 @@ def test_names_that_nobody_knows() -> None:
 
 
 OWN = """
-from howdah.data.records import Reader
+from howdah.inputs.formats import Reader
 
 class Words(Reader):
     def __init__(self, options):
@@ -61,7 +62,7 @@ class Words(Reader):
             yield word + self.end
 
 def lines(options, sink):
-    from howdah.data.records import writer
+    from howdah.inputs.formats import writer
     return writer("text", options, sink)
 """
 
@@ -144,8 +145,8 @@ def library(name: str) -> ctypes.CDLL:
 
 @pytest.mark.parametrize("name", ["lz4", "snappy"])
 def test_the_machines_own_libraries_do_the_same(name: str) -> None:
-    raw = {"lz4": natives._lz4_of, "snappy": natives._snappy_of}[name](library(name))
-    package = {"lz4": natives.lz4, "snappy": natives.snappy}[name]()
+    raw = {"lz4": native_codecs._lz4_of, "snappy": native_codecs._snappy_of}[name](library(name))
+    package = {"lz4": native_codecs.lz4, "snappy": native_codecs.snappy}[name]()
     data = b"abc" * 1000
     assert package.decompress(raw.compress(data), 4000) == raw.decompress(package.compress(data), 4000) == data
     for one in (raw, package):
@@ -169,14 +170,14 @@ def test_the_machines_own_libzstd_does_the_same() -> None:
 
 def test_the_c_library_within_the_wheel_sums_the_same() -> None:
     # The sum of "123456789" that every catalogue of CRCs has for CRC-32C.
-    assert natives.crc32c()(b"123456789") == 0xE3069283
-    bundled = natives._bundled_crc32c()
+    assert native_codecs.crc32c()(b"123456789") == 0xE3069283
+    bundled = native_codecs._bundled_crc32c()
     if bundled is not None:
         assert bundled.crc32c_value(b"123456789", 9) & 0xFFFFFFFF == 0xE3069283
 
 
 def test_a_missing_library_is_told_in_one_line() -> None:
-    line = str(natives.Missing.library("format avro", "fastavro"))
+    line = str(native_codecs.Missing.library("format avro", "fastavro"))
     assert line.startswith("format avro needs the package fastavro, which ")
     assert "add it to the environment of the job" in line
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from record_files import blocks, put, records, splits, written
 
-from howdah.data.records import Corrupt, Split, reader
-from howdah.data.records.json_text import dumps
+from howdah.inputs.formats import Corrupt, Split, reader
+from howdah.inputs.formats.json_text import dumps
 
 COUNT = 5000
 DAY = datetime.date(2026, 11, 21)

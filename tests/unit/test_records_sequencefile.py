@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from record_files import blocks, put, records, splits, written
 
-from howdah.data.records import Corrupt, Split, codecs, reader, writables
-from howdah.data.records.sequencefile import read_header
-from howdah.data.records.window import Window
+from howdah.inputs.formats import Corrupt, Split, codecs, reader, writables
+from howdah.inputs.formats.read_window import Window
+from howdah.inputs.formats.sequencefile import read_header
 
 CHANCE = random.Random(5)
 SIZES = (0, 3, 50, 126, 127, 128, 200, 3000)

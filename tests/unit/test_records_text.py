@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from record_files import FS, blocks, put, records, splits, written
 
-from howdah.data.records import Corrupt, Split, codecs, reader
-from howdah.data.records.bzip2 import blocks as bzip2_blocks
-from howdah.data.records.lines import Lines, overlaps
+from howdah.inputs.formats import Corrupt, Split, codecs, reader
+from howdah.inputs.formats.bzip2 import blocks as bzip2_blocks
+from howdah.inputs.formats.lines import Lines, overlaps
 
 ENDS = re.compile(rb"\r\n|\n|\r")
 SUFFIX = {codec: suffix for suffix, codec in codecs.SUFFIXES.items()}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from record_files import blocks, put, records, splits, written
 
-from howdah.data.records import Corrupt, reader
+from howdah.inputs.formats import Corrupt, reader
 
 CHANCE = random.Random(3)
 CONTENTS = [CHANCE.randbytes(CHANCE.choice((0, 1, 100, 5000, 2_000_000))) for _ in range(12)]

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from howdah.master import actions as a
-from howdah.master.loop import CONFIRM_EVERY_S, CONFIRMED_S
-from howdah.master.replay import replay
+from howdah.master.app import CONFIRM_EVERY_S, CONFIRMED_S
+from howdah.master.decisions import actions as a
+from howdah.master.decisions.step import step
+from howdah.master.recovery import replay
 from howdah.master.state import FENCE_S, TAKEOVER_S, GangState, Stage
-from howdah.master.step import step
 from howdah.spec import Deadline, Exit, JobSpec, Outcome, Output, Preflight, Role, State, TaskId, Timeouts
 from howdah.spec import events as e
 from howdah.testing import Gang, job

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from howdah.web.request_parser import BadRequest, parse_head
+from howdah.api.request_parser import BadRequest, parse_head
 
 
 def test_a_request_of_a_browser() -> None:

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import howdah
-from howdah.data.runtime import page, runtime
 from howdah.spec import StagedFile
 from howdah.spec.staged import PAGE, RUNTIME
+from howdah.staging.runtime_archive import page, runtime
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +48,9 @@ def test_it_is_built_once(built: tuple[StagedFile, Path]) -> None:
 
 def test_what_is_in_it(built: tuple[StagedFile, Path]) -> None:
     unpacked = built[1] / "unpacked"
-    for name in ("howdah/executor", "howdah/master", "howdah/data", "google/protobuf", "hdfs_native", "VERSION"):
+    for name in ("howdah/executor", "howdah/master", "howdah/inputs", "google/protobuf", "hdfs_native", "VERSION"):
         assert (unpacked / name).exists(), name
-    for name in ("howdah/cli", "howdah/client", "howdah/sandbox", "howdah/web/static", "fsspec", "click"):
+    for name in ("howdah/cli", "howdah/client", "howdah/sandbox", "howdah/api/static", "fsspec", "click"):
         assert not (unpacked / name).exists(), name
 
 
@@ -59,7 +59,7 @@ def test_it_runs_alone(built: tuple[StagedFile, Path], version: str) -> None:
     found = interpreter(version)
     code = "import howdah.executor, sys; print(sys.version_info[0])"
     if version != "3.9":
-        code += "; import google.protobuf.message, hdfs_native, howdah.data.commit, howdah.data.transfer"
+        code += "; import google.protobuf.message, hdfs_native, howdah.outputs.commit, howdah.inputs.transfer"
         code += "; import importlib.metadata as m; assert m.entry_points(group='howdah.allocators')"
     environment = {"PYTHONPATH": str(built[1] / "unpacked"), "PATH": os.environ["PATH"], "HOME": str(built[1])}
     if not found:
@@ -72,7 +72,7 @@ def test_it_runs_alone(built: tuple[StagedFile, Path], version: str) -> None:
 def test_what_draws_charts_travels(built: tuple[StagedFile, Path], version: str) -> None:
     pytest.importorskip("resvg_py")
     code = (
-        "import sys; from howdah.curves.png import png; "
+        "import sys; from howdah.eventfiles.png import png; "
         'sys.stdout.buffer.write(png(\'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="7"/>\'))'
     )
     environment = {"PYTHONPATH": str(built[1] / "unpacked"), "PATH": os.environ["PATH"], "HOME": str(built[1])}
@@ -88,7 +88,7 @@ def test_what_draws_charts_travels(built: tuple[StagedFile, Path], version: str)
 
 def test_the_page_is_an_archive_of_its_own(tmp_path: Path) -> None:
     """For the master alone; the files lie in it as they are sent."""
-    built = any((Path(howdah.__file__).parent / "web" / "static").glob("index.html*"))
+    built = any((Path(howdah.__file__).parent / "api" / "static").glob("index.html*"))
     found = page("hdfs://n/home", tmp_path)
     assert len(found) == built
     for file in found:

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from howdah.data import lease, save, uris
-from howdah.data.commit import abandon, reserve
-from howdah.data.fs import filesystem
+from howdah.checkpoints import directory_lock
 from howdah.errors import StagingError
-from howdah.spec import Checkpoint, JobSpec, Output, Role, Save
+from howdah.outputs.commit import abandon, reserve
+from howdah.outputs.snapshots import snapshot
+from howdah.spec import Checkpoint, JobSpec, Output, Role, Save, uris
+from howdah.storage.filesystem import filesystem
 
 FS = filesystem("file:///")
 
@@ -44,15 +45,15 @@ class Job:
         item = {"path": str(self.output), "uri": uris.join(grown, self.part), "final": uris.join(final, self.part)}
         if self.incremental and self.last:
             item["previous"] = uris.join(self.last, self.part)
-        self.taken = save.take({**item, "settle_s": 0.0}, lambda *_: None)
-        answer = save.publish({"temporary": grown, "final": final, "to": self.to, "keep": self.keep})
+        self.taken = snapshot.take({**item, "settle_s": 0.0}, lambda *_: None)
+        answer = snapshot.publish({"temporary": grown, "final": final, "to": self.to, "keep": self.keep})
         self.last = final
         return answer
 
     def read(self, number: int) -> dict[str, str]:
         """What a copy holds, wherever it lies."""
         part = uris.join(f"{self.to}2026_11_21_15_00_{number:02d}", self.part)
-        return {name: FS.read_bytes(uri).decode() for name, uri in save.contents(FS, part).items()}
+        return {name: FS.read_bytes(uri).decode() for name, uri in snapshot.contents(FS, part).items()}
 
     @property
     def there(self) -> list[str]:
@@ -99,11 +100,11 @@ def test_an_incremental_copy_holds_what_changed_and_refers_to_the_rest(tmp_path:
     assert job.read(3) == {"same.bin": "s", "new.bin": "2", "newer.bin": "3"}
     assert (job.taken["files"], job.taken["kept"]) == (1, 3)
     first = f"{job.to}2026_11_21_15_00_01"
-    there = save.elsewhere(FS, f"{job.to}2026_11_21_15_00_03")
+    there = snapshot.elsewhere(FS, f"{job.to}2026_11_21_15_00_03")
     assert there[f"{part}/same.bin".lstrip("/")] == uris.join(first, part, "same.bin")
-    assert save.elsewhere(FS, first) == {}
+    assert snapshot.elsewhere(FS, first) == {}
     (tmp_path / "out.saved").rename(tmp_path / "elsewhere")
-    moved = save.contents(FS, uris.join(uris.of_local(tmp_path / "elsewhere"), "2026_11_21_15_00_03", part))
+    moved = snapshot.contents(FS, uris.join(uris.of_local(tmp_path / "elsewhere"), "2026_11_21_15_00_03", part))
     assert {name: FS.read_bytes(uri).decode() for name, uri in moved.items()}["same.bin"] == "s"
 
 
@@ -148,8 +149,8 @@ def test_only_copies_are_pruned(tmp_path: Path) -> None:
 )
 def test_places(to: str, name: str, grows: str) -> None:
     output = Output("hdfs://n/a/out", save=Save(to=to))
-    assert save.place(output) + "T" == name
-    assert save.temporary("j", 1, output) == grows
+    assert snapshot.place(output) + "T" == name
+    assert snapshot.temporary("j", 1, output) == grows
 
 
 @pytest.mark.parametrize(
@@ -179,17 +180,17 @@ def test_a_directory_of_checkpoints_belongs_to_one_job(tmp_path: Path) -> None:
     reserve(job, "local-1")
     with pytest.raises(StagingError, match=r"checkpoint\.path: .*deep/ck is used by local-1 of .*remove .*lease"):
         reserve(job, "local-2")
-    lease.release(FS, job.checkpoint.path, "local-2")
-    assert lease.holder(FS, job.checkpoint.path) is not None
+    directory_lock.release(FS, job.checkpoint.path, "local-2")
+    assert directory_lock.holder(FS, job.checkpoint.path) is not None
     abandon(job, "local-1")
     reserve(job, "local-2")
-    found = lease.holder(FS, job.checkpoint.path)
+    found = directory_lock.holder(FS, job.checkpoint.path)
     assert found is not None
     assert found.job == "local-2"
 
 
 def test_a_garbled_lease_is_somebodys(tmp_path: Path) -> None:
-    (tmp_path / lease.NAME).write_text("{")
+    (tmp_path / directory_lock.NAME).write_text("{")
     with pytest.raises(StagingError, match="used by somebody"):
         reserve(job_with_checkpoints(tmp_path), "local-1")
 

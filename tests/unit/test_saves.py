@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from howdah.executor.tail import Tail
-from howdah.master import actions as a
-from howdah.master import saves
-from howdah.master.orders import Director
+from howdah.executor.io.log_tail import Tail
+from howdah.master.decisions import actions as a
+from howdah.master.decisions.executor_orders import Director
+from howdah.master.snapshots import snapshot_policy
 from howdah.spec import Exit, JobSpec, Output, Save, StagedJob, State, TaskId
 from howdah.spec import events as e
 from howdah.spec.fold import fold
@@ -26,7 +26,7 @@ def gang(spec: JobSpec | None = None, **save: Any) -> Gang:
 
 
 def orders(of: Gang, task: str) -> tuple[SaveOrder, ...]:
-    return saves.orders(of.state, of.state.tasks[TaskId.parse(task)])
+    return snapshot_policy.orders(of.state, of.state.tasks[TaskId.parse(task)])
 
 
 def ask(of: Gang, by: str = "alice") -> None:
@@ -91,7 +91,7 @@ def test_who_asks_while_one_is_made_gets_the_next() -> None:
     ask(it, "bob")
     ask(it, "carol")
     assert len(it.recorded(e.SaveStarted)) == 1
-    assert saves.number_of(it.state, 0) == 2
+    assert snapshot_policy.number_of(it.state, 0) == 2
     it.now += 2
     copy(it)
     assert [event.by for event in it.recorded(e.SaveStarted)] == ["alice", "bob"]
@@ -202,10 +202,10 @@ def test_one_writer_saves_straight_into_the_copy() -> None:
 
 
 def test_refusals() -> None:
-    assert "no program runs yet" in saves.refusal(Gang(job(outputs=(Output(OUT),))).state, -1)
-    assert "no directory to copy for any output" in saves.refusal(gang(job()).state, -1)
-    assert "for outputs.3" in saves.refusal(gang().state, 3)
-    assert saves.refusal(gang().state, 0) == ""
+    assert "no program runs yet" in snapshot_policy.refusal(Gang(job(outputs=(Output(OUT),))).state, -1)
+    assert "no directory to copy for any output" in snapshot_policy.refusal(gang(job()).state, -1)
+    assert "for outputs.3" in snapshot_policy.refusal(gang().state, 3)
+    assert snapshot_policy.refusal(gang().state, 0) == ""
 
 
 def test_the_view_shows_them() -> None:

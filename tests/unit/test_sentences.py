@@ -9,19 +9,19 @@ import pytest
 from page_script import called
 from sentences_said import said
 
-from howdah.cli.language import choose
-from howdah.cli.show import sentence
-from howdah.engines.yarn.exits import REFUSED, STATUSES
-from howdah.engines.yarn.unplaced import _NOT_SAID
+from howdah.cli.i18n import choose
+from howdah.cli.terminal import sentence
+from howdah.engines.yarn.exit_codes import REFUSED, STATUSES
+from howdah.engines.yarn.unsatisfied_constraints import _NOT_SAID
 from howdah.executor.container_image import NOT_USED, UNKNOWN
-from howdah.executor.default_python import explanation
-from howdah.executor.exit_explanation import explain, why_not_started
-from howdah.executor.gpuwatch import fault
-from howdah.master.stragglers import _FLOORS, PROGRESS, STEPS
+from howdah.executor.gpu.monitor import fault
+from howdah.executor.process.default_python import explanation
+from howdah.executor.process.exit_explanation import explain, why_not_started
+from howdah.locale.stored_sentences import FILE, PLACE, in_chinese
+from howdah.master.health.stragglers import _FLOORS, PROGRESS, STEPS
 from howdah.spec import Exit, TaskId
 from howdah.spec import events as e
 from howdah.spec.gpu import HARDWARE, Gpu
-from howdah.web.sentences import FILE, PLACE, in_chinese
 
 TABLE = json.loads(FILE.read_text(encoding="utf-8"))
 MISSING = (

@@ -12,16 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.data import uris
-from howdah.data.downsample import Point, downsample
-from howdah.master.series import Series
-from howdah.spec import TaskId
+from howdah.api import metric_series as web
+from howdah.api.downsample import Point, downsample
+from howdah.master.server.resource_metrics import Series
+from howdah.spec import TaskId, uris
 from howdah.spec.codec import encode
 from howdah.spec.events import Measured
 from howdah.spec.fold import fold
 from howdah.spec.gpu import Gpu
 from howdah.spec.view import JobView, TaskView
-from howdah.web import series as web
 from howdah.wire.messages import Usage
 
 TASKS = [TaskId("worker", 0), TaskId("worker", 1)]
@@ -134,7 +133,7 @@ def test_weeks_of_many_tasks_are_read_in_little_memory(tmp_path: Path) -> None:
     assert (tmp_path / web.FILE).stat().st_size > 60_000_000
     request = {"directory": uris.of_local(tmp_path), "wish": encode(web.Wish(("cpu",))), "tasks": tasks[:10]}
     script = (
-        "import sys; from howdah.web import series; series.main(); "
+        "import sys; from howdah.api import metric_series; metric_series.main(); "
         "print(open('/proc/self/status').read().partition('VmHWM:')[2].split()[0], file=sys.stderr)"
     )
     asked = json.dumps({**request, "unwritten": []}).encode()

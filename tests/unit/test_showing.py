@@ -6,10 +6,9 @@ import asyncio
 import dataclasses
 from pathlib import Path
 
-from howdah.data import uris
-from howdah.master import actions as a
-from howdah.master.showing import Showing, with_board, with_role
-from howdah.spec import Board, Container, Exit, JobSpec, Role, StagedJob, TaskId
+from howdah.master.decisions import actions as a
+from howdah.master.tensorboard import Showing, with_board, with_role
+from howdah.spec import Board, Container, Exit, JobSpec, Role, StagedJob, TaskId, uris
 from howdah.spec import events as e
 from howdah.spec.fold import fold
 from howdah.spec.view import JobView

@@ -12,8 +12,8 @@ from typing import BinaryIO
 
 import pytest
 
-from howdah.data import snapshot
-from howdah.data.snapshot import Snapshot, Stamp
+from howdah.checkpoints import directory_snapshot
+from howdah.checkpoints.directory_snapshot import Snapshot, Stamp
 
 
 def old(path: Path, seconds: float = 60.0) -> Path:
@@ -51,7 +51,7 @@ class Copier:
         (self.target / name).unlink(missing_ok=True)
 
     def take(self, known: Mapping[str, Stamp] | None = None, settle_s: float = 0.0) -> Snapshot:
-        return snapshot.take(str(self.source), self.put, self.drop, known, settle_s)
+        return directory_snapshot.take(str(self.source), self.put, self.drop, known, settle_s)
 
     def files(self) -> dict[str, str]:
         found = (path for path in self.target.rglob("*") if path.is_file())
@@ -98,7 +98,7 @@ def test_a_file_that_changes_while_it_is_copied_is_copied_again(copier: Copier) 
     found = copier.take()
     assert copier.files() == {"a": "three"}
     assert len(copier.copied) == 3
-    assert found.files["a"] == snapshot.stamp_of(str(copier.source / "a"))
+    assert found.files["a"] == directory_snapshot.stamp_of(str(copier.source / "a"))
 
 
 def test_what_changes_after_its_copying_is_copied_again_so_that_all_are_of_one_moment(copier: Copier) -> None:
@@ -194,7 +194,7 @@ def test_unchanged_files_of_an_earlier_copy_are_not_copied(copier: Copier) -> No
     write(copier.source / "grown.log", "xyz")
     (copier.source / "gone").unlink()
     dropped: list[str] = []
-    found = snapshot.take(str(copier.source), copier.put, dropped.append, first.files, 0.0)
+    found = directory_snapshot.take(str(copier.source), copier.put, dropped.append, first.files, 0.0)
     assert sorted(copier.copied) == ["changed", "grown.log"]
     assert set(found.files) == {"same", "changed", "grown.log"}
     assert dropped == ["gone"]

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from howdah.data import strikes
-from howdah.master import actions as a
-from howdah.master import seats
+from howdah.engines import node_penalties
+from howdah.master.decisions import actions as a
+from howdah.master.decisions import elasticity as seats
 from howdah.spec import Checkpoint, Container, Exit, JobSpec, Role, State, TaskId, Timeouts
 from howdah.spec import events as e
-from howdah.spec.check import mistakes
 from howdah.spec.fold import fold
+from howdah.spec.validation import mistakes
 from howdah.testing import Gang
 from howdah.wire.messages import Phase
 
@@ -191,20 +191,22 @@ class TestSizes:
 
 class TestStrikes:
     def test_they_count_for_less_with_time(self) -> None:
-        held = strikes.weights([("a", 0.0), ("a", strikes.HALF_LIFE_S), ("b", 9e9)], strikes.HALF_LIFE_S)
+        held = node_penalties.weights(
+            [("a", 0.0), ("a", node_penalties.HALF_LIFE_S), ("b", 9e9)], node_penalties.HALF_LIFE_S
+        )
         assert held == {"a": 1.5, "b": 1.0}
 
     def test_jobs_tell_each_other_by_files(self, tmp_path: Path) -> None:
         home, now = tmp_path.as_uri(), time.time()
         for job in ("job-1", "job-2"):
-            assert strikes.note({"home": home, "id": job, "strikes": [["node7", now]]}) == {}
+            assert node_penalties.note({"home": home, "id": job, "strikes": [["node7", now]]}) == {}
         (tmp_path / "strikes" / "broken.json").write_text("[[")
         old = tmp_path / "strikes" / "old.json"
         old.write_text(json.dumps([["node1", 0]]))
         os.utime(old, (0, 0))
-        assert strikes.known(home, now) == {"node7": 2.0}
+        assert node_penalties.known(home, now) == {"node7": 2.0}
         assert not old.exists()
-        assert strikes.known((tmp_path / "none").as_uri(), now) == {}
+        assert node_penalties.known((tmp_path / "none").as_uri(), now) == {}
 
     def test_a_gpu_that_failed_costs_no_retry_and_is_left(self) -> None:
         gang = gang_of(Role("w", replicas=2))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from howdah.data.splits import all_splits, feeds, hands, preferred_hosts, splits_of
+from howdah.inputs.streaming.split_assignment import all_splits, feeds, hands, preferred_hosts, splits_of
 from howdah.spec import DataFile, Input, JobSpec, Role, Split, StagedInput, StagedJob, TaskId
 
 

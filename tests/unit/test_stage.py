@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from howdah.data import pack, uris
-from howdah.data.cache import Cache, location, sha256_of
-from howdah.data.deal import fetches, shortages
-from howdah.data.stage import archive_file, stage
 from howdah.errors import SpecError, StagingError
-from howdah.spec import Environment, Input, JobSpec, Output, Role, StagedFile, TaskId
+from howdah.inputs.assignment import fetches, shortages
+from howdah.spec import Environment, Input, JobSpec, Output, Role, StagedFile, TaskId, uris
+from howdah.staging import archive
+from howdah.staging.stage import archive_file, stage
+from howdah.storage.content_cache import Cache, location, sha256_of
 
 ROLES = {"worker": Role("true", 2)}
 
@@ -88,8 +88,8 @@ def test_the_same_directory_gives_the_same_archive(tmp_path: Path) -> None:
         for name in ("a", "b/c"):
             write(tmp_path / folder / name, name)
     os.utime(tmp_path / "one/a", (1, 1))
-    (first,) = pack.directory(tmp_path / "one", tmp_path / "packed1")
-    (second,) = pack.directory(tmp_path / "two", tmp_path / "packed2")
+    (first,) = archive.directory(tmp_path / "one", tmp_path / "packed1")
+    (second,) = archive.directory(tmp_path / "two", tmp_path / "packed2")
     assert first.name == second.name
     assert first.read_bytes() == second.read_bytes()
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from howdah.master import actions as a
-from howdah.master.outputs import commit_request
+from howdah.master.decisions import actions as a
+from howdah.master.decisions.outputs import commit_request
 from howdah.master.state import FENCE_S, GangState, Stage
 from howdah.spec import Checkpoint, Exit, Output, Resources, Role, State, TaskId, Timeouts
 from howdah.spec import events as e

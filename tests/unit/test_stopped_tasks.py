@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from howdah.api.serializers import job as described
+from howdah.api.timeline import timeline
 from howdah.spec import Container, Exit, JobSpec, Outcome, Role, State, TaskId
 from howdah.spec import events as e
 from howdah.spec.fold import fold
 from howdah.spec.view import JobView
-from howdah.web.describe import job as described
-from howdah.web.timeline import timeline
 
 CHIEF, WORKER = TaskId("chief", 0), TaskId("worker", 0)
 STOPPED = Exit("stopped", signal=15)

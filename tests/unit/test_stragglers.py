@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from howdah.master.stragglers import PROGRESS, STEPS, Stragglers, out_of_line
+from howdah.master.health.stragglers import PROGRESS, STEPS, Stragglers, out_of_line
 from howdah.spec import JobSpec, Role, TaskId
 from howdah.spec.events import Straggling
 from howdah.testing import Gang

@@ -7,8 +7,8 @@ import json
 from howdah.frameworks import find
 from howdah.spec import JobSpec, Role, TaskId
 from howdah.spec.links import filled
+from howdah.spec.task import Member, World
 from howdah.spec.view import TaskView
-from howdah.spec.world import Member, World
 
 
 def world(**roles: int) -> World:

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from howdah.cli.submarine_jobs import run_parameters
-from howdah.data import uris
-from howdah.data.stage import stage
-from howdah.dialects.submarine import OPTIONS, Submarine
-from howdah.dialects.submarine.options import Options, taken_apart
-from howdah.dialects.submarine.parts import localised, resources
+from howdah.compat.submarine import OPTIONS, Submarine
+from howdah.compat.submarine.job_commands import run_parameters
+from howdah.compat.submarine.option_values import localised, resources
+from howdah.compat.submarine.options import Options, taken_apart
 from howdah.errors import SpecError, StagingError
+from howdah.spec import uris
+from howdah.staging.stage import stage
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "submarine" / "yaml.json"
 YAML: str = json.loads(GOLDEN.read_text())["files"]["job.yaml"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from howdah.client.submission import Notes
+from howdah.client.provenance import Notes
 from howdah.spec import Environment, JobSpec, Role
-from howdah.spec.submission import MOST_TEXT, Submission
+from howdah.spec.provenance import MOST_TEXT, Submission
 
 JOB = JobSpec({"worker": Role("train")})
 

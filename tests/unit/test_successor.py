@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from howdah.executor.loop import Loop
-from howdah.executor.processes import Reaper
-from howdah.executor.successor import Successor
+from howdah.executor.event_loop import Loop
+from howdah.executor.master_link.master_discovery import Successor
+from howdah.executor.process.process_tree import Reaper
 
 
 def test_a_look_that_took_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

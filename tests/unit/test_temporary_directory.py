@@ -8,10 +8,10 @@ import sys
 import time
 from pathlib import Path
 
-from howdah.data.temporary_directory import TemporaryDirectory
+from howdah.localfiles.temporary_directory import TemporaryDirectory
 
 MAKES_ONE = (
-    "import sys; from howdah.data.temporary_directory import TemporaryDirectory\n"
+    "import sys; from howdah.localfiles.temporary_directory import TemporaryDirectory\n"
     "made = TemporaryDirectory('howdah-test-', sys.argv[1])\n"
     "print(made.path, flush=True); sys.stdin.read()"
 )

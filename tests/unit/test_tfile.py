@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.data.local import LocalFileSystem
-from howdah.engines.yarn import logs, tfile
 from howdah.engines.yarn.conf import Configuration
+from howdah.engines.yarn.logs import aggregated, tfile
 from howdah.errors import EngineUnavailable, StagingError
+from howdah.storage.local import LocalFileSystem
 
 APPLICATION = "application_17_0003"
 
@@ -157,7 +157,7 @@ def test_logs_are_found_in_every_layout(tmp_path: Path, layout: str) -> None:
     store(directory, "n1_45454", written(CONTAINERS))
     store(directory, "n2_45454.tmp", b"unfinished")
     configuration = Configuration("", {"yarn.nodemanager.remote-app-log-dir": str(tmp_path)})
-    found = list(logs.read(LocalFileSystem(), configuration, APPLICATION, "alice"))
+    found = list(aggregated.read(LocalFileSystem(), configuration, APPLICATION, "alice"))
     id_ = "container_17_0003_01_000001"
     assert {name for _, name, _ in found} == {"stdout", "stderr"}
     assert b"".join(piece for owner, name, piece in found if (owner, name) == (id_, "stdout")) == b"hello\n" * 9
@@ -171,11 +171,13 @@ def test_only_the_file_of_its_own_node_is_read(tmp_path: Path) -> None:
     store(directory, "n12_45454", b"not to be read")
     configuration = Configuration("", {"yarn.nodemanager.remote-app-log-dir": str(tmp_path)})
     on = {ids[1]: "n1", ids[2]: "n1", "container_17_0003_01_000009": "n1"}
-    found = {owner: piece for owner, _, piece in logs.read(LocalFileSystem(), configuration, APPLICATION, "alice", on)}
+    found = {
+        owner: piece for owner, _, piece in aggregated.read(LocalFileSystem(), configuration, APPLICATION, "alice", on)
+    }
     assert found == {ids[1]: b"000001", ids[2]: b"000002", "container_17_0003_01_000009": b"y"}
-    assert list(logs.read(LocalFileSystem(), configuration, APPLICATION, "alice", {})) == []
+    assert list(aggregated.read(LocalFileSystem(), configuration, APPLICATION, "alice", {})) == []
     with pytest.raises(StagingError, match="n12_45454"):
-        list(logs.read(LocalFileSystem(), configuration, APPLICATION, "alice", {"c": "n12"}))
+        list(aggregated.read(LocalFileSystem(), configuration, APPLICATION, "alice", {"c": "n12"}))
 
 
 def test_a_node_that_has_not_brought_its_logs_is_named(tmp_path: Path) -> None:
@@ -185,10 +187,10 @@ def test_a_node_that_has_not_brought_its_logs_is_named(tmp_path: Path) -> None:
     configuration = Configuration("", {"yarn.nodemanager.remote-app-log-dir": str(tmp_path)})
     for on in ({"c": "n2"}, {"c": "n2", "d": "n3"}):
         with pytest.raises(EngineUnavailable, match=r"n2_45454\.tmp: this node has not brought its logs yet"):
-            list(logs.read(LocalFileSystem(), configuration, APPLICATION, "alice", on))
+            list(aggregated.read(LocalFileSystem(), configuration, APPLICATION, "alice", on))
 
 
 def test_no_logs(tmp_path: Path) -> None:
     configuration = Configuration("", {"yarn.nodemanager.remote-app-log-dir": str(tmp_path)})
     with pytest.raises(StagingError, match="log aggregation is off"):
-        list(logs.read(LocalFileSystem(), configuration, APPLICATION, "alice"))
+        list(aggregated.read(LocalFileSystem(), configuration, APPLICATION, "alice"))

@@ -14,12 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howdah.data import uris
-from howdah.dialects.tony.avrofile import NotAvro, records
-from howdah.dialects.tony.history import histories, imported, kept
+from howdah.compat.tony.avro_file import NotAvro, records
+from howdah.compat.tony.history import histories, imported, kept
 from howdah.engines.local.jobs import JobDirectory, Places
 from howdah.errors import StagingError
-from howdah.spec import State, TaskId
+from howdah.spec import State, TaskId, uris
 from howdah.spec.fold import fold
 from howdah.supervisor.state import MachineState
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howdah.client.forward import Forward
-from howdah.dialects.tony import OPTIONS, Tony
-from howdah.dialects.tony.azkaban import AzkabanJob, read
+from howdah.client.port_forward import Forward
+from howdah.compat.tony import OPTIONS, Tony
+from howdah.compat.tony.azkaban import AzkabanJob, read
 from howdah.errors import HowdahError, SpecError
 
 GOOD = """<?xml version="1.0"?>

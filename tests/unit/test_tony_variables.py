@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from howdah.compat.tony.horovod import RELAY, RENDEZVOUS
 from howdah.frameworks import find
-from howdah.frameworks.tony_horovod import RELAY, RENDEZVOUS
 from howdah.sandbox.addresses import free_port
 from howdah.spec import Exit, JobSpec, Member, Role, TaskId, World
 from howdah.testing import Gang, job

@@ -11,9 +11,9 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from howdah.data.fs import Broken
-from howdah.data.transfer import TRIES, Copy, below, download, upload
 from howdah.errors import StagingError
+from howdah.inputs.transfer import TRIES, Copy, below, download, upload
+from howdah.storage.filesystem import Broken
 
 
 class Flaky(MemoryFileSystem):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.data import uris
+from howdah.spec import uris
 
 PARTS = st.lists(st.text("ab%?#& é*", min_size=1, max_size=5), min_size=1, max_size=4)
 

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 from nvml_library import compile_nvml
 
-from howdah.executor import gpuwatch, network
-from howdah.executor.loop import Loop
-from howdah.executor.processes import Reaper
-from howdah.executor.usage import Meter
+from howdah.executor.event_loop import Loop
+from howdah.executor.gpu import monitor
+from howdah.executor.process import network_usage
+from howdah.executor.process.process_tree import Reaper
+from howdah.executor.process.usage import Meter
 from howdah.spec.codec import encode
 from howdah.spec.gpu import Gpu
 
@@ -80,11 +81,11 @@ def test_looking_takes_a_small_share_of_a_core() -> None:
 
 
 def test_a_network_is_a_tasks_own_only_where_its_engine_says_so() -> None:
-    assert not network.is_own({})
-    assert not network.is_own({"YARN_CONTAINER_RUNTIME_TYPE": "default"})
-    received, sent = network.Network(os.getpid()).totals()
+    assert not network_usage.is_own({})
+    assert not network_usage.is_own({"YARN_CONTAINER_RUNTIME_TYPE": "default"})
+    received, sent = network_usage.Network(os.getpid()).totals()
     assert received >= 0 <= sent
-    assert network.Network(1 << 22).totals() == (0.0, 0.0)
+    assert network_usage.Network(1 << 22).totals() == (0.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -100,12 +101,12 @@ def test_a_network_is_a_tasks_own_only_where_its_engine_says_so() -> None:
     ],
 )
 def test_whose_gpus(given: dict[str, str], ids: tuple[str, ...] | None) -> None:
-    assert gpuwatch.wanted(given) == ids
+    assert monitor.wanted(given) == ids
 
 
 def gpus(request: object, library: str = "") -> subprocess.Popen[bytes]:
     environment = {**os.environ, **({"LD_LIBRARY_PATH": library} if library else {})}
-    argv = [sys.executable, "-m", "howdah.data.gpus"]
+    argv = [sys.executable, "-m", "howdah.executor.gpu.sampler"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     process = subprocess.Popen(argv, env=environment, **pipes)  # type: ignore[call-overload]
     process.stdin.write(json.dumps(request).encode())
@@ -176,7 +177,7 @@ def test_what_the_devices_tell(stub: str) -> None:
 
 
 def test_memory_errors_count_from_the_first_count_that_is_told() -> None:
-    watch = gpuwatch.GpuWatch(Loop(), Reaper(), {"CUDA_VISIBLE_DEVICES": ""}, lambda _: None)
+    watch = monitor.GpuWatch(Loop(), Reaper(), {"CUDA_VISIBLE_DEVICES": ""}, lambda _: None)
     for ecc, fault in ((None, ""), (3, ""), (5, "GPU 0: 2 uncorrected memory errors (ECC)")):
         watch._told({"gpus": [encode(Gpu("0", ecc=ecc))]})
         assert watch.fault == fault

@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from howdah.cli import language
+from howdah.api import hints, prometheus
+from howdah.api.handlers.logs import tasks_of
+from howdah.cli import i18n
 from howdah.spec import JobSpec, Resources, Role, State, TaskId
 from howdah.spec import events as e
 from howdah.spec.eta import eta
 from howdah.spec.fold import fold
 from howdah.spec.gpu import Gpu
 from howdah.spec.view import JobView
-from howdah.web import hints, prometheus
-from howdah.web.printed import tasks_of
 
 WORKER = TaskId("worker", 0)
 
@@ -88,7 +88,7 @@ def test_idle_and_ill_gpus_are_hints() -> None:
 
 
 def test_every_hint_has_its_chinese() -> None:
-    assert not [template for template in hints.TEMPLATES if template not in language.chinese()]
+    assert not [template for template in hints.TEMPLATES if template not in i18n.chinese()]
 
 
 def progress(view: JobView, *told: tuple[float, float]) -> JobView:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from howdah.api.serializers import tasks
 from howdah.spec import Container, JobSpec, Role, TaskId
 from howdah.spec import events as e
 from howdah.spec.fold import fold
-from howdah.web.describe import tasks
 
 W1 = TaskId("worker", 1)
 

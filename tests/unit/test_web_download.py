@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from howdah.api.handlers import logs
+from howdah.api.handlers.logs import AT_ONCE, PIECE, Download
+from howdah.api.http_server import Request, Response
+from howdah.api.routes import Asked
+from howdah.api.sources import Refused
 from howdah.spec import TaskId
 from howdah.spec.view import JobView, TaskView
-from howdah.web import printed
-from howdah.web.calls import Asked
-from howdah.web.printed import AT_ONCE, PIECE, Download
-from howdah.web.server import Request, Response
-from howdah.web.source import Refused
 from howdah.wire.messages import LogChunk
 
 TASK = TaskId("worker", 0)
@@ -44,7 +44,7 @@ def nothing_is_left() -> Iterator[None]:
 
 async def begun(job: Job) -> Response:
     request = Request("GET", "/", {}, b"", "127.0.0.1")
-    return await printed.download(Asked(request, None, job, {"task": str(TASK)}, {}))  # type: ignore[arg-type]
+    return await logs.download(Asked(request, None, job, {"task": str(TASK)}, {}))  # type: ignore[arg-type]
 
 
 async def taken(response: Response) -> bytes:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from howdah.web import files
-from howdah.web.server import Request, Response
+from howdah.api import static_files
+from howdah.api.http_server import Request, Response
 
 SCRIPT = b"console.log(1);" * 100
 
@@ -20,12 +20,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (inside / "index.html").write_bytes(b"<!doctype html>")
     (inside / "assets" / "a-1b2.js.gz").write_bytes(gzip.compress(SCRIPT))
     (tmp_path / "secret").write_text("secret")
-    monkeypatch.setenv(files.FOLDER_VARIABLE, str(inside))
+    monkeypatch.setenv(static_files.FOLDER_VARIABLE, str(inside))
     return inside
 
 
 def get(path: str, encoding: str = "gzip, br") -> Response:
-    return files.answer(Request("GET", path, {"accept-encoding": encoding}, b"", "127.0.0.1"))
+    return static_files.answer(Request("GET", path, {"accept-encoding": encoding}, b"", "127.0.0.1"))
 
 
 def test_a_script_is_sent_as_it_lies_and_kept_for_ever(folder: Path) -> None:
@@ -62,7 +62,7 @@ def test_nothing_else_is_sent(folder: Path, path: str) -> None:
 
 
 def test_a_tree_without_a_page_says_how_to_build_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(files.FOLDER_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(static_files.FOLDER_VARIABLE, str(tmp_path))
     answer = get("/")
     assert answer.status == 200
     assert b"not built" in answer.body

@@ -10,12 +10,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from howdah.data import uris
-from howdah.web import measures, series
-from howdah.web.source import Refused
+from howdah.api import metric_series
+from howdah.api.handlers import metrics
+from howdah.api.sources import Refused
+from howdah.spec import uris
 
 SOON_S = 60.0
-HEADER = series.header(0, ["worker:0"])
+HEADER = metric_series.header(0, ["worker:0"])
 
 
 @dataclass
@@ -28,7 +29,7 @@ def readers() -> list[psutil.Process]:
     found = []
     for child in psutil.Process().children():
         try:
-            if "howdah.web.series" in child.cmdline():
+            if "howdah.api.metric_series" in child.cmdline():
                 found.append(child)
         except psutil.Error:
             continue
@@ -37,8 +38,8 @@ def readers() -> list[psutil.Process]:
 
 def asked(job: Job, number: int) -> asyncio.Task[tuple[int, bytes]]:
     """A question that nobody else asks."""
-    wish = series.Wish(("cpu",), points=100 + number)
-    return asyncio.ensure_future(measures._sampled(job, wish, ["worker:0"], 1, []))  # type: ignore[arg-type]
+    wish = metric_series.Wish(("cpu",), points=100 + number)
+    return asyncio.ensure_future(metrics._sampled(job, wish, ["worker:0"], 1, []))  # type: ignore[arg-type]
 
 
 async def until_one_reads() -> None:
@@ -50,17 +51,17 @@ async def until_one_reads() -> None:
 
 
 def test_different_questions_are_read_one_after_the_other_and_not_too_many_wait(tmp_path: Path) -> None:
-    pipe = tmp_path / series.FILE
+    pipe = tmp_path / metric_series.FILE
     os.mkfifo(pipe)  # who reads it waits until somebody writes
     job = Job(uris.of_local(tmp_path))
 
     async def questions() -> None:
-        first = [asked(job, number) for number in range(measures.MOST_WAITING)]
+        first = [asked(job, number) for number in range(metrics.MOST_WAITING)]
         await until_one_reads()
-        first.append(asked(job, measures.MOST_WAITING))  # for the one that is being read is out of the queue
+        first.append(asked(job, metrics.MOST_WAITING))  # for the one that is being read is out of the queue
         await asyncio.sleep(0)
         with pytest.raises(Refused) as refused:
-            await asked(job, 1 + measures.MOST_WAITING)
+            await asked(job, 1 + metrics.MOST_WAITING)
         assert refused.value.status == 503
         again = asked(job, 0)  # waits with who asked it before, and not for a turn
         pipe.unlink()  # who comes next finds a file
@@ -87,11 +88,11 @@ def test_different_questions_are_read_one_after_the_other_and_not_too_many_wait(
 
 
 def test_who_asks_for_more_while_it_is_read_gets_what_is_read_with_its_own_version(tmp_path: Path) -> None:
-    (tmp_path / series.FILE).write_text(HEADER + '{"t":10,"s":10,"cpu":[3]}\n')
-    job, wish = Job(uris.of_local(tmp_path)), series.Wish(("cpu",))
+    (tmp_path / metric_series.FILE).write_text(HEADER + '{"t":10,"s":10,"cpu":[3]}\n')
+    job, wish = Job(uris.of_local(tmp_path)), metric_series.Wish(("cpu",))
 
     async def ask(version: int) -> tuple[int, bytes]:
-        return await measures._sampled(job, wish, ["worker:0"], version, [])  # type: ignore[arg-type]
+        return await metrics._sampled(job, wish, ["worker:0"], version, [])  # type: ignore[arg-type]
 
     async def questions() -> None:
         (one, rows), (other, same) = await asyncio.gather(ask(1), ask(2))
@@ -103,13 +104,13 @@ def test_who_asks_for_more_while_it_is_read_gets_what_is_read_with_its_own_versi
 
 
 def test_answers_are_kept_within_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / series.FILE).write_text(HEADER + '{"t":10,"s":10,"cpu":[3]}\n')
+    (tmp_path / metric_series.FILE).write_text(HEADER + '{"t":10,"s":10,"cpu":[3]}\n')
     job = Job(uris.of_local(tmp_path))
-    monkeypatch.setattr(measures, "KEPT_BYTES", 100)
+    monkeypatch.setattr(metrics, "KEPT_BYTES", 100)
 
     async def questions() -> None:
         for number in range(3):
             await asked(job, number)
-        assert len(measures._kept) == 1
+        assert len(metrics._kept) == 1
 
     asyncio.run(asyncio.wait_for(questions(), SOON_S))

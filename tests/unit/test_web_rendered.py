@@ -7,7 +7,7 @@ import json
 import random
 from typing import Any
 
-from howdah.web.rendered import FRESH_S, MOST_BYTES, Rendered, unpack
+from howdah.api.response_cache import FRESH_S, MOST_BYTES, Rendered, unpack
 
 
 class Maker:

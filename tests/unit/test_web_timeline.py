@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from howdah.api.timeline import timeline
 from howdah.spec import Container, Exit, JobSpec, Outcome, Role, State, TaskId
 from howdah.spec import events as e
 from howdah.spec.fold import fold
-from howdah.spec.submission import Submission
+from howdah.spec.provenance import Submission
 from howdah.spec.view import JobView
-from howdah.web.timeline import timeline
 
 FIRST, SECOND = TaskId("worker", 0), TaskId("worker", 1)
 JOB = JobSpec({"worker": Role("t", replicas=2)})

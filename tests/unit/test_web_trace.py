@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from howdah.api.trace import trace
 from howdah.spec import Container, Exit, JobSpec, Role, TaskId
 from howdah.spec import events as e
 from howdah.spec.fold import fold
 from howdah.spec.gpu import Gpu
 from howdah.spec.view import JobView
-from howdah.web.trace import trace
 
 
 @pytest.fixture

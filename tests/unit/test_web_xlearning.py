@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from howdah.api.sources import Refused
+from howdah.compat.xlearning.rest import _wants_xml, answer
 from howdah.spec import Container, JobSpec, Resources, Role, TaskId
 from howdah.spec import events as e
 from howdah.spec.fold import fold
 from howdah.spec.view import JobView
-from howdah.web.source import Refused
-from howdah.web.xlearning import _wants_xml, answer
 
 ROLES = {
     "chief": Role("t", resources=Resources(4096)),

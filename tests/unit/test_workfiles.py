@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from howdah.data.stage import FilesWrong, stage
-from howdah.data.uris import of_local
 from howdah.spec import JobSpec, Role
-from howdah.spec.check import mistakes
 from howdah.spec.codec import decode, encode
 from howdah.spec.staged import StagedJob
+from howdah.spec.uris import of_local
+from howdah.spec.validation import mistakes
+from howdah.staging.stage import FilesWrong, stage
 
 
 def job(worker: tuple[str, ...], ps: tuple[str, ...], *everywhere: str) -> JobSpec:

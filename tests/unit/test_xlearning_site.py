@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from howdah.cli.bare import translate
-from howdah.client.overlay import overlaid
-from howdah.data import hadoop_conf
-from howdah.dialects import Parsed
-from howdah.dialects.xlearning import HboxSubmit, XlSubmit
-from howdah.dialects.xlearning.keys import CHOICES, FLAGS, KNOWN, NEEDLESS, REFUSED, SPELLINGS
-from howdah.dialects.xlearning.options import OPTIONS
+from howdah.compat import Parsed
+from howdah.compat.entry import translate
+from howdah.compat.xlearning import HboxSubmit, XlSubmit
+from howdah.compat.xlearning.keys import CHOICES, FLAGS, KNOWN, NEEDLESS, REFUSED, SPELLINGS
+from howdah.compat.xlearning.options import OPTIONS
+from howdah.config.hadoop_conf_overlay import overlaid
 from howdah.errors import SpecError
+from howdah.hadoop import conf
 
 BASE = ["--queue", "q", "--app-name", "a"]
 
@@ -143,7 +143,7 @@ class TestOverlay:
         (base / "core-site.xml").write_text(f"<configuration>{core}</configuration>")
         other.write_text(f"<configuration>{property_('fs.defaultFS', 'hdfs://other')}</configuration>")
         made = overlaid([str(other)], str(base))
-        assert hadoop_conf.load(str(made)) == {"fs.defaultFS": "hdfs://other", "a": "1 < 2"}
+        assert conf.load(str(made)) == {"fs.defaultFS": "hdfs://other", "a": "1 < 2"}
         assert overlaid([f"file://{other}"], str(base)) == made
         with pytest.raises(SpecError, match="--cluster: no such file: /no/file"):
             overlaid(["/no/file"], str(base))
@@ -169,8 +169,8 @@ def test_bare_commands() -> None:
 def test_parsing_is_quick() -> None:
     """Next to nothing is imported for it: 50 ms are allowed beside `howdah --help`."""
     program = (
-        "import sys, time; import howdah.errors, howdah.spec.check, dataclasses; start = time.process_time();"
-        "from howdah.dialects.xlearning import XlSubmit; XlSubmit({}).parse(['--queue', 'q', '--launch-cmd', 'a']);"
+        "import sys, time; import howdah.errors, howdah.spec.validation, dataclasses; start = time.process_time();"
+        "from howdah.compat.xlearning import XlSubmit; XlSubmit({}).parse(['--queue', 'q', '--launch-cmd', 'a']);"
         "assert not {'yaml', 'google', 'fsspec', 'rich', 'asyncio'} & set(sys.modules), sys.modules.keys();"
         "print(time.process_time() - start)"
     )

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from howdah.engines.yarn.exits import STATUSES, explain, refused_image
+from howdah.engines.yarn.exit_codes import STATUSES, explain, refused_image
 
 PMEM = (
     "[2026-11-21 12:00:00.000]Container [pid=71,containerID=c] is running 63762432B beyond the "

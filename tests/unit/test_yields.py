@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.executor.spread import spread
-from howdah.executor.yields import LONGEST, Yields
+from howdah.executor.io.unpack_into_workdir import spread
+from howdah.executor.process.announced_values import LONGEST, Yields
 from howdah.frameworks import find
-from howdah.master.orders import Director
+from howdah.master.decisions.executor_orders import Director
 from howdah.spec import JobSpec, Role, StagedFile, StagedJob, TaskId
 from howdah.spec import events as e
-from howdah.spec.check import mistakes
+from howdah.spec.validation import mistakes
 from howdah.testing import OK, Gang
 from howdah.wire.messages import Phase
 

@@ -11,7 +11,7 @@ export interface LogLine {
 
 const LONGEST = 4000;
 const ESCAPES = /\u001b\[[0-9;?]*[A-Za-z]/g;
-/** As howdah.data.logsearch has them, so that what is found is what is coloured. */
+/** As howdah.logs.search has them, so that what is found is what is coloured. */
 const ERRORS = [
   "error",
   "Error",

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from howdah.cli import streams
-from howdah.cli.language import choose, localise, say
+from howdah.cli.i18n import choose, localise, say
 from howdah.cli.mistakes import HelpFormatter, error_lines, show_usage_error
 from howdah.errors import HowdahError, StagingError
 
@@ -36,13 +36,13 @@ COMMANDS = {
     "sandbox": ("howdah.cli.sandbox:sandbox", "A real Hadoop on this machine's loopback."),
     "config": ("howdah.cli.config:config", "Show and change settings."),
     "schema": ("howdah.cli.run:schema", "Print the JSON Schema of job files."),
-    "tony": ("howdah.cli.tony:tony", "TonY's submit commands."),
-    "azkaban-job": ("howdah.cli.tony:azkaban_job", "A TonY job from Azkaban's properties."),
-    "import-history": ("howdah.cli.tony:import_history", "TonY's history, into howdah's."),
-    "xl-submit": ("howdah.cli.dialect:xl_submit", "XLearning's submit command."),
-    "hbox-submit": ("howdah.cli.dialect:hbox_submit", "HBox's submit command."),
-    "submarine": ("howdah.cli.submarine:submarine", "Submarine's job run, show, list, kill."),
-    "convert": ("howdah.cli.convert:convert", "Another system's command line, as a job file."),
+    "tony": ("howdah.compat.tony.commands:tony", "TonY's submit commands."),
+    "azkaban-job": ("howdah.compat.tony.commands:azkaban_job", "A TonY job from Azkaban's properties."),
+    "import-history": ("howdah.compat.tony.commands:import_history", "TonY's history, into howdah's."),
+    "xl-submit": ("howdah.compat.commands:xl_submit", "XLearning's submit command."),
+    "hbox-submit": ("howdah.compat.commands:hbox_submit", "HBox's submit command."),
+    "submarine": ("howdah.compat.submarine.commands:submarine", "Submarine's job run, show, list, kill."),
+    "convert": ("howdah.compat.convert:convert", "Another system's command line, as a job file."),
 }
 
 
@@ -77,7 +77,7 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does; a misspelt name gets the nearest one."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from howdah.spec.check import nearest  # takes longer than to print the help
+            from howdah.spec.validation import nearest  # takes longer than to print the help
 
             near = nearest(args[0], COMMANDS)
             hint = f" {say('Did you mean {nearest}?', nearest=near)}" if near else ""

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import click
 
-from howdah.cli.show import columns
-from howdah.client.config import HISTORY_URL, SETTINGS, checked
-from howdah.client.configfile import remove, write
-from howdah.client.engines import settings_for
-from howdah.client.userfile import user_file
+from howdah.cli.terminal import columns
+from howdah.client.engine_registry import settings_for
+from howdah.config.settings import HISTORY_URL, SETTINGS, checked
+from howdah.config.settings_file import remove, write
+from howdah.config.user_file import user_file
 from howdah.errors import SpecError
-from howdah.spec.check import nearest
 from howdah.spec.codec import to_json
+from howdah.spec.validation import nearest
 
 
 @click.group(invoke_without_command=True)

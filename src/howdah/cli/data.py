@@ -9,16 +9,18 @@ from pathlib import Path
 
 import click
 
-from howdah.cli.language import say
-from howdah.cli.show import columns
-from howdah.client.engines import settings_for
-from howdah.data import hadoop_conf, regular_file, uris
-from howdah.data.download import Copy
-from howdah.data.fs import Entry, FileSystem, filesystem
-from howdah.data.save import elsewhere
-from howdah.data.transfer import below, download, upload
+from howdah.cli.i18n import say
+from howdah.cli.terminal import columns
+from howdah.client.engine_registry import settings_for
 from howdah.errors import StagingError
+from howdah.hadoop import conf as hadoop_conf
+from howdah.inputs.download import Copy
+from howdah.inputs.transfer import below, download, upload
+from howdah.localfiles import regular_file
+from howdah.outputs.snapshots.snapshot import elsewhere
+from howdah.spec import uris
 from howdah.spec.codec import to_json
+from howdah.storage.filesystem import Entry, FileSystem, filesystem
 
 
 @click.group()

@@ -17,9 +17,9 @@ from typing import Any
 
 import click
 
-from howdah.cli.language import say
-from howdah.client.engines import settings_for
-from howdah.data.extras import how_to_install
+from howdah.cli.i18n import say
+from howdah.client.engine_registry import settings_for
+from howdah.config.extras import how_to_install
 from howdah.errors import HowdahError
 from howdah.spec.codec import to_json
 
@@ -140,8 +140,8 @@ def _there(module: str) -> bool:
 
 def home() -> Iterator[Finding]:
     """Where jobs and caches are kept here."""
-    from howdah.data.cache import local_directory
-    from howdah.data.homes import state_directory
+    from howdah.config.paths import state_directory
+    from howdah.storage.content_cache import local_directory
 
     for name, place in ((say("jobs"), state_directory(os.environ)), (say("cache"), local_directory())):
         there = next(one for one in (place, *place.parents) if one.exists())
@@ -159,7 +159,7 @@ def home() -> Iterator[Finding]:
 
 def looking() -> Finding:
     """Whether stacks can be taken."""
-    from howdah.executor.stacks import tool
+    from howdah.executor.diagnostics.stacks import tool
 
     found = tool("/", os.environ.get("PATH", ""))
     if not found:
@@ -201,7 +201,7 @@ def machine() -> Iterator[Finding]:
 def trial(name: str, profile: str) -> Iterator[Finding]:
     """A task on each of some nodes: it starts, and says which Python programs find there."""
     from howdah.client.follow import Follower
-    from howdah.client.prepare import prepare
+    from howdah.client.submit import prepare
     from howdah.spec import JobSpec, Placement, Resources, Role, State, Timeouts
 
     count = _nodes(name, profile)

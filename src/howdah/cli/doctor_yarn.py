@@ -10,18 +10,18 @@ import uuid
 from collections.abc import Iterator
 
 from howdah.cli.doctor import Finding, fail, guarded, ok, warn
-from howdah.cli.language import say
+from howdah.cli.i18n import say
 from howdah.cli.sandbox import ended_daemons
-from howdah.client.config import Settings
-from howdah.data import uris
-from howdah.data.extras import how_to_install
-from howdah.data.fs import filesystem
+from howdah.config.extras import how_to_install
+from howdah.config.settings import Settings
 from howdah.engines.yarn import conf, records
 from howdah.engines.yarn.engine import YarnEngine
-from howdah.engines.yarn.hindrances import web_address
+from howdah.engines.yarn.pending_reasons import web_address
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
-from howdah.engines.yarn.resourcemanager import ResourceManagerClient
+from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient
 from howdah.errors import EngineUnavailable, HowdahError
+from howdah.spec import uris
+from howdah.storage.filesystem import filesystem
 
 LIMIT_S = 15.0
 SKEW_S, LARGE_SKEW_S = 30.0, 240.0

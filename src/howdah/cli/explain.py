@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from howdah.cli.language import retold, say
-from howdah.cli.show import readable, sentence
-from howdah.client.engines import engine_of
+from howdah.cli.i18n import retold, say
+from howdah.cli.terminal import readable, sentence
+from howdah.client.engine_registry import engine_of
 from howdah.client.explain import Explanation
 from howdah.client.explain import explain as look
 from howdah.engines import Hindrance

@@ -9,17 +9,17 @@ from urllib.parse import quote, urlsplit
 
 import click
 
-from howdah.cli.language import say
+from howdah.cli.i18n import say
 from howdah.cli.run import notice, upload_and_submit
-from howdah.client import historyjob
-from howdah.client.engines import engine as engine_for
-from howdah.client.engines import engines, settings_for
+from howdah.client import history_service
+from howdah.client.engine_registry import engine as engine_for
+from howdah.client.engine_registry import engines, settings_for
 from howdah.client.history_link import PORT
-from howdah.data import uris
-from howdah.data.homes import state_directory
+from howdah.config.paths import state_directory
 from howdah.errors import SpecError, StagingError
 from howdah.history.options import Options, job_key, key_of, root_of, user_on
 from howdah.history.server import serve_until_told
+from howdah.spec import uris
 from howdah.spec.units import seconds
 from howdah.wire import auth
 
@@ -77,13 +77,13 @@ def _embedded(job_id: str, engine_name: str, profile: str, address: str) -> str:
     else:
         settings = settings_for({"engine": engine_name, "profile": profile})
         engine, conf_dir = engine_for(settings), settings["hadoop_conf_dir"]
-        found = historyjob.running(engine)
+        found = history_service.running(engine)
         if found is None:
             raise StagingError(
                 f"no history server runs on {engine.name}: `howdah history --on {engine.name}` starts it"
             )
-        link = historyjob.link(engine, found.id, conf_dir, notice)
-        key, address = historyjob.key(engine, conf_dir), urlsplit(link).netloc
+        link = history_service.link(engine, found.id, conf_dir, notice)
+        key, address = history_service.key(engine, conf_dir), urlsplit(link).netloc
     token = auth.embed_token(job_key(key, job_id))
     return f"http://{address}/api/v1/jobs/{quote(job_id)}/curves/embed.html?token={token}"
 
@@ -109,15 +109,15 @@ def _as_job(engine_name: str, profile: str, arguments: list[str]) -> None:
     flags: dict[str, str | None] = {"engine": engine_name, "profile": profile}
     settings = settings_for(flags)
     engine = engine_for(settings)
-    found = historyjob.running(engine)
+    found = history_service.running(engine)
     if found is not None:
         notice(say("{id} runs already", id=found.id))
         job_id = found.id
     else:
-        prepared = historyjob.prepared(flags, arguments, notice)
+        prepared = history_service.prepared(flags, arguments, notice)
         engine, job_id = prepared.engine, upload_and_submit(prepared)
         notice(say("submitted {id} to {engine}", id=job_id, engine=engine.name))
-    click.echo(say("history: {url}", url=historyjob.link(engine, job_id, settings["hadoop_conf_dir"], notice)))
+    click.echo(say("history: {url}", url=history_service.link(engine, job_id, settings["hadoop_conf_dir"], notice)))
 
 
 def options_of(profile: str, roots: tuple[str, ...] = (), **more: Any) -> Options:

@@ -9,8 +9,8 @@ from typing import Any
 import click
 import yaml
 
+from howdah.cli.i18n import say
 from howdah.cli.job_arguments import CommandWithProgram, command_options, program_words
-from howdah.cli.language import say
 from howdah.cli.run import notice
 from howdah.client.command_job import ROLE, CommandOptions, load_command
 from howdah.errors import SpecError, StagingError

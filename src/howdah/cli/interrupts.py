@@ -9,7 +9,7 @@ import signal
 import threading
 from types import FrameType
 
-from howdah.cli.language import say
+from howdah.cli.i18n import say
 
 LEAVES_AT_ONCE = 3
 """So many signals while interrupts are held leave whatever is under way."""

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from howdah.cli.language import say
+from howdah.cli.i18n import say
 from howdah.client.command_job import CommandOptions, load_command
-from howdah.client.jobfile import LoadedJob, load
+from howdah.config.job_file import LoadedJob, load
 from howdah.errors import SpecError
 
 _WORDS = "howdah.words"

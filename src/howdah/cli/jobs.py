@@ -8,23 +8,23 @@ from dataclasses import replace
 
 import click
 
-from howdah.cli.language import retold, say
+from howdah.api.cli_status import describe
+from howdah.cli.i18n import retold, say
 from howdah.cli.sandbox import ended_daemons
 from howdah.cli.save import copies
-from howdah.cli.show import TASK_COLUMNS, columns, hinted, pythons, report_json, row, streamed, verdict
-from howdah.client.ending import end, report_of
-from howdah.client.engines import engine_of, engines
+from howdah.cli.terminal import TASK_COLUMNS, columns, hinted, pythons, report_json, row, streamed, verdict
+from howdah.client.engine_registry import engine_of, engines
 from howdah.client.follow import look
+from howdah.client.job_end import end, report_of
 from howdah.client.job_filter import Filter
-from howdah.client.link import board_url, page_url
-from howdah.client.listing import remembered, with_remembered
+from howdah.client.job_list import remembered, with_remembered
+from howdah.client.master_client import board_url, page_url
 from howdah.errors import EngineUnavailable, SpecError
 from howdah.spec import JobReport
-from howdah.spec.check import nearest
 from howdah.spec.codec import to_json
+from howdah.spec.task import JOB_STATES
 from howdah.spec.units import seconds
-from howdah.spec.world import JOB_STATES
-from howdah.web.status import describe
+from howdah.spec.validation import nearest
 
 LIST_COLUMNS = ("Id", "Name", "State", "Engine", "User", "Queue", "Started", "Took")
 MOST_REMEMBERED = 200

@@ -12,20 +12,20 @@ from typing import TypeVar
 
 import click
 
-from howdah.cli.language import retold, say
-from howdah.cli.show import readable
-from howdah.client.engines import engine_of
+from howdah.api.handlers.logs import tasks_of
+from howdah.api.sources import Refused
+from howdah.cli.i18n import retold, say
+from howdah.cli.terminal import readable
+from howdah.client.engine_registry import engine_of
 from howdah.client.follow import Follower, look, settled
-from howdah.client.loglines import HEADING, Choice, Kept, Line, Living, merged
-from howdah.data.logorder import BOTH, STREAMS
+from howdah.client.log_lines import HEADING, Choice, Kept, Line, Living, merged
 from howdah.engines import Engine
 from howdah.errors import SpecError, StagingError
+from howdah.logs.stream_index import BOTH, STREAMS
 from howdah.spec import JobReport, State, TaskId
 from howdah.spec.codec import to_json
 from howdah.spec.units import seconds
 from howdah.spec.view import JobView
-from howdah.web.printed import tasks_of
-from howdah.web.source import Refused
 from howdah.wire.connection import WireError
 
 T = TypeVar("T")

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import click
 
-from howdah.cli.language import language, say
+from howdah.cli.i18n import language, say
 from howdah.errors import EngineUnavailable, HowdahError, Mistake, SpecError, StagingError
 
-FILE = Path(__file__).with_name("mistakes.zh.json")
+FILE = Path(__file__).parents[1] / "locale" / "mistakes.zh.json"
 
 
 def error_lines(error: HowdahError) -> list[str]:
@@ -42,7 +42,7 @@ def _of_the_sandbox(error: HowdahError) -> list[str]:
 
 def problem_in_chinese(problem: str) -> str:
     """As far as its template is known; else as it is."""
-    from howdah.web.sentences import in_chinese  # who reads English needs no table
+    from howdah.locale.stored_sentences import in_chinese  # who reads English needs no table
 
     return in_chinese(problem, file=FILE)
 

@@ -6,12 +6,12 @@ import time
 
 import click
 
-from howdah.cli.language import say
+from howdah.cli.i18n import say
 from howdah.cli.run import notice
-from howdah.client.ending import report_of
-from howdah.client.engines import engine_of
+from howdah.client.engine_registry import engine_of
 from howdah.client.history_link import IDLE, find_or_start
-from howdah.client.link import HOURS, embed_url, page_link
+from howdah.client.job_end import report_of
+from howdah.client.master_client import HOURS, embed_url, page_link
 from howdah.errors import EngineUnavailable, SpecError, StagingError
 from howdah.spec.codec import to_json
 

@@ -7,14 +7,13 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from howdah.cli.language import say
-from howdah.cli.show import columns
-from howdah.data import uris
-from howdah.data.fs import filesystem
+from howdah.cli.i18n import say
+from howdah.cli.terminal import columns
 from howdah.engines.local.machine import gib
 from howdah.errors import HowdahError
-from howdah.spec import JobSpec, Plan, StagedFile, StagedInput, StagedJob, masking
+from howdah.spec import JobSpec, Plan, StagedFile, StagedInput, StagedJob, redaction, uris
 from howdah.spec.codec import encode
+from howdah.storage.filesystem import filesystem
 
 ROLE_COLUMNS = ("Role", "Tasks", "Memory", "vcores", "GPUs", "Command")
 MOST_SHOWN = 6
@@ -51,7 +50,7 @@ def _section(heading: str, lines: Sequence[str]) -> Iterator[str]:
 
 
 def _roles(plan: Plan) -> Iterator[str]:
-    shown: Mapping[str, Any] = masking.record(encode(plan.job.job))
+    shown: Mapping[str, Any] = redaction.record(encode(plan.job.job))
     rows = []
     for name, role in plan.job.job.roles.items():
         command = shown["roles"][name].get("command", "")

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from howdah.cli.language import say
+from howdah.cli.i18n import say
 from howdah.spec import TaskId
 from howdah.spec import events as e
 

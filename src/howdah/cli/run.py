@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from howdah.cli.i18n import retold, say
 from howdah.cli.interrupts import Interrupts
 from howdah.cli.job_arguments import CommandWithProgram, chosen_job, job_options
-from howdah.cli.language import retold, say
 from howdah.client.command_job import CommandOptions
-from howdah.client.config import SANDBOX
-from howdah.client.expiry import outlives
-from howdah.client.prepare import Prepared, prepare
+from howdah.client.submit import Prepared, prepare
+from howdah.client.token_expiry import outlives
+from howdah.config.settings import SANDBOX
 from howdah.errors import HowdahError
-from howdah.spec import masking
+from howdah.spec import redaction
 from howdah.spec.codec import encode, to_json
 from howdah.spec.job_file_keys import job_file_record
 
 if TYPE_CHECKING:
-    from howdah.cli.following import Screen
+    from howdah.cli.follow import Screen
 
 INTERRUPT = ["ask", "cancel", "detach"]
 
@@ -46,7 +46,7 @@ def submit(as_json: bool, **options: Any) -> None:
     with Interrupts() as interrupts:
         job_id = upload_and_submit(prepared, quiet=as_json, check=interrupts.check)
     if as_json and (report := prepared.engine.describe(job_id)):
-        from howdah.cli.show import report_json
+        from howdah.cli.terminal import report_json
 
         click.echo(to_json(report_json(report[0])))
     else:
@@ -59,7 +59,7 @@ def plan(as_json: bool, **options: Any) -> None:
     """Show what submit would do with JOB_FILE or COMMAND, and change nothing."""
     prepared = prepared_job(**options)
     if as_json:
-        click.echo(to_json(masking.record(encode(prepared.plan))))
+        click.echo(to_json(redaction.record(encode(prepared.plan))))
         return
     from howdah.cli.plan_view import plan_lines
 
@@ -70,7 +70,7 @@ def plan(as_json: bool, **options: Any) -> None:
 @click.command()
 def schema() -> None:
     """Print the JSON Schema of job files, for editors."""
-    from howdah.client.jobfile import schema as published
+    from howdah.config.job_file import schema as published
 
     click.echo(to_json(published()))
 
@@ -96,7 +96,7 @@ def prepared_job(
             )
             notice(f"howdah: {told}")
     spec, base, origins, text = loaded.spec, loaded.base_dir, loaded.sources, loaded.text
-    for place in masking.masked_places(job_file_record(spec)):
+    for place in redaction.masked_places(job_file_record(spec)):
         notice(
             say(
                 "{place}: *** stands for a value that was hidden where this was copied: write the value, or name it "
@@ -116,7 +116,7 @@ def upload_and_submit(prepared: Prepared, quiet: bool = False, check: Callable[[
     """Submit with a progress bar where somebody watches; the job's id. `check`, called while files are on their way,
     ends it by an error."""
     if prepared.plan.job.job.checkpoint.path:
-        from howdah.client.checkpoints import free
+        from howdah.client.checkpoint_lock import free
 
         free(prepared.plan)
     if prepared.plan.job.job.board.show:
@@ -163,7 +163,7 @@ def _submitted(prepared: Prepared, quiet: bool, check: Callable[[], None]) -> st
 
 def _bring_tensorboard(prepared: Prepared) -> None:
     """Nothing to fail for: the job's own environment may have it."""
-    from howdah.client.engines import settings_for
+    from howdah.client.engine_registry import settings_for
     from howdah.client.tensorboard import install
 
     try:
@@ -193,7 +193,7 @@ def run_prepared(
         try:
             if not as_json:
                 click.echo(say("submitted {id} to {engine}", id=job_id, engine=prepared.engine.name))
-            from howdah.cli.following import follow  # while the master starts
+            from howdah.cli.follow import follow  # while the master starts
 
             follow(
                 prepared.engine, job_id, wanted, on_interrupt, as_json, screen, interrupts, await_engine=await_engine

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from howdah.cli.language import say
-from howdah.cli.show import columns
-from howdah.client.engines import settings_for
+from howdah.cli.i18n import say
+from howdah.cli.terminal import columns
+from howdah.client.engine_registry import settings_for
 from howdah.errors import EngineUnavailable, SpecError
 from howdah.spec.codec import to_json
 from howdah.spec.units import memory_mib

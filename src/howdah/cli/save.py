@@ -8,11 +8,11 @@ from dataclasses import asdict
 
 import click
 
-from howdah.cli.language import say
-from howdah.client.ending import report_of
-from howdah.client.engines import engine_of
+from howdah.cli.i18n import say
+from howdah.client.engine_registry import engine_of
 from howdah.client.follow import Follower
-from howdah.client.link import link_to, refusals
+from howdah.client.job_end import report_of
+from howdah.client.master_client import link_to, refusals
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, JobFailed, StagingError
 from howdah.spec import State

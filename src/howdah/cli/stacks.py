@@ -6,16 +6,16 @@ import getpass
 
 import click
 
-from howdah.cli.language import say
-from howdah.client.ending import report_of
-from howdah.client.engines import engine_of
+from howdah.cli.i18n import say
+from howdah.client.engine_registry import engine_of
 from howdah.client.follow import look
-from howdah.client.link import link_to, refusals
-from howdah.data.fs import filesystem
+from howdah.client.job_end import report_of
+from howdah.client.master_client import link_to, refusals
 from howdah.errors import EngineUnavailable, SpecError, StagingError
 from howdah.spec import JobReport, TaskId
 from howdah.spec.codec import to_json
 from howdah.spec.view import JobView
+from howdah.storage.filesystem import filesystem
 
 
 @click.command()

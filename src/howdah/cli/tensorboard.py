@@ -9,20 +9,19 @@ from typing import Any
 
 import click
 
-from howdah.cli.language import say
-from howdah.client.ending import report_of
-from howdah.client.engines import engine as engine_of_settings
-from howdah.client.engines import engine_of, engines, settings_for
+from howdah.cli.i18n import say
+from howdah.client.engine_registry import engine as engine_of_settings
+from howdah.client.engine_registry import engine_of, engines, settings_for
 from howdah.client.follow import Follower, look
-from howdah.client.link import MasterLink, board_url, link_to, refusals
-from howdah.client.opening import opened
-from howdah.data import uris
+from howdah.client.job_end import report_of
+from howdah.client.master_client import MasterLink, board_url, link_to, refusals
+from howdah.client.wait_for_tensorboard import opened
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, JobFailed, StagingError
+from howdah.eventfiles import locations
 from howdah.history.options import root_of, user_on
-from howdah.spec import JobReport
+from howdah.spec import JobReport, uris
 from howdah.spec.events import Yielded
-from howdah.web import places
 
 
 @click.command()
@@ -64,7 +63,7 @@ def tensorboard(
         if stop or (report.master and not report.state.ended and not here):
             _beside(engine, report, stop, profile, idle * 60)
             return
-        found = places.of(look(engine, job_id).view)
+        found = locations.of(look(engine, job_id).view)
         if not found:
             raise StagingError(f"{job_id}: nobody knows where its event files are: `board` in the job file says it")
         _serve({**request, "places": dict(found), "conf_dir": report.conf_dir})
@@ -80,7 +79,7 @@ def tensorboard(
 
 
 def chosen(homes: Sequence[str], roots: Sequence[str], user: str, name: str) -> dict[str, Any]:
-    """What `howdah.board` is asked for: jobs in these homes and below `roots`, by what was given for them."""
+    """What `howdah.tensorboard` is asked for: jobs in these homes and below `roots`, by what was given for them."""
     more = [root if uris.has_scheme(root) else uris.of_local(root) for root in roots]
     return {"homes": [*homes, *more], "users": [each for each in user.split(",") if each], "name": name}
 
@@ -121,7 +120,7 @@ def _opened(link: MasterLink, report: JobReport, idle_s: float) -> str:
 def _as_job(request: dict[str, Any], engine_name: str, profile: str) -> None:
     """Submit it, and print its address once it is open; `howdah status` prints it again."""
     from howdah.cli.run import upload_and_submit
-    from howdah.client.prepare import prepare
+    from howdah.client.submit import prepare
     from howdah.client.tensorboard import of_all
 
     settings = settings_for({"engine": engine_name, "profile": profile})

@@ -13,24 +13,24 @@ from typing import Any
 
 import click
 
+from howdah.api.sources import Refused
+from howdah.api.trace import describe
 from howdah.cli.history import options_of
-from howdah.cli.language import say
-from howdah.client.engines import engine_of, engines
+from howdah.cli.i18n import say
+from howdah.client.engine_registry import engine_of, engines
 from howdah.client.follow import look
-from howdah.client.link import link_to, recorded_events
+from howdah.client.master_client import link_to, recorded_events
 from howdah.client.process_owner import is_here, owner_of
 from howdah.errors import HowdahError, SpecError, StagingError
+from howdah.history.directory_scan import Scanner
 from howdah.history.index import Index
 from howdah.history.options import index_folder
-from howdah.history.rows import row_of
-from howdah.history.rows import trace as indexed
-from howdah.history.scan import Scanner
+from howdah.history.queries import row_of
+from howdah.history.queries import trace as indexed
 from howdah.spec import JobReport, State
 from howdah.spec.codec import to_json
 from howdah.spec.fold import fold
 from howdah.spec.view import JobView
-from howdah.web.source import Refused
-from howdah.web.trace import describe
 from howdah.wire.connection import WireError
 from howdah.wire.messages import PROCESSES
 

@@ -10,9 +10,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from howdah.client.jobfile import LoadedJob, from_tree, to_yaml
 from howdah.client.program_files import of_command
-from howdah.data.yamltree import Items, Keys, Node, Text
+from howdah.config.job_file import LoadedJob, from_tree, to_yaml
+from howdah.config.yaml_tree import Items, Keys, Node, Text
 from howdah.spec.values import dataclass
 
 ROLE = "worker"

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from howdah.client.follow import look
-from howdah.data.fs import filesystem
 from howdah.engines import Engine, Hindrance
 from howdah.errors import HowdahError
 from howdah.spec import Exit, JobReport, JobSpec, Role, StagedJob, State, TaskId
 from howdah.spec import events as e
 from howdah.spec.codec import decode
 from howdah.spec.view import JobView
+from howdah.storage.filesystem import filesystem
 
 MOST_MOMENTS = 40
 _TOLD = (

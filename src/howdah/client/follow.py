@@ -11,11 +11,11 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import field
 
-from howdah.client.ending import report_of, wait_for_end
-from howdah.client.link import MasterLink, link_to, recorded_events, recorded_log
-from howdah.data.logorder import STREAMS
+from howdah.client.job_end import report_of, wait_for_end
+from howdah.client.master_client import MasterLink, link_to, recorded_events, recorded_log
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, HowdahError, StagingError
+from howdah.logs.stream_index import STREAMS
 from howdah.spec import JobReport, Outcome, State, TaskId, chief
 from howdah.spec.events import AllocationLost, Event, JobFinished, Launched, Noted, TookOver, Used
 from howdah.spec.fold import fold, fold_recorded

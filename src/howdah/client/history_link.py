@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
 
-from howdah.client import historyjob
-from howdah.client.config import HISTORY_URL
-from howdah.client.engines import settings_for
-from howdah.client.remote import Remote
-from howdah.data import history_servers
-from howdah.data.homes import state_directory
+from howdah.api import history_servers
+from howdah.client import history_service
+from howdah.client.api_client import Remote
+from howdah.client.engine_registry import settings_for
+from howdah.config.paths import state_directory
+from howdah.config.settings import HISTORY_URL
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, HowdahError, StagingError
 
@@ -58,9 +58,9 @@ def _known(engine: Engine, profile: str) -> Iterator[str]:
         yield settings[HISTORY_URL]
     if engine.name != "local":
         with contextlib.suppress(HowdahError):
-            job = historyjob.running(engine)
+            job = history_service.running(engine)
             if job is not None:
-                yield historyjob.link(engine, job.id, settings["hadoop_conf_dir"], lambda _: None)
+                yield history_service.link(engine, job.id, settings["hadoop_conf_dir"], lambda _: None)
 
 
 def _has(link: str, job_id: str) -> bool:

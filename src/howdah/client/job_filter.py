@@ -8,9 +8,9 @@ from typing import Any
 
 from howdah.errors import Mistake, SpecError
 from howdah.spec import JobReport
-from howdah.spec.check import nearest
+from howdah.spec.task import JOB_STATES
+from howdah.spec.validation import nearest
 from howdah.spec.values import dataclass
-from howdah.spec.world import JOB_STATES
 
 OF_REPORTS = ("user", "queue", "name", "state", "text", "from", "to", "limit")
 """Filters of what every engine tells of its jobs."""

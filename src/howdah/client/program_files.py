@@ -12,9 +12,9 @@ import shlex
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from howdah.data.pack import NEVER
 from howdah.errors import SpecError
 from howdah.spec.values import dataclass
+from howdah.staging.archive import NEVER
 
 LARGEST = 256 << 20
 """Bytes of a file or directory that is sent along only because the command names it."""

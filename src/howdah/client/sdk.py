@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from howdah.client.far import Far
-from howdah.client.near import Near
-from howdah.client.remote import Remote
+from howdah.client.api_client import Remote
+from howdah.client.local_jobs import Near
+from howdah.client.remote_jobs import Far
 from howdah.client.view_changes import changes
 from howdah.errors import StagingError
 from howdah.spec import JobReport, JobSpec, Outcome, TaskId

@@ -14,18 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import howdah
-from howdah.client import environments
-from howdah.client.config import Settings
-from howdah.client.prepare import ENVIRONMENT_ARCHIVE, Notice, is_seen, made
-from howdah.data import uris
-from howdah.data.cache import Cache
-from howdah.data.fs import filesystem
+from howdah.client.submit import ENVIRONMENT_ARCHIVE, Notice, is_seen, made
+from howdah.config.settings import Settings
 from howdah.engines import Engine
 from howdah.errors import StagingError
-from howdah.spec import Environment, JobSpec, Resources, Role, StagedFile
+from howdah.spec import Environment, JobSpec, Resources, Role, StagedFile, uris
 from howdah.spec.codec import encode
 from howdah.spec.staged import RUNTIME
-from howdah.wire.board import INSTALLED, READY, VARIABLE, argv, link
+from howdah.staging import virtual_environments
+from howdah.storage.content_cache import Cache
+from howdah.storage.filesystem import filesystem
+from howdah.wire.tensorboard_link import INSTALLED, READY, VARIABLE, argv, link
 
 REQUIREMENTS = Path(__file__).with_name("tensorboard.txt")
 
@@ -38,8 +37,8 @@ def install(engine: Engine, settings: Settings, notice: Notice) -> None:
         EngineUnavailable: the file system does not answer.
     """
     conf_dir = settings["hadoop_conf_dir"]
-    if is_seen(environments.place(REQUIREMENTS), engine, settings):
-        here = environments.ready(REQUIREMENTS, notice) / "bin"
+    if is_seen(virtual_environments.place(REQUIREMENTS), engine, settings):
+        here = virtual_environments.ready(REQUIREMENTS, notice) / "bin"
         file = StagedFile(ENVIRONMENT_ARCHIVE, uris.of_local(here), "directory")
     else:
         file = Cache(engine.home, conf_dir).place(made(REQUIREMENTS, engine, settings, notice))
@@ -52,7 +51,7 @@ def install(engine: Engine, settings: Settings, notice: Notice) -> None:
 
 
 def of_all(engine: Engine, request: Mapping[str, Any]) -> JobSpec:
-    """A job that is TensorBoard over all jobs of an engine; `request` is that of `howdah.board`."""
+    """A job that is TensorBoard over all jobs of an engine; `request` is that of `howdah.tensorboard`."""
     whole = {"homes": [engine.home], **request, "host": "0.0.0.0", "title": "howdah"}  # noqa: S104 - a token opens it
     ours = (RUNTIME, str(Path(howdah.__file__).parents[1]))
     role = Role(argv("python3", ours, whole), resources=Resources(2048), yields={"AT": READY})
@@ -80,12 +79,12 @@ class Here:
 
 
 def here(request: Mapping[str, Any], notice: Notice) -> Here:
-    """Start it on this machine's loopback; `request` is that of `howdah.board`.
+    """Start it on this machine's loopback; `request` is that of `howdah.tensorboard`.
 
     Raises:
         StagingError: its environment can't be made, or it does not start.
     """
-    python = environments.ready(REQUIREMENTS, notice) / "bin" / "python"
+    python = virtual_environments.ready(REQUIREMENTS, notice) / "bin" / "python"
     token = secrets.token_hex(16)
     ours = (str(Path(howdah.__file__).parents[1]), *_libraries())
     command = argv(str(python), ours, {**request, "host": "127.0.0.1", "attached": True})

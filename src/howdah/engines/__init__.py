@@ -84,7 +84,7 @@ class Engine(ABC):
         """Logs of an ended job: pairs of a heading (`worker:1 attempt 1 stdout`) and its bytes, in pieces.
 
         `task` None gives all tasks and the master; `stream` is `stdout`, `stderr`, "" for both, or "*" for both and the
-        index of their times (`howdah.data.logorder`), which then has the heading `worker:1 attempt 1 times`.
+        index of their times (`howdah.logs.stream_index`), which then has the heading `worker:1 attempt 1 times`.
         """
 
     def settled(self, job_id: str) -> bool:

@@ -15,7 +15,7 @@ def main() -> int:
     _do_without_openssl()
     from howdah.executor.executor import Executor, note
     from howdah.executor.identity import Identity, share_credentials
-    from howdah.executor.seat import successor
+    from howdah.executor.reassignment import successor
     from howdah.wire.stderr import forgive
 
     forgive()

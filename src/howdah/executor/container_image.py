@@ -1,7 +1,8 @@
 """Whether this executor runs in the container image that was asked for.
 
 A NodeManager with Hadoop's DefaultContainerExecutor starts the task as a plain process of the node and tells nobody.
-(LinuxContainerExecutor refuses what it does not allow, in recent versions: howdah.engines.yarn.exits.) What is certain:
+(LinuxContainerExecutor refuses what it does not allow, in recent versions: howdah.engines.yarn.exit_codes.) What is
+certain:
 
 - in a container: Hadoop's Docker and runc runtimes mount the application's local directories, or the container's
   working directory (2.8 to 3.0), and the container's log directories, each by its own path. On a node they are plain
@@ -16,7 +17,7 @@ import os
 import re
 from typing import Mapping, Optional, Set, Tuple
 
-from howdah.executor import processes
+from howdah.executor.process import process_tree
 from howdah.spec.containers import TYPE, requested_image
 
 NOT_USED = (
@@ -54,7 +55,7 @@ def in_container(variables: Mapping[str, str], directory: str) -> Optional[bool]
 
 def _mount_points() -> Set[str]:
     """Field 5 of each line of proc(5) mountinfo; blanks and the like are written in octal there."""
-    lines = processes.read("/proc/self/mountinfo").splitlines()
+    lines = process_tree.read("/proc/self/mountinfo").splitlines()
     points = (line.split(b" ")[4] for line in lines if line.count(b" ") > 4)
     return {os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda code: bytes([int(code[1], 8)]), point)) for point in points}
 
@@ -62,9 +63,9 @@ def _mount_points() -> Set[str]:
 def _below_nodemanager() -> bool:
     pid = os.getppid()
     while pid > 1:
-        if _NODEMANAGER in processes.read(f"/proc/{pid}/cmdline").split(b"\0"):
+        if _NODEMANAGER in process_tree.read(f"/proc/{pid}/cmdline").split(b"\0"):
             return True
-        fields = processes.read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+        fields = process_tree.read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
         pid = int(fields[1]) if len(fields) > 1 else 0
     return False
 

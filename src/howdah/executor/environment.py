@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Dict, Mapping, Sequence, Tuple, Union
 
-from howdah.executor import libhdfs
 from howdah.executor.identity import PRIVATE
+from howdah.executor.process import libhdfs
 from howdah.wire.messages import Assignment
 
 # What a framework writes for it, as YARN's own launch contexts do (ApplicationConstants.LOG_DIR_EXPANSION_VAR).

@@ -13,30 +13,33 @@ import time
 from dataclasses import replace
 from typing import Callable, Mapping, Optional, Tuple, Union
 
-from howdah.data import storage
-from howdah.executor import default_python, environment, gpus, gpuwatch, placeholder, processes, sweeper
-from howdah.executor.attention import Attention
+from howdah.executor import environment
 from howdah.executor.container_image import check_image
-from howdah.executor.copies import Copies
-from howdah.executor.exit_explanation import explain, why_not_started
-from howdah.executor.here import Here
+from howdah.executor.diagnostics.monitor import Attention
+from howdah.executor.event_loop import Loop
+from howdah.executor.gpu import claims, monitor
 from howdah.executor.identity import Identity
-from howdah.executor.link import Link
-from howdah.executor.localise import Localisation
-from howdah.executor.logs import limit_from
-from howdah.executor.loop import Loop
+from howdah.executor.io import input_uri_list
+from howdah.executor.io.directory_sync import Copies
+from howdah.executor.io.localise import Localisation
+from howdah.executor.io.log_file import limit_from
+from howdah.executor.io.program_api_files import Here
+from howdah.executor.io.snapshots import Saves
+from howdah.executor.io.streams import Streams
+from howdah.executor.io.task_output import Printed
+from howdah.executor.io.transfer import Totals
+from howdah.executor.io.uploads import Uploads
+from howdah.executor.master_link.heartbeat import Link
 from howdah.executor.ports import Reservation
-from howdah.executor.preflight import Checkup, Preflight
-from howdah.executor.printed import Printed
-from howdah.executor.program import Program
-from howdah.executor.saves import Saves
-from howdah.executor.streams import Streams
-from howdah.executor.transfer import Totals
-from howdah.executor.uploads import Uploads
-from howdah.executor.yields import Yields
-from howdah.spec import portrange
+from howdah.executor.preflight.runner import Checkup, Preflight
+from howdah.executor.process import default_python, orphan_killer, process_tree
+from howdah.executor.process.announced_values import Yields
+from howdah.executor.process.exit_explanation import explain, why_not_started
+from howdah.executor.process.program import Program
+from howdah.spec import port_range
 from howdah.spec.containers import requested_image
-from howdah.spec.world import Exit
+from howdah.spec.task import Exit
+from howdah.storage import object_stores
 from howdah.wire.messages import NOT_HEARD, NOT_WANTED, Assignment, Goal, Orders, Phase, Status, Usage
 
 LEFT, TERMINATED = 0, 143
@@ -52,7 +55,7 @@ class Executor:
     def __init__(self, identity: Identity, container: Mapping[str, str]) -> None:
         self.identity, self.container = identity, container
         self.directory = os.getcwd()
-        self.loop, self.reaper = Loop(), processes.Reaper()
+        self.loop, self.reaper = Loop(), process_tree.Reaper()
         self.link = Link(self.loop, self.reaper, identity, self.status, self.obey, self._refused)
         self.here = Here(identity, self.directory)
         self.link.moved = self.here.turn_to
@@ -66,7 +69,7 @@ class Executor:
         self.ports: Optional[Reservation] = None
         self.port_numbers: Mapping[str, int] = {}
         self.ip = ""
-        self.deal = gpus.Deal(container, note)
+        self.deal = claims.Deal(container, note)
         self.preflight = Preflight(self.loop, self.reaper, identity, container, self.deal)
         self.program: Optional[Program] = None
         self.streams: Optional[Streams] = None
@@ -153,7 +156,7 @@ class Executor:
         if self.assignment is None and orders.assignment is not None:
             self.assignment = orders.assignment
             secrets = {name: self.identity.secrets.get(name, "") for name in self.assignment.secrets}
-            os.environ.update(storage.variables(self.assignment.environment, secrets))  # for helper processes
+            os.environ.update(object_stores.variables(self.assignment.environment, secrets))  # for helper processes
         self.link.answer_log_requests(orders.log_requests, self.printed.readable)
         self.attention.obey(orders)
         self.saves.want(orders.saves)
@@ -227,7 +230,7 @@ class Executor:
         pairs = self.orders.pairs if self.phase is Phase.JOINED else None
         try:
             self.activity = self.preflight.begin(self.assignment, pairs, self._checked)
-        except (gpus.TooFew, OSError) as error:
+        except (claims.TooFew, OSError) as error:
             self._end(Exit("preflight", detail=f"pre-flight: {error}"))
         else:
             if self.activity is None:
@@ -257,7 +260,7 @@ class Executor:
         self.uploads.forget()
         self._release_ports()
         try:
-            among = portrange.ports(self.assignment.port_range)
+            among = port_range.ports(self.assignment.port_range)
             self.ports = Reservation(self.identity.host, self.assignment.ports, among)
             self.preflight.listen(self.assignment)
         except OSError as error:
@@ -295,7 +298,7 @@ class Executor:
         try:
             variables = self._variables(assignment)
             environment.write_files(self.orders.files, self.directory)
-        except (gpus.TooFew, OSError) as error:
+        except (claims.TooFew, OSError) as error:
             self._end(Exit("start", detail=str(error)))
             return
         if not assignment.hold_ports:
@@ -314,7 +317,7 @@ class Executor:
         self.program = self.activity = program
         self.attention.began(program)
         self.program_python = environment.python_of(variables)
-        self.program_gpus = (gpuwatch.wanted(variables) or ()) if assignment.gpus else ()
+        self.program_gpus = (monitor.wanted(variables) or ()) if assignment.gpus else ()
         if self.copies is not None:
             self.copies.begin()
         self._enter(Phase.RUNNING)
@@ -327,7 +330,7 @@ class Executor:
         secrets = self.identity.secrets
         world = environment.localised(self.orders.environment, self.identity.log_directory)
         buckets = {**self.container, **assignment.environment}.get("AWS_ENDPOINT_URL", "")
-        given = {**world, **placeholder.variables(assignment.listed, self.directory, buckets)}
+        given = {**world, **input_uri_list.variables(assignment.listed, self.directory, buckets)}
         variables = environment.build(self.container, assignment, given, secrets, self.directory)
         variables = self.here.variables(variables if self.copies is None else self.copies.here(variables), self.epoch)
         self.deal.add_to(variables, assignment.gpus)
@@ -445,8 +448,8 @@ class Executor:
 
     def _settle_in(self) -> None:
         if "HOWDAH_CONTAINER" in self.container and self.container.get("HOWDAH_SWEEPER") != "0":
-            self._sweeper = sweeper.watch(f"HOWDAH_CONTAINER={self.container['HOWDAH_CONTAINER']}")
-        processes.adopt_orphans()
+            self._sweeper = orphan_killer.watch(f"HOWDAH_CONTAINER={self.container['HOWDAH_CONTAINER']}")
+        process_tree.adopt_orphans()
         self.loop.on_signal(signal.SIGCHLD, self.reaper.reap)
         self.loop.on_signal(signal.SIGTERM, self._terminated)
         self.loop.on_signal(signal.SIGINT, self._terminated)
@@ -467,20 +470,20 @@ class Executor:
         """Blocking, and short: whoever sent the signal will not wait."""
         if isinstance(self.activity, Program):
             note("terminated by a signal while the program ran")
-            processes.kill_group(self.activity.pid, signal.SIGTERM)
+            process_tree.kill_group(self.activity.pid, signal.SIGTERM)
             deadline = time.monotonic() + _TERM_GRACE_S
             while not self.reaper.reap() and time.monotonic() < deadline:
                 time.sleep(0.005)
-        processes.end_everything(self.reaper, 0.1)
+        process_tree.end_everything(self.reaper, 0.1)
         if isinstance(self.activity, Program):
             self.activity.drain()
         self.leaving, self.activity = TERMINATED, None
 
     def _leave(self) -> int:
-        for pid in processes.end_everything(self.reaper, 2.0):
-            note(f"{processes.name(pid)} (pid {pid}) could not be killed")
+        for pid in process_tree.end_everything(self.reaper, 2.0):
+            note(f"{process_tree.name(pid)} (pid {pid}) could not be killed")
         if self._sweeper:
-            sweeper.dismiss(self._sweeper)
+            orphan_killer.dismiss(self._sweeper)
         self.link.close()
         self.here.close()
         self.printed.close()

@@ -29,29 +29,29 @@ BUILT_IN = {
     "mpi": "howdah.frameworks.mpi:Mpi",
     "horovod": "howdah.frameworks.horovod:Horovod",
     "torchrun": "howdah.frameworks.torchrun:TorchRun",
-    "board": "howdah.frameworks.board:Board",
-    "submarine": "howdah.frameworks.submarine:Submarine",
-    "submarine-tensorflow": "howdah.frameworks.submarine:SubmarineTensorFlow",
-    "submarine-pytorch": "howdah.frameworks.submarine:SubmarinePyTorch",
-    "tony": "howdah.frameworks.tony:Tony",
-    "tony-tensorflow": "howdah.frameworks.tony:TonyTensorFlow",
-    "tony-pytorch": "howdah.frameworks.tony:TonyPyTorch",
-    "tony-mxnet": "howdah.frameworks.tony:TonyMXNet",
-    "tony-horovod": "howdah.frameworks.tony_horovod:TonyHorovod",
-    "xlearning": "howdah.frameworks.xlearning:XLearning",
-    "xlearning-tensorflow": "howdah.frameworks.xlearning_tensorflow:XlTensorFlow",
-    "xlearning-tensorflow-strategy": "howdah.frameworks.xlearning_tensorflow:XlTensorFlowStrategy",
-    "xlearning-tensorflow-single": "howdah.frameworks.xlearning_tensorflow:XlTensorFlowSingle",
-    "xlearning-tensor2tensor": "howdah.frameworks.xlearning_tensorflow:XlTensor2Tensor",
-    "xlearning-pytorch": "howdah.frameworks.xlearning:XlPyTorch",
-    "xlearning-mxnet": "howdah.frameworks.xlearning_servers:XlMXNet",
-    "xlearning-xflow": "howdah.frameworks.xlearning_servers:XlXFlow",
-    "xlearning-xgboost": "howdah.frameworks.xlearning_servers:XlXGBoost",
-    "xlearning-lightgbm": "howdah.frameworks.xlearning_servers:XlLightGBM",
-    "xlearning-lightlda": "howdah.frameworks.xlearning_servers:XlLightLda",
-    "xlearning-xdl": "howdah.frameworks.xlearning_servers:XlXdl",
-    "xlearning-mpi": "howdah.frameworks.xlearning_mpi:XlMpi",
-    "xlearning-horovod": "howdah.frameworks.xlearning_mpi:XlHorovod",
+    "board": "howdah.frameworks.tensorboard:Board",
+    "submarine": "howdah.compat.submarine.frameworks:Submarine",
+    "submarine-tensorflow": "howdah.compat.submarine.frameworks:SubmarineTensorFlow",
+    "submarine-pytorch": "howdah.compat.submarine.frameworks:SubmarinePyTorch",
+    "tony": "howdah.compat.tony.frameworks:Tony",
+    "tony-tensorflow": "howdah.compat.tony.frameworks:TonyTensorFlow",
+    "tony-pytorch": "howdah.compat.tony.frameworks:TonyPyTorch",
+    "tony-mxnet": "howdah.compat.tony.frameworks:TonyMXNet",
+    "tony-horovod": "howdah.compat.tony.horovod:TonyHorovod",
+    "xlearning": "howdah.compat.xlearning.frameworks:XLearning",
+    "xlearning-tensorflow": "howdah.compat.xlearning.tensorflow:XlTensorFlow",
+    "xlearning-tensorflow-strategy": "howdah.compat.xlearning.tensorflow:XlTensorFlowStrategy",
+    "xlearning-tensorflow-single": "howdah.compat.xlearning.tensorflow:XlTensorFlowSingle",
+    "xlearning-tensor2tensor": "howdah.compat.xlearning.tensorflow:XlTensor2Tensor",
+    "xlearning-pytorch": "howdah.compat.xlearning.frameworks:XlPyTorch",
+    "xlearning-mxnet": "howdah.compat.xlearning.server_frameworks:XlMXNet",
+    "xlearning-xflow": "howdah.compat.xlearning.server_frameworks:XlXFlow",
+    "xlearning-xgboost": "howdah.compat.xlearning.server_frameworks:XlXGBoost",
+    "xlearning-lightgbm": "howdah.compat.xlearning.server_frameworks:XlLightGBM",
+    "xlearning-lightlda": "howdah.compat.xlearning.server_frameworks:XlLightLda",
+    "xlearning-xdl": "howdah.compat.xlearning.server_frameworks:XlXdl",
+    "xlearning-mpi": "howdah.compat.xlearning.mpi:XlMpi",
+    "xlearning-horovod": "howdah.compat.xlearning.mpi:XlHorovod",
 }
 GANG_KEY = "HOWDAH_GANG_KEY"
 """A variable with a key that the tasks of a job share and nobody else has, for frameworks with `shares_key`."""
@@ -125,7 +125,7 @@ def find(name: str) -> Framework:
     installed = _installed()
     if name in installed:
         return _load(installed[name])
-    from howdah.spec.check import nearest  # a master does without
+    from howdah.spec.validation import nearest  # a master does without
 
     known = sorted({*BUILT_IN, *installed})
     raise SpecError.at("framework", f"is {name!r}, known are {', '.join(known)}", nearest(name, known))

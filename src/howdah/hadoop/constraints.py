@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from howdah.spec.check import nearest
+from howdah.spec.validation import nearest
 
 SELF = "self"
 NAMESPACES = (SELF, "not-self", "all")

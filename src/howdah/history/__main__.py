@@ -82,7 +82,7 @@ def _names() -> tuple[str, ...]:
 
 
 def _home_of_state() -> Path:
-    from howdah.data.homes import state_directory
+    from howdah.config.paths import state_directory
 
     return state_directory(os.environ) / "history"
 

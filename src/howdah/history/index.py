@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from howdah.history.digest import Digest
+from howdah.history.job_summary import Digest
 
 VERSION = 1
 BUSY_S = 10.0

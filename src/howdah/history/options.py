@@ -9,11 +9,11 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from howdah.data import uris
-from howdah.data.hadoop_conf import directory, load
 from howdah.engines import Engine
 from howdah.errors import StagingError
 from howdah.hadoop import identity
+from howdah.hadoop.conf import directory, load
+from howdah.spec import uris
 from howdah.wire import auth
 
 KEY_VARIABLE = "HOWDAH_HISTORY_KEY"

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from howdah.data import uris
-from howdah.data.fs import Broken, filesystem
 from howdah.errors import HowdahError, StagingError
 from howdah.history.index import Index
+from howdah.spec import uris
+from howdah.storage.filesystem import Broken, filesystem
 
 AT_ONCE, MOST_TOLD = 500, 5
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

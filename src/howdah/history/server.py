@@ -16,18 +16,19 @@ import time
 import traceback
 from collections.abc import Callable
 
-from howdah.data import history_servers, uris
+from howdah.api import history_servers
+from howdah.api.auth import check_place
+from howdah.api.http_server import Request, Response, serve
+from howdah.api.router import WebApi, refusal
+from howdah.api.sources import Refused
 from howdah.errors import StagingError
+from howdah.history.directory_scan import Scanner
 from howdah.history.index import Index
-from howdah.history.live import Living
 from howdah.history.options import Options, index_folder, key_of
 from howdah.history.retention import sweep
-from howdah.history.scan import Scanner
+from howdah.history.running_jobs import Living
 from howdah.history.source import HistorySource
-from howdah.web.access import check_place
-from howdah.web.api import WebApi, refusal
-from howdah.web.server import Request, Response, serve
-from howdah.web.source import Refused
+from howdah.spec import uris
 from howdah.wire import auth
 
 LEAST_S, MOST_S, SHARE = 2.0, 60.0, 10

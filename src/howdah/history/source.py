@@ -8,26 +8,26 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from howdah.curves.client import Service
-from howdah.data.fs import filesystem
-from howdah.data.logsearch import Wish
+from howdah.api.auth import Access
+from howdah.api.handlers.curves import checkpoints
+from howdah.api.http_server import Caller, Request
+from howdah.api.serializers import masked
+from howdah.api.sources import JobSource, Refused
+from howdah.api.trace import describe
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, HowdahError
-from howdah.history import rows
+from howdah.eventfiles import locations
+from howdah.eventfiles.client import Service
+from howdah.history import queries
+from howdah.history.archived_logs import Printed
 from howdah.history.index import Index
-from howdah.history.jobs import HeldJob, HeldJobs
+from howdah.history.job_views import HeldJob, HeldJobs
+from howdah.history.log_search import environment
 from howdah.history.options import job_key
-from howdah.history.printed import Printed
-from howdah.history.searching import environment
-from howdah.spec import TaskId, masking
+from howdah.logs.search import Wish
+from howdah.spec import TaskId, redaction
 from howdah.spec.view import JobView
-from howdah.web import places
-from howdah.web.access import Access
-from howdah.web.describe import masked
-from howdah.web.relayed import checkpoints
-from howdah.web.server import Caller, Request
-from howdah.web.source import JobSource, Refused
-from howdah.web.trace import describe
+from howdah.storage.filesystem import filesystem
 from howdah.wire.messages import LogChunk
 
 T = TypeVar("T")
@@ -83,7 +83,7 @@ class HistorySource:
     def _row(self, job_id: str) -> tuple[dict[str, Any] | None, str]:
         with self.index.reading() as connection:
             found = connection.execute("SELECT directory FROM job WHERE id = ?", (job_id,)).fetchone()
-            return rows.row_of(connection, job_id, time.time()), found[0] if found else ""
+            return queries.row_of(connection, job_id, time.time()), found[0] if found else ""
 
     async def _read(self, read: Callable[[sqlite3.Connection], T]) -> T:
         def run() -> T:
@@ -117,12 +117,12 @@ class HistorySource:
 
     async def jobs(self, query: Mapping[str, str]) -> Mapping[str, Any]:
         """A page of the list."""
-        found = await self._read(lambda connection: rows.page(connection, query, time.time()))
+        found = await self._read(lambda connection: queries.page(connection, query, time.time()))
         return {**found, "problems": list(self.problems)}
 
     async def users(self, query: Mapping[str, str]) -> Mapping[str, Any]:
         """Jobs and GPU-hours by user."""
-        return {"users": await self._read(lambda connection: rows.users(connection, query))}
+        return {"users": await self._read(lambda connection: queries.users(connection, query))}
 
     async def compare(self, one: str, other: str) -> Mapping[str, Any]:
         """Where two jobs' specs, and what was noted at their submission, differ."""
@@ -137,7 +137,7 @@ class HistorySource:
 
     async def trace(self, of: str) -> Mapping[str, Any] | None:
         """Whose a container, process or GPU is, or was last."""
-        found = await self._read(lambda connection: rows.trace(connection, of.strip()))
+        found = await self._read(lambda connection: queries.trace(connection, of.strip()))
         if found is None:
             return None
         row, _ = await asyncio.to_thread(self._row, found["job"])
@@ -206,7 +206,7 @@ class HistoryJob:
 
     async def curves(self, path_and_query: str) -> tuple[int, str, bytes]:
         """From the curves service."""
-        answer = await self._source.curves.get(path_and_query, places.of(self.view), checkpoints(self.view))
+        answer = await self._source.curves.get(path_and_query, locations.of(self.view), checkpoints(self.view))
         return answer.status, answer.content_type, answer.body
 
     async def act(self, action: str, wish: Mapping[str, Any]) -> Any:
@@ -243,4 +243,4 @@ def differences(one: Any, other: Any, path: str = "") -> Iterator[dict[str, Any]
 def _captured(view: JobView) -> dict[str, Any]:
     note = view.submission
     kept = {"git_commit": note.git_commit, "git_dirty": note.git_dirty, "packages": dict(note.packages)}
-    return {**kept, "command": masking.words(note.command), "client": note.client, "python": view.python}
+    return {**kept, "command": redaction.words(note.command), "client": note.client, "python": view.python}

@@ -13,13 +13,13 @@ import traceback
 import zlib
 from pathlib import Path
 
-from howdah.data import storage
 from howdah.engines import Allocator, AttemptOver
 from howdah.errors import HowdahError, SpecError
+from howdah.master.app import Identity, Master
 from howdah.master.journal import Superseded
-from howdah.master.loop import Identity, Master
 from howdah.spec import Outcome, StagedJob, State
 from howdah.spec.codec import decode
+from howdah.storage import object_stores
 from howdah.wire import credentials
 from howdah.wire.credentials import JOB, JOB_KEY, SECRET_PREFIX
 from howdah.wire.stderr import forgive
@@ -43,7 +43,7 @@ def main() -> int:
     staged = decode(StagedJob, json.loads(text))
     secrets = {name[len(SECRET_PREFIX) :]: value for name, value in held.items() if name.startswith(SECRET_PREFIX)}
     known = {name: os.fsdecode(value) for name, value in secrets.items() if name in staged.job.secrets}
-    os.environ.update(storage.variables(staged.job.env, known))
+    os.environ.update(object_stores.variables(staged.job.env, known))
     identity = Identity(
         job_id=options["id"],
         engine=options["engine"],

@@ -15,11 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from howdah.data.patience import patiently
 from howdah.errors import HowdahError
+from howdah.storage.retry import patiently
 
 if TYPE_CHECKING:
-    from howdah.data.fs import FileSystem
+    from howdah.storage.filesystem import FileSystem
 
 TELL_S = 10.0
 CLAIM_TRIES = 5
@@ -126,7 +126,7 @@ class OwnedFile:
         return Superseded(f"{self.what} {self.uri}: another master writes it")
 
     def _files(self) -> FileSystem:
-        from howdah.data.fs import filesystem
+        from howdah.storage.filesystem import filesystem
 
         return self._given or filesystem(self.uri)
 
@@ -303,7 +303,7 @@ class Journal:
 
     def remove(self) -> None:
         """Its job is over."""
-        from howdah.data.fs import filesystem
+        from howdah.storage.filesystem import filesystem
 
         self.close()
         filesystem(self.uri).delete(self.uri)

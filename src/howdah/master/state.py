@@ -1,4 +1,4 @@
-"""What the master knows of its job. Only `howdah.master.step` and the modules it is made of change it."""
+"""What the master knows of its job. Only `howdah.master.decisions.step` and the modules it is made of change it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import enum
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 
-from howdah.master.fitness import Fitness
-from howdah.master.resume import Looks
-from howdah.master.saverun import Saves
+from howdah.master.decisions.checkpoint_lookup import Looks
+from howdah.master.preflight.state import Fitness
+from howdah.master.snapshots.state import Saves
 from howdah.spec import Container, Exit, JobSpec, Member, Outcome, Role, TaskId, World
 from howdah.spec.values import dataclass
 from howdah.wire.messages import Notice, Phase, Usage

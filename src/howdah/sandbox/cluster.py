@@ -13,14 +13,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 
-from howdah.data.cache import local_directory
-from howdah.data.homes import state_directory
+from howdah.config.paths import state_directory
 from howdah.errors import EngineUnavailable, SpecError, StagingError
 from howdah.sandbox import addresses, conf, install, record
 from howdah.sandbox.conf import Shape
 from howdah.sandbox.install import Progress
 from howdah.sandbox.record import Record
 from howdah.sandbox.running import Daemon, Running
+from howdah.storage.content_cache import local_directory
 
 
 def _quiet(_: str) -> None:

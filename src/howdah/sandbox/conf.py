@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from howdah.data.hadoop_conf import to_xml
 from howdah.errors import Mistake, SpecError
+from howdah.hadoop.conf import to_xml
 from howdah.sandbox import hdfs
 
 Site = dict[str, object]

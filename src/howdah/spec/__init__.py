@@ -21,7 +21,7 @@ from howdah.spec.job import (
     Timeouts,
 )
 from howdah.spec.staged import DataFile, Feed, Fetch, JobReport, Plan, Split, StagedFile, StagedInput, StagedJob
-from howdah.spec.world import Container, Exit, Member, Outcome, State, TaskId, World, chief
+from howdah.spec.task import Container, Exit, Member, Outcome, State, TaskId, World, chief
 
 __all__ = [
     "Board",

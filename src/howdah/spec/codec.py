@@ -1,7 +1,7 @@
 """Dataclass <-> JSON, by the declared types alone: what `encode` writes, `decode` gives back equal.
 
-For values howdah wrote itself. What people write is validated in `howdah.client.jobfile`. What is to be done for a type
-is found once: a master of thousands of executors reads and writes thousands of messages a second.
+For values howdah wrote itself. What people write is validated in `howdah.config.job_file`. What is to be done for a
+type is found once: a master of thousands of executors reads and writes thousands of messages a second.
 """
 
 from __future__ import annotations

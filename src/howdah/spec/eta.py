@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Optional
 
+from howdah.spec.task import State
 from howdah.spec.view import JobView, Pace
-from howdah.spec.world import State
 
 LEAST_S, LEAST = 2.0, 0.002
 """Of a shorter or smaller advance nothing is concluded."""

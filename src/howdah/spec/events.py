@@ -11,9 +11,9 @@ from typing import Dict, Mapping, Optional, Tuple, Type
 
 from howdah.spec.gpu import Gpu
 from howdah.spec.job import JobSpec
-from howdah.spec.submission import Submission
+from howdah.spec.provenance import Submission
+from howdah.spec.task import Container, Exit, Outcome, TaskId
 from howdah.spec.values import dataclass
-from howdah.spec.world import Container, Exit, Outcome, TaskId
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Callable, Dict, Iterable, Optional, Type
 
 from howdah.spec import events as e
-from howdah.spec.life import MOST_ATTEMPTS, AttemptView
+from howdah.spec.attempt import MOST_ATTEMPTS, AttemptView
+from howdah.spec.task import State, TaskId
 from howdah.spec.view import MOST_SAVES, JobView, Pace, Point, SaveView, TaskView
-from howdah.spec.world import State, TaskId
 
 
 def fold(events: Iterable[e.Event], view: Optional[JobView] = None) -> JobView:

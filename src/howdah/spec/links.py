@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Dict, Mapping
 
+from howdah.spec.task import TaskId
 from howdah.spec.view import TaskView
-from howdah.spec.world import TaskId
 
 _TASK = re.compile(r"\{([a-z][a-z0-9_-]*:[0-9]+)(?::([a-z][a-z0-9_-]*))?\}")
 

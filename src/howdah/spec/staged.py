@@ -6,9 +6,9 @@ from dataclasses import field
 from typing import Any, Mapping, Tuple
 
 from howdah.spec.job import JobSpec
-from howdah.spec.submission import Submission
+from howdah.spec.provenance import Submission
+from howdah.spec.task import State
 from howdah.spec.values import dataclass
-from howdah.spec.world import State
 
 PY_SPY = "howdah-py-spy"
 """The program that takes stacks, in a container's working directory."""
@@ -122,10 +122,10 @@ class StagedJob:
 
     `inputs` are listed and checked; the outputs of `job` hold absolute URIs. `files` go to the containers, `runtime`
     is howdah itself with what it needs (empty on this machine), `page` what the master alone has besides. `home` is the
-    URI below which howdah keeps jobs and its cache. `strikes` is what is held against nodes (`howdah.data.strikes`).
-    Behind the job's own `inputs` come the directories of the cluster that its `files` name.
-    `python` is the interpreter that runs master and executors, `program_path` what is put first on the programs' PATH.
-    `sources` says where each setting came from, for people.
+    URI below which howdah keeps jobs and its cache. `strikes` is what is held against nodes
+    (`howdah.engines.node_penalties`). Behind the job's own `inputs` come the directories of the cluster that its
+    `files` name. `python` is the interpreter that runs master and executors, `program_path` what is put first on the
+    programs' PATH. `sources` says where each setting came from, for people.
     """
 
     job: JobSpec

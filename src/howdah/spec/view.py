@@ -6,12 +6,12 @@ from dataclasses import field
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from howdah.spec import events as e
+from howdah.spec.attempt import MOST_MARKS, AttemptView, Mark
 from howdah.spec.gpu import Gpu
 from howdah.spec.job import JobSpec
-from howdah.spec.life import MOST_MARKS, AttemptView, Mark
-from howdah.spec.submission import Submission
+from howdah.spec.provenance import Submission
+from howdah.spec.task import Exit, Outcome, State, TaskId
 from howdah.spec.values import dataclass
-from howdah.spec.world import Exit, Outcome, State, TaskId
 
 MOST_SAVES = 100
 
@@ -39,7 +39,7 @@ class TaskView:
 
     `phase` is the state's finer grain: asked, launched, localising, joined, running. `python` is what runs the
     executor, `program` the one that the program finds; of `data_total_bytes` of input files `data_bytes` have come.
-    `curves` are what its program tells of itself, by name (`howdah.here.metric`). What it uses is as in the last
+    `curves` are what its program tells of itself, by name (`howdah.program.metric`). What it uses is as in the last
     sample (`Used`), taken at `used`; `pace` is how its progress went since it began. `attempts` are
     the latest ones, in order; the last is `attempt`. `straggler` says in what it is out of line with its role,
     `notice` that its container will be taken away.

@@ -12,8 +12,8 @@ from typing import Mapping, Optional, Tuple, Union
 
 from howdah.spec.gpu import Gpu
 from howdah.spec.staged import Feed, Fetch
+from howdah.spec.task import Exit
 from howdah.spec.values import dataclass
-from howdah.spec.world import Exit
 
 SEARCH, PROCESSES = "search", "processes"
 NOT_HEARD, NOT_WANTED = 75, 76
@@ -168,7 +168,7 @@ class Status:
 @dataclass(frozen=True)
 class LogRequest:
     """Send up to `limit` bytes of `stream` from `offset`; a negative one counts from the end. `stdout`, `stderr`,
-    `both` (as they came), `times` (howdah.data.logorder); for `search` the lines that the JSON in it wishes for;
+    `both` (as they came), `times` (howdah.logs.stream_index); for `search` the lines that the JSON in it wishes for;
     for `processes` the pids of the program's tree.
     `stacks` and `stacks-native` are taken of the program when they are asked for."""
 
@@ -279,7 +279,7 @@ class Assignment:
     `environment` are variables known beforehand (job's and role's); those of the world come with the order to run.
     `program_path` goes first on PATH. `hold_ports`: keep the reserved sockets open while the program runs
     (it sets SO_REUSEADDR or SO_REUSEPORT), else let them go right before it starts. `helper_python` runs
-    `python -m howdah.data.transfer` where a scheme needs a library. `secrets` are names of variables whose values are
+    `python -m howdah.inputs.transfer` where a scheme needs a library. `secrets` are names of variables whose values are
     in the credentials. `memory_mib` is the limit the container lives under, for messages. `spread` names directories
     whose content is copied into the working directory. `yields` are words by variable: what follows them on a line of
     standard output is its value. `extend` are lists such as PATH, joined behind what the variable holds already.

@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from tensorboardX import SummaryWriter
 
-from howdah import here
+from howdah import program
 
 dist.init_process_group("gloo")
 model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
@@ -28,7 +28,7 @@ while not told:
     if writer is not None:
         writer.add_scalar("train/loss", loss.item(), step)
         writer.flush()
-    here.metric("own/loss", loss.item(), step=step)
+    program.metric("own/loss", loss.item(), step=step)
     told += Path(sys.argv[1]).exists()
     dist.all_reduce(told)  # all end after the same step
     step += 1

@@ -10,17 +10,16 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from howdah.data import uris
 from howdah.engines import ANYWHERE, GONE, Allocator, Launch, MasterContext, Wish
 from howdah.engines.local.cgroup import MemoryGroup
 from howdah.engines.local.container import LocalContainer
-from howdah.engines.local.ledger import Ledger, Waiting
 from howdah.engines.local.leftovers import kill_leftovers, remove_program_key
 from howdah.engines.local.machine import Machine
 from howdah.engines.local.processes import alive
+from howdah.engines.local.resource_ledger import Ledger, Waiting
 from howdah.engines.local.workdir import prepare
 from howdah.errors import EngineRejected
-from howdah.spec import Container, Exit, Outcome, Resources
+from howdah.spec import Container, Exit, Outcome, Resources, uris
 from howdah.spec.events import Allocated, AllocationLost, CancelRequested, ContainerEnded, Event, Noted
 from howdah.supervisor import launcher
 from howdah.supervisor.state import MachineState

@@ -19,18 +19,17 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from howdah.data import uris
-from howdah.data.commit import abandon, reserve
-from howdah.data.homes import state_directory
-from howdah.data.logfiles import open_log
-from howdah.data.logorder import STREAMS, TIMES
+from howdah.config.paths import state_directory
 from howdah.engines import MASTER_ATTEMPTS, Engine, Hindrance, Progress, silent
 from howdah.engines.local.jobs import JobDirectory, Places, unreadable_report
-from howdah.engines.local.ledger import explain_shortage, total
 from howdah.engines.local.machine import Machine, figures, first_demand, refusals
+from howdah.engines.local.resource_ledger import explain_shortage, total
 from howdah.engines.local.submission import Submission, remove_killed, remove_secrets_of_killed
 from howdah.errors import EngineRejected, EngineUnavailable, HowdahError, StagingError
-from howdah.spec import JobReport, JobSpec, Plan, StagedFile, StagedJob, State, TaskId
+from howdah.logs.store import open_log
+from howdah.logs.stream_index import STREAMS, TIMES
+from howdah.outputs.commit import abandon, reserve
+from howdah.spec import JobReport, JobSpec, Plan, StagedFile, StagedJob, State, TaskId, uris
 from howdah.spec.codec import encode
 from howdah.supervisor import launcher
 from howdah.supervisor.masters import START, start_record
@@ -216,9 +215,9 @@ def _placed(staged: StagedJob, progress: Progress) -> StagedJob:
     if not wanted:
         return staged
     # Not worth its import for a job without files.
-    from howdah.data import transfer
-    from howdah.data.cache import Cache
-    from howdah.data.download import Copy
+    from howdah.inputs import transfer
+    from howdah.inputs.download import Copy
+    from howdah.storage.content_cache import Cache
 
     cache = Cache(staged.home, progress=progress)
     placed = []

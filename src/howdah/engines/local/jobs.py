@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from howdah.data import uris
-from howdah.engines.local.ledger import explain_shortage
-from howdah.spec import JobReport, StagedJob, State
+from howdah.engines.local.resource_ledger import explain_shortage
+from howdah.spec import JobReport, StagedJob, State, uris
 from howdah.spec.codec import decode, is_well_typed
 from howdah.spec.values import dataclass
 from howdah.supervisor.state import SUBMITTED, Damaged, MachineState, Waiting

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from howdah.engines.local.cgroup import MemoryGroup
 from howdah.engines.local.processes import kill_marked
-from howdah.wire import here
+from howdah.wire import program_protocol
 
 
 def kill_leftovers(name: str, groups: Iterable[str], whole: bool = False) -> None:
@@ -25,4 +25,4 @@ def kill_leftovers(name: str, groups: Iterable[str], whole: bool = False) -> Non
 
 def remove_program_key(directory: Path) -> None:
     """Remove the key of the programs that ran in a container's directory; an executor that was killed could not."""
-    shutil.rmtree(directory / here.DIRECTORY, ignore_errors=True)
+    shutil.rmtree(directory / program_protocol.DIRECTORY, ignore_errors=True)

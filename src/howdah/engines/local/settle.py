@@ -10,10 +10,10 @@ import os
 import sys
 from pathlib import Path
 
-from howdah.data.commit import abandon
 from howdah.engines.local.jobs import JobDirectory
 from howdah.engines.local.leftovers import kill_leftovers, remove_program_key
 from howdah.errors import HowdahError
+from howdah.outputs.commit import abandon
 from howdah.spec import Outcome, State
 from howdah.spec.events import JobFinished, JobStarted
 from howdah.supervisor.masters import lock_job

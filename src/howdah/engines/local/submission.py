@@ -16,10 +16,10 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from howdah.data.commit import abandon
 from howdah.engines.local.jobs import JobDirectory, write_secret
 from howdah.engines.local.machine import Machine
 from howdah.errors import HowdahError
+from howdah.outputs.commit import abandon
 from howdah.supervisor import launcher
 from howdah.supervisor.masters import SECRETS
 from howdah.supervisor.state import SUBMITTED, MachineState

@@ -11,10 +11,9 @@ import os
 import shutil
 from pathlib import Path
 
-from howdah.data import uris
-from howdah.data.archive_extraction import unpack
 from howdah.errors import StagingError
-from howdah.spec import StagedFile
+from howdah.spec import StagedFile, uris
+from howdah.staging.archive_extraction import unpack
 
 COPY_BELOW = 64 << 20
 

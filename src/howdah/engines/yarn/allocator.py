@@ -15,16 +15,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from howdah.engines import ANYWHERE, GONE, Allocator, AttemptOver, Launch, MasterContext, Wish
-from howdah.engines.yarn import conf, exits, placing, records
-from howdah.engines.yarn.applicationmaster import TOKEN_KIND, ApplicationMaster, Ask
+from howdah.engines.yarn import conf, exit_codes, placement_constraints, records
+from howdah.engines.yarn.admission_checks import label_of
 from howdah.engines.yarn.diagnostics import attempt_end
-from howdah.engines.yarn.forewarnings import Forewarnings
-from howdah.engines.yarn.launch import common_environment, context, literal
-from howdah.engines.yarn.nodemanager import NodeManagers
+from howdah.engines.yarn.nm.container_management_protocol import NodeManagers
+from howdah.engines.yarn.nm.launch_context import common_environment, context, literal
+from howdah.engines.yarn.preemption_warnings import Forewarnings
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
-from howdah.engines.yarn.refusals import label_of
-from howdah.engines.yarn.resourcemanager import ResourceManagerClient
-from howdah.engines.yarn.unplaced import Unplaced
+from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient
+from howdah.engines.yarn.rm.application_master_protocol import TOKEN_KIND, ApplicationMaster, Ask
+from howdah.engines.yarn.unsatisfied_constraints import Unplaced
 from howdah.errors import EngineRejected, EngineUnavailable, HowdahError
 from howdah.hadoop.rpc import RpcError
 from howdah.spec import Container, Exit, Outcome, State
@@ -60,7 +60,7 @@ class YarnAllocator(Allocator):
         self._roles = dict(enumerate(job.roles, 1))
         self._numbers = {(role, False): number for number, role in self._roles.items()}
         self._sizes: dict[int, Mapping[str, int]] = {}
-        self._leaders, _ = placing.order(job)
+        self._leaders, _ = placement_constraints.order(job)
         self._standing: dict[str, str] = {}
         self._unplaced = Unplaced(job)
         self._avoided: dict[str, frozenset[str]] = {}
@@ -111,7 +111,9 @@ class YarnAllocator(Allocator):
         if ends:
             with contextlib.suppress(EngineUnavailable):
                 told = {records.container_id(one.id): one for one in (await self._am.allocate()).completed}
-                ends |= {id_: exits.unheard(told[id_].exit_status, told[id_].diagnostics) for id_ in ends & told.keys()}
+                ends |= {
+                    id_: exit_codes.unheard(told[id_].exit_status, told[id_].diagnostics) for id_ in ends & told.keys()
+                }
         return ends
 
     def may_be_replaced(self) -> bool:
@@ -133,11 +135,17 @@ class YarnAllocator(Allocator):
             resources = replace(resources, memory_mib=wish.memory_mib)
         wanted = records.amounts(resources)
         prefer = {host: count for host, count in wish.prefer.items() if host in self._racks}
-        ask = Ask(0, 0, count, wanted, label_of(job, role), prefer, self._racks, placing.tags_of(job, role))
-        ask = replace(ask, constraint=placing.constraint_of(job, role))
+        ask = Ask(
+            0, 0, count, wanted, label_of(job, role), prefer, self._racks, placement_constraints.tags_of(job, role)
+        )
+        ask = replace(ask, constraint=placement_constraints.constraint_of(job, role))
         if role in self._leaders:
             first = 0 if self._stands(ask.tags) else min(1, count)
-            self._ask(role, replace(ask, count=first, constraint=placing.first(ask.constraint, ask.tags)), leads=True)
+            self._ask(
+                role,
+                replace(ask, count=first, constraint=placement_constraints.first(ask.constraint, ask.tags)),
+                leads=True,
+            )
             ask = replace(ask, count=count - first)
         self._ask(role, ask)
         self._avoided[role] = frozenset(wish.avoid)
@@ -146,7 +154,7 @@ class YarnAllocator(Allocator):
     def _stands(self, tags: Collection[str]) -> bool:
         """Whether a container with one of the tags is there, for others to be placed near it."""
         job = self._served.staged.job
-        return any({*tags} & {*placing.tags_of(job, role)} for role in self._standing.values())
+        return any({*tags} & {*placement_constraints.tags_of(job, role)} for role in self._standing.values())
 
     def _avoided_by_all(self) -> frozenset[str]:
         """YARN keeps hosts from an application, not from a role: those that no role wants now that still wants any.
@@ -190,8 +198,8 @@ class YarnAllocator(Allocator):
         except EngineUnavailable as error:
             return self._unavailable(error)
         except RpcError as error:  # what we ask for is refused, not we
-            if placing.disabled(error.text):
-                raise EngineRejected(placing.DISABLED) from None
+            if placement_constraints.disabled(error.text):
+                raise EngineRejected(placement_constraints.DISABLED) from None
             raise
         except AttemptOver as error:
             self._dismissed = True
@@ -250,8 +258,8 @@ class YarnAllocator(Allocator):
             role, granted = self._standing.pop(id_, ""), self._granted.pop(id_, None)
             if granted:  # YARN tells some twice after a restart
                 asked = runtime_variables(self._served.staged.job, role) if role else {}
-                refused = exits.refused_image(status.exit_status, status.diagnostics, asked, granted.node.host)
-                yield ContainerEnded(now, id_, refused or exits.explain(status.exit_status, status.diagnostics))
+                refused = exit_codes.refused_image(status.exit_status, status.diagnostics, asked, granted.node.host)
+                yield ContainerEnded(now, id_, refused or exit_codes.explain(status.exit_status, status.diagnostics))
         rejected = {entry.request.allocation_request_id: entry.reason for entry in response.rejected}
         reasons = {self._roles[number]: reason for number, reason in rejected.items() if number in self._roles}
         yield from self._unplaced.of(self._am.missing(self._roles), reasons, now)

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from howdah.data import hadoop_conf
 from howdah.errors import SpecError
-from howdah.hadoop import identity
+from howdah.hadoop import conf, identity
 from howdah.hadoop.rpc import Address, Kerberos, Login, User
 
 FILES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml", "resource-types.xml")
@@ -113,11 +112,11 @@ class Configuration:
         return Address(host.strip("[]"), int(port or default_port), "ResourceManager", key)
 
     def _expand(self, value: str) -> str:
-        return hadoop_conf.expand(value, self._variable)
+        return conf.expand(value, self._variable)
 
     def _variable(self, name: str) -> str | None:
         if name.startswith("env."):
-            return hadoop_conf.environment_variable(name, self.environment)
+            return conf.environment_variable(name, self.environment)
         system = {
             "user.name": identity.user(False, self.environment),
             "user.home": str(Path.home()),
@@ -133,5 +132,5 @@ def load(directory: str | None) -> Configuration:
     found = [path for path in (Path(directory) / name for name in FILES) if path.is_file()]
     if not any(path.name in ("core-site.xml", "yarn-site.xml") for path in found):
         raise SpecError.at("HADOOP_CONF_DIR", f"{directory!r} has neither core-site.xml nor yarn-site.xml: {ADVICE}")
-    properties, origins = hadoop_conf.merge(found)
+    properties, origins = conf.merge(found)
     return Configuration(str(directory), properties, origins)

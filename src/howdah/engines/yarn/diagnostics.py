@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from howdah.engines.yarn.exits import explain
+from howdah.engines.yarn.exit_codes import explain
 
 _MASTER = re.compile(r"AM Container for appattempt_\w+ exited with\s+exitCode: (-?\d+)")
 _HEAD = re.compile(r"\s*Failing this attempt\.\s*Diagnostics: ")

@@ -14,23 +14,24 @@ import zlib
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from howdah.data import uris
-from howdah.data.commit import abandon, reserve
-from howdah.data.fs import FileSystem, filesystem
-from howdah.engines import ATTEMPTS_WITHIN_S, MASTER_ATTEMPTS, Engine, Hindrance, Progress, silent, sweep
-from howdah.engines.yarn import conf, launch, logs, placing, records, refusals
+from howdah.engines import ATTEMPTS_WITHIN_S, MASTER_ATTEMPTS, Engine, Hindrance, Progress, cleanup, silent
+from howdah.engines.yarn import admission_checks, conf, placement_constraints, records
 from howdah.engines.yarn.allocator import RACKS
 from howdah.engines.yarn.diagnostics import tidy, waiting
-from howdah.engines.yarn.hindrances import hindrances, setting
+from howdah.engines.yarn.logs import aggregated as logs
+from howdah.engines.yarn.nm import launch_context
+from howdah.engines.yarn.pending_reasons import hindrances, setting
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
-from howdah.engines.yarn.resourcemanager import ResourceManagerClient
+from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient
 from howdah.engines.yarn.staging import Stager, job_text
 from howdah.engines.yarn.tokens import collect
 from howdah.errors import EngineRejected, EngineUnavailable, HowdahError, SpecError, StagingError
-from howdah.spec import JobReport, JobSpec, Plan, StagedFile, StagedJob, State, TaskId
+from howdah.outputs.commit import abandon, reserve
+from howdah.spec import JobReport, JobSpec, Plan, StagedFile, StagedJob, State, TaskId, uris
 from howdah.spec.event_lines import read_lines
 from howdah.spec.events import Launched
 from howdah.spec.staged import PAGE
+from howdah.storage.filesystem import FileSystem, filesystem
 from howdah.wire.credentials import JOB, JOB_KEY, SECRET_PREFIX, Credentials, last_date
 
 T = TypeVar("T")
@@ -86,12 +87,12 @@ class YarnEngine(Engine):
         wanted = {host for entry in job.inputs for host in entry.hosts}
         wanted.update(host for role in job.job.roles.values() for host in role.placement.prefer)
         async with ResourceManagerClient(self._configuration) as rm:
-            await refusals.check(rm, job.job)
+            await admission_checks.check(rm, job.job)
             nodes = await rm.nodes() if wanted else []
-        if any(placing.tags_of(job.job, role) for role in job.job.roles):
-            handler = await asyncio.to_thread(setting, self._configuration, placing.HANDLER)
+        if any(placement_constraints.tags_of(job.job, role) for role in job.job.roles):
+            handler = await asyncio.to_thread(setting, self._configuration, placement_constraints.HANDLER)
             if handler == "disabled":
-                raise EngineRejected(placing.DISABLED)
+                raise EngineRejected(placement_constraints.DISABLED)
         racks = {node.node.host: node.rack or DEFAULT_RACK for node in nodes if node.node.host in wanted}
         return {RACKS: json.dumps(racks)} if racks else {}
 
@@ -121,7 +122,7 @@ class YarnEngine(Engine):
     async def _submit(self, plan: Plan, secrets: Mapping[str, str], progress: Progress) -> str:
         async with ResourceManagerClient(self._configuration) as rm:
             application = await rm.new_application()
-            if problems := list(refusals.over_maximum(plan.job.job, application.maximum)):
+            if problems := list(admission_checks.over_maximum(plan.job.job, application.maximum)):
                 raise EngineRejected("\n".join(problems))
             directory = uris.join(self.home, "jobs", records.application_id(application.id))
             files = self._files(self.home)
@@ -171,11 +172,13 @@ class YarnEngine(Engine):
         """Look after jobs whose master was killed; what cannot be done now is for the next submission."""
         files = self._files(self.home)
         with contextlib.suppress(HowdahError):
-            for job_id in await asyncio.to_thread(sweep.unfinished, files, self.home):
+            for job_id in await asyncio.to_thread(cleanup.unfinished, files, self.home):
                 found = await rm.report(_parse(job_id)) if job_id != submitted else None
                 if found and self._report(found).state.ended:
                     with contextlib.suppress(HowdahError):
-                        await asyncio.to_thread(sweep.settle, files, self._report(found), self._configuration.directory)
+                        await asyncio.to_thread(
+                            cleanup.settle, files, self._report(found), self._configuration.directory
+                        )
 
     def _context(
         self, plan: Plan, id_: pb.ApplicationId, files: Sequence[StagedFile], held: Credentials
@@ -186,7 +189,7 @@ class YarnEngine(Engine):
         command += ["--directory", uris.join(self.home, "jobs", application)]
         if JOB not in held.secrets:
             command += ["--job", files[0].name]
-        environment = launch.common_environment(files, plan.job.user, self._configuration.secure)
+        environment = launch_context.common_environment(files, plan.job.user, self._configuration.secure)
         environment["HOWDAH_PAGE"] = f"$PWD/{PAGE}"
         environment["HOWDAH_MEMORY_MIB"] = str(master["memory_mib"])  # it starts others, which must leave it room
         resource = {records.MEMORY: master["memory_mib"], records.VCORES: master["vcores"]}
@@ -196,7 +199,7 @@ class YarnEngine(Engine):
             queue=request["queue"] or None,
             type=request["type"],
             tags=request["tags"],
-            master=launch.context(files, environment, command, held, "stderr"),
+            master=launch_context.context(files, environment, command, held, "stderr"),
             max_attempts=request["attempts"],
             attempt_failures_validity_ms=int(ATTEMPTS_WITHIN_S * 1000),
             keep_containers=True,

@@ -13,14 +13,14 @@ import json
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from howdah.data import hadoop_conf, uris
-from howdah.data.cache import Cache, location
-from howdah.data.fs import filesystem
 from howdah.engines import Progress
-from howdah.engines.yarn.launch import CONF_NAME
+from howdah.engines.yarn.nm.launch_context import CONF_NAME
 from howdah.errors import HowdahError
-from howdah.spec import StagedFile, StagedJob
+from howdah.hadoop import conf
+from howdah.spec import StagedFile, StagedJob, uris
 from howdah.spec.codec import encode
+from howdah.storage.content_cache import Cache, location
+from howdah.storage.filesystem import filesystem
 
 AT_ONCE = 8
 CLEAN_S = 0.3
@@ -68,7 +68,7 @@ class Stager:
 
     def _configuration(self, properties: Mapping[str, str]) -> StagedFile:
         """The client's Hadoop configuration, merged into one file: master and executors read the same as we do."""
-        content = hadoop_conf.to_xml(properties).encode()
+        content = conf.to_xml(properties).encode()
         digest = hashlib.sha256(content).hexdigest()
         uri = location(self._home, digest, "conf.xml")
         if not self._files.exists(uri):

@@ -10,11 +10,10 @@ import os
 import socket
 from collections.abc import Iterator
 
-from howdah.data import uris
 from howdah.engines.yarn.conf import Configuration
 from howdah.hadoop import delegation
 from howdah.hadoop.namenode import TOKEN_KIND
-from howdah.spec import StagedJob
+from howdah.spec import StagedJob, uris
 from howdah.wire import credentials
 from howdah.wire.credentials import Token
 

@@ -1,0 +1,36 @@
+"""The job as `howdah status --json` prints it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from howdah.api.serializers import tasks
+from howdah.spec.codec import encode
+from howdah.spec.view import JobView
+
+
+def describe(view: JobView) -> dict[str, Any]:
+    """The job as JSON: secrets are not in a spec, so nothing is hidden."""
+    return {
+        "id": view.id,
+        "name": view.job.name if view.job else "",
+        "engine": view.engine,
+        "user": view.user,
+        "host": view.host,
+        "python": view.python,
+        "state": view.state.value,
+        "epoch": view.epoch,
+        "progress": round(view.progress, 4),
+        "started": view.started,
+        "running": view.running,
+        "finished": view.finished,
+        "diagnostics": view.outcome.diagnostics if view.outcome else "",
+        "last_lines": list(view.outcome.exit.lines) if view.outcome and view.outcome.exit else [],
+        "outputs": list(view.outputs),
+        "saves": [asdict(save) for save in view.saves],
+        "resumed": view.resumed,
+        "notes": list(view.notes),
+        "tasks": tasks(view),
+        "spec": encode(view.job) if view.job else {},
+    }

@@ -1,0 +1,192 @@
+"""The table of calls as an OpenAPI document: what there is, is described, for both are made from one table."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from howdah.api import curve_schemas, schemas
+from howdah.api.routes import ACTIONS, CALLS, PREFIX, SINCE, Action, Asked, Call, Parameter
+
+INTRODUCTION = """What the page shows and does, for programs. Every call needs the token of the job's link, as `?token=`
+or in the header `Howdah-Token`, unless the browser's cookie or the cluster's own proxy vouches for who asks. Times are
+epoch seconds. An answer with a `version` is asked again with `since=` that version; when nothing has changed it is
+`{"version": V, "unchanged": true}`. An error is `{"error": "one line", "place": "the parameter that is wrong"}`; who
+lacks a token is told the `command` that prints a link."""
+_PLACES = {
+    "job": "The job's id.",
+    "task": "A task, such as worker:0.",
+    "rest": "The rest of the path.",
+    "action": "What to do.",
+}
+_SIMPLE: Mapping[Any, dict[str, Any]] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+    Any: {},
+}
+
+
+async def document(_: Asked) -> dict[str, Any]:
+    """The handler of `openapi.json`."""
+    return openapi()
+
+
+def openapi() -> dict[str, Any]:
+    """The whole document (OpenAPI 3.1)."""
+    error = {name: _text() for name in ("error", "place", "command")}
+    named: dict[str, Any] = {"Error": {"type": "object", "properties": error, "required": ["error", "place"]}}
+    paths: dict[str, Any] = {f"{PREFIX}{call.path}": {"get": _operation(call, named)} for call in CALLS}
+    paths[f"{PREFIX}session"]["put"] = _session(named)
+    for action in ACTIONS:
+        paths[f"{PREFIX}jobs/{{job}}/actions/{action.name}"] = {
+            method: {"operationId": f"{method}_{_name(action.name)}", **_wish(action, named)}
+            for method in ("put", "post")
+        }
+    token = {"type": "apiKey", "name": "token", "in": "query"}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "howdah", "version": "v1", "description": INTRODUCTION},
+        "paths": paths,
+        "components": {"schemas": dict(sorted(named.items())), "securitySchemes": {"token": token}},
+        "security": [{"token": []}],
+    }
+
+
+def _operation(call: Call, named: dict[str, Any]) -> dict[str, Any]:
+    answer: dict[str, Any] = {"description": "The answer."}
+    if "/" in call.answer:
+        answer["content"] = {call.answer: {}}
+    elif call.answer:
+        schema = _shape(call.answer, named)
+        if call.kept:
+            version = {"type": "object", "properties": {"version": {"type": "integer"}}, "required": ["version"]}
+            schema = {"allOf": [version, schema]}
+        if SINCE in call.parameters:
+            schema = {"anyOf": [schema, _shape("Unchanged", named)]}
+        answer["content"] = {"application/json": {"schema": schema}}
+    return {
+        "operationId": _name(call.path),
+        "tags": [_tag(call.path)],
+        "summary": call.summary,
+        "parameters": [*_placed(call.path), *map(_parameter, call.parameters)],
+        "responses": {"200": answer, **_errors()},
+    }
+
+
+def _name(path: str) -> str:
+    """As generators of clients call what answers: `job`, `tasks`, `curves_scalars_svg`."""
+    if path == "jobs/{job}":
+        return "job"
+    parts = [part for part in path.removeprefix("jobs/{job}/").split("/") if not part.startswith("{")]
+    return "_".join(parts).replace(".", "_")
+
+
+def _tag(path: str) -> str:
+    below = path.removeprefix("jobs/{job}/").partition("/")[0]
+    return below if below in ("curves", "checkpoints", "logs") else "jobs" if path.startswith("jobs") else "server"
+
+
+def _wish(action: Action, named: dict[str, Any]) -> dict[str, Any]:
+    words = {each.name: {"type": each.kind, "description": each.summary} for each in action.words}
+    token = {"type": "string", "description": "A token that may act, as the link of `howdah page` has it."}
+    answer = {"application/json": {"schema": _shape(action.answer, named)}}
+    body = {"type": "object", "properties": {"token": token, **words}, "required": ["token"]}
+    return {
+        "tags": ["actions"],
+        "summary": action.summary,
+        "parameters": list(_placed("{job}")),
+        "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
+        "responses": {"200": {"description": "It is done, or begun.", "content": answer}, **_errors()},
+    }
+
+
+def _session(named: dict[str, Any]) -> dict[str, Any]:
+    """Of the exchange that browsers make."""
+    token = {"type": "string", "description": "The token of the link."}
+    body = {"type": "object", "properties": {"token": token}, "required": ["token"]}
+    content = {"application/json": {"schema": _shape("PagePlace", named)}}
+    return {
+        "operationId": "open_session",
+        "tags": ["server"],
+        "summary": "Exchange the token of a link for a cookie that lets a browser look below the path of the answer.",
+        "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
+        "responses": {"200": {"description": "The cookie comes with it.", "content": content}, **_errors()},
+    }
+
+
+def _placed(path: str) -> list[dict[str, Any]]:
+    names = [part.strip("{}") for part in path.split("/") if part.startswith("{")]
+    return [
+        {"name": name, "in": "path", "required": True, "description": _PLACES[name], "schema": _text()}
+        for name in names
+    ]
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    items = {"items": _text()} if parameter.kind == "array" else {}
+    return {
+        "name": parameter.name,
+        "in": "query",
+        "description": parameter.summary,
+        "schema": {"type": parameter.kind, **items},
+    }
+
+
+def _errors() -> dict[str, Any]:
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    says = {"4XX": "Why not.", "5XX": "Who should know does not answer, or something lacks here."}
+    return {status: {"description": text, "content": content} for status, text in says.items()}
+
+
+def _text() -> dict[str, Any]:
+    return {"type": "string"}
+
+
+def _shape(name: str, named: dict[str, Any]) -> dict[str, Any]:
+    """That of the record of this name."""
+    return _schema(getattr(schemas, name, None) or getattr(curve_schemas, name), named)
+
+
+def _schema(kind: Any, named: dict[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of a type as `shapes` uses them; records are added to `named`."""
+    if kind in _SIMPLE:
+        return dict(_SIMPLE[kind])
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Annotated:
+        return _narrowed(arguments[0], arguments[1], named)
+    if origin is list:
+        return {"type": "array", "items": _schema(arguments[0], named)}
+    if origin is dict:
+        return {"type": "object", "additionalProperties": _schema(arguments[1], named)}
+    if origin in (types.UnionType, typing.Union):
+        return {"anyOf": [{"type": "null"} if each is type(None) else _schema(each, named) for each in arguments]}
+    if kind.__name__ not in named:
+        _record(kind, named)
+    return {"$ref": f"#/components/schemas/{kind.__name__}"}
+
+
+def _narrowed(kind: Any, told: Any, named: dict[str, Any]) -> dict[str, Any]:
+    """The schema of `kind` with what is `told` of it."""
+    if isinstance(told, schemas.Columns):
+        places = [_schema(each, named) for each in told.kinds]
+        count = {"minItems": len(places), "maxItems": len(places)}
+        return {"type": "array", "prefixItems": places, "items": False, **count}
+    return {
+        **_schema(kind, named),
+        **({"enum": [*told.words]} if isinstance(told, schemas.Words) else {"format": told.name}),
+    }
+
+
+def _record(kind: Any, named: dict[str, Any]) -> None:
+    found: dict[str, Any] = {"type": "object"}
+    named[kind.__name__] = found
+    description = (kind.__doc__ or "").strip()
+    if description and not description.startswith("dict("):
+        found["description"] = " ".join(description.split())
+    fields = typing.get_type_hints(kind, include_extras=True)
+    found["properties"] = {name: _schema(each, named) for name, each in fields.items()}
+    found["required"] = sorted(kind.__required_keys__)

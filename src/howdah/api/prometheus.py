@@ -1,0 +1,89 @@
+"""A job's tasks in Prometheus' text format (version 0.0.4), as they are now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from howdah.spec.eta import eta
+from howdah.spec.gpu import Gpu
+from howdah.spec.task import JOB_STATES
+from howdah.spec.view import JobView, TaskView
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_MIB = 1 << 20
+Value = Callable[[TaskView], float | None]
+_TASKS: tuple[tuple[str, str, str, Value], ...] = (
+    ("task_memory_bytes", "gauge", "Resident memory of the task's processes.", lambda t: t.memory_mib * _MIB),
+    ("task_memory_peak_bytes", "gauge", "The most it was.", lambda t: t.peak_mib * _MIB),
+    ("task_cpu_cores", "gauge", "Cores in use.", lambda t: t.cpu),
+    ("task_cpu_seconds_total", "counter", "Of this run of its program.", lambda t: t.cpu_s),
+    ("task_read_bytes_total", "counter", "Read from storage.", lambda t: t.read_mib * _MIB),
+    ("task_written_bytes_total", "counter", "Written to storage.", lambda t: t.written_mib * _MIB),
+    ("task_log_bytes_total", "counter", "Printed.", lambda t: t.log_bytes),
+    ("task_progress_ratio", "gauge", "What it says of itself.", lambda t: t.progress),
+    ("task_gpu_mean_ratio", "gauge", "Mean use of its GPUs since its program began.", lambda t: t.gpu_mean),
+    ("task_attempt", "gauge", "Number of its attempt.", lambda t: t.attempt),
+)
+_NETWORK: tuple[tuple[str, str, str, Value], ...] = (
+    ("received_bytes_total", "counter", "By network, of the task or its whole node.", lambda t: t.received_mib * _MIB),
+    ("sent_bytes_total", "counter", "By network, of the task or its whole node.", lambda t: t.sent_mib * _MIB),
+)
+_GPUS: tuple[tuple[str, str, str, Callable[[Gpu], float | None]], ...] = (
+    ("gpu_use_ratio", "gauge", "Share of time in which a kernel ran.", lambda g: g.use),
+    ("gpu_memory_bytes", "gauge", "Memory in use.", lambda g: None if g.memory_mib is None else g.memory_mib * _MIB),
+    ("gpu_celsius", "gauge", "Temperature.", lambda g: g.celsius),
+    ("gpu_watts", "gauge", "Power drawn.", lambda g: g.watts),
+    ("gpu_ecc_errors_total", "counter", "Uncorrected memory errors.", lambda g: g.ecc),
+    ("gpu_xids_total", "counter", "Critical errors of the driver since the program began.", lambda g: g.xids),
+)
+
+
+def exposition(view: JobView, now: float) -> str:
+    """The text."""
+    return "".join(_lines(view, now))
+
+
+def _lines(view: JobView, now: float) -> Iterator[str]:
+    job = {"job_id": view.id, "job_name": view.job.name if view.job else "", "user": view.user}
+    left = eta(view, now)
+    yield from _family("job_progress_ratio", "gauge", "Of the whole job.", [(job, view.progress)])
+    yield from _family("job_eta_seconds", "gauge", "Until it is done, as far as is known.", [(job, left)])
+    states = [({**job, "state": state.value}, float(view.state is state)) for state in JOB_STATES]
+    yield from _family("job_state", "gauge", "1 for the state it is in.", states)
+    tasks = [({**job, **_task(task)}, task) for task in view.tasks.values()]
+    states = [({**labels, "state": task.state.value}, 1.0) for labels, task in tasks]
+    yield from _family("task_state", "gauge", "1 for the state it is in.", states)
+    for name, kind, about, value in _TASKS:
+        yield from _family(name, kind, about, [(labels, value(task)) for labels, task in tasks])
+    networked = [({**labels, "of": task.network}, task) for labels, task in tasks if task.network]
+    for name, kind, about, value in _NETWORK:
+        yield from _family(name, kind, about, [(labels, value(task)) for labels, task in networked])
+    gpus = [({**labels, "gpu": gpu.id, "gpu_name": gpu.name}, gpu) for labels, task in tasks for gpu in task.gpus]
+    for name, kind, about, of_gpu in _GPUS:
+        yield from _family(name, kind, about, [(labels, of_gpu(gpu)) for labels, gpu in gpus])
+    curves = [
+        ({**labels, "name": name}, curve[-1].value) for labels, task in tasks for name, curve in task.curves.items()
+    ]
+    yield from _family("task_metric", "gauge", "The latest of what programs tell by howdah.program.metric.", curves)
+
+
+def _task(task: TaskView) -> dict[str, str]:
+    return {"task": str(task.id), "role": task.id.role, "node": task.node or task.host}
+
+
+def _family(name: str, kind: str, about: str, values: Sequence[tuple[dict[str, str], float | None]]) -> Iterator[str]:
+    known = [(labels, value) for labels, value in values if value is not None]
+    if known:
+        yield f"# HELP howdah_{name} {about}\n# TYPE howdah_{name} {kind}\n"
+        for labels, value in known:
+            yield f"howdah_{name}{{{_labels(labels)}}} {float(value)!r}\n"
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    return ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
+
+
+def _escaped(text: str) -> str:
+    """Backslash, quote and line end as the format asks; a lone surrogate, which no UTF-8 has, becomes a mark."""
+    safe = text.encode("utf-8", "replace").decode()
+    return safe.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,0 +1,360 @@
+"""The table of calls: from it the router finds what answers, and `openapi.json` is made.
+
+A handler is `module:function`, imported when it is first called: `async (Asked) -> JSON value | Response`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from howdah.api.http_server import Request
+from howdah.api.sources import JobSource, Refused, Source
+
+PREFIX = "/api/v1/"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One of a query. `kind` is JSON Schema's: string, integer, number; an array is of strings, each a parameter."""
+
+    name: str
+    summary: str
+    kind: str = "string"
+
+
+@dataclass(frozen=True)
+class Call:
+    """`path` lies below `api/v1/`; `{job}` and `{task}` are one segment, a final `{rest}` is all that follows.
+
+    The answer of one that is `kept` depends on the job's version alone: it is rendered at most once a second, and
+    `since=` is answered shortly. What is `embeddable` is shown for an embed token, too. `answer` names its shape in
+    `howdah.api.schemas` or `curveshapes`, or is a content type.
+    """
+
+    path: str
+    handler: str
+    summary: str
+    parameters: tuple[Parameter, ...] = ()
+    answer: str = ""
+    kept: bool = False
+    embeddable: bool = False
+
+
+@dataclass(frozen=True)
+class Action:
+    """Something that changes a job, by PUT or POST on `jobs/{job}/actions/<name>`; `words` are those of its body beside
+    the token, `answer` is the shape of what is answered. Who serves the job does it: the master has its own table of
+    how."""
+
+    name: str
+    summary: str
+    words: tuple[Parameter, ...] = ()
+    answer: str = "Done"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A call as its handler sees it: `places` are the values in its path. `job` is None where the call is of no job."""
+
+    request: Request
+    source: Source
+    job: JobSource | None
+    places: dict[str, str]
+    query: dict[str, str]
+
+    @property
+    def one(self) -> JobSource:
+        """The job of a call that has one."""
+        assert self.job is not None
+        return self.job
+
+    def number(self, name: str, default: int, least: int | None = None, most: int | None = None) -> int:
+        """The query's whole number of this name, brought between `least` and `most`.
+
+        Raises:
+            Refused: it is no whole number.
+        """
+        text = self.query.get(name, "")
+        try:
+            value = int(text) if text else default
+        except ValueError:
+            raise Refused(400, f"{name} is {text[:40]!r}, must be a whole number", name) from None
+        value = value if least is None else max(least, value)
+        return value if most is None else min(most, value)
+
+
+Handler = Callable[[Asked], Awaitable[Any]]
+
+SINCE = Parameter("since", "The version you have: the answer is short when nothing has changed.", "integer")
+RANGE = (Parameter("from", "Epoch seconds.", "number"), Parameter("to", "Epoch seconds.", "number"))
+
+RUN, TAG = Parameter("run", "The run's name."), Parameter("tag", "What of it.")
+RUNS = (
+    Parameter("run", "A run's name, or several with commas between; may be repeated. All by default.", "array"),
+    Parameter("tag", "What of them; as `run`.", "array"),
+)
+POINTS = Parameter(
+    "points", "At most so many of each line, 1000 by default; of a picture as many as it is wide.", "integer"
+)
+PICTURE = (
+    Parameter("x", "step (also by default), time or relative."),
+    Parameter("scale", "linear (also by default) or log, of the values; of histograms of the counts."),
+    Parameter("title", "Instead of the tags."),
+    Parameter("width", "In pixels.", "integer"),
+    Parameter("height", "In pixels.", "integer"),
+    Parameter("language", "en or zh."),
+    Parameter("theme", "auto, light or dark."),
+)
+EMBEDDED = (
+    Parameter("chart", "scalars (also by default), histograms or distributions, with their parameters."),
+    *PICTURE,
+    Parameter("refresh", "Seconds until it is drawn again, 5 by default.", "number"),
+)
+IMAGE = (
+    Parameter("step", "Of this step; the last by default.", "integer"),
+    Parameter("index", "Which of the step's images, from 0.", "integer"),
+)
+STEPS = Parameter("steps", "At most so many, 50 by default.", "integer")
+STEP = Parameter("step", "Of this step alone, as bars; without it a map of all steps.", "integer")
+URI = Parameter("uri", "The checkpoint's, as the list has it.")
+NAME = Parameter("name", "The tensor's name.")
+
+CALLS: tuple[Call, ...] = (
+    Call("server", "howdah.api.handlers.job:server", "Who answers here.", answer="Server"),
+    Call("openapi.json", "howdah.api.openapi:document", "This description.", answer="Description"),
+    Call(
+        "jobs",
+        "howdah.api.handlers.jobs:jobs",
+        "A page of the list of jobs (history server).",
+        (
+            Parameter("user", "Of these users, with commas between."),
+            Parameter("queue", "In these queues."),
+            Parameter("name", "With this in their name."),
+            Parameter("state", "In these states."),
+            Parameter("framework", "With these frameworks."),
+            Parameter("text", "With all these words in name, id, tags, labels or diagnostics."),
+            *RANGE,
+            Parameter(
+                "sort", "started, finished, name, user, state, duration, gpu_hours, wasted_gpu_hours; - turns it."
+            ),
+            Parameter("limit", "At most so many, 50 by default.", "integer"),
+            Parameter("after", "The `next` of the page before."),
+            SINCE,
+        ),
+        "Jobs",
+        kept=True,
+    ),
+    Call(
+        "users",
+        "howdah.api.handlers.jobs:users",
+        "GPU-hours by user (history server).",
+        (*RANGE, SINCE),
+        "Users",
+        kept=True,
+    ),
+    Call(
+        "compare",
+        "howdah.api.handlers.jobs:compare",
+        "Two jobs side by side (history server).",
+        (Parameter("jobs", "Their ids, with a comma between."),),
+        "Compare",
+    ),
+    Call(
+        "trace",
+        "howdah.api.handlers.jobs:trace",
+        "Whose a container, process or GPU is: job, user, queue, task, rank, GPUs.",
+        (Parameter("of", "A container's id, host:pid, or host/gpu3."),),
+        "Traced",
+    ),
+    Call(
+        "session", "howdah.api.handlers.job:session", "What a link to this page is made of, to pass on.", (), "PageLink"
+    ),
+    Call(
+        "jobs/{job}",
+        "howdah.api.handlers.job:job",
+        "A job: what it is and how it goes.",
+        (
+            SINCE,
+            Parameter(
+                "open", "visible or hidden: a page in such a tab asks, and the server waits for it after the end."
+            ),
+        ),
+        "Job",
+        kept=True,
+    ),
+    Call("jobs/{job}/tasks", "howdah.api.handlers.job:tasks", "Its tasks.", (SINCE,), "Tasks", kept=True),
+    Call(
+        "jobs/{job}/timeline",
+        "howdah.api.handlers.job:timeline",
+        "Where its time went.",
+        (SINCE,),
+        "Timeline",
+        kept=True,
+    ),
+    Call(
+        "jobs/{job}/events",
+        "howdah.api.handlers.job:events",
+        "Its event log, but for samples and points of curves.",
+        (
+            Parameter("since", "Number of the first event wanted.", "integer"),
+            Parameter("limit", "At most so many, 1000 by default.", "integer"),
+        ),
+        "Events",
+    ),
+    Call(
+        "jobs/{job}/logs/{task}",
+        "howdah.api.handlers.job:logs",
+        "What a task printed.",
+        (
+            Parameter("stream", "stdout (also by default), stderr, or both as they came."),
+            Parameter("attempt", "Of this attempt; the latest by default.", "integer"),
+            Parameter("offset", "Where to begin; from the end when it is negative.", "integer"),
+            Parameter("limit", "At most so many bytes, 65536 by default.", "integer"),
+        ),
+        "Log",
+    ),
+    Call(
+        "jobs/{job}/logs/{task}/download",
+        "howdah.api.handlers.logs:download",
+        "All that a task printed, as a file.",
+        (
+            Parameter("stream", "stdout, stderr, or both (also by default)."),
+            Parameter("attempt", "Of this attempt; the latest by default.", "integer"),
+        ),
+        "text/plain",
+    ),
+    Call(
+        "jobs/{job}/search",
+        "howdah.api.handlers.logs:search",
+        "Lines in what all tasks printed, in all attempts.",
+        (
+            Parameter("text", "What the lines hold."),
+            Parameter("regex", "1: it is a regular expression.", "integer"),
+            Parameter("level", "Only errors (error), or warnings too (warning)."),
+            Parameter("task", "Of these tasks, roles or ranks (worker:0-7), with commas between."),
+            Parameter("attempt", "Of this attempt alone.", "integer"),
+            Parameter("stream", "stdout or stderr alone."),
+            Parameter("since", "Printed after this moment (epoch seconds).", "number"),
+            Parameter("until", "Printed before it.", "number"),
+            Parameter("limit", "At most so many, 200 by default.", "integer"),
+        ),
+        "Found",
+    ),
+    Call(
+        "jobs/{job}/series",
+        "howdah.api.handlers.metrics:one_series",
+        "What tasks used over time, and the curves they tell.",
+        (
+            Parameter("name", "Of these names, with commas between; without it and `kind` only which there are."),
+            Parameter("kind", "Of all names of a kind: sampled, told (whatever is in them), or all of both."),
+            Parameter("task", "Of these tasks, with commas between; all by default."),
+            *RANGE,
+            Parameter("points", "At most so many of each, 400 by default; extremes are kept.", "integer"),
+            SINCE,
+        ),
+        "Series",
+    ),
+    Call("jobs/{job}/metrics.prom", "howdah.api.handlers.metrics:metrics", "For Prometheus.", answer="text/plain"),
+    *(
+        Call(
+            f"jobs/{{job}}/{path}",
+            "howdah.api.handlers.curves:relay",
+            summary,
+            parameters,
+            answer,
+            embeddable=embeddable,
+        )
+        for path, summary, parameters, answer, embeddable in (
+            ("curves/runs", "Training curves: runs and what there is of each.", (SINCE,), "Runs", True),
+            ("curves/scalars", "Lines.", (*RUNS, POINTS, SINCE), "Lines", True),
+            ("curves/scalars.svg", "Lines as a picture.", (*RUNS, POINTS, *PICTURE), "image/svg+xml", True),
+            ("curves/scalars.png", "Lines as a picture.", (*RUNS, POINTS, *PICTURE), "image/png", True),
+            ("curves/histograms", "A distribution over time, in buckets.", (RUN, TAG, STEPS), "Histograms", True),
+            ("curves/distributions", "The same in percentiles.", (RUN, TAG, STEPS), "Distributions", True),
+            *(
+                (f"curves/{name}.{form}", summary, (RUN, TAG, STEPS, *more, *PICTURE), kind, True)
+                for name, summary, more in (
+                    ("histograms", "Histograms over time, or of one step, as a picture.", (STEP,)),
+                    ("distributions", "Percentiles over time as a picture.", ()),
+                )
+                for form, kind in (("svg", "image/svg+xml"), ("png", "image/png"))
+            ),
+            ("curves/images", "A list of images.", (RUN, TAG, STEPS), "Images", True),
+            ("curves/image", "One image.", (RUN, TAG, *IMAGE), "image/*", True),
+            ("curves/text", "Texts.", (RUN, TAG, STEPS), "Texts", True),
+            ("curves/hparams", "Runs by their hyperparameters.", (), "Hyperparameters", True),
+            ("curves/embed.html", "A chart as a page for an iframe.", (*RUNS, POINTS, *EMBEDDED), "text/html", True),
+            (
+                "curves/embed.js",
+                "A chart where the script stands.",
+                (*RUNS, POINTS, *EMBEDDED),
+                "text/javascript",
+                True,
+            ),
+            ("checkpoints", "Checkpoints that are there.", (), "Checkpoints", False),
+            ("checkpoints/tensors", "The tensors of a checkpoint.", (URI,), "Tensors", False),
+            ("checkpoints/statistics", "Figures of one tensor.", (URI, NAME), "TensorStatistics", False),
+        )
+    ),
+)
+
+ACTIONS: tuple[Action, ...] = (
+    Action("check", "Nothing: it tells whether the token may act."),
+    Action("cancel", "End the job."),
+    Action(
+        "save",
+        "Copy outputs as they are now; answers pairs of an output and its copy's number.",
+        (Parameter("output", "The number of the output; -1, also by default: all.", "integer"),),
+        "Saving",
+    ),
+    Action(
+        "stacks",
+        "See where the programs are just now; answers the stacks by task.",
+        (
+            Parameter("task", "Of this task alone; by default of all."),
+            Parameter("native", "With the frames of compiled code.", "boolean"),
+        ),
+        "Stacks",
+    ),
+    Action(
+        "tensorboard",
+        "Start the job's TensorBoard; answers its state, and its url when it is open.",
+        (Parameter("idle_s", "It ends when nobody has looked for so long, 1800 s by default.", "number"),),
+        "Board",
+    ),
+    Action("tensorboard/stop", "End it."),
+)
+
+
+def match(path: str) -> tuple[Call, dict[str, str]] | None:
+    """The call for a path below `api/v1/`, and the values in it."""
+    segments = path.split("/")
+    for call in CALLS:
+        places = _fits(call.path.split("/"), segments)
+        if places is not None:
+            return call, places
+    return None
+
+
+def _fits(pattern: list[str], segments: list[str]) -> dict[str, str] | None:
+    if pattern[-1] == "{rest}" and len(segments) >= len(pattern):
+        segments = [*segments[: len(pattern) - 1], "/".join(segments[len(pattern) - 1 :])]
+    if len(pattern) != len(segments):
+        return None
+    places = {}
+    for wanted, found in zip(pattern, segments, strict=True):
+        if wanted.startswith("{"):
+            places[wanted.strip("{}")] = found
+        elif wanted != found:
+            return None
+    return places
+
+
+def handler(call: Call) -> Handler:
+    """What answers it."""
+    module, _, name = call.handler.partition(":")
+    found: Handler = getattr(importlib.import_module(module), name)
+    return found

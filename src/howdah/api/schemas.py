@@ -1,0 +1,480 @@
+"""Shapes of the answers: what the handlers give back, and what `openapi.json` tells of them.
+
+Times are epoch seconds, 0 for what has not come; a size's unit is in its name. The page's types are made of these.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple, TypedDict
+
+from howdah.spec import State
+from howdah.spec.task import JOB_STATES
+
+
+class Words(NamedTuple):
+    """The values that a text can have."""
+
+    words: tuple[str, ...]
+
+
+class Columns:
+    """The types of a list's places, in order."""
+
+    def __init__(self, *kinds: Any) -> None:
+        self.kinds = kinds
+
+
+class Format(NamedTuple):
+    """JSON Schema's `format`."""
+
+    name: str
+
+
+Sentence = Annotated[str, Format("sentence")]
+"""English as it was written down, for people: the page tells it in the reader's language."""
+StateName = Annotated[str, Words(tuple(state.value for state in State))]
+JobStateName = Annotated[str, Words(tuple(state.value for state in JOB_STATES))]
+PhaseName = Annotated[str, Words(("asked", "allocated", "launched", "localising", "joined", "running"))]
+
+
+class Description(TypedDict):
+    """This document."""
+
+    openapi: str
+    info: dict[str, str]
+    paths: dict[str, Any]
+    components: dict[str, Any]
+    security: list[dict[str, list[str]]]
+
+
+class Unchanged(TypedDict):
+    """What is asked for `since` a version is as it was then."""
+
+    version: int
+    unchanged: bool
+
+
+class Server(TypedDict):
+    """Who answers. `job` is the only job, null where there are many; `may_act`: whether links that act are honoured;
+    `history` is the address of a history server that shows the job after its end, without a token, "" where none is
+    known; `link_command` is the command that prints a link to this page."""
+
+    kind: Annotated[str, Words(("master", "history"))]
+    version: str
+    job: str | None
+    now: float
+    may_act: bool
+    engine: str
+    history: str
+    link_command: str
+
+
+class PagePlace(TypedDict):
+    """The path below which the browser now looks without a token; "" where it goes on with the token."""
+
+    path: str
+
+
+class PageLink(TypedDict):
+    """A link to the page is the server's address with this path and `#token=`; both are "" behind an engine's proxy."""
+
+    path: str
+    token: str
+
+
+class Failure(TypedDict):
+    """The first failure, which explains the others."""
+
+    task: str
+    node: str
+    exit: Sentence
+    lines: list[str]
+
+
+class Link(TypedDict):
+    """`kind` is user, tensorboard or notebook."""
+
+    name: str
+    url: str
+    kind: Annotated[str, Words(("user", "tensorboard", "notebook"))]
+
+
+class Note(TypedDict):
+    """Something that happened, as a sentence."""
+
+    time: float
+    text: Sentence
+
+
+class Save(TypedDict):
+    """A copy of an output, made while the programs run: `done` of `tasks` have made their part."""
+
+    number: int
+    output: int
+    uri: str
+    tasks: int
+    by: str
+    state: JobStateName
+    done: int
+    files: int
+    bytes: int
+    total: int
+    started: float
+    finished: float
+    reason: Sentence
+    skipped: list[str]
+    removed: bool
+
+
+class RoleRow(TypedDict):
+    """Its tasks by state; `resources` are those of one container."""
+
+    name: str
+    replicas: int
+    running: int
+    succeeded: int
+    failed: int
+    pending: int
+    cancelled: int
+    stopped: int
+    resources: dict[str, Any]
+
+
+class Submitted(TypedDict):
+    """The job file as it was; both are empty for a job that had none."""
+
+    yaml: str
+    file: str
+
+
+class Captured(TypedDict):
+    """What the submitter noted. `variables` are the job's own, without secrets."""
+
+    git_commit: str
+    git_dirty: bool
+    packages: dict[str, str]
+    command: list[str]
+    client: str
+    user: str
+    submitted_at: float
+    variables: dict[str, str]
+
+
+class Hint(TypedDict):
+    """What could be better; `task` or `role` says where, the other is empty. `text` is `template` with its `values` in
+    place of their names in braces, for who says it in another language."""
+
+    task: str
+    role: str
+    text: str
+    template: str
+    values: dict[str, str | float]
+
+
+class Job(TypedDict):
+    """A job. `can` has the actions there are, and whether each is possible now; `eta_s` is null while nobody knows."""
+
+    id: str
+    name: str
+    user: str
+    queue: str
+    engine: str
+    framework: str
+    state: JobStateName
+    epoch: int
+    host: str
+    python: str
+    progress: float
+    eta_s: float | None
+    asked: float
+    started: float
+    running: float
+    finished: float
+    diagnostics: Sentence
+    failure: Failure | None
+    resumed: str
+    outputs: list[str]
+    links: list[Link]
+    notes: list[Note]
+    saves: list[Save]
+    can: dict[str, bool]
+    submitted: Submitted
+    spec: dict[str, Any]
+    resolved: dict[str, Any]
+    captured: Captured
+    roles: list[RoleRow]
+    hints: list[Hint]
+    labels: dict[str, str]
+    tags: list[str]
+
+
+class Attempt(TypedDict):
+    """One attempt of a task."""
+
+    attempt: int
+    container: str
+    node: str
+    started: float
+    finished: float
+    exit: Sentence
+    log_url: str
+
+
+class Task(TypedDict):
+    """A task as it is now; `rank` is its place in the job, null for a spare. `attempt` counts its containers, as logs
+    do, `tries` also each time its program was started again in one. What was not measured is null or 0."""
+
+    task: str
+    role: str
+    rank: int | None
+    state: StateName
+    phase: str
+    attempt: int
+    tries: int
+    container: str
+    node: str
+    host: str
+    pid: int
+    python: str
+    program_python: str
+    gpus: list[str]
+    ports: dict[str, int]
+    started: float
+    finished: float
+    progress: float | None
+    memory_mib: float
+    peak_mib: float
+    cpu: float
+    gpu: float | None
+    gpu_memory_mib: float | None
+    read_mib: float
+    written_mib: float
+    received_mib: float
+    sent_mib: float
+    data_bytes: int
+    data_total_bytes: int
+    metrics: dict[str, float | None]
+    exit: Sentence
+    log_url: str
+    straggler: Sentence
+    notice: Sentence
+    attempts: list[Attempt]
+
+
+class Tasks(TypedDict):
+    """In order of rank."""
+
+    tasks: list[Task]
+
+
+class JobSpan(TypedDict):
+    """A phase of the whole job; `end` is 0 while it lasts."""
+
+    phase: Annotated[str, Words(("submitted", "forming", "running"))]
+    start: float
+    end: float
+
+
+class Span(TypedDict):
+    """A phase of a task; `end` is 0 while it lasts."""
+
+    phase: PhaseName
+    start: float
+    end: float
+
+
+class Row(TypedDict):
+    """The life of one attempt of a task."""
+
+    task: str
+    attempt: int
+    spans: list[Span]
+    exit: Sentence
+    state: StateName
+
+
+class Moment(TypedDict):
+    """`kind` is failed, lost, restarted, takeover, save or note; `task` is empty when it is of the whole job."""
+
+    time: float
+    kind: Annotated[str, Words(("failed", "lost", "restarted", "takeover", "save", "note"))]
+    task: str
+    text: Sentence
+
+
+class FirstFailure(TypedDict):
+    """Which failure came first."""
+
+    task: str
+    time: float
+    text: Sentence
+
+
+Timeline = TypedDict(
+    "Timeline",
+    {
+        "from": float,
+        "to": float,
+        "job": list[JobSpan],
+        "tasks": list[Row],
+        "marks": list[Moment],
+        "first_failure": FirstFailure | None,
+    },
+)
+"""Where the job's time went; `job` are the phases of the whole."""
+
+
+class Events(TypedDict):
+    """Events as the event log has them, and the number to ask from next."""
+
+    next: int
+    events: list[dict[str, Any]]
+
+
+class Log(TypedDict):
+    """Of `size` bytes the `text` from `offset` on; `next` is where to go on. `complete`: no more will come."""
+
+    offset: int
+    size: int
+    next: int
+    text: str
+    complete: bool
+    attempts: list[int]
+
+
+class Hit(TypedDict):
+    """A line: its number from 1, offset in its stream, and when it was printed, as far as is known."""
+
+    task: str
+    attempt: int
+    stream: str
+    offset: int
+    line: int
+    text: str
+    level: str
+    time: float | None
+
+
+class Found(TypedDict):
+    """What a search found; not `complete` when there is more, or when `problems` tell who could not be searched."""
+
+    hits: list[Hit]
+    scanned_bytes: int
+    seconds: float
+    complete: bool
+    problems: list[Sentence]
+
+
+class SeriesName(TypedDict):
+    """`kind` is sampled (of every task) or told (by its program)."""
+
+    name: str
+    unit: str
+    kind: Annotated[str, Words(("sampled", "told"))]
+
+
+class TaskSeries(TypedDict):
+    """`points` are [time, least, mean, most]; null where nothing is known."""
+
+    task: str
+    name: str
+    unit: str
+    points: list[Annotated[list[Any], Columns(float, float | None, float | None, float | None)]]
+
+
+class Series(TypedDict):
+    """What can be asked for, and what was."""
+
+    version: int
+    names: list[SeriesName]
+    series: list[TaskSeries]
+
+
+class JobRow(TypedDict):
+    """A job in a list. `url` is a living job's own page, "" for others; `cause` is one word for why it did not succeed;
+    GPU-hours are those of attempts that have ended, and wasted are those of attempts that came to nothing."""
+
+    id: str
+    name: str
+    user: str
+    queue: str
+    engine: str
+    framework: str
+    state: JobStateName
+    started: float
+    finished: float
+    duration_s: float
+    tasks: int
+    gpus: int
+    gpu_hours: float
+    wasted_gpu_hours: float
+    cause: str
+    progress: float
+    diagnostics: Sentence
+    url: str
+
+
+class Jobs(TypedDict):
+    """A page of the list; `next` is the cursor of the one after it. `total` counts all that fit the filters; `problems`
+    are sentences for people, such as that the list cannot be brought up to date now."""
+
+    jobs: list[JobRow]
+    next: str | None
+    total: int
+    problems: list[Sentence]
+
+
+class UserRow(TypedDict):
+    """What one user's jobs took; `by_cause` are wasted GPU-hours by why."""
+
+    user: str
+    jobs: int
+    gpu_hours: float
+    wasted_gpu_hours: float
+    by_cause: dict[str, float]
+
+
+class Users(TypedDict):
+    """All users with jobs in that time, the most GPU-hours first."""
+
+    users: list[UserRow]
+
+
+class Difference(TypedDict):
+    """A place where two values differ; null is for what is not there, or is as by default."""
+
+    path: str
+    a: Any
+    b: Any
+
+
+class Compare(TypedDict):
+    """Two jobs: their rows, where their specs differ, and where what was noted at their submission does."""
+
+    jobs: list[JobRow]
+    spec: list[Difference]
+    captured: list[Difference]
+
+
+class Traced(TypedDict):
+    """`task` is "" and `attempt` 0 when only the job is known (the container was the master's). `rank` is null for a
+    spare; `pid` is the program's, of which the process asked for may be a child; `gpus` are numbers or UUIDs."""
+
+    job: str
+    name: str
+    state: str
+    user: str
+    queue: str
+    engine: str
+    task: str
+    role: str
+    index: int
+    rank: int | None
+    attempt: int
+    host: str
+    container: str
+    pid: int
+    gpus: list[str]
+    since: float
+    until: float
+    url: str

@@ -1,0 +1,211 @@
+"""A job's view as JSON: pure, the same for a living job and one of long ago."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any, cast
+
+from howdah.api import schemas
+from howdah.api.hints import Hint, hints
+from howdah.spec import JobSpec, State, TaskId, redaction
+from howdah.spec.attempt import AttemptView
+from howdah.spec.codec import encode
+from howdah.spec.eta import eta
+from howdah.spec.job_file_keys import job_file_record
+from howdah.spec.links import filled
+from howdah.spec.view import JobView, SaveView, TaskView
+
+_NOTES = ("note", "restarted", "takeover")
+
+
+def job(view: JobView, can: Mapping[str, bool], now: float, board: str = "") -> schemas.Job:
+    """The job itself, without what looks like a secret; `can` are the actions possible now, `board` is the address of
+    its TensorBoard."""
+    spec, note = view.job, view.submission
+    left = eta(view, now)
+    return {
+        "id": view.id,
+        "name": spec.name if spec else "",
+        "user": view.user,
+        "queue": spec.queue if spec else "",
+        "engine": view.engine,
+        "framework": spec.framework if spec else "",
+        "state": view.state.value,
+        "epoch": view.epoch,
+        "host": view.host,
+        "python": view.python,
+        "progress": round(view.progress, 4),
+        "eta_s": None if left is None else round(left),
+        "asked": note.time or view.started,
+        "started": view.started,
+        "running": view.running,
+        "finished": view.finished,
+        "diagnostics": view.outcome.diagnostics if view.outcome else "",
+        "failure": failure(view),
+        "resumed": view.resumed,
+        "outputs": list(view.outputs),
+        "links": list(_links(view, board)),
+        "notes": [{"time": mark.time, "text": mark.text} for mark in view.marks if mark.kind in _NOTES],
+        "saves": [_save(save) for save in view.saves],
+        "can": dict(can),
+        "submitted": {"yaml": redaction.lines(note.text), "file": note.file},
+        "spec": masked(spec) if spec else {},
+        "resolved": redaction.record(job_file_record(spec)) if spec else {},
+        "captured": {
+            "git_commit": note.git_commit,
+            "git_dirty": note.git_dirty,
+            "packages": dict(note.packages),
+            "command": redaction.words(note.command),
+            "client": note.client,
+            "user": note.user,
+            "submitted_at": note.time,
+            "variables": redaction.variables(spec.env) if spec else {},
+        },
+        "roles": list(_roles(view)),
+        "hints": [_hint(one) for one in hints(view)],
+        "labels": dict(spec.labels) if spec else {},
+        "tags": list(spec.tags) if spec else [],
+    }
+
+
+def _hint(hint: Hint) -> schemas.Hint:
+    role = "" if ":" in hint.of else hint.of
+    task = hint.of if ":" in hint.of else ""
+    return {"task": task, "role": role, "text": hint.text, "template": hint.template, "values": hint.values}
+
+
+def masked(spec: JobSpec) -> dict[str, Any]:
+    """The spec as JSON, without what looks like a secret in its commands and variables."""
+    return dict(redaction.record(encode(spec)))
+
+
+def masked_record(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An event as JSON; what has the spec, and what was noted at submission, without what looks like a secret."""
+    if record.get("kind") != "JobStarted":
+        return record
+    shown: dict[str, Any] = redaction.record(record)
+    note = shown.get("submission")
+    if isinstance(note, dict) and isinstance(note.get("text"), str):
+        note["text"] = redaction.lines(note["text"])
+    return shown
+
+
+def failure(view: JobView) -> schemas.Failure | None:
+    """The task whose failure decided, with its last lines."""
+    outcome = view.outcome
+    if outcome is None or outcome.state is not State.FAILED or outcome.first is None:
+        return None
+    task = view.tasks.get(outcome.first)
+    exit = outcome.exit
+    return {
+        "task": str(outcome.first),
+        "node": (task.node or task.host) if task else "",
+        "exit": str(exit) if exit else "",
+        "lines": list(exit.lines) if exit else [],
+    }
+
+
+def _save(save: SaveView) -> schemas.Save:
+    return cast(schemas.Save, {**asdict(save), "state": save.state.value, "skipped": list(save.skipped)})
+
+
+def _links(view: JobView, board: str) -> Iterator[schemas.Link]:
+    """Only addresses that a browser may follow: others would run as script."""
+    if board:
+        yield {"name": "TensorBoard", "url": board, "kind": "tensorboard"}
+    links = filled(view.job.links, view.tasks) if view.job else {}
+    for name, url in links.items():
+        if web(url):
+            yield {"name": name, "url": url, "kind": "user"}
+
+
+def web(url: str) -> str:
+    """`url` if it leads to a web page, else nothing."""
+    return url if url.startswith(("http://", "https://")) else ""
+
+
+def _roles(view: JobView) -> Iterator[schemas.RoleRow]:
+    counts = Counter((id.role, task.state) for id, task in view.tasks.items())
+    for name, role in (view.job.roles if view.job else {}).items():
+        yield {
+            "name": name,
+            "replicas": role.replicas,
+            "running": counts[name, State.RUNNING],
+            "succeeded": counts[name, State.SUCCEEDED],
+            "failed": counts[name, State.FAILED],
+            "pending": counts[name, State.PENDING],
+            "cancelled": counts[name, State.CANCELLED],
+            "stopped": counts[name, State.STOPPED],
+            "resources": resources(view, name),
+        }
+
+
+def resources(view: JobView, role: str) -> dict[str, Any]:
+    """What one container of the role gets, whole."""
+    return asdict(view.job.roles[role].resources) if view.job else {}
+
+
+def ranks(view: JobView) -> dict[TaskId, int]:
+    """The places of the tasks in the whole job; spares have none."""
+    return {id: rank for rank, id in enumerate(id for id in view.tasks if view.takes_part(id))}
+
+
+def tasks(view: JobView) -> list[schemas.Task]:
+    """All tasks, in order of rank."""
+    places = ranks(view)
+    return [_task(task, places.get(task.id)) for task in view.tasks.values()]
+
+
+def _task(task: TaskView, rank: int | None) -> schemas.Task:
+    memory = [gpu.memory_mib for gpu in task.gpus if gpu.memory_mib is not None]
+    return {
+        "task": str(task.id),
+        "role": task.id.role,
+        "rank": rank,
+        "state": task.state.value,
+        "phase": task.phase,
+        "attempt": task.attempt,
+        "tries": task.tries,
+        "container": task.container,
+        "node": task.node,
+        "host": task.host,
+        "pid": task.pid,
+        "python": task.python,
+        "program_python": task.program,
+        "gpus": [gpu.id for gpu in task.gpus],
+        "ports": dict(task.ports),
+        "started": task.started,
+        "finished": task.finished,
+        "progress": task.progress,
+        "memory_mib": round(task.memory_mib, 1),
+        "peak_mib": round(task.peak_mib, 1),
+        "cpu": round(task.cpu, 3),
+        "gpu": task.gpu_mean,
+        "gpu_memory_mib": sum(memory) if memory else None,
+        "read_mib": task.read_mib,
+        "written_mib": task.written_mib,
+        "received_mib": task.received_mib,
+        "sent_mib": task.sent_mib,
+        "data_bytes": task.data_bytes,
+        "data_total_bytes": task.data_total_bytes,
+        "metrics": {name: curve[-1].value for name, curve in task.curves.items() if curve},
+        "exit": str(task.exit) if task.exit else "",
+        "log_url": web(task.log_url),
+        "straggler": task.straggler,
+        "notice": task.notice,
+        "attempts": [_attempt(attempt) for attempt in task.attempts],
+    }
+
+
+def _attempt(attempt: AttemptView) -> schemas.Attempt:
+    return {
+        "attempt": attempt.attempt,
+        "container": attempt.container,
+        "node": attempt.node,
+        "started": attempt.running or attempt.launched,
+        "finished": attempt.finished,
+        "exit": str(attempt.exit) if attempt.exit else "",
+        "log_url": web(attempt.log_url),
+    }

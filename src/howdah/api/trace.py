@@ -1,0 +1,65 @@
+"""From a container, a process or a GPU back to the task that had it, within one job. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from howdah.api import schemas
+from howdah.api.serializers import ranks
+from howdah.spec import TaskId
+from howdah.spec.attempt import AttemptView
+from howdah.spec.view import JobView, TaskView
+
+GPU = re.compile(r"(?P<host>.+)/gpu(?P<gpu>[A-Za-z0-9-]+)")
+PROCESS = re.compile(r"(?P<host>.+):(?P<pid>\d+)")
+
+
+def trace(view: JobView, of: str) -> schemas.Traced | None:
+    """Whose `of` is: a container (of any attempt), `host:pid` of a program that runs, `host/gpu3`, or a host on
+    which a single task of the job runs."""
+    for task in view.tasks.values():
+        for attempt in reversed(task.attempts):
+            if of == attempt.container:
+                return describe(view, str(task.id), attempt.attempt)
+    here = [task for task in view.tasks.values() if _has(task, of)]
+    return describe(view, str(here[0].id), here[0].attempt) if len(here) == 1 else None
+
+
+def describe(view: JobView, task: str, attempt: int) -> schemas.Traced:
+    """The answer about an attempt of a task of the job, or about the job alone where `task` is ""."""
+    id_ = TaskId.parse(task) if task else None
+    known = view.tasks.get(id_) if id_ else None
+    found = next((one for one in known.attempts if one.attempt == attempt), None) if known else None
+    found = found or AttemptView(attempt)
+    gpus = found.gpus or tuple(gpu.id for gpu in (known.gpus if known and known.attempt == attempt else ()))
+    return {
+        "job": view.id,
+        "name": view.job.name if view.job else "",
+        "state": view.state.value,
+        "user": view.user,
+        "queue": view.job.queue if view.job else "",
+        "engine": view.engine,
+        "task": task,
+        "role": id_.role if id_ else "",
+        "index": id_.index if id_ else 0,
+        "rank": ranks(view).get(id_) if id_ else None,
+        "attempt": attempt,
+        "host": found.host or found.node,
+        "container": found.container,
+        "pid": found.pid,
+        "gpus": list(gpus),
+        "since": found.running or found.launched,
+        "until": found.finished,
+        "url": f"./#/jobs/{view.id}" + (f"/tasks/{task}" if task else ""),
+    }
+
+
+def _has(task: TaskView, of: str) -> bool:
+    places = {task.host, task.node, task.node.partition(":")[0]} - {""}
+    if of in places:
+        return not task.state.ended
+    if gpu := GPU.fullmatch(of):
+        dealt = task.attempts[-1].gpus if task.attempts else ()
+        return gpu["host"] in places and gpu["gpu"] in {*dealt, *(each.id for each in task.gpus)}
+    process = PROCESS.fullmatch(of)
+    return process is not None and process["host"] in places and task.pid > 0 and int(process["pid"]) == task.pid

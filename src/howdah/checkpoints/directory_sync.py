@@ -1,0 +1,213 @@
+"""`python -m howdah.checkpoints.directory_sync down|up`: a directory of checkpoints, here and on the shared filesystem.
+
+`down` fetches what a program goes on from; `up` stores what it has written since, oldest first and the files that name
+others last, so that whenever it is interrupted the newest checkpoint there is whole, or not yet named. What the program
+has removed is removed there, too, if this mirror had put it there or fetched it. A hidden file here remembers both.
+"""
+
+# ruff: noqa: PTH118
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import posixpath
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from howdah.checkpoints import directory_snapshot
+from howdah.checkpoints.directory_snapshot import Stamp
+from howdah.checkpoints.discovery import Tree, candidates
+from howdah.checkpoints.file_validation import STATE, named_by
+from howdah.errors import HowdahError
+from howdah.localfiles.file_errors import explain
+from howdah.spec import uris
+from howdah.storage import cpu_throttle
+from howdah.storage.filesystem import Entry, FileSystem, filesystem, readable
+
+MEMORY = ".howdah-mirror.json"
+ROUNDS = 5
+_NAMING = (STATE, "latest", "last", "best", ".metadata", "trainer_state.json")
+_SMALL = 1 << 20
+
+
+class _ChangedMeanwhile(Exception):
+    """Somebody wrote it while it was copied."""
+
+
+class Mirror:
+    """Local directory `path` and `uri`. One that may not `replace` leaves files alone that others have put there.
+    `root` is the working directory."""
+
+    def __init__(self, path: str, uri: str, replace: bool = True, root: str = "") -> None:
+        self.path, self.uri, self.replace, self.root = path, uri, replace, root
+        self.fs: FileSystem = filesystem(uri)
+        self.files = self.bytes = 0
+        self.skipped: list[str] = []
+        self._memory = _remembered(path)
+
+    # Down
+
+    def down(self, resume: str, rule: str = "") -> None:
+        """Fetch checkpoint `resume` (its URI; "" when there is none), and the small files that name others."""
+        with _explained(self.path):
+            Path(self.path).mkdir(parents=True, exist_ok=True)
+        tree = Tree(self.fs, self.uri)
+        names = [name for name, size in tree.sizes.items() if posixpath.basename(name) in _NAMING and size <= _SMALL]
+        if resume:
+            wanted = uris.below(resume, self.uri) if uris.normal(resume) != uris.normal(self.uri) else ""
+            names += next((one.files for one in candidates(tree, rule) if one.name == wanted), ())
+        for name in dict.fromkeys(names):
+            self._fetch(name, tree.entries[name])
+        if resume:
+            self._name_it(posixpath.basename(resume))
+        self._remember()
+
+    def _fetch(self, name: str, entry: Entry) -> None:
+        path = os.path.join(self.path, name)
+        known = self._memory.get(name)
+        if (
+            known is not None
+            and known[2:] == [entry.size, entry.modified_ms]
+            and _stamp(known) == directory_snapshot.stamp_of(path)
+        ):
+            return
+        with _explained(path):
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+        self.bytes += self.fs.get(entry.uri, path)
+        self.files += 1
+        # As old as there: programs choose the newest by its time.
+        os.utime(path, ns=(entry.modified_ms * 10**6, entry.modified_ms * 10**6))
+        self._note(name, directory_snapshot.stamp_of(path), entry)
+
+    def _name_it(self, prefix: str) -> None:
+        """TensorFlow's own search must not lead to a checkpoint that is not whole."""
+        state, index = Path(self.path, STATE), Path(self.path, f"{prefix}.index")
+        if not state.exists() or not index.exists():
+            return
+        if posixpath.basename(named_by(state.read_bytes())) != prefix:
+            state.write_text(f'model_checkpoint_path: "{prefix}"\nall_model_checkpoint_paths: "{prefix}"\n', "utf-8")
+
+    # Up
+
+    def up(self, settle_s: float) -> None:
+        """Store what has been written here since the last time."""
+        for _ in range(ROUNDS):
+            seen, self.skipped = directory_snapshot.settled(self.path, settle_s, self.root)
+            fresh = [name for name, stamp in seen.items() if _stamp(self._memory.get(name)) != stamp]
+            try:
+                for name in sorted(fresh, key=lambda name: _turn(name, seen[name])):
+                    self._store(name, seen[name])
+            except _ChangedMeanwhile:
+                continue
+            break
+        self._remove_gone()
+        self._remember()
+
+    def _store(self, name: str, stamp: Stamp) -> None:
+        target = uris.join(self.uri, name)
+        there = self.fs.stat(target)
+        known = self._memory.get(name)
+        if not self.replace and there is not None and (known or [0, 0, 0, 0])[2:] != [there.size, there.modified_ms]:
+            self.skipped.append(f"{name}: another task has written it")
+            return
+        path = os.path.join(self.path, name)
+        if directory_snapshot.stamp_of(path) != stamp:
+            raise _ChangedMeanwhile
+        self.fs.mkdirs(uris.parent(target))
+        with readable(path) as file, self.fs.writing(target) as sink:
+            cpu_throttle.pour(file, sink, stamp.size)
+            if directory_snapshot.stamp_of(path) != stamp:
+                raise _ChangedMeanwhile
+        self.files, self.bytes = self.files + 1, self.bytes + stamp.size
+        entry = self.fs.stat(target)
+        if entry is not None:
+            self._note(name, stamp, entry)
+            self._remember()
+
+    def _remove_gone(self) -> None:
+        here = directory_snapshot.files(self.path, self.root)
+        if not here or not self.replace:  # an empty directory is a program that starts over, or a mistake
+            return
+        for name in [name for name in self._memory if name not in here]:
+            target = uris.join(self.uri, name)
+            there = self.fs.stat(target)
+            if there is not None and self._memory[name][2:] == [there.size, there.modified_ms]:
+                self.fs.delete(target)
+            del self._memory[name]
+
+    # What is remembered: by name, size and time here, size and time there
+
+    def _note(self, name: str, stamp: Stamp | None, entry: Entry) -> None:
+        if stamp is not None:
+            self._memory[name] = [stamp.size, stamp.modified_ns, entry.size, entry.modified_ms]
+
+    def _remember(self) -> None:
+        path = Path(self.path, MEMORY)
+        with _explained(str(path)):
+            temporary = path.with_suffix(".tmp")
+            temporary.write_text(json.dumps(self._memory), "utf-8")
+            temporary.replace(path)
+
+
+def _turn(name: str, stamp: Stamp) -> tuple[bool, bool, int, str]:
+    last = posixpath.basename(name)
+    return last in _NAMING, last.endswith(".index"), stamp.modified_ns, name
+
+
+def _stamp(known: list[int] | None) -> Stamp | None:
+    return Stamp(known[0], known[1]) if known is not None else None
+
+
+def _remembered(path: str) -> dict[str, list[int]]:
+    try:
+        found = json.loads(Path(path, MEMORY).read_text("utf-8"))
+        return {str(name): [int(number) for number in numbers] for name, numbers in found.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+@contextlib.contextmanager
+def _explained(place: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise explain(error, place) from error
+
+
+def run(verb: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Do it; the answer.
+
+    Raises:
+        StagingError, EngineUnavailable: it can't be done.
+    """
+    replace, root = bool(request.get("replace", True)), str(request.get("root", ""))
+    mirror = Mirror(str(request["path"]), str(request["uri"]), replace, root)
+    if verb == "down":
+        mirror.down(str(request.get("resume", "")), str(request.get("valid", "")))
+    elif os.path.isdir(mirror.path):  # noqa: PTH112
+        if not request.get("last"):
+            cpu_throttle.step_back(mirror.uri)
+        mirror.up(float(request.get("settle_s", 5.0)))
+    return {"ok": True, "files": mirror.files, "bytes": mirror.bytes, "skipped": mirror.skipped}
+
+
+def main(argv: list[str]) -> int:
+    request = json.load(sys.stdin)
+    try:
+        answer = run(argv[1] if len(argv) > 1 else "", request)
+    except HowdahError as error:
+        answer = {"error": str(error).replace("\n", "; ")}
+    except OSError as error:
+        answer = {"error": str(explain(error, str(request.get("path"))))}
+    print(json.dumps(answer), flush=True)
+    return 0 if "ok" in answer else 1
+
+
+if __name__ == "__main__":
+    status = main(sys.argv)
+    sys.stdout.flush()
+    os._exit(status)

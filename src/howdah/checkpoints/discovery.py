@@ -1,0 +1,291 @@
+"""`python -m howdah.checkpoints.discovery find`: the newest checkpoint in a directory that is whole.
+
+On stdin {"directory", "valid"}, on stdout one line {"ok": true, "uri", "format", "skipped": [sentence, ...]} or
+{"error"}. Programs die while they write: what the newest checkpoint is by its name or time says nothing about whether
+it can be read. A TensorFlow checkpoint is named by its prefix, a sharded one by its directory, any other by its file.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import posixpath
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from howdah.checkpoints import file_validation
+from howdah.checkpoints.directory_snapshot import is_temporary
+from howdah.errors import HowdahError, StagingError
+from howdah.spec import uris
+from howdah.storage.filesystem import Entry, FileSystem, filesystem
+
+MARKERS = ("_SUCCESS", "_COMPLETE", "COMPLETE", "_DONE", "DONE", ".complete", ".done", "commit_success.txt")
+MOST_TRIED, MOST_TOLD = 50, 10
+
+_FILES = (".pt", ".pth", ".ckpt", ".bin", ".tar", ".keras", ".npz", ".safetensors", ".h5", ".hdf5", ".pkl", ".joblib")
+_TORCH = (".pt", ".pth", ".ckpt", ".bin", ".tar", ".safetensors")
+_HUGGING_FACE = {
+    "trainer_state.json",
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+}
+_DEEPSPEED = re.compile(r"mp_rank_\d+_model_states\.pt|.*_optim_states\.pt")
+_SHARD = re.compile(rb"__\d+_\d+\.distcp")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One that may be whole. `name` and `files` are paths below the directory, "" being the directory itself."""
+
+    name: str
+    format: str
+    files: tuple[str, ...]
+    modified_ms: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """The newest whole one, None when there is none; why newer ones are not."""
+
+    checkpoint: Checkpoint | None = None
+    skipped: tuple[str, ...] = ()
+
+
+class Tree:
+    """The files below a directory; temporary ones do not count."""
+
+    def __init__(self, fs: FileSystem, directory: str) -> None:
+        self.fs, self.directory = fs, directory
+        there = fs.stat(directory)
+        found = fs.walk(directory) if there is not None and there.is_dir else ()
+        names = ((uris.below(entry.uri, directory), entry) for entry in found)
+        self.entries: Mapping[str, Entry] = {name: entry for name, entry in names if not _passed_over(name)}
+        self.sizes = {name: entry.size for name, entry in self.entries.items()}
+
+    def flaw(self, name: str) -> str | None:
+        """What one file lacks; None when its format does not tell."""
+        with self.fs.open_read(self.entries[name].uri) as file:
+            found = file_validation.flaw(file, name, self.sizes[name])
+        return "" if found is None and name.endswith((".h5", ".hdf5")) else found
+
+    def read(self, name: str, limit: int = file_validation.TEXT_LIMIT) -> bytes:
+        """The beginning of a file."""
+        with self.fs.open_read(self.entries[name].uri) as file:
+            return file.read(limit)
+
+    def modified_ms(self, names: Iterable[str]) -> int:
+        """When the newest of them was changed."""
+        return max((self.entries[name].modified_ms for name in names), default=0)
+
+
+def _passed_over(name: str) -> bool:
+    *folders, last = name.split("/")
+    return any(map(is_temporary, folders)) or (is_temporary(last) and last not in MARKERS)
+
+
+def find(fs: FileSystem, directory: str, rule: str = "") -> Found:
+    """The newest whole checkpoint in `directory` and below, by `rule` (the spec's `checkpoint.valid`).
+
+    Raises:
+        StagingError, EngineUnavailable: it can't be read.
+    """
+    tree = Tree(fs, directory)
+    skipped: list[str] = []
+    for one in candidates(tree, rule)[:MOST_TRIED]:
+        try:
+            problem = flaw(tree, one, rule)
+        except StagingError as error:  # gone since it was listed, or not ours to read
+            problem = str(error)
+        if not problem:
+            return Found(one, tuple(skipped[:MOST_TOLD]))
+        skipped.append(f"{one.name or '.'}: {problem}")
+    return Found(None, tuple(skipped[:MOST_TOLD]))
+
+
+def candidates(tree: Tree, rule: str = "") -> list[Checkpoint]:
+    """What could be a checkpoint, the newest first."""
+    kind, _, pattern = rule.partition(":")
+    if kind == "glob":
+        found = _matching(tree, pattern)
+    elif kind == "marker":
+        found = _marked(tree, pattern)
+    else:
+        found = (one for one in _recognised(tree) if kind in ("", one.format.partition("-")[0]))
+    return sorted(found, key=lambda one: (one.modified_ms, _number(one.name), one.name), reverse=True)
+
+
+def _number(name: str) -> int:
+    numbers = re.findall(r"\d+", posixpath.basename(name))
+    return int(numbers[-1]) if numbers else 0
+
+
+def _folders(tree: Tree) -> dict[str, list[str]]:
+    """All files below each directory; outer ones come first."""
+    found: dict[str, list[str]] = {}
+    for name in tree.entries:
+        folder = posixpath.dirname(name)
+        while True:
+            found.setdefault(folder, []).append(name)
+            if not folder:
+                break
+            folder = posixpath.dirname(folder)
+    return dict(sorted(found.items(), key=lambda item: (item[0].count("/") + bool(item[0]), item[0])))
+
+
+def _matching(tree: Tree, pattern: str) -> Iterator[Checkpoint]:
+    for folder, names in _folders(tree).items():
+        if folder and fnmatch.fnmatchcase(folder, pattern):
+            yield Checkpoint(folder, "glob", tuple(names), tree.modified_ms(names))
+    for name in tree.entries:
+        if fnmatch.fnmatchcase(name, pattern):
+            yield Checkpoint(name, "glob", (name,), tree.modified_ms([name]))
+
+
+def _marked(tree: Tree, marker: str) -> Iterator[Checkpoint]:
+    """Directories with a file of that name, and files beside one that is named after them (`model.pt.done`)."""
+    for folder, names in _folders(tree).items():
+        if posixpath.join(folder, marker) in tree.entries or (folder and "/" not in folder):
+            yield Checkpoint(folder, "marker", tuple(names), tree.modified_ms(names))
+    for name in tree.entries:
+        if name + marker in tree.entries:
+            yield Checkpoint(name, "marker", (name, name + marker), tree.modified_ms([name]))
+
+
+def _recognised(tree: Tree) -> Iterator[Checkpoint]:
+    taken: set[str] = set()
+    for folder, names in _folders(tree).items():
+        form = "" if folder in taken else _format_of(folder, names)
+        if form or folder in taken:
+            taken |= {folder, *(name for name in names), *(posixpath.dirname(name) for name in names)}
+        if form:
+            yield Checkpoint(folder, form, tuple(names), tree.modified_ms(names))
+    bundles: dict[str, list[str]] = {}
+    for name in tree.entries:
+        if name in taken:
+            continue
+        match = file_validation.DATA.fullmatch(name)
+        if match or name.endswith(".index"):
+            bundles.setdefault(match[1] if match else name[: -len(".index")], []).append(name)
+        elif name.endswith(_FILES):
+            form = "torch" if name.endswith(_TORCH) else "file"
+            yield Checkpoint(name, form, (name,), tree.modified_ms([name]))
+    for prefix, names in bundles.items():
+        yield Checkpoint(prefix, "tensorflow", tuple(names), tree.modified_ms(names))
+
+
+def _format_of(folder: str, names: Iterable[str]) -> str:
+    """Of a directory that is a checkpoint as a whole; "" for one that isn't."""
+    own = {posixpath.basename(name) for name in names if posixpath.dirname(name) == folder}
+    if ".metadata" in own or any(name.endswith(".distcp") for name in own):
+        return "torch-sharded"
+    if "saved_model.pb" in own:
+        return "tensorflow-model"
+    if not folder:
+        return ""
+    if any(map(_DEEPSPEED.fullmatch, own)):
+        return "torch-deepspeed"
+    if own & _HUGGING_FACE:
+        return "torch-transformers"
+    if "_CHECKPOINT_METADATA" in own:
+        return "orbax"
+    return "marked" if own & set(MARKERS) else ""
+
+
+def flaw(tree: Tree, one: Checkpoint, rule: str = "") -> str:
+    """What a checkpoint lacks; "" for a whole one."""
+    if one.format == "tensorflow":
+        return _bundle_flaw(tree, one.name)
+    if one.format == "marker":
+        marker = rule.partition(":")[2]
+        marked = {one.name + marker, posixpath.join(one.name, marker)} & set(tree.entries)
+        return "" if marked else f"it has no {marker}"
+    if one.format == "torch-sharded":
+        return _sharded_flaw(tree, one)
+    if one.format in ("torch", "file"):
+        found = tree.flaw(one.name)
+        return "its format does not tell whether it is whole: see checkpoint.valid" if found is None else found
+    if one.format == "torch-deepspeed" and (problem := _unnamed(tree, one)):
+        return problem
+    if one.format == "torch-transformers" and (problem := _unfinished(tree, one)):
+        return problem
+    return _parts_flaw(tree, one) if one.format.startswith(("torch-", "tensorflow-")) else ""
+
+
+def _bundle_flaw(tree: Tree, prefix: str) -> str:
+    index = prefix + ".index"
+    if index not in tree.entries:
+        return "its index is missing"
+    with tree.fs.open_read(tree.entries[index].uri) as file:
+        return file_validation.bundle_flaw(file, tree.sizes[index], prefix, tree.sizes)
+
+
+def _sharded_flaw(tree: Tree, one: Checkpoint) -> str:
+    """torch.distributed.checkpoint writes .metadata last; it names the files of all ranks."""
+    metadata = posixpath.join(one.name, ".metadata")
+    if metadata not in tree.entries:
+        return "its .metadata, which is written last, is missing"
+    if problem := tree.flaw(metadata):
+        return f".metadata: {problem}"
+    named = {found.decode() for found in _SHARD.findall(tree.read(metadata, file_validation.INDEX_LIMIT))}
+    lacking = sorted(name for name in named if not tree.sizes.get(posixpath.join(one.name, name)))
+    return f"{lacking[0]} is missing" if lacking else ""
+
+
+def _unnamed(tree: Tree, one: Checkpoint) -> str:
+    """DeepSpeed names a checkpoint in `latest`, beside it, when all ranks have written theirs."""
+    latest = posixpath.join(posixpath.dirname(one.name), "latest")
+    if latest not in tree.entries:
+        return "no `latest` names it"
+    if tree.read(latest).decode("utf-8", "replace").strip() == posixpath.basename(one.name):
+        return ""
+    return "" if tree.modified_ms([latest]) >= one.modified_ms else "`latest` does not name it yet"
+
+
+def _unfinished(tree: Tree, one: Checkpoint) -> str:
+    """Transformers' Trainer writes trainer_state.json last; an index names the files that the weights are in."""
+    state = posixpath.join(one.name, "trainer_state.json")
+    if re.fullmatch(r"checkpoint-\d+", posixpath.basename(one.name)) and state not in tree.entries:
+        return "its trainer_state.json, which is written last, is missing"
+    for index in (name for name in one.files if name.endswith((".safetensors.index.json", ".bin.index.json"))):
+        try:
+            shards = set(json.loads(tree.read(index, file_validation.INDEX_LIMIT))["weight_map"].values())
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return f"{posixpath.basename(index)} can't be read"
+        lacking = sorted(name for name in shards if posixpath.join(one.name, name) not in tree.entries)
+        if lacking:
+            return f"{lacking[0]} is missing"
+    return ""
+
+
+def _parts_flaw(tree: Tree, one: Checkpoint) -> str:
+    for name in one.files:
+        if name.endswith(".index") and name[: -len(".index")] + ".data-00000-of-00001" in tree.sizes:
+            problem = _bundle_flaw(tree, name[: -len(".index")])
+        else:
+            problem = tree.flaw(name) or "" if file_validation.known(name) else ""
+        if problem:
+            return f"{posixpath.relpath(name, one.name or '.')}: {problem}"
+    return next((f"{name}: {reason}" for name, reason in file_validation.orphans(one.files)), "")
+
+
+def main() -> int:
+    request = json.load(sys.stdin)
+    try:
+        directory = str(request["directory"])
+        found = find(filesystem(directory), directory, str(request.get("valid", "")))
+    except HowdahError as error:
+        print(json.dumps({"error": str(error).replace("\n", "; ")}), flush=True)
+        return 1
+    one = found.checkpoint
+    uri = uris.join(directory, one.name) if one is not None else ""
+    answer = {"ok": True, "uri": uri, "format": one.format if one is not None else "", "skipped": found.skipped}
+    print(json.dumps(answer), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

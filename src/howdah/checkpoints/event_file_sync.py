@@ -1,0 +1,101 @@
+"""`python -m howdah.checkpoints.event_file_sync`: what a program has written to its event files since the last time,
+sent on.
+
+On stdin {"path", "uri", "sent": {name: [size, modified_ns]}}, on stdout one line {"ok": true, "sent"} or {"error",
+"sent"}. Event files only grow: of those the rest is appended. Any other file that has changed is written anew.
+"""
+
+# ruff: noqa: PTH118, PTH119
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from howdah.errors import HowdahError
+from howdah.localfiles.file_errors import explain
+from howdah.spec import uris
+from howdah.storage import cpu_throttle
+from howdah.storage.filesystem import FileSystem, filesystem, readable
+
+EVENTS = "tfevents"
+AT_ONCE = 8 << 20
+"""Bytes of one append: each costs HDFS several calls."""
+Sent = dict[str, list[int]]
+
+
+def copy(path: str, uri: str, sent: Sent) -> None:
+    """Send what is new below directory `path` to `uri`; `sent` is brought up to date file by file.
+
+    Raises:
+        StagingError, EngineUnavailable: it can't be read or written.
+    """
+    fs = filesystem(uri)
+    for name, size, modified in files(path):
+        known = sent.pop(name, None)
+        if known != [size, modified]:
+            _send(fs, os.path.join(path, name), uris.join(uri, name), known[0] if known else 0, size)
+        sent[name] = [size, modified]
+
+
+def files(path: str) -> Iterator[tuple[str, int, int]]:
+    """Name below `path`, size and time of each; hidden ones and links are left out."""
+    for folder, folders, names in os.walk(path):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in names:
+            try:
+                found = os.lstat(os.path.join(folder, name))
+            except OSError:  # gone since it was listed
+                continue
+            if stat.S_ISREG(found.st_mode) and not name.startswith("."):
+                yield os.path.relpath(os.path.join(folder, name), path), found.st_size, found.st_mtime_ns
+
+
+def _send(fs: FileSystem, path: str, target: str, sent: int, size: int) -> None:
+    with readable(path) as file:
+        have = _there(fs, target) if sent and EVENTS in os.path.basename(path) else 0
+        if 0 < sent <= have <= size:  # more than was sent: a helper was ended before it could say so
+            file.seek(have)
+            while have < size and (data := file.read(min(AT_ONCE, size - have))):
+                fs.append(target, data)
+                have += len(data)
+            return
+        fs.mkdirs(uris.parent(target))
+        with fs.writing(target) as sink:
+            cpu_throttle.pour(file, sink, size)
+
+
+def _there(fs: FileSystem, target: str) -> int:
+    entry = fs.stat(target)
+    return entry.size if entry is not None else 0
+
+
+def run(request: dict[str, Any]) -> dict[str, Any]:
+    """The answer to a request."""
+    path, sent = str(request["path"]), dict(request.get("sent", {}))
+    try:
+        copy(path, str(request["uri"]), sent)
+    except HowdahError as error:
+        return {"error": str(error).replace("\n", "; "), "sent": sent}
+    except OSError as error:
+        return {"error": str(explain(error, error.filename or path)), "sent": sent}
+    return {"ok": True, "sent": sent}
+
+
+def main() -> int:
+    request = json.load(sys.stdin)
+    if not request.get("last"):
+        cpu_throttle.step_back(str(request["uri"]))
+    answer = run(request)
+    print(json.dumps(answer), flush=True)
+    return 0 if "ok" in answer else 1
+
+
+if __name__ == "__main__":
+    status = main()
+    sys.stdout.flush()
+    os._exit(status)

@@ -1,0 +1,203 @@
+"""Whether a file is all there, where its format says how long it must be: what is cut anywhere is found out.
+
+`flaw` gives "" for a whole file, a few words for one that is not, None where the format does not tell.
+"""
+
+# ruff: noqa: PTH123
+
+from __future__ import annotations
+
+import json
+import os
+import posixpath
+import re
+import struct
+from collections.abc import Collection, Iterator
+from typing import BinaryIO
+
+from howdah.checkpoints import tensorflow_index
+
+TEXT_LIMIT = 16 << 20
+INDEX_LIMIT = 256 << 20
+HEADER_LIMIT = 100 << 20
+"""Of safetensors, as its own library has it."""
+MOST_OFFSET = 1 << 60
+DATA = re.compile(r"(.*)\.data-(\d{5})-of-(\d{5})")
+STATE = "checkpoint"
+"""TensorFlow's file that names the newest checkpoint."""
+
+_ZIP, _HDF5 = b"PK\x03\x04", b"\x89HDF\r\n\x1a\n"
+_ZIP_NAMES = (".pt", ".pth", ".ckpt", ".bin", ".tar", ".keras", ".npz", ".zip")
+_PICKLES = (".pkl", ".pickle", ".joblib")
+_NAMES = (*_ZIP_NAMES, *_PICKLES, ".safetensors", ".index", ".json", ".h5", ".hdf5", ".distcp", ".metadata")
+
+
+def known(name: str) -> bool:
+    """Whether a file of this name is worth opening."""
+    return name.endswith(_NAMES)
+
+
+def flaw_of(path: str) -> str | None:
+    """The flaw of a file of this machine; None, too, when it has gone."""
+    if not known(path):
+        return None
+    try:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            return flaw(file, path, size) if size else None
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}"
+
+
+def flaw(file: BinaryIO, name: str, size: int) -> str | None:
+    """What `file`, of `size` bytes, lacks."""
+    start = _read(file, 0, 16)
+    if size == 0 and known(name):
+        return "it is empty"
+    if start.startswith(_ZIP) or (_ZIP.startswith(start) and name.endswith(_ZIP_NAMES)):
+        return _zip_flaw(file, size)
+    if name.endswith(".safetensors"):
+        return _safetensors_flaw(file, size)
+    if start.startswith(_HDF5) or name.endswith((".h5", ".hdf5")):
+        return _hdf5_flaw(file, size) if start.startswith(_HDF5) else "it does not begin as an HDF5 file"
+    if name.endswith(".index"):
+        return (
+            "" if _read(file, size - 8, 8) == tensorflow_index.MAGIC else None
+        )  # others than TensorFlow call files so
+    if name.endswith(".json"):
+        return _json_flaw(file, size)
+    if name.endswith(".metadata") and start.startswith(b"\x80"):
+        return _pickle_flaw(file, size)
+    if name.endswith(_PICKLES) and start.startswith(b"\x80"):
+        return "" if _read(file, size - 1, 1) == b"." else "it is cut: the pickle has no end"
+    return None
+
+
+def _zip_flaw(file: BinaryIO, size: int) -> str:
+    """torch.save, Keras and NumPy write zip archives: the directory comes last (APPNOTE.TXT 4.3)."""
+    cut = "it is cut: the archive has no end"
+    end = _read(file, size - 22, 22)
+    if len(end) < 22 or end[:4] != b"PK\x05\x06" or end[20:] != b"\0\0":
+        return cut
+    length, offset, place = _number(end, 12, 4), _number(end, 16, 4), size - 22
+    locator = _read(file, place - 20, 20)
+    if locator[:4] == b"PK\x06\x07":
+        place = _number(locator, 8, 8)
+        large = _read(file, place, 56)
+        if large[:4] != b"PK\x06\x06":
+            return cut
+        length, offset = _number(large, 40, 8), _number(large, 48, 8)
+    return "" if offset + length == place and _read(file, offset, 2) == b"PK" else cut
+
+
+def _safetensors_flaw(file: BinaryIO, size: int) -> str:
+    """Eight bytes of length, a JSON header, the tensors' bytes (safetensors' README, Format)."""
+    length = _number(_read(file, 0, 8), 0, 8)
+    if size < 8 or length > size - 8:
+        return "it is cut within its header"
+    if length > HEADER_LIMIT:
+        return "its header is larger than any of safetensors"
+    try:
+        header = json.loads(_read(file, 8, length))
+        spans = [entry["data_offsets"] for name, entry in header.items() if name != "__metadata__"]
+        wanted = 8 + length + max((end for _, end in spans), default=0)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return "its header is no header of safetensors"
+    return "" if size >= wanted else f"it has {size} of {wanted} bytes"
+
+
+def _hdf5_flaw(file: BinaryIO, size: int) -> str | None:
+    """The superblock knows where the file ends (HDF5 File Format Specification, II.A). Its writer may have more in
+    memory, so a file as long as that is only perhaps a whole one."""
+    block = _read(file, 0, 64)
+    if len(block) < 64:
+        return "it is cut within its superblock"
+    if block[8] < 2:
+        width, place = block[13], 24 + (4 if block[8] == 1 else 0)
+    else:
+        width, place = block[9], 12
+    wanted = _number(block, place + 2 * width, width)
+    return None if size >= wanted else f"it has {size} of {wanted} bytes"
+
+
+def _pickle_flaw(file: BinaryIO, size: int) -> str:
+    """Followed to its end, without doing what it says."""
+    import pickletools
+
+    try:
+        ends = [place for operation, _, place in pickletools.genops(_read(file, 0, size)) if operation.name == "STOP"]
+    except (ValueError, IndexError, OverflowError, struct.error):
+        ends = []
+    return "" if ends == [size - 1] else "it is cut: the pickle has no end"
+
+
+def _json_flaw(file: BinaryIO, size: int) -> str:
+    if size > TEXT_LIMIT:
+        whole = _read(file, size - 64, 64).rstrip().endswith((b"}", b"]"))
+        return "" if whole else "it is cut: the text has no end"
+    try:
+        json.loads(_read(file, 0, size))
+    except (ValueError, RecursionError):
+        return "it is no whole JSON text"
+    return ""
+
+
+def bundle_flaw(index: BinaryIO, index_size: int, prefix: str, sizes: dict[str, int]) -> str:
+    """What a TensorFlow checkpoint lacks; `sizes` are those of all files beside its index, by path."""
+    if index_size > INDEX_LIMIT:
+        return "its index is larger than any that TensorFlow writes"
+    try:
+        wanted = tensorflow_index.shards(_read(index, 0, index_size))
+    except tensorflow_index.Unreadable as error:
+        return str(error)
+    for number, least in enumerate(wanted):
+        name = f"{prefix}.data-{number:05d}-of-{len(wanted):05d}"
+        if name not in sizes:
+            return f"{posixpath.basename(name)} is missing"
+        if sizes[name] < least:
+            return f"{posixpath.basename(name)} has {sizes[name]} of {least} bytes"
+    return ""
+
+
+def is_part(name: str) -> bool:
+    """Whether it means nothing without others of the same moment: files of TensorFlow checkpoints, what names them."""
+    return bool(DATA.fullmatch(name)) or name.endswith(".index") or posixpath.basename(name) == STATE
+
+
+def orphans(names: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Files of TensorFlow checkpoints of which another file is missing, with the reason."""
+    there: dict[str, set[int]] = {}
+    counts: dict[str, int] = {}
+    for name in names:
+        match = DATA.fullmatch(name)
+        if match:
+            there.setdefault(match[1], set()).add(int(match[2]))
+            counts[match[1]] = int(match[3])
+    for name in list(names):
+        match = DATA.fullmatch(name)
+        if match and f"{match[1]}.index" not in names:
+            yield name, "its index was not there"
+        elif match and len(there[match[1]]) < counts[match[1]]:
+            yield name, "another data file of its checkpoint was not there"
+        elif name.endswith(".index") and name[:-6] in there and len(there[name[:-6]]) < counts[name[:-6]]:
+            yield name, "a data file of its checkpoint was not there"
+
+
+def named_by(state: bytes) -> str:
+    """The newest checkpoint by TensorFlow's `checkpoint` file (CheckpointState, as text); "" when it names none."""
+    found = re.search(rb'^model_checkpoint_path:\s*"((?:[^"\\]|\\.)*)"', state, re.MULTILINE)
+    return found[1].decode("utf-8", "replace") if found else ""
+
+
+def _read(file: BinaryIO, offset: int, length: int) -> bytes:
+    """Nothing of places that no file has, to which damaged ones point."""
+    if not 0 <= offset < MOST_OFFSET or length <= 0:
+        return b""
+    file.seek(offset)
+    return file.read(length)
+
+
+def _number(data: bytes, offset: int, width: int) -> int:
+    return int.from_bytes(data[offset : offset + width], "little")

@@ -1,0 +1,408 @@
+"""How jobs look on a terminal: a live table while people watch, plain lines when nobody does, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any, TextIO
+from unicodedata import east_asian_width
+
+import click
+
+from howdah.api.hints import hints
+from howdah.api.serializers import masked_record
+from howdah.cli.i18n import retold, say
+from howdah.cli.progress_lines import ProgressLines
+from howdah.client.follow import Update
+from howdah.spec import JobReport, State, TaskId
+from howdah.spec import events as e
+from howdah.spec.codec import encode, to_json
+from howdah.spec.eta import eta
+from howdah.spec.fold import allocation_lost
+from howdah.spec.view import JobView, TaskView
+
+ROLE_STATES = ("Role", "Tasks", "State")
+BESIDE_ROWS = 4
+"""Rows of a terminal that the table of the tasks leaves to other lines."""
+TASK_COLUMNS = ("Task", "State", "Attempt", "Host", "Progress", "Memory", "Peak", "CPU", "Exit")
+_COLOURS = {State.RUNNING: "cyan", State.SUCCEEDED: "green", State.FAILED: "red", State.CANCELLED: "yellow"}
+
+
+def sentence(event: e.Event) -> str:
+    """One line about an event; "" for one that people need not see."""
+    if isinstance(event, e.Asked):
+        return say("waiting for containers: {count} × {role}", count=event.count, role=event.role)
+    if isinstance(event, e.Launched) and event.giver not in (None, event.task):
+        node = event.container.node
+        return say("{task} takes the container of {giver} on {node}", task=event.task, giver=event.giver, node=node)
+    if isinstance(event, e.Resized):
+        role, count = event.role, event.replicas
+        return say("{role} goes on with {count} tasks: {reason}", role=role, count=count, reason=retold(event.reason))
+    if isinstance(event, e.Launched):
+        return say("{task} has a container on {node}", task=event.task, node=event.container.node)
+    if isinstance(event, e.Joined):
+        joined = say("{task} joined on {host}", task=event.task, host=event.host)
+        return joined + (f": {brought(event)}" if event.data_bytes else "")
+    if isinstance(event, e.PreflightPassed):
+        return _preflight(event)
+    if isinstance(event, e.Started):
+        return say("{task} runs: pid {pid}, {python}", task=event.task, pid=event.pid, python=event.python)
+    if isinstance(event, e.Ended):
+        return say("{task} on {node}: {exit}", task=event.task, node=event.node, exit=retold(event.exit))
+    if isinstance(event, e.GangReleased):
+        return say("{reason}; asking again in {seconds} s", reason=retold(event.reason), seconds=round(event.retry_in))
+    if isinstance(event, e.GangRestarted):
+        return say("starting again: {reason}", reason=retold(event.reason))
+    if isinstance(event, e.TookOver):
+        return say("attempt {attempt} of the master took over on {host}", attempt=event.attempt, host=event.host)
+    if isinstance(event, e.MasterEnded):
+        reason = retold(event.reason)
+        return say("attempt {attempt} of the master ended: {reason}", attempt=event.attempt, reason=reason)
+    if isinstance(event, e.AllocationLost):
+        return retold(allocation_lost(event))
+    if isinstance(event, e.TimeLost):
+        return _time_lost(event.seconds)
+    if isinstance(event, e.Stopping):
+        return say("stopping: {reason}", reason=retold(event.reason))
+    if isinstance(event, e.Noted):
+        return retold(event.text)
+    if isinstance(event, (e.LossAnnounced, e.Stalled, e.StacksTaken, e.Straggling)):
+        return trouble(event)
+    if isinstance(event, (e.SaveStarted, e.SaveDone, e.SaveFailed)):
+        return _copy(event)
+    if isinstance(event, e.CheckpointFound):
+        return _checkpoint(event)
+    if isinstance(event, e.BoardChanged):
+        return _board(event)
+    if isinstance(event, e.Committed):
+        return say("output: {uri}", uri=event.uri)
+    return ""
+
+
+def _time_lost(seconds: float) -> str:
+    if seconds < 0:
+        return say("the master's clock was set back by {seconds} s", seconds=round(-seconds))
+    return say("the master stood still, or its clock was set, for {seconds} s", seconds=round(seconds))
+
+
+def _preflight(event: e.PreflightPassed) -> str:
+    told = say("pre-flight passed on {nodes} nodes in {seconds} s", nodes=event.nodes, seconds=f"{event.seconds:.1f}")
+    if event.slowest is not None and event.tasks > 1:
+        told += say("; slowest {task} on {node}", task=event.slowest, node=event.node)
+    return told + (say("; left out: {what}", what="; ".join(event.left_out)) if event.left_out else "")
+
+
+def trouble(event: e.LossAnnounced | e.Stalled | e.StacksTaken | e.Straggling) -> str:
+    """What may end badly, and what was seen of it."""
+    if isinstance(event, e.LossAnnounced):
+        return say("{task}: {what}", task=event.task or event.container_id, what=retold(event.text))
+    if isinstance(event, e.Stalled):
+        who = ", ".join(map(str, event.tasks[:5])) + ("…" if len(event.tasks) > 5 else "")
+        return say("{tasks}: no sign of progress for {seconds} s", tasks=who, seconds=round(event.quiet_s))
+    if isinstance(event, e.Straggling):
+        return _straggling(event)
+    if event.problem:
+        return say("no stacks: {problem}", problem=retold(event.problem))
+    if event.by:
+        return say("stacks: {uri}", uri=event.uri)
+    who = ", ".join(map(str, event.suspects[:5])) or say("nobody in particular")
+    reason = f" ({retold(event.reason)})" if event.reason else ""
+    return say("suspected: {tasks}{reason}; stacks: {uri}", tasks=who, reason=reason, uri=event.uri)
+
+
+def _straggling(event: e.Straggling) -> str:
+    if not event.what:
+        return say("{task} is in line with its role again", task=event.task)
+    return say(
+        "{task} is out of line: {what} {value}, its role's median {median}",
+        task=event.task,
+        what=retold(event.what),
+        value=f"{event.value:g}",
+        median=f"{event.median:g}",
+    )
+
+
+def _board(event: e.BoardChanged) -> str:
+    if event.state == "open":
+        return say("TensorBoard is open on {host}: `howdah status` has its link", host=event.host)
+    return say("TensorBoard has ended: {reason}", reason=retold(event.detail)) if event.state == "ended" else ""
+
+
+def _copy(event: e.SaveStarted | e.SaveDone | e.SaveFailed) -> str:
+    if isinstance(event, e.SaveFailed):
+        return say("no copy {number}: {reason}", number=event.number, reason=retold(event.reason))
+    if isinstance(event, e.SaveDone):
+        return say(
+            "copy {number} is complete: {files} files, {bytes} bytes copied",
+            number=event.number,
+            files=event.total,
+            bytes=event.bytes,
+        )
+    number, tasks = event.output, event.tasks
+    return say("copying outputs.{number} of {tasks} tasks to {uri}", number=number, tasks=tasks, uri=event.uri)
+
+
+def _checkpoint(event: e.CheckpointFound) -> str:
+    if event.error:
+        return ""
+    lines = [say("passed over: {what}", what=line) for line in event.skipped]
+    none = say("no checkpoint yet: the programs begin anew")
+    return "; ".join([*lines, say("going on from {uri}", uri=event.uri) if event.uri else none])
+
+
+class Plain:
+    """Lines, for logs and pipes."""
+
+    def __init__(self, out: TextIO = sys.stdout) -> None:
+        self.out = out
+        self._rest: dict[tuple[TaskId, str], bytes] = {}
+        self._waiting = ""
+        self._progress = ProgressLines(sentence)
+
+    def close(self) -> None:
+        """Nobody watches any more."""
+
+    def __enter__(self) -> Plain:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for moment, text in self._progress.rest():
+            self._print(f"{_clock(moment)} {text}")
+        for (task, stream), rest in self._rest.items():
+            if rest:
+                self._line(task, stream, rest)
+        self._rest.clear()
+
+    def show(self, update: Update) -> None:
+        """Print what is new."""
+        for moment, text in self._progress.lines(update.events, len(update.view.tasks)):
+            self._print(f"{_clock(moment)} {text}")
+        waiting = update.report.diagnostics
+        if waiting and waiting != self._waiting and not update.events and not update.view.tasks:
+            self._waiting = waiting
+            self._print(f"{_clock(time.time())} {retold(waiting)}")
+        for task, stream, data in update.logs:
+            self._feed(task, stream, data)
+
+    def _feed(self, task: TaskId, stream: str, data: bytes) -> None:
+        *lines, rest = (self._rest.get((task, stream), b"") + data).split(b"\n")
+        self._rest[task, stream] = rest
+        for line in lines:
+            self._line(task, stream, line)
+
+    def _line(self, task: TaskId, stream: str, line: bytes) -> None:
+        text = readable(line)
+        self._print(f"{task} | {text}" if stream == "stdout" else f"{task} ! {text}")
+
+    def _print(self, text: str) -> None:
+        print(text, file=self.out, flush=True)
+
+
+class Json:
+    """One JSON object a line: every event, and log lines as they come."""
+
+    def close(self) -> None:
+        """Nobody watches any more."""
+
+    def __enter__(self) -> Json:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def show(self, update: Update) -> None:
+        """Print what is new."""
+        for event in update.events:
+            record = {"kind": type(event).__name__, **encode(event)}
+            print(json.dumps(masked_record(record), separators=(",", ":")), flush=True)
+        for task, stream, data in update.logs:
+            said = {"kind": "Log", "task": str(task), "stream": stream, "text": data.decode("utf-8", "replace")}
+            print(to_json(said), flush=True)
+
+
+class Live(Plain):
+    """A table of the tasks that stays at the bottom, with the lines above it."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.live import Live as RichLive
+
+        super().__init__()
+        self._console = Console()
+        self._live = RichLive(console=self._console, refresh_per_second=4, transient=False)
+
+    def __enter__(self) -> Live:
+        self._live.__enter__()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        super().__exit__()
+        self._live.__exit__(None, None, None)
+
+    def show(self, update: Update) -> None:
+        """Print what is new and draw the table again."""
+        super().show(update)
+        if update.view.tasks:
+            self._live.update(task_table(update.view, max(self._console.height - BESIDE_ROWS, BESIDE_ROWS)))
+
+    def _print(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def task_table(view: JobView, most: int) -> Any:
+    """The tasks as a rich table; where they are more than `most`, a row for each role."""
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    if len(view.tasks) > most:
+        columns = [Column(title, no_wrap=True) for title in map(say, ROLE_STATES)]
+        table = Table(*columns, box=None, header_style="bold", pad_edge=False)
+        for counted in role_rows(view):
+            table.add_row(*map(Text, counted))
+        return table
+    widths = [max(len(str(task)) for task in view.tasks), max(map(len, State)), *[0] * (len(TASK_COLUMNS) - 2)]
+    titles = zip(map(say, TASK_COLUMNS), widths, strict=True)
+    columns = [Column(title, no_wrap=True, min_width=width) for title, width in titles]
+    table = Table(*columns, box=None, header_style="bold", pad_edge=False)
+    for task in view.tasks.values():
+        colour = _COLOURS.get(task.state, "")
+        state, *cells = row(task)
+        # Not as markup: lines printed above the table turn markup off, for both.
+        table.add_row(*(Text(cell, colour if cell is state else "") for cell in (str(task.id), state, *cells)))
+    return table
+
+
+def role_rows(view: JobView) -> Iterator[tuple[str, str, str]]:
+    """Each role with the number of its tasks, and how many are in which state."""
+    for role in dict.fromkeys(task.role for task in view.tasks):
+        states = Counter(row(task)[0] for task in view.tasks.values() if task.id.role == role)
+        said = ", ".join(f"{count} {state}" for state, count in states.most_common())
+        yield role, str(states.total()), said
+
+
+def row(task: TaskView) -> tuple[str, ...]:
+    """State, attempt, host, progress, memory, peak, CPU and exit of one task, as text."""
+    return (
+        phase(task) if task.state is State.PENDING else task.state.value,
+        str(task.tries or task.attempt),
+        task.host or task.node,
+        "" if task.progress is None else f"{task.progress:.0%}",
+        f"{task.memory_mib:.0f} MiB" if task.memory_mib else "",
+        f"{task.peak_mib:.0f} MiB" if task.peak_mib else "",
+        f"{task.cpu:.2f}" if task.started else "",
+        retold(task.exit or task.notice or task.straggler),
+    )
+
+
+def phase(task: TaskView) -> str:
+    """Where a task that does not run yet is; while its files come, how many of their bytes have."""
+    if task.phase != "localising" or not task.data_total_bytes:
+        return task.phase
+    return f"{task.phase} {mib(task.data_bytes)}/{mib(task.data_total_bytes)} MiB"
+
+
+def brought(event: e.Joined) -> str:
+    """What a task's input is, and how it came."""
+    size, seconds = mib(event.data_bytes), f"{event.data_seconds:.1f}"
+    if event.data_cached_bytes:
+        return say(
+            "{files} files, {size} MiB in {seconds} s, {kept} MiB of them kept on the node",
+            files=event.data_files,
+            size=size,
+            seconds=seconds,
+            kept=mib(event.data_cached_bytes),
+        )
+    return say("{files} files, {size} MiB in {seconds} s", files=event.data_files, size=size, seconds=seconds)
+
+
+def mib(size: int) -> str:
+    """Bytes as MiB, finer when there are few."""
+    return f"{size / (1 << 20):.1f}" if size < 10 << 20 else str(size >> 20)
+
+
+def task_lines(tasks: Iterable[TaskView]) -> Iterator[str]:
+    """These tasks as plain lines, with a heading."""
+    return columns([tuple(map(say, TASK_COLUMNS)), *((str(task.id), *row(task)) for task in tasks)])
+
+
+def streamed(view: JobView) -> Iterator[str]:
+    """What the input streams gave the tasks, and how much of it was read from the node itself."""
+    given = sum(task.streamed_bytes for task in view.tasks.values())
+    near = sum(task.local_bytes for task in view.tasks.values())
+    if given:
+        size, share = f"{given / 2**20:.1f}", f"{near / given:.0%}"
+        yield say("streamed: {size} MiB, {share} of it on the task's own node", size=size, share=share)
+
+
+def pythons(view: JobView) -> Iterator[str]:
+    """Which Python runs the master, the executors, and what the programs find."""
+    found = {
+        "master": {view.python},
+        "executors": {task.python for task in view.tasks.values()},
+        "programs": {task.program for task in view.tasks.values()},
+    }
+    parts = [f"{who} {', '.join(sorted(filter(None, which)))}" for who, which in found.items() if any(which)]
+    if parts:
+        yield f"python: {'; '.join(parts)}"
+
+
+def hinted(view: JobView) -> Iterator[str]:
+    """What to ask for next time; and for a job that runs, when it will be done."""
+    left = eta(view, time.time())
+    if left is not None:
+        yield say("done in about {time}", time=_span(left))
+    for hint in hints(view):
+        yield say(hint.template, **hint.values)
+
+
+def _span(seconds: float) -> str:
+    """A duration as people say it, to two places."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def verdict(view: JobView) -> Iterator[str]:
+    """How it ended: the state, why, and the last lines of the task that failed first."""
+    outcome = view.outcome
+    if outcome is None:
+        return
+    state = click.style(outcome.state.value, fg=_COLOURS.get(outcome.state), bold=True)
+    why = f": {retold(outcome.diagnostics)}" if outcome.diagnostics else ""
+    yield say("{id} {state}", id=view.id, state=state) + why
+    if outcome.first is not None and outcome.exit is not None and outcome.exit.lines:
+        yield say("last lines of {task}:", task=outcome.first)
+        yield from (f"    {line}" for line in outcome.exit.lines)
+    if outcome.first is not None:
+        yield say("all it printed: howdah logs {id} {task}", id=view.id, task=outcome.first)
+
+
+def report_json(report: JobReport) -> dict[str, Any]:
+    """A report for `--json`, every field present."""
+    return {name: encode(getattr(report, name)) for name in report.__dataclass_fields__}
+
+
+def readable(line: bytes) -> str:
+    """A line of a program's output as text: what is no UTF-8 or would steer the terminal is escaped."""
+    text = line.decode("utf-8", "backslashreplace").rstrip("\r")
+    return "".join(char if char.isprintable() or char == "\t" else repr(char)[1:-1] for char in text)
+
+
+def columns(rows: list[tuple[str, ...]]) -> Iterator[str]:
+    """Rows as aligned lines."""
+    widths = [max(_width(row[index]) for row in rows) for index in range(len(rows[0]))] if rows else []
+    for cells in rows:
+        padded = (cell + " " * (width - _width(cell)) for cell, width in zip(cells, widths, strict=True))
+        yield "  ".join(padded).rstrip()
+
+
+def _width(text: str) -> int:
+    """Places it takes on a terminal, where a Chinese character takes two."""
+    return len(text) if text.isascii() else sum(1 + (east_asian_width(char) in "WF") for char in text)
+
+
+def _clock(moment: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(moment))

@@ -1,0 +1,69 @@
+"""From a name, or a job's id, to the engine. Engines are found by name first, installed ones by entry point."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterator, Mapping
+
+from howdah.config.extras import how_to_install
+from howdah.config.settings import Settings, resolve
+from howdah.engines import Engine
+from howdah.errors import SpecError
+from howdah.spec.validation import nearest
+
+BUILT_IN = {
+    "local": "howdah.engines.local.engine:LocalEngine",
+    "yarn": "howdah.engines.yarn.engine:YarnEngine",
+}
+_PREFIXES = {"application_": "yarn", "local-": "local"}
+
+
+def settings_for(flags: Mapping[str, str | None]) -> Settings:
+    """The settings under these flags in this process's environment."""
+    return resolve(flags, os.environ)
+
+
+def engine(settings: Settings) -> Engine:
+    """The engine that `settings` name.
+
+    Raises:
+        SpecError: there is none of that name, or a package it needs is not installed.
+    """
+    name = settings["engine"]
+    target = BUILT_IN.get(name) or _installed().get(name)
+    if target is None:
+        known = sorted({*BUILT_IN, *_installed()})
+        raise SpecError.at("engine", f"is {name!r}, known are {', '.join(known)}", nearest(name, known))
+    module, _, attribute = target.partition(":")
+    try:
+        cls = getattr(importlib.import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("howdah"):
+            raise
+        raise SpecError.at("engine", f"{name!r} needs {error.name}; {how_to_install(name)}") from error
+    made: Engine = cls(settings.values)
+    return made
+
+
+def engine_of(job_id: str, profile: str = "") -> Engine:
+    """The engine that a job's id belongs to; the configured one for ids of no known form."""
+    name = next((name for prefix, name in _PREFIXES.items() if job_id.startswith(prefix)), None)
+    return engine(settings_for({"engine": name, "profile": profile}))
+
+
+def engines(name: str = "", profile: str = "") -> Iterator[Engine]:
+    """The named engine; without a name the local one, and YARN where a cluster is configured."""
+    if name:
+        yield engine(settings_for({"engine": name, "profile": profile}))
+        return
+    yield engine(settings_for({"engine": "local", "profile": profile}))
+    settings = settings_for({"engine": "yarn", "profile": profile})
+    if settings["hadoop_conf_dir"]:
+        yield engine(settings)
+
+
+def _installed() -> dict[str, str]:
+    from importlib.metadata import entry_points
+
+    return {entry.name: entry.value for entry in entry_points(group="howdah.engines")}

@@ -1,0 +1,118 @@
+"""The history server as a job of its own: one task that runs on, found again by its name.
+
+The rule: there is one for each user and engine. Its key is in the engine's home, where only this user can read it, and
+reaches the task as a secret; so whoever may submit as this user gets the link, from any machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import howdah
+from howdah.client.engine_registry import settings_for
+from howdah.client.master_client import recorded_events
+from howdah.client.submit import Notice, Prepared, prepare
+from howdah.engines import Engine
+from howdah.errors import EngineUnavailable, JobFailed, StagingError
+from howdah.spec import JobReport, JobSpec, Resources, Role, StagedJob, State, TaskId, uris
+from howdah.spec.fold import fold_recorded
+from howdah.spec.staged import PAGE, RUNTIME
+from howdah.storage.filesystem import filesystem
+from howdah.wire import auth
+
+NAME, ROLE, KEY = "howdah-history", "history", "HOWDAH_HISTORY_KEY"
+MEMORY_MIB, RESTARTS = 1024, 1_000_000
+OPENS_S = 300.0
+_START = """
+import os, runpy, sys
+here = [os.path.abspath(path) for path in sys.argv[1].split(os.pathsep) if os.path.isdir(path)]
+sys.path[:0] = here
+sys.argv[:] = sys.argv[1:]
+runpy.run_module("howdah.history", run_name="__main__", alter_sys=True)
+"""
+
+
+def running(engine: Engine) -> JobReport | None:
+    """The one that runs, or waits for its container."""
+    found = (report for report in engine.describe() if report.name == NAME and not report.state.ended)
+    return next(found, None)
+
+
+def prepared(flags: dict[str, str | None], arguments: Sequence[str], notice: Notice) -> Prepared:
+    """The job that serves with these arguments of `python -m howdah.history`.
+
+    Raises:
+        SpecError, StagingError, EngineRejected, EngineUnavailable: why it cannot run.
+    """
+    role = Role(resources=Resources(MEMORY_MIB), tracked=True, on_failure="restart", restarts=RESTARTS, command="true")
+    job = JobSpec({ROLE: role}, name=NAME, links={"history": f"http://{{{ROLE}:0}}:{{{ROLE}:0:main}}/"})
+    first = prepare(job, Path.cwd(), flags, notice)
+    settings = settings_for(flags)
+    told = [f"staging_dir={settings['staging_dir']}"] if settings["staging_dir"] else []
+    options = ["--in-job", *(word for one in told for word in ("--set", one)), *arguments]
+    staged = _with_command(first.plan.job, options)
+    value = key(first.engine, settings["hadoop_conf_dir"]).hex()
+    return Prepared(first.engine, first.engine.plan(staged), {KEY: value})
+
+
+def _with_command(staged: StagedJob, options: Sequence[str]) -> StagedJob:
+    places = f"{RUNTIME}:{Path(howdah.__file__).parents[1]}"
+    command = (staged.python, "-c", _START, places, *options)
+    role = replace(staged.job.roles[ROLE], command=command, env={"HOWDAH_PAGE": PAGE} if staged.page else {})
+    job = replace(staged.job, roles={ROLE: role}, secrets={KEY: f"env:{KEY}"})
+    return replace(staged, job=job, files=(*staged.files, *staged.page))
+
+
+def key(engine: Engine, conf_dir: str) -> bytes:
+    """The key of this user's history servers on that engine; made when there is none.
+
+    Raises:
+        StagingError, EngineUnavailable: it can't be read, or not be made.
+    """
+    uri = uris.join(engine.home, "history.key")
+    files = filesystem(uri, conf_dir)
+    if not files.exists(uri):
+        files.mkdirs(engine.home, 0o700)
+        with files.writing(uri, 0o600, replace=False) as sink:
+            sink.write(secrets.token_hex(32).encode())
+    try:
+        return bytes.fromhex(files.read_bytes(uri).decode().strip())
+    except ValueError:
+        raise StagingError(f"{uri}: is no key; remove it, and another is made") from None
+
+
+def link(engine: Engine, job_id: str, conf_dir: str, told: Callable[[str], None]) -> str:
+    """Where the job serves, as soon as it does; `told` hears what it waits for.
+
+    Raises:
+        EngineUnavailable: it got no container in time.
+        JobFailed: it has ended.
+    """
+    until, waiting = time.monotonic() + OPENS_S, ""
+    while time.monotonic() < until:
+        report = next(iter(engine.describe(job_id)), None)
+        if report is None or report.state.ended:
+            raise JobFailed(f"{job_id} has ended: {report.diagnostics if report else 'nobody knows it'}")
+        address = _address(report)
+        if address:
+            return f"http://{address}{auth.page_link(key(engine, conf_dir))}"
+        if report.diagnostics not in ("", waiting):
+            waiting = report.diagnostics
+            told(waiting)
+        time.sleep(0.5)
+    raise EngineUnavailable(
+        f"{job_id} serves nothing after {OPENS_S:.0f} s; `howdah status {job_id}` says what it waits for"
+    )
+
+
+def _address(report: JobReport) -> str:
+    with contextlib.suppress(StagingError):  # there is no log yet
+        task = fold_recorded(recorded_events(report)).tasks.get(TaskId(ROLE, 0))
+        if task is not None and task.state is State.RUNNING:
+            return f"{task.host}:{task.ports['main']}"
+    return ""

@@ -1,0 +1,57 @@
+"""A job brought to its end, or waited for."""
+
+from __future__ import annotations
+
+import getpass
+import time
+
+from howdah.client.master_client import link_to
+from howdah.engines import Engine
+from howdah.errors import EngineUnavailable, StagingError
+from howdah.spec import JobReport
+from howdah.wire.connection import WireError
+
+CANCEL_S = 30.0
+LOOK_S = 0.1
+
+
+def report_of(engine: Engine, job_id: str) -> JobReport:
+    """The engine's word on a job.
+
+    Raises:
+        StagingError: it knows none of this id.
+    """
+    found = engine.describe(job_id)
+    if not found:
+        raise StagingError(f"no job {job_id} on engine {engine.name}; `howdah list` shows yours")
+    return found[0]
+
+
+def end(engine: Engine, report: JobReport) -> JobReport:
+    """Cancel and wait until the job has ended, at most `CANCEL_S` by its master and as long again by the engine."""
+    try:
+        link = link_to(report)
+        if link is not None:
+            with link:
+                link.cancel(getpass.getuser())
+            ended = wait_for_end(engine, report.id)
+            if ended is not None:
+                return ended
+    except (WireError, StagingError):
+        pass  # the master is not there to be asked: the engine ends it
+    engine.cancel(report.id)
+    ended = wait_for_end(engine, report.id)
+    if ended is None:
+        raise EngineUnavailable(f"{engine.name} was told to end {report.id}, but after {CANCEL_S:.0f} s it still runs")
+    return ended
+
+
+def wait_for_end(engine: Engine, job_id: str, limit_s: float = CANCEL_S) -> JobReport | None:
+    """The report of the ended job; None when it has not ended after `limit_s` seconds."""
+    until = time.monotonic() + limit_s
+    while time.monotonic() < until:
+        report = report_of(engine, job_id)
+        if report.state.ended:
+            return report
+        time.sleep(LOOK_S)
+    return None

@@ -1,0 +1,55 @@
+"""The jobs that fit what is asked for: those that the engines know, and those that a history server knows besides."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+
+from howdah.client import history_service
+from howdah.client.api_client import Remote
+from howdah.client.engine_registry import engines, settings_for
+from howdah.client.job_filter import Filter, began
+from howdah.client.remote_jobs import Far
+from howdah.config.settings import HISTORY_URL
+from howdah.errors import EngineUnavailable, StagingError
+from howdah.spec import JobReport
+
+
+def with_remembered(reports: Iterable[JobReport], remembered: Iterable[JobReport]) -> list[JobReport]:
+    """Both, each job once, the newest first; what an engine says of a job is newer than what is remembered."""
+    found = {report.id: report for report in (*remembered, *reports)}
+    return sorted(found.values(), key=began, reverse=True)
+
+
+def remembered(wanted: Filter, engine: str, profile: str, most: int) -> list[JobReport]:
+    """Those of the history server that is configured, else of one that runs as a job; of `engine` alone, if given.
+
+    Raises:
+        StagingError: there is none, or it does not let us in.
+        EngineUnavailable: it does not answer.
+    """
+    found = Far(Remote(server(profile))).listed(wanted.query, most)
+    return [report for report in found if engine in ("", report.engine)]
+
+
+def server(profile: str) -> str:
+    """The link of the history server that is configured, else of one that runs as a job.
+
+    Raises:
+        StagingError: there is none.
+    """
+    link = settings_for({"profile": profile})[HISTORY_URL] or _running(profile)
+    if not link:
+        advice = "set history_url to the link of one, or start one: `howdah history --on yarn`"
+        raise StagingError(f"no history server is known: {advice}")
+    return link
+
+
+def _running(profile: str) -> str:
+    conf_dir = settings_for({"engine": "yarn", "profile": profile})["hadoop_conf_dir"]
+    for engine in engines("", profile):
+        with contextlib.suppress(EngineUnavailable):  # the list says so
+            job = history_service.running(engine)
+            if job is not None:
+                return history_service.link(engine, job.id, conf_dir, lambda _: None)
+    return ""

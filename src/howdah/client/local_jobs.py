@@ -1,0 +1,182 @@
+"""Jobs of the engines that are configured on this machine, for `howdah.Client`."""
+
+from __future__ import annotations
+
+import codecs
+import getpass
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from howdah.client.api_client import Remote
+from howdah.client.ended_job_api import Ended
+from howdah.client.engine_registry import engine_of, engines, settings_for
+from howdah.client.follow import Follower, settled
+from howdah.client.job_end import end, report_of
+from howdah.client.job_filter import OF_REPORTS, read_filters
+from howdah.client.job_list import server
+from howdah.client.master_client import MasterLink, job_key, link_to, refusals
+from howdah.client.submit import prepare
+from howdah.client.wait_for_tensorboard import opened
+from howdah.config.job_file import load, wrong
+from howdah.engines import Engine
+from howdah.errors import EngineUnavailable, HowdahError, SpecError, StagingError
+from howdah.eventfiles import locations
+from howdah.spec import JobReport, JobSpec, TaskId
+from howdah.spec.view import JobView
+from howdah.wire import auth
+
+PATIENCE_S = 60.0
+
+
+class Near:
+    """As the command line reaches them, with the job's key."""
+
+    def __init__(self, engine: str, profile: str) -> None:
+        self.engine, self.profile = engine, profile
+
+    def submit(self, job: JobSpec | Path | str, base: Path, sets: Mapping[str, str], overwrite: bool) -> str:
+        """Its id."""
+        flags = {"engine": self.engine, "profile": self.profile}
+        if isinstance(job, JobSpec):
+            if found := wrong(job):
+                raise SpecError(found)
+            prepared = prepare(job, base, flags, _quiet, overwrite=overwrite)
+        else:
+            loaded = load(Path(job), sets)
+            spec, base, file, text = loaded.spec, loaded.base_dir, Path(job), loaded.text
+            origins = loaded.sources
+            prepared = prepare(spec, base, flags, _quiet, overwrite=overwrite, origins=origins, file=file, text=text)
+        return prepared.engine.submit(prepared.plan, prepared.secrets)
+
+    def jobs(self, filters: Mapping[str, Any]) -> list[JobReport]:
+        """Those that fit; an engine that does not answer is passed over unless it was chosen.
+
+        Raises:
+            SpecError: there is no such filter, or not of this value.
+        """
+        wanted, most = read_filters(filters, OF_REPORTS)
+        found: list[JobReport] = []
+        for engine in engines(self.engine, self.profile):
+            try:
+                found += engine.describe()
+            except EngineUnavailable:
+                if self.engine:
+                    raise
+        return sorted(filter(wanted.fits, found), key=lambda report: report.submitted, reverse=True)[:most]
+
+    def job(self, job_id: str) -> JobView:
+        """As it is now."""
+        return next(self._follower(job_id).updates(wait_s=0.0)).view
+
+    def views(self, job_id: str) -> Iterator[JobView]:
+        """Its view at least once a second, changed or not, until it has ended."""
+        for update in self._follower(job_id).updates():
+            yield update.view
+
+    def logs(self, job_id: str, task: TaskId, stream: str) -> Iterator[str]:
+        """From its executor, or what was kept of it."""
+        engine = self._engine(job_id)
+        report = settled(engine, job_id)
+        if report.state.ended:
+            return decoded(piece for _, piece in engine.logs(job_id, task, stream))
+        return decoded(_living(report, task, stream))
+
+    def call(self, job_id: str, path: str, query: Mapping[str, Any]) -> Mapping[str, Any]:
+        """From its master, or made of its files."""
+        engine = self._engine(job_id)
+        report = report_of(engine, job_id)
+        if not report.state.ended and report.master:
+            try:
+                remote = Remote(report.master, auth.view_token(job_key(report)))
+                found: Mapping[str, Any] = remote.get(f"jobs/{job_id}/{path}".rstrip("/"), **query)
+                return found
+            except HowdahError:
+                report = settled(engine, job_id)
+                if not report.state.ended:
+                    raise
+        return Ended(engine, report, self.job(job_id)).answer(path, query)
+
+    def save(self, job_id: str, output: int) -> list[tuple[int, int]]:
+        """Pairs of an output and its copy."""
+        with self._link(job_id) as link, refusals(job_id):
+            return link.save(getpass.getuser(), output)
+
+    def stacks(self, job_id: str, task: str, native: bool) -> Mapping[str, Any]:
+        """From its master."""
+        with self._link(job_id) as link, refusals(job_id):
+            return link.stacks(getpass.getuser(), task, native)
+
+    def tensorboard(self, job_id: str, idle_s: float) -> str:
+        """In a container beside the job's, with an environment that is made where there is none."""
+        from howdah.client.tensorboard import install
+
+        engine = self._engine(job_id)
+        with self._link(job_id) as link, refusals(job_id):
+            if not locations.of(self.job(job_id)):
+                raise StagingError("nobody knows where its event files are: `board` in the job file says it")
+            install(engine, settings_for({"engine": engine.name, "profile": self.profile}), _quiet)
+            return opened(job_id, lambda: link.tensorboard(getpass.getuser(), idle_s), link.changes())
+
+    def end_tensorboard(self, job_id: str) -> None:
+        """By its master."""
+        with self._link(job_id) as link, refusals(job_id):
+            link.end_tensorboard(getpass.getuser())
+
+    def history(self) -> Remote:
+        """The history server that is configured here, or runs as a job.
+
+        Raises:
+            StagingError: there is none.
+        """
+        return Remote(server(self.profile))
+
+    def cancel(self, job_id: str) -> None:
+        """Ended when this returns."""
+        engine = self._engine(job_id)
+        report = report_of(engine, job_id)
+        if not report.state.ended:
+            end(engine, report)
+
+    def _link(self, job_id: str) -> MasterLink:
+        report = report_of(self._engine(job_id), job_id)
+        if report.state.ended:
+            raise StagingError(f"{job_id} has ended: nothing of it runs any more")
+        link = link_to(report)
+        if link is None:
+            raise EngineUnavailable(f"{job_id} has no master yet that could be asked")
+        return link
+
+    def _engine(self, job_id: str) -> Engine:
+        return engine_of(job_id, self.profile)
+
+    def _follower(self, job_id: str) -> Follower:
+        return Follower(self._engine(job_id), job_id, patience_s=PATIENCE_S)
+
+
+def _quiet(_: str) -> None:
+    """Programs are not told what takes time."""
+
+
+def _living(report: JobReport, task: TaskId, stream: str) -> Iterator[bytes]:
+    link = link_to(report)
+    if link is None:
+        return
+    offset = 0
+    with link:
+        while True:
+            with refusals(report.id):
+                chunk = link.log(task, stream, offset)
+            if not chunk.text:
+                return
+            offset = chunk.offset + len(chunk.text)
+            yield chunk.text.encode("latin-1")
+
+
+def decoded(pieces: Iterable[bytes]) -> Iterator[str]:
+    """As text; a character may lie in two pieces."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    for piece in itertools.chain(pieces, (b"",)):
+        if text := decoder.decode(piece, final=not piece):
+            yield text

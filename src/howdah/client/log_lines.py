@@ -1,0 +1,183 @@
+"""What tasks printed, line by line, with its time: from a living job's executors, or from what the engine kept.
+
+Lines of several streams come in the order of their times, as far as these are known; those of one stream always keep
+their order.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import re
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from howdah.client.master_client import MasterLink
+from howdah.engines import Engine
+from howdah.localfiles.temporary_directory import TemporaryDirectory
+from howdah.logs.search import LEVELS, LONGEST_LINE, level_of
+from howdah.logs.store import Folder, order_of
+from howdah.logs.stream_index import TIMES, Order
+from howdah.spec import TaskId
+
+PIECE = 1 << 20
+HEADING = re.compile(r"(\S+) attempt (\d+) (stdout|stderr|times)")
+
+
+class Line(NamedTuple):
+    """`time` is 0 where nothing is known of it; `text` is without its line end."""
+
+    time: float
+    task: str
+    attempt: int
+    stream: str
+    text: bytes
+
+
+class Choice(NamedTuple):
+    """Which lines are wanted: of a level, matching, since a moment, only the last so many (0: all)."""
+
+    level: str = ""
+    pattern: re.Pattern[bytes] | None = None
+    since: float = 0.0
+    tail: int = 0
+
+    def takes(self, line: Line) -> bool:
+        """Whether it is one of them, but for `tail`."""
+        if line.time and line.time < self.since:
+            return False
+        found = level_of(line.text) if self.level else ""
+        if self.level and found not in ("error", self.level):
+            return False
+        return self.pattern is None or self.pattern.search(line.text) is not None
+
+    def of(self, lines: Iterable[Line]) -> Iterable[Line]:
+        """Those of `lines`."""
+        taken = filter(self.takes, lines)
+        return deque(taken, self.tail) if self.tail else taken
+
+
+assert set(LEVELS) == {"error", "warning"}  # `takes` knows that a warning's lines hold errors, too
+
+
+def lines(
+    pieces: Iterable[bytes], when: Callable[[int], float], task: str, attempt: int, stream: str, base: int = 0
+) -> Iterator[Line]:
+    """Lines of a stream whose bytes come in `pieces`, from offset `base` on; one that is too long comes in parts."""
+    rest = b""
+    for piece in pieces:
+        *whole, rest = (rest + piece).split(b"\n")
+        for text in whole:
+            yield Line(when(base), task, attempt, stream, text)
+            base += len(text) + 1
+        if len(rest) > LONGEST_LINE:
+            yield Line(when(base), task, attempt, stream, rest)
+            base, rest = base + len(rest), b""
+    if rest:
+        yield Line(when(base), task, attempt, stream, rest)
+
+
+def merged(streams: Iterable[Iterable[Line]]) -> Iterator[Line]:
+    """All of them by time. A line without a time of its own follows the one before it."""
+    return heapq.merge(*map(_rising, streams), key=lambda line: line.time)
+
+
+def _rising(stream: Iterable[Line]) -> Iterator[Line]:
+    latest = 0.0
+    for line in stream:
+        latest = max(latest, line.time)
+        yield line._replace(time=latest)
+
+
+def _when(order: Order, stream: str) -> Callable[[int], float]:
+    return lambda offset: order.when(stream, offset) or 0.0
+
+
+class Kept:
+    """What the engine kept of an ended job, brought to a directory that goes with this object: a context manager."""
+
+    def __init__(self, engine: Engine, job_id: str, tasks: Collection[TaskId]) -> None:
+        self._directory = TemporaryDirectory("howdah-logs-")
+        self._attempts: dict[tuple[str, int], dict[str, Path]] = {}
+        one = next(iter(tasks)) if len(tasks) == 1 else None
+        wanted = {str(task) for task in tasks}
+        for heading, group in itertools.groupby(engine.logs(job_id, one, "*"), key=lambda piece: piece[0]):
+            found = HEADING.fullmatch(heading)
+            if found and found[1] in wanted:
+                self._keep((found[1], int(found[2])), found[3], (data for _, data in group))
+
+    def _keep(self, attempt: tuple[str, int], name: str, pieces: Iterable[bytes]) -> None:
+        files = self._attempts.setdefault(attempt, {})
+        number = sum(map(len, self._attempts.values()))
+        files[name] = self._directory.path / f"{number}.{name}"
+        with files[name].open("wb") as file:
+            for piece in pieces:
+                file.write(piece)
+
+    def __enter__(self) -> Kept:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._directory.remove()
+
+    def attempts(self, attempt: int) -> list[tuple[str, int]]:
+        """(task, attempt) of all that is kept; of one attempt only, if `attempt` is not 0."""
+        return sorted(key for key in self._attempts if attempt in (0, key[1]))
+
+    def streams(self, key: tuple[str, int], names: Sequence[str]) -> list[Iterator[Line]]:
+        """The lines of each stream of an attempt."""
+        files = self._attempts[key]
+        order = order_of(Folder(self._directory.path, files))
+        kept = [name for name in names if name in files]
+        return [lines(_read(files[name]), _when(order, name), *key, name) for name in kept]
+
+
+def _read(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while piece := file.read(PIECE):
+            yield piece
+
+
+class Living:
+    """A task's attempt (0: the present one), read through the job's master on and on: each stream from where it was
+    left. The first time at most the last `first` bytes; 0: all."""
+
+    def __init__(self, task: TaskId, attempt: int, names: Sequence[str], first: int, timed: bool) -> None:
+        self.task, self.attempt, self.names, self.timed = task, attempt, names, timed
+        self._first = first
+        self._offsets: dict[str, int] = {}
+        self._rest: dict[str, tuple[int, bytes]] = {}
+
+    def new(self, link: MasterLink, number: int, last: bool = False) -> list[Line]:
+        """Whole lines that were not read before; with `last` the beginning of one as well. `number` is the attempt's.
+
+        Raises:
+            WireError: the master or the executor does not answer.
+        """
+        raw = {name: self._bytes(link, name) for name in self.names}
+        order = Order()
+        if self.timed and any(data for _, data in raw.values()):
+            order = Order.parse(link.log(self.task, TIMES, 0, PIECE, self.attempt).text.encode("latin-1"))
+        found = [self._whole(name, number, *raw[name], order, last) for name in self.names]
+        return list(merged(found)) if self.timed else [line for stream in found for line in stream]
+
+    def _bytes(self, link: MasterLink, name: str) -> tuple[int, bytes]:
+        offset, begin, parts = self._offsets.get(name, -self._first if self._first else 0), -1, list[bytes]()
+        while True:
+            chunk = link.log(self.task, name, offset, PIECE, self.attempt)
+            if begin < 0 or (parts and chunk.offset != offset and chunk.text):
+                begin, parts = chunk.offset, []
+            data = chunk.text.encode("latin-1")
+            self._offsets[name] = offset = chunk.offset + len(data)
+            parts.append(data)
+            if len(data) < PIECE // 2 or len(parts) >= 64:
+                return begin, b"".join(parts)
+
+    def _whole(self, name: str, number: int, begin: int, data: bytes, order: Order, last: bool) -> list[Line]:
+        start, rest = self._rest.get(name, (begin, b""))
+        data = rest + data
+        end = len(data) if last or len(data) > LONGEST_LINE else data.rfind(b"\n") + 1
+        self._rest[name] = (start + end, data[end:])
+        return list(lines([data[:end]], _when(order, name), str(self.task), number, name, start))

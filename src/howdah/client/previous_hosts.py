@@ -1,0 +1,41 @@
+"""The hosts on which a job of the same name last ended well: what it left there may still be of use.
+
+No record is kept for it: the engine knows the jobs, and their event logs where they ran.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+
+from howdah.client.master_client import recorded_events
+from howdah.engines import Engine
+from howdah.errors import HowdahError
+from howdah.spec import JobReport, JobSpec, Role, State
+from howdah.spec.fold import fold_recorded
+from howdah.spec.view import JobView
+
+
+def near_the_last(job: JobSpec, engine: Engine) -> JobSpec:
+    """`job`, whose tasks prefer those hosts; as it is when none of its name has ended well."""
+    for report in sorted(engine.describe(), key=lambda one: one.submitted, reverse=True):
+        # An engine may learn late that a job has ended; its log tells.
+        if report.name == job.name and (report.state is State.SUCCEEDED or not report.state.ended):
+            view = _recorded(report)
+            if view.outcome is not None and view.outcome.state is State.SUCCEEDED:
+                return replace(job, roles={name: _preferring(job, name, view) for name in job.roles})
+    return job
+
+
+def _recorded(report: JobReport) -> JobView:
+    view = JobView(id=report.id)
+    with contextlib.suppress(HowdahError):  # its directory may be gone
+        fold_recorded(recorded_events(report), view)
+    return view
+
+
+def _preferring(job: JobSpec, name: str, view: JobView) -> Role:
+    role = job.roles[name]
+    hosts = dict.fromkeys(task.node or task.host for task in view.tasks.values() if task.id.role == name)
+    known = tuple(host for host in hosts if host and host not in role.placement.prefer)
+    return replace(role, placement=replace(role.placement, prefer=(*role.placement.prefer, *known)))

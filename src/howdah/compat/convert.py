@@ -1,0 +1,100 @@
+"""`howdah convert`: what another system's command line means, as a job file."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+
+from howdah.compat import Dialect, Parsed
+from howdah.config.job_file import to_yaml, wrong
+from howdah.errors import SpecError
+from howdah.spec.validation import nearest
+
+_VERBATIM = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+
+
+@click.command("convert", context_settings=_VERBATIM)
+@click.argument("system")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def convert(system: str, arguments: tuple[str, ...]) -> None:
+    """Print the job file that says what ARGUMENTS say to SYSTEM: xl-submit, hbox-submit, tony, submarine, azkaban."""
+    if system not in DOORS:
+        known = ", ".join(DOORS)
+        raise SpecError.at("convert", f"{system!r} is no system it knows, those are {known}", nearest(system, DOORS))
+    parsed = DOORS[system]().parse(arguments)
+    mistakes = wrong(parsed.job, parsed.origins)
+    if mistakes:
+        raise SpecError(mistakes)
+    click.echo(written(parsed, system, arguments), nl=False)
+
+
+def written(parsed: Parsed, system: str, arguments: tuple[str, ...]) -> str:
+    """The job file, with all that is to be known beside it as comments."""
+    comments = "".join(f"# {line}\n" for note in _remarks(parsed, system, arguments) for line in note.splitlines())
+    return comments + to_yaml(parsed.job)
+
+
+def _remarks(parsed: Parsed, system: str, arguments: tuple[str, ...]) -> Iterator[str]:
+    yield from parsed.notes
+    if system.startswith("azkaban"):
+        yield f"paths are relative to {Path(arguments[0]).absolute().parent}: put this file there"
+    if parsed.variables:
+        hidden = {reference.removeprefix("env:") for reference in parsed.job.secrets.values()}
+        shown = (
+            f"{name}=(its value is a secret)" if name in hidden else f"{name}={shlex.quote(value)}"
+            for name, value in parsed.variables.items()
+        )
+        yield f"set these where you submit: {' '.join(shown)}"
+    if parsed.conf_files:
+        yield f"HADOOP_CONF_DIR must hold {', '.join(parsed.conf_files)}"
+    if parsed.same_hosts:
+        yield "a job file does not remember hosts: name them by roles.….placement.prefer"
+
+
+def _xl_submit() -> Dialect:
+    from howdah.compat.xlearning import XlSubmit
+
+    return XlSubmit()
+
+
+def _hbox_submit() -> Dialect:
+    from howdah.compat.xlearning import HboxSubmit
+
+    return HboxSubmit()
+
+
+def _tony() -> Dialect:
+    from howdah.compat.tony import Tony
+
+    return Tony(hadoop=_hadoop())
+
+
+def _azkaban() -> Dialect:
+    from howdah.compat.tony.azkaban import AzkabanJob
+
+    return AzkabanJob(hadoop=_hadoop())
+
+
+def _submarine() -> Dialect:
+    from howdah.compat.submarine import Submarine
+
+    return Submarine(hadoop=_hadoop())
+
+
+def _hadoop() -> str:
+    from howdah.client.engine_registry import settings_for
+
+    return settings_for({"engine": "yarn"})["hadoop_conf_dir"]
+
+
+DOORS: dict[str, Callable[[], Dialect]] = {
+    "xl-submit": _xl_submit,
+    "hbox-submit": _hbox_submit,
+    "tony": _tony,
+    "submarine": _submarine,
+    "azkaban": _azkaban,
+    "azkaban-job": _azkaban,
+}

@@ -1,0 +1,222 @@
+"""Submarine's `job run`, 0.1 to 0.4: its options, its YAML, and its two runtimes.
+
+`options` takes the command line apart, `yamlfile` the file of -f, `parts` what options have in them; `service` and
+`tony` make the roles, as YARN's services had them or as TonY has. What differs is in docs/coming-from-submarine.md.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from howdah.compat import Parsed
+from howdah.compat.submarine import launch, option_values, service_runtime, tony_runtime
+from howdah.compat.submarine.options import FLAGS, OPTIONS, PAGE, Options, taken_apart
+from howdah.errors import SpecError
+from howdah.spec import JobSpec
+from howdah.spec.containers import PREFIX, requested_image, runtime_variables
+from howdah.spec.validation import nearest
+
+__all__ = ["FLAGS", "OPTIONS", "PAGE", "Submarine", "words"]
+
+FRAMEWORKS = ("tensorflow", "pytorch", "mxnet")
+_NEW = "org.apache.submarine.client.cli.Cli"
+_MOUNTS = f"{PREFIX}DOCKER_MOUNTS"
+
+
+def words(argv: Sequence[str]) -> tuple[str, list[str]]:
+    """The class that was called ("" for none), and what comes after it. Words for Java before it, or a jar in its
+    place, are left out: scripts keep them when their `java`, or `yarn jar`, becomes `howdah submarine`."""
+    rest = list(argv)
+    before = rest[: rest.index("job")] if "job" in rest else rest
+    name = next((word for word in before if word.rpartition(".")[2] == "Cli"), "")
+    if name:
+        return name, rest[rest.index(name) + 1 :]
+    return "", rest[1:] if rest and rest[0].endswith(".jar") else rest
+
+
+class Submarine:
+    """Files and paths are relative to `folder`, by default where the command is typed. `hadoop` is the directory of
+    Hadoop's configuration; `home` overrides where it says that the user's files are."""
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        environ: Mapping[str, str] | None = None,
+        hadoop: str = "",
+        home: str = "",
+    ) -> None:
+        self.folder, self.environ = folder or Path.cwd(), os.environ if environ is None else environ
+        self.hadoop, self.home = hadoop, home
+
+    def parse(self, argv: Sequence[str]) -> Parsed:
+        return self.job(self.read(argv))
+
+    def read(self, argv: Sequence[str]) -> Options:
+        """The options of `job run …`, those of its YAML file among them.
+
+        Raises:
+            SpecError, StagingError: the file is none.
+        """
+        name, rest = words(argv)
+        if rest[:2] != ["job", "run"]:
+            raise SpecError.at(" ".join(rest[:2]) or "job run", "is missing" if not rest else "is not job run")
+        options = taken_apart(rest[2:])
+        if options.text("f"):
+            from howdah.compat.submarine import yaml_file  # YAML is slow to import
+
+            yaml_file.add(options, self.folder)
+        options.misread = bool(options.mistakes)
+        if tony_runtime.wanted(options) or self._is_tony(name):
+            options.runtime = "tony"
+        return options
+
+    def job(self, options: Options) -> Parsed:
+        """The job of these options.
+
+        Raises:
+            SpecError: everything that is wrong with them.
+        """
+        self._check(options)
+        commands = launch.commands(options, lambda: self._home(options))
+        if options.mistakes:
+            raise SpecError(options.mistakes)
+        tonys = options.runtime == "tony" or options.text("framework").lower() == "mxnet"
+        if tonys and not commands.roles:  # TensorBoard alone
+            options.notes += [f"--conf {text}: has no effect, there is no task" for text in options.listed("conf")]
+        if tonys and commands.roles:
+            parsed = tony_runtime.job(options, commands, self.folder, self.environ, self.hadoop)
+        else:
+            parsed = Parsed(service_runtime.job(options, commands))
+        job = _with_variables(options, launch.with_board(options, parsed.job, commands))
+        job = _with_files(options, _with_mounts(options, job))
+        job = replace(job, links=launch.links(options, job, commands))
+        if options.mistakes:
+            raise SpecError(options.mistakes)
+        variables = self._login(options)
+        notes = (*options.notes, *parsed.notes, *service_runtime.notes(options, job))
+        origins = {**parsed.origins, **launch.origins(options, job)}
+        return Parsed(job, origins, tuple(dict.fromkeys(notes)), variables)
+
+    def _check(self, options: Options) -> None:
+        framework = options.text("framework", FRAMEWORKS[0]).lower()
+        if framework not in FRAMEWORKS:
+            options.wrong("framework", f"is {framework!r}, must be one of {', '.join(FRAMEWORKS)}")
+            options.mistakes[-1] = replace(options.mistakes[-1], nearest=nearest(framework, FRAMEWORKS))
+        if not options.text("name"):
+            options.absent("name", ": give the job a name")
+        for one, other in (("keytab", "principal"), ("principal", "keytab")):
+            if options.text(one) and not options.text(other):
+                options.wrong(one, f"is given without the {other}: give both")
+        if options.text("keytab") and not (self.folder / options.text("keytab")).is_file():
+            options.wrong("keytab", f"is {options.text('keytab')!r}: no such file on this machine")
+
+    def _login(self, options: Options) -> Mapping[str, str]:
+        """Kerberos logs in by the keytab itself, in this process alone; no ticket of the user's is touched."""
+        if options.given("distribute_keytab"):
+            options.notes.append("--distribute_keytab: the keytab stays here, tasks get tokens of HDFS instead")
+        if not options.text("keytab") or options.given("insecure"):
+            return {}
+        keytab = (self.folder / options.text("keytab")).absolute()
+        return {"KRB5_CLIENT_KTNAME": f"FILE:{keytab}", "KRB5CCNAME": "MEMORY:howdah"}
+
+    def _home(self, options: Options) -> str:
+        """Where the user's files are: on the cluster, else here."""
+        if not self.home:
+            from howdah.hadoop import conf as hadoop_conf  # most command lines name all their paths
+            from howdah.hadoop import identity
+
+            conf = hadoop_conf.load(hadoop_conf.directory(self.hadoop))
+            root = hadoop_conf.default_filesystem(conf)
+            principal = options.text("principal") if identity.is_secure(conf) else ""
+            user = re.split("[/@]", principal, maxsplit=1)[0]
+            self.home = str(self.folder) if root.startswith("file:") else hadoop_conf.home(conf, root, user)
+        return self.home
+
+    def _is_tony(self, name: str) -> bool:
+        """Whether the runtime is TonY's: as `submarine.xml`, later `submarine-site.xml`, beside Hadoop's own files
+        says, else by the class `name`, for that of 0.3 and later has no other."""
+        from howdah.hadoop import conf as hadoop_conf
+
+        folder = hadoop_conf.directory(self.hadoop)
+        sites = [Path(folder, name) for name in ("submarine.xml", "submarine-site.xml")] if folder else []
+        raw, _ = hadoop_conf.merge(sites)
+        return "tony" in raw.get("submarine.runtime.class", "tony" if name == _NEW else "").lower()
+
+
+def _with_variables(options: Options, job: JobSpec) -> JobSpec:
+    env = option_values.variables(options, "env")
+    inside = {name.removeprefix("DOCKER_"): value for name, value in env.items() if name.startswith("DOCKER_")}
+    environment = job.environment
+    if options.text("docker_image"):
+        environment = replace(environment, image=options.text("docker_image"))
+    roles = dict(job.roles)
+    for name, role in () if options.given("legacy") else job.roles.items():
+        below = option_values.variables(options, f"{service_runtime.kind(name)}.env")
+        roles[name] = replace(role, env={**role.env, **below})
+    return replace(job, roles=roles, env={**job.env, **inside, **env}, environment=environment)
+
+
+def _with_mounts(options: Options, job: JobSpec) -> JobSpec:
+    """Without an image there is no container to mount anything in, which is told."""
+    images = _images(job)
+    env = dict(job.env)
+    given = [*filter(None, env.pop(_MOUNTS, "").split(",")), *options.listed("mount")]
+    idle = [] if any(images.values()) else [*given, *(name for name in env if name.startswith(PREFIX))]
+    roles = dict(job.roles)
+    for name, role in () if options.given("legacy") else job.roles.items():
+        own = options.listed(f"{service_runtime.kind(name)}.mount")
+        idle += [] if images[name] else own
+        roles[name] = replace(role, mounts=tuple(own) if images[name] else ())
+    if idle:
+        options.notes.append(f"{', '.join(dict.fromkeys(idle))}: has no effect, for there is no image")
+    mounts = (*job.environment.mounts, *given) if any(images.values()) else ()
+    environment = replace(job.environment, mounts=tuple(dict.fromkeys(mounts)))
+    return replace(job, env=env, roles=roles, environment=environment)
+
+
+def _with_files(options: Options, job: JobSpec) -> JobSpec:
+    """What is localised below a role of the YAML file is that role's alone. An absolute path is a mount, where there
+    is a container."""
+    images = _images(job)
+    everyones = _localised(options, "localization")
+    roles = {}
+    for name, role in job.roles.items():
+        option = f"{service_runtime.kind(name)}.localization"
+        own = () if options.given("legacy") else _localised(options, option, everyones)
+        mounts = tuple(one.as_mount for one in own if one.mount and images[name])
+        entries = dict.fromkeys((*role.files, *(one.entry for one in own)))
+        files = tuple(one for one in entries if one not in {each.entry for each in everyones})
+        roles[name] = replace(role, files=files, mounts=(*role.mounts, *mounts))
+        for one in (one for one in (*everyones, *own) if one.mount and not images[name]):
+            note = f"{one.mount} is {one.name} in the working directory of {name}, for it has no image"
+            options.notes.append(note)
+    files = tuple(dict.fromkeys((*job.files, *(one.entry for one in everyones))))
+    mounts = tuple(one.as_mount for one in everyones if one.mount and any(images.values()))
+    environment = replace(job.environment, mounts=(*job.environment.mounts, *mounts))
+    return replace(job, roles=roles, files=files, environment=environment)
+
+
+def _images(job: JobSpec) -> dict[str, str]:
+    return {name: requested_image(runtime_variables(job, name)) for name in job.roles}
+
+
+def _localised(
+    options: Options, option: str, others: Sequence[option_values.Local] = ()
+) -> tuple[option_values.Local, ...]:
+    """What an option localises; two things of one name are a mistake."""
+    named = {one.name: one for one in others}
+    found = []
+    for text in options.listed(option):
+        local = option_values.localised(options, option, text)
+        if local is None:
+            continue
+        other = named.setdefault(local.name, local)
+        if other.remote != local.remote:
+            both = f"{other.remote} and {local.remote} would both be {local.name!r} in the working directory"
+            options.wrong(option, f"is {text!r}, but {both}: give one another name, as in {local.remote}:./other")
+        found.append(local)
+    return tuple(found)

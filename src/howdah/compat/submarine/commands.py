@@ -1,0 +1,126 @@
+"""Submarine's command: `job run`, and `job show`, `list` and `kill`, of which it had only the first two."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from howdah.cli.i18n import retold, say
+from howdah.cli.run import notice, run_prepared, upload_and_submit
+from howdah.client.engine_registry import settings_for
+from howdah.client.submit import prepare
+from howdah.compat.submarine import PAGE, Submarine, words
+from howdah.compat.submarine.launch import CHECKPOINT_PATH
+from howdah.config.job_file import to_yaml, wrong
+from howdah.errors import JobCancelled, SpecError
+from howdah.spec import JobSpec
+from howdah.spec.validation import nearest
+
+if TYPE_CHECKING:
+    from howdah.cli.terminal import Plain
+
+ACTIONS = ("run", "show", "list", "kill")
+_LATER = (
+    *("get", "create", "delete", "list", "config", "sandbox"),
+    *("experiment", "notebook", "environment", "serve"),
+)
+_VERBATIM = {"ignore_unknown_options": True, "help_option_names": [], "allow_interspersed_args": False}
+
+
+@click.command("submarine", context_settings=_VERBATIM, add_help_option=False)
+@click.argument("argv", nargs=-1, type=click.UNPROCESSED)
+def submarine(argv: tuple[str, ...]) -> None:
+    """Submit as Submarine 0.1 to 0.4 does: job run; and job show, list, kill by --name or id."""
+    _, rest = words(argv)
+    first, second = [*rest, "", ""][:2]
+    if not rest or "help" in (first, second) or {*rest} & {"-h", "-help", "--help"}:
+        from howdah.compat.submarine import help as submarine_help
+
+        click.echo("\n".join(submarine_help.lines()))
+    elif first.lstrip("-") == "version":
+        from importlib.metadata import version
+
+        click.echo(f"submarine: howdah {version('howdah')}")
+    elif first in _LATER:
+        raise SpecError.at(f"submarine {first}", f"is of Submarine 0.5 and later, whose server isn't here ({PAGE})")
+    elif first != "job" or second not in ACTIONS:
+        near = nearest(second, ACTIONS) if first == "job" else "job"
+        raise SpecError.at(" ".join(rest[:2]), f"is no command, there are job {', job '.join(ACTIONS)}", near)
+    elif second == "run":
+        _run(argv)
+    else:
+        from howdah.compat.submarine import job_commands
+
+        {"show": job_commands.show, "list": job_commands.listed, "kill": job_commands.kill}[second](rest[2:])
+
+
+def _run(argv: Sequence[str]) -> None:
+    door = Submarine(hadoop=_settings()["hadoop_conf_dir"])
+    options = door.read(argv)
+    parsed = door.job(options)
+    mistakes = wrong(parsed.job, parsed.origins)
+    if mistakes:
+        raise SpecError(mistakes)
+    for note in parsed.notes:
+        notice(f"howdah: {retold(note)}")
+    if options.given("verbose"):
+        notice(to_yaml(parsed.job))
+    os.environ.update(parsed.variables)
+    if parsed.variables:
+        _check_login(options.text("principal"))
+    prepared = prepare(parsed.job, Path.cwd(), flags(), notice, origins=parsed.origins)
+    if not options.given("checkpoint_path"):
+        _make_checkpoint_directory(parsed.job)
+    if not options.given("wait_job_finish"):
+        job_id = upload_and_submit(prepared)
+        click.echo(say("submitted {id} to {engine}", id=job_id, engine=prepared.engine.name))
+        return
+    try:
+        interrupt = "ask" if sys.stdin.isatty() else "detach"
+        run_prepared(prepared, "chief", interrupt, False, screen=lambda: _screen(parsed.job))
+    except SystemExit as ending:
+        if ending.code == JobCancelled.exit_code and options.given("legacy"):
+            return  # what had been stopped was a success
+        raise
+
+
+def _make_checkpoint_directory(job: JobSpec) -> None:
+    """Make the default one: programs may write to it, and not make it."""
+    path = job.links.get(CHECKPOINT_PATH, "")
+    if path:
+        from howdah.spec import uris
+        from howdah.storage.filesystem import filesystem
+
+        uri = path if uris.has_scheme(path) else uris.of_local(Path(path))
+        filesystem(uri, _settings()["hadoop_conf_dir"]).mkdirs(uri)
+
+
+def _screen(job: JobSpec) -> Plain:
+    from howdah.compat.submarine.job_commands import Linked  # when the job is on its way
+
+    return Linked(job)
+
+
+def _check_login(principal: str) -> None:
+    """The keytab has the last word on who logs in."""
+    from howdah.hadoop import conf, gss, identity
+
+    if not identity.is_secure(conf.load(conf.directory(_settings()["hadoop_conf_dir"]))):
+        return
+    holder = gss.ticket_holder()
+    if holder not in ("", principal) and holder.partition("@")[0] != principal:
+        raise SpecError.at("--principal", f"is {principal!r}, but the keytab's first key is that of {holder!r}")
+
+
+def flags() -> dict[str, str | None]:
+    """On YARN, unless somebody says otherwise."""
+    return {} if os.environ.get("HOWDAH_ENGINE") else {"engine": "yarn"}
+
+
+def _settings() -> dict[str, str]:
+    return dict(settings_for(flags()).values)

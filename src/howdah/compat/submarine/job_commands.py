@@ -1,0 +1,104 @@
+"""Submarine's `job show`, and `list` and `kill` which it lacked; and how a job that is followed looked."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+import click
+
+from howdah.cli.i18n import say
+from howdah.cli.jobs import table
+from howdah.cli.terminal import Plain, task_lines
+from howdah.client.engine_registry import engine, engine_of, settings_for
+from howdah.client.follow import Update, look
+from howdah.client.job_end import end
+from howdah.client.master_client import board_url
+from howdah.compat.submarine.commands import flags
+from howdah.engines import Engine
+from howdah.errors import SpecError, StagingError
+from howdah.spec import JobReport, JobSpec, redaction
+from howdah.spec.links import filled
+from howdah.spec.validation import nearest
+
+
+class Linked(Plain):
+    """Lines, and each link of the job as soon as it leads somewhere."""
+
+    def __init__(self, job: JobSpec) -> None:
+        super().__init__()
+        self._links = {label: address for label, address in job.links.items() if "{" in address}
+
+    def show(self, update: Update) -> None:
+        """Print what is new."""
+        super().show(update)
+        for label, address in filled(self._links, update.view.tasks).items():
+            del self._links[label]
+            self._print(f"{label}: {address}")
+
+
+def show(argv: Sequence[str]) -> None:
+    """What theirs printed, and how it goes."""
+    there, report = _named(argv)
+    update = look(there, report.id)
+    links = filled(update.view.job.links, update.view.tasks) if update.view.job else {}
+    board = "" if report.state.ended else board_url(report, update.view)
+    links = {**links, **({"Tensorboard": board} if board else {})}
+    parameters = run_parameters(update.view.submission.command)
+    typed = {"Run Parameters": parameters} if parameters else {}
+    found = {"Application Id": report.id, **links, **typed, "State": report.state.value}
+    click.echo("Job Meta Info:")
+    for label, text in found.items():
+        click.echo(f"\t{label}: {text}")
+    for line in task_lines(update.view.tasks.values()) if update.view.tasks else ():
+        click.echo(f"\t{line}")
+
+
+def run_parameters(command: Sequence[str]) -> str:
+    """What was typed after `job run`, without secrets; "" for a job that was submitted otherwise."""
+    words = list(command)
+    if "submarine" not in words[:2] or "run" not in words:
+        return ""
+    return shlex.join(redaction.words(words[words.index("run") + 1 :]))
+
+
+def listed(argv: Sequence[str]) -> None:
+    """All that the engine knows, the newest first."""
+    if argv:
+        raise SpecError.at(argv[0], "is too much: job list takes nothing")
+    reports = sorted(engine(settings_for(flags())).describe(), key=lambda one: one.submitted, reverse=True)
+    for line in table(reports):
+        click.echo(line)
+
+
+def kill(argv: Sequence[str]) -> None:
+    """End it, if it runs."""
+    there, report = _named(argv, running=True)
+    if not report.state.ended:
+        click.echo(say("cancelling {id}", id=report.id), err=True)
+        report = end(there, report)
+    click.echo(f"{report.id} {report.state.value} {report.diagnostics}".rstrip())
+
+
+def _named(argv: Sequence[str], running: bool = False) -> tuple[Engine, JobReport]:
+    """The job of that id, or the newest of that name; who ends one must not mean another."""
+    name = argv[0].partition("=")[2] if argv and argv[0].lstrip("-").startswith("name=") else argv[-1] if argv else ""
+    if len(argv) > 2 or not name or (len(argv) == 2 and argv[0].lstrip("-") != "name"):
+        raise SpecError.at("--name", "is missing: give --name NAME, or a job's id")
+    if name.startswith(("application_", "local-")):
+        there = engine_of(name)
+        found = there.describe(name)
+    else:
+        there = engine(settings_for(flags()))
+        reports = there.describe()
+        found = sorted((one for one in reports if one.name == name), key=lambda one: one.submitted, reverse=True)
+        alive = [one for one in found if not one.state.ended]
+        if running and len(alive) > 1:
+            raise SpecError.at("--name", f"is {name!r}, which are {', '.join(one.id for one in alive)}: give the id")
+        found = (alive if running else []) or found
+        if not found:
+            near = nearest(name, [one.name for one in reports])
+            raise StagingError(f"--name: no job is called {name!r}" + (f" (did you mean {near!r}?)" if near else ""))
+    if not found:
+        raise StagingError(f"no job {name} on engine {there.name}")
+    return there, found[0]

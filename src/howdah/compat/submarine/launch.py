@@ -1,0 +1,161 @@
+"""What the roles run, whichever runtime they are for: commands with their placeholders, TensorBoard, links."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from howdah.compat.submarine import option_values, service_runtime
+from howdah.compat.submarine.options import OF_ROLE, ROLES, Options
+from howdah.spec import Board, JobSpec, Role
+
+BOARD, _TASK = "tensorboard", "tensorboard-0"
+_BOARD_SIZE = "memory=4G,vcores=1"
+CHECKPOINT_PATH = "Checkpoint Path"
+"""The label of the link that says where it is."""
+_PATHS = {"input_path": "Input Path", "saved_model_path": "Saved Model Path", "checkpoint_path": CHECKPOINT_PATH}
+_JOBS = "submarine/jobs"
+
+
+@dataclass(frozen=True)
+class Commands:
+    """`counts` and `roles` by the options' names for them; `paths` are those that placeholders stand for, and were
+    asked for; `board` is the directory that TensorBoard shows."""
+
+    counts: Mapping[str, int]
+    roles: Mapping[str, Role]
+    paths: Mapping[str, str] = field(default_factory=dict)
+    board: str = ""
+
+
+def commands(options: Options, home: Callable[[], str]) -> Commands:
+    """What each kind of task runs and gets; mistakes go to `options`."""
+    counts = {role: options.number(option, 1 if role == "worker" else 0) for role, option in ROLES.items()}
+    for role in _foreign(options):
+        counts[role] = 0
+    paths = {name: options.text(name) for name in _PATHS if options.text(name)}
+    if counts["ps"] and counts["worker"] <= 1:
+        options.wrong(
+            "num_workers", f"is {counts['worker']}, but there are servers: parameter servers want two workers"
+        )
+    if not any(counts.values()) and not options.given(BOARD):
+        options.wrong("num_workers", "is 0, and no --tensorboard is asked for: there is nothing to run")
+    default = f"{_JOBS}/{options.text('name')}/staging/checkpoint_path" if counts["worker"] else _JOBS
+
+    def path(name: str) -> str:
+        if name not in paths and name != "input_path":
+            paths[name] = path("checkpoint_path") if name == "saved_model_path" else f"{home().rstrip('/')}/{default}"
+        return paths.get(name, "")
+
+    roles = {role: _role(options, role, path) for role, count in counts.items() if count}
+    if counts["worker"]:  # `job show` prints them
+        path("checkpoint_path")
+        path("saved_model_path")
+    options.notes += _without_effect(options, counts)
+    board = path("checkpoint_path") if options.given(BOARD) else ""
+    return Commands(counts, roles, paths, board)
+
+
+def _foreign(options: Options) -> Iterator[str]:
+    """Kinds of task that the framework does not have; each option that asks for one is a mistake."""
+    framework = options.text("framework", "tensorflow").lower()
+    kinds = {"ps": framework == "pytorch", "scheduler": framework != "mxnet"}
+    reasons = {
+        "ps": "is not for PyTorch, whose workers meet without servers: leave it out",
+        "scheduler": "is for --framework mxnet alone: leave it out",
+    }
+    for role in (role for role, foreign in kinds.items() if foreign):
+        given = [option for option in options.of_role(role) if option != ROLES[role] or options.text(option) != "0"]
+        for option in given:
+            options.wrong(option, reasons[role])
+        if given:
+            yield role
+
+
+def _without_effect(options: Options, counts: Mapping[str, int]) -> Iterator[str]:
+    """Of each option of a task that there is none of, one sentence."""
+    for role, count in counts.items():
+        if not count:
+            idle = [option for option in options.of_role(role) if option != ROLES[role]]
+            yield from (f"{options.where(one)}: has no effect, for there are no such tasks" for one in idle)
+    if not options.given(BOARD):
+        idle = [option for option in (f"{BOARD}_resources", f"{BOARD}_docker_image") if options.given(option)]
+        yield from (f"{options.where(one)}: has no effect without --tensorboard" for one in idle)
+
+
+def _role(options: Options, role: str, path: Callable[[str], str]) -> Role:
+    for what in ("resources", "launch_cmd"):
+        if not options.text(f"{role}_{what}").strip():
+            options.absent(f"{role}_{what}", f", but there are tasks of that kind (--{ROLES[role]})")
+    line = options.text(f"{role}_launch_cmd")
+    for name in _PATHS:
+        if f"%{name}%" in line:
+            if name == "input_path" and not options.given(name):
+                options.absent(name, f", but %{name}% in --{role}_launch_cmd stands for it")
+            line = line.replace(f"%{name}%", path(name))
+    size = option_values.resources(options, f"{role}_resources")
+    return Role(line, resources=size, image=options.text(f"{role}_docker_image"))
+
+
+def with_board(options: Options, job: JobSpec, commands: Commands) -> JobSpec:
+    """TensorBoard beside the tasks, or alone: then it is the job. In an image, or with --legacy, it is the image's own,
+    and so it is where a quicklink leads to it."""
+    if not commands.board:
+        return job
+    image = options.text("tensorboard_docker_image") or options.text("docker_image")
+    linked = any(_TASK in text for text in options.listed("quicklink"))
+    if image or linked or options.given("legacy"):
+        return _with_their_own(options, job, commands)
+    if job.roles:
+        if options.given(f"{BOARD}_resources"):
+            where = options.where(f"{BOARD}_resources")
+            options.notes.append(f"{where}: has no effect, TensorBoard beside a job takes 1 GiB")
+        return replace(job, board=Board(commands.board, show=True))
+    size = option_values.resources(options, "tensorboard_resources", _BOARD_SIZE)
+    role = Role('tensorboard --logdir "$HOWDAH_BOARD_DIR"', resources=size)
+    return replace(job, roles={BOARD: role}, framework="board", board=Board(commands.board))
+
+
+def _with_their_own(options: Options, job: JobSpec, commands: Commands) -> JobSpec:
+    line = f'exec tensorboard --host 0.0.0.0 --port "$HOWDAH_PORT" --logdir {shlex.quote(commands.board)}'
+    size = option_values.resources(options, "tensorboard_resources", _BOARD_SIZE)
+    role = Role(line, resources=size, image=options.text("tensorboard_docker_image"), env={"LC_ALL": "C"})
+    alone = not job.roles
+    role = replace(role, tracked=alone, on_failure="fail" if alone else "ignore")
+    return replace(job, roles={**job.roles, BOARD: role})
+
+
+def links(options: Options, job: JobSpec, commands: Commands) -> dict[str, str]:
+    """Quicklinks, TensorBoard, and the paths that `job show` prints."""
+    found = {label: commands.paths[name] for name, label in _PATHS.items() if commands.paths.get(name)}
+    if BOARD in job.roles and job.framework != "board":
+        found["Tensorboard"] = f"http://{{{BOARD}:0}}:{{{BOARD}:0:main}}"
+    tasks = {}
+    for name, role in job.roles.items():
+        tasks.update({f"{name}:{index}": f"{name}:{index}" for index in range(role.replicas)})
+    if "master" not in job.roles and "worker" in job.roles:  # TonY's first worker
+        tasks = {"master:0": "worker:0", **tasks}
+    for text in options.listed("quicklink"):
+        label, address = option_values.quicklink(options, text, tasks)
+        for known, task in tasks.items():
+            address = address.replace(f"{{{known}}}", f"{{{task}}}")
+        if label in found:
+            options.wrong("quicklink", f"is {text!r}, but another link is called {label!r}, too: give it another label")
+        elif label:
+            found[label] = address
+    return found
+
+
+def origins(options: Options, job: JobSpec) -> dict[str, str]:
+    """By place of the spec, the words that say what is there."""
+    found = {name: options.where(name) for name in ("name", "framework", "queue", "env")}
+    found |= {"files": options.where("localization"), "inputs": options.where("localization")}
+    found |= {"environment": options.where("docker_image"), "links": options.where("quicklink")}
+    places = dict(zip(OF_ROLE, ("resources", "command", "image"), strict=True))
+    for name in job.roles:
+        kind = service_runtime.kind(name)
+        found |= {f"roles.{name}.{place}": options.where(f"{kind}_{what}") for what, place in places.items()}
+        if kind in ROLES:
+            found[f"roles.{name}.replicas"] = options.where(ROLES[kind])
+    return found

@@ -1,0 +1,126 @@
+"""The small languages of single options: resources, localisation, quicklinks, variables."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from howdah.compat.submarine.options import PAGE, Options
+from howdah.spec import Resources, uris
+from howdah.spec.validation import nearest
+
+_AMOUNT = re.compile(r"([^=]+)=([0-9]{1,18})\s?([mMgG]?)")
+_FIELDS = {"memory": "memory", "memory-mb": "memory", "vcores": "vcores", "cpu": "vcores"}
+_FIELDS |= {"gpu": "gpus", "yarn.io/gpu": "gpus"}
+_BESIDE = re.compile(r"\./?|\./[^/]+|/.*")
+_LINK = re.compile(r"([^=]+)=(https?://)([a-z]+-[0-9]+):([0-9]{1,5})((?:[/?#].*)?)")
+_LEAST_WITHOUT_UNIT = 128
+"""`memory=4` was meant to be 4 GiB: no program of this kind runs in 4 MiB."""
+
+
+def resources(options: Options, name: str, default: str = "") -> Resources:
+    """`memory=4G,vcores=2,gpu=1`. Memory without a unit was bytes, and is MiB here unless --legacy."""
+    found, named = {"memory": 1024, "vcores": 1, "gpus": 0}, {}
+    typed: dict[str, str] = {}
+    for part in filter(None, (part.strip() for part in options.text(name, default).split(","))):
+        match = _AMOUNT.fullmatch(part)
+        if not match:
+            rule = "must be key=amount with a whole number, like memory=1536M, memory=4G, vcores=2, gpu=1"
+            options.wrong(name, f"has {part!r}, {rule} (the units are M and G)")
+            continue
+        key, amount, unit = match[1].strip(), int(match[2]), match[3].upper()
+        what = _FIELDS.get(key, "yarn.io/fpga" if key == "fpga" else key)
+        if what in typed:
+            options.wrong(name, f"has {typed[what]!r} and {part!r}: keep one of them")
+            continue
+        typed[what] = part
+        if what == "memory":
+            found[what] = amount * (1024 if unit == "G" else 1)
+            if key == "memory" and not unit:
+                found[what] = _without_unit(options, name, amount)
+        elif unit:
+            options.wrong(name, f"has {part!r}, but only memory has a unit")
+        elif what in found:
+            found[what] = amount
+        else:
+            named[what] = amount
+    return Resources(found["memory"], found["vcores"], found["gpus"], named)
+
+
+def _without_unit(options: Options, name: str, amount: int) -> int:
+    if options.given("legacy"):
+        return amount >> 20
+    if 0 < amount < _LEAST_WITHOUT_UNIT:
+        options.wrong(name, f"has 'memory={amount}', which would be {amount} MiB: write memory={amount}G or {amount}M")
+    else:
+        options.notes.append(f"{options.where(name)}: memory={amount} is taken as {amount}M; to Submarine it was bytes")
+    return amount
+
+
+@dataclass(frozen=True)
+class Local:
+    """What `--localization` asks for."""
+
+    remote: str
+    """A path on this machine, or a URI."""
+    name: str
+    """What it is called in the working directory."""
+    mount: str = ""
+    """Where a container wants to see it besides."""
+
+    @property
+    def entry(self) -> str:
+        """As `files` of a job has it."""
+        return f"{self.remote}#{self.name}"
+
+    @property
+    def as_mount(self) -> str:
+        """As `mounts` of an image has it."""
+        return f"{self.name}:{self.mount}:rw"
+
+
+def localised(options: Options, option: str, text: str) -> Local | None:
+    """`REMOTE:LOCAL[:rw]`. What comes after the last colon is local, so that REMOTE may have a port and any scheme."""
+    rest, _, mode = text.rpartition(":")
+    if mode not in ("rw", "wr", "ro"):
+        rest, mode = text, "rw"
+    remote, _, local = rest.rpartition(":")
+    if not remote or not _BESIDE.fullmatch(local) or local.startswith("//"):
+        options.wrong(option, f"is {text!r}, must be REMOTE:LOCAL[:rw], where LOCAL is ., ./name or an absolute path")
+    elif mode == "ro":
+        options.wrong(option, f"is {text!r}, but there is only rw: each task has a copy of its own")
+    else:
+        remote = uris.path(remote) if uris.has_scheme(remote) and uris.split(remote)[0] == "file" else remote
+        name = posixpath.basename((remote if local in (".", "./") else local).rstrip("/"))
+        return Local(remote.rstrip("/"), name, local if local.startswith("/") else "")
+    return None
+
+
+def quicklink(options: Options, text: str, tasks: Collection[str]) -> tuple[str, str]:
+    """`Label=http://master-0:8080` as label and address; `tasks` are all `role:index`."""
+    match = _LINK.fullmatch(text)
+    if match is None or not 0 < int(match[4]) < 1 << 16:
+        rule = "must be LABEL=http(s)://INSTANCE:PORT, as in Page=http://master-0:8080"
+        options.wrong("quicklink", f"is {text!r}, {rule}")
+        return "", ""
+    label, scheme, instance, port, path = match.groups()
+    task = instance.replace("-", ":")
+    if task not in tasks:
+        known = [one.replace(":", "-") for one in tasks]
+        wrong = f"is {text!r}, but there is no component instance {instance}; there are {', '.join(known[:8])}"
+        options.wrong("quicklink", wrong, nearest(instance, known))
+        return "", ""
+    return label, f"{scheme}{{{task}}}:{port}{path}"
+
+
+def variables(options: Options, option: str) -> dict[str, str]:
+    """`K=V`; of a name that comes again the values are joined, as the PATH-like ones want it."""
+    found: dict[str, str] = {}
+    for text in options.listed(option):
+        name, equals, value = text.partition("=")
+        if not equals:
+            options.notes.append(f"{options.where(option)}: {name} is set to nothing, for it has no '=' ({PAGE})")
+        found[name] = f"{found[name]}:{value}" if name in found else value
+    return found

@@ -1,0 +1,53 @@
+"""The runtime of 0.1 and 0.2, a service of YARN's: the first worker is `master`, and the job ends when it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from howdah.compat.submarine.options import Options
+from howdah.spec import JobSpec
+
+if TYPE_CHECKING:
+    from howdah.compat.submarine.launch import Commands
+
+_NATIVE = {"tensorflow": "submarine-tensorflow", "pytorch": "submarine-pytorch"}
+
+
+def kind(role: str) -> str:
+    """The kind of task that a role is, in the options' words."""
+    return {"master": "worker", "server": "ps"}.get(role, role)
+
+
+def job(options: Options, commands: Commands) -> JobSpec:
+    """The roles and who decides on the end."""
+    roles, count = dict(commands.roles), commands.counts["worker"]
+    legacy = options.given("legacy")
+    if count:
+        worker = roles.pop("worker")
+        others = replace(worker, replicas=count - 1, on_failure="ignore" if legacy else "")
+        roles = {"master": worker, **({"worker": others} if count > 1 else {}), **roles}
+    if "ps" in roles:
+        roles["ps"] = replace(roles["ps"], replicas=commands.counts["ps"])
+    framework = options.text("framework", "tensorflow").lower()
+    strangers = not count or (legacy and "ps" not in roles)
+    return JobSpec(
+        roles=roles,
+        name=options.text("name"),
+        framework="submarine" if strangers else _NATIVE[framework],
+        success="chief" if count > 1 else "all",
+        queue=options.text("queue"),
+    )
+
+
+def notes(options: Options, job: JobSpec) -> Iterator[str]:
+    """What is otherwise here, where that can be seen in this job."""
+    ours = not options.given("legacy")
+    if ours and "worker" in job.roles and "ps" not in job.roles and job.framework.startswith("submarine-"):
+        what = "a process group" if job.framework == "submarine-pytorch" else "a cluster with a chief"
+        yield f"the workers form {what}; to Submarine they were strangers, as they are with --legacy"
+    below = [option for option in options.places if "." in option]
+    if below and ours:
+        places = ", ".join(options.places[option][0] for option in below)
+        yield f"{places}: counts here; Submarine passed over what is below a role: --legacy"

@@ -1,0 +1,69 @@
+"""The runtime of 0.3 and 0.4: its options as keys of TonY's, read by TonY's own dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from howdah.compat import Parsed
+from howdah.compat.submarine.options import ROLES, Options
+from howdah.compat.submarine.service_runtime import kind
+
+if TYPE_CHECKING:
+    from howdah.compat.submarine.launch import Commands
+
+
+def wanted(options: Options) -> bool:
+    """Whether something is asked for that only this runtime had."""
+    return options.given("insecure") or any(text.startswith("tony.") for text in options.listed("conf"))
+
+
+def job(options: Options, commands: Commands, folder: Path, environ: Mapping[str, str], hadoop: str) -> Parsed:
+    """What TonY makes of the roles.
+
+    Raises:
+        SpecError: TonY's dialect refuses a key.
+    """
+    from howdah.compat.tony import Tony  # only these jobs need it
+    from howdah.compat.tony.conf import Conf
+    from howdah.compat.tony.options import Options as TonyOptions
+    from howdah.compat.tony.options import pair
+
+    conf = Conf(environ, hadoop)
+    framework = options.text("framework", "tensorflow").lower()
+    servers = "server" if framework == "mxnet" else "ps"
+
+    def put(key: str, value: str, option: str) -> None:
+        conf.set(key, value)
+        conf.origins[key] = options.where(option)
+
+    put("tony.application.name", options.text("name"), "name")
+    put("tony.application.framework", framework, "framework")
+    put("tony.yarn.queue", options.text("queue"), "queue")
+    for role, asked in commands.roles.items():
+        name = servers if role == "ps" else role
+        put(f"tony.{name}.instances", str(commands.counts[role]), ROLES[role])
+        put(f"tony.{name}.command", str(asked.command), f"{role}_launch_cmd")
+        size = asked.resources
+        for what, amount in (("memory", f"{size.memory_mib}m"), ("vcores", size.vcores), ("gpus", size.gpus)):
+            put(f"tony.{name}.{what}", str(amount), f"{role}_resources")
+    for text in options.listed("conf"):
+        key, value = pair(text, "--conf", conf.mistakes)
+        conf.set(key, value)
+        if not key.startswith("tony."):
+            options.notes.append(f"--conf {key}: has no effect, only tony.… keys have")
+    parsed = Tony(folder, environ, hadoop).job("cluster", TonyOptions(), conf)
+    sizes = {name: commands.roles[kind(name)] for name in parsed.job.roles if kind(name) in commands.roles}
+    roles = {
+        name: replace(
+            role,
+            resources=replace(role.resources, named=sizes[name].resources.named),
+            image=role.image or sizes[name].image,
+        )
+        if name in sizes
+        else role
+        for name, role in parsed.job.roles.items()
+    }
+    return replace(parsed, job=replace(parsed.job, roles=roles))

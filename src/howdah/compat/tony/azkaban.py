@@ -1,0 +1,106 @@
+"""Azkaban's job type for TonY: a job's properties in, the job out.
+
+The rules are those of Java's property files, and of TonyJob: `worker_env.X` is --shell_env, what begins with `tony.`
+is configuration, the other names are those of the options; the flow becomes tags. Later files win, `${name}` is filled
+in.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from howdah.compat import Parsed
+from howdah.compat.tony import Tony
+from howdah.compat.tony.conf import merged
+from howdah.compat.tony.options import Options
+from howdah.config.yaml_tree import MOST_BYTES
+from howdah.errors import Mistake, SpecError
+from howdah.hadoop.conf import Property, expand
+from howdah.localfiles import regular_file
+
+ARGUMENTS = ("hdfs_classpath", "task_params", "python_binary_path", "python_venv", "executes", "src_dir")
+TYPES = ("TonYJob", "TonyJob", "TensorFlowJob")
+TAGS = ("azkaban.flow.execid", "azkaban.flow.flowid", "azkaban.flow.projectname")
+_ENVIRONMENT = ("worker_env.", "tony.worker_env.")
+_BREAK = re.compile(r"\\\r?\n[ \t\f]*")
+_ENTRY = re.compile(r"((?:\\.|[^\s=:\\])*)[ \t\f]*[=: \t\f]?[ \t\f]*(.*)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_LETTERS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
+
+
+class AzkabanJob:
+    """`howdah azkaban-job FILE.properties [FILE2…]`; paths are relative to the first file."""
+
+    def __init__(self, environ: Mapping[str, str] | None = None, hadoop: str = "") -> None:
+        self.hadoop = hadoop
+        self.environ = os.environ if environ is None else environ
+
+    def parse(self, argv: Sequence[str]) -> Parsed:
+        if not argv:
+            raise SpecError.at("FILE", "is missing: give the job's properties file, and those it inherits before it")
+        files = {name: read(Path(name)) for name in argv}
+        properties = {name: value for found in files.values() for name, value in found.items()}
+        values = {name: expand(value, properties.get) for name, value in properties.items()}
+        directory = Path(argv[0]).absolute().parent
+        options = _options(values, directory)
+        own = {file: list(_configuration(found, values)) for file, found in files.items()}
+        conf = merged(options, directory, self.environ, self.hadoop, own)
+        tags = [f"{name}:{values[name]}" for name in TAGS if values.get(name)]
+        conf.values["tony.application.tags"] = ",".join([*conf.listed("tony.application.tags"), *tags])
+        kind = values.get("type", TYPES[0])
+        if kind.lower() not in (known.lower() for known in TYPES):
+            options.mistakes.append(Mistake("type", f"is {kind!r}, must be one of {', '.join(TYPES)}"))
+        return Tony(directory, self.environ).job("cluster", options, conf)
+
+
+def _configuration(names: Iterable[str], values: Mapping[str, str]) -> Iterator[Property]:
+    """TonYJob wrote them into a tony.xml: a site's file beats them."""
+    for name in names:
+        if name.startswith("tony.") and not name.startswith(_ENVIRONMENT):
+            yield Property(name, values[name])
+
+
+def _options(values: Mapping[str, str], directory: Path) -> Options:
+    options = Options({name: [values[name]] for name in ARGUMENTS if values.get(name)})
+    if "src_dir" not in options.values and (directory / "src").is_dir():
+        options.values["src_dir"] = ["src"]
+    variables = [
+        f"{name.removeprefix(prefix)}={value}"
+        for name, value in values.items()
+        for prefix in _ENVIRONMENT
+        if name.startswith(prefix)
+    ]
+    if variables:
+        options.values["shell_env"] = variables
+    return options
+
+
+def read(path: Path) -> dict[str, str]:
+    """A file of properties. Raises SpecError when it can't be read."""
+    try:
+        text = regular_file.read(path, MOST_BYTES).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        raise SpecError.at(str(path), f"is not UTF-8: byte {error.start}") from None
+    except OSError as error:
+        raise SpecError.at(str(path), error.strerror or str(error)) from None
+    return dict(_entries(text))
+
+
+def _entries(text: str) -> Iterator[tuple[str, str]]:
+    for line in _BREAK.sub("", text).splitlines():
+        stripped = line.lstrip(" \t\f")
+        if stripped and stripped[0] not in "#!":
+            match = _ENTRY.match(stripped)
+            if match:
+                yield _plain(match[1]), _plain(match[2])
+
+
+def _plain(text: str) -> str:
+    def letter(match: re.Match[str]) -> str:
+        one = match[1]
+        return chr(int(one[1:], 16)) if len(one) == 5 else _LETTERS.get(one, one)
+
+    return _ESCAPE.sub(letter, text)

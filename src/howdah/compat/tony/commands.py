@@ -1,0 +1,168 @@
+"""TonY's commands. They end as TonY's did: 0 or 255, and the job ends with the command."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from howdah.cli.i18n import retold, say
+from howdah.cli.mistakes import error_lines
+from howdah.cli.run import notice, upload_and_submit
+from howdah.client.job_end import end, report_of
+from howdah.client.submit import prepare
+from howdah.compat import Parsed
+from howdah.config.job_file import wrong
+from howdah.errors import HowdahError, SpecError, StagingError
+
+if TYPE_CHECKING:
+    from howdah.cli.terminal import Plain
+
+FAILED = 255
+_VERBATIM = {"ignore_unknown_options": True, "help_option_names": [], "allow_interspersed_args": False}
+
+
+@click.command("tony", context_settings=_VERBATIM, add_help_option=False)
+@click.argument("argv", nargs=-1, type=click.UNPROCESSED)
+def tony(argv: tuple[str, ...]) -> None:
+    """Submit as TonY's submitters do: cluster (the default), local or notebook, or their class names."""
+    from howdah.compat.tony import OPTIONS, Tony, mode
+
+    submitter, rest = mode(argv)
+    if rest and rest[0].lstrip("-") in ("h", "help"):
+        click.echo(f"howdah tony [cluster|local|notebook] {' '.join(f'[--{name} …]' for name in OPTIONS)}")
+        return
+    _ending_as_theirs(
+        lambda: Tony(hadoop=_hadoop()).parse(argv), "local" if submitter == "local" else "", submitter == "notebook"
+    )
+
+
+@click.command("azkaban-job", context_settings={"ignore_unknown_options": True})
+@click.argument("files", nargs=-1, type=click.Path())
+def azkaban_job(files: tuple[str, ...]) -> None:
+    """Run the TonY job that Azkaban's properties in FILES describe; later files win."""
+    from howdah.compat.tony.azkaban import AzkabanJob
+
+    _ending_as_theirs(lambda: AzkabanJob(hadoop=_hadoop()).parse(files), base=Path(*files[:1]).absolute().parent)
+
+
+def _hadoop() -> str:
+    from howdah.client.engine_registry import settings_for
+
+    return settings_for({})["hadoop_conf_dir"]
+
+
+def _ending_as_theirs(
+    parse: Callable[[], Parsed], engine: str = "", notebook: bool = False, base: Path | None = None
+) -> None:
+    ending = Ending()
+    try:
+        _run(parse(), engine, notebook, base or Path.cwd(), ending)
+    except KeyboardInterrupt:
+        raise SystemExit(FAILED) from None
+    except HowdahError as error:
+        for line in error_lines(error):
+            notice(f"howdah: {line}")
+        raise SystemExit(FAILED) from None
+    except SystemExit as leaving:
+        raise SystemExit(FAILED if leaving.code else 0) from None
+
+
+def _run(parsed: Parsed, engine: str, notebook: bool, base: Path, ending: Ending) -> None:
+    mistakes = wrong(parsed.job, parsed.origins)
+    if mistakes:
+        raise SpecError(mistakes)
+    for note in parsed.notes:
+        notice(f"howdah: {retold(note)}")
+    chosen = engine or ("" if os.environ.get("HOWDAH_ENGINE") else "yarn")
+    prepared = prepare(parsed.job, base, {"engine": chosen or None}, notice, origins=parsed.origins)
+    ending.waits = True
+    job_id = upload_and_submit(prepared, check=ending.check)
+    try:
+        ending.waits = False
+        ending.check()
+        click.echo(say("submitted {id} to {engine}", id=job_id, engine=prepared.engine.name))
+        from howdah.cli.follow import follow  # while the master starts
+
+        follow(prepared.engine, job_id, "chief", "cancel", False, lambda: _screen(notebook), await_engine=True)
+    except KeyboardInterrupt:  # before anybody followed it, or again
+        notice(say("cancelling {id}", id=job_id))
+        end(prepared.engine, report_of(prepared.engine, job_id))
+        raise
+
+
+class Ending:
+    """Who ends the command ends the job: Ctrl-C, a signal, a terminal that is closed. Where it `waits`, a job is being
+    handed over that nobody could end yet; files that are still on their way stay behind."""
+
+    def __init__(self) -> None:
+        self.waits = self.came = False
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+                signal.signal(number, self._on_signal)
+
+    def check(self) -> None:
+        """Raises KeyboardInterrupt if the command was to end."""
+        if self.came:
+            raise KeyboardInterrupt
+
+    def _on_signal(self, number: int, _: object) -> None:
+        again, self.came = self.came, True
+        if number == signal.SIGHUP:
+            _let_go_of_the_terminal()
+        if not self.waits and not (again and number != signal.SIGINT):  # a closed terminal is told of twice
+            raise KeyboardInterrupt
+
+
+def _let_go_of_the_terminal() -> None:
+    """What is still printed there would be an error."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        with contextlib.suppress(OSError):  # one that is closed
+            if stat.S_ISCHR(os.fstat(stream).st_mode):
+                os.dup2(null, stream)
+    os.close(null)
+
+
+def _screen(notebook: bool) -> Plain:
+    from howdah.compat.tony.output import Notebook, Tasks  # when the job is on its way
+
+    return Notebook() if notebook else Tasks()
+
+
+@click.command("import-history")
+@click.argument("paths", nargs=-1, required=True)
+@click.option("--to", "home", default="", help="Where to: the URI of an engine's home; this machine's, if not given.")
+def import_history(paths: tuple[str, ...], home: str) -> None:
+    """Import TonY's .jhist files, or all those below a directory; `list` and `status` show them from then on."""
+    from howdah.client.engine_registry import engine, settings_for
+    from howdah.compat.tony.history import histories, imported, kept
+    from howdah.spec import uris
+
+    problems = 0
+    home = home or engine(settings_for({"engine": "local"})).home
+    hadoop = _hadoop()
+    found: list[str] = []
+    for path in paths:
+        try:
+            found += histories([path], hadoop)
+        except HowdahError as error:
+            problems += 1
+            notice(f"howdah: {error}")
+    for uri in found:
+        try:
+            job = imported(uri, hadoop)
+            name = uris.name(kept(job, home, hadoop))
+        except HowdahError as error:
+            problems += 1
+            notice(f"howdah: {error}")
+            continue
+        click.echo(say("{id}: {state}, {tasks} tasks", id=name, state=job.state.value, tasks=job.staged.job.task_count))
+    if problems:
+        raise SystemExit(StagingError.exit_code)

@@ -1,0 +1,165 @@
+"""TonY's configuration: tony-default.xml < tony.xml or --conf_file < tony-site.xml < --conf, as Hadoop merges them.
+
+The site's file beats the job's, which surprises; so the origin of each value is kept, for the messages. Three keys are
+added to by --conf, not replaced.
+"""
+
+from __future__ import annotations
+
+import getpass
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from howdah.compat.tony.options import Options, pair, split_pairs
+from howdah.errors import Mistake, SpecError
+from howdah.hadoop.conf import Property, environment_variable, expand, parse, read_properties
+from howdah.spec import uris
+
+# Of tony-default.xml, those that decide something here.
+DEFAULTS = {
+    "tony.application.name": "TensorFlowApplication",
+    "tony.application.type": "TONY",
+    "tony.application.framework": "tensorflow",
+    "tony.application.distributed-mode": "GANG",
+    "tony.application.untracked.jobtypes": "ps",
+    "tony.application.sidecar.jobtypes": "tensorboard",
+    "tony.application.stop-on-failure-jobtypes": "ps",
+    "tony.application.security.enabled": "true",
+}
+APPENDED = ("tony.containers.envs", "tony.execution.envs", "tony.containers.resources")
+SITE_DIRECTORY = "/export/apps/tony/conf"
+_NUMBER = re.compile(r"[+-]?\d+")
+# As TonY's own reader takes it: digits up to the first g or m, whatever follows.
+_MEMORY = re.compile(r"(\d+)(?:([gGmM]).*)?")
+
+
+@dataclass
+class Conf:
+    """The merged properties. `mistakes` collects what is wrong with those that were asked for; `hadoop` is the
+    directory of Hadoop's own configuration, for files that are on the cluster; `site` is the administrator's file."""
+
+    environ: Mapping[str, str]
+    hadoop: str = ""
+    values: dict[str, str] = field(default_factory=lambda: dict(DEFAULTS))
+    origins: dict[str, str] = field(default_factory=dict)
+    mistakes: list[Mistake] = field(default_factory=list)
+    site: str = ""
+    _final: set[str] = field(default_factory=set)
+
+    def add(self, properties: Iterable[Property], file: str) -> None:
+        """A file's; one that an earlier file calls final stays."""
+        for one in properties:
+            if one.name not in self._final:
+                place = f"{file}:{one.line}" if one.line else file
+                self.values[one.name], self.origins[one.name] = one.value.strip(), place
+            if one.final:
+                self._final.add(one.name)
+
+    def set(self, key: str, value: str) -> None:
+        """What --conf says is final over all files."""
+        if key in APPENDED and self.values.get(key):
+            value = f"{self.values[key]},{value}"
+        self.values[key], self.origins[key] = value, f"--conf {key}"
+
+    def get(self, key: str) -> str:
+        """The value with `${…}` filled in; "" when there is none."""
+        return expand(self.values.get(key, ""), self._variable).strip()
+
+    def given(self) -> Iterator[str]:
+        """Keys that somebody wrote."""
+        return (key for key in self.values if key in self.origins)
+
+    def of_site(self, key: str) -> bool:
+        """Whether the value is the administrator's, whose file is not for the user to edit."""
+        return bool(self.site) and self.origins.get(key, "").rpartition(":")[0] == self.site
+
+    def listed(self, key: str) -> list[str]:
+        """What stands between its commas."""
+        return [part.strip() for part in self.get(key).split(",") if part.strip()]
+
+    def pairs(self, key: str) -> dict[str, str]:
+        """`name=value`, between commas."""
+        return dict(pair(text, key, self.mistakes) for text in split_pairs(self.get(key)))
+
+    def number(self, key: str, default: int = 0) -> int:
+        """A whole number, whatever its sign."""
+        text = self.get(key)
+        if text and not _NUMBER.fullmatch(text):
+            self.wrong(key, f"is {text!r}, must be a whole number")
+            return default
+        return int(text) if text else default
+
+    def seconds(self, key: str, unit_s: float = 0.001) -> float:
+        """A time in TonY's unit, milliseconds mostly; 0 and below are without limit."""
+        return max(0.0, self.number(key) * unit_s)
+
+    def flag(self, key: str) -> bool:
+        """Hadoop takes nothing but `true` for true."""
+        text = self.get(key).lower()
+        if text not in ("", "true", "false"):
+            self.wrong(key, f"is {text!r}, must be true or false")
+        return text == "true"
+
+    def memory_mib(self, key: str, default: str = "2g") -> int:
+        """`2g`, `2048m`, `2048`."""
+        text = self.get(key) or default
+        match = _MEMORY.fullmatch(text)
+        if not match:
+            self.wrong(key, f"is {text!r}, must be a whole number of MB, or end in g or m, such as 2g")
+            return 2048
+        return int(match[1]) * (1024 if (match[2] or "m") in "gG" else 1)
+
+    def wrong(self, key: str, problem: str, near: str | None = None) -> None:
+        """Tell it with the place where the key is written."""
+        self.mistakes.append(Mistake(key, problem, near, self.origins.get(key)))
+
+    def _variable(self, name: str) -> str | None:
+        if name.startswith("env."):
+            return environment_variable(name, self.environ)
+        if name == "user.name":
+            return self.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+        return self.values.get(name)
+
+
+def merged(
+    options: Options,
+    directory: Path,
+    environ: Mapping[str, str],
+    hadoop: str = "",
+    own: Mapping[str, Iterable[Property]] = MappingProxyType({}),
+) -> Conf:
+    """Everything that configures this submission; a site's file that isn't there is nothing. `own` is what the job says
+    itself, by file: over its tony.xml, below the site's.
+
+    Raises:
+        SpecError: a file is no configuration; names its line.
+        StagingError: the one of --conf_file can't be read.
+    """
+    conf = Conf(environ, hadoop)
+    named = options.last("conf_file")
+    if named:
+        conf.add(_named(named, directory, hadoop), named)
+    elif (directory / "tony.xml").is_file():
+        conf.add(read_properties(directory / "tony.xml"), "tony.xml")
+    for file, properties in own.items():
+        conf.add(properties, file)
+    site = Path(environ.get("TONY_CONF_DIR") or SITE_DIRECTORY, "tony-site.xml")
+    if site.is_file():
+        conf.site = str(site)
+        conf.add(read_properties(site), conf.site)
+    for text in options.values.get("conf", []):
+        conf.set(*pair(text, "--conf", options.mistakes))
+    return conf
+
+
+def _named(path: str, directory: Path, hadoop: str) -> list[Property]:
+    if not uris.has_scheme(path):
+        if not (directory / path).is_file():
+            raise SpecError.at("--conf_file", f"{path!r}: no such file")
+        return list(read_properties(directory / path))
+    from howdah.storage.filesystem import filesystem  # most command lines have no need of it
+
+    return parse(filesystem(path, hadoop).read_bytes(path), path)

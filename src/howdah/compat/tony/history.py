@@ -1,0 +1,229 @@
+"""TonY's histories: a `.jhist` file (and the configuration beside it) becomes a job of ours, with its event log.
+
+The file's name says most: application, begin, end, user, state. What TonY didn't write down isn't made up: exit codes
+are those that its diagnostics name, peaks of memory those of its metrics.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from howdah.compat.tony import roles
+from howdah.compat.tony.avro_file import NotAvro, records
+from howdah.compat.tony.conf import Conf
+from howdah.errors import SpecError, StagingError
+from howdah.hadoop.conf import parse
+from howdah.spec import Container, Exit, JobSpec, Outcome, Role, StagedJob, State, TaskId, event_lines, uris
+from howdah.spec import events as e
+from howdah.spec.codec import encode
+from howdah.storage.filesystem import FileSystem, filesystem
+from howdah.supervisor.state import SUBMITTED
+
+_NAME = re.compile(r"(application_\d+_\d+)-(\d+)-(\d+)-(.+)-([A-Z]+)\.jhist")
+_CONFIGURATIONS = ("tony-final.xml", "config.xml")
+_EXIT_CODE = re.compile(r"[Ee]xit(?:ed with)?(?: code| status)?[: ]+(-?\d+)")
+_STATES = {"SUCCEEDED": State.SUCCEEDED, "FAILED": State.FAILED, "KILLED": State.CANCELLED, "FINISHED": State.CANCELLED}
+_LARGEST = 256 << 20
+
+
+@dataclass(frozen=True)
+class History:
+    """One job: its id in our history, its spec as far as it is known, and what happened."""
+
+    id: str
+    state: State
+    staged: StagedJob
+    events: tuple[e.Event, ...]
+
+
+def histories(places: Iterable[str], hadoop: str = "") -> Iterator[str]:
+    """URIs of the finished histories in files and directories, here or on a cluster that the configuration in
+    `hadoop` knows; of an application that was tried again the last one.
+
+    Raises:
+        StagingError: there is no such place, or no such history in it.
+    """
+    for place in places:
+        uri = place if uris.has_scheme(place) else uris.of_local(place)
+        files = filesystem(uri, hadoop)
+        entry = files.stat(uri)
+        if entry is None:
+            raise StagingError(f"{place}: no such file or directory")
+        if not entry.is_dir:
+            yield entry.uri
+            continue
+        found: dict[str, str] = {}
+        for one in sorted((each.uri for each in files.walk(uri)), key=uris.name):
+            if one.endswith(".jhist"):
+                match = _NAME.fullmatch(uris.name(one))
+                found[match[1] if match else one] = one
+        if not found:
+            raise StagingError(f"{place}: no .jhist file of a job that has ended is in it or below it")
+        yield from found.values()
+
+
+def imported(uri: str, hadoop: str = "") -> History:
+    """Read one.
+
+    Raises:
+        StagingError: it isn't finished, or is no history; names the file.
+    """
+    name, shown = uris.name(uri), uris.path(uri) if uri.startswith("file:") else uri
+    match = _NAME.fullmatch(name)
+    if match is None:
+        still = name.endswith(".inprogress")
+        problem = "has not ended" if still else "has no name like application_1_2-BEGIN-END-USER-STATE.jhist"
+        raise StagingError(f"{shown}: {problem}, and is not imported")
+    files = filesystem(uri, hadoop)
+    try:
+        entry = files.stat(uri)
+        if entry is not None and entry.size > _LARGEST:
+            raise NotAvro("it is larger than any history")
+        return _read(files, uri, *match.groups())
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StagingError(f"{shown}: no history of TonY: {error or type(error).__name__}") from error
+
+
+def _read(files: FileSystem, uri: str, id_: str, begun: str, ended: str, user: str, word: str) -> History:
+    found = list(_written(files.read_bytes(uri)))
+    state = _STATES.get(word, State.FAILED)
+    job = _job(_configuration(files, uris.parent(uri)), found, id_)
+    log = _Log(id_, user, job, int(begun) / 1000, int(ended) / 1000, state)
+    return History(id_, state, StagedJob(job, "", user=user), tuple(log.events(found)))
+
+
+def _configuration(files: FileSystem, directory: str) -> Conf:
+    """What is kept beside a history; one that can't be read is as good as none."""
+    conf = Conf({})
+    for name in _CONFIGURATIONS:
+        uri = uris.join(directory, name)
+        if files.exists(uri):
+            with contextlib.suppress(SpecError):
+                conf.add(parse(files.read_bytes(uri), name), name)
+            break
+    return conf
+
+
+def kept(history: History, home: str, hadoop: str = "") -> str:
+    """Write it below `home`, the URI of an engine's home, where it replaces one of the same job; its directory.
+
+    On this machine a job's name says that it is here: `local-application_…`.
+    """
+    here = uris.split(home)[0] == "file"
+    directory = uris.join(home, "jobs", f"local-{history.id}" if here else history.id)
+    files = filesystem(directory, hadoop)
+    files.mkdirs(directory, 0o700)
+    begun = history.events[0].time
+    files.write_bytes(uris.join(directory, "job.json"), json.dumps(encode(history.staged)).encode())
+    if here:  # the engine lists jobs by this time
+        files.write_bytes(uris.join(directory, SUBMITTED), json.dumps({"submitted": begun}).encode())
+    log = "".join(map(event_lines.to_line, history.events))
+    files.write_bytes(uris.join(directory, "events.jsonl"), log.encode())
+    return directory
+
+
+def _written(data: bytes) -> Iterator[Mapping[str, Any]]:
+    """Events in an Avro file, or as JSON lines, as some sites convert them."""
+    if data[:1] == b"{":
+        for line in data.decode("utf-8", "replace").splitlines():
+            if line.strip():
+                yield json.loads(line)
+        return
+    yield from records(data)
+
+
+def _job(conf: Conf, found: list[Mapping[str, Any]], name: str) -> JobSpec:
+    """From the configuration where it is kept, else from the tasks that there were."""
+    made = roles.roles(conf, roles.job_types(conf), conf.get("tony.containers.command"))
+    for event in found:
+        body = _body(event)
+        if "taskType" in body:
+            role = made.setdefault(str(body["taskType"]), Role(replicas=0))
+            least = max(role.replicas, int(body["taskIndex"]) + 1)
+            made[str(body["taskType"])] = Role(**{**vars(role), "replicas": least})
+    return JobSpec(
+        roles=made,
+        name=conf.get("tony.application.name") if conf.origins else name,
+        framework=f"tony-{conf.get('tony.application.framework')}".replace("tony-standalone", "tony"),
+        queue=conf.get("tony.yarn.queue"),
+        application_type="TONY",
+    )
+
+
+def _body(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    """In JSON the branch of a union is named: `{"com.linkedin.tony.events.TaskStarted": {…}}`."""
+    body = event.get("event")
+    if isinstance(body, Mapping) and len(body) == 1 and isinstance(inner := next(iter(body.values())), Mapping):
+        return inner
+    return body if isinstance(body, Mapping) else {}
+
+
+@dataclass(frozen=True)
+class _Log:
+    """TonY's events as ours."""
+
+    id: str
+    user: str
+    job: JobSpec
+    begin: float
+    end: float
+    state: State
+
+    def events(self, found: list[Mapping[str, Any]]) -> Iterator[e.Event]:
+        host = next((str(_body(one).get("host", "")) for one in found if one["type"] == "APPLICATION_INITED"), "")
+        yield e.JobStarted(self.begin, self.id, "tony", self.user, self.job, host)
+        yield e.WorldFormed(self.begin, 1)  # from here on TonY counted how long the job took
+        reason = ""
+        for one in found:
+            moment, body = float(one.get("timestamp", self.begin * 1000)) / 1000, _body(one)
+            if one["type"] == "TASK_STARTED":
+                yield from self._started(moment, body)
+            elif one["type"] == "TASK_FINISHED":
+                yield from self._finished(moment, body)
+                if body.get("status") == "FAILED":
+                    reason = reason or f"{self._task(body)}: {_exit(body)}"
+            elif one["type"] == "APPLICATION_FINISHED":
+                reason = str(body.get("diagnostics") or reason)
+        yield e.JobFinished(self.end, Outcome(self.state, "" if self.state is State.SUCCEEDED else reason))
+
+    def _started(self, moment: float, body: Mapping[str, Any]) -> Iterator[e.Event]:
+        task, host = self._task(body), str(body.get("host", ""))
+        container = Container(_text(body.get("containerID")), host, task.role, self.job.roles[task.role].resources)
+        yield e.Launched(moment, task, 1, container)
+        yield e.Joined(moment, task, 1, 1, host)
+        yield e.Started(moment, task, 1, 1, 0)
+
+    def _finished(self, moment: float, body: Mapping[str, Any]) -> Iterator[e.Event]:
+        metrics = {str(one["name"]): float(one["value"]) for one in body.get("metrics") or ()}
+        peak, mean = metrics.get("MAX_MEMORY_BYTES", 0.0), metrics.get("AVG_MEMORY_BYTES", 0.0)
+        task = self._task(body)
+        if peak > 0:
+            yield e.Used(moment, task, mean / (1 << 20), peak / (1 << 20))
+        exit = _exit(body)
+        yield e.Ended(moment, task, 1, 1, exit, counts=exit.cause == "exit")
+
+    def _task(self, body: Mapping[str, Any]) -> TaskId:
+        return TaskId(str(body["taskType"]), int(body["taskIndex"]))
+
+
+def _exit(body: Mapping[str, Any]) -> Exit:
+    status, said = str(body.get("status", "")), _text(body.get("containerDiagnostic")).strip()
+    if status == "SUCCEEDED":
+        return Exit("exit", 0)
+    if status != "FAILED":  # FINISHED: TonY's master ended it
+        return Exit("stopped", detail=said)
+    match = _EXIT_CODE.search(said)
+    lines = tuple(said.splitlines()[-20:])
+    return Exit("exit", int(match[1]) if match else None, detail="" if match else "failed", lines=lines)
+
+
+def _text(value: Any) -> str:
+    """A text, or JSON's way to write the branch of a union that holds one."""
+    if isinstance(value, Mapping):
+        value = next(iter(value.values()), "")
+    return "" if value is None else str(value)

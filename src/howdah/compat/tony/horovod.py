@@ -1,0 +1,73 @@
+"""Horovod as TonY ran it: the rendezvous is in a role `driver`, which the job has itself."""
+
+from __future__ import annotations
+
+from howdah.compat.tony.frameworks import TENSORBOARD, Tony
+from howdah.frameworks import decided
+from howdah.frameworks.horovod import RENDEZVOUS, Horovod, by_host, meeting
+from howdah.spec import JobSpec, TaskId, World
+
+DRIVER = "driver"
+_BESIDE = (DRIVER, TENSORBOARD)
+_GLOO_TIMEOUT_S = "2000"
+RELAY = """\
+import contextlib, glob, os, shutil, socket, subprocess, sys, threading, time
+folder = os.environ["DRIVER_OUTPUT_PATH"] = os.path.abspath("horovod_driver")
+shutil.rmtree(folder, ignore_errors=True)
+os.makedirs(folder)
+server = socket.create_server(("", int(os.environ["HOWDAH_PORT"])), backlog=1024)
+def copied(source, target):
+    try:
+        while data := source.recv(1 << 16):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
+    except OSError:
+        for end in (source, target):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+def led(near):
+    while not (found := glob.glob(folder + "/*____HOROVOD_RENDEZVOUS_SERVER____")):
+        time.sleep(0.1)
+    try:
+        far = socket.create_connection(("127.0.0.1", int(os.path.basename(found[0]).split("_")[0])))
+    except OSError:
+        return near.close()
+    threading.Thread(target=copied, args=(far, near), daemon=True).start()
+    copied(near, far)
+def accepted():
+    while True:
+        threading.Thread(target=led, args=(server.accept()[0],), daemon=True).start()
+driver = subprocess.Popen(["bash", "-c", sys.argv[1]])
+threading.Thread(target=accepted, daemon=True).start()
+code = driver.wait()
+sys.exit(code if code >= 0 else 128 - code)
+"""
+"""Runs a driver of the user's, which listens where it likes and says so by the name of a file in DRIVER_OUTPUT_PATH; it
+is reached through the port that all know before it begins."""
+
+__all__ = ["DRIVER", "RELAY", "RENDEZVOUS", "TonyHorovod"]
+
+
+class TonyHorovod(Tony):
+    """Its workers find each other through the driver, which starts with them."""
+
+    hold_ports = Horovod.hold_ports
+
+    def expand(self, job: JobSpec) -> JobSpec:
+        return decided(job, untracked=_BESIDE)
+
+    def environment(self, world: World, task: TaskId) -> dict[str, str]:
+        variables = super().environment(world, task)
+        workers = [member for member in world.members if member.task.role not in _BESIDE]
+        driver = next(iter(world.of(DRIVER)), None)
+        slots = ",".join(f"{host}:{len(those)}" for host, those in by_host(workers).items())
+        if task.role == DRIVER:
+            return {**variables, "CLUSTER_WORKER_LIST": slots}
+        if driver is None or task.role in _BESIDE:
+            return variables
+        return {
+            **variables,
+            "CLUSTER_SPEC": slots,
+            "HOROVOD_GLOO_TIMEOUT_SECONDS": _GLOO_TIMEOUT_S,
+            **meeting(driver, workers, task),
+        }

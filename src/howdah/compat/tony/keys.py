@@ -1,0 +1,86 @@
+"""TonY's keys, of 0.4 and 0.5: which are read, which ask for nothing here, and which cannot be done.
+
+A key that is in none of the tables is unknown, and told once, together with the others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from howdah.compat.tony.conf import Conf
+from howdah.spec.validation import nearest
+
+APPLICATION = (
+    *("name", "type", "tags", "node-label", "framework", "distributed-mode", "enable-preprocess", "timeout"),
+    *("untracked.jobtypes", "sidecar.jobtypes", "stop-on-failure-jobtypes", "fail-on-worker-failure-enabled"),
+    *("prepare-stage", "training-stage", "tensorboard-log-dir", "placement-spec", "single-node"),
+    *("hdfs-conf-path", "yarn-conf-path", "mapred-conf-path"),
+    *("docker.enabled", "docker.image"),  # until 0.3
+)
+READ = (
+    *(f"tony.application.{name}" for name in APPLICATION),
+    *("tony.yarn.queue", "tony.execution.envs", "tony.docker.enabled"),
+    *(f"tony.containers.{name}" for name in ("command", "resources", "envs", "placement-spec", "allocation-tags")),
+    *("tony.docker.containers.image", "tony.docker.containers.mount"),
+    *(f"tony.am.{name}" for name in ("memory", "vcores", "gpus", "node-label", "retry-count", "startup-timeout")),
+    *("tony.container.allocation.timeout", "tony.container.registration.timeout", "tony.worker.timeout"),
+    *("tony.task.executor.execution-timeout-ms", "tony.task.executor.registry-timeout-sec"),
+    *("tony.task.max-total-instances", "tony.task.max-total-memory", "tony.task.max-total-gpus"),
+    *("tony.task.max-total-vcores", "tony.horovod.driver.mode.debug"),
+)
+ROLE = (
+    *("instances", "max-instances", "memory", "vcores", "gpus", "command", "resources", "node-label"),
+    *("placement-spec", "allocation-tags"),
+)
+# How TonY's own processes are run: there are none here.
+NOTHING = re.compile(
+    r"tony\.(task\.(am|executor|default)\.jvm\.opts|task\.(heartbeat-interval(-ms)?|max-missed-heartbeats)"
+    r"|task\.(metrics-interval-ms|gpu-metrics\.enabled)|task\.executor\.execution\.error-message-max-depth"
+    r"|gpu-exec-path|am\.(wait-client-signal-stop-timeout-sec|resources|command)"
+    r"|application\.(num-client-rm-connect-retries|security\.enabled|hadoop\.(location|classpath))"
+    r"|(history|https|http|portal|keytab|version-info|init)\..*|secret\.key|docker\.am\.image)"
+)
+_PER_ROLE = re.compile(rf"tony\.([a-z]+)\.({'|'.join(ROLE)})")
+_GROUPS = re.compile(r"tony\.(docker\.[a-z]+\.image|task\.max-total-[a-z]+|application\.group\.\w+)")
+DEPENDENCY = re.compile(r"tony\.application\.dependency\.([a-z]+)\.timeout\.after\.(\w+)(\.ignored)?")
+# Keys by why they cannot be had; the value that asks for nothing stands after them.
+REFUSED = {
+    "tony.horovod.mode.test": ("false", "it was for TonY's own tests"),
+    "tony.horovod.mode.test.fast.fail": ("false", "it was for TonY's own tests"),
+    "tony.other.namenodes": ("", "only the cluster's own file systems are logged in to"),
+}
+_PAGE = "docs/coming-from-tony.md#keys"
+
+
+def judge(conf: Conf) -> Iterator[str]:
+    """Refuse what can't be done, if the user asks for it; the notes on what is not known or has no effect."""
+    unknown = []
+    for key in conf.given():
+        problem = _problem(conf, key)
+        if problem and conf.of_site(key):
+            yield f"{key} ({conf.origins[key]}) {problem}"
+        elif problem:
+            conf.wrong(key, problem)
+        elif key.startswith("tony.") and not _known(key):
+            near = nearest(key, (*READ, *(f"tony.worker.{name}" for name in ROLE)))
+            unknown.append(f"{key} ({conf.origins[key]}{f'; did you mean {near}?' if near else ''})")
+    if unknown:
+        yield f"keys that TonY doesn't know have no effect: {', '.join(unknown)}"
+
+
+def _problem(conf: Conf, key: str) -> str:
+    """Why it can't be had, "" for no reason."""
+    if key in REFUSED and conf.get(key) not in ("", REFUSED[key][0]):
+        return f"is {conf.get(key)!r}, which isn't supported: {REFUSED[key][1]} ({_PAGE})"
+    if key.endswith(".depends-on"):
+        return f"has had no effect since TonY 0.3; write tony.application.prepare-stage ({_PAGE})"
+    return ""
+
+
+def _known(key: str) -> bool:
+    return (
+        key in READ
+        or key in REFUSED
+        or any(pattern.fullmatch(key) for pattern in (_PER_ROLE, _GROUPS, DEPENDENCY, NOTHING))
+    )

@@ -1,0 +1,93 @@
+"""TonY's command line, taken apart as its parser (commons-cli's GnuParser) does it.
+
+The rules: one dash or two, `--x v` or `--x=v`; one pair of double quotes around a value is dropped. What TonY passed
+over in silence, from the first word that it didn't know to the end, is a mistake here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from howdah.compat import unquoted
+from howdah.errors import Mistake
+from howdah.spec.validation import nearest
+
+OPTIONS = (
+    *("executes", "task_params", "src_dir", "python_venv", "python_binary_path", "hdfs_classpath"),
+    *("shell_env", "container_env", "conf", "conf_file", "sidecar_tensorboard_log_dir"),
+)
+REPEATED = ("shell_env", "container_env", "conf")
+FLAGS = ("help", "debug")
+MODES = {
+    **dict.fromkeys(("cluster", "com.linkedin.tony.cli.ClusterSubmitter", "com.linkedin.tony.TonyClient"), "cluster"),
+    **dict.fromkeys(("local", "com.linkedin.tony.cli.LocalSubmitter"), "local"),
+    **dict.fromkeys(("notebook", "com.linkedin.tony.cli.NotebookSubmitter"), "notebook"),
+}
+
+
+@dataclass
+class Options:
+    """The values of each option, in order."""
+
+    values: dict[str, list[str]] = field(default_factory=dict)
+    flags: set[str] = field(default_factory=set)
+    mistakes: list[Mistake] = field(default_factory=list)
+
+    def last(self, name: str) -> str:
+        """The value that counts, "" when it isn't given: of one given twice TonY took the first."""
+        return self.values[name][0] if self.values.get(name) else ""
+
+    def pairs(self, name: str) -> dict[str, str]:
+        """`k=v`, each time it is given, or several with commas between them."""
+        given = (text for value in self.values.get(name, []) for text in split_pairs(value))
+        return dict(pair(text, f"--{name}", self.mistakes) for text in given)
+
+
+def mode(argv: Sequence[str]) -> tuple[str, list[str]]:
+    """Which of TonY's submitters is meant, and the arguments that are left for it."""
+    if argv and argv[0] in MODES:
+        return MODES[argv[0]], list(argv[1:])
+    return "cluster", list(argv)
+
+
+def taken_apart(argv: Sequence[str]) -> Options:
+    """Read the options; what is wrong with them is in `mistakes`."""
+    options, rest = Options(), list(argv)
+    while rest:
+        word = rest.pop(0)
+        name, equals, value = word.lstrip("-").partition("=")
+        if not word.startswith("-") or name not in (*OPTIONS, *FLAGS):
+            hint = nearest(name, (*OPTIONS, *FLAGS)) if word.startswith("-") else None
+            told = "is no option of TonY" if word.startswith("-") else "is no option, and belongs to none"
+            options.mistakes.append(Mistake(word, told, hint and f"--{hint}"))
+            continue
+        if name in FLAGS:
+            options.flags.add(name)
+        elif equals or (rest and not _is_option(rest[0])):
+            options.values.setdefault(name, []).append(unquoted(value if equals else rest.pop(0)))
+        else:
+            options.mistakes.append(Mistake(f"--{name}", "has no value"))
+    for name, values in options.values.items():
+        if name not in REPEATED and len(set(values)) > 1:
+            options.mistakes.append(Mistake(f"--{name}", f"is given twice: {', '.join(map(repr, values))}. Keep one"))
+    return options
+
+
+def pair(text: str, place: str, mistakes: list[Mistake]) -> tuple[str, str]:
+    """(name, value) of `name=value`."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        mistakes.append(Mistake(place, f"is {text!r}, must be name=value"))
+    return name.strip(), value
+
+
+def split_pairs(value: str) -> list[str]:
+    """`A=1,B=2` are two, as they were when TonY joined all variables by commas; `A=1,2` is one, where TonY had lost the
+    2."""
+    return [part for part in re.split(r",(?=[^,=]+=)", value) if part.strip()]
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("-") and word.lstrip("-").partition("=")[0] in (*OPTIONS, *FLAGS)

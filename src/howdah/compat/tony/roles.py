@@ -1,0 +1,207 @@
+"""TonY's job types as roles: who is waited for, whose failure ends the job, who comes after whom.
+
+Its rules (TonySession, TaskScheduler, MLGenericRuntime): a failure of the chief (`chief`, else `worker:0`), or of a job
+type that stops on failure, ends the job at once; other tracked tasks may fail as long as not all do; a crash of an
+untracked one ends the job, that of a sidecar nobody cares about.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping
+
+from howdah.compat.tony.conf import Conf
+from howdah.compat.tony.keys import DEPENDENCY
+from howdah.hadoop.constraints import parse
+from howdah.spec import Deadline, JobSpec, Placement, Resources, Role
+from howdah.spec.validation import nearest
+
+_INSTANCES = re.compile(r"tony\.([a-z]+)\.instances")
+_COMMAND = re.compile(r"tony\.([a-z]+)\.command")
+_LIMIT = re.compile(r"tony\.task\.max-total-([a-z]+)")
+SINGLE = ("driver", "notebook")
+"""What TonY called the task of single-node mode, the second for NotebookSubmitter."""
+PREPROCESS = "preprocess"
+"""The role that stands for the first run of the command, in TonY's application master."""
+OWN_DRIVER = "tony.horovod.driver.mode.debug"
+SINGLE_NODE = "tony.application.single-node"
+MODEL_PARAMS = "Model parameters: "
+WITHOUT_LIMIT_S = 10 * 365 * 86400.0
+
+
+def job_types(conf: Conf) -> dict[str, int]:
+    """How many instances of each; none at all is single-node mode, which may be asked for in so many words."""
+    found: dict[str, int] = {}
+    if conf.flag(SINGLE_NODE):
+        return found
+    for key in conf.values:
+        match = _INSTANCES.fullmatch(key)
+        if match:
+            count = conf.number(key)
+            if count < 0:
+                conf.wrong(key, f"is {count}, must be 0 or more")
+            elif count:
+                found[match[1]] = count
+    if found and conf.get("tony.application.framework").lower() == "horovod" and conf.flag(OWN_DRIVER):
+        found.setdefault("driver", 1)
+    _check_limits(conf, found)
+    return found
+
+
+def commands_of_nobody(conf: Conf, types: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    """Keys that give a job type of no instances a command, and the job type."""
+    for key in conf.given():
+        match = _COMMAND.fullmatch(key)
+        if match and match[1] not in (*types, "containers", "am"):
+            yield key, match[1]
+
+
+def single(conf: Conf, name: str, command: str) -> Role:
+    """The one container of single-node mode; it is as large as TonY's application master was to be."""
+    return Role(command=command, resources=_resources(conf, "am"), image=_image(conf, name), tracked=True)
+
+
+def roles(conf: Conf, types: Mapping[str, int], command: str) -> dict[str, Role]:
+    """Each job type's, with its own command where it has one."""
+    found = _staged(conf, {name: role(conf, name, command, count) for name, count in types.items()})
+    return _timed(conf, _forgiving(conf, found))
+
+
+def role(conf: Conf, name: str, command: str, count: int = 1) -> Role:
+    """One of them, whatever the others are."""
+    untracked, sidecar = (conf.listed(f"tony.application.{kind}.jobtypes") for kind in ("untracked", "sidecar"))
+    return Role(
+        command=conf.get(f"tony.{name}.command") or command,
+        replicas=count,
+        resources=_resources(conf, name),
+        node_label=conf.get(f"tony.{name}.node-label"),
+        tracked=name not in (*untracked, *sidecar),
+        on_failure="ignore" if name in sidecar else "fail",
+        placement=_placement(conf, name),
+        image=_image(conf, name),
+    )
+
+
+def deciding(job: JobSpec) -> JobSpec:
+    """With who decides on success: `worker:0` alone where the other workers may fail, and all may end in peace."""
+    tracked = [name for name, role in job.roles.items() if role.tracked]
+    alone = tracked[0] if len(tracked) == 1 and job.roles[tracked[0]].replicas == 1 else ""
+    name = alone or "worker"
+    worker = job.roles.get(name)
+    if worker is None or worker.on_failure != "ignore" or "chief" in job.roles:
+        return job
+    if worker.replicas == 1 or "master" in job.roles:  # for us a master would lead
+        return dataclasses.replace(job, roles={**job.roles, name: dataclasses.replace(worker, on_failure="fail")})
+    timeouts = dataclasses.replace(job.timeouts, grace_s=WITHOUT_LIMIT_S)
+    return dataclasses.replace(job, success="chief", timeouts=timeouts)
+
+
+def with_preprocessing(conf: Conf, found: Mapping[str, Role], command: str) -> dict[str, Role]:
+    """The command once before all others, which get what it prints as MODEL_PARAMS."""
+    first = Role(
+        command=command,
+        resources=_resources(conf, "am"),
+        env={"PREPROCESSING_JOB": "true"},
+        tracked=True,
+        on_failure="fail",
+        image=_image(conf, PREPROCESS),
+        yields={"MODEL_PARAMS": MODEL_PARAMS},
+    )
+    later = {name: dataclasses.replace(role, after=(*role.after, PREPROCESS)) for name, role in found.items()}
+    return {PREPROCESS: first, **later}
+
+
+def _resources(conf: Conf, name: str) -> Resources:
+    vcores, gpus = conf.number(f"tony.{name}.vcores", 1), conf.number(f"tony.{name}.gpus")
+    return Resources(conf.memory_mib(f"tony.{name}.memory"), vcores if conf.get(f"tony.{name}.vcores") else 1, gpus)
+
+
+def _placement(conf: Conf, name: str) -> Placement:
+    places = (f"tony.{name}", "tony.containers", "tony.application")
+    key = next((f"{place}.placement-spec" for place in places if conf.get(f"{place}.placement-spec")), "")
+    try:
+        _ = parse(conf.get(key)) if key else None
+    except ValueError as error:
+        conf.wrong(key, f"is {conf.get(key)!r}: {error}")
+    tags = next(filter(None, (conf.listed(f"{place}.allocation-tags") for place in places[:2])), [])
+    return Placement(constraint=conf.get(key) if key else "", tags=tuple(tags))
+
+
+def _image(conf: Conf, name: str) -> str:
+    return conf.get(f"tony.docker.{name}.image") if conf.flag("tony.docker.enabled") else ""
+
+
+def _forgiving(conf: Conf, found: Mapping[str, Role]) -> dict[str, Role]:
+    """Tracked tasks whose failure TonY forgave as long as not all failed."""
+    stopping = {"chief", *conf.listed("tony.application.stop-on-failure-jobtypes")}
+    stopping |= {other for role in found.values() for other in role.after}
+    if conf.flag("tony.application.fail-on-worker-failure-enabled"):
+        stopping |= found.keys()
+    return {
+        name: dataclasses.replace(role, on_failure="ignore") if role.tracked and name not in stopping else role
+        for name, role in found.items()
+    }
+
+
+def _staged(conf: Conf, found: Mapping[str, Role]) -> dict[str, Role]:
+    """prepare-stage before training-stage; of one that isn't written the other roles are meant."""
+    keys = [f"tony.application.{stage}-stage" for stage in ("prepare", "training")]
+    first, second = (_known(conf, key, conf.listed(key), found) for key in keys)
+    if not first and not second:
+        return dict(found)
+    first = first or [name for name in found if name not in second]
+    second = second or [name for name in found if name not in first]
+    left = [name for name in found if name not in (*first, *second)]
+    if left or set(first) & set(second):
+        what = f"{', '.join(left)} in neither" if left else f"{', '.join({*first} & {*second})} in both"
+        conf.wrong(keys[0] if conf.get(keys[0]) else keys[1], f"with the other stage must hold each job type: {what}")
+    before = tuple(name for name in first if found[name].tracked)
+    return {
+        name: dataclasses.replace(role, after=before) if name in second and name not in first else role
+        for name, role in found.items()
+    }
+
+
+def _timed(conf: Conf, found: dict[str, Role]) -> dict[str, Role]:
+    """`dependency.evaluator.timeout.after.A=3600`, in seconds, where `group.A=worker,chief`."""
+    for key in list(conf.given()):
+        match = DEPENDENCY.fullmatch(key)
+        if match is None or match[3]:
+            continue
+        group = f"tony.application.group.{match[2]}"
+        members = _known(conf, group, conf.listed(group), found)
+        if not members:
+            conf.wrong(key, f"speaks of a group that has no members: write {group}=worker,chief")
+        elif _known(conf, key, [match[1]], found):
+            then = "untrack" if conf.flag(f"{key}.ignored") else "fail"
+            deadline = Deadline(tuple(members), max(1.0, conf.seconds(key, 1.0)), then)
+            found[match[1]] = dataclasses.replace(found[match[1]], deadline=deadline)
+    return found
+
+
+def _known(conf: Conf, key: str, names: list[str], found: Mapping[str, Role]) -> list[str]:
+    for name in names:
+        if name not in found:
+            near = nearest(name, found)
+            conf.wrong(key, f"names {name!r}, which has no instances; job types are {', '.join(found)}", near)
+    return [name for name in names if name in found]
+
+
+def _check_limits(conf: Conf, types: Mapping[str, int]) -> None:
+    for name, count in types.items():
+        most = conf.number(f"tony.{name}.max-instances", -1) if conf.get(f"tony.{name}.max-instances") else -1
+        if 0 <= most < count:
+            conf.wrong(f"tony.{name}.instances", f"is {count}, the limit is {most} (tony.{name}.max-instances)")
+    for key, match in [(key, _LIMIT.fullmatch(key)) for key in conf.given()]:
+        most = conf.number(key, -1) if match else -1
+        total = sum(count * _each(conf, name, match[1]) for name, count in types.items()) if match else 0
+        if 0 <= most < total:
+            conf.wrong(key, f"is {most}, but the job types ask for {total} together")
+
+
+def _each(conf: Conf, name: str, what: str) -> int:
+    if what == "instances":
+        return 1
+    resources = _resources(conf, name)
+    return {"memory": resources.memory_mib, "vcores": resources.vcores, "gpus": resources.gpus}.get(what, 0)

@@ -1,0 +1,119 @@
+"""What TonY's tasks run, and the variables it was given beside its own."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+
+from howdah.compat.tony import roles
+from howdah.compat.tony.conf import Conf
+from howdah.compat.tony.files import VENV
+from howdah.compat.tony.options import Options
+from howdah.errors import Mistake
+from howdah.spec.job import Resources, Role
+
+_TENSORBOARD = 'tensorboard.main --logdir "$TB_LOG_DIR" --port "$TB_PORT" --bind_all'
+_RENDEZVOUS_MIB = 512
+_HOME = 'export HOME="$PWD"\n'
+
+
+def line(options: Options, conf: Conf) -> str:
+    """`<python> <executes> <task_params>`; a relative interpreter is in the virtual environment, if there is one."""
+    line = _bare(options.last("executes"))
+    if not line:
+        if options.last("task_params"):
+            options.mistakes.append(Mistake("--task_params", "is given without --executes, which it belongs to"))
+        return conf.get("tony.containers.command")
+    python = options.last("python_binary_path")
+    if python and not python.startswith("/") and options.last("python_venv"):
+        python = f"{VENV}/{python}"
+    return " ".join(filter(None, (python, line, _bare(options.last("task_params")))))
+
+
+def _bare(text: str) -> str:
+    """Scripts written for its first versions put quotes around the whole, for a shell on the way there."""
+    text = text.strip()
+    quoted = len(text) > 1 and text[0] == text[-1] == "'" and "'" not in text[1:-1]
+    return text[1:-1] if quoted else text
+
+
+def with_rendezvous(conf: Conf, options: Options, found: Mapping[str, Role]) -> dict[str, Role]:
+    """Horovod's driver, a role that TonY added in secret; it starts with the workers, and nobody waits for its end. The
+    user's own, in debug mode, takes its place, behind a port that the workers know."""
+    from howdah.compat.tony.horovod import RELAY, RENDEZVOUS  # few jobs have need of it
+
+    workers = {name: role for name, role in found.items() if name != "driver"}
+    after = next(iter(workers.values()), Role()).after
+    if conf.flag(roles.OWN_DRIVER):
+        _check_driver(conf, found["driver"])
+        driver, after = found["driver"], found["driver"].after
+        line = f"{shlex.quote(RELAY)} {shlex.quote(str(driver.command))}"
+    else:
+        if "driver" in found:
+            conf.wrong("tony.driver.instances", "is set, but the driver of Horovod is howdah's own: leave it out")
+        driver, line = Role(resources=Resources(_RENDEZVOUS_MIB)), shlex.quote(RENDEZVOUS)
+    line = f"exec {_python(options)} -c {line}"
+    return {**workers, "driver": replace(driver, command=line, tracked=False, on_failure="fail", after=after)}
+
+
+def _check_driver(conf: Conf, driver: Role) -> None:
+    if not conf.get("tony.driver.command"):
+        conf.wrong("tony.driver.command", f"is missing: {roles.OWN_DRIVER} wants a driver of your own")
+    if driver.replicas != 1:
+        conf.wrong("tony.driver.instances", f"is {driver.replicas}, must be 1")
+
+
+def with_tensorboard(options: Options, conf: Conf, found: dict[str, Role]) -> dict[str, Role]:
+    """The sidecar, which gets TB_PORT alone; without it the chief does."""
+    logs = options.last("sidecar_tensorboard_log_dir") or conf.get("tony.application.tensorboard-log-dir")
+    if logs:
+        python = _python(options)
+        one = roles.role(conf, "tensorboard", f"{python} -m {_TENSORBOARD}")
+        one = replace(one, tracked=False, on_failure="ignore", after=(), env={"TB_LOG_DIR": logs})
+        found = {**found, "tensorboard": one}
+    serving = next((name for name in ("tensorboard", "chief", "worker") if name in found), "")
+    return {name: replace(role, ports=("tensorboard",)) if name == serving else role for name, role in found.items()}
+
+
+def links(found: Mapping[str, Role]) -> dict[str, str]:
+    """TonY's tracking URL was its TensorBoard's: of the sidecar, else of the chief, if that serves one at TB_PORT."""
+    serving = next((name for name, role in found.items() if "tensorboard" in role.ports), "")
+    return {"TensorBoard": f"http://{{{serving}:0}}:{{{serving}:0:tensorboard}}"} if serving else {}
+
+
+def _python(options: Options) -> str:
+    python = options.last("python_binary_path") or "python3"
+    inside = options.last("python_venv") and "/" in python and not python.startswith("/")
+    return shlex.quote(f"{VENV}/{python}" if inside else python)
+
+
+def check(conf: Conf, found: Mapping[str, Role]) -> None:
+    without = [name for name, role in found.items() if not str(role.command).strip()]
+    if without:
+        alone = len(found) == 1 and without[0] in roles.SINGLE
+        keys_of = "tony.containers.command" if alone else ", ".join(f"tony.{name}.command" for name in without)
+        conf.mistakes.append(
+            Mistake("--executes", f"is missing: {', '.join(without)} has nothing to run (or set {keys_of})")
+        )
+
+
+def variables(options: Options, conf: Conf, found: Mapping[str, Role]) -> dict[str, str]:
+    """The user's variables over TonY's; a container's were inherited by its program."""
+    tracked = sum(role.replicas for name, role in found.items() if role.tracked and name != roles.PREPROCESS)
+    ours = {
+        "TASK_NUM": str(tracked),
+        "DISTRIBUTED_MODE": conf.get("tony.application.distributed-mode").upper(),
+    }
+    for key in ("hdfs", "yarn", "mapred"):
+        if conf.get(f"tony.application.{key}-conf-path"):
+            ours[f"{key.upper()}_CONF_PATH"] = f"{key}-site.xml"
+    containers = {**conf.pairs("tony.containers.envs"), **options.pairs("container_env")}
+    return {**ours, **containers, **conf.pairs("tony.execution.envs"), **options.pairs("shell_env")}
+
+
+def at_home(name: str, role: Role) -> Role:
+    """The container that TonY's master itself was had a home of its own."""
+    if (name in roles.SINGLE and role.tracked) or name == roles.PREPROCESS:
+        return replace(role, command=f"{_HOME}{role.command}")
+    return role

@@ -1,0 +1,247 @@
+"""XLearning's `xl-submit` and HBox's `hbox-submit`: the same options and keys, with other defaults here and there.
+
+`options` takes the command line apart, `settings` says what each key is set to, `roles`, `data` and `board`
+make the job's parts.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from howdah.compat import Parsed
+from howdah.compat.xlearning import data, roles, site, tensorboard
+from howdah.compat.xlearning.app_types import SLEEPERS
+from howdah.compat.xlearning.options import MANY, OPTIONS, Words, taken_apart
+from howdah.compat.xlearning.settings import PAGE, Settings
+from howdah.errors import SpecError
+from howdah.spec import Environment, JobSpec, Master, Resources, Timeouts
+from howdah.spec.validation import nearest
+
+READ = (*OPTIONS, *MANY)
+PRIORITIES = ("DEFAULT", "VERY_LOW", "LOW", "NORMAL", "HIGH", "VERY_HIGH")
+
+
+@dataclass(frozen=True)
+class Door:
+    """One of the two commands; `splits` says that --launch-cmd is split at spaces, else it is a line for a shell.
+    `master` is the size of what runs in the master there, `boards` that it showed TensorBoard unasked."""
+
+    program: str
+    prefix: str
+    app_type: str
+    splits: bool
+    strategy: bool
+    growth: Mapping[str, str]
+    saved: str
+    master: Resources
+    boards: bool
+    fewer_workers: bool
+    """There are no more workers than files to read."""
+
+
+XLEARNING = Door(
+    *("xl-submit", "xlearning", "XLEARNING"),
+    splits=False,
+    strategy=False,
+    growth={"worker": "0.5", "ps": "0.2"},
+    saved="/interResult_",
+    master=Resources(1024, 1),
+    boards=True,
+    fewer_workers=True,
+)
+HBOX = Door(
+    *("hbox-submit", "hbox", "HBOX"),
+    splits=True,
+    strategy=True,
+    growth={},
+    saved="/interResult/interResult_",
+    master=Resources(2048, 2),
+    boards=False,
+    fewer_workers=False,
+)
+
+
+class XlSubmit:
+    """`howdah xl-submit …` means what `xl-submit …` meant; `environ` is this process's unless given."""
+
+    door = XLEARNING
+
+    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
+        self.environ = os.environ if environ is None else environ
+
+    def parse(self, argv: Sequence[str]) -> Parsed:
+        settings = _gathered(self.door, taken_apart(argv, self.door.program), self.environ)
+        kind = roles.kind_of(settings, self.door.app_type, self.door.strategy)
+        command = _command(settings, self.door, kind.name)
+        gang = roles.gang(settings, kind, command, self.door.growth, self.door.master)
+        job = JobSpec(
+            roles={**gang.roles, **tensorboard.role(settings, kind.name)},
+            name=settings.text("app.name", self.door.prefix),
+            framework=gang.framework,
+            env={**settings.environment, **data.variables(settings), **roles.variables(settings, gang, kind)},
+            extend=_extend(settings),
+            files=data.files(settings),
+            archives=data.archives(settings),
+            inputs=data.inputs(settings, gang, kind.name, self.door.fewer_workers),
+            directories=() if kind.name in SLEEPERS else data.directories(settings, self.door.boards),
+            outputs=data.outputs(settings, gang, self.door.saved),
+            environment=Environment(image=_image(settings, kind.name)),
+            board=tensorboard.board(settings, gang, kind.name, self.door.boards),
+            success=gang.success,
+            retries=max(0, settings.number("app.max.attempts", 1) - 1),
+            queue=_queue(settings, self.door),
+            priority=_priority(settings),
+            node_label=settings.text("job.labelname"),
+            secrets={variable: f"env:{variable}" for variable in data.secrets(settings)},
+            timeouts=_timeouts(settings),
+            application_type=kind.name,
+            master=_master(settings),
+            port_range=_port_range(settings),
+        )
+        notes = (*settings.words.notes, *settings.notes, *settings.told())
+        clusters, beside = tuple(_cluster(settings)), data.client_variables(settings)
+        if settings.mistakes:
+            raise SpecError(settings.mistakes)
+        origins = dict(_origins(settings, job))
+        return Parsed(job, origins, notes, beside, clusters, settings.flag("host.local.enable"))
+
+
+class HboxSubmit(XlSubmit):
+    """`howdah hbox-submit …` means what `hbox-submit …` meant."""
+
+    door = HBOX
+
+
+def _gathered(door: Door, words: Words, environ: Mapping[str, str]) -> Settings:
+    settings = Settings(words, mistakes=list(words.mistakes))
+    file = f"{door.prefix}-site.xml"
+    settings.add_site(site.properties(door.prefix, environ), file)
+    settings.add_options(file, door.program)
+    settings.add_conf()
+    settings.check()
+    return settings
+
+
+def _command(settings: Settings, door: Door, kind: str) -> roles.Command:
+    """The words at the end as they are, or --launch-cmd as this door took it."""
+    words, line = settings.words, settings.text("cmd")
+    option = settings.where("cmd")
+    if words.command and line:
+        settings.wrong_at(option, f"is given, and a command at the end too, from {words.command[0]!r} on: keep one")
+    if not words.command and not line and kind not in SLEEPERS:
+        taken = [f"--{name}" for name in MANY if len(words.values.get(name, [])) > 1]
+        hint = f" (an option like {taken[0]} takes every word up to the next option)" if taken else ""
+        settings.wrong_at(option, f"is missing: give a command by it, or as the last words{hint}")
+    if not line or words.command:
+        return words.command
+    if not door.splits:
+        if re.search(r"""["'\\$`;&|<>*?(){}]""", line):
+            settings.notes.append(f"{option} runs as a shell line: quotes and $ count")
+        return line
+    if re.search(r"""["'\\$`;&|<>*?]""", line):
+        settings.notes.append(f"{option} is split at spaces alone, as it was: for quotes, write the command at the end")
+    return tuple(line.split())
+
+
+def _queue(settings: Settings, door: Door) -> str:
+    if not settings.given("app.queue"):
+        settings.notes.append(
+            f"--queue isn't given: the cluster's default queue is used, where {door.program} took your user name"
+        )
+    return settings.text("app.queue")
+
+
+def _priority(settings: Settings) -> int | None:
+    """Theirs asked for NORMAL where nobody said."""
+    word = settings.text("app.priority", "NORMAL")
+    if word.isdigit():
+        return int(word)
+    if word.upper() in PRIORITIES:
+        return PRIORITIES.index(word.upper())
+    hint = nearest(word.upper(), PRIORITIES)
+    settings.wrong("app.priority", f"is {word!r}, must be one of {', '.join(PRIORITIES)}", hint)
+    return None
+
+
+def _extend(settings: Settings) -> Mapping[str, str]:
+    """Lists that the user adds to; the working directory is among the libraries', as it was."""
+    libraries = [settings.text("user.ldlibrarypath"), settings.text("mpi.extra.ld.lirbary.path")]
+    libraries.append(settings.text("horovod.extra.ld.lirbary.path"))
+    paths = [settings.text("user.path")]
+    if settings.flag("mpi.install.dir.enable"):
+        install = settings.text("mpi.install.dir", "/usr/local/openmpi/").rstrip("/")
+        paths, libraries = [*paths, f"{install}/bin"], [*libraries, f"{install}/lib"]
+    jars = [entry.partition("#")[0].rpartition("/")[2] for entry in settings.listed("jars")]
+    lists = {"PATH": paths, "LD_LIBRARY_PATH": ["./", *libraries], "CLASSPATH": ["./", *jars] if jars else []}
+    return {name: ":".join(filter(None, entries)) for name, entries in lists.items() if any(entries)}
+
+
+def _image(settings: Settings, kind: str) -> str:
+    wanted = settings.choice("container.type") == "DOCKER"
+    older = settings.text("container.mode").lower() == "docker"
+    image = settings.text("docker.image.name") if wanted else settings.text("docker.executor.image") if older else ""
+    image = image or (settings.text("digits.image-name") if kind in SLEEPERS else "")
+    if (wanted or older) and not image:
+        settings.wrong("container.type", "is docker, and no --docker-image says which")
+    if settings.given("docker.image.name") and not (wanted or older):
+        settings.notes.append("--docker-image is ignored: --container-type isn't docker")
+    host, port = settings.text("docker.registry.host"), settings.text("docker.registry.port")
+    return f"{host}:{port}/{image}" if host and port and image else image
+
+
+def _timeouts(settings: Settings) -> Timeouts:
+    localise = settings.number("localresource.timeout", 0) / 1000
+    run_s = settings.number("job.exec.timeout", 0) / 1000
+    return Timeouts(run_s=run_s, localise_s=localise) if localise else Timeouts(run_s=run_s)
+
+
+def _master(settings: Settings) -> Master:
+    memory = settings.memory("driver.memory") if settings.given("driver.memory") else 0
+    label = settings.text("am.nodeLabelExpression", settings.text("job.labelname"))
+    return Master(memory, settings.number("driver.cores", 0), label)
+
+
+def _port_range(settings: Settings) -> str:
+    """Theirs when only one end of it is said."""
+    if not settings.given("reserve.port.begin") and not settings.given("reserve.port.end"):
+        return ""
+    return f"{settings.number('reserve.port.begin', 20000)}-{settings.number('reserve.port.end', 30000)}"
+
+
+def _cluster(settings: Settings) -> Iterator[str]:
+    """The configuration files of --cluster, which lie over this machine's own."""
+    name = settings.text("cluster.name")
+    if name and name not in settings.clusters:
+        known = f"known are {', '.join(settings.clusters)}" if settings.clusters else "none is known"
+        hint = nearest(name, settings.clusters)
+        settings.wrong("cluster.name", f"is {name!r}, but no {name}.conf.path says where it is; {known} ({PAGE})", hint)
+    elif name:
+        yield from (part.strip() for part in settings.clusters[name].split(",") if part.strip())
+
+
+def _origins(settings: Settings, job: JobSpec) -> Iterator[tuple[str, str]]:
+    """Which words say what is at a place of the spec."""
+    for place, key in (("name", "app.name"), ("framework", "app.type"), ("queue", "app.queue")):
+        yield place, settings.where(key)
+    yield "files", "--files, --cacheFile, --jars"
+    yield from (("archives", "--archiveFiles, --cacheArchive"), ("directories", "--output, --board-logdir"))
+    yield from (("inputs", "--input"), ("outputs", "--output"), ("priority", settings.where("app.priority")))
+    yield from (("retries", settings.where("app.max.attempts")), ("node_label", settings.where("job.labelname")))
+    yield from (("master.memory", settings.where("driver.memory")), ("extend", "--user-path"))
+    yield from (("env", "--conf …container.env.NAME"), ("environment.image", settings.where("docker.image.name")))
+    yield from (("board", settings.where("tf.board.log.dir")), ("board.tasks", settings.where("tf.board.worker.index")))
+    yield from (("timeouts.run", settings.where("job.exec.timeout")), ("success", "container.maxFailures.rate"))
+    yield "port_range", "reserve.port.begin, reserve.port.end"
+    sizes = {"resources.memory": "memory", "resources.vcores": "cores", "resources.gpus": "gpus", "replicas": "num"}
+    for role in job.roles:
+        yield f"roles.{role}.command", settings.where("cmd")
+        key = role if role in ("worker", "ps") else "worker"
+        for place, size in sizes.items():
+            yield f"roles.{role}.{place}", settings.where(f"{key}.{size}")
+        yield f"roles.{role}.resources.growth", settings.where(f"{key}.mem.autoscale")
+        yield f"roles.{role}.node_label", settings.where(f"{key}.nodeLabelExpression")
+    yield "roles.chief.resources.memory", settings.where("chief.worker.memory")
+    yield "roles.evaluator.resources.memory", settings.where("evaluator.worker.memory")

@@ -1,0 +1,200 @@
+"""What an XLearning job reads, writes and ships."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from howdah.compat.xlearning.app_types import TENSORFLOWS
+from howdah.compat.xlearning.roles import Gang
+from howdah.compat.xlearning.settings import PAGE, Settings
+from howdah.spec import Input, Output, Save
+
+INPUT_STRATEGIES = {"DOWNLOAD": "download", "PLACEHOLDER": "placeholder", "STREAM": "stream"}
+OUTPUT_STRATEGIES = {"UPLOAD": "upload", "STREAM": "stream"}
+SECRETS = {"s3.key.access": "AWS_ACCESS_KEY_ID", "s3.key.secret": "AWS_SECRET_ACCESS_KEY"}
+
+
+def files(settings: Settings) -> tuple[str, ...]:
+    """--files of this machine, --cacheFile of the cluster's, and --jars of either."""
+    return (*settings.listed("files"), *_on_cluster(settings, "cacheFile"), *settings.listed("jars"))
+
+
+def archives(settings: Settings) -> tuple[str, ...]:
+    """--archiveFiles of this machine, --cacheArchive of the cluster's."""
+    return (*settings.listed("archiveFiles"), *_on_cluster(settings, "cacheArchive"))
+
+
+def inputs(settings: Settings, gang: Gang, kind: str, fewer_workers: bool) -> tuple[Input, ...]:
+    """One input for each directory: paths of one option that share a directory are dealt out together. Where there are
+    more workers than files XLearning started `fewer_workers`, HBox as many as it was asked for."""
+    strategy = INPUT_STRATEGIES[settings.choice("input.strategy")]
+    strategy = "stream" if settings.flag("input.stream") else strategy
+    together: dict[tuple[str, str], list[str]] = {}
+    for option, to, paths in (*_paths(settings, "input"), *_paths(settings, "s3input")):
+        parts = [part.strip() for part in paths.split(",") if part.strip()]
+        together.setdefault((option, to), []).extend(_there(settings, option, path) for path in parts)
+    whole = strategy == "placeholder" and settings.flag("placeholder.whole.enable")
+    as_all = Input(
+        path="",
+        roles=_readers(settings, gang, kind),
+        share="all" if whole else "split",
+        strategy=strategy,
+        chief=_chiefs_share(settings),
+        allow_empty=not fewer_workers or strategy == "stream",
+        fewer_tasks=fewer_workers and not whole and strategy != "stream",
+    )
+    found = [
+        replace(
+            as_all,
+            path=tuple(those) if len(those) != 1 else those[0],
+            to=to,
+            flat=strategy == "download" and option == "input",  # of a bucket they got their whole keys
+        )
+        for (option, to), those in together.items()
+    ]
+    if strategy == "stream" and len(found) > 1:
+        settings.notes.append(f"--input-strategy STREAM: {found[0].to!r} alone is streamed, as it was ({PAGE})")
+    return tuple(found) if strategy != "stream" else tuple(_streamed(settings, entry) for entry in found[:1])
+
+
+def _readers(settings: Settings, gang: Gang, kind: str) -> tuple[str, ...]:
+    servers = ("ps",) if "ps" in gang.roles and settings.flag("tf.input.ps.enable") and kind in TENSORFLOWS else ()
+    readers = (*gang.trainers, *servers)
+    return () if set(gang.roles) - {"ps", "evaluator"} == set(readers) else readers
+
+
+def _chiefs_share(settings: Settings) -> int | None:
+    if not settings.flag("chief.worker.minimum.data"):
+        return None
+    return settings.number("chief.worker.minimum.file.num", 1)
+
+
+def _streamed(settings: Settings, entry: Input) -> Input:
+    format_, options = _format(settings, "inputformat.class")
+    return replace(
+        entry,
+        to=Input.to,  # a stream has no directory
+        format=format_,
+        options=options,
+        epochs=settings.number("stream.epoch", 1),
+    )
+
+
+def _format(settings: Settings, key: str) -> tuple[str, Mapping[str, str]]:
+    """Howdah's name for what a class of Hadoop's reads or writes, and its options."""
+    name = settings.text(key)
+    if not name:
+        return "text", {}
+    from howdah.inputs.formats.hadoop_classes import from_hadoop_class  # few jobs name one
+
+    try:
+        return from_hadoop_class(name)
+    except ValueError as error:
+        settings.wrong(key, str(error))
+        return "text", {}
+
+
+def directories(settings: Settings, boards: bool) -> tuple[str, ...]:
+    """Those that both had made in each container before the program started: of the outputs, and of the board's logs,
+    if it was not switched off (`boards`: it was on unless somebody said otherwise)."""
+    if not settings.flag("container.auto.create.output.dir", True):
+        return ()
+    streamed = settings.choice("output.strategy") == "STREAM" or settings.flag("out.stream")
+    found = [] if streamed else [to for option in ("output", "s3output") for _, to, _ in _paths(settings, option)]
+    logs = settings.text("tf.board.log.dir", "eventLog")
+    if settings.flag("tf.board.enable", boards) and "://" not in logs:
+        found.append(logs)
+    return tuple(dict.fromkeys(found))
+
+
+def outputs(settings: Settings, gang: Gang, dir_: str) -> tuple[Output, ...]:
+    """`dir_` is what the names of saved models begin with, where nobody has said so."""
+    strategy = OUTPUT_STRATEGIES[settings.choice("output.strategy")]
+    strategy = "stream" if settings.flag("out.stream") else strategy
+    writer = _one_writer(settings, gang)
+    format_, options = _format(settings, "outputformat.class") if strategy == "stream" else ("text", {})
+    found = []
+    for option, source, text in (*_paths(settings, "output"), *_paths(settings, "s3output")):
+        path = _there(settings, option, text)
+        found.append(
+            Output(
+                path=f"{path.rstrip('/')}/{source}" if writer else path,
+                source=source if strategy == "upload" else Output.source,
+                tasks=writer,
+                strategy=strategy,
+                format=format_,
+                options=options,
+                keep_failed=settings.flag("failed.upload"),
+                save=_save(settings, path, dir_) if strategy == "upload" else Save(),
+                optional=strategy == "upload",  # what was not there was passed over
+            )
+        )
+    return tuple(found)
+
+
+def _one_writer(settings: Settings, gang: Gang) -> str:
+    """The only task whose output counts, "" when all do."""
+    order = [f"{name}:{n}" for name in gang.trainers for n in range(gang.roles[name].replicas)]
+    index = settings.number("output.index", -1)
+    if index >= len(order):
+        settings.wrong("output.index", f"is {index}, the workers are 0 to {len(order) - 1}")
+    elif index >= 0:
+        return order[index]
+    elif not settings.flag("createcontainerid.dir", True) and len(order) == 1:
+        return order[0]
+    return ""
+
+
+def _save(settings: Settings, path: str, dir_: str) -> Save:
+    dir_ = settings.text("interresult.dir", dir_).lstrip("/")
+    return Save(
+        every_s=settings.number("interresult.upload.interval", 0) / 1000,
+        to=f"{path.rstrip('/')}.saved/{dir_}",
+        incremental=settings.flag("interresult.upload.inc"),
+    )
+
+
+def _paths(settings: Settings, option: str) -> Iterator[tuple[str, str, str]]:
+    """Option, local directory and path of every `path#directory`."""
+    default = settings.text("output.local.dir", "output") if option.endswith("output") else "input"
+    for value in settings.words.values.get(option, []):
+        path, _, directory = value.partition("#")
+        yield option, directory.strip() or default, path.strip()
+
+
+def _there(settings: Settings, option: str, path: str) -> str:
+    """Where a path is: of --s3input and --s3output in a bucket, of the others on the file system that was set."""
+    if option.startswith("s3"):
+        bucket, _, prefix = path.lstrip("/").partition(settings.text("s3.bucket.dir.split", "/"))
+        return path if "://" in path else f"s3://{bucket}/{prefix}" if prefix else f"s3://{bucket}"
+    default = settings.text("remote.defaultFS").rstrip("/")
+    return f"{default}{path}" if default and path.startswith("/") else path
+
+
+def variables(settings: Settings) -> Mapping[str, str]:
+    """Where the S3 buckets are."""
+    cluster = settings.text("s3.cluster")
+    if not cluster:
+        return {}
+    prefix = settings.text("s3.cluster.prefix", "http://")
+    return {"AWS_ENDPOINT_URL": cluster if "://" in cluster else f"{prefix}{cluster}"}
+
+
+def client_variables(settings: Settings) -> Mapping[str, str]:
+    """What the submitting process needs to look into the buckets."""
+    return {**variables(settings), **secrets(settings)}
+
+
+def secrets(settings: Settings) -> Mapping[str, str]:
+    """Keys of S3, by the variable they become: they are no part of a job."""
+    return {variable: settings.text(key) for key, variable in SECRETS.items() if settings.given(key)}
+
+
+def _on_cluster(settings: Settings, key: str) -> list[str]:
+    """Files of the cluster's: a relative path would be looked for on this machine."""
+    entries = settings.listed(key)
+    for entry in entries:
+        if "://" not in entry and not entry.startswith("/"):
+            settings.wrong(key, f"is {entry!r}, must be a path on the cluster: /… or hdfs://…")
+    return [_there(settings, key, entry) for entry in entries]

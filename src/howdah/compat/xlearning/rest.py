@@ -1,0 +1,178 @@
+"""The REST calls of XLearning's application master, `/ws/…`, answered in its form from a job's view.
+
+The rule: looking changes nothing. What changed a job there by GET wants POST and an action's token here, and does what
+an action of the API does; as GET it is answered with what to do instead.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from typing import Any
+
+from howdah.api.http_server import Request
+from howdah.api.response_cache import compact
+from howdah.api.sources import JobSource, Refused
+from howdah.spec import Resources, Role
+from howdah.spec.view import JobView, TaskView
+
+PREFIX = "/ws/"
+TEXT, JSON, XML = "text/plain; charset=utf-8", "application/json", "application/xml"
+LOG_BYTES = 1 << 20
+"""Theirs sent what was printed since the last call; here it is the end of all of it, at most so much."""
+_CONTAINERS, _SAVE, _SIGNAL = "/ws/containers/", "/ws/app/savemodel", "/ws/app/signal/"
+_SERVERS = ("ps", "server")
+_BESIDE = (*_SERVERS, "scheduler", "tracker", "tensorboard", "evaluator")
+_ENDING = tuple(str(int(each)) for each in (signal.SIGINT, signal.SIGKILL, signal.SIGTERM))
+# The XML element that each answer was in, by the last word of its path; all others are one container.
+_ROOTS = {"app": "info", "containers": "containerInfo", "savemodel": "outputInfo"}
+
+
+async def look(job: JobSource, request: Request) -> tuple[str, bytes]:
+    """Content type and body of a GET.
+
+    Raises:
+        Refused: nothing answers it, or it would change something; says what to do.
+    """
+    container, _, stream = request.path.removeprefix(_CONTAINERS).partition("/")
+    if request.path.startswith(_CONTAINERS) and stream in ("stdout", "stderr"):
+        chunk = await job.log(_task(job.view, container).id, stream, 0, -LOG_BYTES, LOG_BYTES)
+        return TEXT, chunk.text.encode("latin-1")
+    return _written(answer(job.view, request.path, job.board()), request)
+
+
+async def act(job: JobSource, request: Request) -> tuple[str, bytes]:
+    """Content type and body of a POST by somebody who may act.
+
+    Raises:
+        Refused: as the action it stands for, or nothing is changed by this call.
+    """
+    if request.path == _SAVE:
+        begun = {number for _, number in (await job.act("save", {}))["saves"]}
+        copies = [save.uri for save in job.view.saves if save.number in begun]
+        return _written({"outputInfos": copies}, request)
+    if request.path.startswith(_SIGNAL):
+        number = request.path.removeprefix(_SIGNAL)
+        if number not in _ENDING:
+            raise Refused(409, _no_signal(job.view, number))
+        await job.act("cancel", {})
+        return TEXT, b"SUCCEED"
+    raise Refused(405, f"nothing is changed by {request.method} {request.path}")
+
+
+def answer(view: JobView, path: str, board: str = "") -> Any:
+    """What a GET answers: a text, or what becomes JSON or XML. `board` is the address of the job's TensorBoard.
+
+    Raises:
+        Refused: nothing answers it, or it would change something; says what to do.
+    """
+    if path == "/ws/app/boardUrl":
+        return _board(view, board)
+    fixed = {"/ws/app": _app, "/ws/containers": _containers, "/ws/app/evaluator": _evaluator}
+    if path in fixed:
+        return fixed[path](view)
+    if path == _SAVE:
+        raise Refused(405, _how(view, "save"))
+    if path.startswith(_SIGNAL):
+        number = path.removeprefix(_SIGNAL)
+        raise Refused(405, _how(view, "cancel") if number in _ENDING else _no_signal(view, number))
+    if path.startswith(_CONTAINERS):
+        return _container(view, _task(view, path.removeprefix(_CONTAINERS)))
+    raise Refused(404, f"nothing answers GET {path}")
+
+
+def _how(view: JobView, command: str) -> str:
+    link = f"POST it with the token of `howdah page {view.id}`"
+    return f"nothing is changed by looking: {link}, or `howdah {command} {view.id}`"
+
+
+def _no_signal(view: JobView, number: str) -> str:
+    ends = f"{', '.join(_ENDING)} end the job, as `howdah cancel {view.id}` does"
+    return f"signal {number[:20]} is sent to no program: {ends}; `howdah stacks {view.id}` shows where the programs are"
+
+
+def _written(value: Any, request: Request) -> tuple[str, bytes]:
+    if isinstance(value, str):
+        return TEXT, value.encode()
+    if not _wants_xml(request.headers.get("accept", "")):
+        return JSON, compact(value)
+    root = ET.Element(_ROOTS.get(request.path.rpartition("/")[2], "containerInfo"))
+    _fill(root, value)
+    return XML, ET.tostring(root, encoding="utf-8", xml_declaration=True)
+
+
+def _wants_xml(accept: str) -> bool:
+    """Whether XML comes before JSON, by weight and then by order; a caller to whom all is one gets JSON."""
+    ranks: dict[str, tuple[float, int]] = {}
+    for place, entry in enumerate(accept.split(",")):
+        kind, _, parameters = entry.strip().partition(";")
+        weight = re.fullmatch(r"\s*q=([01](?:\.[0-9]{0,3})?).*", parameters)
+        ranks.setdefault(kind.strip().lower(), (-float(weight[1]) if weight else -1.0, place))
+    least = (0.0, 0)
+    other = min(ranks.get(JSON, least), ranks.get("*/*", least))
+    return ranks.get(XML, least) < other
+
+
+def _fill(element: ET.Element, value: Mapping[str, Any]) -> None:
+    """A list is its element, repeated."""
+    for name, found in value.items():
+        for each in found if isinstance(found, list) else [found]:
+            child = ET.SubElement(element, name)
+            if isinstance(each, Mapping):
+                _fill(child, each)
+            else:
+                child.text = str(each)
+
+
+def _app(view: JobView) -> Mapping[str, Any]:
+    roles = view.job.roles if view.job else {}
+    workers = {name: role for name, role in roles.items() if name not in _BESIDE}
+    servers = {name: role for name, role in roles.items() if name in _SERVERS}
+    return {
+        "appId": view.id,
+        "appType": view.job.application_type if view.job else "",
+        "appUser": view.user,
+        **_sizes("worker", workers),
+        **_sizes("ps", servers),
+    }
+
+
+def _sizes(name: str, roles: Mapping[str, Role]) -> Mapping[str, Any]:
+    """Those of the last role, which is not the chief where there are others; memory in words, as it was."""
+    size = [role.resources for role in roles.values()][-1] if roles else Resources(0, 0)
+    return {
+        f"{name}Num": sum(role.replicas for role in roles.values()),
+        f"{name}Mem": f"{size.memory_mib / 1024} GB",
+        f"{name}VCores": size.vcores,
+        f"{name}GCores": size.gpus,
+    }
+
+
+def _containers(view: JobView) -> Mapping[str, Any]:
+    return {"containerInfos": [_container(view, task) for task in view.tasks.values() if task.container]}
+
+
+def _container(view: JobView, task: TaskView) -> Mapping[str, Any]:
+    gpus = view.job.roles[task.id.role].resources.gpus if view.job else 0
+    return {"cid": task.container, "startTime": int(task.started * 1000), "status": task.state.value, "gpu": str(gpus)}
+
+
+def _task(view: JobView, container: str) -> TaskView:
+    task = next((each for each in view.tasks.values() if each.container and each.container == container), None)
+    if task is None:
+        raise Refused(404, f"no container {container[:80]}")
+    return task
+
+
+def _evaluator(view: JobView) -> str:
+    return next((task.container for task in view.tasks.values() if task.id.role == "evaluator"), "")
+
+
+def _board(view: JobView, board: str) -> str:
+    """Empty until it listens."""
+    if board:
+        return board
+    boards = [task for task in view.tasks.values() if task.id.role == "tensorboard" and task.ports and task.pid]
+    return f"http://{boards[0].host}:{boards[0].ports['main']}" if boards else ""

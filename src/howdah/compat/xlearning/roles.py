@@ -1,0 +1,199 @@
+"""The roles of an XLearning job: workers, with what they may have beside them, and what their failures mean."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from howdah.compat.xlearning.app_types import INDEPENDENT, SLEEPERS, TENSORFLOWS, AppType, of
+from howdah.compat.xlearning.settings import PAGE, Setting, Settings
+from howdah.frameworks import BUILT_IN
+from howdah.spec import Placement, Resources, Role
+
+Command = str | tuple[str, ...]
+HOROVOD = {
+    "timeline": "HOROVOD_TIMELINE",
+    "fusion.threshold": "HOROVOD_FUSION_THRESHOLD",
+    "cycle.time": "HOROVOD_CYCLE_TIME",
+    "stall.check.disable": "HOROVOD_STALL_CHECK_DISABLE",
+    "hierarchical.allreduce": "HOROVOD_HIERARCHICAL_ALLREDUCE",
+    "mpi.threads.disable": "HOROVOD_MPI_THREADS_DISABLE",
+}
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+@dataclass(frozen=True)
+class Gang:
+    """`trainers` are the roles that hold data and make outputs; `success` is the spec's rule."""
+
+    roles: Mapping[str, Role]
+    framework: str
+    trainers: tuple[str, ...]
+    success: str = "all"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The application type by its name; `single` makes its tasks strangers to each other."""
+
+    name: str
+    type: AppType
+    single: bool = False
+    strategy: bool = False
+
+
+def kind_of(settings: Settings, default: str, strategy: bool) -> Kind:
+    """`strategy` is the door's default for TensorFlow's distribution strategies."""
+    name = settings.text("app.type", default).upper()
+    type_ = of(name)
+    if type_.framework not in BUILT_IN:
+        settings.wrong("app.type", f"is {name}, which isn't supported yet ({PAGE})")
+    workers, servers = settings.number("worker.num", 1), settings.number("ps.num", 0)
+    strategy = settings.flag("tf.distribution.strategy", strategy)
+    if name in TENSORFLOWS:
+        single = workers + servers == 1 if strategy else servers == 0
+        single = single or settings.flag("tf.mode.single")
+    else:
+        single = type_.servers and (servers == 0 or settings.flag("mxnet.mode.single"))
+    return Kind(name, type_, single, strategy)
+
+
+def gang(settings: Settings, kind: Kind, command: Command, growth: Mapping[str, str], master: Resources) -> Gang:
+    """All roles, with who shares the data. Defaults of the door's: `growth` after a failure, the `master`'s size."""
+    if settings.number("app.max.attempts", 1) > 1:
+        for name, share in growth.items():
+            settings.values.setdefault(f"{name}.mem.autoscale", Setting(share, f"{name}.mem.autoscale"))
+    command = _sleep(settings, kind.name) if kind.name in SLEEPERS else command
+    workers = _role(settings, "worker", command, 1)
+    roles = {"worker": workers}
+    if kind.name in TENSORFLOWS and not kind.single and workers.replicas > 1:
+        roles = _with_chief_and_evaluator(settings, workers)
+    trainers = tuple(name for name in roles if name != "evaluator")
+    strict = kind.type.strict and not kind.single
+    if kind.type.servers and settings.number("ps.num", 0):
+        # Beside tasks that are strangers to each other they serve nobody, but were started all the same.
+        roles["ps"] = _role(settings, "ps", command, 0)
+    elif not kind.type.servers and any(settings.given(f"ps.{size}") for size in ("memory", "cores", "gpus", "num")):
+        settings.notes.append(f"--ps-… is ignored: {kind.name} has no parameter servers")
+    if kind.type.helper and not kind.single:
+        roles |= _helper(settings, kind.type, command, master)
+    return Gang(roles, _framework(kind), trainers, "all" if strict else _share(settings, roles, trainers))
+
+
+def _framework(kind: Kind) -> str:
+    if not kind.single:
+        strategy = kind.strategy and kind.name == "TENSORFLOW"
+        return "xlearning-tensorflow-strategy" if strategy else kind.type.framework
+    return "xlearning-tensorflow-single" if kind.name in TENSORFLOWS else INDEPENDENT.framework
+
+
+def _role(settings: Settings, name: str, command: Command, replicas: int) -> Role:
+    return Role(
+        command=command,
+        replicas=settings.number(f"{name}.num", replicas),
+        resources=Resources(
+            memory_mib=_with_overhead(settings, settings.memory(f"{name}.memory")),
+            vcores=settings.number(f"{name}.cores", 1),
+            gpus=settings.number(f"{name}.gpus", 0),
+            growth=settings.fraction(f"{name}.mem.autoscale", 0.0),
+        ),
+        node_label=settings.text(f"{name}.nodeLabelExpression"),
+        placement=Placement(avoid=tuple(settings.listed("host.blacklist"))),
+    )
+
+
+def _with_overhead(settings: Settings, memory_mib: int) -> int:
+    """The memory is the program's alone here; what was added for a JVM is added when somebody has set it."""
+    if not (settings.given("memory.overhead.fraction") or settings.given("memory.overhead.minimum")):
+        return memory_mib
+    share = memory_mib * settings.fraction("memory.overhead.fraction", 0.1)
+    return memory_mib + max(math.ceil(share), settings.memory("memory.overhead.minimum", 384))
+
+
+def _with_chief_and_evaluator(settings: Settings, workers: Role) -> dict[str, Role]:
+    """A chief of another size is a role of its own, and so is the evaluator: both are workers in the count."""
+    roles, left = {"worker": workers}, workers.replicas
+    memory = settings.memory("worker.memory")
+    if settings.flag("tf.evaluator"):
+        left -= 1
+        roles["evaluator"] = _of_size(settings, workers, "evaluator.worker.memory", memory)
+    if settings.memory("chief.worker.memory", memory) != memory:
+        left -= 1
+        roles = {"chief": _of_size(settings, workers, "chief.worker.memory", memory), **roles}
+    if left:
+        return {**roles, "worker": replace(workers, replicas=left)}
+    return {name: role for name, role in roles.items() if name != "worker"}
+
+
+def _of_size(settings: Settings, workers: Role, key: str, memory_mib: int) -> Role:
+    size = _with_overhead(settings, settings.memory(key, memory_mib))
+    return replace(workers, replicas=1, resources=replace(workers.resources, memory_mib=size))
+
+
+def _helper(settings: Settings, type_: AppType, command: Command, master: Resources) -> dict[str, Role]:
+    """What ran in the master's container there has one of its own here, of that size."""
+    memory = settings.memory("driver.memory", master.memory_mib)
+    size = Resources(memory, settings.number("driver.cores", master.vcores))
+    if not type_.helper_command:
+        return {type_.helper: Role(command, resources=size)}
+    aliases = [entry.partition("#")[2] for entry in settings.listed("cacheArchive")]
+    return {type_.helper: Role(type_.helper_command, resources=size)} if type_.helper_archive in aliases else {}
+
+
+def _share(settings: Settings, roles: Mapping[str, Role], trainers: tuple[str, ...]) -> str:
+    """Fewer than half of the tasks may fail, or than the rate: the others go on, and the job ends well."""
+    rate = settings.fraction("container.maxFailures.rate", 0.5)
+    count = sum(roles[name].replicas for name in trainers)
+    needed = min(count, max(0, count + 1 - math.ceil(count * rate)))
+    return "all" if needed == count else _percent(needed, count)
+
+
+def _percent(needed: int, count: int) -> str:
+    """The shortest share of `count` tasks that is `needed` of them, for of many tasks one is less than a per cent."""
+    for digits in range(5):
+        text = f"{100 * 10**digits * needed // count / 10**digits:.{digits}f}"
+        if math.ceil(count * Fraction(text) / 100) == needed:
+            break
+    return f"{text}%"
+
+
+def variables(settings: Settings, gang: Gang, kind: Kind) -> Mapping[str, str]:
+    """What some types' programs are told of their job's settings."""
+    if kind.name == "HOROVOD":
+        return dict(_horovod(settings))
+    if kind.name != "XDL":
+        return {}
+    if not kind.single and "ZK_ADDR" not in settings.environment:
+        settings.wrong_at(
+            "--app-type",
+            "is XDL, whose tasks meet at a ZooKeeper that hbox-submit ran in Docker: start one and name it by "
+            f"--conf hbox.container.env.ZK_ADDR=zfs://host:port/path ({PAGE})",
+        )
+    servers = gang.roles["ps"].resources if "ps" in gang.roles else Resources()
+    return {"PS_CPU_CORES": str(servers.vcores), "PS_MEMORY_M": str(servers.memory_mib)}
+
+
+def _horovod(settings: Settings) -> Iterator[tuple[str, str]]:
+    for key, variable in HOROVOD.items():
+        text = settings.text(f"horovod.{key}")
+        if text and text.lower() not in ("false", "-1"):
+            yield variable, "1" if text.lower() == "true" else text
+    if settings.number("horovod.process.num.per.worker", 1) != 1:
+        settings.wrong("horovod.process.num.per.worker", "must be 1 here: one task is one process; raise --worker-num")
+
+
+def _sleep(settings: Settings, kind: str) -> Command:
+    text = settings.text("vpc.duration", "1d")
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([smhd]?)", text)
+    if not match:
+        settings.wrong("vpc.duration", f"is {text!r}, must be a number, or end in s, m, h or d")
+        return ("sleep", "0")
+    seconds = float(match[1]) * _SECONDS[match[2] or "s"]
+    limit = f"{seconds:g}" if seconds else "infinity"
+    if kind == "VPC":
+        settings.notes.append(f"--app-type VPC: the container waits, but nobody can log in to it by ssh ({PAGE})")
+        return ("sleep", limit)
+    return f'timeout {limit} python -m digits -p "$HOWDAH_PORT" || [ $? = 124 ]'

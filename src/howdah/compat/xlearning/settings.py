@@ -1,0 +1,200 @@
+"""What the user has set, by key, from the site file, then options, then --conf; each later one wins.
+
+A value knows the words it was set with, for messages. Reading one collects what is wrong with it; nothing is raised.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from howdah.compat.xlearning import keys
+from howdah.compat.xlearning.options import MANY, OPTIONS, Words
+from howdah.errors import Mistake
+from howdah.spec.validation import nearest
+
+PAGE = "docs/coming-from-xlearning.md"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A value, and the words it was set with: `--worker-num`, `--conf hbox.worker.num`, `hbox-site.xml: …`."""
+
+    text: str
+    where: str
+
+
+@dataclass
+class Settings:
+    """`environment` are the tasks' variables, `clusters` the configuration files of other clusters, by name."""
+
+    words: Words
+    values: dict[str, Setting] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+    clusters: dict[str, str] = field(default_factory=dict)
+    mistakes: list[Mistake] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    _needless: list[str] = field(default_factory=list)
+    _foreign: list[str] = field(default_factory=list)
+    _unknown: list[str] = field(default_factory=list)
+
+    # Gathering
+
+    def add_site(self, properties: Mapping[str, str], file: str) -> None:
+        """Those of their site file; Hadoop's own keys in it are none of ours."""
+        for name, value in properties.items():
+            key = keys.plain(name)
+            if not self._cluster(name, value) and key is not None:
+                self._set(key, Setting(value.strip(), f"{file}: {name}"), name, told=False)
+
+    def add_options(self, file: str, program: str) -> None:
+        """What the command line's options say, over the site file."""
+        ignored = [key for key in self.values if key in OPTIONS.values() and not self._typed(key)]
+        if ignored:
+            names = ", ".join(sorted(self.values[key].where.partition(": ")[2] for key in ignored))
+            self.notes.append(f"{file} counts here: {names} ({program} took its own defaults instead)")
+        for name, values in self.words.values.items():
+            if name not in MANY:
+                self._set(OPTIONS[name], Setting(values[0].strip(), f"--{name}"), name)
+
+    def add_conf(self) -> None:
+        """`--conf key=value`, over everything."""
+        for pair in self.words.values.get("conf", []):
+            name, equals, value = pair.partition("=")
+            key = keys.plain(name.strip())
+            if not equals or not name.strip():
+                self.wrong_at("--conf", f"is {pair!r}, must be key=value")
+            elif self._cluster(name.strip(), value):
+                continue
+            elif key is None:
+                self._foreign.append(name.strip())
+            else:
+                self._set(key, Setting(value.strip(), f"--conf {name.strip()}"), name.strip())
+
+    def _cluster(self, name: str, value: str) -> bool:
+        cluster = (keys.plain(name) or name).removesuffix(".conf.path")
+        if name.endswith(".conf.path"):
+            self.clusters[cluster] = value.strip()
+        return name.endswith(".conf.path")
+
+    def _typed(self, key: str) -> bool:
+        return any(OPTIONS.get(name) == key for name in self.words.values)
+
+    def _set(self, key: str, setting: Setting, name: str, told: bool = True) -> None:
+        if key.startswith(keys.VARIABLE) and key != keys.VARIABLE:
+            self.environment[key[len(keys.VARIABLE) :]] = setting.text
+        elif key in keys.REFUSED:
+            self._refuse(key, setting, name)
+        elif key in keys.KNOWN or key in OPTIONS.values() or key in keys.PLAIN.values():
+            self.values[key] = setting
+        elif not keys.NEEDLESS.fullmatch(key):
+            known = nearest(key, keys.KNOWN)
+            prefix = name.partition(".")[0]
+            self._unknown.append(f"{name} (did you mean {prefix}.{known}?)" if known else name)
+        elif told:
+            self._needless.append(name)
+
+    def _refuse(self, key: str, setting: Setting, name: str) -> None:
+        if setting.text.lower() in ("", keys.HARMLESS.get(key, "")):
+            return
+        if not setting.where.startswith("-"):
+            self._needless.append(name)  # an administrator's file is not for the user to edit
+        else:
+            instead = keys.REFUSED[key].format(prefix=name.partition(".")[0] + ".")
+            self.wrong_at(setting.where, f"is not possible here: {instead} ({PAGE})")
+
+    def told(self) -> Iterable[str]:
+        """One line for each kind of key that says nothing here."""
+        for names, problem in (
+            (self._needless, "nothing to set here"),
+            (self._foreign, "Hadoop's own keys are read from HADOOP_CONF_DIR alone"),
+            (self._unknown, "no keys that are known"),
+        ):
+            if names:
+                yield f"{', '.join(dict.fromkeys(names))}: {problem} ({PAGE})"
+
+    def check(self) -> None:
+        """Every value that is given, whether this job has a use for it or not."""
+        for key in self.values:
+            if key in keys.FLAGS:
+                self.flag(key)
+            elif key in keys.MEMORIES:
+                self.memory(key)
+            elif key in keys.FRACTIONS:
+                self.fraction(key, 0.5)
+            elif key in keys.NUMBERS:
+                self.number(key, 0)
+            elif key in keys.CHOICES:
+                self.choice(key)
+
+    # Reading
+
+    def given(self, key: str) -> bool:
+        """Whether somebody has set it."""
+        return bool(self.text(key))
+
+    def where(self, key: str) -> str:
+        """The words it was set with, or the option that would."""
+        if key in self.values:
+            return self.values[key].where
+        return next((f"--{name}" for name, same in OPTIONS.items() if same == key), key)
+
+    def wrong(self, key: str, problem: str, hint: str | None = None) -> None:
+        """A mistake in the value of `key`."""
+        self.wrong_at(self.where(key), problem, hint)
+
+    def wrong_at(self, where: str, problem: str, hint: str | None = None) -> None:
+        """A mistake that is no key's."""
+        mistake = Mistake(where, problem, hint)
+        if mistake not in self.mistakes:
+            self.mistakes.append(mistake)
+
+    def text(self, key: str, default: str = "") -> str:
+        """Its value."""
+        return self.values[key].text if key in self.values and self.values[key].text else default
+
+    def number(self, key: str, default: int) -> int:
+        """A whole number."""
+        text = self.text(key)
+        if text and not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
+            self.wrong(key, f"is {text!r}, must be a whole number")
+            return default
+        return int(text) if text else default
+
+    def fraction(self, key: str, default: float) -> float:
+        """A number that isn't negative."""
+        text = self.text(key)
+        if text and not re.fullmatch(r"\+?([0-9]+\.?[0-9]*|\.[0-9]+)[fFdD]?", text):
+            self.wrong(key, f"is {text!r}, must be a number such as {default:g}")
+            return default
+        return float(text.rstrip("fFdD")) if text else default
+
+    def memory(self, key: str, default: int = 1024) -> int:
+        """MiB: a whole number, or one that ends in G or M."""
+        match = re.fullmatch(r"([+-]?[0-9]{1,18})([GgMm]?)", self.text(key, str(default)))
+        if not match:
+            self.wrong(key, f"is {self.text(key)!r}, must be a whole number of MB, or end in G or M")
+            return default
+        return int(match[1]) * (1024 if match[2] in ("G", "g") else 1)
+
+    def flag(self, key: str, default: bool = False) -> bool:
+        """true or false."""
+        text = self.text(key).lower()
+        if text not in ("", "true", "false"):
+            self.wrong(key, f"is {self.text(key)!r}, must be true or false", nearest(text, ("true", "false")))
+            return default
+        return text == "true" if text else default
+
+    def choice(self, key: str) -> str:
+        """One of `keys.CHOICES`."""
+        allowed = keys.CHOICES[key]
+        text = self.text(key).upper()
+        if text and text not in allowed:
+            self.wrong(key, f"is {self.text(key)!r}, must be one of {', '.join(allowed)}", nearest(text, allowed))
+            return allowed[0]
+        return text or allowed[0]
+
+    def listed(self, key: str) -> list[str]:
+        """The parts between commas."""
+        return [part.strip() for part in self.text(key).split(",") if part.strip()]

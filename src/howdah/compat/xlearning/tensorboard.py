@@ -1,0 +1,69 @@
+"""TensorBoard, which ran beside one of the workers and showed that worker's directory: here it is the job's own.
+
+VisualDL's own logs are another format: of a directory on the cluster it still runs in a container of its own.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import shlex
+from collections.abc import Mapping
+
+from howdah.compat.xlearning.app_types import TENSORFLOWS
+from howdah.compat.xlearning.roles import Gang
+from howdah.compat.xlearning.settings import PAGE, Settings
+from howdah.spec import Board, Resources, Role
+
+NAME = "tensorboard"
+_LEAST_S = 1
+_SHOWN = ("tf.board.log.dir", "tf.board.history.dir", "board.modelpb")
+
+
+def board(settings: Settings, gang: Gang, kind: str, unasked: bool) -> Board:
+    """Of the one worker whose board it was, or of what is on the cluster. `unasked`: theirs was there for those
+    who had not asked for it, too. Ours is not; the directory of its logs is made all the same."""
+    directory = settings.text("tf.board.log.dir", "eventLog")
+    if unasked and kind in TENSORFLOWS and not settings.given("tf.board.enable"):
+        settings.notes.append("--board-enable isn't given: there is no TensorBoard, where xl-submit started one")
+    elif unasked and not settings.given("tf.board.enable") and any(map(settings.given, _SHOWN)):
+        settings.notes.append(
+            f"--board-enable isn't given: nothing shows or keeps {directory}, where xl-submit started VisualDL"
+        )
+    if not settings.flag("tf.board.enable") or ("://" in directory and kind not in TENSORFLOWS):
+        return Board()
+    if "://" in directory:
+        return Board(directory, show=True)
+    if kind not in TENSORFLOWS:
+        settings.notes.append(
+            f"--board-enable: TensorBoard shows {directory}, so event files, not VisualDL's own logs ({PAGE})"
+        )
+    history = settings.text("tf.board.history.dir")
+    every = settings.number("tf.board.reload.interval", int(Board.every_s))
+    return Board(
+        posixpath.join(history, "{job}") if history else "",
+        local=directory,
+        every_s=max(_LEAST_S, every),
+        tasks=_whose(settings, gang),
+        show=True,
+    )
+
+
+def _whose(settings: Settings, gang: Gang) -> str:
+    order = [f"{name}:{n}" for name in gang.trainers for n in range(gang.roles[name].replicas)]
+    index = settings.number("tf.board.worker.index", 0)
+    if index < len(order):
+        return order[index]
+    settings.wrong("tf.board.worker.index", f"is {index}, the workers are 0 to {len(order) - 1}")
+    return ""
+
+
+def role(settings: Settings, kind: str) -> Mapping[str, Role]:
+    """VisualDL's, if it was asked for and can see what the workers write."""
+    directory = settings.text("tf.board.log.dir", "eventLog")
+    if not settings.flag("tf.board.enable") or "://" not in directory or kind in TENSORFLOWS:
+        return {}
+    model = settings.text("board.modelpb")
+    shown = f" --model_pb {shlex.quote(model)}" if model else ""
+    where = f'--host 0.0.0.0 --port "$HOWDAH_PORT" --logdir {shlex.quote(directory)}'
+    command = f"exec visualDL {where} --cache_timeout {settings.number('board.cache.timeout', 20)}{shown}"
+    return {NAME: Role(command, resources=Resources(1024))}

@@ -1,0 +1,1 @@
+"""What users write down: settings, profiles, job files and their variables."""

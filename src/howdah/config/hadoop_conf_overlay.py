@@ -1,0 +1,44 @@
+"""Another cluster's Hadoop configuration, made of this machine's own and files that lie over it.
+
+It is a directory of its own, named by its content, because a job's cluster must be found again later.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from howdah.errors import SpecError
+from howdah.hadoop import conf
+from howdah.storage.content_cache import local_directory
+
+_NAMES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml")
+
+
+def overlaid(files: Sequence[str], base: str = "") -> Path:
+    """The directory; `base` is what the files lie over, HADOOP_CONF_DIR unless given.
+
+    Raises:
+        SpecError: a file isn't there, or is no configuration.
+    """
+    over = [Path(file.removeprefix("file://")) for file in files]
+    missing = next((path for path in over if not path.is_file()), None)
+    if missing:
+        raise SpecError.at("--cluster", f"no such file: {missing}")
+    own = conf.directory(base)
+    below = [Path(own, name) for name in _NAMES] if own else []
+    properties, _ = conf.merge([*below, *over])
+    return _written(conf.to_xml(properties))
+
+
+def _written(text: str) -> Path:
+    """Each file has all of them: who reads one of the files alone finds what it needs."""
+    folder = local_directory() / "conf" / hashlib.sha256(text.encode()).hexdigest()[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in _NAMES:
+        partial = folder / f".{name}.{os.getpid()}"
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(folder / name)
+    return folder

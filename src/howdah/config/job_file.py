@@ -1,0 +1,163 @@
+"""A job file: YAML text in, a JobSpec out, or everything that is wrong with it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from howdah.config.spec_reader import Reader
+from howdah.config.variables import declared, overridden
+from howdah.config.yaml_tree import MOST_BYTES, Keys, Node, parse
+from howdah.errors import Mistake, SpecError, StagingError
+from howdah.frameworks import find, names
+from howdah.localfiles import regular_file
+from howdah.spec import JobSpec
+from howdah.spec.job_file_keys import job_file_record
+from howdah.spec.validation import mistakes
+from howdah.spec.values import dataclass
+
+_PROGRAMS = {".py": "python", ".sh": "bash"}
+_ODD_BREAKS = set("\r\x85\u2028\u2029\ufeff")
+
+
+@dataclass(frozen=True)
+class LoadedJob:
+    """`base_dir` is where relative paths of the job start (its file's directory; the current one, where the job came
+    through a pipe); `sources` gives places of the spec their origin:
+    `job.yaml:12`, `--set roles.worker.replicas`, and for variables `environment steps`. `text` is the file's."""
+
+    spec: JobSpec
+    base_dir: Path
+    sources: Mapping[str, str] = field(default_factory=dict)
+    text: str = ""
+
+
+def load(
+    path: Path,
+    sets: Mapping[str, str] | None = None,
+    environ: Mapping[str, str] | None = None,
+    fields: Mapping[str, str] | None = None,
+) -> LoadedJob:
+    """The job in the file at `path`, with `--set` applied; `environ` is this process's unless given. `fields` are
+    values for fields of the job, by name, that options of their own have (`--name`): no variables of the file.
+
+    Raises:
+        StagingError: the file can't be read.
+        SpecError: every mistake in it.
+    """
+    try:
+        data = regular_file.read(path, MOST_BYTES)
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SpecError.at(str(path), f"is not UTF-8: byte {error.start} is {data[error.start]:#04x}") from None
+    except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise SpecError.at(str(path), f"{error.strerror}, and a job file has at most so many") from None
+        raise StagingError(f"{path}: {error.strerror}. Give the path of a job file") from error
+    if path.suffix in _PROGRAMS:
+        raise SpecError.at(str(path), f"is a program, no job file: write `-- {_PROGRAMS[path.suffix]} {path}`")
+    spec, sources = loads(text, path.name, sets or {}, os.environ if environ is None else environ, fields or {})
+    return LoadedJob(spec, path.resolve().parent if path.is_file() else Path.cwd(), sources, text)
+
+
+def loads(
+    text: str, file: str, sets: Mapping[str, str], environ: Mapping[str, str], fields: Mapping[str, str] | None = None
+) -> tuple[JobSpec, Mapping[str, str]]:
+    """The job in `text`, and the origin of each of its values; `file` names the text.
+
+    Raises:
+        SpecError: every mistake in it.
+    """
+    root, found = parse(text, file)
+    return from_tree(root, found, file, sets, environ, fields or {})
+
+
+def from_tree(
+    root: Node,
+    found: list[Mistake],
+    file: str,
+    sets: Mapping[str, str],
+    environ: Mapping[str, str],
+    fields: Mapping[str, str],
+) -> tuple[JobSpec, Mapping[str, str]]:
+    """The job that a tree says, and the origin of each of its values; `found` are mistakes that are known already.
+
+    Raises:
+        SpecError: every mistake in it.
+    """
+    variables, sources = declared(root, sets, environ)
+    root, wrong_sets = overridden(root, sets, variables, fields)
+    if isinstance(root, Keys):
+        root = Keys({name: node for name, node in root.entries.items() if name != "vars"}, root.origin)
+    reader = Reader(variables)
+    spec: JobSpec = reader.read(root, JobSpec, "")
+    found += [*wrong_sets, *reader.mistakes]
+    found += [mistake for mistake in wrong(spec, reader.sources) if not _said(mistake, found)]
+    if found:
+        raise SpecError(sorted(found, key=lambda mistake: _line(mistake.origin or "", file)))
+    return spec, {**sources, **reader.sources}
+
+
+def wrong(spec: JobSpec, origins: Mapping[str, str] | None = None) -> list[Mistake]:
+    """Everything wrong with a job however it came to be, from a file, in Python or from a command line."""
+    found = _but_installed(spec, mistakes(spec, names(spec.framework), origins))
+    return found or _but_installed(spec, mistakes(find(spec.framework).expand(spec), origins=origins))
+
+
+def _but_installed(spec: JobSpec, found: list[Mistake]) -> list[Mistake]:
+    """Without formats that the spec does not know, but an installed package brings."""
+    return [mistake for mistake in found if not _is_installed_format(spec, mistake.place)]
+
+
+def _is_installed_format(spec: JobSpec, place: str) -> bool:
+    match = re.fullmatch(r"(inputs|outputs)\.(\d+)\.format", place)
+    if match is None:
+        return False
+    from importlib.metadata import entry_points  # only for jobs with a format that is not ours
+
+    group = "howdah.readers" if match[1] == "inputs" else "howdah.writers"
+    return getattr(spec, match[1])[int(match[2])].format in {entry.name for entry in entry_points(group=group)}
+
+
+def to_yaml(spec: JobSpec) -> str:
+    """A job file that `load` reads back as an equal `spec`."""
+    return yaml.dump(job_file_record(spec), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of job files, for editors."""
+    from howdah.config.job_schema import schema as published
+
+    return published()
+
+
+def _line(origin: str, file: str) -> int:
+    """Reading order; what isn't from the file comes last."""
+    number = origin.removeprefix(f"{file}:")
+    return int(number) if number != origin and number.isdigit() else MOST_BYTES
+
+
+def _said(mistake: Mistake, earlier: list[Mistake]) -> bool:
+    """Whether a stand-in for something refused already is what `mistake` is about."""
+    return any(mistake.place == other.place or mistake.place.startswith(other.place + ".") for other in earlier)
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(dumper: _Dumper, text: str) -> yaml.Node:
+    # Only between double quotes does YAML keep the other characters that it takes for line ends.
+    style = '"' if _ODD_BREAKS & set(text) else "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)

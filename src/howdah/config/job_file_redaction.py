@@ -1,0 +1,173 @@
+"""A job file's text without what looks like a secret, which is a job file still: it is shown, copied and used again.
+
+Only the values that hold a secret are changed, and comments; all else stays byte for byte. What comes out is read again
+before it is taken: what a text cannot say in its own style is quoted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
+
+import yaml
+
+from howdah.spec import redaction
+from howdah.spec.values import dataclass
+
+_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+_NULLS = ("", "~", "null", "Null", "NULL")
+_PROPERTIES = re.compile(r"(?:[&!]\S*\s+)*")
+_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+
+_Rewrite = Callable[[yaml.ScalarEvent, str, str], str]
+"""Takes a text's event, how it is written and its new value; gives what is to be written."""
+
+
+def mask_job_file(text: str, known: Iterable[str] = ()) -> str:
+    """`text` without the values that look secret, or hold one of `known`."""
+    known = list(known)
+    try:
+        events = list(yaml.parse(text, Loader=_LOADER))
+        walk = _Masking(known)
+        for number, event in enumerate(events):
+            walk.see(number, event)
+        masked = walk.found
+        wanted = [(type(event), _value(event, masked.get(number))) for number, event in enumerate(events)]
+        for rewrite in (_in_its_style, _quoted):
+            shown = "".join(_pieces(text, events, masked, known, rewrite))
+            if [(type(event), _value(event)) for event in _parsed(shown)] == wanted:
+                return shown
+    except yaml.YAMLError:
+        pass
+    return redaction.lines(text, known)
+
+
+def _parsed(text: str) -> list[yaml.Event]:
+    try:
+        return list(yaml.parse(text, Loader=_LOADER))
+    except yaml.YAMLError:
+        return []
+
+
+def _value(event: yaml.Event, instead: str | None = None) -> str | None:
+    if instead is not None:
+        return instead
+    return event.value if isinstance(event, yaml.ScalarEvent) else getattr(event, "anchor", None)
+
+
+@dataclass(frozen=True)
+class _Collection:
+    """A mapping or a list that is being read, at `name` of what it lies in."""
+
+    is_mapping: bool
+    name: str
+    keys: list[str] = field(default_factory=list)
+    """Of a mapping: the key whose value comes next."""
+    items: list[int | None] = field(default_factory=list)
+    """Of a list: the events that are its texts, None for other items."""
+
+
+class _Masking:
+    """Walks through the events; `found` is what stands instead of texts, by the numbers of their events."""
+
+    def __init__(self, known: Sequence[str]) -> None:
+        self.found: dict[int, str] = {}
+        self._known = known
+        self._texts: dict[int, yaml.ScalarEvent] = {}
+        self._anchors: dict[str, int] = {}
+        self._open: list[_Collection] = []
+
+    def see(self, number: int, event: yaml.Event) -> None:
+        """Take the next event."""
+        if isinstance(event, yaml.ScalarEvent):
+            self._texts[number] = event
+            if event.anchor:
+                self._anchors[event.anchor] = number
+            self._take(number)
+        elif isinstance(event, yaml.AliasEvent):
+            self._take(self._anchors.get(str(event.anchor)))
+        elif isinstance(event, yaml.CollectionStartEvent):
+            name = "".join(self._open[-1].keys) if self._open else ""
+            self._open.append(_Collection(isinstance(event, yaml.MappingStartEvent), name))
+        elif isinstance(event, yaml.CollectionEndEvent):
+            self._end(self._open.pop())
+            self._take(None)
+
+    def _take(self, number: int | None) -> None:
+        """The text of this number, or (None) a collection, is a key, a value or an item."""
+        if not self._open:
+            return
+        within = self._open[-1]
+        if not within.is_mapping:
+            within.items.append(number)
+        elif not within.keys:
+            within.keys.append("" if number is None else self._texts[number].value)
+        else:
+            name = within.keys.pop()
+            if number is not None:
+                self._put(number, self._shown(number, name))
+
+    def _end(self, ended: _Collection) -> None:
+        texts = [number for number in ended.items if number is not None]
+        if len(texts) == len(ended.items) and not redaction.looks_secret(ended.name):
+            shown = redaction.words([self._texts[number].value for number in texts], self._known)
+        else:
+            shown = [self._shown(number, ended.name) for number in texts]
+        for number, value in zip(texts, shown, strict=True):
+            self._put(number, value)
+
+    def _shown(self, number: int, name: str) -> str:
+        return str(redaction.record(redaction.line(self._texts[number].value, self._known), name))
+
+    def _put(self, number: int, value: str) -> None:
+        event = self._texts[number]
+        null = event.style in (None, "") and event.value in _NULLS
+        # A text that others refer to is hidden if it is a secret in one of its places.
+        if value != event.value and not null and self.found.get(number) != redaction.MASK:
+            self.found[number] = value
+
+
+def _pieces(
+    text: str, events: Sequence[yaml.Event], masked: Mapping[int, str], known: Sequence[str], rewrite: _Rewrite
+) -> Iterator[str]:
+    at = 0
+    for number, event in enumerate(events):
+        if not isinstance(event, yaml.ScalarEvent):
+            continue
+        assert event.start_mark is not None
+        assert event.end_mark is not None
+        begin, end = event.start_mark.index, event.end_mark.index
+        yield _comments(text[at:begin], known)
+        written, at = text[begin:end], end
+        if number in masked:
+            properties = _PROPERTIES.match(written)
+            before = properties[0] if properties else ""
+            yield before + rewrite(event, written[len(before) :], masked[number])
+        else:
+            yield written
+    yield _comments(text[at:], known)
+
+
+def _comments(between: str, known: Sequence[str]) -> str:
+    """What stands between texts: only comments can hold words."""
+    return re.sub("#.*", lambda found: redaction.text(found[0], known), between)
+
+
+def _in_its_style(event: yaml.ScalarEvent, written: str, value: str) -> str:
+    if event.style in (None, "") and written == event.value and not value.startswith(redaction.MASK):
+        return value
+    header, _, content = written.partition("\n")
+    ends_alike = value.endswith("\n") == event.value.endswith("\n")
+    if event.style == "|" and content.strip() and ends_alike and not re.search(r"\d", header):
+        indent = re.match(" *", next(line for line in content.split("\n") if line.strip()))
+        assert indent is not None
+        lines = value.split("\n")
+        return "\n".join([header, *(indent[0] + line if line else "" for line in lines)])
+    return _quoted(event, written, value)
+
+
+def _quoted(event: yaml.ScalarEvent, written: str, value: str) -> str:
+    quoted = _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
+    return quoted + ("\n" if event.style in ("|", ">") and written.endswith("\n") else "")

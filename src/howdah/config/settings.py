@@ -1,0 +1,293 @@
+"""Settings, each with where it came from.
+
+The rule, strongest first: flag, environment, the user's file (its profile, then its top), the cluster's file
+(likewise), a running sandbox, the default. The cluster's file is `howdah.yaml` in the Hadoop configuration folder in
+use, then /etc/howdah/config.yaml. A profile is chosen by --profile, HOWDAH_PROFILE, or `profile:` in a file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from howdah.config.paths import state_directory
+from howdah.config.user_file import user_file
+from howdah.config.yaml_tree import Items, Keys, Node, Text, parse
+from howdah.errors import Mistake, SpecError, StagingError
+from howdah.spec import port_range
+from howdah.spec.units import memory_mib
+from howdah.spec.validation import nearest
+from howdah.spec.values import dataclass
+
+SYSTEM_FILE = Path("/etc/howdah/config.yaml")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """`kind` is text, path, paths, memory, whole or ports; `choices` are the only values, if there are any."""
+
+    default: str
+    help: str
+    kind: str = "text"
+    choices: tuple[str, ...] = ()
+
+
+HISTORY_URL = "history_url"
+SANDBOX = "the running sandbox"
+"""Where settings come from that nobody has made while a sandbox is up."""
+"""Jobs are told its address without the token: others may see their settings."""
+SETTINGS = {
+    "engine": Setting("local", "Where jobs run: local, yarn, or another installed engine."),
+    "hadoop_conf_dir": Setting("", "Folder with core-site.xml and yarn-site.xml; else HADOOP_CONF_DIR.", "path"),
+    "queue": Setting("", "Queue of jobs that name none; empty: the cluster's default."),
+    "staging_dir": Setting("", "URI below which jobs and cached files are kept on the cluster."),
+    "python": Setting("", "Interpreter on the nodes, by path or name; empty: the engine's choice."),
+    "python_archive": Setting("", "Standalone Python or conda-pack archive for nodes that have none.", "path"),
+    "environment": Setting("", "For jobs that name none: an interpreter, an archive, or a requirements file.", "path"),
+    "shared_paths": Setting("", "Path prefixes that the nodes see too, separated by commas: not uploaded.", "paths"),
+    "master_memory_mib": Setting("", "Memory of the master's container; empty: the engine's choice.", "memory"),
+    "master_vcores": Setting("1", "Cores of the master's container.", "whole"),
+    "cache_days": Setting("30", "Uploaded files unused for this long are removed.", "whole"),
+    "data_cache_mib": Setting("51200", "Input files of a user's that a node keeps, in all; 0: none.", "memory"),
+    "data_cache_dir": Setting("", "Where nodes keep them; empty: beside the cluster's own files of the user."),
+    "log_limit_mib": Setting("1024", "Most that is kept of each of a task's streams.", "memory"),
+    "port_range": Setting("", "Ports of tasks and masters, such as 20000-30000; empty: the system chooses.", "ports"),
+    HISTORY_URL: Setting("", "Link of a history server, for `howdah list --history`; it holds a token."),
+    "language": Setting("auto", "Language of help and tables.", choices=("auto", "en", "zh")),
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Every setting's value as text, and its source, such as `user file ~/.config/howdah/config.yaml, profile prod`."""
+
+    values: Mapping[str, str]
+    sources: Mapping[str, str]
+    profile: str = ""
+
+    def __getitem__(self, key: str) -> str:
+        return self.values[key]
+
+    def explain(self, key: str) -> str:
+        """`queue = prod (flag)`."""
+        return f"{key} = {self.values[key]} ({self.sources[key]})"
+
+    @property
+    def shared_paths(self) -> tuple[str, ...]:
+        """The prefixes, split."""
+        return tuple(path for path in self.values["shared_paths"].split(",") if path)
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """One file's or one part of a file's settings; relative paths in it start at `base`."""
+
+    source: str
+    values: Mapping[str, str]
+    base: Path
+
+
+def resolve(flags: Mapping[str, str | None], env: Mapping[str, str]) -> Settings:
+    """All settings. `flags` holds settings (and `profile`) from the command line; None and "" are not given.
+
+    Raises:
+        SpecError: an unknown key or profile, or a value that a setting can't have; says in which file or variable.
+    """
+    given = {key: value for key, value in flags.items() if value}
+    top = [_Layer("flag", {key: value for key, value in given.items() if key != "profile"}, Path.cwd())]
+    top.append(_Layer("environment", _from_environment(env), Path.cwd()))
+    wanted = given.get("profile") or env.get("HOWDAH_PROFILE", "")
+    files = [_read(user_file(env), "user file")]
+    conf_dir = _first("hadoop_conf_dir", [*top, *_parts(files, wanted)]) or env.get("HADOOP_CONF_DIR", "")
+    conf_files = [Path(conf_dir, "howdah.yaml")] if conf_dir else []
+    files += [_read(path, "cluster file") for path in (*conf_files, SYSTEM_FILE)]
+    profile = _existing_profile(wanted, files)
+    return _merged([*top, *_parts(files, profile), *_surroundings(env)], profile)
+
+
+def checked(key: str, value: str, source: str, base: Path) -> str:
+    """`value` in the form settings have.
+
+    Raises:
+        SpecError: there is no such key, or it can't have this value.
+    """
+    if key not in SETTINGS:
+        problem = f"is no setting, known are {', '.join(SETTINGS)}"
+        raise SpecError([Mistake(key, problem, nearest(key, SETTINGS), source)])
+    setting = SETTINGS[key]
+    try:
+        value = _KINDS[setting.kind](value.strip(), base) if value.strip() else ""
+    except ValueError as error:
+        raise SpecError([Mistake(key, f"is {value!r}, {error}", origin=source)]) from None
+    if setting.choices and value not in setting.choices:
+        problem = f"is {value!r}, must be one of {', '.join(setting.choices)}"
+        raise SpecError([Mistake(key, problem, nearest(value, setting.choices), source)])
+    return value
+
+
+def _merged(layers: list[_Layer], profile: str) -> Settings:
+    values = {key: setting.default for key, setting in SETTINGS.items()}
+    sources = dict.fromkeys(SETTINGS, "default")
+    mistakes: list[Mistake] = []
+    for key in SETTINGS:
+        layer = next((layer for layer in layers if layer.values.get(key)), None)
+        if layer is not None:
+            sources[key] = _source(layer.source, key)
+            try:
+                values[key] = checked(key, layer.values[key], sources[key], layer.base)
+            except SpecError as error:
+                mistakes += error.mistakes
+    if mistakes:
+        raise SpecError(mistakes)
+    return Settings(values, sources, profile)
+
+
+def _source(layer: str, key: str) -> str:
+    return f"environment HOWDAH_{key.upper()}" if layer == "environment" else layer
+
+
+def _from_environment(env: Mapping[str, str]) -> dict[str, str]:
+    """Other HOWDAH_ variables have other uses, so unknown ones can't be called mistakes."""
+    return {key: env[f"HOWDAH_{key.upper()}"] for key in SETTINGS if env.get(f"HOWDAH_{key.upper()}")}
+
+
+def _surroundings(env: Mapping[str, str]) -> Iterator[_Layer]:
+    """What is there without anybody having set it for howdah."""
+    if env.get("HADOOP_CONF_DIR"):
+        yield _Layer("environment HADOOP_CONF_DIR", {"hadoop_conf_dir": env["HADOOP_CONF_DIR"]}, Path.cwd())
+    conf_dir = _sandbox(env)
+    if conf_dir:
+        # Its nodes are this machine: they see every path that we see, and run the Python that we run.
+        here = {"shared_paths": "/", "python": os.path.realpath(sys.executable)}
+        values = {"hadoop_conf_dir": conf_dir} | ({} if env.get("HADOOP_CONF_DIR") else here)
+        yield _Layer(SANDBOX, values, Path("/"))
+
+
+def _sandbox(env: Mapping[str, str]) -> str:
+    """The configuration folder of the sandbox that is up, though some of its daemons may have ended; "" if none is."""
+    try:
+        record = json.loads((state_directory(env) / "sandbox" / "sandbox.json").read_text())
+        pids = [entry["pid"] for entry in record["pids"].values()]
+        return str(record["conf_dir"]) if any(Path(f"/proc/{pid}").exists() for pid in pids) else ""
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+@dataclass(frozen=True)
+class _File:
+    name: str
+    path: Path
+    top: Mapping[str, str]
+    profiles: Mapping[str, Mapping[str, str]]
+    profile: str = ""
+
+
+def _read(path: Path, kind: str) -> _File:
+    """The settings file at `path`; an empty one where there is none."""
+    name = f"{kind} {_short(path)}"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return _File(name, path, {}, {})
+    except (OSError, UnicodeDecodeError) as error:
+        raise StagingError(f"{name} can't be read: {error}") from error
+    root, mistakes = parse(text, str(path))
+    if not isinstance(root, Keys):
+        raise SpecError.at(str(path), "must be a mapping of settings to values")
+    top = {key: node for key, node in root.entries.items() if key not in ("profile", "profiles")}
+    values = _texts(top, "", mistakes)
+    profiles = _profiles(root.entries.get("profiles"), mistakes)
+    chosen = _texts({key: node for key, node in root.entries.items() if key == "profile"}, "", mistakes)
+    if mistakes:
+        raise SpecError(mistakes)
+    return _File(name, path, values, profiles, chosen.get("profile", ""))
+
+
+def _profiles(node: Node | None, mistakes: list[Mistake]) -> dict[str, dict[str, str]]:
+    entries = node.entries if isinstance(node, Keys) else {}
+    if node is not None and not isinstance(node, Keys):
+        mistakes.append(Mistake("profiles", "must be a mapping of names to settings", origin=node.origin))
+    for name, profile in entries.items():
+        if not isinstance(profile, Keys):
+            mistakes.append(Mistake(f"profiles.{name}", "must be a mapping of settings", origin=profile.origin))
+    keys = {name: profile for name, profile in entries.items() if isinstance(profile, Keys)}
+    return {name: _texts(profile.entries, f"profiles.{name}.", mistakes) for name, profile in keys.items()}
+
+
+def _texts(entries: Mapping[str, Node], place: str, mistakes: list[Mistake]) -> dict[str, str]:
+    values = {}
+    for key, node in entries.items():
+        if key not in SETTINGS and (key != "profile" or place):
+            problem = f"is no setting, known are {', '.join(SETTINGS)}"
+            mistakes.append(Mistake(place + key, problem, nearest(key, SETTINGS), node.origin))
+        elif isinstance(node, Text):
+            values[key] = "" if node.null else node.value
+        elif isinstance(node, Items) and SETTINGS.get(key, SETTINGS["engine"]).kind == "paths":
+            values[key] = ",".join(item.value for item in node.items if isinstance(item, Text))
+        else:
+            mistakes.append(Mistake(place + key, "must be a single value", origin=node.origin))
+    return values
+
+
+def _parts(files: list[_File], profile: str) -> Iterator[_Layer]:
+    """The layers of `files`, strongest first."""
+    for file in files:
+        chosen = profile or file.profile
+        if chosen in file.profiles:
+            yield _Layer(f"{file.name}, profile {chosen}", file.profiles[chosen], file.path.parent)
+        yield _Layer(file.name, file.top, file.path.parent)
+
+
+def _existing_profile(wanted: str, files: list[_File]) -> str:
+    chosen = wanted or next((file.profile for file in files if file.profile), "")
+    known = sorted({name for file in files for name in file.profiles})
+    if chosen and chosen not in known:
+        what = f"known are {', '.join(known)}" if known else f"no profiles are in {_short(files[0].path)}"
+        raise SpecError.at("profile", f"is {chosen!r}, {what}", nearest(chosen, known))
+    return chosen
+
+
+def _first(key: str, layers: list[_Layer]) -> str:
+    found = next((layer for layer in layers if layer.values.get(key)), None)
+    return checked(key, found.values[key], _source(found.source, key), found.base) if found else ""
+
+
+def _short(path: Path) -> str:
+    home = Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
+
+
+def _path(text: str, base: Path) -> str:
+    return text if "://" in text else os.path.normpath(base / Path(text).expanduser())
+
+
+def _paths(text: str, base: Path) -> str:
+    return ",".join(_path(part.strip(), base) for part in text.split(",") if part.strip())
+
+
+def _memory(text: str, _: Path) -> str:
+    return str(memory_mib(text))
+
+
+def _whole(text: str, _: Path) -> str:
+    if not text.isdecimal():
+        raise ValueError("must be a whole number")
+    return text
+
+
+def _ports(text: str, _: Path) -> str:
+    port_range.ports(text)
+    return text
+
+
+_KINDS: Mapping[str, Callable[[str, Path], str]] = {
+    "text": lambda text, _: text,
+    "path": _path,
+    "paths": _paths,
+    "memory": _memory,
+    "whole": _whole,
+    "ports": _ports,
+}

@@ -1,0 +1,178 @@
+"""Changing one setting in the user's file.
+
+The rule: one line is replaced, added or removed and every other byte stays, comments included; a file in which that
+can't be done (flow style, a value over several lines) is left alone, and its owner told to edit it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from howdah.config.settings import checked
+from howdah.config.yaml_tree import Keys, Text, parse
+from howdah.errors import SpecError, StagingError
+
+_UNQUOTED = re.compile(r"[A-Za-z0-9_/.]([A-Za-z0-9_/.@+:,=-]*[A-Za-z0-9_/.@+=-])?")
+
+
+def write(path: Path, key: str, value: str, profile: str = "") -> None:
+    """Set `key` in the file at `path`, or in its `profile`, which is made if it isn't there.
+
+    Raises:
+        SpecError: no such key or value, or the file has a form in which one line can't be changed.
+        StagingError: it can't be read or written.
+    """
+    if key != "profile" or profile:
+        checked(key, value, "howdah config set", path.parent)
+    text = _text(path)
+    new = changed(text, key, value, profile)
+    wanted = _values(text)
+    wanted[(profile, key)] = value
+    if _values(new) != wanted:
+        raise SpecError.at(str(path), f"has a form in which {key} can't be changed line by line: edit it yourself")
+    _replace(path, new)
+
+
+def remove(path: Path, key: str, profile: str = "") -> None:
+    """Remove `key` from the file at `path`, or from its `profile`; a profile without settings goes, too.
+
+    Raises:
+        SpecError: it is not set there, or the file has a form in which one line can't be removed.
+        StagingError: it can't be read or written.
+    """
+    text = _text(path)
+    wanted = _values(text)
+    if wanted.pop((profile, key), None) is None:
+        where = f"profile {profile!r} of {path}" if profile else str(path)
+        raise SpecError.at(key, f"is not set in {where}")
+    new = without(text, key, profile)
+    if _values(new) != wanted:
+        raise SpecError.at(str(path), f"has a form in which {key} can't be removed line by line: edit it yourself")
+    _replace(path, new)
+
+
+def without(text: str, key: str, profile: str = "") -> str:
+    """`text` without the setting's line, and without the headings below which nothing is left."""
+    lines = text.splitlines(keepends=True)
+    headings: list[int] = []
+    start, end, indent = 0, len(lines), ""
+    for name in ("profiles", profile) if profile else ():
+        at = _line_of(lines, name, start, end, indent)
+        if at is None:
+            return text
+        headings.append(at)
+        start, end = at + 1, _block_end(lines, at + 1, indent)
+        indent = _indent(lines, start, end, indent)
+    at = _line_of(lines, key, start, end, indent)
+    if at is None:
+        return text
+    del lines[at]
+    for heading in reversed(headings):
+        outer = re.match(r"\s*", lines[heading])
+        last = _block_end(lines, heading + 1, outer[0] if outer else "")
+        if any(re.match(r"\s*[^\s#]", line) for line in lines[heading + 1 : last]):
+            break
+        del lines[heading]
+    return "".join(lines)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise StagingError(f"{path} can't be read: {error}") from error
+
+
+def changed(text: str, key: str, value: str, profile: str = "") -> str:
+    """`text` with the setting's line replaced, or added."""
+    lines = text.splitlines(keepends=True)
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    start, end, indent = 0, len(lines), ""
+    for name in ("profiles", profile) if profile else ():
+        at = _line_of(lines, name, start, end, indent)
+        if at is None:
+            at = end if name == "profiles" else start
+            lines.insert(at, f"{indent}{name}:\n")
+            end += 1
+        start = at + 1
+        end = _block_end(lines, start, indent)
+        indent = _indent(lines, start, end, indent)
+    at = _line_of(lines, key, start, end, indent)
+    if at is not None:
+        lines[at] = _with_value(lines[at], value)
+    else:
+        lines.insert(start if profile else _before_profiles(lines), f"{indent}{key}: {_quoted(value)}\n")
+    return "".join(lines)
+
+
+def _line_of(lines: list[str], key: str, start: int, end: int, indent: str) -> int | None:
+    pattern = re.compile(rf"{indent}{re.escape(key)}\s*:(\s|$)")
+    return next((number for number in range(start, end) if pattern.match(lines[number])), None)
+
+
+def _block_end(lines: list[str], start: int, indent: str) -> int:
+    """The first line after `start` that is indented no deeper than `indent`."""
+    deeper = re.compile(rf"{indent}\s+\S|\s*(#|$)")
+    return next((n for n in range(start, len(lines)) if not deeper.match(lines[n])), len(lines))
+
+
+def _indent(lines: list[str], start: int, end: int, outer: str) -> str:
+    inner = (re.match(r"(\s+)[^\s#]", line) for line in lines[start:end])
+    return next((match[1] for match in inner if match), outer + "  ")
+
+
+def _before_profiles(lines: list[str]) -> int:
+    """A line at the end could seem to belong to the last profile."""
+    at = _line_of(lines, "profiles", 0, len(lines), "")
+    return len(lines) if at is None else at
+
+
+def _with_value(line: str, value: str) -> str:
+    match = re.match(r"""(\s*[^:]+:)[ \t]*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^#\n]*?)([ \t]+#.*)?\n$""", line)
+    return f"{match[1]} {_quoted(value)}{match[3] or ''}\n" if match else line
+
+
+def _quoted(value: str) -> str:
+    return value if _UNQUOTED.fullmatch(value) and value.lower() != "null" else json.dumps(value, ensure_ascii=False)
+
+
+def _values(text: str) -> dict[tuple[str, str], str]:
+    """Every single value of the file by (profile, key), to see that only one changed."""
+    root, _ = parse(text, "the file")
+    if not isinstance(root, Keys):
+        return {("", ""): repr(root)}
+    entries = root.entries
+    profiles = entries.get("profiles")
+    parts: Mapping[str, object] = profiles.entries if isinstance(profiles, Keys) else {}
+    blocks = {"": entries, **{name: part.entries for name, part in parts.items() if isinstance(part, Keys)}}
+    return {
+        (name, key): node.value if isinstance(node, Text) else repr(node).partition("origin")[0]
+        for name, block in blocks.items()
+        for key, node in block.items()
+        if key != "profiles"
+    }
+
+
+def _replace(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            Path(name).chmod(mode)
+            Path(name).replace(path.resolve())
+        except BaseException:
+            with contextlib.suppress(OSError):
+                Path(name).unlink()
+            raise
+    except OSError as error:
+        raise StagingError(f"{path} can't be written: {error.strerror}") from error

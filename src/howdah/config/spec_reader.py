@@ -1,0 +1,221 @@
+"""A YAML tree as a value of the spec, by the declared types of its dataclasses; docs/adr/0002 says why not by pydantic.
+
+The rule: reading goes on after a mistake with the field's default, so that all mistakes are found in one go.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from howdah.config.yaml_tree import Items, Keys, Node, Text, below
+from howdah.errors import Mistake
+from howdah.spec.job import ALIASES, SHORT_FORMS
+from howdah.spec.units import memory_mib, seconds
+from howdah.spec.validation import nearest
+
+REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+# Shells have a use of their own for ${name} there.
+SHELL_PLACES = re.compile(r"(roles\.[^.]+\.)?(command|env)(\..*)?|labels\..*")
+_WORDS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+# What other systems call it.
+_ELSEWHERE = {
+    **dict.fromkeys(("cpu", "cpus", "cores", "vcore"), "vcores"),
+    **dict.fromkeys(("instances", "num", "count"), "replicas"),
+    **dict.fromkeys(("cmd", "args", "entrypoint", "script"), "command"),
+    **dict.fromkeys(("mem", "memory_mib", "memory_mb"), "memory"),
+    **dict.fromkeys(("tasks", "groups", "services"), "roles"),
+    **dict.fromkeys(("environ", "envs"), "env"),
+    "gpu": "gpus",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Key:
+    """How people write a field of a spec dataclass."""
+
+    field: str
+    kind: Any
+    required: bool
+
+
+@functools.cache
+def keys_of(cls: Any) -> Mapping[str, Key]:
+    """The keys of a mapping that is read into `cls`."""
+    hints = typing.get_type_hints(cls)
+    return {
+        ALIASES.get(field.name, field.name): Key(
+            field.name,
+            hints[field.name],
+            field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING,
+        )
+        for field in dataclasses.fields(cls)
+    }
+
+
+def _records(cls: Any) -> list[tuple[str, type]]:
+    """The keys of `cls` that hold one dataclass, with that."""
+    return [
+        (name, key.kind)
+        for name, key in keys_of(cls).items()
+        if isinstance(key.kind, type) and dataclasses.is_dataclass(key.kind)
+    ]
+
+
+class Reader:
+    """Reads one file. `variables` are the values of `${name}`; `sources` gets the origin of every value read."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self.variables = variables
+        self.mistakes: list[Mistake] = []
+        self.sources: dict[str, str] = {}
+
+    def read(self, node: Node, kind: Any, place: str, name: str = "") -> Any:
+        """`node` as `kind`, or a stand-in (empty, zero) if it is none. `name` is the field: its end tells the unit."""
+        self.sources[place] = node.origin
+        origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+        if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+            return self.record(node, kind, place)
+        if origin is typing.Union:
+            return self.union(node, arguments, place)
+        if origin is tuple:
+            return self.items(node, arguments[0], place)
+        if origin is not None:
+            return self.mapping(node, arguments[1], place)
+        return self.scalar(node, kind, place, name)
+
+    def record(self, node: Node, cls: type, place: str) -> Any:
+        short = SHORT_FORMS.get(cls.__name__)
+        listed = short is not None and typing.get_origin(keys_of(cls)[short].kind) is tuple
+        if short and isinstance(node, Text) and not node.null:
+            value = self.read(node, str, place)
+            return cls(**{short: (value,) if listed else value})
+        if short and listed and isinstance(node, Items):
+            return cls(**{short: self.read(node, keys_of(cls)[short].kind, place)})
+        if not isinstance(node, Keys):
+            self.refuse(node, place, f"must be a mapping with {', '.join(keys_of(cls))}")
+            return stand_in(cls)
+        known, values = keys_of(cls), {}
+        for name, item in node.entries.items():
+            if name not in known:
+                self.unknown(name, item, cls, place)
+            elif isinstance(item, Text) and item.null and not known[name].required:
+                self.sources[below(place, name)] = item.origin
+            else:
+                values[known[name].field] = self.read(item, known[name].kind, below(place, name), known[name].field)
+        for name in (name for name, key in known.items() if key.required and name not in node.entries):
+            self.mistakes.append(Mistake(below(place, name), "is missing", origin=node.origin))
+            values[known[name].field] = stand_in(known[name].kind)
+        return cls(**values)
+
+    def unknown(self, name: str, node: Node, cls: type, place: str) -> None:
+        known, meant = keys_of(cls), _ELSEWHERE.get(name, name)
+        inside = next((outer for outer, kind in _records(cls) if meant in keys_of(kind)), None)
+        if inside and meant not in known:
+            mistake = Mistake(below(place, name), f"is no key here: write {meant!r} inside {inside!r}")
+        else:
+            hint = meant if meant in known else nearest(name, known)
+            mistake = Mistake(below(place, name), f"is no key here, known are {', '.join(known)}", hint)
+        self.mistakes.append(dataclasses.replace(mistake, origin=node.origin))
+
+    def union(self, node: Node, kinds: tuple[Any, ...], place: str) -> Any:
+        """Optional[X], or text or a list."""
+        if type(None) in kinds and isinstance(node, Text) and node.null:
+            return None
+        listed = next((kind for kind in kinds if typing.get_origin(kind) is tuple), None)
+        if listed is not None and isinstance(node, Items):
+            return self.read(node, listed, place)
+        return self.read(node, next(kind for kind in kinds if kind not in (listed, type(None))), place)
+
+    def items(self, node: Node, kind: Any, place: str) -> tuple[Any, ...]:
+        if isinstance(node, Items):
+            return tuple(self.read(item, kind, below(place, str(n))) for n, item in enumerate(node.items))
+        self.refuse(node, place, "must be a list")
+        return ()
+
+    def mapping(self, node: Node, kind: Any, place: str) -> dict[str, Any]:
+        if isinstance(node, Keys):
+            return {name: self.read(item, kind, below(place, name)) for name, item in node.entries.items()}
+        self.refuse(node, place, "must be a mapping")
+        return {}
+
+    def scalar(self, node: Node, kind: Any, place: str, name: str) -> Any:
+        if not isinstance(node, Text):
+            self.refuse(node, place, f"must be {_SCALARS[kind][0]}")
+            return kind()
+        if node.null:
+            self.refuse(node, place, "has no value" + (": write '' for an empty text" if kind is str else ""))
+            return kind()
+        text = self.substituted(node, place)
+        try:
+            return _convert(text, kind, name)
+        except ValueError as error:
+            self.refuse(dataclasses.replace(node, value=text), place, str(error))
+            return kind()
+
+    def substituted(self, node: Text, place: str) -> str:
+        """`node`'s text with declared variables replaced; everything else stays byte for byte."""
+
+        def value(match: re.Match[str]) -> str:
+            name, default = match.groups()
+            if name in self.variables:
+                return self.variables[name] or (default or "")
+            if not SHELL_PLACES.fullmatch(place):
+                hint = nearest(name, self.variables)
+                self.mistakes.append(
+                    Mistake(place, f"has ${{{name}}}, which `vars` doesn't declare", hint, node.origin)
+                )
+            return match[0]
+
+        return REFERENCE.sub(value, node.value)
+
+    def refuse(self, node: Node, place: str, problem: str) -> None:
+        if isinstance(node, Text):
+            secret = place.startswith("secrets.")
+            shown = f"is {node.value[:60]!r}, " if node.value and not node.null and not secret else ""
+        else:
+            shown = "is a list, " if isinstance(node, Items) else "is a mapping, "
+        self.mistakes.append(Mistake(place, shown + problem, origin=node.origin))
+
+
+def stand_in(kind: Any) -> Any:
+    """A value of `kind` that lets reading go on after a mistake."""
+    if dataclasses.is_dataclass(kind):
+        cls = typing.cast(type, kind)
+        return cls(**{key.field: stand_in(key.kind) for key in keys_of(cls).values() if key.required})
+    origin = typing.get_origin(kind)
+    if origin is typing.Union:
+        return stand_in(typing.get_args(kind)[0])
+    return (dict if origin is not None and origin is not tuple else origin or kind)()
+
+
+def _convert(text: str, kind: Any, name: str) -> Any:
+    if name.endswith("_mib"):
+        return memory_mib(text)
+    if name.endswith("_s"):
+        return seconds(text)
+    return _SCALARS[kind][1](text)
+
+
+def _whole(text: str) -> int:
+    if not re.fullmatch(r"[-+]?(0|[1-9][0-9]*)", text):
+        raise ValueError("must be a whole number")
+    return int(text)
+
+
+def _truth(text: str) -> bool:
+    if text not in _WORDS:
+        raise ValueError("must be true or false")
+    return _WORDS[text]
+
+
+_SCALARS: dict[Any, tuple[str, Callable[[str], Any]]] = {
+    str: ("text", str),
+    int: ("a whole number", _whole),
+    float: ("a number", seconds),
+    bool: ("true or false", _truth),
+}

@@ -1,0 +1,123 @@
+"""`vars:` and `--set`: what of a job file can be changed without editing it.
+
+A name is a variable only if the file declares it under `vars`; so `$HOME` and `${HOME}` in a command reach the shell.
+Its value comes from `--set NAME=VALUE`, else the environment, else the file. A `--set` whose name isn't declared is a
+path into the spec (`roles.worker.replicas`) and replaces what is there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+from howdah.config.spec_reader import keys_of
+from howdah.config.yaml_tree import Items, Keys, Node, Text, below, parse
+from howdah.errors import Mistake, SpecError
+from howdah.spec import JobSpec
+from howdah.spec.validation import VARIABLE, nearest
+
+
+def declared(root: Node, sets: Mapping[str, str], environ: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The values of the variables under `vars` of `root`, and where each came from.
+
+    Raises:
+        SpecError: `vars` is no mapping of names to texts, or a variable has no value anywhere.
+    """
+    node = root.entries.get("vars") if isinstance(root, Keys) else None
+    if node is None or (isinstance(node, Text) and node.null):
+        return {}, {}
+    if not isinstance(node, Keys):
+        raise SpecError([Mistake("vars", "must be a mapping of names to their defaults", origin=node.origin)])
+    values: dict[str, str] = {}
+    sources: dict[str, str] = {}
+    mistakes = []
+    for name, default in node.entries.items():
+        problem = _problem(name, default, sets, environ)
+        if problem:
+            mistakes.append(Mistake(f"vars.{name}", problem, origin=default.origin))
+        elif name in sets or name in environ:
+            values[name] = sets[name] if name in sets else environ[name]
+            sources[f"vars.{name}"] = f"--set {name}" if name in sets else f"environment {name}"
+        elif isinstance(default, Text):
+            values[name], sources[f"vars.{name}"] = default.value, default.origin
+    if mistakes:
+        raise SpecError(mistakes)
+    return values, sources
+
+
+def _problem(name: str, default: Node, sets: Mapping[str, str], environ: Mapping[str, str]) -> str:
+    if not VARIABLE.fullmatch(name):
+        return "is no name for a variable: letters, digits and _, no digit first"
+    if not isinstance(default, Text):
+        return "must be text or a number"
+    if default.null and name not in sets and name not in environ:
+        return f"has no value: give one with --set {name}=VALUE"
+    return ""
+
+
+def overridden(
+    root: Node, sets: Mapping[str, str], variables: Mapping[str, str], fields: Mapping[str, str]
+) -> tuple[Node, list[Mistake]]:
+    """`root` with every `--set` that names a place of the spec, and what is wrong with those that don't; and with the
+    `fields` that have options of their own."""
+    mistakes: list[Mistake] = []
+    chosen = [(f"--set {path}", path, value) for path, value in sets.items() if path not in variables]
+    for origin, path, value in (*chosen, *((f"--{name}", name, value) for name, value in fields.items())):
+        try:
+            root = _replaced(root, JobSpec, path.split("."), Text(value, origin), "")
+        except SpecError as error:
+            hint = nearest(path, variables)
+            mistakes += [dataclasses.replace(m, origin=origin, nearest=m.nearest or hint) for m in error.mistakes]
+    return root, mistakes
+
+
+def _replaced(node: Node | None, kind: Any, path: list[str], leaf: Text, place: str) -> Node:
+    """`node`, to be read as `kind`, with `leaf` at `path` below it."""
+    if not path:
+        return _value(leaf, kind)
+    if dataclasses.is_dataclass(kind):
+        known = keys_of(typing.cast(type, kind))
+        if path[0] not in known:
+            what = f"is no key here, known are {', '.join(known)}"
+            raise SpecError.at(below(place, path[0]), what, nearest(path[0], known))
+        return _in_keys(node, known[path[0]].kind, path, leaf, place)
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is tuple:
+        return _in_items(node, arguments[0], path, leaf, place)
+    if origin is typing.Union or origin is None:
+        raise SpecError.at(".".join([place, *path]), "lies inside a single value")
+    if arguments[1] in (str, int):
+        path = [".".join(path)]
+    elif not (isinstance(node, Keys) and path[0] in node.entries):
+        roles = list(node.entries) if isinstance(node, Keys) else []
+        raise SpecError.at(
+            below(place, path[0]), f"is not in the file, which has {', '.join(roles)}", nearest(path[0], roles)
+        )
+    return _in_keys(node, arguments[1], path, leaf, place)
+
+
+def _in_keys(node: Node | None, kind: Any, path: list[str], leaf: Text, place: str) -> Keys:
+    entries = dict(node.entries) if isinstance(node, Keys) else {}
+    inner = _replaced(entries.get(path[0]), kind, path[1:], leaf, below(place, path[0]))
+    return Keys({**entries, path[0]: inner}, node.origin if isinstance(node, Keys) else leaf.origin)
+
+
+def _in_items(node: Node | None, kind: Any, path: list[str], leaf: Text, place: str) -> Items:
+    items = list(node.items) if isinstance(node, Items) else []
+    if not path[0].isdigit() or int(path[0]) >= len(items):
+        raise SpecError.at(below(place, path[0]), f"is not there, the list has {len(items)} items, counted from 0")
+    number = int(path[0])
+    items[number] = _replaced(items[number], kind, path[1:], leaf, below(place, path[0]))
+    return Items(tuple(items), node.origin if isinstance(node, Items) else leaf.origin)
+
+
+def _value(leaf: Text, kind: Any) -> Node:
+    """Text where text is possible, byte for byte; YAML where the place takes a list or a mapping."""
+    if kind in (str, int, float, bool) or typing.get_origin(kind) is typing.Union:
+        return dataclasses.replace(leaf, plain=kind is not str)
+    tree, mistakes = parse(leaf.value, leaf.origin, lines=False)
+    if mistakes:
+        raise SpecError(mistakes)
+    return tree

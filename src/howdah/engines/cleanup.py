@@ -1,0 +1,61 @@
+"""What a master that was killed could not do itself: remove what its job had staged, and write down its end.
+
+A master that sees its job through removes the job's key last; a key that is still there after the job has ended tells
+of one that did not. The next submission looks after a few of them.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+
+from howdah.errors import StagingError
+from howdah.outputs.commit import abandon
+from howdah.spec import JobReport, Outcome, StagedJob, uris
+from howdah.spec.codec import decode
+from howdah.spec.event_lines import read_lines, to_line
+from howdah.spec.events import JobFinished
+from howdah.storage.filesystem import FileSystem
+
+MOST = 20
+"""So many of the newest jobs are looked at."""
+
+
+def unfinished(files: FileSystem, home: str) -> list[str]:
+    """Ids of this user's newest jobs whose key is still there: they run, or their master was killed."""
+    jobs = uris.join(home, "jobs")
+    if not files.exists(jobs):
+        return []
+    newest = sorted((uris.name(entry.uri) for entry in files.children(jobs)), reverse=True)[:MOST]
+    return [job_id for job_id in newest if files.exists(uris.join(jobs, job_id, "key"))]
+
+
+def settle(files: FileSystem, report: JobReport, conf_dir: str) -> None:
+    """Do for an ended job what its master did not.
+
+    Raises:
+        StagingError, EngineUnavailable: the file system refuses, or does not answer.
+    """
+    staged = _staged(files, uris.join(report.directory, "job.json"))
+    abandon(staged.job, report.id, conf_dir)
+    _write_end(files, report)
+    for secret in ("credentials", "key"):
+        files.delete(uris.join(report.directory, secret))
+
+
+def _write_end(files: FileSystem, report: JobReport) -> None:
+    """Write down how the job ended, unless its master has, which the engine may have told before the key was gone."""
+    log = uris.join(report.directory, "events.jsonl")
+    text = files.read_bytes(log) if files.exists(log) else b""
+    if not any(isinstance(event, JobFinished) for event in read_lines(text.decode("utf-8", "replace").splitlines())):
+        end = JobFinished(report.finished or time.time(), Outcome(report.state, report.diagnostics))
+        cut_short = text and not text.endswith(b"\n")
+        files.append(log, (b"\n" if cut_short else b"") + to_line(end).encode())
+
+
+def _staged(files: FileSystem, uri: str) -> StagedJob:
+    text = files.read_bytes(uri)
+    try:
+        return decode(StagedJob, json.loads(text))
+    except (ValueError, TypeError, KeyError) as error:
+        raise StagingError(f"{uri}: is no job as this howdah writes them: {error}") from error

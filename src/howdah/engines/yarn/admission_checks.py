@@ -1,0 +1,170 @@
+"""Why a job can never run on a cluster, in the words of the job: found before anything is uploaded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from howdah.engines.yarn import placement_constraints, records
+from howdah.engines.yarn.proto import hadoop_pb2 as pb
+from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient, leaves
+from howdah.errors import EngineRejected
+from howdah.hadoop.constraints import Composite
+from howdah.spec import JobSpec
+from howdah.spec.validation import nearest
+
+NODES_S, MORE_NODES_S = 15.0, 2.0
+FIELDS = {records.MEMORY: "memory", records.VCORES: "vcores", records.GPU: "gpus"}
+
+
+async def check(rm: ResourceManagerClient, job: JobSpec) -> None:
+    """Raises EngineRejected with everything that can never be granted, a line each.
+
+    Raises:
+        SpecError: a placement constraint cannot be read.
+    """
+    placement_constraints.check(job)
+    nodes, labels = await _nodes(rm), set()
+    if any(label_of(job, role) for role in job.roles):
+        labels = set(await rm.node_labels())
+    problems = [*unknown_labels(job, labels), *misplaced(job, nodes), *too_large(job, nodes)]
+    if job.queue:
+        problems += await _queue(rm, job.queue)
+    if problems:
+        raise EngineRejected("\n".join(problems))
+
+
+async def _nodes(rm: ResourceManagerClient) -> list[pb.NodeReport]:
+    """The cluster's nodes. A ResourceManager that has just become active knows none before they have found it."""
+    if nodes := await rm.nodes():
+        return nodes
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + NODES_S
+    while not nodes and clock() < deadline:
+        await asyncio.sleep(0.5)
+        nodes = await rm.nodes()
+    if nodes:  # the others are not far behind
+        await asyncio.sleep(MORE_NODES_S)
+        nodes = await rm.nodes()
+    return nodes
+
+
+def label_of(job: JobSpec, role: str) -> str:
+    """The node label a role runs under."""
+    return job.roles[role].node_label or job.node_label
+
+
+def unknown_labels(job: JobSpec, known: Iterable[str]) -> Iterator[str]:
+    """A line for each role whose label the cluster does not have."""
+    names = ", ".join(sorted(known)) or "none"
+    for role in job.roles:
+        label = label_of(job, role)
+        if label and label not in known:
+            yield f"role {role!r}: the cluster has no node label {label!r} (it has: {names})"
+
+
+def misplaced(job: JobSpec, nodes: Sequence[pb.NodeReport]) -> Iterator[str]:
+    """A line for each constraint that no placement of the job's containers can satisfy."""
+    tags = sorted({tag for role in job.roles for tag in placement_constraints.tags_of(job, role)})
+    never = placement_constraints.order(job)[1]
+    for role, spec in job.roles.items():
+        constraint, told = (
+            placement_constraints.constraint_of(job, role),
+            f"role {role!r}: {spec.placement.constraint!r}",
+        )
+        unknown = [tag for tag in placement_constraints.names(constraint) if tag not in tags]
+        if unknown:
+            near = nearest(unknown[0], tags)
+            hint = f"; did you mean {near!r}?" if near else ""
+            yield f"{told} names the tag {unknown[0]!r}, which no role has (their tags: {', '.join(tags)}{hint})"
+        elif role in never:
+            yield f"{told} can never be satisfied: what it is to be near to waits for this role itself"
+        if isinstance(constraint, Composite) and label_of(job, role):
+            yield f"{told} and a node label: YARN takes a label with a constraint of one part only, not with and, or"
+        count, label = spec.min_replicas or spec.replicas, label_of(job, role)
+        there, with_label = (
+            [node for node in nodes if not label or label in node.labels],
+            label and f" labelled {label}",
+        )
+        if (
+            job.gang
+            and placement_constraints.apart(constraint, placement_constraints.tags_of(job, role))
+            and count > len(there) > 0
+        ):
+            yield f"{told} keeps {count} tasks on {count} nodes, the cluster has {len(there)}{with_label}"
+
+
+def too_large(job: JobSpec, nodes: Sequence[pb.NodeReport]) -> Iterator[str]:
+    """A line for each resource of a role that no node has, and for each that the cluster has too little of in all."""
+    if not nodes:
+        yield "the cluster has no node that takes containers now"
+        return
+    said: set[str] = set()
+    for role, spec in job.roles.items():
+        label = label_of(job, role)
+        usable = [node for node in nodes if not label or label in node.labels] or list(nodes)
+        largest = _largest(records.from_resource(node.capability) for node in usable)
+        for key, wanted in records.amounts(spec.resources).items():
+            if wanted > largest.get(key, 0):
+                said.add(key)
+                yield f"role {role!r}: {show(key, wanted)} asked, the largest node has {show(key, largest.get(key, 0))}"
+    for key, wanted in _at_once(job).items():
+        if key in said:
+            continue
+        there = sum(records.from_resource(node.capability).get(key, 0) for node in nodes)
+        if wanted > there:
+            yield f"the job needs {show(key, wanted)} in all, the whole cluster has {show(key, there)}"
+
+
+def _at_once(job: JobSpec) -> dict[str, int]:
+    """What the gang needs at the same time, stage by stage the most; without a gang nothing must be there at once."""
+    most: dict[str, int] = {}
+    for wave in job.waves if job.gang else ():
+        total: dict[str, int] = {}
+        for spec in (job.roles[name] for name in wave):
+            for key, wanted in records.amounts(spec.resources).items():
+                total[key] = total.get(key, 0) + wanted * spec.replicas
+        most = {key: max(most.get(key, 0), total.get(key, 0)) for key in {*most, *total}}
+    return most
+
+
+def over_maximum(job: JobSpec, maximum: pb.Resource) -> Iterator[str]:
+    """A line for each resource of a role that is more than the scheduler grants to one container."""
+    limits = records.from_resource(maximum)
+    for role, spec in job.roles.items():
+        for key, wanted in records.amounts(spec.resources).items():
+            if key in limits and wanted > limits[key]:
+                yield f"role {role!r}: {show(key, wanted)} asked, the scheduler grants at most {show(key, limits[key])}"
+
+
+def show(key: str, amount: int) -> str:
+    """`9.5 GiB memory`, `2 gpus`."""
+    if key == records.MEMORY:
+        text = f"{round(amount / 1024, 2):g} GiB" if amount >= 1024 else f"{amount} MiB"
+        return f"{text} memory"
+    return f"{amount} {FIELDS.get(key, key)}"
+
+
+def _largest(nodes: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    most: dict[str, int] = {}
+    for node in nodes:
+        for key, amount in node.items():
+            most[key] = max(most.get(key, 0), amount)
+    return most
+
+
+async def _queue(rm: ResourceManagerClient, name: str) -> list[str]:
+    queue, mine = await rm.queue(name), await rm.submittable_queues()
+    yours = f"yours are: {', '.join(mine) or 'none'}"
+    if queue is None:
+        parent = name.rpartition(".")[0]
+        if parent and parent != "root" and await rm.queue(parent):
+            return []  # a scheduler may create leaves by itself; it has the last word
+        near = nearest(name, mine)
+        hint = f" Did you mean {near!r}?" if near else ""
+        return [f"there is no queue {name!r}; {yours}.{hint}"]
+    if queue.children:
+        return [f"queue {name!r} takes no jobs, only those below it do: {', '.join(leaves(queue))}"]
+    if queue.name.rpartition(".")[2] not in mine:
+        return [f"you may not submit to queue {name!r}; {yours}"]
+    return [] if queue.state == 2 else [f"queue {name!r} is stopped; {yours}"]

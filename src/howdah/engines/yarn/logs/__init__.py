@@ -1,0 +1,1 @@
+"""Aggregated logs of ended applications, in YARN's two file formats."""

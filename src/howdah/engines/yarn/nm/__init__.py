@@ -1,0 +1,1 @@
+"""The NodeManager's protocol, and what it starts."""

@@ -1,0 +1,67 @@
+"""What a NodeManager starts: files, variables, a command, credentials, as one LaunchContext.
+
+The NodeManager writes variables and command into a bash script between double quotes, unescaped: escaping is ours.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+
+from howdah.engines.yarn.proto import hadoop_pb2 as pb
+from howdah.spec import StagedFile, uris
+from howdah.spec.staged import RUNTIME
+from howdah.wire.credentials import Credentials
+
+CONF_NAME = "howdah-conf/core-site.xml"
+_ARCHIVE, _FILE = 1, 2
+PRIVATE, APPLICATION = 2, 3
+_IN_DOUBLE_QUOTES = str.maketrans({letter: "\\" + letter for letter in '\\"$`'})
+
+
+def context(
+    files: Iterable[StagedFile],
+    environment: Mapping[str, str],
+    command: Sequence[str],
+    credentials: Credentials,
+    log: str,
+) -> pb.LaunchContext:
+    """Run `command` with `files` in its working directory; what itself prints goes to `log` in the log directory.
+
+    YARN puts the last lines of a log named *stderr* into the diagnostics of a container that failed.
+    """
+    line = " ".join(map(shlex.quote, command)).translate(_IN_DOUBLE_QUOTES)
+    found = pb.LaunchContext(command=[f"exec {line} 1><LOG_DIR>/{log} 2>&1"], tokens=credentials.to_bytes())
+    for name, value in environment.items():
+        found.environment.add(key=name, value=value)
+    for file in files:
+        found.local_resources.add(key=file.name, value=local_resource(file))
+    return found
+
+
+def literal(value: str) -> str:
+    """A variable's value that the NodeManager's script keeps as it is (but for `{{` and `}}`, which it replaces)."""
+    return value.translate(_IN_DOUBLE_QUOTES)
+
+
+def local_resource(file: StagedFile) -> pb.LocalResource:
+    """The file as YARN localises it; its size and modification time must be the very ones it has."""
+    scheme, authority, path = uris.split(file.uri)
+    host, _, port = authority.partition(":")
+    url = pb.Url(scheme=scheme, host=host or None, port=int(port) if port else -1, file=path)
+    kind = _FILE if file.kind == "file" else _ARCHIVE
+    visibility = PRIVATE if file.sha256 else APPLICATION  # what is named by its content is worth keeping on the node
+    return pb.LocalResource(resource=url, size=file.size, timestamp=file.modified_ms, type=kind, visibility=visibility)
+
+
+def common_environment(runtime: Iterable[StagedFile], user: str, secure: bool) -> dict[str, str]:
+    """Variables of the master's container and of every executor's."""
+    found = {
+        "HADOOP_CONF_DIR": "$PWD/" + CONF_NAME.rpartition("/")[0],
+        "HOWDAH_LOG_DIR": "<LOG_DIR>",
+        # The runtime may have a Python of its own beside it, which needs no path.
+        "PYTHONPATH": ":".join(f"$PWD/{file.name}" for file in runtime if file.name == RUNTIME),
+    }
+    if not secure:  # processes may run as the NodeManager's account; the cluster believes this name
+        found["HADOOP_USER_NAME"] = literal(user)
+    return found

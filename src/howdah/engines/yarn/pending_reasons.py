@@ -1,0 +1,190 @@
+"""Why a job waits for containers: what the ResourceManager says of its queue, its user, and every node.
+
+Queue and nodes come over the protocol; limits by label and of one user within a queue only from the ResourceManager's
+web service (`/ws/v1/cluster/scheduler`), which is asked where it wants no login.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from http.client import HTTPException
+from typing import Any
+
+from howdah.engines import Hindrance
+from howdah.engines.yarn import records
+from howdah.engines.yarn.admission_checks import label_of, show
+from howdah.engines.yarn.conf import Configuration
+from howdah.engines.yarn.diagnostics import waiting
+from howdah.engines.yarn.proto import hadoop_pb2 as pb
+from howdah.engines.yarn.rm import queue_limits
+from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient
+from howdah.spec import JobSpec
+
+WEB_S = 5.0
+WEB_PORT = 8088
+_OUT = (3, 5, 6, 7, 8)  # unhealthy, lost, rebooted, decommissioning, shut down
+_RUNNING_QUEUE = 2
+
+
+async def hindrances(
+    rm: ResourceManagerClient,
+    configuration: Configuration,
+    report: pb.ApplicationReport,
+    job: JobSpec | None,
+    missing: Mapping[str, int],
+) -> list[Hindrance]:
+    """`missing` containers by role; none means that the application waits for its master's."""
+    found: list[Hindrance] = []
+    if not missing:
+        said = waiting(report.diagnostics, report.queue)
+        found += [Hindrance("said", {"text": said})] if said else []
+    root, nodes = await rm.queue("root"), await rm.nodes()
+    asked = await rm.nodes(_OUT)
+    path = queue_path(root, report.queue) if root is not None else []
+    default = path[-1].default_label if path else ""
+    found += _queue(path, report.queue)
+    if job is not None:
+        info = await asyncio.to_thread(_told, configuration)
+        for label, wanted in queue_limits.needs(job, missing, default).items():
+            found += _limits(info, path, report, label, wanted, nodes)
+        for role, count in missing.items():
+            found += _nodes(job, role, count, nodes, default)
+    if asked:
+        states = [{"node": node.node.host, "state": records.name(records.NODE_STATES, node.state)} for node in asked]
+        found.append(Hindrance("nodes-out", {"nodes": states}))
+    return found
+
+
+# The queue
+
+
+def _queue(path: Sequence[pb.QueueInfo], name: str) -> Iterator[Hindrance]:
+    if not path:
+        return
+    if path[-1].state and path[-1].state != _RUNNING_QUEUE:
+        yield Hindrance("queue-stopped", {"queue": name})
+    others = path[-1].statistics.applications_pending
+    if others > 1:
+        yield Hindrance("queue-pending", {"queue": name, "count": int(others)})
+
+
+def _limits(
+    info: Mapping[str, Any],
+    path: Sequence[pb.QueueInfo],
+    report: pb.ApplicationReport,
+    label: str,
+    wanted: Mapping[str, int],
+    nodes: Sequence[pb.NodeReport],
+) -> list[Hindrance]:
+    """Of the queue, and of the user in it, on the nodes of one label."""
+    total = queue_limits.whole(queue_limits.partition(nodes, label))
+    with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):  # another scheduler's, or version's
+        said = queue_limits.told(info, report.queue, report.user, label, wanted, total)
+        if said is not None:
+            return said
+    return queue_limits.of_protocol(path, report.queue, wanted, total) if path and not label else []
+
+
+def _told(configuration: Configuration) -> Mapping[str, Any]:
+    """What the web service says; nothing where it wants a login, or does not answer."""
+    with contextlib.suppress(OSError, HTTPException, ValueError, KeyError, TypeError):
+        found: Mapping[str, Any] = scheduler(configuration)
+        return found
+    return {}
+
+
+def queue_path(root: pb.QueueInfo, name: str) -> list[pb.QueueInfo]:
+    """From the root down to the queue of that name (or path); [] when there is none."""
+    if name in (root.name, root.path):
+        return [root]
+    for child in root.children:
+        if below := queue_path(child, name):
+            return [root, *below]
+    return []
+
+
+def scheduler(configuration: Configuration) -> Any:
+    """What the web service says of the scheduler.
+
+    Raises:
+        OSError, ValueError: it does not answer, or not us.
+    """
+    if configuration.secure:
+        raise OSError("the web service wants a login")
+    request = urllib.request.Request(  # noqa: S310
+        f"{web_address(configuration)}/ws/v1/cluster/scheduler", headers={"Accept": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=WEB_S) as answer:  # noqa: S310
+        return json.load(answer)["scheduler"]["schedulerInfo"]
+
+
+def setting(configuration: Configuration, name: str) -> str:
+    """A property of the ResourceManager's own configuration; "" where its web service does not say."""
+    if configuration.secure:
+        return ""
+    with contextlib.suppress(OSError, HTTPException, ValueError, KeyError, TypeError):
+        request = urllib.request.Request(  # noqa: S310
+            f"{web_address(configuration)}/conf?name={name}", headers={"Accept": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=WEB_S) as answer:  # noqa: S310
+            return str(json.load(answer)["property"]["value"])
+    return ""
+
+
+def web_address(configuration: Configuration) -> str:
+    """`http://host:port` of the ResourceManager's pages; with high availability of the first one's."""
+    secure = configuration.text("yarn.http.policy").upper() == "HTTPS_ONLY"
+    key = f"yarn.resourcemanager.webapp.{'https.' if secure else ''}address"
+    ids = configuration.words("yarn.resourcemanager.ha.rm-ids")
+    named = configuration.text(key) or (configuration.text(f"{key}.{ids[0]}") if ids else "")
+    host = configuration.resourcemanagers()[0].host
+    return f"{'https' if secure else 'http'}://{named or f'{host}:{8090 if secure else WEB_PORT}'}"
+
+
+# The nodes
+
+
+def _nodes(
+    job: JobSpec, role: str, count: int, nodes: Sequence[pb.NodeReport], default: str = ""
+) -> Iterator[Hindrance]:
+    """`default` is the label of the queue, for a role that has none."""
+    wanted, label = records.amounts(job.roles[role].resources), label_of(job, role) or default
+    usable = queue_limits.partition(nodes, label)
+    avoided = set(job.roles[role].placement.avoid)
+    facts: dict[str, Any] = {
+        "role": role,
+        "count": count,
+        "needs": ", ".join(show(key, n) for key, n in wanted.items()),
+    }
+    if label and not usable:
+        yield Hindrance("label", {**facts, "label": label})
+        return
+    if text := job.roles[role].placement.constraint:
+        yield Hindrance("constraint", {**facts, "constraint": text})
+    small, full, room = [], [], []
+    for node in usable:
+        if node.node.host in avoided:
+            continue
+        whole = records.from_resource(node.capability)
+        used = records.from_resource(node.used)
+        free = {key: amount - used.get(key, 0) for key, amount in whole.items()}
+        lacking = next((key for key, n in wanted.items() if n > whole.get(key, 0)), "")
+        short = next((key for key, n in wanted.items() if n > free.get(key, 0)), "")
+        if lacking:
+            small.append({"node": _name(node), "has": show(lacking, whole.get(lacking, 0))})
+        elif short:
+            has = f"{show(short, free.get(short, 0))} free of {show(short, whole[short])}"
+            full.append({"node": _name(node), "has": has})
+        else:
+            room.append({"node": _name(node), "has": ", ".join(show(key, free.get(key, 0)) for key in wanted)})
+    for kind, those in (("too-small", small), ("full", full), ("room", room)):
+        if those:
+            yield Hindrance(kind, {**facts, "nodes": those})
+
+
+def _name(node: pb.NodeReport) -> str:
+    return str(node.node.host)

@@ -1,0 +1,1 @@
+"""The ResourceManager's protocols, and what its answers mean."""

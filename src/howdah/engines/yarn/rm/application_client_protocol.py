@@ -1,0 +1,147 @@
+"""ApplicationClientProtocol: what a user asks of the ResourceManager."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from howdah.engines.yarn import records
+from howdah.engines.yarn.conf import Configuration
+from howdah.engines.yarn.proto import hadoop_pb2 as pb
+from howdah.engines.yarn.rm.failover import ResourceManagers
+from howdah.errors import EngineRejected, EngineUnavailable
+from howdah.hadoop.rpc import RpcError
+
+PROTOCOL = "org.apache.hadoop.yarn.api.ApplicationClientProtocolPB"
+ACCEPT_TIMEOUT_S = 60.0
+KILL_TIMEOUT_S = 30.0
+FAILOVER_S = 20.0
+"""ZooKeeper notices after 10 s that an active ResourceManager has died; the next one then reads its state."""
+_NEW, _NEW_SAVING, _SUBMITTED = 1, 2, 3
+_FAILED, _KILLED = 7, 8
+
+
+class ResourceManagerClient:
+    """Every method raises EngineUnavailable when no ResourceManager answers and RpcError when it says no.
+
+    Of several, one is waited for to become active for `patience` seconds; a single one that is down stays down.
+    """
+
+    def __init__(self, configuration: Configuration, patience: float = FAILOVER_S) -> None:
+        login, addresses = configuration.login(), configuration.resourcemanagers()
+        patience = patience if len(addresses) > 1 else 0.0
+        self._rm = ResourceManagers(addresses, PROTOCOL, login, patience)
+
+    async def __aenter__(self) -> ResourceManagerClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._rm.close()
+
+    async def new_application(self) -> pb.NewApplication:
+        """A fresh id, and the largest container the scheduler may grant."""
+        return await self._rm.call("getNewApplication", pb.Empty(), pb.NewApplication)
+
+    async def submit(self, context: pb.SubmissionContext) -> pb.ApplicationReport:
+        """Submit and wait until the scheduler has taken the application.
+
+        Raises:
+            EngineRejected: the scheduler refused it; the message is its own.
+        """
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + ACCEPT_TIMEOUT_S
+        await self._submit(context)
+        while True:
+            report = await self.report(context.application_id)
+            if report is None:  # the manager that took it died before it had written it down
+                await self._submit(context)
+            elif report.state in (_FAILED, _KILLED):
+                raise EngineRejected(f"YARN refused the job: {report.diagnostics.strip()}")
+            elif report.state not in (_NEW, _NEW_SAVING, _SUBMITTED):
+                return report
+            if clock() > deadline:
+                raise EngineUnavailable(
+                    f"the ResourceManager has not accepted {records.application_id(context.application_id)} "
+                    f"within {ACCEPT_TIMEOUT_S:g} s"
+                )
+            await asyncio.sleep(0.05)
+
+    async def _submit(self, context: pb.SubmissionContext) -> None:
+        await self._rm.call("submitApplication", pb.SubmitRequest(context=context), pb.Empty)
+
+    async def report(self, id_: pb.ApplicationId) -> pb.ApplicationReport | None:
+        """None when the ResourceManager does not know it (any more)."""
+        try:
+            request = pb.ApplicationRequest(id=id_)
+            return (await self._rm.call("getApplicationReport", request, pb.ApplicationResponse)).report
+        except RpcError as error:
+            if error.name == "ApplicationNotFoundException":
+                return None
+            raise
+
+    async def attempt_diagnostics(self, id_: pb.ApplicationId, number: int) -> str:
+        """What is said of how attempt `number` of the application ended."""
+        request = pb.AttemptRequest(id=pb.AttemptId(application_id=id_, attempt=number))
+        answer = await self._rm.call("getApplicationAttemptReport", request, pb.AttemptResponse)
+        return answer.report.diagnostics
+
+    async def reports(
+        self, types: Iterable[str] = (), users: Iterable[str] = (), states: Iterable[int] = (), tags: Iterable[str] = ()
+    ) -> list[pb.ApplicationReport]:
+        """Applications that match all of the criteria given; `states` by number (5: running)."""
+        request = pb.ApplicationsRequest(types=types, users=users, states=states, tags=tags)
+        return list((await self._rm.call("getApplications", request, pb.ApplicationsResponse)).reports)
+
+    async def kill(self, id_: pb.ApplicationId, diagnostics: str = "") -> None:
+        """Returns when it is dead; nothing happens when it is unknown or has ended."""
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + KILL_TIMEOUT_S
+        request = pb.ApplicationRequest(id=id_, diagnostics=diagnostics)
+        try:
+            while not (await self._rm.call("forceKillApplication", request, pb.KillResponse)).completed:
+                if clock() > deadline:
+                    raise EngineUnavailable(
+                        f"{records.application_id(id_)} was told to die {KILL_TIMEOUT_S:g} s ago and is not dead yet"
+                    )
+                await asyncio.sleep(0.1)
+        except RpcError as error:
+            if error.name != "ApplicationNotFoundException":
+                raise
+
+    async def queue(self, name: str) -> pb.QueueInfo | None:
+        """The queue with its children, all the way down; None when there is none of that name."""
+        request = pb.QueueRequest(name=name, children=True, recursive=True)
+        try:
+            answer = await self._rm.call("getQueueInfo", request, pb.QueueResponse)
+            return answer.queue if answer.queue.name else None
+        except RpcError as error:
+            if "unknown queue" in error.text.lower():
+                return None
+            raise
+
+    async def submittable_queues(self) -> list[str]:
+        """Names of the leaf queues this user may submit to."""
+        answer = await self._rm.call("getQueueUserAcls", pb.Empty(), pb.QueueAclsResponse)
+        allowed = {acl.queue.rpartition(".")[2] for acl in answer.queues if 1 in acl.acls}
+        root = await self.queue("root")
+        return [leaf for leaf in leaves(root) if leaf in allowed] if root else []
+
+    async def nodes(self, states: Iterable[int] = (records.NODE_RUNNING,)) -> list[pb.NodeReport]:
+        """The nodes that take containers now, or those in other `states`."""
+        request = pb.NodesRequest(states=states)
+        return list((await self._rm.call("getClusterNodes", request, pb.NodesResponse)).nodes)
+
+    async def node_labels(self) -> list[str]:
+        """Names of the cluster's node labels."""
+        answer = await self._rm.call("getClusterNodeLabels", pb.Empty(), pb.NodeLabelsResponse)
+        return [label.name for label in answer.labels]
+
+    async def delegation_token(self, renewer: str) -> pb.Token:
+        """A token that logs in as this user without Kerberos; needs a Kerberos login."""
+        request = pb.DelegationTokenRequest(renewer=renewer)
+        return (await self._rm.call("getDelegationToken", request, pb.DelegationTokenResponse)).token
+
+
+def leaves(queue: pb.QueueInfo) -> list[str]:
+    """Names of the queues below `queue` that have no children; those are the ones that take applications."""
+    return [leaf for child in queue.children for leaf in leaves(child)] if queue.children else [queue.name]

@@ -1,0 +1,270 @@
+"""ApplicationMasterProtocol: asks go out, containers come in, one allocate at a time.
+
+The ResourceManager may forget us at any time (a restart, a failover). Everything it must know is therefore kept here
+as what is wanted, not as what was sent, and is said again after a new registration.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from howdah.engines import AttemptOver
+from howdah.engines.yarn import placement_constraints, records
+from howdah.engines.yarn.proto import hadoop_pb2 as pb
+from howdah.engines.yarn.rm.failover import ResourceManagers
+from howdah.errors import EngineUnavailable
+from howdah.hadoop.constraints import Constraint
+from howdah.hadoop.rpc import Address, RpcError
+from howdah.wire.credentials import Token
+
+PROTOCOL = "org.apache.hadoop.yarn.api.ApplicationMasterProtocolPB"
+TOKEN_KIND = "YARN_AM_RM_TOKEN"  # noqa: S105
+ANYWHERE = "*"
+SILENCE_LIMIT_S = 900.0
+"""Hadoop's default for yarn.resourcemanager.connect.max-wait.ms."""
+RETRY_S, AGAIN_S = 1.0, 0.1
+_RESYNC, _SHUTDOWN = 1, 2
+_GUARANTEED = 1
+_ENDED = ("ApplicationAttemptNotFoundException", "InvalidToken")  # the attempt, for YARN
+
+
+@dataclass(frozen=True)
+class Ask:
+    """`count` containers, all alike, not granted yet. Asks that differ in size need different ids and priorities.
+
+    `prefer` says how many would like to be on which host, `racks` on which rack these are: a ResourceManager that
+    grants a container on a host of an ask counts its rack down too, and fails where the ask has none.
+    With `tags` the containers carry these, and go where the `constraint` lets them; YARN takes no `prefer` then, and
+    nothing of such an ask may change but its count.
+    """
+
+    id: int
+    priority: int
+    count: int
+    resources: Mapping[str, int]
+    node_label: str = ""
+    prefer: Mapping[str, int] = field(default_factory=dict)
+    racks: Mapping[str, str] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    constraint: Constraint | None = None
+
+    def scheduling_request(self) -> pb.SchedulingRequest:
+        """Of an ask with tags."""
+        return pb.SchedulingRequest(
+            allocation_request_id=self.id,
+            priority=pb.Priority(priority=self.priority),
+            execution=pb.ExecutionTypeRequest(type=_GUARANTEED, enforce=True),
+            tags=self.tags,
+            sizing=pb.ResourceSizing(containers=self.count, capability=records.to_resource(self.resources)),
+            constraint=placement_constraints.message(
+                self.constraint or placement_constraints.anywhere(self.tags), self.node_label
+            ),
+        )
+
+    def messages(self) -> list[pb.ResourceRequest]:
+        """As the ResourceManager takes it: counts are absolute, for this priority and id."""
+        on_racks = Counter[str]()
+        for host, count in self.prefer.items():
+            on_racks[self.racks[host]] += count
+        places = {**self.prefer, **on_racks, ANYWHERE: self.count}
+        return [self._message(place, min(count, self.count)) for place, count in places.items()]
+
+    def _message(self, place: str, count: int) -> pb.ResourceRequest:
+        return pb.ResourceRequest(
+            priority=pb.Priority(priority=self.priority),
+            resource_name=place,
+            capability=records.to_resource(self.resources),
+            containers=count,
+            relax_locality=True,
+            node_label=self.node_label,
+            execution=pb.ExecutionTypeRequest(type=_GUARANTEED, enforce=True),
+            allocation_request_id=self.id,
+        )
+
+
+class ApplicationMaster:
+    """One attempt of an application, seen by the ResourceManager.
+
+    Every method raises EngineUnavailable when no ResourceManager answers; what was to be said is said by the next call.
+    The first and the last word have no next call: they are repeated for `patience` seconds.
+    """
+
+    def __init__(self, addresses: Sequence[Address], token: Token, patience: float = SILENCE_LIMIT_S) -> None:
+        self._rm, self._patience = ResourceManagers(addresses, PROTOCOL, token), patience
+        self._registration = pb.RegisterRequest()
+        self._response_id = 0
+        self._asks: dict[int, Ask] = {}
+        self._releases: dict[str, pb.ContainerId] = {}
+        self._unsaid: set[int | str] = set()  # the ids of asks, the names of released containers
+        self._blacklist: set[str] = set()
+        self._blacklist_said: set[str] = set()
+        self._renewed = False
+
+    async def register(self, host: str, port: int, tracking_url: str) -> pb.RegisterResponse:
+        """Say where we are; containers of an earlier attempt that still run are in the answer."""
+        self._registration = pb.RegisterRequest(host=host, rpc_port=port, tracking_url=tracking_url)
+        deadline = asyncio.get_running_loop().time() + self._patience
+        while True:
+            try:
+                return await self._register()
+            except EngineUnavailable as error:
+                await self._pause(deadline, error, RETRY_S)
+
+    async def _pause(self, deadline: float, error: EngineUnavailable, pause: float) -> None:
+        if asyncio.get_running_loop().time() > deadline:
+            raise EngineUnavailable(f"{error}, for {self._patience:g} s now") from error
+        await asyncio.sleep(pause)
+
+    async def _register(self) -> pb.RegisterResponse:
+        self._response_id, self._unsaid, self._blacklist_said = 0, {*self._asks, *self._releases}, set()
+        try:
+            return await self._rm.call("registerApplicationMaster", self._registration, pb.RegisterResponse)
+        except RpcError as error:
+            if error.name in _ENDED:
+                raise AttemptOver(f"YARN has ended it ({error.name})") from None
+            if "already registered" in error.text:  # it heard us the first time, and we did not hear the answer
+                return pb.RegisterResponse()
+            raise
+
+    @property
+    def outstanding(self) -> set[int]:
+        """The ids of asks for containers that have not been granted."""
+        return {ask.id for ask in self._asks.values() if ask.count}
+
+    def missing(self, roles: Mapping[int, str]) -> Counter[str]:
+        """How many containers are outstanding, by role; `roles` has the ids of their asks."""
+        found = Counter[str]()
+        for ask in self._asks.values():
+            found[roles[ask.id]] += ask.count
+        return found
+
+    @property
+    def manager(self) -> Address:
+        """The ResourceManager that answered last."""
+        return self._rm.current
+
+    def registered_anew(self) -> bool:
+        """Whether this attempt had to register again since the last time this was asked."""
+        renewed, self._renewed = self._renewed, False
+        return renewed
+
+    def ask(self, ask: Ask) -> None:
+        """From now on this is what is wanted under `ask.id`; a count of 0 takes it back."""
+        if ask.count or ask.id in self._asks:
+            self._asks[ask.id] = ask
+            self._unsaid.add(ask.id)
+
+    def release(self, id_: pb.ContainerId) -> None:
+        """Give a container back; what runs in it is killed."""
+        name = records.container_id(id_)
+        self._releases[name] = id_
+        self._unsaid.add(name)
+
+    def avoid(self, hosts: Iterable[str]) -> None:
+        """From now on no container is wanted on exactly these hosts."""
+        self._blacklist = set(hosts)
+
+    async def allocate(self, progress: float = 0.0) -> pb.AllocateResponse:
+        """The heartbeat: says what has changed, brings what is new. Containers nobody wants any more are given back.
+
+        Raises:
+            AttemptOver: the ResourceManager has ended this attempt, or wants it to end.
+            RpcError: it refuses an ask.
+        """
+        said, self._unsaid = self._unsaid, set()
+        avoided = set(self._blacklist)
+        try:
+            response = await self._call_allocate(self._request(progress, said))
+        except BaseException:
+            self._unsaid |= said
+            raise
+        if response is None:
+            renewed = await self._register()
+            self._renewed = True
+            return pb.AllocateResponse(nm_tokens=renewed.nm_tokens, previous=renewed.previous)
+        self._blacklist_said, self._response_id = avoided, response.response_id
+        if response.HasField("am_rm_token"):
+            new = response.am_rm_token
+            await self._rm.log_in(Token(new.identifier, new.password, new.kind, new.service))
+        if response.command == _SHUTDOWN:
+            raise AttemptOver("the ResourceManager told it to shut down")
+        self._settle(response)
+        return response
+
+    async def _call_allocate(self, request: pb.AllocateRequest) -> pb.AllocateResponse | None:
+        """None when the ResourceManager does not know us (any more)."""
+        try:
+            response = await self._rm.call("allocate", request, pb.AllocateResponse)
+        except RpcError as error:
+            if error.name in _ENDED:
+                raise AttemptOver(f"YARN has ended it ({error.name})") from None
+            if error.name != "ApplicationMasterNotRegisteredException":
+                raise
+            return None
+        return None if response.command == _RESYNC else response
+
+    def _request(self, progress: float, unsaid: Collection[int | str]) -> pb.AllocateRequest:
+        asks = [ask for ask in self._asks.values() if ask.id in unsaid]
+        request = pb.AllocateRequest(
+            asks=[message for ask in asks if not ask.tags for message in ask.messages()],
+            scheduling_requests=[ask.scheduling_request() for ask in asks if ask.tags],
+            releases=[id_ for name, id_ in self._releases.items() if name in unsaid],
+            response_id=self._response_id,
+            progress=progress,
+        )
+        if self._blacklist != self._blacklist_said:
+            request.blacklist.add.extend(sorted(self._blacklist - self._blacklist_said))
+            request.blacklist.remove.extend(sorted(self._blacklist_said - self._blacklist))
+        return request
+
+    def _settle(self, response: pb.AllocateResponse) -> None:
+        """Count the granted containers off; those beyond what is wanted crossed our own message on its way."""
+        granted = list(response.allocated)
+        del response.allocated[:]
+        for container in granted:
+            ask = self._asks.get(container.allocation_request_id)
+            if ask is None or ask.count == 0:
+                self.release(container.id)
+            else:
+                self._asks[ask.id] = replace(ask, count=ask.count - 1)
+                response.allocated.append(container)
+        for status in response.completed:
+            self._releases.pop(records.container_id(status.id), None)
+        self._unsaid |= {rejected.request.allocation_request_id for rejected in response.rejected} & self.outstanding
+
+    async def finish(self, final_status: int, diagnostics: str, tracking_url: str = "") -> None:
+        """End the application: 1 succeeded, 2 failed, 3 killed. All its containers are killed by YARN."""
+        request = pb.FinishRequest(diagnostics=diagnostics, tracking_url=tracking_url, final_status=final_status)
+        deadline = asyncio.get_running_loop().time() + self._patience
+        unheard = EngineUnavailable("the ResourceManager has not let us go")
+        asked = False
+        while True:
+            pause = RETRY_S
+            try:
+                if (await self._rm.call("finishApplicationMaster", request, pb.FinishResponse)).unregistered:
+                    return
+                pause = AGAIN_S
+            except EngineUnavailable as error:
+                unheard = error
+            except RpcError as error:
+                if error.name in _ENDED and asked:  # it heard us, and we did not hear the answer
+                    return
+                if error.name != "ApplicationMasterNotRegisteredException":
+                    raise
+                try:
+                    await self._register()
+                except EngineUnavailable as error:
+                    unheard = error
+                except (AttemptOver, RpcError):
+                    if asked:  # the ResourceManager before this one heard us: it knows no such attempt any more
+                        return
+                    raise
+            asked = True
+            await self._pause(deadline, unheard, pause)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._rm.close()

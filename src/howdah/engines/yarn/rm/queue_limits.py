@@ -1,0 +1,136 @@
+"""What a queue and a user may have, by partition (nodes of one label): what is used of it, and whether more fits.
+
+The ResourceManager's web service tells it for each partition and resource (`/ws/v1/cluster/scheduler` of a capacity
+scheduler); the protocol only memory and cores of the nodes without label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from howdah.engines import Hindrance
+from howdah.engines.yarn import records
+from howdah.engines.yarn.admission_checks import label_of, show
+from howdah.engines.yarn.proto import hadoop_pb2 as pb
+from howdah.spec import JobSpec
+
+Amounts = Mapping[str, int]
+
+
+def needs(job: JobSpec, missing: Mapping[str, int], default: str = "") -> dict[str, dict[str, int]]:
+    """What the missing containers need, by label and resource; `default` is the queue's own label."""
+    found: dict[str, dict[str, int]] = {}
+    for role, count in missing.items():
+        total = found.setdefault(label_of(job, role) or default, {})
+        for key, amount in records.amounts(job.roles[role].resources).items():
+            total[key] = total.get(key, 0) + amount * count
+    return found
+
+
+def partition(nodes: Iterable[pb.NodeReport], label: str) -> list[pb.NodeReport]:
+    """The nodes of a label; "" are those without any."""
+    return [node for node in nodes if (label in node.labels if label else not any(node.labels))]
+
+
+def whole(nodes: Iterable[pb.NodeReport]) -> dict[str, int]:
+    """What they have together."""
+    total: dict[str, int] = {}
+    for node in nodes:
+        for key, amount in records.from_resource(node.capability).items():
+            total[key] = total.get(key, 0) + amount
+    return total
+
+
+def told(
+    info: Mapping[str, Any], queue: str, user: str, label: str, wanted: Amounts, total: Amounts
+) -> list[Hindrance] | None:
+    """By what the web service says; `total` is what the partition has. None where it says nothing of the queue."""
+    path = _path(info, queue)
+    if len(path) < 2:
+        return None
+    found = []
+    for each in reversed(path[1:]):  # a queue, then those that it is part of
+        used, limit = _of_queue(each, label, total)
+        name = queue if each is path[-1] else each.get("queuePath", queue)
+        found = [_over(name, label, *over) for over in _exceeded(used, limit, wanted)]
+        if found:
+            break
+    return [*found, *([] if label else _of_user(path[-1], queue, user, wanted))]
+
+
+def of_protocol(path: Sequence[pb.QueueInfo], queue: str, wanted: Amounts, total: Amounts) -> list[Hindrance]:
+    """By what the protocol says, of nodes without label; `path` leads from the root to the queue."""
+    statistics, share = path[-1].statistics, 1.0
+    for each in path[1:]:
+        share *= min(1.0, each.maximum_capacity or 1.0)
+    used = {records.MEMORY: statistics.allocated_mib, records.VCORES: statistics.allocated_vcores}
+    limit = {key: int(total.get(key, 0) * share) for key in used}
+    return [_over(queue, "", *over) for over in _exceeded(used, limit, wanted)]
+
+
+def _over(queue: str, label: str, used: str, limit: str, more: str) -> Hindrance:
+    facts = {"queue": queue, "used": used, "limit": limit, "needs": more}
+    return Hindrance("label-limit", {**facts, "label": label}) if label else Hindrance("queue-limit", facts)
+
+
+def _exceeded(used: Amounts, limit: Amounts, wanted: Amounts) -> Iterator[tuple[str, str, str]]:
+    """Used, limit and wanted, in words, of each resource that does not fit. A scheduler that does not count cores lets
+    more of them be used than there are: then they are no reason."""
+    for key, more in wanted.items():
+        most, now = limit.get(key, 0), used.get(key, 0)
+        if most and more and now + more > most and (now <= most or key == records.MEMORY):
+            yield show(key, now), show(key, most), show(key, more)
+
+
+def _of_queue(queue: Mapping[str, Any], label: str, total: Amounts) -> tuple[dict[str, int], dict[str, int]]:
+    """What is used of a partition in a queue, and the most that may be."""
+    used = _partition(queue, "resources", "resourceUsagesByPartition", label).get("used")
+    allowed = _partition(queue, "capacities", "queueCapacitiesByPartition", label)
+    limit = _amounts(allowed.get("effectiveMaxResource") or {})
+    if not limit.get(records.MEMORY):  # before Hadoop 3.1
+        share = float(allowed.get("absoluteMaxCapacity", 100.0)) / 100
+        limit = {key: int(amount * share) for key, amount in total.items()}
+    if used is None and not label:
+        used = queue.get("resourcesUsed")
+    return _amounts(used or {}), limit
+
+
+def _of_user(queue: Mapping[str, Any], name: str, user: str, wanted: Amounts) -> Iterator[Hindrance]:
+    """The limit is of nodes without label."""
+    held: Any = (queue.get("users") or {}).get("user", [])
+    for entry in held if isinstance(held, list) else [held]:
+        if entry["username"] == user:
+            within = _partition(entry, "resources", "resourceUsagesByPartition", "").get("used")
+            used, limit = _amounts(within or entry["resourcesUsed"]), _amounts(entry["userResourceLimit"])
+            for now, most, more in _exceeded(used, limit, wanted):
+                yield Hindrance("user-limit", {"queue": name, "user": user, "used": now, "limit": most, "needs": more})
+
+
+def _partition(place: Mapping[str, Any], outer: str, inner: str, label: str) -> Mapping[str, Any]:
+    found: Any = (place.get(outer) or {}).get(inner) or []
+    for each in found if isinstance(found, list) else [found]:
+        if each.get("partitionName", "") == label:
+            one: Mapping[str, Any] = each
+            return one
+    return {}
+
+
+def _amounts(resource: Mapping[str, Any]) -> dict[str, int]:
+    """By resource name; memory in MiB."""
+    found = {records.MEMORY: int(resource.get("memory", 0)), records.VCORES: int(resource.get("vCores", 0))}
+    for each in (resource.get("resourceInformations") or {}).get("resourceInformation", []):
+        if each["name"] not in found:
+            found[each["name"]] = int(each["value"])
+    return found
+
+
+def _path(queue: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    """From the root down to the queue of that name, or path; [] when there is none."""
+    if name in (queue.get("queueName"), queue.get("queuePath")):
+        return [queue]
+    held: Any = (queue.get("queues") or {}).get("queue", [])
+    for child in held if isinstance(held, list) else [held]:
+        if below := _path(child, name):
+            return [queue, *below]
+    return []

@@ -1,0 +1,134 @@
+"""An event file, read on from where it was left: batches of what it says, half a MiB of it at a time.
+
+Rows of scalars are taken whole; records that are in none are cut into columns by their length, or read one by one.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, pairwise
+
+from howdah.eventfiles import events, scalar_columns, scalar_rows
+from howdah.eventfiles.event_batch import Batch, Points
+from howdah.eventfiles.record_framing import Flaw, Scan, good, scan
+from howdah.storage.filesystem import FileSystem
+
+WINDOW = 1 << 19
+"""What lies in a core's own cache while it is taken apart: of 4 MiB at once, each takes half as long again."""
+
+HEAD = 48
+_FEW = 64
+"""Records after which it is worth looking whether rows begin; four times as many when none do."""
+
+
+def batches(fs: FileSystem, uri: str, start: int, kinds: dict[bytes, bytes]) -> Iterator[Batch]:
+    """What the file has from byte `start` on, as far as its records are whole. `kinds` is kept up to date.
+
+    Raises:
+        StagingError, EngineUnavailable: it can't be read.
+    """
+    parts: list[bytes] = []
+    size, wanted = 0, WINDOW
+    for piece in fs.pieces(uri, start):
+        parts.append(piece)
+        size += len(piece)
+        if size < wanted:
+            continue
+        data = b"".join(parts)
+        batch, used, needed = decode(data, uri, start, kinds, goes_on=True)
+        start, parts, size = start + used, [data[used:]], len(data) - used
+        wanted = max(WINDOW, needed)
+        yield batch
+    if parts:
+        yield decode(b"".join(parts), uri, start, kinds)[0]
+
+
+def decode(
+    data: bytes, uri: str, start: int, kinds: dict[bytes, bytes], goes_on: bool = False
+) -> tuple[Batch, int, int]:
+    """What the whole records in `data` say, which is of a file's byte `start` on; how many bytes they are, and how many
+    the one after them takes. A few rows at its end are left for later if it `goes_on`."""
+    batch = Batch(uri, start, head=data[:HEAD] if not start else b"")
+    before = dict(kinds)
+    pieces: dict[bytes, list[Points]] = {}
+
+    def scalar(frame: bytes) -> bool:
+        return events.is_scalar(frame[12:-4], kinds)
+
+    def taken(tag: bytes, points: Points) -> None:
+        pieces.setdefault(tag, []).append(_moved(points, start))
+
+    at, most = 0, _FEW
+    while True:
+        end, row = scalar_rows.take(data, at, scalar, taken)
+        most = _FEW if end > at else most * 4
+        if goes_on and end > at and len(data) - end < row * scalar_rows.FEWEST:
+            at, wanted = end, 0
+            break
+        found = scan(data, end, most)
+        batch.flaws += found.flaws
+        at, wanted = found.used, found.wanted
+        if at == end:
+            break
+        for frame_at, frame in sorted(_columns(data, found, batch, scalar, taken)):
+            if not events.read(frame[12:-4], start + frame_at, len(frame), batch, kinds):
+                batch.flaws.append(Flaw(frame_at, len(frame), "a record is no event"))
+    batch.next = start + at
+    for tag, points in pieces.items():
+        slow = batch.scalars.get(tag)
+        batch.scalars[tag] = _merged(points + ([slow] if slow else []), placed=bool(batch.restarts))
+    batch.flaws = [
+        replace(flaw, offset=start + flaw.offset) for flaw in sorted(batch.flaws, key=lambda flaw: flaw.offset)
+    ]
+    if not batch.restarts:
+        for all_of_it in batch.scalars.values():
+            all_of_it.ats = []
+    batch.kinds = {tag: kind for tag, kind in kinds.items() if before.get(tag) != kind}
+    return batch, at, wanted
+
+
+def _columns(
+    data: bytes, found: Scan, batch: Batch, scalar: Callable[[bytes], bool], taken: scalar_columns.Taken
+) -> list[tuple[int, bytes]]:
+    """Take the scalars that lie in columns; the places and frames of the rest."""
+    rest: list[tuple[int, bytes]] = []
+    # In the order of the file, for the first value of a tag tells its kind; small groups are read one by one first.
+    for length, ats in sorted(found.groups.items(), key=lambda item: item[1][0]):
+        frames, whole, flaws = good([data[at : at + length] for at in ats], ats)
+        batch.flaws += flaws
+        rest += scalar_columns.take(frames, whole, scalar, taken)
+    return rest
+
+
+def _moved(points: Points, start: int) -> Points:
+    ats: Sequence[int] = points.ats
+    if isinstance(ats, range):
+        ats = range(start + ats.start, start + ats.stop, ats.step)
+    elif start:
+        ats = [start + at for at in ats]
+    return Points(ats, points.steps, points.walls, points.values)
+
+
+def _merged(pieces: list[Points], placed: bool) -> Points:
+    """All points of one tag in the order of the file; with their places if need be."""
+    pieces.sort(key=lambda points: points.ats[0])
+    if len(pieces) == 1:
+        return pieces[0]
+    steps, walls, values = array("q"), array("d"), array("d")
+    for points in pieces:
+        steps += points.steps
+        walls += points.walls
+        values += points.values
+    in_order = all(one.ats[-1] < other.ats[0] for one, other in pairwise(pieces))
+    ats = list(chain.from_iterable(points.ats for points in pieces)) if placed or not in_order else []
+    if in_order:
+        return Points(ats, steps, walls, values)
+    order = sorted(range(len(ats)), key=ats.__getitem__)
+    return Points(
+        [ats[number] for number in order],
+        array("q", [steps[number] for number in order]),
+        array("d", [walls[number] for number in order]),
+        array("d", [values[number] for number in order]),
+    )

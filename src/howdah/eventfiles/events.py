@@ -1,0 +1,199 @@
+"""What one event says, by its protobuf message: for everything that `columns` does not take by the thousand."""
+
+from __future__ import annotations
+
+import math
+import struct
+from array import array
+from collections.abc import Sequence
+from typing import Any, cast
+
+from google.protobuf.message import DecodeError
+
+from howdah.eventfiles.event_batch import Batch, Histogram, Image, Points, Session, Text
+from howdah.eventfiles.proto import event_pb2
+
+SCALARS, HISTOGRAMS, IMAGES, TEXT, HPARAMS = b"scalars", b"histograms", b"images", b"text", b"hparams"
+MOST_BUCKETS = 200
+MOST_TEXT = 64 << 10
+MOST_CELLS = 10_000
+_STRING = 7
+_FORMATS = {1: "f", 2: "d", 3: "i", 4: "B", 5: "h", 6: "b", 9: "q", 10: "?", 17: "H", 19: "e", 22: "I", 23: "Q"}
+_BFLOAT16 = 14
+_VALUES = {1: "float_val", 2: "double_val", 9: "int64_val", 10: "bool_val"}
+_BY_CLASS = {1: SCALARS}
+_STATUS = {1: "SUCCESS", 2: "FAILURE", 3: "RUNNING"}
+
+
+def read(content: bytes, at: int, length: int, batch: Batch, kinds: dict[bytes, bytes]) -> bool:
+    """Put what an event says into `batch`; its frame of `length` bytes is at `at`. Whether it is an event.
+
+    `kinds` has the plugins of tags, which need to be told with the first value only.
+    """
+    try:
+        event = event_pb2.Event.FromString(content)
+    except DecodeError:
+        return False
+    if event.session_log.status == event_pb2.SessionLog.START:
+        batch.restarts.append((at, event.step))
+    for value in event.summary.value:
+        _Reader(batch, kinds, event, at, length).value(value)
+    return True
+
+
+def is_scalar(content: bytes, kinds: dict[bytes, bytes]) -> bool:
+    """Whether an event's one value is a scalar."""
+    try:
+        event = event_pb2.Event.FromString(content)
+    except DecodeError:
+        return False
+    (value,) = event.summary.value
+    return _kind(value, kinds) == SCALARS
+
+
+def _kind(value: Any, kinds: dict[bytes, bytes]) -> bytes:
+    """The plugin that shows it: the older forms of values have one each, tensors tell theirs."""
+    form = value.WhichOneof("value")
+    told = value.metadata.plugin_data.plugin_name or _BY_CLASS.get(value.metadata.data_class, b"")
+    if told and kinds.get(value.tag) != told:
+        kinds[value.tag] = told
+    older = {"simple_value": SCALARS, "histo": HISTOGRAMS, "image": IMAGES}
+    return older.get(form) or told or kinds.get(value.tag, b"")
+
+
+class _Reader:
+    """One event's values."""
+
+    def __init__(self, batch: Batch, kinds: dict[bytes, bytes], event: Any, at: int, length: int) -> None:
+        self.batch, self.kinds, self.at, self.length = batch, kinds, at, length
+        self.step, self.wall = event.step, event.wall_time if math.isfinite(event.wall_time) else 0.0
+
+    def value(self, value: Any) -> None:
+        kind = _kind(value, self.kinds)
+        if kind == SCALARS:
+            found = [value.simple_value] if value.HasField("simple_value") else numbers(value.tensor, 1)
+            if found:
+                self._scalar(value.tag, found[0])
+        elif kind == HISTOGRAMS:
+            buckets = _old_buckets(value.histo) if value.HasField("histo") else _buckets(value.tensor)
+            self.batch.histograms.append((value.tag, Histogram(self.step, self.wall, fewer(buckets))))
+        elif kind == IMAGES:
+            self._image(value)
+        elif kind == TEXT and value.tensor.dtype == _STRING:
+            self.batch.texts.append((value.tag, Text(self.step, self.wall, _text(value.tensor))))
+        elif kind == HPARAMS:
+            session = _session(value.metadata.plugin_data.content)
+            if session is not None:
+                self.batch.sessions.append(session)
+
+    def _scalar(self, tag: bytes, number: float) -> None:
+        points = self.batch.scalars.setdefault(tag, Points())
+        cast("list[int]", points.ats).append(self.at)
+        points.steps.append(self.step)
+        points.walls.append(self.wall)
+        points.values.append(number)
+
+    def _image(self, value: Any) -> None:
+        if value.HasField("image"):
+            width, height, count = value.image.width, value.image.height, 1
+        else:
+            strings = value.tensor.string_val
+            if len(strings) < 3:
+                return
+            width, height, count = _whole(strings[0]), _whole(strings[1]), len(strings) - 2
+        place = (self.batch.uri, self.at, self.length)
+        self.batch.images.append((value.tag, Image(value.tag, self.step, self.wall, *place, width, height, count)))
+
+
+def image(content: bytes, tag: bytes, number: int) -> bytes:
+    """The bytes of image `number` of a tag in an event; none when it is not there."""
+    for value in event_pb2.Event.FromString(content).summary.value:
+        if value.tag == tag and value.HasField("image"):
+            return bytes(value.image.encoded_image_string)
+        if value.tag == tag and 0 <= number < len(value.tensor.string_val) - 2:
+            return bytes(value.tensor.string_val[number + 2])
+    return b""
+
+
+def numbers(tensor: Any, most: int) -> Sequence[float]:
+    """The first `most` numbers of a tensor (tensor.proto); as few as there are, the last of which stands for those that
+    would follow."""
+    if tensor.tensor_content:
+        if tensor.dtype == _BFLOAT16:
+            raw = tensor.tensor_content[: 2 * most]
+            return struct.unpack(
+                f"<{len(raw) // 2}f", b"".join(b"\0\0" + raw[i : i + 2] for i in range(0, len(raw), 2))
+            )
+        form = _FORMATS.get(tensor.dtype)
+        if form is None:
+            return ()
+        count = min(most, len(tensor.tensor_content) // struct.calcsize(f"<{form}"))
+        return struct.unpack_from(f"<{count}{form}", tensor.tensor_content)
+    if tensor.dtype in (19, _BFLOAT16):
+        form = "<e" if tensor.dtype == 19 else "<f"
+        pad = b"" if tensor.dtype == 19 else b"\0\0"
+        return [struct.unpack(form, pad + struct.pack("<H", half & 0xFFFF))[0] for half in tensor.half_val[:most]]
+    return list(getattr(tensor, _VALUES.get(tensor.dtype, "int_val"))[:most])
+
+
+def _buckets(tensor: Any) -> array[float]:
+    """Shape [k, 3]: left, right, count (TensorBoard's plugins/histogram/summary.py)."""
+    found = array("d", numbers(tensor, 3 * MOST_CELLS))
+    return found[: len(found) // 3 * 3]
+
+
+def _old_buckets(histogram: Any) -> array[float]:
+    """Limits on the right, the outermost of which may be the largest number there is (histogram.proto)."""
+    found, left = array("d"), histogram.min
+    limits, counts = histogram.bucket_limit[:MOST_CELLS], histogram.bucket[:MOST_CELLS]
+    pairs = list(zip(limits, counts, strict=False))
+    while pairs and not pairs[-1][1]:
+        pairs.pop()
+    for limit, count in pairs:
+        right = max(left, min(limit, histogram.max))
+        if count or len(found):
+            found.extend((left, right, count))
+        left = right if count or len(found) else max(left, min(limit, histogram.max))
+    return found
+
+
+def fewer(buckets: array[float], most: int = MOST_BUCKETS) -> array[float]:
+    """The same in at most `most` buckets: neighbours become one."""
+    count = len(buckets) // 3
+    if count <= most:
+        return buckets
+    together = -(-count // most)
+    found = array("d")
+    for first in range(0, count, together):
+        last = min(first + together, count) - 1
+        found.extend((buckets[3 * first], buckets[3 * last + 1], sum(buckets[3 * first + 2 : 3 * last + 3 : 3])))
+    return found
+
+
+def _text(tensor: Any) -> str:
+    """A table's rows become lines."""
+    cells = [cell[:MOST_TEXT].decode("utf-8", "replace") for cell in tensor.string_val[:MOST_CELLS]]
+    sizes = [dim.size for dim in tensor.tensor_shape.dim]
+    across = sizes[1] if len(sizes) == 2 and sizes[1] > 0 else 1
+    rows = (" | ".join(cells[first : first + across]) for first in range(0, len(cells), across))
+    return "\n".join(rows)[:MOST_TEXT]
+
+
+def _whole(text: bytes) -> int:
+    return int(text) if text.isdigit() and len(text) < 10 else 0
+
+
+def _session(content: bytes) -> Session | None:
+    try:
+        data = event_pb2.HParamsPluginData.FromString(content)
+    except DecodeError:
+        return None
+    start, end, found = data.session_start_info, data.session_end_info, Session()
+    for name, value in list(start.hparams.items())[:MOST_CELLS]:
+        form = value.WhichOneof("kind")
+        found.values[name] = getattr(value, form) if form in ("number_value", "string_value", "bool_value") else None
+    found.group = start.group_name.decode("utf-8", "replace")
+    found.started, found.ended = start.start_time_secs, end.end_time_secs
+    found.status = _STATUS.get(end.status, "")
+    found.metrics = [info.name.tag.decode("utf-8", "replace") for info in data.experiment.metric_infos]
+    return found

@@ -1,0 +1,227 @@
+"""Histograms of one tag as SVG: a map of all steps, the bars of one step, and percentiles over the steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from howdah.eventfiles import svg
+from howdah.eventfiles.event_batch import Histogram
+from howdah.eventfiles.queries import PERCENTS, TagHistograms, percentiles
+from howdah.eventfiles.svg import COLOURS, LARGEST_VALUE, Frame, Style
+
+BINS = 60
+_SHADES = 16
+"""Cells of one shade are one path: a document of fifty steps has 16 paths instead of 3,000 rectangles."""
+_COLOUR = COLOURS[0]
+_ALONE = 4.0
+"""Half the width, in pixels, of a step without neighbours."""
+Span = tuple[float, float]
+Bucket = tuple[float, float, float]
+"""Left edge, right edge, count; all finite."""
+
+
+def draw_map(histograms: TagHistograms, style: Style) -> str:
+    """All steps as a document: steps to the right, values up, the deeper the colour the more values. A logarithmic
+    scale is that of the counts."""
+    columns = [_Column.of(one, style, histograms.started) for one in histograms.steps]
+    frame = svg.frame(style, 1)
+    span = _values([column.buckets for column in columns])
+    edges = _edges([column.x for column in columns])
+    x_range = (edges[0], edges[-1]) if columns else (0.0, 1.0)
+    cells = [_binned(column.buckets, span) for column in columns]
+    most = max((count for counts in cells for count in counts), default=0.0)
+    parts = [*svg.opening(style, style.title or histograms.tag), *svg.vertical_axis(frame, span, log=False)]
+    parts += _cells(cells, edges, frame, x_range, _depth(most, style.log))
+    parts += svg.horizontal_axis(frame, x_range, style.x, style.words[style.x])
+    note = style.words["cell"].format(f"{most:.4g}")
+    parts += _row(frame, 0, histograms.run, note, sum(column.left_out for column in columns), style, opacity=1)
+    return _closed(parts, bool(most), frame, style)
+
+
+def draw_bars(histograms: TagHistograms, style: Style) -> str:
+    """The last of these steps as a document: values to the right, how many of them up."""
+    last = _Column.of(histograms.steps[-1], style, histograms.started)
+    frame = svg.frame(style, 1)
+    span = _values([last.buckets])
+    counts = _binned(last.buckets, span)
+    positive = [count for count in counts if count > 0]
+    high = max(positive, default=1.0)
+    # The least count has a bar, too.
+    tall = (min(positive, default=0.1) / 2, high) if style.log else (0.0, high)
+    x, y = svg.scale(span, frame.left, frame.right, log=False), svg.scale(tall, frame.bottom, frame.top, style.log)
+    width = (span[1] - span[0]) / BINS
+    bars = [
+        f"M{x(span[0] + at * width):.1f} {frame.bottom:.1f}V{y(count):.1f}"
+        f"H{x(span[0] + (at + 1) * width) - 1:.1f}V{frame.bottom:.1f}Z"
+        for at, count in enumerate(counts)
+        if count > 0
+    ]
+    parts = [*svg.opening(style, style.title or histograms.tag), *svg.vertical_axis(frame, tall, style.log)]
+    parts += [f'<path fill="{_COLOUR}" d="{"".join(bars)}"/>'] if bars else []
+    parts += svg.horizontal_axis(frame, span, "value", style.words["value"])
+    note = style.words["at"].format(histograms.steps[-1].step)
+    parts += _row(frame, 0, histograms.run, note, last.left_out, style, opacity=1)
+    return _closed(parts, bool(bars), frame, style)
+
+
+def draw_distribution(histograms: TagHistograms, style: Style) -> str:
+    """Percentiles over the steps as a document: bands of as many on both sides of the median, which is a line."""
+    steps = [_percentile_row(one, style, histograms.started) for one in histograms.steps]
+    pairs = len(PERCENTS) // 2
+    frame = svg.frame(style, pairs + 1)
+    known = [value for _, values in steps for value in values if value is not None]
+    y_range = svg.value_range(known, style.log)
+    x_range = svg.value_range([across for across, _ in steps], log=False)
+    x = svg.scale(x_range, frame.left, frame.right, log=False)
+    y = svg.scale(y_range, frame.bottom, frame.top, style.log)
+    parts = [*svg.opening(style, style.title or histograms.tag), *svg.vertical_axis(frame, y_range, style.log)]
+    parts += svg.horizontal_axis(frame, x_range, style.x, style.words[style.x])
+    for low in range(pairs + 1):
+        high = len(PERCENTS) - 1 - low
+        points = [(across, values[low], values[high]) for across, values in steps]
+        for piece in _pieces(points, style.log):
+            drawn = [(x(at), y(bottom), y(top)) for at, bottom, top in piece]
+            if len(drawn) == 1:  # what has no width is not seen
+                drawn = [(drawn[0][0] + side, *drawn[0][1:]) for side in (-_ALONE, _ALONE)]
+            above = "L".join(f"{at:.1f} {top:.1f}" for at, _, top in drawn)
+            below = "L".join(f"{at:.1f} {bottom:.1f}" for at, bottom, _ in reversed(drawn))
+            if low == high:
+                parts.append(f'<path class="c" stroke="{_COLOUR}" d="M{above}"/>')
+            else:
+                parts.append(f'<path class="b" fill="{_COLOUR}" d="M{above}L{below}Z"/>')
+    unknown = sum(any(value is None for value in values) for _, values in steps)
+    parts += _percent_rows(histograms, frame, style, unknown)
+    return _closed(parts, bool(known), frame, style)
+
+
+@dataclass(frozen=True)
+class _Column:
+    """One step: where it lies, its finite buckets, and how many values lie in buckets without a finite edge."""
+
+    x: float
+    buckets: Sequence[Bucket]
+    left_out: float
+
+    @classmethod
+    def of(cls, histogram: Histogram, style: Style, started: float) -> _Column:
+        numbers = histogram.buckets
+        triples = [(numbers[at], numbers[at + 1], numbers[at + 2]) for at in range(0, len(numbers) - 2, 3)]
+        kept = [each for each in triples if all(math.isfinite(number) for number in each) and each[2] > 0]
+        left_out = sum(count for left, right, count in triples if not math.isfinite(left + right) and count > 0)
+        limited = [(max(left, -LARGEST_VALUE), min(right, LARGEST_VALUE), count) for left, right, count in kept]
+        return cls(style.across(histogram.step, histogram.wall, started), limited, left_out)
+
+
+def _values(steps: Sequence[Sequence[Bucket]]) -> Span:
+    """Where the values of all steps lie."""
+    return svg.value_range(
+        [edge for buckets in steps for left, right, _ in buckets for edge in (left, right)], log=False
+    )
+
+
+def _edges(places: Sequence[float]) -> list[float]:
+    """Each column reaches halfway to its neighbours, the outermost ones as far on their other side."""
+    if len(places) < 2:
+        return [place + side for place in places for side in (-0.5, 0.5)]
+    middles = [(left + right) / 2 for left, right in pairwise(places)]
+    return [2 * places[0] - middles[0], *middles, 2 * places[-1] - middles[-1]]
+
+
+def _binned(buckets: Sequence[Bucket], span: Span) -> list[float]:
+    """The same values in bins of one width: buckets of event files grow away from zero."""
+    low, width = span[0], (span[1] - span[0]) / BINS
+    counts = [0.0] * BINS
+    for left, right, count in buckets:
+        first = max(0, min(BINS - 1, math.floor((left - low) / width)))
+        last = max(first, min(BINS - 1, math.ceil((right - low) / width) - 1))
+        if first == last:
+            counts[first] += count
+            continue
+        for at in range(first, last + 1):
+            overlap = min(right, low + (at + 1) * width) - max(left, low + at * width)
+            counts[at] += max(0.0, overlap) / (right - left) * count
+    return counts
+
+
+def _depth(most: float, log: bool) -> svg.Scale:
+    """How deep a count's colour is, from 0 to 1."""
+    if log:
+        return lambda count: math.log1p(count) / math.log1p(most) if most > 0 else 0.0
+    return lambda count: math.sqrt(count / most) if most > 0 else 0.0
+
+
+def _cells(
+    columns: Sequence[Sequence[float]], edges: Sequence[float], frame: Frame, x_range: Span, depth: svg.Scale
+) -> Iterator[str]:
+    """Cells by shade; those of one shade that lie on each other are one."""
+    x = svg.scale(x_range, frame.left, frame.right, log=False)
+    height = (frame.bottom - frame.top) / BINS
+    # Cells on whole pixels have neither smoothed edges nor gaps between them.
+    rows = [round(frame.bottom - at * height) for at in range(BINS + 1)]
+    shades: list[list[str]] = [[] for _ in range(_SHADES + 1)]
+    for number, counts in enumerate(columns):
+        left, right = round(x(edges[number])), round(x(edges[number + 1]))
+        named = [max(1, math.ceil(depth(count) * _SHADES)) if count > 0 else 0 for count in counts]
+        start = 0
+        for at in range(1, BINS + 1):
+            if at < BINS and named[at] == named[start]:
+                continue
+            shades[named[start]].append(f"M{left} {rows[at]}H{right}V{rows[start]}H{left}Z")
+            start = at
+    for shade, cells in enumerate(shades):
+        if shade and cells:
+            opacity, path = 0.06 + 0.94 * shade / _SHADES, "".join(cells)
+            yield f'<path fill="{_COLOUR}" fill-opacity="{opacity:.2f}" d="{path}"/>'
+
+
+def _percentile_row(histogram: Histogram, style: Style, started: float) -> tuple[float, list[float | None]]:
+    """Where a step lies, and its percentiles: None for those that are no finite number, or without any value."""
+    found: list[float | None] = [value if isinstance(value, float) else None for _, value in percentiles(histogram)]
+    return style.across(histogram.step, histogram.wall, started), found or [None] * len(PERCENTS)
+
+
+def _pieces(
+    points: Sequence[tuple[float, float | None, float | None]], log: bool
+) -> Iterator[list[tuple[float, float, float]]]:
+    """Stretches of a band without a gap: across, lower edge, upper edge."""
+    piece: list[tuple[float, float, float]] = []
+    for across, low, high in points:
+        if low is None or high is None or (log and high <= 0):
+            if piece:
+                yield piece
+            piece = []
+        else:
+            piece.append((across, low, high))
+    if piece:
+        yield piece
+
+
+def _percent_rows(histograms: TagHistograms, frame: Frame, style: Style, unknown: float) -> Iterator[str]:
+    """The legend of a distribution: the median, then each band from the inside, which lies on those around it."""
+    pairs = len(PERCENTS) // 2
+    yield from _row(frame, 0, histograms.run, style.words["median"], unknown, style, opacity=0)
+    for number in range(1, pairs + 1):
+        low = pairs - number
+        named = style.words["between"].format(*(f"{percent:.0f}" for percent in (PERCENTS[low], PERCENTS[-1 - low])))
+        yield from _row(frame, number, "", named, 0, style, opacity=1 - 0.82 ** (low + 1))
+
+
+def _row(frame: Frame, number: int, run: str, note: str, odd: float, style: Style, opacity: float) -> Iterator[str]:
+    """A line of the legend with a patch of its colour, or with a line where the opacity is 0."""
+    y = frame.bottom + svg.BOTTOM + number * svg.ROW + 6
+    if opacity:
+        shape = f'<path fill="{_COLOUR}" fill-opacity="{opacity:.2f}" d="M{frame.left:.0f} {y - 9:.0f}h18v10h-18Z"/>'
+    else:
+        shape = f'<path class="c" stroke="{_COLOUR}" d="M{frame.left:.0f} {y - 4:.0f}h18"/>'
+    yield shape
+    suffix = f" ({style.words['odd'].format(f'{odd:.4g}')})" if odd else ""
+    yield svg.text(frame.left + 24, y, (f"{svg.shortened(run)}: " if run else "") + note + suffix, "start")
+
+
+def _closed(parts: list[str], any_value: bool, frame: Frame, style: Style) -> str:
+    if not any_value:
+        parts.append(svg.nothing_yet(frame, style.words))
+    return "\n".join([*parts, "</svg>"])

@@ -1,0 +1,202 @@
+"""The runs of a directory as far as they have been read: columns of scalars, and of the rest a bounded number.
+
+A program that starts again at an earlier step takes back what was said of later ones: what TensorBoard learns from a
+START in the file, and here also from a later file that begins when the one before has ended.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from operator import le
+from typing import Any, TypeVar
+
+from howdah.eventfiles.event_batch import Batch, Histogram, Image, Points, Session, Text
+from howdah.eventfiles.sampling import thinned
+
+POINTS = int(os.environ.get("HOWDAH_CURVES_POINTS", "") or 8_000_000)
+"""In memory, of all scalars together: 24 bytes each."""
+MOST_OF_ONE, FEWEST_OF_ONE = 1 << 20, 2_000
+MOST_TAGS = 20_000
+"""Of one run."""
+MOST_HISTOGRAMS, MOST_IMAGES, MOST_TEXTS = 200, 100, 100
+LEFT_OF_ONE, LEFT_OF_OTHERS = 64, 4
+"""Points, and histograms, images or texts, of a tag that are kept however little memory there is."""
+POINT, TAG, OTHER = 24, 800, 400
+"""Bytes of a point; of a tag without its points; of a histogram, image or text without its content."""
+T = TypeVar("T", Histogram, Image, Text)
+
+
+@dataclass
+class Series:
+    """One scalar. `seen` counts points that have been thinned out, too; `source` is the file of the last point."""
+
+    steps: array[int] = field(default_factory=lambda: array("q"))
+    walls: array[float] = field(default_factory=lambda: array("d"))
+    values: array[float] = field(default_factory=lambda: array("d"))
+    seen: int = 0
+    source: str = ""
+
+    def extend(self, points: Points, source: str) -> None:
+        """Add points of file `source` in its order."""
+        if source != self.source and len(self.steps) and len(points.steps):
+            starts_again = points.steps[0] <= self.steps[-1] and points.walls[0] >= self.walls[-1]
+            if starts_again:
+                self.cut(points.steps[0])
+        self.source = source
+        self.steps += points.steps
+        self.walls += points.walls
+        self.values += points.values
+        self.seen += len(points.steps)
+
+    def cut(self, step: int) -> None:
+        """Forget the points from `step` on."""
+        if all(map(le, self.steps, self.steps[1:])):
+            kept: Any = slice(bisect_left(self.steps, step))
+            self._keep(self.steps[kept], self.walls[kept], self.values[kept])
+        else:
+            self._pick([number for number, own in enumerate(self.steps) if own < step])
+
+    def thin(self) -> None:
+        """Half of it, the extremes among them."""
+        self._pick(thinned(self.values))
+
+    def _pick(self, numbers: list[int]) -> None:
+        self._keep(
+            array("q", [self.steps[number] for number in numbers]),
+            array("d", [self.walls[number] for number in numbers]),
+            array("d", [self.values[number] for number in numbers]),
+        )
+
+    def _keep(self, steps: array[int], walls: array[float], values: array[float]) -> None:
+        self.steps, self.walls, self.values = steps, walls, values
+
+
+class Run:
+    """All that is known of one folder; `size` is about its bytes. Callers take care that nobody reads while a batch is
+    taken."""
+
+    def __init__(self) -> None:
+        self._halved, self._full = 0, False
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all of it."""
+        self.scalars: dict[bytes, Series] = {}
+        self.histograms: dict[bytes, list[Histogram]] = {}
+        self.images: dict[bytes, list[Image]] = {}
+        self.texts: dict[bytes, list[Text]] = {}
+        self.session: Session | None = None
+        self.kinds: dict[bytes, bytes] = {}
+        self.left_out = 0
+        self.size = 0
+
+    def take(self, batch: Batch, share: int, halved: int = 0, full: bool = False) -> None:
+        """Add what a stretch of a file says; `share` is how many points each scalar may keep, `halved` how often that
+        and the number of all else was halved for want of memory. When it is `full`, tags that are new are left out."""
+        self.kinds.update(batch.kinds)
+        self._halved, self._full = halved, full
+        begun = 0
+        for at, step in [*sorted(batch.restarts), (-1, 0)]:
+            for tag, points in batch.scalars.items():
+                part, begun_at = points, begun
+                if batch.restarts:
+                    first = bisect_left(points.ats, begun_at)
+                    last = bisect_left(points.ats, at) if at >= 0 else len(points.ats)
+                    part = Points([], points.steps[first:last], points.walls[first:last], points.values[first:last])
+                self._scalar(tag, part, batch.uri, share)
+            if at >= 0:
+                self._cut(step)
+            begun = at
+        for tag, histogram in batch.histograms:
+            self._add(self.histograms, tag, histogram, MOST_HISTOGRAMS)
+        for tag, image in batch.images:
+            self._add(self.images, tag, image, MOST_IMAGES)
+        for tag, text in batch.texts:
+            self._add(self.texts, tag, text, MOST_TEXTS)
+        for session in batch.sessions:
+            self._join(session)
+
+    def _scalar(self, tag: bytes, points: Points, source: str, share: int) -> None:
+        if tag not in self.scalars:
+            if self._full or len(self.scalars) >= MOST_TAGS or not len(points.steps):
+                self.left_out += len(points.steps)
+                return
+            self.scalars[tag] = Series()
+            self.size += TAG
+        series = self.scalars[tag]
+        before = len(series.values)
+        series.extend(points, source)
+        most = max(LEFT_OF_ONE, max(share, FEWEST_OF_ONE) >> self._halved)
+        while len(series.values) > most:
+            series.thin()
+        self.size += POINT * (len(series.values) - before)
+
+    def _cut(self, step: int) -> None:
+        for series in self.scalars.values():
+            before = len(series.values)
+            series.cut(step)
+            self.size += POINT * (len(series.values) - before)
+
+    def halve(self) -> None:
+        """Keep half of what there is of each tag, as far as more than a little is."""
+        for series in self.scalars.values():
+            if (before := len(series.values)) > LEFT_OF_ONE:
+                series.thin()
+                self.size += POINT * (len(series.values) - before)
+        for among in (self.histograms, self.images, self.texts):
+            for held in among.values():
+                if len(held) > LEFT_OF_OTHERS:
+                    self._drop(held)
+
+    def _drop(self, held: list[Any]) -> None:
+        self.size -= sum(map(_bytes, held[1:-1:2]))
+        del held[1:-1:2]
+
+    def _add(self, among: dict[bytes, list[T]], tag: bytes, one: T, most: int) -> None:
+        if tag not in among:
+            if self._full or len(among) >= MOST_TAGS // 10:
+                self.left_out += 1
+                return
+            among[tag] = []
+            self.size += TAG
+        held = among[tag]
+        held.append(one)
+        self.size += _bytes(one)
+        if len(held) > max(LEFT_OF_OTHERS, most >> self._halved):
+            self._drop(held)
+
+    def _join(self, session: Session) -> None:
+        held = self.session = self.session or Session()
+        held.values.update(session.values)
+        held.metrics = [*held.metrics, *(name for name in session.metrics if name not in held.metrics)]
+        held.group, held.status = session.group or held.group, session.status or held.status
+        held.started, held.ended = session.started or held.started, session.ended or held.ended
+
+    @property
+    def points(self) -> int:
+        """How many are in memory."""
+        return sum(len(series.values) for series in self.scalars.values())
+
+    def span(self) -> tuple[float, float, int]:
+        """First and last wall time, greatest step; zeros without any."""
+        some = [series for series in self.scalars.values() if len(series.values)]
+        others = [
+            one for held in (self.histograms, self.images, self.texts) for items in held.values() for one in items
+        ]
+        walls = [wall for series in some for wall in (series.walls[0], series.walls[-1])]
+        walls += [one.wall for one in others]
+        steps = [series.steps[-1] for series in some] + [one.step for one in others]
+        return min(walls, default=0.0), max(walls, default=0.0), max(steps, default=0)
+
+
+def _bytes(one: Histogram | Image | Text) -> int:
+    content = 8 * len(one.buckets) if isinstance(one, Histogram) else 4 * len(one.text) if isinstance(one, Text) else 0
+    return OTHER + content
+
+
+def share(count: int) -> int:
+    """Points that each of `count` scalars may keep."""
+    return min(MOST_OF_ONE, max(FEWEST_OF_ONE, POINTS // max(1, count)))

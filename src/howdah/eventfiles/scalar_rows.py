@@ -1,0 +1,171 @@
+"""Rows of scalars: a program that tells the same scalars at each step writes the same records again and again, all but
+times, steps and values. Many rows are compared with the first at once, as one large number, and have one sum: what is
+not alike, or has not the sums it must have, is left to `columns`.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from howdah.eventfiles.event_batch import Points
+from howdah.eventfiles.record_framing import length_of, sum_of
+from howdah.eventfiles.scalar_columns import Layout, layout
+from howdah.inputs.formats import framing
+
+FEWEST = 16
+_AT_ONCE = (1024, 256, 64, FEWEST)
+_MOST_RECORDS = 128
+_MOST_STEP = 8  # bytes of a varint that fit where they are put together
+_ONES, _POLYNOMIAL = 0xFFFFFFFF, 0x82F63B78
+Taken = Callable[[bytes, Points], object]
+
+
+@dataclass(frozen=True)
+class Row:
+    """The records of one step: where each begins, and its layout. `mask` has the bits that are the same in all rows,
+    `same` those bits."""
+
+    size: int
+    records: tuple[tuple[int, Layout], ...]
+    mask: bytes
+    same: bytes
+
+    def holds(self, block: bytes, count: int) -> bool:
+        """Whether `block` is so many rows like this one, with the sums that they must have."""
+        alike = int.from_bytes(block, "little") & _number(self.mask, count) == _number(self.same, count)
+        return alike and self._sums(block, count)
+
+    def _sums(self, block: bytes, count: int) -> bool:
+        """All at once. Bytes with their own sum behind them have one sum, whatever they are; with that, four bytes more
+        and the sum begins anew for the next record. Those go where the sum of the length is, which is compared."""
+        crc32c = sum_of()
+        if crc32c is None:
+            return True
+        data, rest = bytearray(block), crc32c(bytes(4))
+        for at, found in self.records:
+            again = (crc32c(bytes(4) + block[at : at + 8]) ^ _ONES ^ _before_ones()).to_bytes(4, "little")
+            end = at + found.length - 4
+            sums = _unmasked(_lanes(block, end, 4, self.size, count), count)
+            for number in range(4):
+                data[at + 8 + number :: self.size] = again[number : number + 1] * count
+                data[end + number :: self.size] = sums[number::8]
+        return crc32c(bytes(memoryview(data)[12:])) == rest
+
+    def points(self, block: bytes, count: int, at: int, number: int) -> Points:
+        """Of record `number` of each row of `block`, which is at `at`."""
+        begins, found = self.records[number]
+        walls = _array("d", _column(block, begins + found.wall, 8, self.size, count))
+        width = 4 if found.format == "f" else 8
+        values = _array(found.format, _column(block, begins + found.value, width, self.size, count))
+        start, end = found.step
+        steps = _steps(_lanes(block, begins + start, end - start, self.size, count), end - start, count)
+        ats = range(at + begins, at + begins + count * self.size, self.size)
+        return Points(ats, steps, walls, values if found.format == "d" else array("d", values.tolist()))
+
+
+def take(data: bytes, at: int, scalar: Callable[[bytes], bool], taken: Taken) -> tuple[int, int]:
+    """Hand the points of rows that begin at `at` to `taken`; where they end, and how long one is. `scalar` tells
+    whether a frame is one of a scalar."""
+    row = _row(data, at, scalar)
+    if row is None:
+        return at, 0
+    for count in _AT_ONCE:
+        size = count * row.size
+        while at + size <= len(data) and row.holds(block := data[at : at + size], count):
+            for number, (_, found) in enumerate(row.records):
+                taken(found.tag, row.points(block, count, at, number))
+            at += size
+    return at, row.size
+
+
+def _row(data: bytes, at: int, scalar: Callable[[bytes], bool]) -> Row | None:
+    """What begins there, up to where its first tag comes again."""
+    records: list[tuple[int, Layout]] = []
+    place = at
+    while len(records) <= _MOST_RECORDS and place + 12 <= len(data):
+        length = length_of(data[place : place + 12])
+        frame = data[place : place + length]
+        found = layout(frame) if 0 < length == len(frame) else None
+        if found is None or found.step[1] - found.step[0] > _MOST_STEP:
+            return None
+        if records and found.tag == records[0][1].tag:
+            return _masked(data[at:place], records)
+        if not scalar(frame):
+            return None
+        records.append((place - at, found))
+        place += length
+    return None
+
+
+def _masked(row: bytes, records: list[tuple[int, Layout]]) -> Row:
+    mask = bytearray(b"\xff" * len(row))
+    for at, found in records:
+        width = 4 if found.format == "f" else 8
+        for start, size in ((found.wall, 8), (found.value, width), (found.length - 4, 4)):
+            mask[at + start : at + start + size] = bytes(size)
+        start, end = found.step
+        mask[at + start : at + end] = b"\x80" * (end - start)  # a varint's length is the same in all
+    same = bytes(one & other for one, other in zip(row, mask, strict=True))
+    return Row(len(row), tuple(records), bytes(mask), same)
+
+
+@functools.lru_cache(48)
+def _number(row: bytes, count: int) -> int:
+    return int.from_bytes(row * count, "little")
+
+
+def _column(block: bytes, at: int, width: int, size: int, count: int) -> bytearray:
+    """The `width` bytes at `at` of each row."""
+    column = bytearray(width * count)
+    for number in range(width):
+        column[number::width] = block[at + number :: size]
+    return column
+
+
+def _lanes(block: bytes, at: int, width: int, size: int, count: int) -> int:
+    """The same as one large number with 64 bits for each row."""
+    column = bytearray(8 * count)
+    for number in range(width):
+        column[number::8] = block[at + number :: size]
+    return int.from_bytes(column, "little")
+
+
+@functools.lru_cache(len(_AT_ONCE))
+def _each(count: int) -> int:
+    return int.from_bytes(b"\1\0\0\0\0\0\0\0" * count, "little")
+
+
+def _unmasked(sums: int, count: int) -> bytes:
+    """The inverse of `framing.masked`, in lanes."""
+    each = _each(count)
+    sums = sums + each * ((_ONES + 1) - framing.MASK) & each * _ONES
+    return (sums >> 17 & each * 0x7FFF | sums << 15 & each * _ONES).to_bytes(8 * count, "little")
+
+
+def _steps(varints: int, width: int, count: int) -> array[int]:
+    each, found = _each(count), 0
+    for number in range(width):
+        found |= varints >> number & each * (0x7F << 7 * number)
+    return _array("q", found.to_bytes(8 * count, "little"))
+
+
+def _array(code: str, data: bytes | bytearray) -> array[Any]:
+    found: array[Any] = array(code)
+    found.frombytes(data)
+    if sys.byteorder == "big":
+        found.byteswap()
+    return found
+
+
+@functools.lru_cache(None)
+def _before_ones() -> int:
+    """The state of a CRC-32C which four zeros make that of its beginning."""
+    value = _ONES
+    for _ in range(32):
+        value = ((value ^ _POLYNOMIAL) << 1 | 1) & _ONES if value >> 31 else value << 1
+    return value

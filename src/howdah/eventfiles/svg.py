@@ -1,0 +1,239 @@
+"""What all charts of curves have in common as SVG: their style, size, axes, words and numbers.
+
+All text is escaped, nothing is loaded, nothing runs in a document.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from xml.sax.saxutils import escape
+
+from howdah.eventfiles.errors import Wrong
+from howdah.eventfiles.queries import Query
+
+COLOURS = ("#1f77b4", "#e8710a", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#d454a4", "#7f7f7f", "#a0a020", "#17a2b8")
+WORDS = {
+    "en": {"step": "step", "time": "time (UTC)", "relative": "time since the start", "none": "no points yet",
+           "more": "and {} more", "odd": "NaN or infinite: {}", "value": "value", "at": "step {}",
+           "cell": "at most {} values in one cell", "median": "median", "between": "{}–{} %"},
+    "zh": {"step": "步数", "time": "时间（UTC）", "relative": "开始后的时间", "none": "还没有数据点",
+           "more": "另有 {} 条", "odd": "NaN 或无穷：{}", "value": "值", "at": "步数 {}",
+           "cell": "单格最多 {} 个值", "median": "中位数", "between": "{}–{} %"},
+}  # fmt: skip
+LEFT, RIGHT, TOP, BOTTOM, ROW = 64.0, 16.0, 30.0, 40.0, 18.0
+LARGEST = 4000
+# Paper, ink, lines. Without variables of CSS, which not every drawer of SVG knows.
+_LIGHT, _DARK = ("#ffffff", "#333333", "#dddddd"), ("#141414", "#d0d0d0", "#3a3a3a")
+_FONTS = "'Noto Sans','Noto Sans CJK SC','DejaVu Sans','PingFang SC','Microsoft YaHei',sans-serif"
+_MOST_NAME = 60
+LARGEST_VALUE = 1e300
+"""Beyond it the width of a range may be infinite."""
+Scale = Callable[[float], float]
+
+
+@dataclass(frozen=True)
+class Style:
+    """`x` is step, time or relative; `theme` light, dark or auto (the reader's); `language` en or zh."""
+
+    width: int = 720
+    height: int = 360
+    x: str = "step"
+    log: bool = False
+    theme: str = "auto"
+    language: str = "en"
+    title: str = ""
+
+    @property
+    def words(self) -> dict[str, str]:
+        """The words of the language."""
+        return WORDS["zh" if self.language.startswith("zh") else "en"]
+
+    def across(self, step: int, wall: float, started: float) -> float:
+        """Where a step lies on the horizontal axis, in its unit; `wall` and `started` are epoch seconds."""
+        if self.x == "step":
+            return float(step)
+        return wall - started if self.x == "relative" else wall
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The plane between the axes, in pixels."""
+
+    left: float
+    right: float
+    top: float
+    bottom: float
+
+
+def style(asked: Query, theme: str) -> Style:
+    """As it is asked for in a query; `theme` is the usual one.
+
+    Raises:
+        Wrong: there is no such style.
+    """
+
+    def choice(name: str, allowed: Sequence[str]) -> str:
+        value = asked.get(name, [allowed[0]])[-1]
+        if value not in allowed:
+            raise Wrong(f"{name}={value[:40]}: one of {', '.join(allowed)}")
+        return value
+
+    def size(name: str, usual: int) -> int:
+        value = asked.get(name, [str(usual)])[-1]
+        if not value.isdigit() or not 100 <= int(value[:9]) <= LARGEST:
+            raise Wrong(f"{name}={value[:40]}: a whole number from 100 to {LARGEST}")
+        return int(value)
+
+    return Style(
+        size("width", Style.width),
+        size("height", Style.height),
+        choice("x", ("step", "time", "relative")),
+        choice("scale", ("linear", "log")) == "log",
+        choice("theme", (theme, "auto", "light", "dark")),
+        asked.get("language", ["en"])[-1],
+        asked.get("title", [""])[-1],
+    )
+
+
+def frame(style: Style, rows: int) -> Frame:
+    """The plane of a chart whose legend has so many rows."""
+    return Frame(LEFT, style.width - RIGHT, TOP, max(TOP + 40, style.height - BOTTOM - rows * ROW))
+
+
+def opening(style: Style, title: str) -> Iterator[str]:
+    """The document's beginning: its size, colours and title."""
+    yield (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{style.width}" height="{style.height}" '
+        f'viewBox="0 0 {style.width} {style.height}" role="img">'
+    )
+    colours = _colours(_DARK if style.theme == "dark" else _LIGHT)
+    dark = f"@media (prefers-color-scheme:dark){{{_colours(_DARK)}}}" if style.theme == "auto" else ""
+    yield f"<title>{escaped(title, 200)}</title><style>text{{font-size:12px;font-family:{_FONTS}}}{colours}{dark}"
+    yield ".c{fill:none;stroke-width:1.5;stroke-linejoin:round}.b{stroke:none;fill-opacity:.18}"
+    yield ".t{font-weight:600}</style>"
+    yield f'<rect class="p" width="{style.width}" height="{style.height}"/>'
+    yield text(LEFT, 19, title, "start", "t", 100)
+
+
+def _colours(colours: tuple[str, str, str]) -> str:
+    paper, ink, line = colours
+    return f".p{{fill:{paper}}}text{{fill:{ink}}}.g{{stroke:{line}}}"
+
+
+def vertical_axis(frame: Frame, span: tuple[float, float], log: bool) -> Iterator[str]:
+    """Lines and numbers of the values from the lower to the upper edge."""
+    place = scale(span, frame.bottom, frame.top, log)
+    for value in ticks(*span, 6, log):
+        y = place(value)
+        yield f'<path class="g" d="M{frame.left:.1f} {y:.1f}H{frame.right:.1f}"/>'
+        yield text(frame.left - 6, y + 4, label(value), "end")
+
+
+def horizontal_axis(frame: Frame, span: tuple[float, float], kind: str, word: str) -> Iterator[str]:
+    """Marks and numbers below the plane; `kind` is step, time, relative or value, `word` its name."""
+    place = scale(span, frame.left, frame.right, log=False)
+    named = {"time": _clock, "relative": _duration}.get(kind, label)
+    unit = _unit(span[1])[0] if kind == "relative" else 1
+    for value in (unit * tick for tick in ticks(span[0] / unit, span[1] / unit, 6, False)):
+        x = place(value)
+        yield f'<path class="g" d="M{x:.1f} {frame.bottom:.1f}v4"/>'
+        yield text(x, frame.bottom + 17, named(value), "middle")
+    yield text(frame.right, frame.bottom + 33, word, "end")
+
+
+def nothing_yet(frame: Frame, words: dict[str, str]) -> str:
+    """What stands in a chart without any value."""
+    return text((frame.left + frame.right) / 2, (frame.top + frame.bottom) / 2, words["none"], "middle")
+
+
+def text(x: float, y: float, content: str, anchor: str, style: str = "", most: int = 200) -> str:
+    """A line of text; `anchor` is start, middle or end."""
+    kind = f' class="{style}"' if style else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{kind}>{escaped(content, most)}</text>'
+
+
+def escaped(content: str, most: int) -> str:
+    """XML has no control characters, surrogates or U+FFFE, U+FFFF, not even as references."""
+    kept = (
+        each if each >= " " and not "\ud800" <= each <= "\udfff" and each < "\ufffe" else "\ufffd"
+        for each in content[:most]
+    )
+    return escape("".join(kept), {'"': "&quot;", "'": "&#39;"})
+
+
+def shortened(name: str) -> str:
+    """A name as long as there is room for it, without its middle."""
+    return name if len(name) <= _MOST_NAME else name[: _MOST_NAME // 2] + "…" + name[-_MOST_NAME // 2 + 1 :]
+
+
+def value_range(values: Sequence[float], log: bool) -> tuple[float, float]:
+    """From the least to the greatest, with some room if they are the same; on a logarithmic scale those above 0."""
+    kept = [value for value in values if value > 0] if log else list(values)
+    low, high = (max(-LARGEST_VALUE, min(kept)), min(LARGEST_VALUE, max(kept))) if kept else (0.0, 1.0)
+    if log:
+        low, high = max(min(kept, default=0.1), 1e-300), max(max(kept, default=1.0), 1e-299)
+        return (low, high) if high > low else (low / 2, high * 2)
+    if high > low:
+        return low, high
+    room = abs(low) / 10 or 1.0
+    return low - room, high + room
+
+
+def scale(span: tuple[float, float], start: float, end: float, log: bool) -> Scale:
+    """A function from values of `span` to pixels from `start` to `end`; what lies beyond is put at the edge."""
+    low, high = map(math.log10, span) if log else span
+    factor = (end - start) / (high - low)
+
+    def place(value: float) -> float:
+        number = math.log10(max(value, span[0])) if log else min(max(value, low), high)
+        return start + (number - low) * factor
+
+    return place
+
+
+def ticks(low: float, high: float, most: int, log: bool) -> list[float]:
+    """Round numbers from `low` to `high`, about `most` of them."""
+    if log:
+        first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
+        every = max(1, math.ceil((last - first + 1) / most))
+        powers = [10.0**power for power in range(first, last + 1, every)]
+        if len(powers) >= 2:
+            return powers
+    raw = (high - low) / most
+    size = 10.0 ** math.floor(math.log10(raw)) if raw > 0 else 1.0
+    step = next((size * factor for factor in (1, 2, 5, 10) if size * factor >= raw), size * 10)
+    first_number = math.ceil(low / step - 1e-9)
+    count = min(3 * most, int((high - first_number * step) / step + 1e-9) + 1)
+    return [(first_number + number) * step for number in range(count)]
+
+
+def label(value: float) -> str:
+    """A number as short as it goes."""
+    size = abs(value)
+    if size < 1e-300:
+        return "0"
+    for limit, name in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if limit <= size < 1e12:
+            unit = 1e3 if name == "k" else limit
+            return f"{value / unit:.4g}{name}"
+    return f"{value:.4g}"
+
+
+def _clock(value: float) -> str:
+    try:
+        return time.strftime("%m-%d %H:%M", time.gmtime(value))
+    except (OverflowError, ValueError, OSError):
+        return label(value)
+
+
+def _unit(seconds: float) -> tuple[int, str]:
+    units = ((86400, "d"), (3600, "h"), (60, "min"))
+    return next((unit for unit in units if abs(seconds) >= 2 * unit[0]), (1, "s"))
+
+
+def _duration(seconds: float) -> str:
+    size, name = _unit(seconds)
+    return f"{seconds / size:.3g} {name}"

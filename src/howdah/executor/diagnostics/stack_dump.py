@@ -1,0 +1,160 @@
+"""What the processes of a program are doing right now: a process of its own beside an executor.
+
+On stdin {"pids", "tool", "native", "secrets"}; on stdout {"text"}, then {"ok": true}. Python's stacks come from py-spy,
+which stops a process for some milliseconds; of others, and where py-spy is missing or may not look, what the kernel
+says. A process's command line is shown as `howdah.spec.redaction` has it: what is said here is kept and read by others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from typing import Any, Iterator, List, Mapping, Sequence
+
+from howdah.spec import redaction
+
+EACH_S, NATIVE_S = 10.0, 8.0
+MOST = 32
+"""Processes of a task; a data loader may have hundreds, which are all alike."""
+MOST_TEXT = 200 << 10
+MOST_COMMAND = 200
+"""Characters of a command line."""
+_AFTER_COMMAND = "\nPython v"
+MOST_DATA = 1 << 30
+"""Memory that reading native frames may take."""
+REFUSED = (
+    "the node does not let us look into the program (ptrace): containers need the capability SYS_PTRACE, "
+    "other nodes kernel.yama.ptrace_scope 0 or 1"
+)
+
+
+def main() -> int:
+    """Answer one request."""
+    request = json.load(sys.stdin)
+    pids = [int(pid) for pid in request["pids"]]
+    secrets = [str(one) for one in request["secrets"]]
+    text = "\n".join(shown(pids[:MOST], str(request["tool"]), bool(request["native"]), secrets))
+    if len(pids) > MOST:
+        text += f"\nand {len(pids) - MOST} more processes\n"
+    print(json.dumps({"text": text[:MOST_TEXT]}))
+    print(json.dumps({"ok": True}), flush=True)
+    return 0
+
+
+def shown(pids: Sequence[int], tool: str, native: bool, secrets: Sequence[str] = ()) -> Iterator[str]:
+    """A paragraph for each process, without `secrets` in their command lines."""
+    if not tool:
+        yield "py-spy is not here, so Python's own stacks are not: install howdah[stacks] where the job is submitted\n"
+    began = time.monotonic()
+    for pid in pids:
+        native = native and time.monotonic() - began < NATIVE_S
+        python = is_python(pid)
+        found = _python_stacks(pid, tool, native, secrets) if python and tool else ""
+        if found:
+            yield found
+        elif os.path.exists(f"/proc/{pid}"):
+            yield kernel_state(pid, secrets)
+
+
+def _python_stacks(pid: int, tool: str, native: bool, secrets: Sequence[str]) -> str:
+    found = _taken(pid, tool, native, secrets)
+    _, begins, stacks = found.partition(_AFTER_COMMAND)
+    # py-spy has the command line in its first line, which are several where an argument has line ends.
+    return f"Process {pid}: {command_of(pid, secrets)}{begins}{stacks}" if begins else redaction.text(found, secrets)
+
+
+def _taken(pid: int, tool: str, native: bool, secrets: Sequence[str]) -> str:
+    """With native frames where the platform has them, and reading their symbols takes neither long nor much."""
+    if not native:
+        return _dumped(pid, [tool, "dump", "--pid", str(pid)], secrets)
+    command = [tool, "dump", "--native", "--pid", str(pid)]
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        done = subprocess.run(command, capture_output=True, timeout=NATIVE_S, check=False, preexec_fn=_little_memory)
+        if done.returncode == 0:
+            return done.stdout.decode("utf-8", "replace")
+    found = _dumped(pid, [tool, "dump", "--pid", str(pid)], secrets)
+    return f"{found.rstrip()}\n(no native frames: py-spy can't have them here, or not in {NATIVE_S:.0f} s)\n"
+
+
+def _little_memory() -> None:
+    # What is read here counts as the container's: symbols of a large library must not cost the program its life.
+    resource.setrlimit(resource.RLIMIT_DATA, (MOST_DATA, MOST_DATA))
+
+
+def _dumped(pid: int, command: Sequence[str], secrets: Sequence[str]) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=EACH_S, check=False)
+    except subprocess.TimeoutExpired:
+        return f"Process {pid}: py-spy took longer than {EACH_S:.0f} s\n{kernel_state(pid, secrets)}"
+    except OSError as error:
+        return f"Process {pid}: {command[0]} can't be run: {error.strerror}\n{kernel_state(pid, secrets)}"
+    if done.returncode == 0:
+        return done.stdout.decode("utf-8", "replace")
+    return f"Process {pid}: {_why(done.stderr.decode('utf-8', 'replace'))}\n{kernel_state(pid, secrets)}"
+
+
+def _why(said: str) -> str:
+    if any(word in said for word in ("Permission", "permission", "EPERM", "not permitted", "ptrace")):
+        return REFUSED
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return f"py-spy: {lines[0]}" if lines else "py-spy said nothing"
+
+
+def is_python(pid: int) -> bool:
+    """Whether a process has an interpreter in it."""
+    try:
+        with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
+            names = {line.rstrip().rpartition("/")[2] for line in file if "/" in line}
+    except OSError:
+        return False
+    return any(name.startswith(("python", "libpython")) for name in names)
+
+
+def kernel_state(pid: int, secrets: Sequence[str] = ()) -> str:
+    """Its threads, and what each waits for in the kernel (proc(5) wchan)."""
+    lines: List[str] = [f"Process {pid}: {command_of(pid, secrets)}", "What the kernel says of its threads:"]
+    try:
+        threads = sorted(os.listdir(f"/proc/{pid}/task"), key=int)
+    except OSError:
+        return f"Process {pid}: gone\n"
+    for thread in threads[:MOST]:
+        folder = f"/proc/{pid}/task/{thread}"
+        lines.append(
+            f"    {thread} {_read(folder, 'comm')}: {_state(folder)} {_read(folder, 'wchan').strip('0')}".rstrip()
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _state(folder: str) -> str:
+    names = {"R": "runs", "S": "sleeps", "D": "waits for a disk", "T": "is stopped", "t": "is traced", "Z": "is dead"}
+    letter = _read(folder, "stat").rpartition(")")[2].split()[:1]
+    return names.get(letter[0], letter[0]) if letter else "?"
+
+
+def command_of(pid: int, secrets: Sequence[str] = ()) -> str:
+    """A process's command line in one line, without what looks like a secret, or is one of `secrets`."""
+    words = [word for word in _read(f"/proc/{pid}", "cmdline").split("\0") if word]
+    shown = " ".join(" ".join(redaction.words(words, secrets)).split())
+    return shown[:MOST_COMMAND] or _read(f"/proc/{pid}", "comm")
+
+
+def _read(folder: str, name: str) -> str:
+    try:
+        with open(f"{folder}/{name}", encoding="utf-8", errors="replace") as file:
+            return file.read(4096).strip()
+    except OSError:
+        return ""
+
+
+def request_of(pids: Sequence[int], tool: str, native: bool, secrets: Sequence[str]) -> Mapping[str, Any]:
+    """What `main` reads."""
+    return {"pids": list(pids), "tool": tool, "native": native, "secrets": list(secrets)}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

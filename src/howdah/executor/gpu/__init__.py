@@ -1,0 +1,1 @@
+"""GPUs of the node: claimed by one executor at a time, and sampled."""

@@ -1,0 +1,143 @@
+"""`python -m howdah.executor.gpu.sampler`: samples GPUs by NVIDIA's management library, beside an executor.
+
+On stdin {"ids": numbers or UUIDs, "period_s"}; on stdout a JSON line {"gpus": [...]} (howdah.spec.gpu) every period,
+and at once when a device has failed, until it is killed. Where there is no driver or no device it ends with
+{"error": "..."}. What a device does not tell (a part of a divided one tells little) is left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from howdah.spec.codec import encode
+from howdah.spec.gpu import HARDWARE, LOST, Gpu
+
+_MIB = 1 << 20
+_XID = 0x8  # nvmlEventTypeXidCriticalError
+
+
+class Devices:
+    """The GPUs named `ids`; all there are if none is named.
+
+    Raises:
+        OSError: there is no driver, or no such device.
+    """
+
+    def __init__(self, ids: Sequence[str]) -> None:
+        try:
+            import pynvml
+        except ImportError:
+            raise OSError("nvidia-ml-py is not installed where the job was submitted: GPUs are not measured") from None
+        self._nvml = pynvml
+        try:
+            pynvml.nvmlInit()
+            names = list(ids) or [str(number) for number in range(pynvml.nvmlDeviceGetCount())]
+            self._handles = {name: self._handle(name) for name in names}
+        except pynvml.NVMLError as error:
+            raise OSError(f"the GPUs can't be measured: {error}") from None
+        self._xids: dict[str, list[int]] = {name: [] for name in self._handles}
+        self._lost: set[str] = set()
+        self._events = self._listen()
+
+    def _handle(self, name: str) -> Any:
+        if name.isdigit():
+            return self._nvml.nvmlDeviceGetHandleByIndex(int(name))
+        return self._nvml.nvmlDeviceGetHandleByUUID(name)
+
+    def _listen(self) -> Any:
+        """Where the driver's critical errors arrive; None where it does not tell them."""
+        try:
+            events = self._nvml.nvmlEventSetCreate()
+            for handle in self._handles.values():
+                self._nvml.nvmlDeviceRegisterEvents(handle, _XID, events)
+        except self._nvml.NVMLError:
+            return None
+        return events
+
+    def wait(self, seconds: float) -> None:
+        """Until so much time is over, or a device is ill for the first time; what the driver tells is counted."""
+        deadline = time.monotonic() + seconds
+        while self._events is not None and time.monotonic() < deadline:
+            left_ms = max(1, int(1000 * (deadline - time.monotonic())))
+            try:
+                event = self._nvml.nvmlEventSetWait_v2(self._events, left_ms)
+            except self._nvml.NVMLError as error:
+                if error.value != self._nvml.NVML_ERROR_TIMEOUT:
+                    self._events = None
+                continue
+            if self._count(event):
+                return
+        time.sleep(max(0.0, deadline - time.monotonic()))
+
+    def _count(self, event: Any) -> bool:
+        """Whether this is the device's first error that is the hardware's."""
+        with contextlib.suppress(self._nvml.NVMLError):
+            number = str(self._nvml.nvmlDeviceGetIndex(event.device))
+            uuid = self._nvml.nvmlDeviceGetUUID(event.device)
+            name = number if number in self._xids else uuid
+            seen = self._xids.setdefault(name, [])
+            seen.append(int(event.eventData))
+            return seen[-1] in HARDWARE and HARDWARE.keys().isdisjoint(seen[:-1])
+        return False
+
+    def _fault(self, name: str) -> int:
+        return next((xid for xid in self._xids[name] if xid in HARDWARE), LOST if name in self._lost else 0)
+
+    def sample(self) -> list[Gpu]:
+        """All of them, now."""
+        return [self._one(name, handle) for name, handle in self._handles.items()]
+
+    def _one(self, name: str, handle: Any) -> Gpu:
+        nvml, xids = self._nvml, self._xids[name]
+        memory = self._ask(lambda: nvml.nvmlDeviceGetMemoryInfo(handle), name)
+        use = self._ask(lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100)
+        watts = self._ask(lambda: round(nvml.nvmlDeviceGetPowerUsage(handle) / 1000, 1))
+        kinds = (nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC)
+        return Gpu(
+            name,
+            self._ask(lambda: _text(nvml.nvmlDeviceGetName(handle))) or "",
+            use,
+            round(memory.used / _MIB, 1) if memory else None,
+            round(memory.total / _MIB, 1) if memory else None,
+            self._ask(lambda: float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU))),
+            watts,
+            self._ask(lambda: int(nvml.nvmlDeviceGetTotalEccErrors(handle, *kinds))),
+            len(xids),
+            xids[-1] if xids else 0,
+            self._fault(name),
+        )
+
+    def _ask(self, question: Callable[[], Any], name: str = "") -> Any:
+        """None for what is not told; a device that is gone is noted, for its driver may tell of no event."""
+        try:
+            return question()
+        except self._nvml.NVMLError as error:
+            if name and error.value == self._nvml.NVML_ERROR_GPU_IS_LOST:
+                self._lost.add(name)
+            return None
+
+
+def _text(name: str | bytes) -> str:
+    return name.decode("utf-8", "replace") if isinstance(name, bytes) else name
+
+
+def main() -> int:
+    """Sample until killed; 1 when there is nothing to sample."""
+    request: Mapping[str, Any] = json.load(sys.stdin)
+    try:
+        devices = Devices([str(one) for one in request["ids"]])
+        while True:
+            print(json.dumps({"gpus": encode(devices.sample())}), flush=True)
+            devices.wait(float(request.get("period_s", 2.0)))
+    except OSError as error:
+        print(json.dumps({"error": str(error)}), flush=True)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

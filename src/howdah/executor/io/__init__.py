@@ -1,0 +1,1 @@
+"""Files and streams of the program: inputs, outputs, logs, directories kept in sync."""

@@ -1,0 +1,125 @@
+"""What a program needs to speak with the master (`howdah.program`): a key of its own, the master's address, the
+package.
+
+The package stands at the end of PYTHONPATH, alone: none of the executor's libraries become the program's, and a howdah
+that is installed where the program runs goes before this one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from typing import Dict, Mapping, Optional, Tuple
+
+from howdah.executor.identity import Identity
+from howdah.wire import program_protocol as wire
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_LINKED = ("here.py", "program", "wire")
+_INIT = '''"""The part of howdah that its programs may use; one that is installed goes before it."""
+
+import os
+import sys
+
+_ours = os.path.dirname(os.path.abspath(__file__))
+_all = (os.path.join(os.path.abspath(entry), "howdah") for entry in sys.path)
+__path__ = [one for one in _all if one != _ours and os.path.isfile(os.path.join(one, "__init__.py"))] + [_ours]
+'''
+
+
+class Here:
+    """A directory beside the program's working directory, or in it where the container has no other place."""
+
+    def __init__(self, identity: Identity, directory: str) -> None:
+        beside = os.path.dirname(os.path.abspath(identity.work_directory)) if identity.work_directory else directory
+        self.identity, self.path = identity, os.path.join(beside, wire.DIRECTORY)
+        self._master = identity.master
+
+    def variables(self, environment: Mapping[str, str], epoch: int) -> Dict[str, str]:
+        """`environment` of a program that is about to start in `epoch`, and what it needs, which is made.
+
+        Raises:
+            OSError: it can't be.
+        """
+        modules = self._make_package()
+        name = wire.principal(self.identity.task, self.identity.attempt, epoch)
+        self._write(wire.KEY_FILE, wire.key(self.identity.key, name).hex())
+        self._write(wire.MASTER_FILE, f"http://{self._master[0]}:{self._master[1]}")
+        for name in (wire.PROGRESS_FILE, wire.BEAT_FILE):
+            if os.path.exists(os.path.join(self.path, name)):
+                os.unlink(os.path.join(self.path, name))
+        path = os.pathsep.join(filter(None, [environment.get("PYTHONPATH"), modules]))
+        return {**environment, wire.VARIABLE: self.path, "PYTHONPATH": path}
+
+    def turn_to(self, master: Tuple[str, int]) -> None:
+        """Another master has taken over."""
+        self._master = master
+        try:
+            if os.path.isdir(self.path):
+                self._write(wire.MASTER_FILE, f"http://{master[0]}:{master[1]}")
+        except OSError as error:
+            sys.stderr.write(f"the program can't be told where the master is now: {error}\n")
+
+    @property
+    def progress(self) -> Optional[float]:
+        """What the program has said; None when nothing."""
+        try:
+            # It is the program's: whatever it may be, looking at it ends.
+            file = os.open(os.path.join(self.path, wire.PROGRESS_FILE), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+        except OSError:
+            return None
+        try:
+            return min(1.0, max(0.0, float(os.read(file, 32))))
+        except (OSError, ValueError):
+            return None
+        finally:
+            os.close(file)
+
+    @property
+    def spoke_at(self) -> float:
+        """When the program showed last that it goes on, on the file system's clock; 0 when it never did."""
+        found = 0.0
+        for name in (wire.PROGRESS_FILE, wire.BEAT_FILE):
+            try:
+                found = max(found, os.stat(os.path.join(self.path, name)).st_mtime)
+            except OSError:
+                continue
+        return found
+
+    def tell(self, kind: str, within_s: float, text: str) -> None:
+        """The container will be taken away: `howdah.program.notice()` says so from now on.
+
+        Raises:
+            OSError: it can't be written.
+        """
+        until = time.time() + within_s if within_s else 0.0
+        self._write(wire.NOTICE_FILE, json.dumps({"kind": kind, "until": until, "text": text}))
+
+    def close(self) -> None:
+        """No program runs any more."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _make_package(self) -> str:
+        modules = os.path.join(self.path, "python")
+        package = os.path.join(modules, "howdah")
+        if not os.path.isdir(package):
+            os.makedirs(self.path, mode=0o700, exist_ok=True)
+            os.makedirs(package)
+            with open(os.path.join(package, "__init__.py"), "w", encoding="ascii") as file:
+                file.write(_INIT)
+            for name in _LINKED:
+                os.symlink(os.path.join(_PACKAGE, name), os.path.join(package, name))
+        return modules
+
+    def _write(self, name: str, text: str) -> None:
+        """Whole at any moment: the program may be reading it."""
+        path = os.path.join(self.path, name)
+        file = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            os.write(file, text.encode("ascii"))
+        finally:
+            os.close(file)
+        os.replace(f"{path}.new", path)

@@ -1,0 +1,1 @@
+"""The executor's connection to its master: signed heartbeats, and finding a new master."""

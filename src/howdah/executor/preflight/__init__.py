@@ -1,0 +1,1 @@
+"""Checks before the program starts: of this container alone, and of pairs of containers."""

@@ -1,0 +1,153 @@
+"""What a container can check alone, as a process beside its executor: a request on stdin, JSON lines on stdout.
+
+The rule: a failure names the check, the value and what is wanted; what can't be checked is said, and is no failure.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+import time
+from typing import Any, Callable, Dict, Mapping, Optional, Tuple
+
+from howdah.executor.gpu import claims
+from howdah.executor.gpu.monitor import wanted as visible
+from howdah.executor.preflight.torch_probe import ask_torch
+from howdah.executor.process import oom_detection
+
+_MIB = 1 << 20
+_WRITE_MIB = 16
+_FILE = ".howdah-preflight"
+
+Answer = Tuple[str, str]
+"""A word (`found`, `left_out`, `error`) and a sentence."""
+
+
+def disk(request: Mapping[str, Any]) -> Answer:
+    """Room, and a file that comes back as it was written."""
+    directory, wanted = str(request["directory"]), int(request["disk_mib"])
+    about = os.statvfs(directory)
+    free = about.f_bavail * about.f_frsize // _MIB
+    if free < max(wanted, _WRITE_MIB):
+        return "error", f"{size(free)} free on {_mount(directory)}, wanted {size(max(wanted, _WRITE_MIB))}"
+    path = os.path.join(directory, f"{_FILE}-{os.getpid()}")
+    try:
+        seconds, same = _written_and_read(path)
+    except OSError as error:
+        return "error", f"a file of {_WRITE_MIB} MiB in {directory}: {error.strerror or error}"
+    finally:
+        if os.path.exists(path):
+            os.unlink(path)
+    if not same:
+        return "error", f"a file of {_WRITE_MIB} MiB in {directory} was read back with other content than was written"
+    return "found", f"{size(free)} free, {_WRITE_MIB / max(seconds, 1e-6):.0f} MiB/s written and synced"
+
+
+def _mount(directory: str) -> str:
+    """The file system that the working directory is on: its own path says little to people."""
+    while not os.path.ismount(directory):
+        directory = os.path.dirname(os.path.abspath(directory))
+    return directory
+
+
+def _written_and_read(path: str) -> Tuple[float, bool]:
+    piece = random.Random(path).randbytes(_MIB)  # noqa: S311 - a pattern, no secret
+    began = time.monotonic()
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        for _ in range(_WRITE_MIB):
+            view = memoryview(piece)
+            while view:
+                view = view[os.write(file, view) :]
+        os.fsync(file)
+        seconds = time.monotonic() - began
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)  # from the disk, not from the cache
+        pieces = (os.pread(file, _MIB, number * _MIB) for number in range(_WRITE_MIB))
+        return seconds, all(one == piece for one in pieces)
+    finally:
+        os.close(file)
+
+
+def memory_limits(request: Mapping[str, Any]) -> Answer:
+    """What the control groups let it use, and what the node has left."""
+    wanted = int(request["memory_mib"])
+    limit, free = oom_detection.least_limit_mib(), oom_detection.available_mib()
+    if limit is not None and limit < wanted:
+        return "error", f"its control group may use {size(limit)}, wanted {size(wanted)} (resources.memory)"
+    if free is not None and free < wanted:
+        return "error", f"the node has {size(free)} left, wanted {size(wanted)} (resources.memory)"
+    return "found", f"limit {'none' if limit is None else size(limit)}, {size(free or 0)} left on the node"
+
+
+def gpu(request: Mapping[str, Any]) -> Answer:
+    """As many as were asked for can be opened, and none has lost data."""
+    wanted, variables = int(request["gpus"]), request["variables"]
+    if not wanted:
+        return "left_out", "no GPUs are asked for"
+    there = claims.count(variables)
+    ids = visible(variables)
+    seen = 0 if ids is None else min(there, len(ids) or there)
+    if seen < wanted:
+        return "error", f"{seen} GPUs are here ({there} on the node), wanted {wanted}"
+    return _ecc(ids or ()) or ("found", f"{seen} GPUs")
+
+
+def _ecc(ids: Tuple[str, ...]) -> Optional[Answer]:
+    """What the driver counts; None where nothing is wrong, or nobody can tell."""
+    from howdah.executor.gpu.sampler import Devices
+
+    try:
+        for device in Devices(list(ids)).sample():
+            if device.ecc:
+                return "error", f"GPU {device.id} has counted {device.ecc} uncorrectable memory errors, wanted 0"
+    except OSError:
+        return None
+    return None
+
+
+def matmul(request: Mapping[str, Any]) -> Answer:
+    """By the job's torch; on the CPU where no GPUs are asked for."""
+    question = {"check": "matmul", "gpus": request["gpus"]}
+    answer = ask_torch(request["python"], request["variables"], question, 3600.0)  # the executor has the limit
+    word = next(iter(answer))
+    return word, str(answer[word])
+
+
+CHECKS: Dict[str, Callable[[Mapping[str, Any]], Answer]] = {
+    "disk": disk,
+    "memory": memory_limits,
+    "gpu": gpu,
+    "matmul": matmul,
+}
+
+
+def size(mib: float) -> str:
+    """As people write it."""
+    return f"{mib / 1024:.1f} GiB" if mib >= 1024 else f"{mib:.0f} MiB"
+
+
+def main() -> int:
+    """One after the other, up to the first that fails."""
+    request = json.load(sys.stdin)
+    for name in request["checks"]:
+        say(begun=name)
+        try:
+            word, text = CHECKS[name](request)
+        except OSError as error:
+            word, text = "error", str(error)
+        say(**{word: f"{name}: {text}"})
+        if word == "error":
+            return 1
+    say(ok=True)
+    return 0
+
+
+def say(**message: Any) -> None:
+    """A line for the executor."""
+    print(json.dumps(message), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

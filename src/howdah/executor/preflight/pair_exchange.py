@@ -1,0 +1,270 @@
+"""Exchange data with one other task after another, as a process beside the executor: over TCP, then by the job's torch.
+
+Of a pair one listens, on a socket that the executor reserved, and the other calls. They say who they are, send each
+other the same bytes, then, where both have torch, meet for an all-reduce. Both tell each other how it went, so that
+both tell the master the same. The rule: each round ends at its own time, whatever a partner does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import select
+import socket
+import subprocess
+import sys
+import time
+import zlib
+from typing import Any, BinaryIO, Dict, Mapping, Tuple
+
+from howdah.executor.preflight.local_checks import say
+from howdah.executor.preflight.torch_probe import ask_torch
+
+_MIB = 1 << 20
+_SEND_MIB = 16
+_PIECE = random.Random(1).randbytes(_MIB)  # noqa: S311 - a pattern, no secret
+_SUM = zlib.crc32(_PIECE * _SEND_MIB)
+_RETRY_S, _HELLO_S, _VERDICT_S, _LOOK_S = 0.2, 5.0, 2.0, 20.0
+_MOST_SILENT, _LONGEST_HELLO, _LOOK_AGAIN_S = 64, 4096, 0.02
+"""Callers that have not said who they are, and bytes in which they do."""
+
+Hello = Tuple[int, int, str]
+"""Epoch, round, task."""
+
+
+class Failed(Exception):
+    """The exchange did not come about, or what came was wrong."""
+
+
+class Line:
+    """A connection to the other: JSON lines, and bytes. `torch` is what the other said of its own."""
+
+    def __init__(self, connection: socket.socket, deadline: float) -> None:
+        self.connection, self.deadline, self.torch = connection, deadline, ""
+        self.address, self.peer = str(connection.getsockname()[0]), str(connection.getpeername()[0])
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._file: BinaryIO = connection.makefile("rb")
+
+    def tell(self, **message: Any) -> None:
+        self._wait()
+        self.connection.sendall(json.dumps(message).encode() + b"\n")
+
+    def hear(self) -> Dict[str, Any]:
+        self._wait()
+        answer = json.loads(self._file.readline(65536) or b"null")
+        if not isinstance(answer, dict):
+            raise Failed("it hung up")
+        return answer
+
+    def send(self, piece: bytes) -> None:
+        """Many times over."""
+        for _ in range(_SEND_MIB):
+            self._wait()
+            self.connection.sendall(piece)
+
+    def receive(self) -> int:
+        """The checksum of what comes."""
+        found = 0
+        for _ in range(_SEND_MIB):
+            self._wait()
+            found = zlib.crc32(self._file.read(_MIB), found)
+        return found
+
+    def close(self) -> None:
+        self._file.close()
+        self.connection.close()
+
+    def _wait(self) -> None:
+        self.connection.settimeout(max(0.01, self.deadline - time.monotonic()))
+
+
+class Exchange:
+    """All rounds of one task."""
+
+    def __init__(self, request: Mapping[str, Any]) -> None:
+        self.request, self.task, self.epoch = request, str(request["task"]), int(request["epoch"])
+        self.listener = socket.socket(fileno=int(request["listener"]))
+        self.listener.listen(128)
+        self.listener.settimeout(1.0)
+        self._early: Dict[Hello, Line] = {}
+        self._silent: Dict[socket.socket, float] = {}
+        partners = enumerate(request["rounds"])
+        self._expected = {(self.epoch, number, str(one["task"])) for number, one in partners if one is not None}
+        self._torch = _kind(request)
+
+    def run(self) -> None:
+        """Tell of each partner how it went."""
+        limit, rounds = float(self.request["limit_s"]), self.request["rounds"]
+        began = time.monotonic()
+        for number, partner in enumerate(rounds):
+            if partner is not None:
+                self._round(number, partner, began + limit * (number + 1) / len(rounds))
+
+    def _round(self, number: int, partner: Mapping[str, Any], deadline: float) -> None:
+        say(begun=f"all-reduce with {partner['task']}")
+        began = time.monotonic()
+        try:
+            line = self._meet(number, partner, deadline)
+            try:
+                found, left_out = self._exchange(line, bool(partner["listens"]))
+            finally:
+                line.close()
+        except socket.timeout:  # noqa: UP041 - until CPython 3.10 they are two
+            why = f"nothing of {partner['task']} after {time.monotonic() - began:.0f} s"
+            say(failed=partner["task"], why=why)
+        except (Failed, OSError, ValueError, KeyError) as error:
+            say(failed=partner["task"], why=str(error) or type(error).__name__)
+        else:
+            say(passed=partner["task"])
+            say(found=f"all-reduce with {partner['task']}: {found}")
+            if left_out:
+                say(left_out=f"all-reduce by torch: {left_out}")
+
+    # Meeting
+
+    def _meet(self, number: int, partner: Mapping[str, Any], deadline: float) -> Line:
+        if not partner["listens"]:
+            return self._accepted((self.epoch, number, str(partner["task"])), deadline)
+        address, problem = (partner["host"], partner["port"]), "no time was left"
+        while time.monotonic() < deadline:
+            try:
+                left = max(0.01, deadline - time.monotonic())
+                line = Line(socket.create_connection(address, left), deadline)
+                line.tell(epoch=self.epoch, round=number, task=self.task, torch=self._torch)
+                return line
+            except OSError as error:  # its executor may not have got as far yet
+                problem = str(error)
+                time.sleep(min(_RETRY_S, max(0.0, deadline - time.monotonic())))
+        raise Failed(f"{partner['host']}:{partner['port']} can't be reached: {problem}")
+
+    def _accepted(self, wanted: Hello, deadline: float) -> Line:
+        """The connection of the one that is expected; others wait for their round. Who does not say at once who it is
+        keeps nobody waiting: anybody may call."""
+        while wanted not in self._early:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise socket.timeout  # noqa: UP041 - until CPython 3.10 they are two
+            self._hear_callers(min(left, _HELLO_S))
+        line = self._early.pop(wanted)
+        line.deadline = deadline
+        return line
+
+    def _hear_callers(self, limit: float) -> None:
+        """One look at who calls, and at who has said who it is."""
+        ready, _, _ = select.select([self.listener, *self._silent], [], [], limit)
+        for one in ready:
+            if one is self.listener:
+                with contextlib.suppress(OSError):  # who called has left
+                    self._silent[self.listener.accept()[0]] = time.monotonic() + _HELLO_S
+            else:
+                self._hear_caller(one)
+        now = time.monotonic()
+        for one, until in list(self._silent.items()):
+            if now > until or len(self._silent) > _MOST_SILENT:  # of too many the oldest goes
+                self._silent.pop(one)
+                one.close()
+        if ready and self.listener not in ready:
+            time.sleep(_LOOK_AGAIN_S)  # half a line stays ready to be read
+
+    def _hear_caller(self, one: socket.socket) -> None:
+        try:
+            said = one.recv(_LONGEST_HELLO, socket.MSG_PEEK)
+        except OSError:
+            said = b""
+        if b"\n" not in said and 0 < len(said) < _LONGEST_HELLO:
+            return
+        self._silent.pop(one)
+        if b"\n" in said:
+            self._greet(Line(one, time.monotonic() + _HELLO_S))
+        else:
+            one.close()
+
+    def _greet(self, line: Line) -> None:
+        try:
+            hello = line.hear()
+            key = (int(hello["epoch"]), int(hello["round"]), str(hello["task"]))
+        except (Failed, OSError, ValueError, KeyError, TypeError):
+            key = (0, -1, "")
+        if key not in self._expected:
+            line.close()  # a stranger
+            return
+        if key in self._early:
+            self._early.pop(key).close()
+        self._early[key] = line
+        line.torch = str(hello.get("torch", ""))
+
+    # Exchanging
+
+    def _exchange(self, line: Line, listens: bool) -> Tuple[str, str]:
+        """What was found, and why torch was left out, if it was. `listens` says that the other one does."""
+        if listens:
+            port = int(line.hear()["port"])
+        else:
+            port = _free_port(line.address) if self._torch and self._torch == line.torch else 0
+            line.tell(port=port)
+        began = time.monotonic()
+        if listens:
+            line.send(_PIECE)
+        came = line.receive()
+        if not listens:
+            line.send(_PIECE)
+        rate = 2 * _SEND_MIB / (time.monotonic() - began)
+        self._agree(line, "" if came == _SUM else f"{_SEND_MIB} MiB came over TCP with other content than was sent")
+        found = f"TCP {rate:.0f} MiB/s"
+        if not port:
+            return found, "not both tasks have torch in the job's Python"
+        answer = self._all_reduce(line, listens, port)
+        self._agree(line, str(answer.get("error", "")))
+        return found + (f", {answer['found']}" if "found" in answer else ""), str(answer.get("left_out", ""))
+
+    def _all_reduce(self, line: Line, listens: bool, port: int) -> Dict[str, Any]:
+        left = line.deadline - time.monotonic() - _VERDICT_S
+        host = line.peer if listens else line.address
+        gpu = self._torch == "gpu"
+        question = {
+            "check": "all-reduce",
+            "host": host,
+            "port": port,
+            "rank": int(listens),
+            "gpu": gpu,
+            "limit_s": left,
+        }
+        return ask_torch(self.request["python"], self.request["variables"], question, left)
+
+    def _agree(self, line: Line, problem: str) -> None:
+        """Both know then what either has found."""
+        line.tell(problem=problem)
+        problem = problem or str(line.hear()["problem"])
+        if problem:
+            raise Failed(problem)
+
+
+def _kind(request: Mapping[str, Any]) -> str:
+    """With what the job's torch would add up, "" where there is none."""
+    python, variables = request["python"], request["variables"]
+    if not python:
+        return ""
+    look = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
+    try:
+        done = subprocess.run([python, "-c", look], env=variables, cwd="/", capture_output=True, timeout=_LOOK_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return "" if done.returncode else "gpu" if request["gpus"] else "cpu"
+
+
+def _free_port(address: str) -> int:
+    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as one:
+        one.bind((address, 0))
+        return int(one.getsockname()[1])
+
+
+def main() -> int:
+    """All rounds; that one failed is no failure of this program."""
+    Exchange(json.load(sys.stdin)).run()
+    say(ok=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,104 @@
+"""What a program's end means where its last lines tell: a program, a file or a module that is not on the node.
+
+The words are those of bash, dash, busybox, env(1) and CPython, in English and Chinese.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from dataclasses import replace
+from typing import Mapping, Optional, Sequence
+
+from howdah.spec.task import Exit
+
+_NOT_EXECUTABLE, _NOT_FOUND = 126, 127
+_SEPARATOR = re.compile(r"\s*[:：]\s*")
+_QUOTES = "'\"`‘’“”"
+_NO_COMMAND = ("command not found", "not found", "未找到命令")
+_NO_FILE = ("no such file or directory", "没有那个文件或目录")
+_NO_INTERPRETER = ("required file not found", "bad interpreter")
+_DENIED = ("permission denied", "权限不够")
+_NO_PROGRAM = ("exec format error", "cannot execute binary file")
+_NO_SCRIPT = re.compile(r"can't open file '(.+)': \[Errno 2\]")
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(.+?)'")
+
+
+def explain(exit: Exit, directory: str) -> Exit:
+    """`exit` with what was missing and what to do as its detail, where its lines tell; `directory` was the program's
+    working directory."""
+    if exit.ok or exit.cause != "exit" or exit.detail:
+        return exit
+    found = _of_python(exit.lines, directory)
+    if found is None and exit.code in (_NOT_EXECUTABLE, _NOT_FOUND):
+        found = next(filter(None, (_of_shell(line, directory) for line in reversed(exit.lines))), None)
+    return exit if found is None else replace(exit, detail=f"exit code {exit.code}: {found}")
+
+
+def why_not_started(argv: Sequence[str], variables: Mapping[str, str], directory: str, error: OSError) -> str:
+    """Why `argv` could not be executed, from what the kernel said."""
+    name = argv[0]
+    if isinstance(error, PermissionError):
+        return _denied(name)
+    if error.errno == errno.ENOEXEC:
+        return _no_program(name)
+    if not isinstance(error, FileNotFoundError):
+        return f"{name!r} cannot be run: {error.strerror or error}"
+    if "/" not in name:
+        return f"{_no_command(name)}; PATH is {variables.get('PATH', os.defpath)}"
+    return _no_interpreter(name) if os.path.exists(os.path.join(directory, name)) else _no_file(name, directory)
+
+
+def _of_python(lines: Sequence[str], directory: str) -> Optional[str]:
+    last = next((line for line in reversed(lines) if line.strip()), "")
+    script, module = _NO_SCRIPT.search(last), _NO_MODULE.match(last.strip())
+    if script is not None:
+        return _no_file(script[1], directory)
+    return _no_module(module[1]) if module is not None else None
+
+
+def _of_shell(line: str, directory: str) -> Optional[str]:
+    *before, problem = (part.strip(_QUOTES) for part in _SEPARATOR.split(line.strip().rstrip(".")))
+    problem = problem.lower()
+    if not before or not before[-1]:
+        return None
+    if problem in _NO_FILE and before[-1].lower() in _NO_INTERPRETER and len(before) > 2:
+        return _no_interpreter(before[-3])
+    name = before[-2] if before[-1].lower().startswith("cannot execute") and len(before) > 1 else before[-1]
+    if problem in _NO_INTERPRETER:
+        return _no_interpreter(name)
+    if problem in _NO_COMMAND or (problem in _NO_FILE and os.path.basename(before[0]) == "env"):
+        return _no_file(name, directory) if "/" in name else _no_command(name)
+    if problem in _NO_FILE:
+        return _no_file(name, directory)
+    if problem in _DENIED:
+        return _denied(name)
+    return _no_program(name) if problem in _NO_PROGRAM else None
+
+
+def _no_command(name: str) -> str:
+    return f"{name!r} is not found on PATH: name an environment that has it (environment), or write its path"
+
+
+def _no_file(name: str, directory: str) -> str:
+    inside = os.path.relpath(os.path.join(directory, name), directory)
+    if inside.startswith(os.pardir):
+        return f"this node has no {name!r}: add it to `files`, or name an environment that has it (environment)"
+    return f"{inside!r} is not in the working directory: add it to `files`"
+
+
+def _no_module(name: str) -> str:
+    return f"Python has no module {name!r} here: name an environment that has it (environment), or add it to `files`"
+
+
+def _no_interpreter(name: str) -> str:
+    return f"the interpreter that the first line of {name!r} names is not there: change it, or write it in the command"
+
+
+def _denied(name: str) -> str:
+    return f"{name!r} may not be executed: write its interpreter before it, or make it executable (chmod +x)"
+
+
+def _no_program(name: str) -> str:
+    return f"{name!r} is no program for this node: it was made for another system, or lacks a first line like #!/bin/sh"

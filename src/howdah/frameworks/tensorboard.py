@@ -1,0 +1,38 @@
+"""TensorBoard as a job of its own (`howdah tensorboard --on yarn`): who has the job's key can make the link to it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import howdah
+from howdah.frameworks import decided
+from howdah.spec import JobSpec, TaskId, World
+from howdah.spec.staged import RUNTIME
+from howdah.wire.tensorboard_link import READY, argv
+
+
+class Board:
+    """Nobody is let in but with what the job's tasks know each other by."""
+
+    hold_ports = False
+    shares_key = True
+
+    def expand(self, job: JobSpec) -> JobSpec:
+        """A command that is a line is in place of ours, which shows what `board` names until the job is cancelled."""
+        package = Path(howdah.__file__).parent
+        request = {"host": "0.0.0.0", "idle_s": 0, "title": job.name}  # noqa: S104 - a token opens it
+        start = argv("python3", (RUNTIME, str(package.parent)), request)
+        roles = {
+            name: replace(role, command=start, yields={**role.yields, "AT": READY})
+            if isinstance(role.command, str)
+            else role
+            for name, role in job.roles.items()
+        }
+        environment = job.environment
+        if not (environment.python or environment.archive or environment.requirements or environment.image):
+            environment = replace(environment, requirements=str(package / "client" / "tensorboard.txt"))
+        return decided(replace(job, roles=roles, environment=environment))
+
+    def environment(self, world: World, task: TaskId) -> dict[str, str]:
+        return {}

@@ -1,0 +1,207 @@
+"""Hadoop's `*-site.xml` files as its own clients read them: a later file wins, but never over a final property.
+
+Document types, and with them entities, are refused: no real configuration has one.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.parsers import expat
+from xml.sax.saxutils import escape
+
+from howdah.errors import EngineUnavailable, SpecError
+from howdah.hadoop import identity
+from howdah.localfiles import regular_file
+from howdah.spec import uris
+
+FILES = ("core-site.xml", "hdfs-site.xml")
+_VARIABLE = re.compile(r"\$\{([^}$\s]+)\}")
+_MAX_DEPTH = 20  # Hadoop's own limit (Configuration.MAX_SUBST)
+_INCLUDE = "xi:include"
+_VIEW_NAME = "fs.viewfs.mounttable.default.name.key"
+_MAX_INCLUDES = 5
+MOST_BYTES = 16 << 20
+
+
+@dataclass(frozen=True)
+class Property:
+    """One <property>; `final` ones are not overridden by later files."""
+
+    name: str
+    value: str
+    final: bool = False
+    line: int = field(default=0, compare=False)
+
+
+def directory(named: str = "") -> str:
+    """The configuration directory: as `named`, else $HADOOP_CONF_DIR, else $HADOOP_HOME/etc/hadoop, else ""."""
+    if named or os.environ.get("HADOOP_CONF_DIR"):
+        return named or os.environ["HADOOP_CONF_DIR"]
+    home = os.environ.get("HADOOP_HOME")
+    return str(Path(home, "etc", "hadoop")) if home else ""
+
+
+def load(conf_dir: str) -> dict[str, str]:
+    """What a client of a file system needs of the configuration in `conf_dir`, expanded; nothing when that is "".
+
+    Raises:
+        SpecError: there is no such directory, or a file in it is not a Hadoop configuration.
+    """
+    if not conf_dir:
+        return {}
+    if not Path(conf_dir).is_dir():
+        raise SpecError.at("HADOOP_CONF_DIR", f"no such directory: {conf_dir}")
+    raw, _ = merge(Path(conf_dir, name) for name in FILES)
+    return {name: expand(value, lambda variable: _variable(variable, raw)) for name, value in raw.items()}
+
+
+def default_filesystem(conf: Mapping[str, str]) -> str:
+    """URI of the file system that paths without a scheme are on."""
+    found = conf.get("fs.defaultFS") or conf.get("fs.default.name") or "file:"
+    return "file:///" if found.startswith("file:") else found.rstrip("/")
+
+
+def complete(root: str, conf: Mapping[str, str]) -> str:
+    """`hdfs://` and `viewfs://`, as `hdfs:///path` has them, with the authority of the default file system (a host, a
+    name service, a mount table); other file systems as they are. As Hadoop's own FileSystem.get completes them.
+
+    Raises:
+        EngineUnavailable: the default file system is of another kind, so that no server is named.
+    """
+    scheme, authority, _ = uris.split(root)
+    if authority or scheme not in ("hdfs", "viewfs"):
+        return root
+    default = default_filesystem(conf)
+    if uris.split(default)[0] == scheme and uris.split(default)[1]:
+        return uris.root(default)
+    if scheme == "viewfs":
+        return uris.build(scheme, conf.get(_VIEW_NAME) or "default", "")
+    raise EngineUnavailable(f"{root}/…: names no NameNode, and fs.defaultFS ({default}) names none either")
+
+
+def home(conf: Mapping[str, str], root: str, user: str = "") -> str:
+    """Where relative paths on `root`, a file system of the cluster, start for `user`: by default for whom the cluster
+    takes this process."""
+    user = user or identity.user(identity.is_secure(conf))
+    return uris.join(root, conf.get("dfs.user.home.dir.prefix") or "/user", user)
+
+
+def merge(paths: Iterable[Path]) -> tuple[dict[str, str], dict[str, str]]:
+    """The properties of those files that exist, as they are written, and the file that each is from.
+
+    Raises:
+        SpecError: a file can't be read or is no configuration; names its line.
+    """
+    values: dict[str, str] = {}
+    origins: dict[str, str] = {}
+    finals: set[str] = set()
+    for path in paths:
+        for found in read_properties(path) if path.is_file() else ():
+            if found.name not in finals:
+                values[found.name], origins[found.name] = found.value, str(path)
+            if found.final:
+                finals.add(found.name)
+    return values, origins
+
+
+def expand(value: str, lookup: Callable[[str], str | None]) -> str:
+    """`value` with each `${name}` replaced by `lookup(name)`; what that doesn't know stays as it is."""
+    for _ in range(_MAX_DEPTH):
+        expanded = _VARIABLE.sub(lambda match: match[0] if (found := lookup(match[1])) is None else found, value)
+        if expanded == value:
+            break
+        value = expanded
+    return value
+
+
+def environment_variable(name: str, environment: Mapping[str, str]) -> str | None:
+    """The value of `env.NAME`, `env.NAME-default` (when it is not set) or `env.NAME:-default` (nor empty)."""
+    parts = re.fullmatch(r"env\.(\w+)(:?-)?(.*)", name)
+    if parts is None:
+        return None
+    found = environment.get(parts[1])
+    usable = found is not None and (found or parts[2] != ":-")
+    return found if usable else (parts[3] if parts[2] else None)
+
+
+def _variable(name: str, properties: Mapping[str, str]) -> str | None:
+    if name.startswith("env."):
+        return environment_variable(name, os.environ)
+    if name == "user.name":
+        return os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+    return properties.get(name)
+
+
+def to_xml(properties: Mapping[str, object]) -> str:
+    """A file that has them; the same text for the same properties."""
+    rows = (
+        f"<property><name>{escape(name)}</name><value>{escape(str(value))}</value></property>\n"
+        for name, value in sorted(properties.items())
+    )
+    return f'<?xml version="1.0"?>\n<configuration>\n{"".join(rows)}</configuration>\n'
+
+
+def read_properties(path: Path, depth: int = 0) -> Iterator[Property]:
+    """Each property in one file, XIncluded files in their place. Raises SpecError naming the line."""
+    try:
+        data = regular_file.read(path, MOST_BYTES)
+    except OSError as error:
+        raise SpecError.at(str(path), error.strerror or str(error)) from None
+    for found in parse(data, str(path)):
+        if found.name != _INCLUDE:
+            yield found
+        elif depth < _MAX_INCLUDES:
+            yield from read_properties(path.parent / found.value, depth + 1)
+
+
+def parse(data: bytes, place: str) -> list[Property]:
+    """Each property in a file's content; an XInclude is one too. Raises SpecError naming the line of `place`."""
+    reader = _Reader()
+    try:
+        reader.parser.Parse(data, True)
+    except (expat.ExpatError, ValueError) as error:
+        raise SpecError.at(f"{place}:{reader.parser.CurrentLineNumber}", str(error)) from None
+    return reader.found
+
+
+class _Reader:
+    """Collects <property> elements; the text of <name>, <value> and <final> is all that counts in them."""
+
+    def __init__(self) -> None:
+        self.found: list[Property] = []
+        self._property: dict[str, str] = {}
+        self._inside = ""
+        self.parser = expat.ParserCreate()
+        self.parser.buffer_text = True
+        self.parser.StartDoctypeDeclHandler = self._refuse
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._text
+
+    def _refuse(self, *_: object) -> None:
+        raise ValueError("a document type is not allowed in a Hadoop configuration")
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        if tag == "property":
+            self._property, self._inside = dict(attributes), ""
+        elif tag == _INCLUDE and "href" in attributes:
+            self.found.append(Property(_INCLUDE, attributes["href"]))
+        elif tag in ("name", "value", "final"):
+            self._inside, self._property[tag] = tag, ""
+
+    def _end(self, tag: str) -> None:
+        self._inside = ""
+        name = self._property.get("name", "").strip()
+        if tag == "property" and name:
+            final = self._property.get("final", "").strip().lower() == "true"
+            line = self.parser.CurrentLineNumber
+            self.found.append(Property(name, self._property.get("value", ""), final, line))
+
+    def _text(self, text: str) -> None:
+        if self._inside:
+            self._property[self._inside] += text

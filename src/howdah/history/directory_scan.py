@@ -1,0 +1,210 @@
+"""From the directories of jobs into the index: what is new, what has grown, what is gone.
+
+The rule: a log is read once. Of one that has ended nothing is asked again, of the others whether they have grown, and
+the reading goes on where it stopped. A job that cannot be read is listed as far as it is known.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from howdah.errors import EngineUnavailable, HowdahError, StagingError
+from howdah.history.index import Found, Index, Known
+from howdah.history.job_summary import Digest
+from howdah.history.log_reader import Tail
+from howdah.spec import uris
+from howdah.storage.filesystem import CHUNK, Entry, FileSystem, filesystem
+
+LOG = "events.jsonl"
+AT_A_TIME = 32 << 20
+"""Bytes of one log that are read before others have their turn."""
+LIST_S = 60.0
+"""All jobs of a home are listed at least this often: 100,000 take seconds. In between, when one has come or gone."""
+CLOSED_S, CLOCK_MS = 3600.0, 2000
+AT_ONCE = 16
+"""Logs of a cluster that are asked for at the same time: each takes a few round trips."""
+
+
+@dataclass
+class Looked:
+    """What a look at all roots found: jobs read, jobs gone, directories that may not be read, and what went wrong."""
+
+    read: int = 0
+    gone: int = 0
+    closed: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+class Scanner:
+    """`roots` are URIs of engines' homes, which may hold `*`; `conf_dir` is the Hadoop configuration that knows
+    them."""
+
+    def __init__(self, index: Index, roots: Iterable[str], conf_dir: str = "") -> None:
+        self.index, self.roots, self.conf_dir = index, tuple(roots), conf_dir
+        self._listed: dict[str, tuple[int, float]] = {}
+        self._closed: dict[str, int] = {}
+        self._closed_at = time.monotonic()
+        self._ended = False
+
+    def look(self) -> Looked:
+        """Bring the index up to date.
+
+        Raises:
+            sqlite3.Error: it can't be written.
+        """
+        looked, homes = Looked(), []
+        for root in self.roots:
+            try:
+                for home in self._homes(root):
+                    homes.append(home)
+                    self._home(home, looked, "*" in root)
+            except HowdahError as error:
+                looked.problems.append(f"{root}: {error}")
+        if not looked.problems and not self._ended:
+            looked.gone += self.index.only(homes)
+        return looked
+
+    def end(self) -> None:
+        """Leave off soon, from another thread: a look at many jobs takes long."""
+        self._ended = True
+
+    def _files(self, uri: str) -> FileSystem:
+        return filesystem(uri, self.conf_dir)
+
+    def _homes(self, root: str) -> list[str]:
+        """The homes that `root` stands for: `hdfs://ns/user/*/.howdah` is each user's that has one."""
+        before, star, after = root.partition("*")
+        if not star:
+            return [root]
+        above = self._files(before).children(before.rstrip("/"))
+        return [uris.join(entry.uri, after.strip("/")) for entry in above if entry.is_dir]
+
+    def _home(self, home: str, looked: Looked, one_of_many: bool) -> None:
+        jobs, files = uris.join(home, "jobs"), self._files(home)
+        try:
+            entry = files.stat(jobs)
+            if self._unchanged(home, entry.modified_ms if entry else 0):
+                self._take(files, home, [self.index.open_jobs(home)], looked)
+                return
+            listing = files.children(jobs) if entry else []
+        except StagingError:
+            looked.closed += 1
+            if not one_of_many:
+                raise
+            return
+        looked.gone += self.index.look(home, _found(listing))
+        del listing
+        self._take(files, home, self.index.news(home), looked)
+        modified_ms = entry.modified_ms if entry else 0
+        if time.time() * 1000 - modified_ms > CLOCK_MS:  # else another may come and the directory's time be the same
+            self._listed[home] = (modified_ms, time.monotonic())
+
+    def _unchanged(self, home: str, modified_ms: int) -> bool:
+        """No job has come or gone; but one that had ended may have changed, which is looked for less often."""
+        known, at = self._listed.get(home, (-1, 0.0))
+        return known == modified_ms and time.monotonic() - at < LIST_S
+
+    def _take(self, files: FileSystem, home: str, news: Iterable[list[Known]], looked: Looked) -> None:
+        if time.monotonic() - self._closed_at > CLOSED_S:
+            self._closed, self._closed_at = {}, time.monotonic()
+        open_ = ([job for job in jobs if self._closed.get(job.directory) != job.folder_ms] for jobs in news)
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            at_once = map if home.startswith("file:") else pool.map
+            for part in (part for jobs in open_ for part in _parts(jobs, 100)):
+                if self._ended:
+                    return
+                read = [job for job in at_once(lambda job: self._read(files, job), part) if job is not None]
+                if read:
+                    self.index.put(home, read)
+                    looked.read += len(read)
+
+    def _read(self, files: FileSystem, job: Known) -> Known | None:
+        try:
+            return read(files, job)
+        except Closed:
+            self._closed[job.directory] = job.folder_ms
+            return None
+
+
+class Closed(Exception):
+    """A job that we may not read: it is not listed, and not asked for again for a while."""
+
+
+def read(files: FileSystem, job: Known) -> Known | None:
+    """The job with what its log says by now; None when there is nothing new, or nothing can be known now.
+
+    Raises:
+        Closed: it is not ours to read.
+    """
+    uri = uris.join(job.directory, LOG)
+    if job.anew and not uri.startswith("file:") and _tells_all(files, uri, job):
+        return job
+    try:
+        entry = files.stat(uri)
+        size, written = (entry.size, entry.modified_ms) if entry else (0, job.folder_ms)
+        if (size, written) == (job.size, job.written_ms):
+            return None
+        if entry is not None and not _go_on(files, uri, size, job):
+            size = -1
+    except EngineUnavailable:
+        return None
+    except StagingError as error:
+        if "permission denied" in str(error) and job.anew:
+            raise Closed from error
+        job.digest.diagnostics = str(error)
+        size, written = 0, job.folder_ms
+    job.size, job.written_ms = size, written
+    if job.digest.bad and not job.digest.id:
+        job.digest.diagnostics = "its event log can't be read"
+    return job
+
+
+def _tells_all(files: FileSystem, uri: str, job: Known) -> bool:
+    """Whether a log never seen tells how its job ended: then nobody needs its size, which is another round trip."""
+    tail = Tail()
+    try:
+        data = files.head(uri, CHUNK)
+    except HowdahError:
+        return False
+    if len(data) == CHUNK:  # there may be more
+        return False
+    for lines in tail.lines([data]):
+        job.digest.feed(lines)
+    job.offset, job.skipping = tail.offset, tail.skipping
+    if job.digest.over:
+        job.size, job.written_ms = job.offset, 0
+    return job.digest.over
+
+
+def _go_on(files: FileSystem, uri: str, size: int, job: Known) -> bool:
+    """Read on; from the beginning when the log is not the one that was read before. Whether that was all of it."""
+    tail = Tail(job.offset, job.skipping)
+    with files.open_read(uri) as log:
+        if tail.offset:
+            log.seek(tail.offset - 1)
+            if size < tail.offset or not (tail.skipping or log.read(1) == b"\n"):
+                tail, job.digest, job.anew = Tail(), Digest(), True
+        log.seek(tail.offset)
+        until = tail.offset + AT_A_TIME
+        pieces = iter(lambda: log.read(min(CHUNK, max(size, 1))), b"")
+        for lines in tail.lines(itertools.takewhile(lambda _: tail.offset < until, pieces)):
+            job.digest.feed(lines)
+    job.offset, job.skipping = tail.offset, tail.skipping
+    return tail.offset < until
+
+
+def _found(listing: Iterable[Entry]) -> Iterator[Found]:
+    for entry in listing:
+        if entry.is_dir:
+            name = uris.name(entry.uri).encode("utf-8", "replace").decode()
+            yield Found(name, entry.uri, entry.modified_ms, entry.owner)
+
+
+def _parts(jobs: list[Known], size: int) -> Iterator[list[Known]]:
+    rest = iter(jobs)
+    while part := list(itertools.islice(rest, size)):
+        yield part

@@ -1,0 +1,208 @@
+"""Questions to the index: a page of jobs, users and their GPU-hours, whose a process or a GPU was.
+
+The rule: a page goes on behind the last row that was seen, by that row's values: nothing is counted off, nothing is
+shown twice or left out because jobs came in between. Words are looked for in one folded text by job, read through from
+end to end (100,000 jobs: 40 ms), so that a part of a word is found in every language.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import re
+import sqlite3
+from collections.abc import Mapping
+from typing import Any
+
+from howdah.api.sources import Refused
+from howdah.spec import State
+
+MOST, USUAL = 500, 50
+SORTS = {
+    "started": "started",
+    "finished": "finished",
+    "name": "name",
+    "user": "user",
+    "state": "state",
+    "duration": "duration",
+    "gpu_hours": "gpu_hours",
+    "wasted_gpu_hours": "wasted",
+}
+_EXACT = ("user", "queue", "state", "framework")
+_COLUMNS = (
+    "number, id, name, user, queue, engine, framework, state, started, finished, duration, tasks, gpus, gpu_hours, "
+    "wasted, cause, progress, diagnostics, url, over"
+)
+
+
+def page(connection: sqlite3.Connection, query: Mapping[str, str], now: float) -> dict[str, Any]:
+    """`{"jobs": […], "next": cursor or None, "total": n}` for the query of a list of jobs.
+
+    Raises:
+        Refused: a value that a parameter can't have.
+    """
+    where, values = _where(query)
+    sort = query.get("sort", "") or "-started"
+    column, down = SORTS.get(sort.lstrip("-")), sort.startswith("-")
+    if column is None:
+        raise Refused(
+            400, f"sort is {sort[:40]!r}, must be one of {', '.join(SORTS)}, with - for the other way", "sort"
+        )
+    limit = _whole(query, "limit", USUAL)
+    total = connection.execute(f"SELECT count(*) FROM job {where}", values).fetchone()[0]  # noqa: S608
+    if query.get("after"):
+        after = _cursor(query["after"], sort)
+        where += (" AND " if where else "WHERE ") + f"({column}, number) {'<' if down else '>'} (?, ?)"
+        values = [*values, *after]
+    order = "DESC" if down else "ASC"
+    rows = connection.execute(
+        f"SELECT {column}, {_COLUMNS} FROM job {where} "  # noqa: S608 - our own names
+        f"ORDER BY {column} {order}, number {order} LIMIT ?",
+        [*values, limit + 1],
+    ).fetchall()
+    more, rows = len(rows) > limit, rows[:limit]
+    next_ = _to_cursor(sort, rows[-1][0], rows[-1][1]) if more else None
+    return {"jobs": [_job(row[2:], now) for row in rows], "next": next_, "total": total}
+
+
+def _where(query: Mapping[str, str]) -> tuple[str, list[Any]]:
+    clauses: list[str] = []
+    values: list[Any] = []
+    for name in _EXACT:
+        wanted = [one for one in query.get(name, "").split(",") if one]
+        if wanted:
+            clauses.append(f"{name} IN ({', '.join('?' * len(wanted))})")
+            values += wanted
+    if query.get("name"):
+        clauses.append("instr(folded(name), ?)")
+        values.append(query["name"].casefold())
+    for word in query.get("text", "").casefold().split()[:20]:
+        clauses.append("instr(words, ?)")
+        values.append(word)
+    for name, sign in (("from", ">="), ("to", "<")):
+        if query.get(name):
+            clauses.append(f"started {sign} ?")
+            values.append(_moment(query, name))
+    return (f"WHERE {' AND '.join(clauses)}" if clauses else ""), values
+
+
+def _job(row: tuple[Any, ...], now: float) -> dict[str, Any]:
+    id_, name, user, queue, engine, framework, state, started, finished, duration, *rest = row
+    tasks, gpus, gpu_hours, wasted, cause, progress, diagnostics, url, over = rest
+    if not over and State(state) is State.RUNNING:
+        duration = max(duration, now - started)
+    return {
+        "id": id_,
+        "name": name,
+        "user": user,
+        "queue": queue,
+        "engine": engine,
+        "framework": framework,
+        "state": state,
+        "started": round(started, 3),
+        "finished": round(finished, 3),
+        "duration_s": round(duration, 3),
+        "tasks": tasks,
+        "gpus": gpus,
+        "gpu_hours": round(gpu_hours, 4),
+        "wasted_gpu_hours": round(wasted, 4),
+        "cause": cause,
+        "progress": round(progress, 4),
+        "diagnostics": diagnostics,
+        "url": "" if over else url,
+    }
+
+
+def row_of(connection: sqlite3.Connection, id_: str, now: float) -> dict[str, Any] | None:
+    """The row of one job."""
+    found = connection.execute(f"SELECT {_COLUMNS} FROM job WHERE id = ?", (id_,)).fetchone()  # noqa: S608
+    return _job(found[1:], now) if found else None
+
+
+def users(connection: sqlite3.Connection, query: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Jobs and GPU-hours by user, the most hours first, of jobs that started between `from` and `to`.
+
+    Raises:
+        Refused: one of those is no moment.
+    """
+    where, values = _where({name: query.get(name, "") for name in ("from", "to")})
+    found: dict[str, dict[str, Any]] = {}
+    totals = "SELECT user, count(*), sum(gpu_hours), sum(wasted) FROM job"
+    for user, jobs, hours, wasted in connection.execute(f"{totals} {where} GROUP BY user", values):
+        row = {"user": user, "jobs": jobs, "gpu_hours": round(hours, 4), "wasted_gpu_hours": round(wasted, 4)}
+        found[user] = {**row, "by_cause": {}}
+    causes = "SELECT user, waste.cause, sum(hours) FROM waste JOIN job ON job = number"
+    for user, cause, hours in connection.execute(f"{causes} {where} GROUP BY user, waste.cause", values):
+        found[user]["by_cause"][cause] = round(hours, 4)
+    return sorted(found.values(), key=lambda row: (-row["gpu_hours"], -row["jobs"], row["user"]))
+
+
+_CONTAINER = re.compile(r"container_(?:e\d+_)?(\d+_\d+)_\d+_\d+")
+_LOCAL = re.compile(r"(local-[A-Za-z0-9_-]+)\.\d+")
+_GPU = re.compile(r"(.+)/gpu([A-Za-z0-9-]+)")
+_PROCESS = re.compile(r"(.+):(\d+)")
+
+
+def trace(connection: sqlite3.Connection, of: str, live: bool = False) -> dict[str, Any] | None:
+    """Whose a container, `host:pid` or `host/gpu3` is, or was last: `{"job", "task", "attempt"}`; with `live` only of
+    attempts that have not ended.
+
+    Raises:
+        Refused: it is none of these.
+    """
+    if found := _CONTAINER.fullmatch(of) or _LOCAL.fullmatch(of):
+        job = found[1] if of.startswith("local-") else f"application_{found[1]}"
+        number = connection.execute("SELECT number FROM job WHERE id = ?", (job,)).fetchone()
+        if number is None:
+            return None
+        rows = _ran(connection, "job = ? AND container = ?", number[0], of) or [(job, "", 0)]
+    elif found := _GPU.fullmatch(of):
+        rows = [row for row in _ran(connection, "held AND host = ?", found[1]) if found[2] in row[5].split(",")]
+    elif found := _PROCESS.fullmatch(of):
+        rows = _ran(connection, "pid = ? AND (host = ? OR node = ?)", int(found[2]), found[1], found[1])
+    else:
+        rows = _ran(connection, "container = ?", of)
+    if live:
+        rows = [row for row in rows if not row[4]]
+    return dict(zip(("job", "task", "attempt"), rows[0], strict=False)) if rows else None
+
+
+def _ran(connection: sqlite3.Connection, where: str, *values: object) -> list[tuple[Any, ...]]:
+    which = "SELECT id, task, attempt, since, until, attempt.gpus FROM attempt JOIN job ON job = number"
+    return connection.execute(
+        f"{which} WHERE {where} ORDER BY NOT until DESC, since DESC LIMIT 1000", values
+    ).fetchall()
+
+
+def _to_cursor(sort: str, value: Any, number: int) -> str:
+    return base64.urlsafe_b64encode(json.dumps([sort, value, number]).encode()).decode().rstrip("=")
+
+
+def _cursor(text: str, sort: str) -> tuple[Any, int]:
+    try:
+        told, value, number = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        if told != sort or not isinstance(value, (str, int, float)) or not isinstance(number, int):
+            raise ValueError
+        return value, number
+    except (ValueError, TypeError):
+        raise Refused(
+            400, f"after is no cursor of a list sorted by {sort}: begin with the first page", "after"
+        ) from None
+
+
+def _moment(query: Mapping[str, str], name: str) -> float:
+    try:
+        moment = float(query[name])
+    except ValueError:
+        moment = math.nan
+    if not math.isfinite(moment):
+        raise Refused(400, f"{name} is {query[name][:40]!r}, must be epoch seconds", name)
+    return moment
+
+
+def _whole(query: Mapping[str, str], name: str, usual: int) -> int:
+    text = query.get(name) or str(usual)
+    if not text.isascii() or not text.isdigit():
+        raise Refused(400, f"{name} is {text[:40]!r}, must be a whole number", name)
+    return max(1, min(int(text[:9]), MOST))

@@ -1,0 +1,102 @@
+"""Jobs whose log does not say how they ended: their engine is asked, for a killed master cannot write it down."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterable
+
+from howdah.engines import Engine
+from howdah.errors import HowdahError
+from howdah.history.index import Index, Known
+from howdah.spec import JobReport, State
+from howdah.storage.filesystem import filesystem
+from howdah.wire import auth
+
+SETTLED_S = 10.0
+"""Between a job's end, as its engine tells it, and its log's last lines."""
+FORGOTTEN_S = 86400.0
+"""A job that no engine knows, and whose log has been silent for this long, is over."""
+AT_A_TIME = 50
+FEW = 5
+"""More than these are asked for in one go, among all of this user's; but this machine's engine reads each one's log."""
+
+
+class Living:
+    """Asks `engines` about a few jobs at a time."""
+
+    def __init__(self, index: Index, engines: Iterable[Engine]) -> None:
+        self.index, self.engines = index, tuple(engines)
+        self._next = 0
+
+    def look(self, now: float) -> list[str]:
+        """Bring open jobs up to date; sentences about engines that do not answer.
+
+        Raises:
+            sqlite3.Error: the index can't be written.
+        """
+        open_ = sorted(self.index.open_jobs(), key=lambda job: job.id)
+        if not open_:
+            return []
+        turn = list(itertools.islice(itertools.cycle(open_), self._next, self._next + min(AT_A_TIME, len(open_))))
+        self._next = (self._next + AT_A_TIME) % len(open_)
+        reports, problems = self._reports(turn)
+        for job in turn:
+            self._settle(job, reports.get(job.id), now, bool(problems))
+        return problems
+
+    def _reports(self, jobs: list[Known]) -> tuple[dict[str, JobReport], list[str]]:
+        found: dict[str, JobReport] = {}
+        problems = []
+        for engine in self.engines:
+            mine = [job.id for job in jobs if job.id.startswith("application_") == (engine.name == "yarn")]
+            try:
+                if engine.name != "local" and len(mine) > FEW:
+                    found.update((report.id, report) for report in engine.describe())
+                for id_ in mine:
+                    if id_ not in found:
+                        found.update((report.id, report) for report in engine.describe(id_))
+            except HowdahError as error:
+                problems.append(f"{engine.name}: {error}")
+        return found, problems
+
+    def _settle(self, job: Known, report: JobReport | None, now: float, unsure: bool) -> None:
+        silent = now - max(job.written_ms, job.folder_ms) / 1000
+        if report is None:
+            if not unsure and silent > FORGOTTEN_S:
+                self._end(job, State.FAILED, job.written_ms / 1000, "its log ends without saying how it ended")
+        elif not report.state.ended:
+            self._follow(job, report)
+        elif silent > SETTLED_S:
+            self._describe(job, report)
+            self._end(job, report.state, report.finished or job.written_ms / 1000, report.diagnostics)
+
+    def _describe(self, job: Known, report: JobReport) -> None:
+        """What the log would have told, had the job begun."""
+        if not job.digest.id:
+            job.digest.name, job.digest.user, job.digest.queue = report.name, report.user, report.queue
+            job.digest.engine, job.digest.started = report.engine, report.started or report.submitted
+
+    def _follow(self, job: Known, report: JobReport) -> None:
+        told: dict[str, object] = {"url": page_of(report), "queue": job.digest.queue or report.queue}
+        if not job.digest.id:
+            told |= {"name": report.name, "user": report.user, "engine": report.engine}
+            told |= {"state": report.state.value, "diagnostics": report.diagnostics}
+            told["started"] = report.started or report.submitted
+        self.index.tell(job.id, told)
+
+    def _end(self, job: Known, state: State, moment: float, diagnostics: str) -> None:
+        job.digest.end(state, moment, diagnostics[:400], "" if state is State.CANCELLED else "master")
+        job.over = True
+        self.index.put(self.index.root_of(job.id), [job])
+
+
+def page_of(report: JobReport) -> str:
+    """A link to a living job's own page, as far as this user may have one."""
+    if report.tracking_url or not report.master:
+        return report.tracking_url
+    uri = f"{report.directory}/key"
+    with contextlib.suppress(HowdahError, ValueError):
+        key = bytes.fromhex(filesystem(uri, report.conf_dir).read_bytes(uri).decode().strip())
+        return f"{report.master}/#token={auth.view_token(key)}"
+    return ""

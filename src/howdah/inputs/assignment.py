@@ -1,0 +1,226 @@
+"""Which task gets which files: a pure function, so that a task started again gets the same ones.
+
+Names are settled for the whole job before anything is dealt: a file has the same name in every task that gets it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from howdah.spec.job import Input, JobSpec
+from howdah.spec.staged import DataFile, Fetch, StagedInput, StagedJob
+from howdah.spec.task import TaskId
+from howdah.spec.values import dataclass
+
+NO_DATA = ("ps", "evaluator")
+"""Roles that get no input unless it names them."""
+_OF_FILES = ""
+"""The path of an input that is a directory of the cluster which the job's `files` name."""
+TRAINERS = ("chief", "master", "worker")
+"""Roles that train together: `split` deals to all their tasks as one row, the chief first; other roles are rows of
+their own."""
+
+
+def fetches(staged: StagedJob, task: TaskId) -> tuple[Fetch, ...]:
+    """What `task` must have before it starts, a Fetch for each directory (two, if only some of its inputs are kept on
+    the node), which is made even when it is empty."""
+    wanted: dict[tuple[str, bool, bool], tuple[DataFile, ...]] = {}
+    for entry, to, files in _dealt(staged, task, "download"):
+        kind = (to, entry.cache, entry.path == _OF_FILES)
+        wanted[kind] = (*wanted.get(kind, ()), *files)
+    return tuple(Fetch(to, files, cache, code) for (to, cache, code), files in wanted.items())
+
+
+def listed(staged: StagedJob, task: TaskId) -> Mapping[str, tuple[str, ...]]:
+    """The URIs that `task` reads by itself, by the name of their input; empty when it has no such input."""
+    found: dict[str, tuple[str, ...]] = {}
+    for _, to, files in _dealt(staged, task, "placeholder"):
+        found[to] = (*found.get(to, ()), *(file.uri for file in files))
+    return found
+
+
+def row(job: JobSpec, roles: Sequence[str], role: str) -> list[TaskId]:
+    """The tasks among which those of `role` have their place, in dealing order, when an input is for `roles` (empty:
+    for all that hold data); none when `role` gets nothing."""
+    roles = roles or [name for name in job.roles if name not in NO_DATA]
+    if role not in roles:
+        return []
+    together = TRAINERS if role in TRAINERS else (role,)
+    return [TaskId(name, n) for name in together if name in roles for n in range(_replicas(job, name))]
+
+
+def without(job: JobSpec, entry: Input, files: Sequence[DataFile]) -> list[TaskId]:
+    """The tasks that the job waits for and that would have none of the files, though nobody said so."""
+    found: list[TaskId] = []
+    for tasks in dict.fromkeys(tuple(row(job, entry.roles, role)) for role in job.roles):
+        meant = zip(tasks, deal(entry, files, len(tasks)), strict=True)
+        first = 1 if entry.chief == 0 and len(tasks) > 1 else 0
+        found += [
+            task for task, dealt in list(meant)[first:] if not dealt and job.roles[task.role].tracked is not False
+        ]
+    return found
+
+
+def with_fewer_tasks(job: JobSpec, inputs: Sequence[StagedInput]) -> JobSpec:
+    """The job with no more tasks than an input has files, where the input says so (`fewer_tasks`). The last tasks that
+    share the input are left out, but not the first of a role."""
+    for entry, staged in zip(job.inputs, inputs, strict=True):
+        if not entry.fewer_tasks or entry.strategy == "stream" or entry.share == "all" or not staged.files:
+            continue
+        for role in reversed([*job.roles]):
+            tasks = row(job, entry.roles, role)
+            kept = max(1, job.roles[role].replicas - max(0, len(tasks) - len(staged.files)))
+            if tasks:
+                least = min(kept, job.roles[role].min_replicas)
+                fewer = replace(job.roles[role], replicas=kept, min_replicas=least)
+                job = replace(job, roles={**job.roles, role: fewer})
+    return job
+
+
+def shortages(asked: JobSpec, staged: StagedJob) -> Iterator[str]:
+    """Sentences about inputs with fewer files than the tasks that were `asked` for, where the job allows it."""
+    for entry, found in zip(asked.inputs, staged.inputs, strict=False):
+        path = entry.path if isinstance(entry.path, str) else ", ".join(entry.path)
+        idle = without(staged.job, entry, found.files) if entry.strategy != "stream" else []
+        if entry.fewer_tasks:
+            for name, role in asked.roles.items():
+                there = staged.job.roles[name].replicas
+                if there < role.replicas and row(asked, entry.roles, name):
+                    yield f"{path} has {len(found.files)} files: {name} starts {there} of {role.replicas} tasks"
+        elif idle:
+            yield f"{path} has {len(found.files)} files: {len(idle)} tasks get none, the first is {idle[0]}"
+
+
+def deal(entry: Input, files: Sequence[DataFile], tasks: int) -> list[tuple[DataFile, ...]]:
+    """Each task's part, by its place in the row. A single task gets everything, whatever the chief's share."""
+    if entry.share == "all" or tasks < 2:
+        return [tuple(files)] * tasks
+    if entry.chief is None:
+        return _split(entry.share, files, tasks)
+    return [tuple(files[: entry.chief]), *_split(entry.share, files[entry.chief :], tasks - 1)]
+
+
+def _split(share: str, files: Sequence[DataFile], tasks: int) -> list[tuple[DataFile, ...]]:
+    if share == "bytes":
+        return _by_bytes(files, tasks)
+    return [tuple(files[number::tasks]) for number in range(tasks)]
+
+
+def _by_bytes(files: Sequence[DataFile], tasks: int) -> list[tuple[DataFile, ...]]:
+    """The largest first, each to who has least: nobody gets more than 4/3 of what the best dealing gives its most
+    loaded (Graham 1969). Of equal loads the task with fewer files is served, so that empty files are spread, too."""
+    hands: list[list[int]] = [[] for _ in range(tasks)]
+    loads = [(0, 0, number) for number in range(tasks)]
+    for place in sorted(range(len(files)), key=lambda place: (-files[place].size, place)):
+        load, count, number = loads[0]
+        hands[number].append(place)
+        heapq.heapreplace(loads, (load + files[place].size, count + 1, number))
+    return [tuple(files[place] for place in sorted(hand)) for hand in hands]
+
+
+def named(inputs: tuple[StagedInput, ...]) -> tuple[StagedInput, ...]:
+    """The inputs with names that don't clash: below one `to` the second `a.csv` becomes `a-2.csv`, the third
+    `a-3.csv`, in the order of the inputs and their files. Names that were free stay as they are."""
+    folders: dict[str, _Folder] = {}
+    settled = []
+    for entry in inputs:
+        to = posixpath.normpath(entry.to)
+        folder = folders.setdefault(to, _Folder())
+        files = tuple(replace(file, name=folder.take(file.name)) for file in entry.files)
+        settled.append(replace(entry, to=to, files=files))
+    return tuple(settled)
+
+
+class _Folder:
+    def __init__(self) -> None:
+        self._files: set[str] = set()
+        self._folders: set[str] = set()
+        self._next: dict[str, int] = {}
+
+    def take(self, name: str) -> str:
+        *folders, base = name.split("/")
+        path = ""
+        for folder in folders:
+            path = self._folder(posixpath.join(path, folder))
+            self._folders.add(path)
+        free = self._file(posixpath.join(path, base))
+        self._files.add(free)
+        return free
+
+    def _folder(self, wanted: str) -> str:
+        """Where a directory goes: there, unless a file has the name."""
+        return next(name for name in _numbered(wanted) if name not in self._files)
+
+    def _file(self, wanted: str) -> str:
+        if wanted not in self._files and wanted not in self._folders:
+            return wanted
+        for number in itertools.count(self._next.get(wanted, 2)):
+            free = _with(wanted, number)
+            if free not in self._files and free not in self._folders:
+                break
+        self._next[wanted] = number + 1  # ten thousand files of one name take ten thousand steps, not their square
+        return free
+
+
+def _numbered(path: str) -> Iterator[str]:
+    yield path
+    yield from (_with(path, number) for number in itertools.count(2))
+
+
+def _with(path: str, number: int) -> str:
+    folder, _, base = path.rpartition("/")
+    stem, dot, rest = base.partition(".") if not base.startswith(".") else (base, "", "")
+    return posixpath.join(folder, f"{stem}-{number}{dot}{rest}")
+
+
+def _replicas(job: JobSpec, role: str) -> int:
+    return job.roles[role].replicas if role in job.roles else 0
+
+
+@dataclass
+class _Deal:
+    """One input dealt to one row of tasks."""
+
+    places: dict[TaskId, int]
+    parts: list[tuple[DataFile, ...]]
+
+
+class _Table:
+    """A job's inputs with their names settled, dealt out once: a master asks once per task, and a job may have
+    thousands of tasks and 100,000 files."""
+
+    def __init__(self, staged: StagedJob) -> None:
+        self.staged = staged
+        count = len(staged.job.inputs)
+        self.inputs = list(zip(staged.job.inputs, named(staged.inputs[:count]), strict=True))
+        # Directories that `files` names: two roles may have different ones of one name, and their files keep theirs.
+        directories = staged.inputs[count:]
+        self.inputs += [(Input(_OF_FILES, one.to, one.roles, one.share), one) for one in directories]
+        self._deals: dict[tuple[int, str], _Deal] = {}
+
+    def deal(self, number: int, role: str) -> _Deal:
+        """Of the input of that number, among the tasks of `role` and those it shares with."""
+        if (number, role) not in self._deals:
+            entry, settled = self.inputs[number]
+            tasks = row(self.staged.job, entry.roles, role)
+            places = {task: place for place, task in enumerate(tasks)}
+            self._deals[number, role] = _Deal(places, deal(entry, settled.files, len(tasks)))
+        return self._deals[number, role]
+
+
+_last: _Table | None = None
+
+
+def _dealt(staged: StagedJob, task: TaskId, strategy: str) -> Iterator[tuple[Input, str, tuple[DataFile, ...]]]:
+    """This task's part of each input of that strategy that its role gets, with the directory it is for."""
+    global _last
+    if _last is None or _last.staged is not staged:
+        _last = _Table(staged)
+    for number, (entry, settled) in enumerate(_last.inputs):
+        found = _last.deal(number, task.role) if entry.strategy == strategy else None
+        if found and task in found.places:
+            yield entry, settled.to, found.parts[found.places[task]]

@@ -1,0 +1,173 @@
+"""One file brought to this machine: whole under its name or not there, and the very one that was planned with.
+
+What has come stays when the connection breaks, so that the next try goes on behind it; a file that has changed since it
+was listed is refused, for the other tasks may have read the old one.
+"""
+
+# ruff: noqa: PTH105, PTH108, PTH118, PTH120
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from howdah.errors import EngineUnavailable, StagingError
+from howdah.localfiles.file_errors import explain
+from howdah.storage.filesystem import Broken, Buffer, Entry, filesystem
+from howdah.storage.io_tuning import reserve_room
+
+Told = Callable[[int], None]
+WORTH_KEEPING = 8 << 20
+"""A part of this size is kept even when this process gives up: another may go on behind it."""
+
+
+@dataclass(frozen=True)
+class Copy:
+    """One file: `path` here, `uri` there. `size`, `modified_ms` and `etag` are what they must be there; -1, 0 and ""
+    when that is not known. With `cache` the node keeps the file."""
+
+    path: str
+    uri: str
+    size: int = -1
+    modified_ms: int = 0
+    etag: str = ""
+    cache: bool = False
+
+
+def look(copy: Copy, known: Entry | None = None) -> Entry:
+    """What is there now, or was a moment ago when it is `known`; of a file that may be any size, with what its writer
+    has flushed.
+
+    Raises:
+        StagingError: it is gone, or not the one that was listed.
+    """
+    fs = filesystem(copy.uri)
+    there = known or fs.stat(copy.uri)
+    if there is not None and copy.size < 0:
+        (there,) = fs.flushed([there])
+    if there is None:
+        listed = ": it was there when the job was submitted" if copy.size >= 0 else ""
+        raise StagingError(f"{copy.uri}: no such file{listed}")
+    problem = _changed(copy, there)
+    if problem:
+        raise StagingError(f"{copy.uri}: has changed since the job was submitted: {problem}")
+    return there
+
+
+def _changed(copy: Copy, there: Entry) -> str:
+    if there.is_dir:
+        return "it is a directory now"
+    if 0 <= copy.size != there.size:
+        return f"it had {copy.size} bytes, and has {there.size}"
+    if copy.etag and there.etag and copy.etag != there.etag:
+        return "its content is another"
+    if not copy.etag and copy.modified_ms and there.modified_ms and copy.modified_ms != there.modified_ms:
+        return "it was written again"
+    return ""
+
+
+def fetch(copy: Copy, told: Told) -> None:
+    """Bring it to `copy.path`. `told` is told of bytes as they come (or, fewer than 0, that they did not last).
+
+    Raises:
+        Broken, EngineUnavailable: worth another call, which goes on where this one ended.
+        StagingError: it is gone or has changed, or there is no room.
+    """
+    settle(look(copy), copy.path, told)
+
+
+def settle(there: Entry, path: str, told: Told) -> None:
+    """`fetch` of a file that was looked at."""
+    part = part_of(path, there)
+    come(there, part, told, path)
+    with _explained(path):
+        os.replace(part, path)
+
+
+def part_of(path: str, there: Entry) -> str:
+    """Where the bytes are on their way to `path`; another file, or another state of it, has another place."""
+    state = f"{path} {there.uri} {there.size} {there.modified_ms} {there.etag}"
+    digest = hashlib.sha256(os.fsencode(state)).hexdigest()
+    return os.path.join(os.path.dirname(path), f".{digest[:16]}.part")
+
+
+def come(there: Entry, part: str, told: Told, place: str) -> None:
+    """Bring the file's bytes to `part`, behind those it has already. Raises as `fetch`, naming `place`."""
+    with _explained(place):
+        file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+    size = 0
+
+    def take(pieces: Sequence[Buffer]) -> None:
+        nonlocal size
+        with _explained(place):
+            length = _write(file, pieces)
+        size += length
+        told(length)
+
+    try:
+        size = _begun(file, there, place)
+        told(size)
+        if size < there.size:
+            with _behind(take) if there.size >= WORTH_KEEPING else contextlib.nullcontext(take) as write:
+                filesystem(there.uri).pour(there, size, write)
+        if size != there.size:
+            raise Broken(f"{there.uri}: {size} bytes came of {there.size}: it is being written, or was cut")
+    except BaseException as error:
+        told(-size)
+        if size < WORTH_KEEPING or not isinstance(error, (Broken, EngineUnavailable)):
+            with contextlib.suppress(OSError):
+                os.unlink(part)
+        raise
+    finally:
+        os.close(file)
+
+
+@contextlib.contextmanager
+def _behind(take: Callable[[Sequence[Buffer]], None]) -> Iterator[Callable[[Sequence[Buffer]], None]]:
+    """The same by another thread, while the caller goes on to read what is to be taken next."""
+    with ThreadPoolExecutor(1, "write") as pool:
+        before: Future[None] = pool.submit(lambda: None)
+
+        def hand_over(pieces: Sequence[Buffer]) -> None:
+            nonlocal before
+            before.result()
+            before = pool.submit(take, pieces)
+
+        yield hand_over
+        before.result()
+
+
+def _begun(file: int, there: Entry, place: str) -> int:
+    """How much of it has come already, if there is room for the rest."""
+    size = os.fstat(file).st_size
+    if size > there.size:
+        os.ftruncate(file, 0)
+        size = 0
+    if there.size >= WORTH_KEEPING:  # asking costs as much as a small file
+        disk = os.fstatvfs(file)
+        if disk.f_bavail * disk.f_frsize < there.size - size:
+            raise StagingError(f"{place}: no space left for {there.size} bytes of {there.uri}")
+        reserve_room(file, there.size)
+    return size
+
+
+def _write(file: int, pieces: Sequence[Buffer]) -> int:
+    wanted = sum(map(len, pieces))
+    done = os.writev(file, pieces)
+    if done < wanted:  # the disk is nearly full, and says so now
+        rest = memoryview(b"".join(pieces))
+        while done < wanted:
+            done += os.write(file, rest[done:])
+    return wanted
+
+
+@contextlib.contextmanager
+def _explained(place: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise explain(error, place) from error

@@ -1,0 +1,113 @@
+"""The blocks of a bzip2 file that begin in a split: each can be decompressed by itself.
+
+A block begins at any bit, with the 48 bits 0x314159265359 (pi); a stream ends with 0x177245385090 (its root) and a sum.
+As in Hadoop's BZip2Codec a block belongs to the split in which its first bit lies.
+"""
+
+from __future__ import annotations
+
+import bz2
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from howdah.inputs.formats.base import Corrupt
+
+BLOCK, END = 0x314159265359, 0x177245385090
+_MAGIC_BITS, _SUM_BITS = 48, 32
+_READ = 1 << 20
+# A block is at most 900 kB before compression, and what can't be compressed grows little.
+_LARGEST = 4 << 20
+
+
+def blocks(file: BinaryIO, uri: str, start: int, end: int) -> Iterator[tuple[bytes, bool]]:
+    """The content of the blocks that begin at byte `start` or after it, and whether each begins at `end` or later.
+
+    Raises:
+        Corrupt: the file is cut, or a block's sum is wrong.
+    """
+    marks = _Marks(file, uri, start)
+    mark = next(marks, None)
+    if mark is None and start == 0 and file.seek(0, 2) > 0:
+        raise Corrupt.at(uri, 0, "bzip2: no block in the file")
+    while mark is not None:
+        following = next(marks, None)
+        if mark[1] == BLOCK:
+            if following is None:
+                raise Corrupt.at(uri, mark[0] // 8, "bzip2: the file is cut within the block that begins here")
+            yield _decompress(uri, mark[0], marks.bits(mark[0], following[0])), mark[0] // 8 >= end
+        elif following is None and marks.end < mark[0] + _MAGIC_BITS + _SUM_BITS:
+            raise Corrupt.at(uri, marks.end // 8, "bzip2: the file is cut: its last sum is not all there")
+        marks.forget(following[0] // 8 if following else 0)
+        mark = following
+
+
+def _decompress(uri: str, at: int, block: tuple[int, int]) -> bytes:
+    """A block as a stream of its own: a stream's sum over one block is the block's, its 32 bits after the mark."""
+    value, bits = block
+    total = value >> (bits - 80) & 0xFFFFFFFF
+    value = value << 80 | END << 32 | total
+    bits += 80
+    value <<= -bits % 8
+    try:
+        return bz2.decompress(b"BZh9" + value.to_bytes((bits + 7) // 8, "big"))
+    except (OSError, ValueError) as error:
+        raise Corrupt.at(uri, at // 8, f"bzip2: the block that begins here can't be read: {error}") from error
+
+
+class _Marks:
+    """Where blocks and streams begin and end: pairs of a bit of the file and the mark found there."""
+
+    def __init__(self, file: BinaryIO, uri: str, start: int) -> None:
+        self._file, self._uri = file, uri
+        file.seek(start)
+        self._held, self._base = b"", start
+        self._searched = start * 8
+        self._found: list[tuple[int, int]] = []
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return self
+
+    def __next__(self) -> tuple[int, int]:
+        while not self._found:
+            data = self._file.read(_READ)
+            if not data:
+                raise StopIteration
+            if len(self._held) > _LARGEST:
+                raise Corrupt.at(self._uri, self._base, f"bzip2: a block of more than {_LARGEST} bytes")
+            self._held += data
+            self._search()
+        return self._found.pop(0)
+
+    @property
+    def end(self) -> int:
+        """How many bits of the file have been read, all of them if there is no further mark."""
+        return (self._base + len(self._held)) * 8
+
+    def bits(self, first: int, last: int) -> tuple[int, int]:
+        """The bits from `first` up to `last` as a number, and how many."""
+        data = self._held[first // 8 - self._base : (last + 7) // 8 - self._base]
+        value = int.from_bytes(data, "big") >> (-last % 8)
+        return value & ((1 << (last - first)) - 1), last - first
+
+    def forget(self, byte: int) -> None:
+        """Nothing before that byte is wanted any more."""
+        if byte > self._base:
+            self._held, self._base = self._held[byte - self._base :], byte
+
+    def _search(self) -> None:
+        end = (self._base + len(self._held)) * 8 - _MAGIC_BITS
+        found = [hit for shift in range(8) for mark in (BLOCK, END) for hit in self._hits(mark, shift)]
+        self._found = sorted(hit for hit in found if self._searched <= hit[0] <= end)
+        self._searched = max(self._searched, end + 1)
+
+    def _hits(self, mark: int, shift: int) -> Iterator[tuple[int, int]]:
+        """Marks `shift` bits after a byte's first: the five bytes within are searched, the ends compared."""
+        spread = mark << (8 - shift)  # 56 bits, of which the first `shift` and the last `8 - shift` are not its own
+        inner = (spread >> 8 & ((1 << 40) - 1)).to_bytes(5, "big")
+        kept = ((1 << 48) - 1) << (8 - shift)
+        at = max(1, self._searched // 8 - self._base)
+        while (at := self._held.find(inner, at)) >= 0:
+            around = int.from_bytes(self._held[at - 1 : at + 6].ljust(7, b"\0"), "big")
+            if around & kept == spread:
+                yield (self._base + at - 1) * 8 + shift, mark
+            at += 1

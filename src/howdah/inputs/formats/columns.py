@@ -1,0 +1,123 @@
+"""Parquet and ORC: rows as lines of JSON, read by pyarrow, which must be in the environment of the job.
+
+A split owns the row groups whose middle lies in it (as parquet-hadoop has it); an ORC file does not tell pyarrow where
+its stripes are, so they are taken as equally long.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO
+
+from howdah.inputs.formats.base import Corrupt, Piece, Reader, Split, cut
+from howdah.inputs.formats.format_options import Options
+from howdah.storage.filesystem import FileSystem
+from howdah.storage.native_codecs import Missing
+
+ROWS = 4096
+"""Rows that are turned into text at a time."""
+
+
+class _ColumnReader(Reader):
+    """Options: `columns`, those wanted, in the order of the file."""
+
+    name = ""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        asked = Options(options)
+        self.columns = asked.words("columns")
+        asked.end(self.name)
+
+    def splits(self, fs: FileSystem, uri: str, size: int, block_size: int, wanted_bytes: int) -> list[Split]:
+        return cut(uri, size, block_size, wanted_bytes)
+
+    def blocks(self, fs: FileSystem, split: Split) -> Iterator[Piece]:
+        pyarrow = self._library()
+        from howdah.inputs.formats import json_rows
+
+        with fs.open_read(split.uri) as file, _mapped(split.uri, pyarrow):
+            size = file.seek(0, 2)
+            file.seek(0)
+            for batch in self._batches(file, split, size):
+                for at in range(0, batch.num_rows, ROWS):
+                    yield json_rows.lines(batch.slice(at, ROWS))
+
+    def records(self, fs: FileSystem, split: Split) -> Iterator[bytes]:
+        for block in self.blocks(fs, split):
+            yield from [line + b"\n" for line in bytes(block).split(b"\n")[:-1]]
+
+    def _library(self) -> Any:
+        try:
+            import pyarrow
+        except ImportError:
+            raise Missing.library(f"format {self.name}", "pyarrow") from None
+        return pyarrow
+
+    def _wanted(self, uri: str, names: list[str]) -> list[str] | None:
+        """The columns to read, None for all."""
+        absent = [name for name in self.columns if name not in names]
+        if absent:
+            raise Corrupt(f"{uri}: has no column {', '.join(absent)}, there are {', '.join(names)} (options.columns)")
+        return [name for name in names if name in self.columns] if self.columns else None
+
+    @abstractmethod
+    def _batches(self, file: BinaryIO, split: Split, size: int) -> Iterator[Any]:
+        """Record batches of the split; the file has `size` bytes."""
+
+
+class ParquetReader(_ColumnReader):
+    """Row groups."""
+
+    name = "parquet"
+
+    def _batches(self, file: BinaryIO, split: Split, size: int) -> Iterator[Any]:
+        from pyarrow import parquet
+
+        source = parquet.ParquetFile(file)
+        columns = self._wanted(split.uri, source.schema_arrow.names)
+        groups = [
+            number
+            for number in range(source.num_row_groups)
+            if _owns(split, _middle(source.metadata.row_group(number)), size)
+        ]
+        if groups:
+            yield from source.iter_batches(ROWS, groups, columns)
+
+
+class OrcReader(_ColumnReader):
+    """Stripes."""
+
+    name = "orc"
+
+    def _batches(self, file: BinaryIO, split: Split, size: int) -> Iterator[Any]:
+        from pyarrow import orc
+
+        source = orc.ORCFile(file)
+        columns = self._wanted(split.uri, source.schema.names)
+        for number in range(source.nstripes):
+            if _owns(split, (2 * number + 1) * size // (2 * source.nstripes), size):
+                yield source.read_stripe(number, columns)
+
+
+def _middle(group: Any) -> int:
+    columns = [group.column(number) for number in range(group.num_columns)]
+    if not columns:
+        return 0
+    start = min(column.dictionary_page_offset or column.data_page_offset for column in columns)
+    return int(start + sum(column.total_compressed_size for column in columns) // 2)
+
+
+def _owns(split: Split, position: int, size: int) -> bool:
+    """A file that says it is larger than it is still has each row once."""
+    return split.start <= min(position, size - 1) < split.start + split.length
+
+
+@contextlib.contextmanager
+def _mapped(uri: str, pyarrow: Any) -> Iterator[None]:
+    try:
+        yield
+    except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:  # the last two of damaged values
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise Corrupt(f"{uri}: {reason}") from error

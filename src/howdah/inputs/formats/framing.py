@@ -1,0 +1,163 @@
+"""The form that records have on a pipe: lines, or frames in which any byte may occur.
+
+`lines`: LF after each; bytes that are no text are in base64, so that a line is a record in any case. `length`: four
+bytes, the length, most significant first, then the record. `tfrecord`: TFRecord's own frame, with its two sums.
+"""
+
+from __future__ import annotations
+
+import binascii
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from howdah.inputs.formats.base import Corrupt
+from howdah.storage import native_codecs
+
+NAMES = ("lines", "length", "tfrecord")
+_LENGTH = struct.Struct(">I")
+_HEAD = struct.Struct("<QI")
+_SIZE = struct.Struct("<Q")
+_SUM = struct.Struct("<I")
+MASK = 0xA282EAD8
+PROGRAM = "what the program prints"
+
+
+def masked(value: int) -> int:
+    """A CRC as TFRecord stores it (tensorflow/core/lib/hash/crc32c.h, Mask)."""
+    return (value >> 15 | value << 17) + MASK & 0xFFFFFFFF
+
+
+def frames(framing: str, contents: Sequence[bytes], binary: bool = False) -> list[bytes]:
+    """Each content in its form; `binary` ones are no text."""
+    if framing == "lines":
+        if binary:
+            return [binascii.b2a_base64(content) for content in contents]
+        return [content + b"\n" for content in contents]
+    if framing == "length":
+        pack = _LENGTH.pack
+        return [pack(len(content)) + content for content in contents]
+    crc32c = native_codecs.crc32c()
+    return [tfrecord(content, crc32c) for content in contents]
+
+
+def tfrecord(content: bytes, crc32c: Callable[[Any], int]) -> bytes:
+    """Length, its sum, content, its sum (tensorflow/core/lib/io/record_writer.cc)."""
+    size = _SIZE.pack(len(content))
+    return b"".join((size, _SUM.pack(masked(crc32c(size))), content, _SUM.pack(masked(crc32c(content)))))
+
+
+def joined_frames(framing: str, contents: Sequence[bytes], binary: bool = False) -> bytes:
+    """All of them, one after another: cheaper than putting `frames` together."""
+    if framing == "lines" and not binary:
+        return b"\n".join(contents) + b"\n" if contents else b""
+    if framing == "length":
+        pack, parts = _LENGTH.pack, []
+        for content in contents:
+            parts += [pack(len(content)), content]
+        return b"".join(parts)
+    return b"".join(frames(framing, contents, binary))
+
+
+class Unframed:
+    """The other way round: records of what a program prints, cut anywhere. A record longer than `limit` is refused.
+
+    With framing `lines` a record is a line without its LF; `binary` ones are in base64.
+    """
+
+    def __init__(self, framing: str, limit: int, binary: bool = False) -> None:
+        self._framing, self._limit, self._binary = framing, limit, binary
+        self._held: list[bytes] = []
+        self._size = self._passed = 0
+        self._wanted = 0  # nothing is whole before so many bytes are there
+
+    def records(self, data: bytes) -> list[bytes]:
+        """The records that `data` completes."""
+        self._held.append(data)
+        self._size += len(data)
+        if self._size < self._wanted or (self._framing == "lines" and b"\n" not in data):
+            self._bound(self._size if self._framing == "lines" else 0)
+            return []
+        whole = b"".join(self._held)
+        found, at = self._lines(whole) if self._framing == "lines" else self._frames(whole)
+        self._held, self._size = [whole[at:]], len(whole) - at
+        self._passed += at
+        return found
+
+    def rest(self) -> list[bytes]:
+        """The last line, if it has no LF.
+
+        Raises:
+            Corrupt: a frame is cut.
+        """
+        if not self._size:
+            return []
+        if self._framing == "lines":
+            return self.records(b"\n")
+        raise Corrupt(f"{PROGRAM} ends within a record: {self._size} bytes after byte {self._passed} are no whole one")
+
+    def _lines(self, whole: bytes) -> tuple[list[bytes], int]:
+        end = whole.rfind(b"\n") + 1
+        found = whole[: end - 1].split(b"\n")
+        self._bound(len(whole) - end)
+        if not self._binary:
+            return found, end
+        try:
+            return [binascii.a2b_base64(line) for line in found], end
+        except binascii.Error as error:
+            raise Corrupt(f"{PROGRAM} is not base64 after byte {self._passed}: {error}") from error
+
+    def _frames(self, whole: bytes) -> tuple[list[bytes], int]:
+        spans = _tfrecords(whole) if self._framing == "tfrecord" else _lengths(whole)
+        found, at = [], 0
+        self._wanted = 0
+        try:
+            for start, end, following in spans:
+                self._bound(end - start, at)
+                if following > len(whole):
+                    self._wanted = following - at
+                    break
+                found.append(whole[start:end])
+                at = following
+        except ValueError as error:
+            raise Corrupt(f"{PROGRAM} is no {self._framing} frame at byte {self._passed + at}: {error}") from error
+        return found, at
+
+    def _bound(self, size: int, at: int = 0) -> None:
+        if size > self._limit:
+            raise Corrupt(
+                f"{PROGRAM} has a record of {size} bytes or more at byte {self._passed + at}, allowed are {self._limit}"
+                " (max_record)"
+            )
+
+
+def _lengths(data: bytes) -> Iterator[tuple[int, int, int]]:
+    at = 0
+    while at + 4 <= len(data):
+        end = at + 4 + _LENGTH.unpack_from(data, at)[0]
+        yield at + 4, end, end
+        at = end
+
+
+def _tfrecords(data: bytes) -> Iterator[tuple[int, int, int]]:
+    """Where contents and frames end; the last may lie beyond the data. ValueError for a wrong sum."""
+    crc32c = native_codecs.crc32c()
+    at = 0
+    while at + 12 <= len(data):
+        size, total = _HEAD.unpack_from(data, at)
+        if masked(crc32c(data[at : at + 8])) != total:
+            raise ValueError("the sum of the length is wrong")
+        end = at + 12 + size
+        if end + 4 <= len(data) and masked(crc32c(data[at + 12 : end])) != _SUM.unpack_from(data, end)[0]:
+            raise ValueError("the sum of the record is wrong")
+        yield at + 12, end, end + 4
+        at = end + 4
+
+
+def merged(keys: Sequence[bytes] | None, values: Sequence[bytes], framing: str) -> Sequence[bytes]:
+    """Keys and values as contents: one with a tab between for lines, else one after the other."""
+    if keys is None:
+        return values
+    if framing == "lines":
+        return [key + b"\t" + value for key, value in zip(keys, values, strict=False)]
+    return [content for pair in zip(keys, values, strict=False) for content in pair]

@@ -1,0 +1,123 @@
+"""What a program prints as a SequenceFile, version 6: keys NullWritable or Text, values Text or BytesWritable.
+
+Records are gathered to blocks of a megabyte, as SequenceFile.BlockCompressWriter does, whatever the compression.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Mapping, Sequence
+
+from howdah.inputs.formats import codecs, framing, writables
+from howdah.inputs.formats.base import Corrupt, Sink, Writer
+from howdah.inputs.formats.format_options import Options
+from howdah.inputs.formats.sequencefile import ESCAPE, SYNC_BYTES
+
+_BLOCK = 1_000_000
+_SYNC_INTERVAL = 100_000
+_RECORD = struct.Struct(">ii")
+_LENGTH = struct.Struct(">i")
+_CLASS_OF = {codec: name for name, codec in reversed(list(codecs.CLASSES.items()))}
+
+
+class SequenceFileWriter(Writer):
+    """Options: `key` (`true`: a line is a key, a tab, a value; frames come in pairs), `value` (`text`, `bytes`),
+    `framing`, `base64` of lines, `compression` (`block`, `record`, `none`), `codec`, `max_record`."""
+
+    suffix = ".seq"
+
+    def __init__(self, options: Mapping[str, str], sink: Sink) -> None:
+        asked = Options(options)
+        self._keyed = asked.flag("key")
+        self._compression = asked.choice("compression", ("block", "record", "none"))
+        self._codec = asked.choice("codec", codecs.NAMES, "deflate")
+        self._framing = asked.choice("framing", framing.NAMES)
+        binary = asked.flag("base64")
+        self._pack = _text if asked.choice("value", ("text", "bytes")) == "text" else _bytes
+        limit = asked.max_record()
+        if binary and (self._framing != "lines" or self._keyed):
+            asked.wrong("base64", "is for framing: lines without key")
+        asked.end("sequencefile")
+        self._sink, self._records = sink, framing.Unframed(self._framing, limit, binary)
+        self._odd: list[bytes] = []
+        self._keys: list[bytes] = []
+        self._values: list[bytes] = []
+        self._size = self._since_mark = 0
+        self._mark = ESCAPE + os.urandom(SYNC_BYTES)
+        self._begun = False
+
+    def write(self, data: bytes) -> None:
+        self._put(self._records.records(data))
+
+    def close(self) -> None:
+        self._put(self._records.rest())
+        if self._odd:
+            raise Corrupt(f"{framing.PROGRAM} ends with a key that has no value")
+        self._flush()
+
+    def _put(self, records: Sequence[bytes]) -> None:
+        for key, value in self._pairs(records):
+            self._keys.append(key)
+            self._values.append(value)
+            self._size += len(key) + len(value)
+            if self._size >= _BLOCK:
+                self._flush()
+
+    def _pairs(self, records: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
+        """Keys and values as Java stores them."""
+        if not self._keyed:
+            return [(b"", self._pack(record)) for record in records]
+        if self._framing == "lines":
+            halves = [record.partition(b"\t") for record in records]
+            return [(_text(key), self._pack(value)) for key, _, value in halves]
+        all_, self._odd = [*self._odd, *records], []
+        if len(all_) % 2:
+            self._odd = [all_.pop()]
+        return [(_text(key), self._pack(value)) for key, value in zip(all_[::2], all_[1::2], strict=True)]
+
+    def _flush(self) -> None:
+        if not self._begun:
+            self._begun = True
+            self._sink.write(self._header())
+        if self._values:
+            self._sink.write(self._block() if self._compression == "block" else self._plain())
+        self._keys, self._values, self._size = [], [], 0
+
+    def _header(self) -> bytes:
+        compressed = self._compression != "none"
+        key = writables.TEXT if self._keyed else writables.NULL
+        value = writables.TEXT if self._pack is _text else writables.BYTES
+        parts = [b"SEQ\x06", _text(key.encode()), _text(value.encode())]
+        parts.append(bytes((compressed, self._compression == "block")))
+        if compressed:
+            parts.append(_text(_CLASS_OF[self._codec].encode()))
+        return b"".join([*parts, b"\0\0\0\0", self._mark[4:]])
+
+    def _block(self) -> bytes:
+        parts = [self._mark, writables.packed_vint(len(self._values))]
+        for contents in (self._keys, self._values):
+            lengths = b"".join(writables.packed_vint(len(content)) for content in contents)
+            for buffer in (lengths, b"".join(contents)):
+                packed = codecs.compress(self._codec, buffer)
+                parts += [writables.packed_vint(len(packed)), packed]
+        return b"".join(parts)
+
+    def _plain(self) -> bytes:
+        parts: list[bytes] = []
+        for key, value in zip(self._keys, self._values, strict=True):
+            stored = codecs.compress(self._codec, value) if self._compression == "record" else value
+            if self._since_mark >= _SYNC_INTERVAL:
+                parts.append(self._mark)
+                self._since_mark = 0
+            parts += [_RECORD.pack(len(key) + len(stored), len(key)), key, stored]
+            self._since_mark += 8 + len(key) + len(stored)
+        return b"".join(parts)
+
+
+def _text(content: bytes) -> bytes:
+    return writables.packed_vint(len(content)) + content
+
+
+def _bytes(content: bytes) -> bytes:
+    return _LENGTH.pack(len(content)) + content

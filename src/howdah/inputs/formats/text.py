@@ -1,0 +1,191 @@
+"""Text, CSV and JSON lines: bytes between two ends of lines are moved as they are, nothing is done per record.
+
+Splits follow Hadoop's rule (`lines`); a compressed file is one split, but for bzip2, whose blocks stand alone.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+
+from howdah.inputs.formats import bzip2, codecs
+from howdah.inputs.formats.base import Corrupt, Piece, Reader, Sink, Split, Writer, cut
+from howdah.inputs.formats.format_options import Options
+from howdah.inputs.formats.lines import Chunk, Lines, overlaps
+from howdah.storage.filesystem import FileSystem
+
+_BEYOND = 1 << 16
+
+
+class TextReader(Reader):
+    """Lines. Options: `delimiter`, `lines` (of each split), `codec`, `max_record`."""
+
+    name = "text"
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        asked = Options(options)
+        self.codec = asked.choice("codec", ("auto", "none", *codecs.NAMES))
+        self.limit = asked.max_record()
+        self.delimiter = b""
+        self.lines = 0
+        self._own_options(asked)
+        asked.end(self.name)
+
+    def _own_options(self, asked: Options) -> None:
+        self.delimiter = asked.bytes("delimiter")
+        self.lines = asked.number("lines")
+
+    def splits(self, fs: FileSystem, uri: str, size: int, block_size: int, wanted_bytes: int) -> list[Split]:
+        codec = codecs.codec_of(uri, self.codec)
+        if codec == "bzip2" and len(self.delimiter) < 2:
+            return cut(uri, size, block_size, wanted_bytes)
+        if codec or overlaps(self.delimiter):
+            return super().splits(fs, uri, size, block_size, wanted_bytes)
+        if self.lines:
+            return self._counted(fs, uri, size)
+        return cut(uri, size, block_size, wanted_bytes)
+
+    def blocks(self, fs: FileSystem, split: Split) -> Iterator[Piece]:
+        yield from self._lines(split).owned(self._chunks(fs, split), split.start)
+
+    def records(self, fs: FileSystem, split: Split) -> Iterator[bytes]:
+        lines = self._lines(split)
+        yield from lines.one_by_one(lines.owned(self._chunks(fs, split), split.start))
+
+    def _lines(self, split: Split) -> Lines:
+        return Lines(split.uri, self.delimiter, self.limit)
+
+    def _counted(self, fs: FileSystem, uri: str, size: int) -> list[Split]:
+        """As NLineInputFormat: a split begins one byte early, since it leaves out the line that it begins in."""
+        ends = self._lines(Split(uri, 0, size)).ends(fs.pieces(uri))
+        starts = [0, *(end - 1 for number, end in enumerate(ends, 1) if number % self.lines == 0 and end < size)]
+        parts = zip(starts, [*starts[1:], size], strict=True)
+        return [Split(uri, start, end - start) for start, end in parts if end > start]
+
+    def _chunks(self, fs: FileSystem, split: Split) -> Iterator[Chunk]:
+        codec = codecs.codec_of(split.uri, self.codec)
+        if codec == "bzip2" and len(self.delimiter) < 2:
+            with fs.open_read(split.uri) as file:
+                yield from bzip2.blocks(file, split.uri, split.start, split.start + split.length)
+        elif codec:
+            yield from ((piece, False) for piece in codecs.decompressed(codec, fs.pieces(split.uri), split.uri))
+        else:
+            yield from _plain(fs, split, self._lines(split).overlap)
+
+
+class JsonLinesReader(TextReader):
+    """A JSON text in each line. Options: `lines`, `codec`, `max_record`."""
+
+    name = "jsonl"
+
+    def _own_options(self, asked: Options) -> None:
+        self.lines = asked.number("lines")
+
+
+class CsvReader(TextReader):
+    """Lines, of which a file's first may be a header. Options: `header` (`keep`, `drop`, `once`: at the stream's begin
+    alone), `quoted_newlines` (then a file is one split), `quote`, and those of text but the delimiter."""
+
+    name = "csv"
+
+    def _own_options(self, asked: Options) -> None:
+        self.lines = asked.number("lines")
+        self.header = asked.choice("header", ("keep", "drop", "once"))
+        self.quoted = asked.flag("quoted_newlines")
+        self.quote = asked.bytes("quote", b'"')
+        if self.quoted and self.lines:
+            asked.wrong("lines", "can't be counted with quoted_newlines")
+
+    def splits(self, fs: FileSystem, uri: str, size: int, block_size: int, wanted_bytes: int) -> list[Split]:
+        if self.quoted:
+            return [Split(uri, 0, size)] if size else []
+        return super().splits(fs, uri, size, block_size, wanted_bytes)
+
+    def prologue(self, fs: FileSystem, split: Split) -> bytes:
+        if self.header != "once":
+            return b""
+        whole = Split(split.uri, 0, split.length if codecs.codec_of(split.uri, self.codec) or self.quoted else 1)
+        return next(self._all_records(fs, whole), b"")
+
+    def blocks(self, fs: FileSystem, split: Split) -> Iterator[Piece]:
+        pieces: Iterator[Piece] = super().blocks(fs, split)
+        if self.header == "keep" or split.start:
+            yield from pieces
+            return
+        left = len(next(self._all_records(fs, split), b""))
+        for piece in pieces:
+            yield piece[left:] if left else piece
+            left = max(0, left - len(piece))
+
+    def records(self, fs: FileSystem, split: Split) -> Iterator[bytes]:
+        found = self._all_records(fs, split)
+        if self.header != "keep" and not split.start:
+            next(found, b"")
+        return found
+
+    def _all_records(self, fs: FileSystem, split: Split) -> Iterator[bytes]:
+        found = super().records(fs, split)
+        return self._whole(split.uri, found) if self.quoted else found
+
+    def _whole(self, uri: str, lines: Iterable[bytes]) -> Iterator[bytes]:
+        """Lines put together until the quotes are closed."""
+        held: list[bytes] = []
+        size, is_open = 0, False
+        for line in lines:
+            held.append(line)
+            size += len(line)
+            is_open ^= line.count(self.quote) % 2 == 1
+            if size > self.limit:
+                raise Corrupt(f"{uri}: a record of more than {self.limit} bytes (max_record), are all quotes closed?")
+            if not is_open:
+                yield b"".join(held)
+                held, size = [], 0
+        if held:
+            raise Corrupt(f"{uri}: the file ends within quotes, in the record {held[0][:60]!r}")
+
+
+class TextWriter(Writer):
+    """What the program prints, as it is. No options."""
+
+    def __init__(self, options: Mapping[str, str], sink: Sink) -> None:
+        Options(options).end("text")
+        self._sink = sink
+
+    def write(self, data: bytes) -> None:
+        self._sink.write(data)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class GzipWriter(Writer):
+    """What the program prints, in gzip. Options: `level`, 1 (fast) to 9."""
+
+    suffix = ".gz"
+
+    def __init__(self, options: Mapping[str, str], sink: Sink) -> None:
+        asked = Options(options)
+        level = int(asked.choice("level", tuple("123456789"), "6"))
+        asked.end("gzip")
+        self._sink, self._member = sink, zlib.compressobj(level, zlib.DEFLATED, 31)
+
+    def write(self, data: bytes) -> None:
+        packed = self._member.compress(data)
+        if packed:
+            self._sink.write(packed)
+
+    def close(self) -> None:
+        self._sink.write(self._member.flush())
+
+
+def _plain(fs: FileSystem, split: Split, overlap: int) -> Iterator[Chunk]:
+    at, end = max(0, split.start - overlap), split.start + split.length
+    for data in fs.pieces(split.uri, at):
+        inside = data[: max(0, end - at)]
+        if inside:
+            yield inside, False
+        if len(inside) < len(data):
+            yield data[len(inside) :], True
+        at += len(data)
+    if at < end:
+        raise Corrupt.at(split.uri, at, f"the file ends here, but had {end} bytes or more when the job was planned")

@@ -1,0 +1,48 @@
+"""Whole files, each a record; one that is compressed is decompressed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from howdah.inputs.formats import codecs, framing
+from howdah.inputs.formats.base import PIECE_BYTES, Corrupt, Reader, Split
+from howdah.inputs.formats.format_options import Options
+from howdah.storage.filesystem import FileSystem
+
+
+class WholeReader(Reader):
+    """Options: `framing` (`length`, the default, `tfrecord`, or `lines`: base64), `name` (`true`: before each content
+    goes the file's URI), `codec`, `max_record`."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        asked = Options(options)
+        self.framing = asked.choice("framing", framing.NAMES, "length")
+        self.with_name = asked.flag("name")
+        self.codec = asked.choice("codec", ("auto", "none", *codecs.NAMES))
+        self.limit = asked.max_record()
+        asked.end("whole")
+
+    def splits(self, fs: FileSystem, uri: str, size: int, block_size: int, wanted_bytes: int) -> list[Split]:
+        return [Split(uri, 0, size)]  # an empty file is a record, too
+
+    def records(self, fs: FileSystem, split: Split) -> Iterator[bytes]:
+        parts, size = [], 0
+        for piece in self._pieces(fs, split.uri):
+            parts.append(piece)
+            size += len(piece)
+            if size > self.limit:
+                raise Corrupt(f"{split.uri}: more than the {self.limit} bytes that a record may have (max_record)")
+        content = b"".join(parts)
+        name = split.uri.encode()
+        if not self.with_name:
+            yield from framing.frames(self.framing, [content], binary=True)
+        elif self.framing == "lines":
+            yield name + b"\t" + framing.frames("lines", [content], binary=True)[0]
+        else:
+            yield b"".join(framing.frames(self.framing, [name, content]))
+
+    def _pieces(self, fs: FileSystem, uri: str) -> Iterator[bytes]:
+        codec = codecs.codec_of(uri, self.codec)
+        with fs.open_read(uri) as file:
+            pieces = iter(lambda: file.read(PIECE_BYTES), b"")
+            yield from codecs.decompressed(codec, pieces, uri) if codec else pieces

@@ -1,0 +1,243 @@
+"""Input files that a node keeps, so that a restart, or another task there, does not fetch them again.
+
+A file is known by its URI, size, time and mark; one that changes is another file. Content is checked against its CRC
+each time it is used, and linked into the working directory: taking it out of the cache harms nobody who has it.
+Nothing is trusted that another user could have written: the directories are this user's own, and closed to others.
+
+    <root>/<ab>/<key>         the content, read-only; its access time is the last use
+    <root>/<ab>/<key>.crc     CRC-32, written last: without it there is no entry
+    <root>/locks/<abc>        held while an entry is looked at or made: of two tasks one fetches, the other waits
+"""
+
+# ruff: noqa: PTH101, PTH102, PTH103, PTH105, PTH108, PTH112, PTH116, PTH118, PTH120, PTH123
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import os
+import shutil
+import stat
+import sys
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+
+from howdah.inputs.download import Told, come, settle
+from howdah.localfiles.file_errors import explain
+from howdah.storage.content_cache import local_directory
+from howdah.storage.filesystem import Entry
+
+LIMIT_MIB = 50 << 10
+FULLEST = 0.85
+"""Of the disk: YARN takes a disk that is 90 % full out of service."""
+DOWN_TO = 0.9
+ABANDONED_S = 3600.0
+_READ = 1 << 20
+
+
+class NodeCache:
+    """`roots` are directories on the node's disks, made when first used; all together hold `limit` bytes."""
+
+    def __init__(self, roots: Sequence[str], limit: int) -> None:
+        self.roots, self.limit = tuple(filter(_own, roots)), limit
+        self.hits = 0
+        """Bytes that were here already."""
+        self._lock = threading.Lock()
+        self._size: int | None = None
+        self._full: set[str] = set()
+
+    @classmethod
+    def here(cls, environ: Mapping[str, str]) -> NodeCache | None:
+        """This node's: HOWDAH_DATA_CACHE_DIR, else beside what YARN keeps for this user, else in howdah's own cache;
+        at most HOWDAH_DATA_CACHE_MIB. None where there is no place that is safe, or the limit is 0."""
+        limit = int(environ.get("HOWDAH_DATA_CACHE_MIB") or LIMIT_MIB) << 20
+        cache = cls(_places(environ), limit) if limit else None
+        return cache if cache and cache.roots else None
+
+    def bring(self, there: Entry, path: str, told: Told, turn: Callable[[], AbstractContextManager[object]]) -> None:
+        """Put the file at `path`, from here or from where it comes; waits for `turn()` while it is fetched.
+
+        Raises:
+            Broken, EngineUnavailable, StagingError: as `howdah.inputs.download.fetch`.
+        """
+        key = _key(there)
+        with self._locked(key):
+            for root in self.roots:
+                if _give(_entry(root, key), there.size, path):
+                    with self._lock:
+                        self.hits += there.size
+                    told(there.size)
+                    return
+            root = self._room(there, path)
+            with turn():
+                if root:
+                    self._take(_entry(root, key), there, path, told)
+                else:
+                    settle(there, path, told)
+
+    def _take(self, entry: str, there: Entry, path: str, told: Told) -> None:
+        part = f"{entry}.part"
+        try:
+            os.makedirs(os.path.dirname(entry), mode=0o700, exist_ok=True)
+            come(there, part, told, entry)
+            crc = _crc(part)
+            os.chmod(part, 0o400)
+            os.utime(part, ns=(time.time_ns(), there.modified_ms * 10**6))
+            os.replace(part, entry)
+            with open(f"{entry}.crc", "w", encoding="ascii") as note:
+                note.write(f"{crc:08x}")
+            _link(entry, path)
+        except OSError as error:
+            raise explain(error, entry) from error
+        with self._lock:
+            self._size = (self._size or 0) + there.size
+
+    def _room(self, there: Entry, path: str) -> str:
+        """The root where the file may go, "" for none: that of the disk it is to be linked on, if it can."""
+        if there.size > self.limit or not (there.modified_ms or there.etag):
+            return ""
+        device = os.stat(os.path.dirname(path)).st_dev
+        with self._lock:
+            if self._size is None:
+                self._size = sum(found.st_size for root in self.roots for _, found in _entries(root))
+            if self._size + there.size > self.limit:
+                self._size = self._evict(int(self.limit * DOWN_TO) - there.size)
+        for root in sorted(self.roots, key=lambda root: os.stat(root).st_dev != device):
+            disk = shutil.disk_usage(root)
+            if disk.used + there.size < FULLEST * disk.total:
+                return root
+            self._say_full(root)
+        return ""
+
+    def _say_full(self, root: str) -> None:
+        with self._lock:
+            if root not in self._full:
+                self._full.add(root)
+                _no(root, f"its disk is more than {FULLEST:.0%} full")
+
+    def _evict(self, to: int) -> int:
+        """Let go of what was not used for the longest until `to` bytes are left; how many are."""
+        entries = [(found.st_atime_ns, found.st_size, path) for root in self.roots for path, found in _entries(root)]
+        left = sum(size for _, size, _ in entries)
+        for _, size, path in sorted(entries):
+            if left <= to:
+                break
+            _forget(path)
+            left -= size
+        return left
+
+    @contextlib.contextmanager
+    def _locked(self, key: str) -> Iterator[None]:
+        folder = os.path.join(self.roots[0], "locks")
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        lock = os.open(os.path.join(folder, key[:3]), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # whoever holds it is fetching; our own limit is the whole download's
+            yield
+        finally:
+            os.close(lock)
+
+
+def _places(environ: Mapping[str, str]) -> list[str]:
+    """YARN's directories of a user outlive his applications: those of an application are below, in `appcache`."""
+    if environ.get("HOWDAH_DATA_CACHE_DIR"):
+        return [os.path.join(environ["HOWDAH_DATA_CACHE_DIR"], f"howdah-{os.geteuid()}")]
+    of_application = [path for path in environ.get("LOCAL_DIRS", "").split(",") if path]
+    users = [path.rpartition("/appcache/")[0] for path in of_application]
+    if of_application:
+        return sorted(os.path.join(user, "howdah-inputs") for user in users if user and os.path.isdir(user))
+    return [str(local_directory() / "inputs")]
+
+
+def _own(root: str) -> bool:
+    """Whether `root` is this user's alone, now that it is made, if it was not there."""
+    try:
+        os.makedirs(os.path.dirname(root), mode=0o700, exist_ok=True)
+        above = os.stat(os.path.dirname(root))
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(root, 0o700)
+        found = os.lstat(root)
+    except OSError as error:
+        return _no(root, error.strerror or str(error))
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        return _no(root, f"it is not a directory of this user's alone (owner {found.st_uid}, mode {found.st_mode:o})")
+    if above.st_mode & 0o022 and not above.st_mode & stat.S_ISVTX:
+        return _no(root, "others may put another directory in its place")
+    return True
+
+
+def _no(root: str, why: str) -> bool:
+    print(f"inputs are not kept in {root}: {why}", file=sys.stderr, flush=True)
+    return False
+
+
+def _key(there: Entry) -> str:
+    state = f"{there.uri} {there.size} {there.modified_ms} {there.etag}"
+    return hashlib.sha256(state.encode()).hexdigest()
+
+
+def _entry(root: str, key: str) -> str:
+    return os.path.join(root, key[:2], key)
+
+
+def _entries(root: str) -> Iterator[tuple[str, os.stat_result]]:
+    """What lies in it, with what somebody who is gone has left half fetched."""
+    old = time.time() - ABANDONED_S
+    for folder in os.scandir(root):
+        if folder.name != "locks" and folder.is_dir(follow_symlinks=False):
+            for found in os.scandir(folder.path):
+                with contextlib.suppress(OSError):
+                    status = found.stat(follow_symlinks=False)
+                    if status.st_mtime < old if found.name.endswith(".part") else not found.name.endswith(".crc"):
+                        yield found.path, status
+
+
+def _give(entry: str, size: int, path: str) -> bool:
+    """Link the entry to `path`; False when there is none, or it is not what it was, and then it is forgotten."""
+    try:
+        with open(f"{entry}.crc", encoding="ascii") as note:
+            wanted = int(note.read(), 16)
+        found = os.lstat(entry)
+        if stat.S_ISREG(found.st_mode) and found.st_size == size and _crc(entry) == wanted:
+            os.utime(entry, ns=(time.time_ns(), found.st_mtime_ns))
+            _link(entry, path)
+            return True
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError) as error:
+        print(f"{entry} is fetched again: {error}", file=sys.stderr, flush=True)
+    _forget(entry)
+    return False
+
+
+def _link(entry: str, path: str) -> None:
+    """Another name for it; on another disk a copy."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    try:
+        os.link(entry, path)
+    except OSError as error:
+        if error.errno not in (errno.EXDEV, errno.EMLINK, errno.EPERM):
+            raise
+        shutil.copyfile(entry, f"{path}.part")
+        os.replace(f"{path}.part", path)
+
+
+def _forget(entry: str) -> None:
+    for path in (f"{entry}.crc", entry):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+
+
+def _crc(path: str) -> int:
+    crc = 0
+    buffer = memoryview(bytearray(_READ))
+    with open(path, "rb", buffering=0) as file:
+        while length := file.readinto(buffer):
+            crc = zlib.crc32(buffer[:length], crc)
+    return crc

@@ -1,0 +1,220 @@
+"""`python -m howdah.inputs.streaming.stdin_feeder`: reads a task's splits and writes their records into a pipe, the
+program's stdin.
+
+A process of its own beside an executor. On stdin {"feeds", "to", "task", "host", "directory", "stall_s"}; on stdout a
+JSON line {"bytes", "local", "progress", "starved_s"} from time to time and one at the end: {"ok": true, ...} or
+{"error": "..."}.
+Nothing is passed over in silence: what can't be read ends the stream with an error, and the executor sees to it that
+the program does not take that for the end. A program that closes its stdin has had enough, which is no error.
+"""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import json
+import os
+import select
+import socket
+import sys
+import termios
+import threading
+import time
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+from howdah.errors import HowdahError, StagingError
+from howdah.inputs.formats import Piece
+from howdah.inputs.streaming.record_stream import Passes, Place
+from howdah.spec.codec import decode
+from howdah.spec.staged import Feed
+
+AHEAD = 16 << 20
+"""Bytes that are read before the program wants them."""
+AT_ONCE = 16
+"""Blocks that are written by one call."""
+QUIET_S = 600.0
+"""A filesystem that gives nothing for this long has failed, whatever it says."""
+REPORT_S = 0.5
+
+
+class Stalled(HowdahError):
+    """The program does not read."""
+
+
+class Ahead:
+    """Blocks that a thread has read and nobody has taken yet, `limit` bytes at most (or one block, if that is more)."""
+
+    def __init__(self, blocks: Iterator[tuple[Piece, Place]], limit: int = AHEAD) -> None:
+        self._blocks, self._limit = blocks, limit
+        self._waiting: list[tuple[Piece, Place]] = []
+        self._size = 0
+        self._failure: BaseException | None = None
+        self._ended = False
+        self._changed = threading.Condition()
+        threading.Thread(target=self._read, name="ahead", daemon=True).start()
+
+    def take(self, limit_s: float) -> list[tuple[Piece, Place]]:
+        """The next blocks, all that there are; none after `limit_s` seconds without one.
+
+        Raises:
+            EOFError: there is none.
+            Exception: what reading it raised.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._ended, limit_s)
+            if self._waiting:
+                blocks, self._waiting, self._size = self._waiting, [], 0
+                self._changed.notify_all()
+                return blocks
+            if self._failure is not None:
+                raise self._failure
+            if self._ended:
+                raise EOFError
+            return []
+
+    def _read(self) -> None:
+        try:
+            for block in self._blocks:
+                with self._changed:
+                    self._waiting.append(block)
+                    self._size += len(block[0])
+                    self._changed.notify_all()
+                    self._changed.wait_for(lambda: self._size < self._limit)
+        except BaseException as error:  # of a library's thread, too
+            self._failure = error
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+
+class Feeder:
+    """Moves blocks into the pipe `to` and reports. `task` is for messages."""
+
+    def __init__(self, passes: Passes, to: int, task: str, stall_s: float) -> None:
+        self.passes, self.to, self.task, self.stall_s = passes, to, task, stall_s
+        self.place, self._giving = Place(), ""
+        self.starved_s = 0.0
+        self._reported = time.monotonic()
+        os.set_blocking(to, False)
+        self._room = select.poll()
+        self._room.register(to, select.POLLOUT)
+
+    def run(self) -> dict[str, Any]:
+        """To the end of the stream; the last line's content.
+
+        Raises:
+            HowdahError: it can't be read, or the program does not read it.
+        """
+        ahead, since = Ahead(iter(self.passes)), time.monotonic()
+        try:
+            while True:
+                blocks = self._take(ahead)
+                for start in range(0, len(blocks), AT_ONCE):
+                    some = blocks[start : start + AT_ONCE]
+                    self._giving = some[0][1].at
+                    self._write([block for block, _ in some])
+                    self.place, since = some[-1][1], time.monotonic()
+                    self._report()
+                if blocks:
+                    continue
+                if time.monotonic() - since > QUIET_S:
+                    raise StagingError(f"nothing has come for {QUIET_S:.0f} s after {self.place.at or 'the beginning'}")
+                self._report()
+        except EOFError:
+            self.place = self.passes.place()
+            return {"ok": True, **self.told()}
+        except BrokenPipeError:
+            return {"ok": True, "closed": True, **self.told()}
+
+    def _take(self, ahead: Ahead) -> list[tuple[Piece, Place]]:
+        """The next blocks; while the pipe is empty, the program waits for them."""
+        begun = time.monotonic()
+        blocks = ahead.take(REPORT_S)
+        if not self._unread():
+            self.starved_s += time.monotonic() - begun
+        return blocks
+
+    def _unread(self) -> int:
+        left = array.array("i", [0])
+        fcntl.ioctl(self.to, termios.FIONREAD, left)
+        return left[0]
+
+    def told(self) -> dict[str, Any]:
+        """What a report says. A stream without end has no progress."""
+        place, whole = self.place, self.passes.bytes
+        progress = min(1.0, place.bytes / whole) if whole else None
+        waited = round(self.starved_s, 1)
+        return {"bytes": place.bytes, "local": place.local, "progress": progress, "starved_s": waited}
+
+    def _write(self, blocks: list[Piece]) -> None:
+        since = time.monotonic()
+        while blocks:
+            try:
+                blocks = rest(blocks, os.writev(self.to, blocks))
+                since = time.monotonic()
+            except BlockingIOError:
+                self._room.poll(REPORT_S * 1000)
+                self._report()
+                if 0 < self.stall_s < time.monotonic() - since:
+                    raise Stalled(self._stalled(since)) from None
+
+    def _stalled(self, since: float) -> str:
+        waited = time.monotonic() - since
+        moment = time.strftime("%H:%M:%S", time.localtime(time.time() - waited))
+        return (
+            f"{self.task} has read nothing from its standard input for {waited:.0f} s, since {moment} (timeouts.stall);"
+            f" it was given {self.place.at or self._giving}"
+        )
+
+    def _report(self) -> None:
+        if time.monotonic() - self._reported > REPORT_S:
+            self._reported = time.monotonic()
+            print(json.dumps(self.told()), flush=True)
+
+
+def rest(blocks: list[Piece], written: int) -> list[Piece]:
+    """What is left of `blocks` when that many bytes have gone."""
+    for number, block in enumerate(blocks):
+        if written < len(block):
+            return [memoryview(block)[written:], *blocks[number + 1 :]]
+        written -= len(block)
+    return []
+
+
+def names_of(host: str) -> Collection[str]:
+    """What this machine may be called where blocks are listed."""
+    return {host, socket.gethostname(), socket.getfqdn(), "localhost", "127.0.0.1"}
+
+
+def run(request: dict[str, Any]) -> dict[str, Any]:
+    """Feed as `request` says; the last line's content."""
+    # Behind everything of ours: people's own readers are in the program's directory.
+    sys.path.append(request["directory"])
+    feeds: Sequence[Feed] = [decode(Feed, one) for one in request["feeds"]]
+    passes = Passes(feeds, request["task"], names_of(request["host"]))
+    return Feeder(passes, request["to"], request["task"], float(request["stall_s"])).run()
+
+
+def main() -> int:
+    try:
+        answer = run(json.load(sys.stdin))
+    except HowdahError as error:
+        answer = {"error": str(error).replace("\n", "; ")}
+    except Exception as error:
+        # A library's or somebody's own reader: the error is all that tells where.
+        answer = {"error": f"{type(error).__name__}: {error}".replace("\n", "; ")}
+        sys.excepthook(*sys.exc_info())
+    print(json.dumps(answer), flush=True)
+    return 0 if "ok" in answer else 1
+
+
+def _leave(status: int) -> None:
+    """Exit at once: a thread that waits for a dead server must not hold the process back."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+if __name__ == "__main__":
+    _leave(main())

@@ -1,0 +1,293 @@
+"""`python -m howdah.inputs.transfer download|upload`: moves files between this machine and any filesystem.
+
+A process of its own beside an executor, which does without libraries. On stdin {"items": [...]}, on stdout a JSON line
+{"done_files", "done_bytes"} from time to time and one at the end: {"ok": true, "files", "bytes"} or {"error": "..."};
+of a download with a cache also "cached", the bytes that the node had already.
+A file that is there is whole: each is written under another name and renamed. Exit status 0 when all is done, else 1.
+"""
+
+# ruff: noqa: PTH113, PTH116, PTH118, PTH120
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from howdah.errors import EngineUnavailable, HowdahError, StagingError
+from howdah.inputs.download import Copy, Told, look, settle
+from howdah.inputs.node_cache import NodeCache
+from howdah.spec import uris
+from howdah.storage.filesystem import Broken, Entry, filesystem
+from howdah.storage.io_tuning import keep_freed_memory
+from howdah.storage.output_files import OutputFiles
+from howdah.storage.retry import patiently
+from howdah.wire.stderr import forgive
+
+# HDFS takes half a second to close a new file: many at once. Reading small ones is work for the processor, which more
+# threads than hide the network's delay only hinder. Large ones fill the network by a few, and each holds some chunks.
+WRITERS, READERS = 48, 16
+AHEAD = 1000  # files: what one call lists of a directory
+LARGE_AT_ONCE = 4
+LARGE = 2 << 20
+TRIES = 5
+BACK_OFF_S = 0.25
+"""Doubled with each try that brought nothing: 7.5 s in all, for a server that starts again."""
+REPORT_S = 0.5
+
+Report = Callable[[int, int], None]
+
+
+def download(
+    copies: Iterable[Copy], report: Report, cache: NodeCache | None = None, back_off_s: float = BACK_OFF_S
+) -> tuple[int, int]:
+    """Fetch them; how many files and bytes. A file that is here already in the right size is not fetched again.
+
+    Raises:
+        StagingError, EngineUnavailable: the first that could not be fetched, after `TRIES` tries in a row that brought
+            nothing.
+    """
+    made: set[str] = set()
+    known: dict[str, Entry] = {}
+
+    def bring(copy: Copy, told: Told) -> None:
+        folder = os.path.dirname(copy.path)
+        if folder not in made:
+            _make(folder)
+            made.add(folder)
+        before = known.pop(copy.uri, None)  # what was known then is not good enough for a second try
+        if copy.size >= 0 and _size(copy.path) == copy.size:
+            told(copy.size)
+        elif cache is not None and copy.cache:
+            cache.bring(look(copy, before), copy.path, told, lambda: _turn(copy.size))
+        else:
+            with _turn(copy.size):
+                settle(look(copy, before), copy.path, told)
+
+    return _all(_foreseen(copies, known), bring, report, READERS, back_off_s)
+
+
+def _foreseen(copies: Iterable[Copy], known: dict[str, Entry]) -> Iterator[Copy]:
+    """The same, some at a time: into `known` comes what can be known of them at once."""
+    rest = iter(copies)
+    while some := list(itertools.islice(rest, AHEAD)):
+        for root in dict.fromkeys(uris.root(copy.uri) for copy in some):
+            small = [copy.uri for copy in some if 0 <= copy.size < LARGE and uris.root(copy.uri) == root]
+            known.update(filesystem(small[0]).ahead(small) if small else {})
+        yield from some
+
+
+def upload(copies: Iterable[Copy], report: Report) -> tuple[int, int]:
+    """Store them; how many files and bytes. The directories of their URIs are made. Raises as `download`."""
+    made: set[str] = set()
+
+    def store(copy: Copy, told: Told) -> None:
+        fs = filesystem(copy.uri)
+        folder = uris.parent(copy.uri)
+        if folder not in made:
+            fs.mkdirs(folder)
+            made.add(folder)
+        with _turn(_size(copy.path)):
+            told(fs.put(copy.path, copy.uri))
+
+    return _all(copies, store, report, WRITERS, BACK_OFF_S)
+
+
+def made_in(files: OutputFiles, uri: str) -> Iterator[Copy]:
+    """A Copy for each of these files that a program has made; none when there is no such directory.
+
+    Raises:
+        StagingError: something in it can't be listed.
+    """
+    if not os.path.lexists(files.directory):
+        return
+    try:
+        for name in files:
+            yield Copy(os.path.join(files.directory, name), uris.join(uri, name))
+    except OSError as error:
+        _cannot_list(error)
+
+
+def below(directory: str, uri: str) -> Iterator[Copy]:
+    """A Copy for each file in `directory` and below; none when there is no such directory. Links to files are followed,
+    links to directories are not.
+
+    Raises:
+        StagingError: something in it can't be listed.
+    """
+    if not os.path.lexists(directory):
+        return
+    for folder, _, names in os.walk(directory, onerror=_cannot_list):
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            if os.path.isfile(path):
+                yield Copy(
+                    path, uris.join(uri, "" if folder == directory else os.path.relpath(folder, directory), name)
+                )
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return -1
+
+
+def _make(folder: str) -> None:
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StagingError(f"{folder}: {error.strerror}") from error
+
+
+def _cannot_list(error: OSError) -> None:
+    raise StagingError(f"{error.filename}: {error.strerror}") from error
+
+
+_large = threading.BoundedSemaphore(LARGE_AT_ONCE)
+
+
+def _turn(size: int) -> contextlib.AbstractContextManager[object]:
+    return contextlib.nullcontext() if 0 <= size < LARGE else _large
+
+
+class _Gauge:
+    """Counts bytes from several threads."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self._lock = threading.Lock()
+
+    def add(self, count: int) -> None:
+        with self._lock:
+            self.bytes += count
+
+
+def _all(
+    copies: Iterable[Copy], move: Callable[[Copy, Told], None], report: Report, threads: int, back_off_s: float
+) -> tuple[int, int]:
+    work = _Work(iter(copies), move, back_off_s)
+    running = [threading.Thread(target=work.run, daemon=True, name="transfer") for _ in range(threads)]
+    for thread in running:
+        thread.start()
+    try:
+        for thread in running:
+            while thread.is_alive() and not work.failures:
+                thread.join(REPORT_S)
+                report(work.files, work.gauge.bytes)
+    finally:
+        work.stopped.set()
+    if work.failures:  # without waiting for the others: one may be held by a server that does not answer
+        raise work.failures[0]
+    report(work.files, work.gauge.bytes)
+    return work.files, work.gauge.bytes
+
+
+class _Work:
+    """What several threads do together; each takes the next file when it has moved one."""
+
+    def __init__(self, copies: Iterator[Copy], move: Callable[[Copy, Told], None], back_off_s: float) -> None:
+        self.files, self.gauge, self.stopped = 0, _Gauge(), threading.Event()
+        self.failures: list[BaseException] = []
+        self._copies, self._move, self._back_off_s = copies, move, back_off_s
+        self._turn = threading.Lock()
+
+    def run(self) -> None:
+        try:
+            while not self.stopped.is_set():
+                with self._turn:
+                    copy = next(self._copies, None)
+                if copy is None:
+                    return
+                _persistently(self._move, copy, self.gauge, self.stopped, self._back_off_s)
+                with self._turn:
+                    self.files += 1
+        except BaseException as error:
+            self.failures.append(error)
+            self.stopped.set()
+
+
+def _persistently(
+    move: Callable[[Copy, Told], None], copy: Copy, gauge: _Gauge, stopped: threading.Event, back_off_s: float
+) -> None:
+    """Try again while something comes: a file of a terabyte may well meet more than a few broken connections."""
+    failures = done = most = 0
+
+    def told(count: int) -> None:
+        nonlocal done, most, failures
+        if stopped.is_set() and count > 0:
+            raise StagingError("stopped, for another file could not be moved")
+        gauge.add(count)
+        done += count
+        if done > most:
+            most, failures = done, 0
+
+    while True:
+        try:
+            return move(copy, told)
+        except (Broken, EngineUnavailable):
+            failures += 1
+            if failures == TRIES or stopped.wait(back_off_s * 2**failures):
+                raise
+
+
+def run(verb: str, request: dict[str, Any], report: Report) -> dict[str, Any]:
+    """Do what `request` says; the last line's content."""
+    items = request["items"]
+    if verb == "download":
+        cache = NodeCache.here(os.environ) if any(item.get("cache") for item in items) else None
+        files, size = download((Copy(**item) for item in items), report, cache)
+        return {"ok": True, "files": files, "bytes": size, **({"cached": cache.hits} if cache else {})}
+    if verb != "upload":
+        return {"error": f"{verb!r} is neither download nor upload"}
+    made = {
+        item["uri"]: OutputFiles(item["path"], item.get("root", ""), inputs=item.get("inputs", ())) for item in items
+    }
+    empty = [item["path"] for item in items if next(made_in(made[item["uri"]], "/"), None) is None]
+    files, size = patiently(lambda: _upload(made, report))
+    left_out = [line for one in made.values() for line in one.problems(f"{Path(one.directory).name}/")]
+    return {"ok": True, "files": files, "bytes": size, "empty": empty, "left_out": left_out}
+
+
+def _upload(made: Mapping[str, OutputFiles], report: Report) -> tuple[int, int]:
+    for uri in made:
+        # Even an empty part exists: the commit tells by it what has been committed already.
+        filesystem(uri).mkdirs(uri)
+    return upload((copy for uri, files in made.items() for copy in made_in(files, uri)), report)
+
+
+def main(argv: list[str]) -> int:
+    keep_freed_memory()
+    last = 0.0
+
+    def report(files: int, size: int) -> None:
+        nonlocal last
+        if time.monotonic() - last > REPORT_S:
+            last = time.monotonic()
+            print(json.dumps({"done_files": files, "done_bytes": size}), flush=True)
+
+    try:
+        answer = run(argv[1] if len(argv) > 1 else "", json.load(sys.stdin), report)
+    except HowdahError as error:
+        answer = {"error": str(error).replace("\n", "; ")}
+    print(json.dumps(answer), flush=True)
+    return 0 if "ok" in answer else 1
+
+
+def _leave(status: int) -> None:
+    """Exit at once: a thread that waits for a dead server must not hold the process back."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+if __name__ == "__main__":
+    forgive()
+    _leave(main(sys.argv))

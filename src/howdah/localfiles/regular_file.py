@@ -1,0 +1,91 @@
+"""Files of this machine that people name: a device, a socket or a pipe that nobody writes to is refused in one line,
+before anything is read from it without end."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from howdah.errors import StagingError
+from howdah.localfiles.file_errors import explain
+
+_KERNEL = ("/proc", "/sys")
+_NAMES = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+PIPE_WAIT_S = 30.0
+_CHUNK = 1 << 16
+_LONGEST_SHOWN = 200
+
+
+def exists(path: str | os.PathLike[str]) -> bool:
+    """Whether there is a regular file or a directory at `path`.
+
+    Raises:
+        StagingError: there is something else, or the path can't be looked at (its name is too long, say).
+    """
+    try:
+        mode = Path(path).stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except (OSError, ValueError) as error:
+        raise _refused(path, error) from error
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise StagingError(f"{path} is {_NAMES.get(stat.S_IFMT(mode), 'something else')}, must be a file or directory")
+    real = os.path.realpath(path)
+    if any(real == root or real.startswith(f"{root}/") for root in _KERNEL):
+        raise StagingError(f"{path} is the kernel's, and no file that could be copied")
+    return True
+
+
+def read(path: str | os.PathLike[str], most: int, wait_s: float = PIPE_WAIT_S) -> bytes:
+    """The content of a file, or of a pipe, whose writers are waited for.
+
+    Raises:
+        OSError: it can't be read, is neither, is longer than `most` bytes, or nothing has come from the pipe for
+            `wait_s`.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    except ValueError as error:  # a byte that no path holds
+        raise OSError(errno.EINVAL, str(error), os.fspath(path)) from None
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+        if not stat.S_ISREG(mode) and not stat.S_ISFIFO(mode):
+            what = _NAMES.get(stat.S_IFMT(mode), "something else")
+            raise OSError(errno.EINVAL, f"it is {what}, not a file", os.fspath(path))
+        return b"".join(_pieces(descriptor, most, wait_s if stat.S_ISFIFO(mode) else 0.0))
+    finally:
+        os.close(descriptor)
+
+
+def _pieces(descriptor: int, most: int, wait_s: float) -> Iterator[bytes]:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    length = 0
+    while wait_s == 0.0 or poll.poll(wait_s * 1000):
+        piece = os.read(descriptor, _CHUNK)
+        length += len(piece)
+        if length > most:
+            raise OSError(errno.EFBIG, f"it is longer than {most} bytes")
+        if not piece:
+            return
+        yield piece
+    raise TimeoutError(errno.ETIMEDOUT, f"it is a pipe, and nobody has written to it for {wait_s:.0f} s")
+
+
+def _refused(path: str | os.PathLike[str], error: OSError | ValueError) -> StagingError:
+    name = os.fspath(path)
+    shown = name if len(name) <= _LONGEST_SHOWN else f"{name[:_LONGEST_SHOWN]}…"
+    if isinstance(error, ValueError):  # a byte that no path holds
+        return StagingError(f"{shown!r}: {error}")
+    return explain(error, shown)

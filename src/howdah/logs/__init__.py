@@ -1,0 +1,1 @@
+"""What tasks print: where it is stored, indexed by time, and searched."""

@@ -1,0 +1,500 @@
+"""The master's one loop: events come in, `step` decides, and what it wants is done in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import gc
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Coroutine, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from howdah.api.async_tasks import cancel_all
+from howdah.api.http_server import Handler, Identify, serve
+from howdah.engines import Allocator, AttemptOver, Launch, MasterContext
+from howdah.errors import HowdahError
+from howdah.frameworks import GANG_KEY, find, shares_key
+from howdah.inputs.streaming.split_assignment import hosts_with_data
+from howdah.master import helper_process
+from howdah.master.clock_monitor import Watch
+from howdah.master.decisions import actions as a
+from howdah.master.decisions.executor_orders import Director
+from howdah.master.decisions.step import step
+from howdah.master.event_log import LAST_S, EventLog
+from howdah.master.health import stack_dumps
+from howdah.master.health.stragglers import Stragglers
+from howdah.master.journal import Superseded
+from howdah.master.recovery import replay
+from howdah.master.server.app import Api
+from howdah.master.server.resource_metrics import Series
+from howdah.master.state import FENCE_S, GangState
+from howdah.master.tensorboard import Showing, with_board, with_role
+from howdah.spec import Exit, Outcome, StagedJob, State, TaskId, port_range
+from howdah.spec import events as e
+from howdah.spec.values import dataclass
+from howdah.storage.filesystem import filesystem
+from howdah.storage.retry import patiently
+from howdah.wire import auth
+from howdah.wire.clock import since_boot
+from howdah.wire.credentials import JOB_KEY, SECRET_PREFIX
+from howdah.wire.messages import Phase
+
+TICK_S = 0.5
+CONFIRM_EVERY_S, CONFIRMED_S = 1.0, 2.0
+"""Together not more than TAKEOVER_S."""
+SILENCE_S = 3.0
+"""From then on a master that its engine does not answer looks whether the event log is still its own: engines answer
+every second."""
+CLAIM_S = 0.5
+"""What claiming the event log takes beyond this counts for nobody: a master before this one may have renewed leases
+meanwhile."""
+HAND_OVER_S = 5.0
+"""A master that leaves the job to the next one waits no longer than this for its files."""
+LINGER_S = 0.1
+"""After the end the API answers this long, so that a client that follows gets the last event."""
+
+PORT_S, PORT_AGAIN_S = 65.0, 5.0
+LEAST_GARBAGE, GARBAGE_EACH = 2000, 20
+FOLLOWED_S, LAST_LINES_S = 3.0, 0.3
+"""Who has followed the job within the last 3 s gets this long to read its last lines before the containers go."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What the master was started with. `key` is the job key, `secrets` the user's secret variables."""
+
+    job_id: str
+    engine: str
+    directory: str
+    host: str
+    staged: StagedJob
+    key: bytes
+    secrets: dict[str, bytes]
+
+
+class Master:
+    """Runs one job to its end."""
+
+    def __init__(self, identity: Identity, allocator: type[Allocator]) -> None:
+        framework = find(identity.staged.job.framework)
+        self.identity, self.allocator_class = identity, allocator
+        job = with_board(framework.expand(identity.staged.job), identity.job_id, identity.directory)
+        self.staged = replace(identity.staged, job=job)
+        self.state = GangState.of(identity.job_id, self.staged.job, hosts_with_data(self.staged))
+        self.state.strikes.update(identity.staged.strikes)
+        self.director = Director(identity.job_id, self.staged, framework)
+        self.log = EventLog(identity.directory)
+        self.series = Series(identity.directory, self.state.tasks)
+        self.api = Api(identity.key, self.state, self.director, self.log, self.apply, self._admits, identity.directory)
+        self.stragglers = Stragglers(self.api.here.curves.steps.get)
+        self.clock = Watch(TICK_S)
+        self.showing = Showing(identity.job_id, self.staged, identity.key, self.log.append, self._do_all)
+        self.api.showing = self.showing
+        self.api.is_the_master = self._is_the_master
+        self.api.series = self.series
+        self.allocator: Allocator | None = None
+        self.begun = False
+        self._confirmed_at = -math.inf
+        self.context: MasterContext | None = None
+        self._finished: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._committing: asyncio.Task[Any] | None = None
+
+    async def run(self) -> Outcome:
+        """Serve, register, form the gang, see it through, unregister."""
+        _let_live(len(self.state.tasks))
+        await self._serve()
+        await self._register()
+        self.begun = True
+        for work in (self._poll(), self._tick(), self.log.flush_forever(), self._confirm(), self.api.here.tend()):
+            self._spawn(work)
+        outcome = await self._end()
+        await self._leave(outcome)
+        return outcome
+
+    async def _end(self) -> Outcome:
+        """The job's outcome, once it is decided.
+
+        Raises:
+            AttemptOver: the job is left to the next master.
+        """
+        try:
+            return await self._finished
+        except Exception as error:
+            if self._has_no_files():
+                self.apply(_files_removed())
+            if not self.state.handed_over:
+                raise
+            await self._hand_over()
+            raise AttemptOver(str(error)) from error
+
+    def signalled(self, name: str) -> None:
+        """This process, which has `begun`, got signal `name`: what that means is the engine's to say."""
+        assert self.allocator is not None
+        self.apply(self.allocator.signalled(name))
+
+    def _is_the_master(self) -> bool:
+        """Whether no other master can have begun to run the job: the engine has heard this one lately, or the event log
+        was looked at, and was still its own. Executors that are told nothing end when their lease is over, and the
+        next master waits for that."""
+        assert self.allocator is not None
+        return not self.allocator.may_be_replaced() or since_boot() - self._confirmed_at < CONFIRMED_S
+
+    async def _confirm(self) -> None:
+        """While the engine does not answer, and may have started another master, look whether that one has made the
+        event log its own.
+
+        Raises:
+            Superseded: it has.
+        """
+        assert self.allocator is not None
+        while not self._finished.done():
+            asked = since_boot()
+            unheard = self.allocator.silent_s() > SILENCE_S or self.allocator.may_be_replaced()
+            if unheard and await self.log.confirm():
+                self._confirmed_at = asked
+            await asyncio.sleep(CONFIRM_EVERY_S)
+
+    def _has_no_files(self) -> bool:
+        """Whether the node has removed what this master runs from. A NodeManager that has forgotten its containers does
+        so: then nothing that is not loaded yet can be imported, and no helper starts."""
+        return self.allocator is not None and self.allocator.restarts and not Path(__file__).exists()
+
+    async def _hand_over(self) -> None:
+        """Leave the job as it is, with its containers and its key, and the log as whole as can be."""
+        self._server.close()
+        flushes = (self.log.flush(0.0), self.series.journal.flush(), self.api.here.journal.flush())
+        with contextlib.suppress(HowdahError, asyncio.TimeoutError):
+            await asyncio.wait_for(asyncio.gather(*flushes), HAND_OVER_S)
+        await self.close()
+
+    def fail(self, error: Exception) -> Outcome:
+        """Write down that the master itself went wrong, as the job's end, unless that is written down already."""
+        if self.log.view.outcome is not None:
+            return self.log.view.outcome
+        outcome = Outcome(State.FAILED, f"the master failed: {error if str(error) else type(error).__name__}")
+        self.log.append(e.JobFinished(time.time(), outcome))
+        return outcome
+
+    async def _serve(self) -> None:
+        host = self.identity.host
+        self._server = await listening(
+            self.api.handle, self.api.identify, host, port_range.ports(self.staged.job.port_range)
+        )
+        port = self._server.sockets[0].getsockname()[1]
+        self.api.hosts = {f"{name}:{port}" for name in (host, "127.0.0.1", "localhost")}
+        self.context = MasterContext(self.identity.job_id, with_role(self.staged), self.identity.directory, host, port)
+
+    async def _register(self) -> None:
+        assert self.context is not None
+        self.allocator = await self.allocator_class.open(self.context)
+        if self.allocator.attempt > 1 and await self._take_over():
+            return
+        self.clock.begin()
+        anew = self.allocator.attempt > 1
+        if anew:  # what the one before left beside the log that it did not write counts for nothing
+            for journal in (self.series.journal, self.api.here.journal):
+                await asyncio.to_thread(journal.remove)
+        identity, now = self.identity, time.time()
+        python = f"{sys.version.split()[0]} {sys.executable}"
+        self.series.begin(now, now)
+        self.apply(
+            e.JobStarted(
+                now,
+                identity.job_id,
+                identity.engine,
+                self.staged.user,
+                self.staged.job,
+                identity.host,
+                python,
+                self.staged.submission,
+                now + FENCE_S if anew else 0.0,
+            )
+        )
+        if anew:
+            lost = f"attempt {self.allocator.attempt} of the master found no event log: the job begins anew"
+            self.log.append(e.Noted(now, f"{lost}, when what may still run has ended"))
+        if identity.directory.startswith("file:"):  # on a cluster the engine tells where the master is
+            announce(identity.directory, self.context.url)
+
+    async def _take_over(self) -> bool:
+        """Go on where the master before this one was killed; False when it had not begun."""
+        assert self.allocator is not None
+        assert self.context is not None
+        who = (self.allocator.attempt, self.identity.host, f"{sys.version.split()[0]} {sys.executable}")
+
+        def took_over() -> e.TookOver:
+            self.clock.begin()  # nobody is silent before he can have heard of this master
+            return e.TookOver(time.time(), *who)
+
+        events = await self.log.take_over(took_over)
+        if len(events) < 2:  # a log without a whole line tells nothing
+            await self.allocator.adopt(())
+            return False
+        log, now = events[:-1], events[-1].time
+        left = replay(self.state, log, now)
+        if (claiming := self.clock.since_begin()) > CLAIM_S:
+            self.clock.begin()
+            left += step(self.state, e.TimeLost(now, claiming))
+        await asyncio.to_thread(patiently, partial(self.series.begin, self.log.view.started, now, True))
+        held = [task.container for task in self.state.tasks.values() if task.container is not None]
+        ends = await self.allocator.adopt(held)
+        for action in left:
+            self._perform(action)
+        for container_id, exit in ends.items() if not self._finished.done() else ():
+            told = exit if self.state.open else Exit("stopped", detail=exit.detail)
+            self.apply(e.ContainerEnded(now, container_id, told))
+        await self.api.here.restore(log)
+        await asyncio.to_thread(patiently, partial(announce, self.identity.directory, self.context.url))
+        return True
+
+    def _admits(self, peer: str, proxy_user: str) -> bool:
+        return self.allocator is not None and self.allocator.admits(peer, proxy_user)
+
+    def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Run `work` beside the loop; a bug in it ends the master rather than being lost."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is None or self._finished.done():
+            return
+        if self._committing is not None and task is not self._committing and not isinstance(error, Superseded):
+            # What was decided is in the log, and outputs move: that is the job's end, whatever goes wrong beside it.
+            print(f"while outputs were committed: {error}", file=sys.stderr, flush=True)
+            return
+        self._finished.set_exception(error)
+
+    async def _poll(self) -> None:
+        assert self.allocator is not None
+        while not self._finished.done():
+            for event in await self.allocator.poll():
+                if isinstance(event, e.ContainerEnded) and (task := self.api.printed.untold(event)):
+                    self._spawn(self._tell_end(task, event))
+                else:
+                    self.apply(event)
+
+    async def _tell_end(self, task: TaskId, event: e.ContainerEnded) -> None:
+        """With what the program printed at last, which its executor can't tell any more."""
+        lines = await self.api.printed.last_lines(task)
+        self.apply(replace(event, exit=replace(event.exit, lines=lines)))
+
+    async def _tick(self) -> None:
+        while not self._finished.done():
+            await asyncio.sleep(TICK_S)
+            now = time.time()
+            self.apply(a.Tick(now))
+            for event in self.stragglers.look(self.state, now):
+                if event is None:
+                    await asyncio.sleep(0)
+                else:
+                    self.log.append(event)
+            if self.series.tick(now):
+                self._spawn(self.series.journal.flush())
+            if self.allocator is not None:
+                self.allocator.progress = self.log.view.progress
+
+    def apply(self, event: e.Event) -> None:
+        """Let `step` decide on `event` and do what it wants."""
+        if lost := self.clock.lost():
+            gone = e.TimeLost(event.time, lost)
+            self._do_all(step(self.state, gone))
+            self.showing.apply(gone)
+        if self.showing.concerns(event):
+            return self.showing.apply(event)
+        if isinstance(event, a.Tick):
+            self.showing.apply(event)
+        if isinstance(event, a.Heard) and event.status.phase is Phase.RUNNING:
+            self.series.take(TaskId.parse(event.status.task), event.status.usage, event.time)
+        self._do_all(step(self.state, event))
+
+    def _do_all(self, actions: Iterable[a.Action]) -> None:
+        for action in actions:
+            self._perform(action)
+
+    def _perform(self, action: a.Action) -> None:
+        assert self.allocator is not None
+        if isinstance(action, a.Record):
+            self.log.append(action.event)
+            self.api.here.observe(action.event)
+            if isinstance(action.event, e.WorldFormed) and self.staged.job.board.show:
+                self._spawn(self._show())
+            if isinstance(action.event, e.WorldFormed) and action.event.epoch in self.state.unrecorded:
+                self._spawn(self._record_start(action.event.epoch))
+        elif isinstance(action, a.Notify):
+            self.api.notify(action.tasks)
+        elif isinstance(action, a.Ask):
+            self.allocator.request(action.role, action.count, action.wish)
+        elif isinstance(action, a.Release):
+            self.allocator.release(action.container_id)
+        elif isinstance(action, a.Launch):
+            self._spawn(self._launch(action))
+        elif isinstance(action, a.Commit):
+            self._committing = self._spawn(self._commit(action.keep))
+        elif isinstance(action, a.TakeStacks):
+            self._spawn(self._take_stacks(action))
+        elif isinstance(action, helper_process.Chore):
+            self._spawn(self._do(action))
+        elif self._finished.done():
+            return
+        elif isinstance(action, a.HandOver):
+            self._finished.set_exception(AttemptOver(action.event.cause))
+        else:
+            self._finished.set_result(action.outcome)
+
+    async def _launch(self, action: a.Launch) -> None:
+        assert self.allocator is not None
+        try:
+            await self.allocator.launch(action.container, self._executor(action))
+        except (HowdahError, OSError) as error:
+            self.allocator.release(action.container.id)
+            exit = Exit("start", detail=f"its container could not be started: {error}")
+            self.apply(e.ContainerEnded(time.time(), action.container.id, exit))
+
+    def _executor(self, action: a.Launch) -> Launch:
+        assert self.context is not None
+        task = str(action.task)
+        key = auth.derive(self.identity.key, auth.executor_principal(task, action.attempt))
+        environment = {
+            "HOWDAH_MASTER": self.context.url,
+            "HOWDAH_TASK": task,
+            "HOWDAH_ATTEMPT": str(action.attempt),
+            "HOWDAH_CONTAINER": action.container.id,
+            "HOWDAH_JOB_ID": self.identity.job_id,
+            "HOWDAH_DIRECTORY": self.identity.directory,
+            "HOWDAH_LOG_LIMIT_MIB": self.staged.settings.get("log_limit_mib") or "1024",
+            "HOWDAH_DATA_CACHE_MIB": self.staged.settings.get("data_cache_mib", ""),
+            "HOWDAH_DATA_CACHE_DIR": self.staged.settings.get("data_cache_dir", ""),
+        }
+        if action.task == self.showing.task:
+            secrets, files = self.showing.secrets, self.showing.files
+            command = (self.staged.python, "-m", "howdah.executor")
+            return Launch(action.task, action.attempt, command, environment, {**secrets, JOB_KEY: key}, files)
+        secrets = {SECRET_PREFIX + name: value for name, value in self.identity.secrets.items()}
+        if shares_key(self.director.framework):
+            secrets[SECRET_PREFIX + GANG_KEY] = auth.gang_key(self.identity.key).encode()
+        command = (self.staged.python, "-m", "howdah.executor")
+        files = self.staged.files_of(action.task.role)
+        return Launch(action.task, action.attempt, command, environment, {**secrets, JOB_KEY: key}, files)
+
+    async def _take_stacks(self, action: a.TakeStacks) -> None:
+        self.apply(await stack_dumps.look_into(self.api, self.identity.directory, action.tasks, action.stalled))
+
+    async def _record_start(self, epoch: int) -> None:
+        """Bring the start of `epoch` to the event log's file, within the limit for forming a gang."""
+        written = await self.log.flush(self.staged.job.timeouts.gang_s or math.inf)
+        self.apply(a.StartRecorded(time.time(), epoch, "" if written else self.log.problem))
+
+    async def _show(self) -> None:
+        """The job asked for its TensorBoard; without it, it is as good a job."""
+        try:
+            await self.showing.open(self.log.view)
+        except HowdahError as error:
+            self.apply(e.Noted(time.time(), f"no TensorBoard: {error}"))
+
+    async def _do(self, chore: helper_process.Chore) -> None:
+        told = await helper_process.do(chore, self.staged, self.identity.job_id)
+        if told is not None:
+            self.apply(told)
+
+    async def _commit(self, keep: bool) -> None:
+        await self._decided()
+        done = await helper_process.commit(keep, self.state)
+        self.apply(_files_removed() if done.error and self._has_no_files() else done)
+
+    async def _decided(self) -> None:
+        """Bring what was decided to the event log before outputs move: the next master must not decide otherwise, nor
+        one that was replaced anything at all. A log that can't be written is waited for a while, and for as long as
+        there may be another master."""
+        assert self.allocator is not None
+        while not await self.log.confirm(LAST_S) and self.allocator.may_be_replaced():
+            continue
+
+    async def _leave(self, outcome: Outcome) -> None:
+        assert self.allocator is not None
+        self.series.finish()
+        written, _ = await asyncio.gather(self.log.flush(), self.series.journal.flush())
+        if not written:
+            lost = f"the end of its event log could not be written: {self.log.problem}"
+            print(lost, file=sys.stderr, flush=True)
+            outcome = replace(outcome, diagnostics="; ".join(filter(None, (outcome.diagnostics, lost))))
+        if time.monotonic() - self.api.followed_at < FOLLOWED_S:
+            await asyncio.sleep(LAST_LINES_S)
+        for container_id in (*self.state.containers, *self.showing.containers):
+            self.allocator.release(container_id)
+        self.api.printed.stop_asking()
+        if not self.allocator.serves_after_end:
+            await self.api.pages.wait_until_seen()
+        try:
+            await self.allocator.unregister(outcome, self.log.view.progress)
+        except HowdahError as error:  # the end is final; should YARN start another master, it says so once more
+            print(f"not unregistered: {error}", file=sys.stderr, flush=True)
+        await asyncio.to_thread(self.api.here.discard)
+        await asyncio.to_thread(_forget_key, self.identity.directory)
+        await asyncio.sleep(LINGER_S)
+        if self.allocator.serves_after_end:
+            await self.api.pages.wait_until_closed()
+        await self.close()
+
+    async def close(self) -> None:
+        """Let go of everything."""
+        await cancel_all(lambda: self._tasks)
+        self._server.close()
+        await self.api.source.close()
+        self.api.here.journal.close()
+        self.series.journal.close()
+        self.log.close()
+
+
+async def listening(handler: Handler, identify: Identify, host: str, among: Sequence[int]) -> asyncio.Server:
+    """At one of these ports, if there are any; the kernel keeps that of the master before this one for a minute.
+
+    Raises:
+        OSError: none is free by then.
+    """
+    until = time.monotonic() + PORT_S
+    while True:
+        try:
+            return await serve(handler, identify, host, among=among)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or time.monotonic() > until:
+                raise
+            print(f"{error.strerror}: trying again for a minute", file=sys.stderr, flush=True)
+            await asyncio.sleep(PORT_AGAIN_S)
+
+
+def _let_live(tasks: int) -> None:
+    """Don't look for garbage among what lives as long as a heartbeat's poll, some twenty objects for each executor: it
+    would take a third of the time of a master of ten thousand, and half a second at once."""
+    gc.freeze()
+    gc.set_threshold(max(LEAST_GARBAGE, GARBAGE_EACH * tasks), 10, 10)
+
+
+def _files_removed() -> e.AllocationLost:
+    return e.AllocationLost(time.time(), "the node has removed the files that the master runs from")
+
+
+def _forget_key(directory: str) -> None:
+    """The last act: without its key a job is over and needs nobody to look after it."""
+    with contextlib.suppress(HowdahError):
+        filesystem(directory).delete(f"{directory.rstrip('/')}/key")
+
+
+def announce(directory: str, url: str) -> None:
+    """Leave word in the job's directory where the master listens; `start` is field 22 of proc(5) stat."""
+    uri = f"{directory.rstrip('/')}/master.json"
+    with filesystem(uri).writing(uri) as sink:
+        start = int(Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()[19])
+        sink.write(json.dumps({"url": url, "pid": os.getpid(), "start": start}).encode())

@@ -1,0 +1,39 @@
+"""What programs go on from: looked for when all that start together have joined, for then nobody writes any more."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from howdah.master.decisions.actions import Action, FindCheckpoint
+from howdah.spec.values import dataclass
+
+
+@dataclass
+class Looks:
+    """`found` are the checkpoints by epoch, "" where there is none; `looking` the epochs for which somebody looks now,
+    `waiting` those that joined since then."""
+
+    found: dict[int, str] = field(default_factory=dict)
+    looking: tuple[int, ...] = ()
+    waiting: list[int] = field(default_factory=list)
+
+    def needed(self, epoch: int, actions: list[Action]) -> bool:
+        """Whether the programs of `epoch` have to wait for a look, which is begun if need be."""
+        if epoch in self.found:
+            return False
+        if epoch not in self.looking and epoch not in self.waiting:
+            self.waiting.append(epoch)
+            self.begin(actions)
+        return True
+
+    def begin(self, actions: list[Action]) -> None:
+        """One look at a time serves all that wait for it."""
+        if self.waiting and not self.looking:
+            self.looking, self.waiting = tuple(self.waiting), []
+            actions.append(FindCheckpoint(self.looking))
+
+    def end(self, epochs: tuple[int, ...], uri: str, actions: list[Action]) -> None:
+        """This is what there is for `epochs`."""
+        self.looking = ()
+        self.found.update(dict.fromkeys(epochs, uri))
+        self.begin(actions)

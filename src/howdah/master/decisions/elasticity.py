@@ -1,0 +1,133 @@
+"""Containers that change hands: a spare takes the place of a lost one, and an elastic role goes on with fewer tasks, or
+grows back.
+
+The rule: nothing new is launched in such a container. Its executor is told to become the other task's: it ends what
+it does and starts anew, with a key that is made from the one it has (`GangState.seats`), so that none has to travel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from howdah.engines import Wish
+from howdah.master.decisions.actions import Action, Ask, Notify, Record
+from howdah.master.state import GangState, TaskState
+from howdah.spec import JobSpec, TaskId
+from howdah.spec import events as e
+
+GROW_AFTER_S = 60.0
+"""A gang that was formed anew runs at least this long before it grows: each time its programs start again."""
+MOST_LOST = 10
+"""Spares that were lost are replaced this often."""
+
+
+def ready(state: GangState, role: str) -> list[TaskState]:
+    """Those of the role that hold a container without having a part in the job, and whose executors have spoken."""
+    return [task for task in state.parked(role) if task.container is not None and task.phase is not None]
+
+
+def spare(state: GangState, role: str) -> TaskState | None:
+    """Whose container may be taken: rather of one that has spoken."""
+    return next(_givers(state, role), None)
+
+
+def give(state: GangState, giver: TaskState, taker: TaskState, now: float, actions: list[Action]) -> None:
+    """The container of `giver`, which may be `taker` itself, is that of a new attempt of `taker`."""
+    container, before = giver.container, giver.attempt_name
+    assert container is not None
+    giver.container = None
+    giver.leave()
+    taker.move_to(container, now)
+    state.moves[before] = taker.attempt_name
+    state.seats[taker.attempt_name] = state.seats.get(before, before)
+    state.containers[container.id] = taker.id
+    actions += [Record(e.Launched(now, taker.id, taker.attempt, container, giver.id)), Notify((giver.id,))]
+
+
+# Asking
+
+
+def lacking(state: GangState, name: str) -> dict[TaskId, None]:
+    """The tasks without a part in the job that should hold a container: spares, and what an elastic role lacks. Growing
+    starts programs again, so that only those grow that can go on from a checkpoint."""
+    role = state.job.roles[name]
+    if state.spares_lost >= MOST_LOST or state.tasks[TaskId(name, 0)].epoch == 0:
+        return {}
+    grows = state.wanted[name] - role.replicas if state.job.checkpoint.path else 0
+    held = sum(task.container is not None for task in state.parked(name))
+    free = (task.id for task in state.parked(name) if task.container is None)
+    return dict.fromkeys(id_ for id_, _ in zip(free, range(grows + role.spares - held), strict=False))
+
+
+def ask(state: GangState, now: float, actions: list[Action]) -> None:
+    """What the gang can do without is asked for once it runs: it must not stand in its way."""
+    for name in state.job.roles:
+        wanted = {} if state.formations else lacking(state, name)
+        if wanted != state.spares.get(name, {}) and not state.unplaced[name]:
+            state.spares[name] = wanted
+            wish = Wish(avoid=state.job.roles[name].placement.avoid, spare=True)
+            actions += [Ask(name, len(wanted), wish), Record(e.Asked(now, name, len(wanted)))]
+
+
+# Sizes
+
+
+def shrunk(state: GangState) -> dict[str, int]:
+    """The sizes with which the gang can go on without the containers that it lacks; empty when it can't."""
+    lacks = {name: len(tasks) for name, tasks in state.unplaced.items() if tasks}
+    sizes = {name: state.job.roles[name].replicas - count for name, count in lacks.items()}
+    enough = all(0 < state.job.roles[name].min_replicas <= size for name, size in sizes.items())
+    return sizes if enough else {}
+
+
+def grown(state: GangState, now: float) -> dict[str, int]:
+    """The sizes to which the gang can grow now: when all that is missing is there, or more has not come for a while."""
+    sizes: dict[str, int] = {}
+    if now - state.formed_at < GROW_AFTER_S:
+        return sizes
+    for name, role in state.job.roles.items():
+        missing, there = state.wanted[name] - role.replicas, ready(state, name)
+        late = bool(there) and now - max(task.launched_at for task in there) > state.job.timeouts.hold_s
+        if missing > 0 and (len(there) >= missing or late):
+            sizes[name] = role.replicas + min(missing, len(there))
+    return sizes
+
+
+def resize(
+    state: GangState, sizes: Mapping[str, int], reason: str, now: float, actions: list[Action]
+) -> tuple[TaskId, ...]:
+    """Go on with these sizes. Every part changes with them: each executor becomes that of a new attempt, and those of
+    the tasks whose numbers are too high now fill the gaps. The tasks that are to start together."""
+    names = {id_.role for name in sizes for id_ in state.tasks[TaskId(name, 0)].peers}
+    state.job = resized(state.job, sizes)
+    for name, size in sizes.items():
+        actions += [Record(e.Resized(now, name, size, reason)), Ask(name, 0)]
+    for name in state.job.roles:
+        if name in names:
+            _seat(state, name, now, actions)
+            state.unplaced[name].clear()
+    return tuple(task.id for name in state.job.roles if name in names for task in state.of_role(name))
+
+
+def resized(job: JobSpec, sizes: Mapping[str, int]) -> JobSpec:
+    """The job with other numbers of replicas."""
+    return replace(
+        job, roles={name: replace(role, replicas=sizes.get(name, role.replicas)) for name, role in job.roles.items()}
+    )
+
+
+def _seat(state: GangState, name: str, now: float, actions: list[Action]) -> None:
+    givers = _givers(state, name)
+    for task in list(state.of_role(name)):
+        giver = task if task.container is not None else next(givers, None)
+        if giver is not None:
+            give(state, giver, task, now, actions)
+    for task in state.parked(name):
+        task.epoch, task.peers, task.world, task.exit, task.started = 0, (), None, None, 0
+
+
+def _givers(state: GangState, name: str) -> Iterator[TaskState]:
+    """First those that have spoken."""
+    there = [task for task in state.parked(name) if task.container is not None]
+    yield from sorted(there, key=lambda task: (task.phase is None, task.id.index))

@@ -1,0 +1,200 @@
+"""What an executor should do now: a pure function of the state, so that asking twice gives the same answer."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from howdah.frameworks import GANG_KEY, Framework, command_of, files_of, shares_key, world_variables
+from howdah.inputs.assignment import fetches, listed
+from howdah.inputs.streaming.split_assignment import feeds
+from howdah.master.decisions import failed_outputs
+from howdah.master.decisions.outputs import capture, part, uploads
+from howdah.master.preflight import preflight_policy
+from howdah.master.snapshots import snapshot_policy
+from howdah.master.state import LEASE_S, GangState, TaskState
+from howdah.outputs.commit import temporary
+from howdah.spec import JobSpec, StagedJob, TaskId, chief, preflight, uris
+from howdah.wire.messages import (
+    Assignment,
+    BoardOrder,
+    CheckOrder,
+    Goal,
+    LogRequest,
+    MirrorOrder,
+    Orders,
+    Phase,
+    Status,
+    Upload,
+)
+
+STOPPED_LEASE_S = 10.0
+"""An executor that was told to stop has less to wait for."""
+_BEYOND_START = (Phase.RUNNING, Phase.UPLOADING, Phase.ENDED)
+
+
+@dataclass(frozen=True)
+class Director:
+    """Gives orders for one job. `staged.job` is the spec as its framework expanded it."""
+
+    job_id: str
+    staged: StagedJob
+    framework: Framework
+    _last: dict[str, StagedJob] = field(default_factory=dict, init=False, repr=False)
+
+    def orders(self, state: GangState, status: Status, logs: tuple[LogRequest, ...] = ()) -> Orders:
+        """The orders for the executor that sent `status`."""
+        task = state.tasks[TaskId.parse(status.task)]
+        goal = _goal(state, task)
+        starts = goal is Goal.RUN and not (status.epoch == task.epoch and status.phase in _BEYOND_START)
+        return Orders(
+            epoch=task.epoch,
+            goal=goal,
+            assignment=self.assignment(state, task) if status.phase is Phase.HELLO and task.epoch else None,
+            environment=self.world_environment(state, task) if starts else {},
+            files=self.world_files(state, task) if starts else {},
+            stop_s=state.job.timeouts.stop_s,
+            lease_s=STOPPED_LEASE_S if goal is Goal.STOP else LEASE_S,
+            log_requests=logs,
+            saves=snapshot_policy.orders(state, task),
+            keep=goal is Goal.STOP and failed_outputs.wanted(state),
+            notice=task.notice,
+            pairs=preflight_policy.order(state, task) if goal is Goal.JOIN else None,
+        )
+
+    def assignment(self, state: GangState, task: TaskState) -> Assignment:
+        """What this container is for."""
+        job, staged = state.job, self._sized(state.job)
+        role = job.roles[task.id.role]
+        return Assignment(
+            command=command_of(self.framework, task.id, role.command),
+            environment={**job.env, **role.env},
+            extend=job.extend,
+            fetches=fetches(staged, task.id),
+            directories=job.directories,
+            feeds=feeds(staged, task.id),
+            capture=capture(self.job_id, job, task),
+            listed=listed(staged, task.id),
+            uploads=tuple(
+                Upload(
+                    output.source,
+                    posixpath.join(temporary(self.job_id, number, output.path), part(task)),
+                    required=bool(output.tasks) and not output.optional,
+                    keep_failed=output.keep_failed,
+                )
+                for number, output in enumerate(job.outputs)
+                if output.strategy == "upload" and uploads(job, output, task.id)
+            ),
+            ports=("main", *role.ports),
+            hold_ports=self.framework.hold_ports,
+            program_path=staged.program_path,
+            secrets=(*job.secrets, *((GANG_KEY,) if shares_key(self.framework) else ())),
+            memory_mib=role.resources.memory_mib,
+            gpus=role.resources.gpus,
+            localise_s=job.timeouts.localise_s,
+            stall_s=job.timeouts.stall_s,
+            spread={file.name: file.into for file in staged.files_of(task.id.role) if file.kind == "spread"},
+            yields=role.yields,
+            mirror=_mirror(job, task.id),
+            board=_board(job, task.id),
+            checks=_checks(job, role.resources.gpus),
+            port_range=job.port_range,
+        )
+
+    def _sized(self, job: JobSpec) -> StagedJob:
+        """What is staged, for the sizes that roles have now; the same object as long as they stay."""
+        if job is self.staged.job:
+            return self.staged
+        if self._last.get("job") is None or self._last["job"].job is not job:
+            self._last["job"] = replace(self.staged, job=job)
+        return self._last["job"]
+
+    def world_environment(self, state: GangState, task: TaskState) -> Mapping[str, str]:
+        """Variables that only the whole gang determines."""
+        assert task.world is not None
+        world = task.world
+        ours = world_variables(
+            world,
+            task.id,
+            job_id=self.job_id,
+            job_name=state.job.name,
+            attempt=task.attempt,
+            replicas=state.role(task.id).replicas,
+        )
+        kept = {**_checkpoint(state, task), **_board_directory(state.job)}
+        return {**_yielded(state), **kept, **ours, **self.framework.environment(world, task.id)}
+
+    def world_files(self, state: GangState, task: TaskState) -> Mapping[str, str]:
+        """Files that only the whole gang determines."""
+        assert task.world is not None
+        return files_of(self.framework, task.world, task.id)
+
+
+def _checkpoint(state: GangState, task: TaskState) -> dict[str, str]:
+    """Where the programs keep what they go on from, and what that is; on this machine they know it by its path."""
+    found = {
+        "HOWDAH_CHECKPOINT_DIR": state.job.checkpoint.path,
+        "HOWDAH_RESUME_FROM": state.looks.found.get(task.epoch, ""),
+    }
+    local = not state.job.checkpoint.local
+    return {name: uris.path(uri) if local and uri.startswith("file:") else uri for name, uri in found.items() if uri}
+
+
+def _board_directory(job: JobSpec) -> dict[str, str]:
+    """With a local directory the executor tells."""
+    where = job.board.path
+    if not where or job.board.local:
+        return {}
+    where = uris.path(where) if where.startswith("file:") else where
+    return {"HOWDAH_BOARD_DIR": where, "TENSORBOARD_LOGGING_DIR": where}
+
+
+def _checks(job: JobSpec, gpus: int) -> CheckOrder:
+    """Without GPUs those of them are made only if they are named."""
+    spec = job.preflight
+    left_out = () if gpus else {*preflight.OF_GPUS} - {*spec.checks}
+    alone = tuple(name for name in preflight.wanted(job) if name in preflight.LOCAL and name not in left_out)
+    return CheckOrder(alone, spec.disk_mib, spec.limit_s, preflight.pairs_wanted(job))
+
+
+def _board(job: JobSpec, task: TaskId) -> BoardOrder | None:
+    spec = job.board
+    if not spec.local:
+        return None
+    if spec.tasks == "chief":
+        mine, alone = task == chief(job), True
+    else:
+        mine = spec.tasks in ("", task.role, str(task))
+        alone = ":" in spec.tasks or (job.roles[task.role].replicas if spec.tasks else job.task_count) == 1
+    where = spec.path if alone else uris.join(spec.path, task.slug)
+    return BoardOrder(spec.local, where if mine else "", spec.every_s)
+
+
+def _mirror(job: JobSpec, task: TaskId) -> MirrorOrder | None:
+    spec = job.checkpoint
+    if not spec.path or not spec.local:
+        return None
+    leads = task == chief(job)
+    writes = spec.tasks in ("all", task.role, str(task)) or (leads and spec.tasks == "chief")
+    return MirrorOrder(spec.local, spec.path, spec.every_s, writes, leads or spec.tasks == str(task), spec.valid)
+
+
+def _yielded(state: GangState) -> dict[str, str]:
+    """What tasks have announced for later ones; of several in a role the first is believed."""
+    if not any(role.yields for role in state.job.roles.values()):  # each task of a large gang asks
+        return {}
+    return {name: value for task in reversed(state.tasks.values()) for name, value in task.yields.items()}
+
+
+def _goal(state: GangState, task: TaskState) -> Goal:
+    # Executors stay to the last, for their logs are read through them; releasing the container ends them.
+    if not state.open or task.stopped:
+        return Goal.STOP
+    return Goal.RUN if task.formed and task.epoch not in state.unrecorded else Goal.JOIN
+
+
+def satisfied(orders: Orders, status: Status) -> bool:
+    """Whether the executor has these orders already, so that the answer can wait for news."""
+    news = orders.assignment is not None or orders.log_requests or orders.goal is Goal.LEAVE
+    return not news and status.told == orders.mark

@@ -1,0 +1,139 @@
+"""The end of a job: once its outcome is decided, programs stop, outputs are committed or removed, the job finishes."""
+
+from __future__ import annotations
+
+from howdah.master.decisions import failed_outputs
+from howdah.master.decisions.actions import (
+    Action,
+    Ask,
+    Commit,
+    CommitDone,
+    Finish,
+    HandOver,
+    Notify,
+    Record,
+    Release,
+    SavePublished,
+)
+from howdah.master.decisions.outputs import empty_outputs, missing_outputs
+from howdah.master.snapshots import snapshot_policy
+from howdah.master.state import GangState, Stage, TaskState
+from howdah.spec import Exit, Outcome, State
+from howdah.spec import events as e
+
+STOP_MARGIN_S = 5.0
+MIRROR_S = 65.0
+"""An executor stores the checkpoints that a stopped program has left within a minute."""
+
+
+def stop(
+    state: GangState, outcome: Outcome, reason: str, now: float, actions: list[Action], unrecorded: bool = False
+) -> None:
+    """The outcome is `outcome`; whatever still runs is asked to end. `unrecorded`: nothing in the event log, as it is
+    now, says why, so that another master would decide anew."""
+    state.stage, state.outcome = Stage.STOPPING, outcome
+    state.stop_by = now + state.job.timeouts.stop_s + STOP_MARGIN_S
+    if state.job.checkpoint.local or state.job.board.local:
+        state.stop_by += MIRROR_S
+    actions += [Ask(role, 0) for role, tasks in state.unplaced.items() if tasks]
+    for task in state.tasks.values():
+        if task.live and task.phase is None:
+            drop(state, task, Exit("stopped"), now, actions)
+            task.container = None
+    live = any(task.live for task in state.tasks.values())
+    if live or unrecorded:
+        actions.append(Record(e.Stopping(now, reason, outcome if unrecorded else None)))
+    if live or failed_outputs.waits(state, now):
+        actions.append(Notify(tuple(state.tasks)))
+    conclude_if_ended(state, now, actions)
+
+
+def drop(state: GangState, task: TaskState, exit: Exit, now: float, actions: list[Action]) -> e.ContainerEnded:
+    """Give back the container of a task that will not speak any more."""
+    assert task.container is not None
+    actions.append(Release(task.container.id))
+    state.containers.pop(task.container.id, None)
+    return e.ContainerEnded(now, task.container.id, exit)
+
+
+def conclude_if_ended(state: GangState, now: float, actions: list[Action]) -> None:
+    """Go on to the outputs when the last program has ended."""
+    if state.stage is not Stage.STOPPING or any(task.live for task in state.tasks.values()):
+        return
+    if not failed_outputs.waits(state, now):
+        conclude(state, now, actions)
+
+
+def conclude(state: GangState, now: float, actions: list[Action]) -> None:
+    """The outputs are put in their places, or removed."""
+    assert state.outcome is not None
+    if snapshot_policy.end(state, now, actions):
+        return
+    missing = missing_outputs(state) if state.outcome.state is State.SUCCEEDED else []
+    if missing:
+        state.incomplete, state.outcome = True, Outcome(State.FAILED, "; ".join(missing))
+    state.stage = Stage.COMMITTING
+    actions.append(Notify(tuple(state.tasks)))
+    if state.job.outputs or state.job.checkpoint.path:
+        actions.append(commit(state.outcome))
+    else:
+        _finish(state, now, actions)
+
+
+def commit(outcome: Outcome) -> Commit:
+    """What is done with the outputs of a job that ends so."""
+    return Commit(keep=outcome.state is State.SUCCEEDED)
+
+
+def on_committed(state: GangState, event: CommitDone, actions: list[Action]) -> None:
+    """The outputs are where they should be, or not: that, too, decides."""
+    assert state.outcome is not None
+    actions += [Record(e.Committed(event.time, uri)) for uri in event.uris]
+    actions += [Record(e.Noted(event.time, f"what the tasks made is kept in {uri}")) for uri in event.kept]
+    if state.outcome.state is State.SUCCEEDED:
+        actions += [Record(e.Noted(event.time, text)) for text in empty_outputs(state)]
+    if event.error and state.outcome.state is State.SUCCEEDED:
+        state.outcome = Outcome(State.FAILED, f"the programs ended well, but the outputs were not kept: {event.error}")
+    elif event.error:
+        actions.append(Record(e.Noted(event.time, f"outputs of this job were not removed: {event.error}")))
+    _finish(state, event.time, actions)
+
+
+def _finish(state: GangState, now: float, actions: list[Action]) -> None:
+    assert state.outcome is not None
+    state.stage = Stage.DONE
+    actions += [Record(e.JobFinished(now, state.outcome)), Finish(state.outcome)]
+
+
+def finish_again(state: GangState, outcome: Outcome) -> list[Action]:
+    """The end is in the log, and final: the engine was not told of it. People were, and may have moved the outputs."""
+    state.stage, state.outcome = Stage.DONE, outcome
+    return [Finish(outcome)]
+
+
+def on_save_published(state: GangState, event: SavePublished, actions: list[Action]) -> None:
+    """A copy is done with; the end of the job may have waited for it."""
+    snapshot_policy.on_published(state, event, actions)
+    conclude_if_ended(state, event.time, actions)
+
+
+def on_cancel(state: GangState, event: e.CancelRequested, actions: list[Action]) -> None:
+    """Somebody wants the job to end."""
+    actions.append(Record(event))
+    if state.open:
+        outcome = Outcome(State.CANCELLED, f"cancelled by {event.by}")
+        stop(state, outcome, outcome.diagnostics, event.time, actions)
+
+
+def on_allocation_lost(state: GangState, event: e.AllocationLost, actions: list[Action]) -> None:
+    """The engine ends this master. If another may follow, everything is left to it as it is; if not, the job fails."""
+    actions.append(Record(event))
+    if event.comes_back:
+        state.handed_over = True
+        actions.append(HandOver(event))
+        return
+    if state.open:
+        outcome = Outcome(State.FAILED, f"the engine took the job's containers back: {event.cause}")
+        stop(state, outcome, outcome.diagnostics, event.time, actions)
+    if event.within_s and state.stage is Stage.STOPPING:
+        state.stop_by = min(state.stop_by, event.time + event.within_s)

@@ -1,0 +1,112 @@
+"""Where a job's outputs are gathered, by whom, and which of the parts count. Pure."""
+
+from __future__ import annotations
+
+import posixpath
+
+from howdah.master.state import GangState, TaskState
+from howdah.outputs.commit import temporary
+from howdah.outputs.snapshots import snapshot
+from howdah.spec import JobSpec, Output, State, TaskId, chief
+from howdah.wire.messages import Capture
+
+
+def commit_request(state: GangState) -> dict[str, object]:
+    """Which parts of which outputs count, for `howdah.outputs.commit`."""
+    outputs = []
+    failed = state.outcome is not None and state.outcome.state is State.FAILED
+    for number, output in enumerate(state.job.outputs):
+        tasks = takers(state, output)
+        parts = [
+            {"from": part(task), "to": "" if is_flat(output, len(tasks)) else task.id.slug}
+            for task in tasks
+            if task.kept or (task.exit is not None and task.exit.ok)
+        ]
+        outputs.append(
+            {
+                "temporary": temporary(state.id, number, output.path),
+                "final": output.path,
+                "overwrite": output.overwrite,
+                "parts": parts,
+                "failed": f"{output.path.rstrip('/')}.failed" if failed and _is_kept(state, output) else "",
+                "saves": {"temporary": snapshot.temporary(state.id, number, output), "to": snapshot.place(output)},
+            }
+        )
+    checkpoints = state.job.checkpoint.path
+    return {"outputs": outputs, "lease": [checkpoints, state.id] if checkpoints else []}
+
+
+def takers(state: GangState, output: Output) -> list[TaskState]:
+    """The tasks that have a part in the output."""
+    return [task for task in state.tasks.values() if uploads(state.job, output, task.id)]
+
+
+def keeps_failed(output: Output) -> bool:
+    """Whether what was made for it is kept when the job fails; of a stream nothing is, for its end is missing."""
+    return output.keep_failed and output.strategy == "upload"
+
+
+def _is_kept(state: GangState, output: Output) -> bool:
+    """Whether what was made for the output of a failed job is kept: also where nothing failed but another output."""
+    return keeps_failed(output) or (state.incomplete and output.strategy == "upload")
+
+
+def is_flat(output: Output, takers: int) -> bool:
+    """Whether what a task made goes straight into the output; part files of streams are named after their tasks."""
+    return output.strategy == "stream" or bool(output.tasks and takers == 1)
+
+
+def capture(job_id: str, job: JobSpec, task: TaskState) -> Capture | None:
+    """What becomes of this task's standard output, if anything."""
+    for number, output in enumerate(job.outputs):
+        if output.strategy == "stream" and uploads(job, output, task.id):
+            uri = posixpath.join(temporary(job_id, number, output.path), part(task))
+            return Capture(uri, f"part-{task.id.slug}", output.path, output.format, output.options)
+    return None
+
+
+def empty_outputs(state: GangState) -> list[str]:
+    """Sentences about outputs that no task had anything for, and need not have had."""
+    return [
+        f"output {output.path} is empty: no task {_made(output)}"
+        for output in _unmade(state)
+        if output.optional or output.strategy == "stream"
+    ]
+
+
+def missing_outputs(state: GangState) -> list[str]:
+    """Sentences about outputs that no task made, and without which the job has not succeeded."""
+    return [
+        f"output {output.path} is missing: no task {_made(output)}, and the output is not `optional`"
+        for output in _unmade(state)
+        if not output.optional and output.strategy != "stream"
+    ]
+
+
+def _unmade(state: GangState) -> list[Output]:
+    uploaded = {uri for task in state.tasks.values() for uri in task.uploaded}
+    return [
+        output
+        for number, output in enumerate(state.job.outputs)
+        if not any(uri.startswith(f"{temporary(state.id, number, output.path)}/") for uri in uploaded)
+    ]
+
+
+def _made(output: Output) -> str:
+    return "printed anything" if output.strategy == "stream" else f"made a directory {output.source!r}"
+
+
+def part(task: TaskState) -> str:
+    """The name under which one attempt uploads: two attempts never write one place."""
+    return f"{task.id.slug}.{task.attempt}"
+
+
+def uploads(job: JobSpec, output: Output, task: TaskId) -> bool:
+    """Whether this task uploads this output, or prints it."""
+    if task.index >= job.roles[task.role].replicas:
+        return False
+    if not output.tasks:
+        return job.roles[task.role].tracked is not False
+    if output.tasks == "chief":
+        return task == chief(job)
+    return output.tasks in (str(task), task.role)

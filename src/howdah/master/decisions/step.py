@@ -1,0 +1,212 @@
+"""`step(state, event) -> actions`: every decision of the master, and nothing else.
+
+It touches no socket, clock, file or thread; time arrives with the event. The state passed in is changed in place
+(docs/adr/0003): the result depends on state and event alone, so that a run can be replayed. How tasks come to run is
+in `forming`, what follows from their ends in `verdicts`, the end of the job in `stopping`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from howdah.master.decisions import (
+    failed_outputs,
+    failure_policy,
+    gang_formation,
+    job_completion,
+    preemption,
+    time_shift,
+)
+from howdah.master.decisions.actions import Action, CommitDone, Heard, Record, SavePublished, StartRecorded, Tick
+from howdah.master.health import hang_detection
+from howdah.master.preflight import results
+from howdah.master.snapshots import snapshot_policy
+from howdah.master.state import GangState, Stage, TaskState
+from howdah.spec import Exit, Outcome, State, TaskId
+from howdah.spec import events as e
+from howdah.wire.messages import Phase, Status, Usage
+
+GREET_S = 120.0
+"""An executor must speak within this after its container was started (a node may have to fetch the runtime first)."""
+SILENT_S = 9.0
+"""An executor not heard for this long is taken for dead: decided within 10 s, for it is looked at twice a second. It
+beats every 2 s."""
+
+_USED = tuple(name for name in e.Used.__dataclass_fields__ if name in Usage.__dataclass_fields__)
+"""What of a sample is a fact for the log; how it went in between is for the series."""
+
+
+def step(state: GangState, event: e.Event) -> list[Action]:
+    """Apply `event` to `state`; what is to be done, in order."""
+    actions: list[Action] = []
+    if state.stage is Stage.DONE or state.handed_over:
+        return actions
+    _HANDLERS[type(event)](state, event, actions)
+    return actions
+
+
+def _on_started(state: GangState, event: e.JobStarted, actions: list[Action]) -> None:
+    actions.append(Record(event))
+    state.begun_at = event.time
+    for task in state.tasks.values():
+        task.fenced_until = event.fenced_until
+    state.fitness.elsewhere = event.engine != "local"
+    if bad := gang_formation.bad_nodes(state):
+        told = f"{', '.join(bad)} get no tasks: failures of earlier jobs were their fault"
+        actions.append(Record(e.Noted(event.time, told)))
+    gang_formation.begin_stages(state, event.time, actions)
+
+
+# What executors say
+
+
+def _on_heard(state: GangState, event: Heard, actions: list[Action]) -> None:
+    status = event.status
+    task = state.tasks[TaskId.parse(status.task)]
+    task.heard_at = max(task.heard_at, event.time)
+    if status.sequence <= task.sequence or task.container is None:
+        return
+    task.sequence, task.quiet_s = status.sequence, status.quiet_s
+    if task.phase is None:
+        actions.append(Record(e.Greeted(event.time, task.id, status.attempt, status.host, status.pid, status.python)))
+    task.phase = status.phase
+    _note_usage(task, status, event.time, actions)
+    snapshot_policy.on_heard(state, task, status, event.time, actions)
+    if status.epoch > state.epoch:
+        failure_policy.catch_up(state, task, status.epoch, event.time, actions)
+    if failed_outputs.heard(task, status):
+        job_completion.conclude_if_ended(state, event.time, actions)
+    if status.phase is Phase.ENDED and status.exit is not None and status.epoch < task.epoch:
+        failure_policy.hear_late(state, task, status, event.time, actions)
+    if status.epoch == task.epoch and task.exit is None:
+        results.on_heard(state, task, status, event.time, actions)
+    if status.epoch != task.epoch or task.exit is not None:
+        return
+    if status.phase not in (Phase.HELLO, Phase.LOCALISING) and task.joined != task.epoch and status.ports:
+        _join(state, task, status, event.time, actions)
+    if status.program_pid and task.started != task.epoch:
+        task.started = task.epoch
+        told = (status.program_pid, status.program_python, status.program_gpus)
+        actions.append(Record(e.Started(event.time, task.id, task.attempt, task.epoch, *told)))
+    if status.yields != task.yields and status.yields:
+        task.yields = status.yields
+        actions.append(Record(e.Yielded(event.time, task.id, status.yields)))
+    if status.phase is Phase.ENDED and status.exit is not None:
+        task.uploaded = status.uploaded
+        failure_policy.end(state, task, status.exit, event.time, actions)
+
+
+def _note_usage(task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
+    """Samples grow sparser as a task grows older (about a hundred a factor of e), so that logs stay small."""
+    if status.phase is Phase.LOCALISING and status.data_total_bytes and now - task.used_at >= _between(task, now, 2.0):
+        task.used_at = now
+        fetched: dict[str, Any] = {"data_bytes": status.data_bytes, "data_total_bytes": status.data_total_bytes}
+        actions.append(Record(e.Used(now, task.id, **fetched)))
+    further = _percent(status.usage.progress) != _percent(task.usage.progress)
+    telling = further or (status.exit is not None and task.exit is None)
+    task.usage = status.usage
+    if task.started and (telling or now - task.used_at >= _between(task, now, 5.0)):
+        task.used_at = now
+        actions.append(Record(e.Used(now, task.id, **{name: getattr(status.usage, name) for name in _USED})))
+
+
+def _percent(progress: float | None) -> int | None:
+    """A step that is worth a line of the log."""
+    return None if progress is None else int(progress * 100)
+
+
+def _between(task: TaskState, now: float, least: float) -> float:
+    return max(least, (now - task.launched_at) / 100)
+
+
+def _join(state: GangState, task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
+    task.joined, task.host, task.ip, task.ports = task.epoch, status.host, status.ip, status.ports
+    task.pair_port = status.pair_port
+    data = (status.data_files, status.data_bytes, status.data_seconds, status.ip, status.data_cached_bytes)
+    who = (task.id, task.attempt, task.epoch, status.host, dict(status.ports))
+    actions.append(Record(e.Joined(now, *who, *data, task.pair_port)))
+    if state.taken_over and failure_policy.runs_ahead(state, task):
+        failure_policy.catch_up(state, task, task.epoch, now, actions)
+    else:
+        gang_formation.joined(state, task, now, actions)
+
+
+def _on_noted(_: GangState, event: e.Noted | e.MasterEnded, actions: list[Action]) -> None:
+    actions.append(Record(event))
+
+
+# Deadlines
+
+
+def _on_tick(state: GangState, event: Tick, actions: list[Action]) -> None:
+    decide_by_time(state, event.time, actions)
+    if state.open:
+        _watch_silence(state, event.time, actions)
+        hang_detection.watch(state, event.time, actions)
+    snapshot_policy.on_tick(state, event.time, actions)
+
+
+def decide_by_time(state: GangState, now: float, actions: list[Action]) -> None:
+    """What follows from the time alone; who is silent is another matter."""
+    if state.open:
+        gang_formation.watch_forming(state, now, actions)
+    if state.open:
+        gang_formation.watch_spares(state, now, actions)
+    if state.open and state.fitness.trials:
+        results.watch(state, now, actions)
+    if state.open and state.running_since and gang_formation.over(state.job.timeouts.run_s, now - state.running_since):
+        diagnostics = f"still running after {state.job.timeouts.run_s:.0f} s (timeouts.run)"
+        job_completion.stop(state, Outcome(State.FAILED, diagnostics), diagnostics, now, actions, unrecorded=True)
+    elif state.open and gang_formation.over(state.job.timeouts.total_s, now - state.begun_at):
+        diagnostics = f"not done {state.job.timeouts.total_s:.0f} s after it began (timeouts.total)"
+        job_completion.stop(state, Outcome(State.FAILED, diagnostics), diagnostics, now, actions, unrecorded=True)
+    elif state.stage is Stage.STOPPING and now > state.stop_by and not failed_outputs.waits(state, now):
+        job_completion.conclude(state, now, actions)
+    if state.open:
+        failure_policy.watch_ends(state, now, actions)
+
+
+def _watch_silence(state: GangState, now: float, actions: list[Action]) -> None:
+    for task in list(state.tasks.values()):
+        if not task.live or not state.open:
+            continue
+        late = _lateness(state, task, now)
+        if late is not None:
+            failure_policy.end_dropped(state, task, late, now, actions)
+
+
+def _lateness(state: GangState, task: TaskState, now: float) -> Exit | None:
+    limits = state.job.timeouts
+    if task.phase is None:
+        if now - task.launched_at > GREET_S:
+            return Exit("start", detail=f"its executor did not report within {GREET_S:.0f} s of its container's start")
+    elif now - task.heard_at > SILENT_S:
+        return Exit("silent", detail=f"not heard for {now - task.heard_at:.0f} s")
+    elif task.joined != task.epoch and gang_formation.over(limits.localise_s, now - task.launched_at):
+        detail = f"files and data not in place after {limits.localise_s:.0f} s (timeouts.localise)"
+        return Exit("localise", detail=detail)
+    return None
+
+
+_HANDLERS: dict[type[e.Event], Callable[[GangState, Any, list[Action]], None]] = {
+    e.JobStarted: _on_started,
+    e.Allocated: gang_formation.on_allocated,
+    e.ContainerEnded: failure_policy.on_container_ended,
+    e.CancelRequested: job_completion.on_cancel,
+    e.AllocationLost: job_completion.on_allocation_lost,
+    e.Noted: _on_noted,
+    e.MasterEnded: _on_noted,
+    e.LossAnnounced: preemption.on_announced,
+    e.Stalled: hang_detection.on_stalled,
+    e.StacksTaken: hang_detection.on_taken,
+    Heard: _on_heard,
+    Tick: _on_tick,
+    CommitDone: job_completion.on_committed,
+    e.SaveRequested: snapshot_policy.on_requested,
+    StartRecorded: gang_formation.on_start_recorded,
+    SavePublished: job_completion.on_save_published,
+    e.Checked: results.on_checked,
+    e.CheckpointFound: gang_formation.on_checkpoint_found,
+    e.TimeLost: time_shift.on_time_lost,
+}

@@ -1,0 +1,145 @@
+"""The event log: every fact, in order, in memory for those who watch and in a file for those who come later."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+from howdah.master.broadcast import Bell
+from howdah.master.journal import Journal
+from howdah.spec.codec import encode
+from howdah.spec.event_lines import read_lines, to_line
+from howdah.spec.events import (
+    Ended,
+    Event,
+    GangRestarted,
+    Measured,
+    Noted,
+    Stopping,
+    TookOver,
+    Used,
+    WorldFormed,
+)
+from howdah.spec.fold import fold
+from howdah.spec.view import JobView
+
+FLUSH_S, URGENT_S = 2.0, 0.2
+"""How long an event stays in memory alone: one that decides something shorter, lest the next master not know of it."""
+LAST_S = 60.0
+"""For so long the end of a job waits for a file system that is full, or away."""
+_URGENT = (WorldFormed, GangRestarted, Ended, Stopping)
+
+
+class EventLog:
+    """`directory` is the URI of the job's directory. `records` are all events but samples and points of curves,
+    JSON-ready; `usage` has the latest of those, `version` counts them all."""
+
+    def __init__(self, directory: str) -> None:
+        self.records: list[dict[str, Any]] = []
+        self.usage: dict[str, dict[str, Any]] = {}
+        self.view, self.version = JobView(), 0
+        self.changed = Bell()
+        self._journal = Journal(f"{directory.rstrip('/')}/events.jsonl", "event log")
+        self._urgent = asyncio.Event()
+        self._behind = False
+
+    def restore(self) -> list[Event]:
+        """What the master before this one wrote; nothing when there is no log.
+
+        Raises:
+            StagingError, EngineUnavailable: the log is there and cannot be read.
+        """
+        events = list(read_lines(self._journal.read()))
+        for event in events:
+            self._remember(event)
+        return events
+
+    async def take_over(self, event: Callable[[], TookOver]) -> list[Event]:
+        """What the master before this one wrote, and `event()` after it: the log is this master's alone from now on.
+        Nothing when there is no log; none is begun.
+
+        Raises:
+            StagingError, EngineUnavailable: the log is there and cannot be read.
+        """
+        made: list[TookOver] = []
+
+        def line() -> str:
+            made.append(event())
+            return to_line(made[-1])
+
+        lines = await self._journal.take_over(line)
+        events = [*read_lines(lines), *made[-1:]]
+        for each in events:
+            self._remember(each)
+        self.changed.ring()
+        return events
+
+    async def confirm(self, limit_s: float = 0.0) -> bool:
+        """Whether all that was written is in the file, and the file this master's alone: tried until it is, within the
+        limit.
+
+        Raises:
+            Superseded: another master writes it.
+        """
+        deadline = time.monotonic() + limit_s
+        while not (confirmed := await self._journal.confirm()) and time.monotonic() < deadline:
+            await asyncio.sleep(URGENT_S * 5)
+        return confirmed
+
+    def append(self, event: Event) -> None:
+        """Add one event; whoever waits for `changed` wakes."""
+        self._remember(event)
+        self._journal.write(to_line(event))
+        if isinstance(event, _URGENT):
+            self._urgent.set()
+        self.changed.ring()
+
+    def _remember(self, event: Event) -> None:
+        record = {"kind": type(event).__name__, **encode(event)}
+        if isinstance(event, Used):
+            self.usage[str(event.task)] = record
+        elif isinstance(event, Measured):
+            self.usage[f"{event.task} {event.name}"] = record
+        else:
+            self.records.append(record)
+        fold([event], self.view)
+        self.version += 1
+
+    async def flush_forever(self) -> None:
+        """Bring batches to their file every `FLUSH_S` seconds, or soon after something was decided, until cancelled."""
+        while True:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._urgent.wait(), FLUSH_S)
+            self._urgent.clear()
+            await self._flush()
+            await asyncio.sleep(URGENT_S)
+
+    async def flush(self, limit_s: float = LAST_S) -> bool:
+        """Before the end: bring what is pending to its file, again and again within the limit until it is there;
+        whether it is."""
+        deadline = time.monotonic() + limit_s
+        while not (written := await self._flush()) and time.monotonic() < deadline:
+            await asyncio.sleep(URGENT_S * 5)
+        return written
+
+    @property
+    def problem(self) -> str:
+        """Why it could not be written the last time."""
+        return self._journal.problem
+
+    async def _flush(self) -> bool:
+        """What cannot be written now is kept for the next time, and those who watch are told."""
+        written = await self._journal.flush()
+        if written == self._behind:
+            self._behind = not written
+            why = f"cannot be written for now, and is kept by the master: {self._journal.problem}"
+            if not self.view.state.ended:
+                self.append(Noted(time.time(), f"the event log {'is whole again' if written else why}"))
+        return written
+
+    def close(self) -> None:
+        """No more events come."""
+        self._journal.close()

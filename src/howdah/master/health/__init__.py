@@ -1,0 +1,1 @@
+"""Programs that hang or lag: noticed, looked into, named."""

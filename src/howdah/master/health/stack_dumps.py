@@ -1,0 +1,105 @@
+"""Stacks of the programs: asked of the executors, all at once, kept as one file in the job's directory."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from howdah.api.sources import Refused
+from howdah.errors import HowdahError
+from howdah.master.health import hang_detection
+from howdah.master.health.stack_suspects import suspect
+from howdah.spec import TaskId
+from howdah.spec import events as e
+from howdah.storage.filesystem import filesystem
+
+if TYPE_CHECKING:
+    from howdah.master.server.app import Api
+
+WAIT_S = 30.0
+"""An executor gives up looking after 20 s."""
+AT_ONCE, MOST_NATIVE = 64, 4
+MOST_BYTES = 1 << 20
+FOLDER = "stacks"
+
+
+async def of(api: Api, tasks: Iterable[TaskId], native: bool = False) -> dict[TaskId, str]:
+    """What the programs of these tasks are doing; for one that can't be looked into, why not."""
+    turns = asyncio.Semaphore(AT_ONCE)
+    stream = "stacks-native" if native else "stacks"
+
+    async def one(task: TaskId) -> tuple[TaskId, str]:
+        async with turns:
+            try:
+                chunk = await api.log_of(task, stream, 0, MOST_BYTES, WAIT_S)
+            except Refused as refused:
+                return task, f"no stacks: {refused}\n"
+        return task, chunk.text.encode("latin-1").decode("utf-8", "replace")
+
+    return dict(await asyncio.gather(*map(one, tasks)))
+
+
+async def keep(directory: str, found: Mapping[TaskId, str], now: float) -> str:
+    """Write them down; the URI.
+
+    Raises:
+        StagingError, EngineUnavailable: they can't be.
+    """
+    name = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
+    uri = f"{directory.rstrip('/')}/{FOLDER}/{name}-{int(now * 1000) % 1000:03d}.txt"
+    text = "\n".join(f"==> {task} <==\n{said}" for task, said in found.items())
+
+    def write() -> None:
+        files = filesystem(uri)
+        files.mkdirs(uri.rpartition("/")[0], 0o700)
+        files.write_bytes(uri, text.encode(), 0o600)
+
+    await asyncio.to_thread(write)
+    return uri
+
+
+async def look_into(api: Api, directory: str, tasks: Sequence[TaskId], stalled: Iterable[TaskId]) -> e.StacksTaken:
+    """For a stall: the stacks of all these tasks, and whom they point to, of those that are nearly as silent."""
+    silence = {task: api.state.tasks[task].quiet_s for task in tasks if api.state.tracked(task)}
+    longest = max((silence.get(task, 0.0) for task in stalled), default=0.0)
+    quiet = {task: seconds for task, seconds in silence.items() if 2 * seconds >= longest}
+    found = await of(api, tasks)
+    whom = suspect({task: text for task, text in found.items() if task in quiet}, quiet)
+    # What is about to be ended can't be asked later; of one that goes on `howdah stacks --native` costs less.
+    doomed = [task for task in whom.tasks if api.state.role(task).on_stall in ("restart", "fail")][:MOST_NATIVE]
+    for task, text in (await of(api, doomed, native=True)).items():
+        found[task] += f"\nwith native frames:\n{text}"
+    try:
+        uri, problem = await keep(directory, found, time.time()), ""
+    except HowdahError as error:
+        uri, problem = "", f"they can't be kept: {error}"
+    return e.StacksTaken(time.time(), "", uri, whom.tasks, whom.reason, problem)
+
+
+async def wanted(api: Api, directory: str, words: Mapping[str, Any], by: str) -> Any:
+    """For people: {"stacks": {task: text}, "uri", "problem"}. `words` are `task` ("" or absent: all) and `native`.
+
+    Raises:
+        Refused: there is no such task, or no program runs.
+    """
+    asked, native = words.get("task") or "", words.get("native", False)
+    if not isinstance(asked, str) or not isinstance(native, bool):
+        raise Refused(400, "`task` is a text such as worker:1, `native` true or false", "task")
+    running = list(hang_detection.running(api.state))
+    try:
+        chosen = [TaskId.parse(asked)] if asked else running
+    except ValueError as error:
+        raise Refused(400, str(error), "task") from None
+    if asked and chosen[0] not in api.state.tasks:
+        raise Refused(404, f"no task {asked[:80]}; there are {', '.join(map(str, list(api.state.tasks)[:20]))}", "task")
+    if not chosen or chosen[0] not in running:
+        raise Refused(409, f"{asked or 'the job'} has no program that runs now", "task")
+    found, uri, problem = await of(api, chosen, native), "", ""
+    try:
+        uri = await keep(directory, found, time.time())
+    except HowdahError as error:
+        problem = str(error)
+    api.apply(e.StacksTaken(time.time(), by or "somebody", uri, problem=problem))
+    return {"stacks": {str(task): text for task, text in found.items()}, "uri": uri, "problem": problem}

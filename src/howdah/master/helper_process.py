@@ -1,0 +1,126 @@
+"""What the master leaves to processes of their own: their libraries do not stay in its memory, nor does it wait."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from howdah.master.decisions import actions as a
+from howdah.master.decisions.outputs import commit_request
+from howdah.master.state import GangState
+from howdah.spec import JobSpec, StagedJob
+from howdah.spec import events as e
+
+LIMIT_S, COMMIT_S = 120.0, 600.0
+COMMIT_TRIES, COMMIT_AGAIN_S = 3, 5.0
+"""A helper that was killed, or could not start, has said nothing about the outputs: another is started."""
+FIND_TRIES, FIND_AGAIN_S = 3, 5.0
+"""A job is not given up because the file system did not answer once."""
+Chore = a.PublishSave | a.DiscardSave | a.FindCheckpoint | a.NoteStrikes
+
+
+async def do(chore: Chore, staged: StagedJob, job_id: str) -> e.Event | None:
+    """Do it; the event that tells, if there is something to tell."""
+    if isinstance(chore, a.NoteStrikes):
+        request = {"home": staged.home, "id": job_id, "strikes": chore.strikes}
+        problem = (await _answer("howdah.engines.node_penalties", "note", request)).get("error")
+        return e.Noted(time.time(), f"later jobs are not told of bad nodes: {problem}") if problem else None
+    if isinstance(chore, a.PublishSave):
+        return await _publish(chore)
+    if isinstance(chore, a.FindCheckpoint):
+        return await _find(chore, staged.job)
+    answer = await _answer("howdah.outputs.snapshots.snapshot", "discard", {"temporary": chore.temporary})
+    left = f"an unfinished copy is left at {chore.temporary}: {answer.get('error')}"
+    return e.Noted(time.time(), left) if answer.get("error") else None
+
+
+async def commit(keep: bool, state: GangState) -> a.CommitDone:
+    """Put the outputs in their places (`keep`), or remove them."""
+    verb, answer = "commit" if keep else "discard", dict[str, Any]()
+    request = commit_request(state)
+    for number in range(COMMIT_TRIES):
+        await asyncio.sleep(COMMIT_AGAIN_S if number else 0.0)
+        try:
+            answer = await asyncio.wait_for(run_helper("howdah.outputs.commit", verb, request), COMMIT_S)
+        except (TimeoutError, asyncio.TimeoutError):
+            answer = {"error": f"{verb}: no answer within {COMMIT_S:.0f} s"}
+        except (OSError, ValueError) as error:
+            answer = {"error": f"{verb}: {error or type(error).__name__}"}
+            continue
+        break
+    committed, kept = (tuple(answer.get(name, ())) for name in ("committed", "kept"))
+    return a.CommitDone(time.time(), committed, str(answer.get("error", "")), kept)
+
+
+async def _publish(chore: a.PublishSave) -> a.SavePublished:
+    request = {"temporary": chore.temporary, "final": chore.final, "to": chore.to, "keep": chore.keep}
+    answer = await _answer("howdah.outputs.snapshots.snapshot", "publish", request)
+    return a.SavePublished(
+        time.time(),
+        chore.output,
+        str(answer.get("error", "")),
+        bool(answer.get("empty")),
+        tuple(answer.get("removed", ())),
+        str(answer.get("problem", "")),
+    )
+
+
+async def _find(chore: a.FindCheckpoint, job: JobSpec) -> e.CheckpointFound:
+    request = {"directory": job.checkpoint.path, "valid": job.checkpoint.valid}
+    answer = await _answer("howdah.checkpoints.discovery", "find", request)
+    for _ in range(FIND_TRIES - 1):
+        if not answer.get("error"):
+            break
+        await asyncio.sleep(FIND_AGAIN_S)
+        answer = await _answer("howdah.checkpoints.discovery", "find", request)
+    return e.CheckpointFound(
+        time.time(),
+        chore.epochs,
+        str(answer.get("uri", "")),
+        str(answer.get("format", "")),
+        tuple(answer.get("skipped", ())),
+        str(answer.get("error", "")),
+    )
+
+
+async def _answer(module: str, verb: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    """The helper's answer; what goes wrong is in its `error`."""
+    try:
+        return await asyncio.wait_for(run_helper(module, verb, request), LIMIT_S)
+    except (TimeoutError, asyncio.TimeoutError):
+        return {"error": f"{verb}: no answer within {LIMIT_S:.0f} s"}
+    except (OSError, ValueError) as error:
+        return {"error": f"{verb}: {error or type(error).__name__}"}
+
+
+async def run_helper(module: str, verb: str, request: Any) -> dict[str, Any]:
+    """Run one of our own modules in a process of its own.
+
+    Raises:
+        OSError: it can't be started.
+        ValueError: it ended without an answer.
+    """
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        module,
+        verb,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        output, _ = await process.communicate(json.dumps(request).encode())
+    except asyncio.CancelledError:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        raise
+    lines = output.decode("utf-8", "replace").strip().splitlines()
+    if not lines:
+        raise ValueError(f"{module} ended with status {process.returncode} and said nothing")
+    answer: dict[str, Any] = json.loads(lines[-1])
+    return answer

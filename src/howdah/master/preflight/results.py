@@ -1,0 +1,130 @@
+"""What pre-flight finds, and what follows: who exchanged data with whom, and which container is to blame if it failed.
+
+A failure is the node's: another container is asked for elsewhere (`verdicts`). One that failed with a single partner
+while both get on with others is not to blame.
+"""
+
+from __future__ import annotations
+
+from howdah.master.decisions import failure_policy
+from howdah.master.decisions.actions import Action, Record
+from howdah.master.decisions.gang_formation import form_if_complete, over
+from howdah.master.decisions.job_completion import stop
+from howdah.master.preflight.pair_tests import blame
+from howdah.master.preflight.state import Trial
+from howdah.master.state import GangState, TaskState
+from howdah.spec import Exit, Outcome, State, TaskId
+from howdah.spec import events as e
+from howdah.wire.messages import Status
+
+MARGIN_S = 30.0
+"""Executors keep the limit themselves; this is for those that say nothing at all."""
+MOST_ALONE = 3
+"""When so many pairs failed and none passed, it is not one node's fault."""
+
+
+def on_heard(state: GangState, task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
+    """What an executor has found and not told before."""
+    for report in status.checks:
+        trial = state.fitness.trials.get(report.epoch)
+        if report.epoch == 0:
+            fresh = task.checked != status.attempt
+        else:
+            fresh = report.epoch == task.epoch and trial is not None and task.id in trial.awaited
+        if fresh:
+            what = (report.seconds, report.found, report.left_out, report.epoch > 0, report.passed, report.failed)
+            on_checked(state, e.Checked(now, task.id, status.attempt, status.epoch, *what), actions)
+
+
+def on_checked(state: GangState, event: e.Checked, actions: list[Action]) -> None:
+    """A container has passed what it checks alone, or its exchange with others is over."""
+    actions.append(Record(event))
+    fitness, task = state.fitness, state.tasks[event.task]
+    fitness.took[task.id] = round(fitness.took.get(task.id, 0.0) + event.seconds, 3)
+    fitness.left_out.update(dict.fromkeys(event.left_out))
+    if not event.pairs:
+        task.checked = event.attempt
+        return
+    trial = fitness.trials.get(event.epoch)
+    if trial is None or task.id not in trial.awaited:
+        return
+    trial.awaited.discard(task.id)
+    trial.passed |= {(task.id, TaskId.parse(other)) for other in event.passed}
+    trial.failed.update({(task.id, TaskId.parse(other)): why for other, why in event.failed.items()})
+    if not trial.awaited and state.open:
+        _conclude(state, event.epoch, trial, event.time, actions)
+
+
+def _conclude(state: GangState, epoch: int, trial: Trial, now: float, actions: list[Action]) -> None:
+    fitness = state.fitness
+    failed = {_pair(state, pair): why for pair, why in trial.failed.items()}
+    passed = [pair for pair in (_pair(state, pair) for pair in sorted(trial.passed)) if pair not in failed]
+    if len(failed) >= MOST_ALONE and not passed:
+        _nobody(state, trial, now, actions)
+        return
+    fitness.failed += [pair for pair in failed if pair not in fitness.failed]
+    fitness.passed.update(passed)
+    bad, doubtful, between = blame(fitness.failed, fitness.passed)
+    fitness.failed = [pair for pair in doubtful if not set(pair) & set(bad)]
+    well = {one for pair in passed for one in pair} - set(bad)
+    for id_ in trial.partners:
+        container = state.tasks[id_].container
+        if container is not None and container.id in well:
+            state.tasks[id_].paired = container.id
+    for pair in between:
+        actions.append(Record(e.Noted(now, f"pre-flight: {_between(state, pair)}: both get on with others")))
+    doubted = [pair[1] if pair[1] in state.containers else pair[0] for pair in fitness.failed]
+    fitness.doubted.update(doubted)
+    _replace(state, [*bad, *doubted], failed, now, actions)
+    if state.open and epoch in state.formations:
+        form_if_complete(state, state.formations[epoch], now, actions)
+
+
+def _pair(state: GangState, pair: tuple[TaskId, TaskId]) -> tuple[str, str]:
+    """Their containers, in the tasks' order."""
+    one, other = (state.tasks[id_].container for id_ in sorted(pair))
+    return (one.id if one else "", other.id if other else "")
+
+
+def _between(state: GangState, pair: tuple[str, str]) -> str:
+    names = [str(state.containers.get(one, one)) for one in pair]
+    return f"{names[0]} and {names[1]} can't exchange data"
+
+
+def _replace(
+    state: GangState, containers: list[str], failed: dict[tuple[str, str], str], now: float, actions: list[Action]
+) -> None:
+    """The tasks in these get others, all in one go."""
+    ends: dict[TaskId, Exit] = {}
+    for container in dict.fromkeys(containers):
+        mine = [(pair, why) for pair, why in failed.items() if container in pair]
+        if container in state.containers and mine:
+            ends[state.containers[container]] = _exit(state, container, mine)
+    for id_, exit in ends.items():
+        if state.open:
+            failure_policy.end(state, state.tasks[id_], exit, now, actions)
+
+
+def _exit(state: GangState, container: str, failed: list[tuple[tuple[str, str], str]]) -> Exit:
+    others = [str(state.containers.get(one, one)) for pair, _ in failed for one in pair if one != container]
+    doubt = "; which of the two is to blame is not known" if container in state.fitness.doubted else ""
+    return Exit("preflight", detail=f"pre-flight: all-reduce with {' and with '.join(others)}: {failed[0][1]}{doubt}")
+
+
+def _nobody(state: GangState, trial: Trial, now: float, actions: list[Action]) -> None:
+    (one, other), why = next(iter(trial.failed.items()))
+    what = f"pre-flight: all-reduce: no two of {len(trial.partners)} tasks can exchange data"
+    reason = f"{what}; {one} with {other}: {why}"
+    outcome = Outcome(State.FAILED, reason, one, Exit("preflight", detail=why))
+    stop(state, outcome, reason, now, actions, unrecorded=True)
+
+
+def watch(state: GangState, now: float, actions: list[Action]) -> None:
+    """Who says nothing about an exchange that was ordered."""
+    limit = state.job.preflight.limit_s + MARGIN_S
+    for trial in list(state.fitness.trials.values()):
+        late = [id_ for id_ in sorted(trial.awaited) if state.tasks[id_].live] if over(limit, now - trial.began) else []
+        for id_ in late[:1]:
+            if state.open:
+                detail = f"pre-flight: all-reduce: nothing heard of it within {limit:.0f} s"
+                failure_policy.end(state, state.tasks[id_], Exit("preflight", detail=detail), now, actions)

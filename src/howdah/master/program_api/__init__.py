@@ -1,0 +1,1 @@
+"""What programs ask of the master (`howdah.program`): shared values, barriers, metrics, snapshots."""

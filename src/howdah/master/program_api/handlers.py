@@ -1,0 +1,400 @@
+"""What programs ask of the master (`howdah.program`): values, barriers, curves, copies of outputs.
+
+Only the program that runs now is answered: one of an older epoch or attempt is told so. A change is answered once it is
+written down, so that a master that takes over knows of it; whoever waits is woken by what it waits for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import field
+from typing import Any
+
+from howdah.errors import HowdahError
+from howdah.master.broadcast import Bell
+from howdah.master.journal import Journal
+from howdah.master.program_api.barriers import Barriers, Meeting, Name
+from howdah.master.program_api.kv_store import Entry, Owner, Refused, Store, Value
+from howdah.master.program_api.metrics import Curves
+from howdah.master.snapshots import snapshot_policy
+from howdah.master.state import LEASE_S, GangState, TaskState
+from howdah.spec import State, TaskId
+from howdah.spec import events as e
+from howdah.spec.values import dataclass
+from howdah.spec.view import JobView
+from howdah.wire import program_protocol as wire
+
+EXPIRE_S = 0.5
+GATHER_S = 0.05
+"""Who watches a prefix is woken this much later, so that a thousand changes are not told one by one."""
+PAGE = 2 << 20
+"""Bytes of values in one answer to a watcher, about."""
+COMPACT_FROM = 8 << 20
+_PASSING = (e.Ended, e.GangRestarted, e.GangReleased, e.Launched, e.WorldFormed)
+_COPIES = (e.SaveDone, e.SaveFailed)
+
+Message = Mapping[str, Any]
+
+
+class HereCalls:
+    """`directory` is the job's, as a URI; `apply` hands an event to `step`, `append` writes one to the event log."""
+
+    def __init__(
+        self,
+        state: GangState,
+        directory: str,
+        view: JobView,
+        apply: Callable[[e.Event], None],
+        append: Callable[[e.Event], None],
+    ) -> None:
+        self.state, self.view, self.apply, self.append = state, view, apply, append
+        self.journal = Journal(f"{directory.rstrip('/')}/here.jsonl", "values of the programs")
+        self.store, self.barriers, self.curves = Store(self.journal.write), Barriers(self.journal.write), Curves()
+        self._keys, self._prefixes, self._copied = _Bells(), _Bells(), Bell()
+        self._needs: dict[tuple[int, tuple[str, ...] | None], tuple[frozenset[TaskId], int]] = {}
+        self._name = f"{time.time():.6f}"
+        self._calls: dict[str, Callable[[TaskState, Owner, Message], Awaitable[Any]]] = {
+            "world": self._world,
+            "put": self._put,
+            "get": self._get,
+            "keys": self._list,
+            "delete": self._delete,
+            "swap": self._swap,
+            "watch": self._watch,
+            "barrier": self._barrier,
+            "withdraw": self._withdraw,
+            "metrics": self._metrics,
+            "save": self._save,
+            "saved": self._saved,
+        }
+
+    async def answer(self, principal: str, call: str, body: bytes) -> Any:
+        """What the program that signed as `principal` is told.
+
+        Raises:
+            Refused: with the HTTP status and a sentence.
+            ValueError, TypeError, KeyError: the message is malformed.
+        """
+        owner = _owner(principal)
+        task = self._known(owner)
+        if call not in self._calls:
+            raise Refused(404, f"no call here.{call}")
+        message = json.loads(body)
+        if not isinstance(message, dict):
+            raise ValueError("an object is wanted")
+        return await self._calls[call](task, owner, message)
+
+    def observe(self, event: e.Event) -> None:
+        """An event was recorded: what it ends, it ends here as well."""
+        if isinstance(event, _COPIES):
+            self._copied.ring()
+        elif isinstance(event, e.TimeLost):
+            self.store.postpone(lambda deadline: deadline + event.seconds)
+        elif isinstance(event, _PASSING):
+            self._needs.clear()
+            task = event.task if isinstance(event, (e.Ended, e.Launched)) else None
+            self._settle(self.store.owners(task))
+            self.barriers.forget(self._alive)
+            if isinstance(event, e.Ended):
+                self._note_end(event)
+            elif isinstance(event, e.GangRestarted):
+                members = (task for task in self.state.tasks.values() if self.state.takes_part(task.id))
+                self.barriers.prune(min(task.epoch for task in members))
+
+    async def restore(self, log: Iterable[e.Event]) -> None:
+        """Go on where the master before this one was killed. `state` is that of its last moment already.
+
+        Raises:
+            StagingError, EngineUnavailable: what it wrote can't be read.
+        """
+        lines = await self.journal.take_over(lambda: "\n")
+        self.store.restore(lines)
+        spared = time.time() + LEASE_S  # so long programs may look for this master
+        self.store.postpone(lambda deadline: max(deadline, spared))
+        self.barriers.restore(lines)
+        for event in log:
+            if isinstance(event, e.Measured):
+                self.curves.restore(event)
+        self._settle(self.store.owners())
+
+    async def tend(self) -> None:
+        """Values have their time, and the journal its size, until cancelled."""
+        while True:
+            await asyncio.sleep(EXPIRE_S)
+            self._ring(self.store.expire(time.time()))
+            if self.journal.size > COMPACT_FROM + 3 * self.store.bytes:
+                await self._compact()
+
+    def discard(self) -> None:
+        """The job is over, and what its programs told each other with it."""
+        if not self.journal.size:
+            return
+        try:
+            self.journal.remove()
+        except HowdahError as error:
+            print(f"{self.journal.uri} is left: {error}", file=sys.stderr, flush=True)
+
+    # Who speaks, and who is gone
+
+    def _known(self, owner: Owner) -> TaskState:
+        task = self.state.tasks.get(owner.task)
+        if task is not None and owner.epoch > task.epoch and owner.attempt >= task.attempt:
+            raise Refused(503, f"{owner.task} is not known in epoch {owner.epoch} yet")
+        if task is None or not self._alive(owner):
+            raise Refused(410, f"{owner.task} of epoch {owner.epoch} (attempt {owner.attempt}) is over: {_now(task)}")
+        return task
+
+    def _alive(self, owner: Owner) -> bool:
+        task = self.state.tasks[owner.task]
+        return self._current(owner) and task.exit is None and task.container is not None
+
+    def _current(self, owner: Owner) -> bool:
+        task = self.state.tasks[owner.task]
+        return (task.attempt, task.epoch) == (owner.attempt, owner.epoch)
+
+    def _settle(self, owners: Iterable[Owner]) -> None:
+        gone = [owner for owner in owners if not self._alive(owner)]
+        self._ring(self.store.forget(gone, ended=self._current))
+
+    def _note_end(self, event: e.Ended) -> None:
+        task = self.state.tasks[event.task]
+        for point in self.curves.end(task.id):
+            self.append(point)
+        if task.exit is not None and (task.exit.ok or self.state.role(task.id).on_failure == "ignore"):
+            self.barriers.ended(task.id, str(task.exit))
+
+    async def _world(self, task: TaskState, _: Owner, message: Message) -> Any:
+        if task.world is None:
+            raise Refused(503, f"the world of {task.id} has not formed")
+        now = bool(message.get("now"))
+        roles: dict[str, list[Any]] = {}
+        for member in task.world.members:
+            peer = self.state.tasks[member.task]
+            fresh = now and peer.ports
+            host, ports = (peer.host, peer.ports) if fresh else (member.host, member.ports)
+            roles.setdefault(member.task.role, []).append(
+                {"index": member.task.index, "host": host, "ports": dict(ports)}
+            )
+        return {"epoch": task.world.epoch, "roles": roles}
+
+    # Values
+
+    async def _put(self, _: TaskState, owner: Owner, message: Message) -> Any:
+        self._ring(self._set(owner, message, _value(message)))
+        await self._written()
+        return {}
+
+    def _set(self, owner: Owner, message: Message, value: Value) -> tuple[str, ...]:
+        life, ttl = str(message["life"]), message.get("ttl")
+        if life not in wire.LIVES:
+            raise Refused(400, f"life {life!r}: one of {', '.join(wire.LIVES)} is wanted")
+        deadline = time.time() + float(ttl) if ttl else 0.0
+        return self.store.put(str(message["key"]), value, owner, life, deadline, str(message["op"]))
+
+    async def _get(self, _: TaskState, __: Owner, message: Message) -> Any:
+        key = str(message["key"])
+        until = _until(message)
+        while (entry := self.store.get(key)) is None and await self._keys.rung(key, until):
+            pass
+        return {"done": entry is not None, **(_told(entry) if entry else {})}
+
+    async def _list(self, _: TaskState, __: Owner, message: Message) -> Any:
+        return {"keys": self.store.keys(str(message["prefix"]))}
+
+    async def _delete(self, _: TaskState, __: Owner, message: Message) -> Any:
+        gone = self.store.remove(str(message["key"]))
+        self._ring(gone)
+        await self._written()
+        return {"done": bool(gone)}
+
+    async def _swap(self, _: TaskState, owner: Owner, message: Message) -> Any:
+        key, op = str(message["key"]), str(message["op"])
+        expected, new = (_value(message[name]) if message[name] else None for name in ("expected", "new"))
+        known = self.store.get(key)
+        done = known is not None and known.op == op  # asked before, and the answer was lost
+        if not done and (known.value if known else None) == expected:
+            done = True
+            self._ring(self.store.remove(key) if new is None else self._set(owner, message, new))
+        await self._written()
+        return {"done": done}
+
+    async def _watch(self, _: TaskState, __: Owner, message: Message) -> Any:
+        prefix, seen = str(message["prefix"]), message["since"]
+        same = seen["master"] == self._name
+        since, until = int(seen["revision"]) if same else 0, _until(message)
+        while same and not self._news(prefix, since) and await self._prefixes.rung(prefix, until):
+            pass
+        entries, size, upto = [], 0, self.store.revision
+        for key, entry in self.store.newer(prefix, since):
+            entries.append({"key": key, "revision": entry.revision, **_told(entry)})
+            size += entry.value.size
+            if size > PAGE:
+                upto = entry.revision
+                break
+        names = self.store.keys(prefix) if not same or self.store.removed_at > since else None
+        return {"since": {"master": self._name, "revision": upto}, "entries": entries, "names": names}
+
+    def _news(self, prefix: str, since: int) -> bool:
+        return self.store.removed_at > since or any(True for _ in self.store.newer(prefix, since))
+
+    def _ring(self, keys: tuple[str, ...]) -> None:
+        if keys:
+            for key in keys:
+                self._keys.ring(key)
+            for prefix in self._prefixes.names():
+                if any(key.startswith(prefix) for key in keys):
+                    asyncio.get_running_loop().call_later(GATHER_S, self._prefixes.ring, prefix)
+
+    async def _written(self) -> None:
+        if not await self.journal.flush():
+            raise Refused(503, f"{self.journal.uri} can't be written at the moment")
+
+    async def _compact(self) -> None:
+        try:
+            await self.journal.replace([*self.store.lines(), *self.barriers.lines()])
+        except HowdahError as error:
+            print(f"{self.journal.what}: {error}; tried again later", file=sys.stderr, flush=True)
+            await asyncio.sleep(60.0)
+
+    # Barriers
+
+    async def _barrier(self, task: TaskState, owner: Owner, message: Message) -> Any:
+        name, count, needed = self._meeting(task, message)
+        until = _until(message)
+        if not self.barriers.passed(name):
+            meeting = self.barriers.arrive(name, str(message["who"]), owner, count, needed)
+            self._note_gone(meeting)
+            while not (meeting.complete or meeting.never) and await meeting.bell.rung(until):
+                pass
+            self._known(owner)
+            if meeting.never and not meeting.complete:
+                raise Refused(409, f"barrier {name.name!r}: {meeting.never}")
+            if not meeting.complete:
+                return {"done": False, "lacking": meeting.lacking}
+        await self._written()
+        return {"done": True}
+
+    async def _withdraw(self, task: TaskState, _: Owner, message: Message) -> Any:
+        name = self._meeting(task, message)[0]
+        self.barriers.withdraw(name, str(message["who"]))
+        return {"done": self.barriers.passed(name)}
+
+    def _meeting(self, task: TaskState, message: Message) -> tuple[Name, int | None, frozenset[TaskId]]:
+        count, roles = message.get("count"), message.get("roles")
+        if count is not None and (not isinstance(count, int) or count < 1):
+            raise Refused(400, f"count={count!r}: a number of processes is wanted")
+        needed, scope = self._needed(task, None if roles is None else tuple(map(str, roles)))
+        name = Name(str(message["name"]), scope, int(message["round"]))
+        return (name, count, frozenset()) if count is not None else (name, None, needed)
+
+    def _needed(self, task: TaskState, roles: tuple[str, ...] | None) -> tuple[frozenset[TaskId], int]:
+        """Found once for all that ask: a thousand come at the same time."""
+        if (task.epoch, roles) not in self._needs:
+            if task.world is None:
+                raise Refused(503, f"the world of {task.id} has not formed")
+            members = [member.task for member in task.world.members]
+            unknown = set(roles or ()) - {member.role for member in members}
+            if unknown:
+                known = ", ".join(dict.fromkeys(member.role for member in members))
+                raise Refused(400, f"roles={sorted(unknown)}: the roles of this world are {known}")
+            needed = frozenset(member for member in members if roles is None or member.role in roles)
+            self._needs[task.epoch, roles] = needed, min(self.state.tasks[each].epoch for each in needed)
+        return self._needs[task.epoch, roles]
+
+    def _note_gone(self, meeting: Meeting) -> None:
+        """The first to come finds out who has ended already; later ends are told when they happen."""
+        if len(meeting.came) == 1 and not meeting.never:
+            ended = (self.state.tasks[task] for task in sorted(meeting.missing))
+            gone = next((task for task in ended if task.exit is not None and task.exit.ok), None)
+            meeting.never = f"{gone.id} will not come: {gone.exit}" if gone else ""
+
+    # Curves and copies
+
+    async def _metrics(self, task: TaskState, _: Owner, message: Message) -> Any:
+        points = message["points"]
+        if len(points) > wire.MAX_POINTS or any(len(str(point[0])) > wire.MAX_KEY for point in points):
+            raise Refused(413, f"at most {wire.MAX_POINTS} points at once, with names of {wire.MAX_KEY} bytes")
+        kept, problem = self.curves.take(task.id, points)
+        for point in kept:
+            self.append(point)
+        return {"problem": problem}
+
+    async def _save(self, task: TaskState, _: Owner, __: Message) -> Any:
+        if task.started != task.epoch:
+            raise Refused(503, f"that the program of {task.id} runs is not known yet")
+        if problem := snapshot_policy.refusal(self.state, -1):
+            raise Refused(409, problem)
+        self.apply(e.SaveRequested(time.time(), str(task.id)))
+        outputs = snapshot_policy.wanted_outputs(self.state, -1)
+        return {"saves": [[number, snapshot_policy.number_of(self.state, number)] for number in outputs]}
+
+    async def _saved(self, _: TaskState, __: Owner, message: Message) -> Any:
+        numbers, until = set(map(int, message["numbers"])), _until(message)
+        while (lacking := numbers - {one.number for one in self._copies()}) and await self._copied.rung(until):
+            pass
+        if lacking:
+            return {"done": False, "lacking": f"{len(numbers) - len(lacking)} of {len(numbers)} copies are there"}
+        return {
+            "done": True,
+            "saves": [{"uri": one.uri, "reason": one.reason} for one in self._copies() if one.number in numbers],
+        }
+
+    def _copies(self) -> list[Any]:
+        return [one for one in self.view.saves if one.state is not State.RUNNING]
+
+
+@dataclass
+class _Bells:
+    """A bell for each name that somebody waits for."""
+
+    _waiting: dict[str, tuple[Bell, list[None]]] = field(default_factory=dict)
+
+    def names(self) -> list[str]:
+        return list(self._waiting)
+
+    def ring(self, name: str) -> None:
+        if name in self._waiting:
+            self._waiting[name][0].ring()
+
+    async def rung(self, name: str, until: float) -> bool:
+        """Whether it rang before `until` (loop time)."""
+        bell, waiting = self._waiting.setdefault(name, (Bell(), []))
+        waiting.append(None)
+        try:
+            return await bell.rung(until)
+        finally:
+            waiting.pop()
+            if not waiting and self._waiting.get(name, (None,))[0] is bell:
+                del self._waiting[name]
+
+
+def _owner(principal: str) -> Owner:
+    task, attempt, epoch = principal[len(wire.PROGRAM) :].split("/")
+    return Owner(TaskId.parse(task), int(attempt), int(epoch))
+
+
+def _now(task: TaskState | None) -> str:
+    if task is None:
+        return "the job has no such task"
+    if task.exit is not None:
+        return f"it has ended ({task.exit})"
+    return f"now there is epoch {task.epoch} (attempt {task.attempt})"
+
+
+def _value(message: Message) -> Value:
+    text, binary = message["value"], bool(message["binary"])
+    if not isinstance(text, str) or (binary and not text.isascii()):
+        raise Refused(400, "a value is text, or base64")
+    return Value(text, binary)
+
+
+def _told(entry: Entry) -> dict[str, Any]:
+    return {"value": entry.value.text, "binary": entry.value.binary}
+
+
+def _until(message: Message) -> float:
+    return asyncio.get_running_loop().time() + max(0.0, min(float(message.get("wait", 0.0)), wire.MAX_WAIT_S))

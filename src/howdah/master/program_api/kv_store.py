@@ -1,0 +1,203 @@
+"""Values that the programs of a job share: `howdah.program`'s keys, and who keeps them alive.
+
+Pure: times and owners come with the calls, what must outlive this master goes to `journal` line by line, and the keys
+that have changed are given back. Every change has a number, so that a watcher can ask for what is newer than it knows.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, replace
+from typing import Any
+
+from howdah.api.sources import Refused as Refused
+from howdah.spec import TaskId
+from howdah.spec.values import dataclass
+from howdah.wire.program_protocol import MAX_KEY, MAX_TOTAL, MAX_VALUE
+
+MAX_KEYS = 50_000
+_NEXT_MASTER = 1 << 20
+
+
+@dataclass(frozen=True)
+class Owner:
+    """One run of a task's program."""
+
+    task: TaskId
+    attempt: int
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Value:
+    """`text` as it was put, or base64 of bytes (`binary`)."""
+
+    text: str
+    binary: bool = False
+
+    @property
+    def size(self) -> int:
+        """Bytes, as the program counts them."""
+        if self.binary:
+            return len(self.text) // 4 * 3 - self.text[-2:].count("=")
+        return len(self.text.encode("utf-8", "surrogatepass"))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """`life` as in `wire.here.LIVES`; `deadline` 0 is none; `op` marks the change that made it."""
+
+    value: Value
+    revision: int
+    owner: Owner
+    life: str
+    deadline: float = 0.0
+    op: str = ""
+
+
+class Store:
+    """Keys and values, in the order of their last change. `bytes` are those of all names and values."""
+
+    def __init__(self, journal: Callable[[str], None]) -> None:
+        self.journal = journal
+        self.revision = self.removed_at = self.bytes = 0
+        self._entries: dict[str, Entry] = {}
+        self._owned: dict[Owner, set[str]] = {}
+        self._deadlines: list[tuple[float, str]] = []
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: str) -> Entry | None:
+        """What it is now."""
+        return self._entries.get(key)
+
+    def keys(self, prefix: str) -> list[str]:
+        """The names that begin so, sorted."""
+        return sorted(key for key in self._entries if key.startswith(prefix))
+
+    def newer(self, prefix: str, since: int) -> Iterator[tuple[str, Entry]]:
+        """What changed after revision `since`, the oldest change first."""
+        found = []
+        for key, entry in reversed(self._entries.items()):
+            if entry.revision <= since:
+                break
+            if key.startswith(prefix):
+                found.append((key, entry))
+        return reversed(found)
+
+    def put(self, key: str, value: Value, owner: Owner, life: str, deadline: float, op: str) -> tuple[str, ...]:
+        """Set it. A change that was made before (the same `op`) is not made again.
+
+        Raises:
+            Refused: a limit would be passed.
+        """
+        known = self._entries.get(key)
+        if known is not None and known.op == op:
+            return ()
+        self._check(key, value, known)
+        self._set(key, Entry(value, self.revision + 1, owner, life, deadline, op))
+        self.journal(_line(put=key, **asdict(self._entries[key])))
+        return (key,)
+
+    def remove(self, *keys: str) -> tuple[str, ...]:
+        """Those of them that were there."""
+        found = tuple(key for key in keys if self._take(key) is not None)
+        if found:
+            self.revision += 1
+            self.removed_at = self.revision
+            self.journal(_line(removed=found, revision=self.revision))
+        return found
+
+    def forget(self, owners: Iterable[Owner], ended: Callable[[Owner], bool]) -> tuple[str, ...]:
+        """Remove what these owners kept alive; those that merely `ended` leave what lives for their epoch."""
+        gone = []
+        for owner in list(owners):
+            keys = self._owned.get(owner, ())
+            spared = ("job", "epoch") if ended(owner) else ("job",)
+            gone += [key for key in keys if self._entries[key].life not in spared]
+        return self.remove(*gone)
+
+    def owners(self, task: TaskId | None = None) -> list[Owner]:
+        """Who keeps anything alive, of this task or at all."""
+        return [owner for owner in self._owned if task in (None, owner.task)]
+
+    def expire(self, now: float) -> tuple[str, ...]:
+        """Remove what has had its time."""
+        due = []
+        while self._deadlines and self._deadlines[0][0] <= now:
+            deadline, key = heapq.heappop(self._deadlines)
+            entry = self._entries.get(key)
+            if entry is not None and entry.deadline == deadline:
+                due.append(key)
+        return self.remove(*due)
+
+    def postpone(self, moved: Callable[[float], float]) -> None:
+        """Each value has the time that `moved` makes of its deadline."""
+        for key, entry in self._entries.items():
+            if entry.deadline and (deadline := moved(entry.deadline)) != entry.deadline:
+                self._entries[key] = replace(entry, deadline=deadline)
+                heapq.heappush(self._deadlines, (deadline, key))
+                self.journal(_line(put=key, **asdict(self._entries[key])))
+
+    def restore(self, lines: Iterable[str]) -> None:
+        """What the master before this one had; a line that is cut short is passed over."""
+        for line in lines:
+            try:
+                record = json.loads(line)
+                self._replay(record)
+            except (ValueError, TypeError, KeyError, AttributeError):
+                continue
+        self.revision += _NEXT_MASTER  # what nobody wrote down may have been seen under any number up to there
+
+    def lines(self) -> list[str]:
+        """All that `restore` needs."""
+        return [_line(put=key, **asdict(entry)) for key, entry in self._entries.items()]
+
+    def _replay(self, record: dict[str, Any]) -> None:
+        if "put" in record:
+            owner = Owner(TaskId(**record["owner"]["task"]), record["owner"]["attempt"], record["owner"]["epoch"])
+            fields = {name: record[name] for name in ("revision", "life", "deadline", "op")}
+            self._set(record["put"], Entry(Value(**record["value"]), owner=owner, **fields))
+        elif "removed" in record:
+            for key in record["removed"]:
+                self._take(key)
+            self.revision = self.removed_at = max(self.revision, int(record["revision"]))
+
+    def _set(self, key: str, entry: Entry) -> None:
+        self._take(key)
+        self._entries[key] = entry
+        self.bytes += len(key.encode("utf-8", "surrogatepass")) + entry.value.size
+        self.revision = max(self.revision, entry.revision)
+        if entry.life != "job":
+            self._owned.setdefault(entry.owner, set()).add(key)
+        if entry.deadline:
+            heapq.heappush(self._deadlines, (entry.deadline, key))
+
+    def _take(self, key: str) -> Entry | None:
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self.bytes -= len(key.encode("utf-8", "surrogatepass")) + entry.value.size
+            owned = self._owned.get(entry.owner, set())
+            owned.discard(key)
+            if not owned:
+                self._owned.pop(entry.owner, None)
+        return entry
+
+    def _check(self, key: str, value: Value, known: Entry | None) -> None:
+        length = len(key.encode("utf-8", "surrogatepass"))
+        if not 0 < length <= MAX_KEY:
+            raise Refused(400, f"a key has 1 to {MAX_KEY} bytes, not {length}")
+        if value.size > MAX_VALUE:
+            raise Refused(413, f"{key!r}: {value.size} bytes; a value has at most {MAX_VALUE}")
+        after = self.bytes + value.size + (length if known is None else -known.value.size)
+        if after > MAX_TOTAL:
+            raise Refused(413, f"{key!r}: no room: with it the job's keys would have {after} bytes, of {MAX_TOTAL}")
+        if known is None and len(self._entries) >= MAX_KEYS:
+            raise Refused(413, f"{key!r}: no room: the job has {MAX_KEYS} keys already")
+
+
+def _line(**record: Any) -> str:
+    return json.dumps(record, separators=(",", ":")) + "\n"

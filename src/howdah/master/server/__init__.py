@@ -1,0 +1,1 @@
+"""The master's one port: executors, clients and the page."""

@@ -1,0 +1,284 @@
+"""The master's one port: executors, the submitting client, and people's browsers; each must show who it is.
+
+Executors, programs and the client sign every message (`howdah.wire.auth`) and get signed answers. What is not signed
+is for `howdah.api.router`: looking, and actions with a token. A foreign Host or Origin is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import itertools
+import json
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from howdah.api.auth import check_place
+from howdah.api.http_server import Caller, Request, Response
+from howdah.api.sources import Refused
+from howdah.master.broadcast import Bell
+from howdah.master.decisions.actions import Heard
+from howdah.master.decisions.admission import reassignment, refusal
+from howdah.master.decisions.executor_orders import Director, satisfied
+from howdah.master.event_log import EventLog
+from howdah.master.program_api.handlers import HereCalls
+from howdah.master.server import user_actions
+from howdah.master.server.job_source import MasterSource
+from howdah.master.server.open_pages import OpenPages
+from howdah.master.server.resource_metrics import Series
+from howdah.master.server.task_logs import Printed
+from howdah.master.state import GangState
+from howdah.master.tensorboard import Showing
+from howdah.spec import TaskId
+from howdah.spec.codec import decode, encode
+from howdah.spec.events import Event
+from howdah.wire import auth
+from howdah.wire import program_protocol as programs
+from howdah.wire.clock import SteadyClock
+from howdah.wire.messages import LogChunk, LogRequest, Orders, Status
+
+if TYPE_CHECKING:
+    from howdah.api.router import WebApi
+
+ACTIONS = "/v1/actions/"
+MAX_WAIT_S = 30.0
+LOG_WAIT_S = 10.0
+MAX_LOG_BYTES = 1 << 20
+MAX_BODY = 8 << 20
+"""Bytes of a message of an executor or a program: with a piece of a log, of which each byte may be six in JSON."""
+AT_ONCE, APART_S = 100, 0.01
+"""A large gang is woken in parts: between them the loop reads and writes, and not all answers lie in memory at once."""
+
+
+class Api:
+    """`apply` hands an event to the master's step; `admits(peer, proxy_user)` is the engine's word for its proxy;
+    `directory` is the URI of the job's. `here` answers the programs themselves."""
+
+    def __init__(
+        self,
+        job_key: bytes,
+        state: GangState,
+        director: Director,
+        log: EventLog,
+        apply: Callable[[Event], None],
+        admits: Callable[[str, str], bool],
+        directory: str,
+    ) -> None:
+        self.here = HereCalls(state, directory, log.view, apply, log.append)
+        self.job_key, self.director, self.log, self.directory = job_key, director, log, directory
+        self.state: GangState = state
+        self.apply, self.admits = apply, admits
+        self.hosts: set[str] = set()
+        self.is_the_master: Callable[[], bool] = lambda: True
+        """False where another master may run the job: then no executor's lease is renewed."""
+        self.showing: Showing | None = None
+        self.printed = Printed(self, directory)
+        self.series: Series | None = None
+        self.source = MasterSource(self, directory)
+        self.pages = OpenPages()
+        self.followed_at, self._clock = 0.0, SteadyClock()
+        self._bells: dict[TaskId, Bell] = defaultdict(Bell)
+        self._log_requests: dict[TaskId, dict[int, LogRequest]] = defaultdict(dict)
+        self._log_answers: dict[int, asyncio.Future[LogChunk]] = {}
+        self._numbers = itertools.count(1)
+        self._last: tuple[Orders | None, Response] = (None, Response())
+
+    def notify(self, tasks: tuple[TaskId, ...]) -> None:
+        """Answer these tasks' waiting polls: their orders have changed."""
+        loop = asyncio.get_running_loop()
+        for number, task in enumerate(tasks):
+            loop.call_later(number // AT_ONCE * APART_S, self._bells[task].ring)
+
+    async def handle(self, request: Request) -> Response:
+        """Every request comes through here. A master that has left the job to the next one takes nothing more."""
+        if self.state.handed_over:
+            return _refuse(503, "this attempt of the master is over; the next one answers")
+        try:
+            check_place(request, self.hosts, self.admits(request.peer, self.log.view.user))
+        except Refused as refused:
+            return Response(refused.status, json.dumps({"error": str(refused), "place": refused.place}).encode())
+        if auth.HEADER.lower() in request.headers:
+            return await self._signed(request)
+        return await self.web.answer(request)
+
+    @functools.cached_property
+    def web(self) -> WebApi:
+        """For people; a job at which nobody looks does without."""
+        from howdah.api.router import WebApi
+
+        return WebApi(self.source)
+
+    def identify(self, request: Request) -> Caller | None:
+        """Who has signed the head of a request, or shows a token in it; None for everybody else."""
+        header = request.headers.get(auth.HEADER.lower())
+        if header is None:
+            return self.source.identify(request)
+        principal = auth.principal_of(header)
+        if principal != auth.CLIENT and not principal.startswith(("executor ", programs.PROGRAM)):
+            return None
+        key, target = self._key(principal), request.target
+        clocks = (time.time(), self._clock.time())  # it may have been set since an executor began to speak
+        if any(auth.verify_head(key, "request", header, target, now) for now in clocks):
+            return Caller(principal, MAX_BODY, key)
+        return None
+
+    # Signed: executors and the client
+
+    async def _signed(self, request: Request) -> Response:
+        header, caller = request.headers[auth.HEADER.lower()], request.caller
+        if caller is None or not auth.fits_body(header, request.body):
+            return _refuse(403, "the signature does not fit (wrong key, or clocks more than 5 minutes apart)")
+        try:
+            response = await self._route(caller.name, request)
+        except Refused as refused:
+            response = _refuse(refused.status, str(refused))
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            response = _refuse(400, f"malformed message: {error}")
+        signature = auth.sign_answer(caller.key, header, request.target, response.status, response.body)
+        return replace(response, headers={**response.headers, auth.HEADER: signature})
+
+    def _key(self, principal: str) -> bytes:
+        """A program's is derived from that of the executor which started it."""
+        if principal.startswith(programs.PROGRAM):
+            attempt = principal[len(programs.PROGRAM) :].rpartition("/")[0]
+            return programs.key(self._key(f"executor {attempt}"), principal)
+        seat = self.state.seats.get(principal.partition("executor ")[2])
+        if seat is not None:
+            return auth.derive(auth.derive(self.job_key, f"executor {seat}"), principal)
+        return auth.derive(self.job_key, principal)
+
+    async def _route(self, principal: str, request: Request) -> Response:
+        route = (request.method, request.path)
+        if principal.startswith(programs.PROGRAM):
+            if request.method != "POST" or not request.path.startswith(programs.PATH):
+                return _nothing(request)
+            return _json(await self.here.answer(principal, request.path[len(programs.PATH) :], request.body))
+        if principal != auth.CLIENT:
+            return await self._beat(principal, request) if route == ("POST", "/v1/executor") else _nothing(request)
+        if route == ("GET", "/v1/events"):
+            return await self._events(request)
+        if request.method == "POST" and request.path.startswith(ACTIONS):
+            words = _object(request.body or b"{}")
+            by = str(words.pop("by", "the client"))
+            return _json(await user_actions.grant(self, request.path[len(ACTIONS) :], words, by))
+        if route == ("GET", "/v1/search"):
+            from howdah.api.handlers.logs import find
+
+            return _json(await find(self.source, request.query))
+        if request.method == "GET" and request.path.startswith("/v1/logs/"):
+            return await self._logs(TaskId.parse(request.path[len("/v1/logs/") :]), request.query)
+        return _nothing(request)
+
+    async def _beat(self, principal: str, request: Request) -> Response:
+        status = decode(Status, _object(request.body))
+        if principal != auth.executor_principal(status.task, status.attempt):
+            return _refuse(403, f"{principal} may not speak for {status.task}/{status.attempt}")
+        if self.showing is not None and status.task == self.showing.task_name:
+            orders = await self.showing.beat(status, _seconds(request.query))
+            return _json(encode(orders)) if orders else _refuse(410, f"{status.task} is not wanted any more")
+        if not self.is_the_master():
+            return _refuse(503, "another master may have taken over; nothing is known of it")
+        if moved := reassignment(self.state, status):
+            return _json(encode(moved))
+        if refused := refusal(self.state, status):
+            return _refuse(410, refused)
+        task = TaskId.parse(status.task)
+        self._take_chunks(task, status.chunks)
+        self.apply(Heard(time.time(), status))
+        until = time.monotonic() + _seconds(request.query)
+        orders = self._orders(task, status)
+        while satisfied(orders, status) and await self._bells[task].rung(until):
+            if moved := reassignment(self.state, status):
+                return _json(encode(moved))
+            orders = self._orders(task, status)
+        return self._told(orders)
+
+    def _told(self, orders: Orders) -> Response:
+        """Most executors are told the same, most of the time."""
+        if orders != self._last[0]:
+            self._last = orders, _json(encode(orders))
+        return self._last[1]
+
+    def _orders(self, task: TaskId, status: Status) -> Orders:
+        return self.director.orders(self.state, status, tuple(self._log_requests.pop(task, {}).values()))
+
+    def _take_chunks(self, task: TaskId, chunks: tuple[LogChunk, ...]) -> None:
+        for chunk in chunks:
+            self._log_requests[task].pop(chunk.request, None)
+            answer = self._log_answers.pop(chunk.request, None)
+            if answer is not None and not answer.done():
+                answer.set_result(chunk)
+
+    async def _events(self, request: Request) -> Response:
+        self.followed_at = time.monotonic()
+        since = int(request.query.get("since", "0"))
+        until = time.monotonic() + _seconds(request.query)
+        while len(self.log.records) <= since and await self.log.changed.rung(until):
+            self.followed_at = time.monotonic()
+        return _json(
+            {
+                "next": len(self.log.records),
+                "events": self.log.records[since:],
+                "usage": list(self.log.usage.values()),
+            }
+        )
+
+    async def _logs(self, task: TaskId, query: dict[str, str]) -> Response:
+        limit = min(int(query.get("limit", "65536")), MAX_LOG_BYTES)
+        stream, offset = query.get("stream", "stdout"), int(query.get("offset", "0"))
+        attempt = int(query.get("attempt", "0"))
+        return _json(encode(await self.printed.read(task, stream, attempt, offset, limit)))
+
+    async def log_of(
+        self, task: TaskId, stream: str, offset: int, limit: int, wait_s: float = LOG_WAIT_S, search: str = ""
+    ) -> LogChunk:
+        """What the task's present attempt printed, from its executor.
+
+        Raises:
+            Refused: there is no such task, it has no container any more, or its executor does not answer.
+        """
+        if task not in self.state.tasks:
+            raise Refused(404, f"no task {task}; there are {', '.join(map(str, self.state.tasks))}")
+        if self.state.tasks[task].phase is None:
+            return LogChunk(0, 0, 0)
+        if self.state.tasks[task].container is None:
+            raise Refused(410, f"the container of {task} is gone; what it printed is read when the job has ended")
+        self.followed_at = time.monotonic()
+        number = next(self._numbers)
+        wanted = LogRequest(number, stream, offset, limit, search)
+        answer: asyncio.Future[LogChunk] = asyncio.get_running_loop().create_future()
+        self._log_answers[number] = answer
+        self._log_requests[task][number] = wanted
+        self.notify((task,))
+        try:
+            return await asyncio.wait_for(answer, wait_s)
+        except asyncio.TimeoutError:
+            raise Refused(504, f"the executor of {task} did not send its log within {wait_s:.0f} s") from None
+        finally:
+            self._log_answers.pop(number, None)
+
+
+def _seconds(query: dict[str, str]) -> float:
+    return max(0.0, min(float(query.get("wait", "0")), MAX_WAIT_S))
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    found = json.loads(body)
+    if not isinstance(found, dict):
+        raise ValueError("an object is wanted")
+    return found
+
+
+def _json(value: Any) -> Response:
+    return Response(200, json.dumps(value, separators=(",", ":")).encode())
+
+
+def _refuse(status: int, text: str) -> Response:
+    return Response(status, f"{text}\n".encode(), "text/plain; charset=utf-8")
+
+
+def _nothing(request: Request) -> Response:
+    return _refuse(404, f"nothing answers {request.method} {request.path}")

@@ -1,0 +1,141 @@
+"""What tasks use, in buckets: one is kept in memory, those that are over are lines of the job's `metrics.jsonl`.
+
+When a bucket begins and ends follows from when the job began and how many tasks it has, never from what was sampled, so
+that a master that takes over goes on with the same ones. A crash loses the bucket that was open.
+"""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from howdah.api import metric_series as web
+from howdah.master.journal import Journal
+from howdah.spec import TaskId
+from howdah.wire.messages import Usage
+
+VERSION_S = 5.0
+"""Who asks again within this time gets what there was."""
+
+
+class Series:
+    """Of one job, whose directory has the URI `directory`. `version` grows when there is more to see."""
+
+    def __init__(self, directory: str, tasks: Iterable[TaskId]) -> None:
+        self.journal = Journal(f"{directory.rstrip('/')}/{web.FILE}", "metrics")
+        self._numbers = {task: number for number, task in enumerate(tasks)}
+        self._columns: dict[str, _Column] = {}
+        self._begun = self._start = self._end = self._told_at = 0.0
+        self.version = 0
+
+    def begin(self, begun: float, now: float, anew: bool = False) -> None:
+        """The job began at `begun`; `anew` when another master has written buckets of it already.
+
+        Raises:
+            StagingError, EngineUnavailable: what it wrote can't be gone on with.
+        """
+        if anew:
+            self.journal.resume()
+        self._begun = self._start = self._end = begun
+        self._move_to(now)
+        self.journal.write(web.header(begun, [str(task) for task in self._numbers]))
+
+    def take(self, task: TaskId, usage: Usage, now: float) -> None:
+        """A sample of a program that runs."""
+        number = self._numbers.get(task)
+        if number is None or not self._begun or not (usage.memory_mib or usage.cpu):  # nobody has looked yet
+            return
+        self.tick(now)
+        for name, value in _values(usage):
+            column = self._columns.get(name)
+            if column is None:
+                column = self._columns[name] = _Column(len(self._numbers))
+            column.add(number, value)
+        if now - self._told_at >= VERSION_S:
+            self._told_at, self.version = now, self.version + 1
+
+    def tick(self, now: float) -> bool:
+        """Write the bucket down if it is over; whether there is something to flush."""
+        if not self._begun or now < self._end:
+            return False
+        line = self.open_line()
+        self._move_to(now)
+        self._columns.clear()
+        if line:
+            self.journal.write(line)
+            self.version += 1
+        return bool(line)
+
+    def finish(self) -> None:
+        """No more samples come: the open bucket is all there is of it."""
+        if line := self.open_line():
+            self.journal.write(line)
+        self._columns.clear()
+
+    def open_line(self) -> str:
+        """The bucket so far, as it would be written; "" when nothing was sampled."""
+        if not self._columns:
+            return ""
+        columns = {name: column.row() for name, column in self._columns.items()}
+        record = {"t": round(self._start, 3), "s": round(self._end - self._start, 3), **columns}
+        return json.dumps(record, separators=(",", ":")) + "\n"
+
+    def unwritten(self) -> list[str]:
+        """Lines that may not be in the file yet, after its header."""
+        return [web.header(self._begun, [str(task) for task in self._numbers]), *self.journal.pending, self.open_line()]
+
+    def _move_to(self, now: float) -> None:
+        while self._end <= now:
+            self._start, self._end = (
+                self._end,
+                self._end + web.bucket_length(self._end - self._begun, len(self._numbers)),
+            )
+
+
+class _Column:
+    """One name's samples in the open bucket, by task."""
+
+    __slots__ = ("count", "least", "most", "sum")
+
+    def __init__(self, tasks: int) -> None:
+        self.least, self.most, self.sum = (array("d", bytes(8 * tasks)) for _ in range(3))
+        self.count = array("I", bytes(array("I").itemsize * tasks))
+
+    def add(self, task: int, value: float) -> None:
+        first = not self.count[task]
+        self.least[task] = value if first else min(value, self.least[task])
+        self.most[task] = value if first else max(value, self.most[task])
+        self.sum[task] += value
+        self.count[task] += 1
+
+    def row(self) -> list[Any]:
+        return [self._cell(task) for task in range(len(self.count))]
+
+    def _cell(self, task: int) -> float | Sequence[float] | None:
+        if not self.count[task]:
+            return None
+        least, most = self.least[task], self.most[task]
+        if least == most:
+            return _short(least)
+        return [_short(least), _short(self.sum[task] / self.count[task]), _short(most)]
+
+
+def _values(usage: Usage) -> Iterator[tuple[str, float]]:
+    yield "cpu", usage.cpu
+    yield "memory_mib", usage.memory_mib
+    if usage.progress is not None:
+        yield "progress", usage.progress
+    for name in ("read_mib_s", "written_mib_s", "received_mib_s", "sent_mib_s"):
+        yield name, getattr(usage, name)
+    for gpu in usage.gpus:
+        told = (gpu.use, gpu.memory_mib, gpu.celsius, gpu.watts)
+        for name, value in zip(("gpu", "gpu_memory_mib", "gpu_celsius", "gpu_watts"), told, strict=True):
+            if value is not None:
+                yield name, value
+
+
+def _short(value: float) -> float | int:
+    short = round(value, 2)
+    return int(short) if short == int(short) else short

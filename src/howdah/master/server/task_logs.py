@@ -1,0 +1,161 @@
+"""What tasks of a living job printed: the present attempts by their executors, earlier ones where they lie."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from howdah.api.sources import Refused
+from howdah.errors import HowdahError
+from howdah.logs.last_lines import LAST_BYTES, readable
+from howdah.logs.search import Wish
+from howdah.logs.search_results import Found
+from howdah.logs.store import chunk, reader_of
+from howdah.logs.stream_index import BOTH, STREAMS
+from howdah.master.helper_process import run_helper
+from howdah.spec import TaskId, uris
+from howdah.spec.attempt import AttemptView
+from howdah.spec.codec import encode
+from howdah.spec.events import ContainerEnded
+from howdah.wire.messages import SEARCH, LogChunk, Phase
+
+if TYPE_CHECKING:
+    from howdah.master.server.app import Api
+
+SEARCH_S = 60.0
+LAST_WORDS_S = 3.0
+AT_ONCE = 64
+"""Executors that search at the same time: each starts a process."""
+MOST_TOGETHER, LEAST_EACH = 4000, 20
+"""Hits that are taken in, whatever is shown of them."""
+
+
+class Printed:
+    """`directory` is the path of the job's directory where it is on this machine, else ""."""
+
+    def __init__(self, api: Api, directory: str) -> None:
+        self._api = api
+        self._directory = uris.path(directory) if directory.startswith("file:") else ""
+        self._searching = asyncio.Semaphore(2)
+        self._executors_gone = False
+
+    async def read(self, task: TaskId, stream: str, attempt: int, offset: int, limit: int) -> LogChunk:
+        """Bytes of what an attempt printed (0: the latest).
+
+        Raises:
+            Refused: there is none, or nobody answers.
+        """
+        if self._speaks(task) and attempt in (0, self._api.log.view.tasks[task].attempt):
+            return await self._api.log_of(task, stream, offset, limit)
+        past = self._attempt(task, attempt)
+        if past is None or not past.running:
+            return LogChunk(0, 0, 0)
+        try:
+            start, size, data = await asyncio.to_thread(self._read, task, past, stream, offset, limit)
+        except OSError as error:
+            raise Refused(410, f"what attempt {past.attempt} of {task} printed can't be read now: {error}") from None
+        return LogChunk(0, start, size, data.decode("latin-1"))
+
+    def _read(self, task: TaskId, past: AttemptView, stream: str, offset: int, limit: int) -> tuple[int, int, bytes]:
+        return chunk(reader_of(self._directory, task.slug, past.attempt, past.log_url), stream, offset, limit)
+
+    def untold(self, event: ContainerEnded) -> TaskId | None:
+        """Whose program's last words nobody has told: the executor died, the node did not."""
+        id_ = self._api.state.containers.get(event.container_id)
+        task = self._api.state.tasks[id_] if id_ is not None else None
+        cut_short = task is not None and task.exit is None and task.phase is Phase.RUNNING
+        return id_ if cut_short and not event.exit.lines and event.exit.cause != "lost" else None
+
+    async def last_lines(self, task: TaskId) -> tuple[str, ...]:
+        """Of the task's present attempt, from where it wrote them; none when they can't be had soon."""
+        past = self._attempt(task, 0)
+        if past is None:
+            return ()
+        with contextlib.suppress(asyncio.TimeoutError):
+            return await asyncio.wait_for(asyncio.to_thread(self._last_lines, task, past), LAST_WORDS_S)
+        return ()
+
+    def _last_lines(self, task: TaskId, past: AttemptView) -> tuple[str, ...]:
+        for stream in ("stderr", "stdout"):
+            with contextlib.suppress(OSError):
+                _, _, data = self._read(task, past, stream, -LAST_BYTES, LAST_BYTES)
+                if lines := readable(data):
+                    return lines
+        return ()
+
+    def stop_asking(self) -> None:
+        """From now on no executor is asked: the job has ended, and the containers are given back."""
+        self._executors_gone = True
+
+    def _speaks(self, task: TaskId) -> bool:
+        """Whether its executor can be asked."""
+        if self._executors_gone:
+            return False
+        state = self._api.state.tasks.get(task)
+        return state is not None and state.phase is not None and state.container is not None
+
+    def _attempt(self, task: TaskId, attempt: int) -> AttemptView | None:
+        view = self._api.log.view.tasks.get(task)
+        if view is None:
+            raise Refused(404, f"no task {task}; there are {', '.join(map(str, self._api.state.tasks))}", "task")
+        found = [one for one in view.attempts if attempt in (0, one.attempt)]
+        if attempt and not found:
+            raise Refused(404, f"{task} had no attempt {attempt}", "attempt")
+        return found[-1] if found else None
+
+    async def search(self, wish: Wish, tasks: Iterable[TaskId], attempt: int, stream: str) -> Mapping[str, Any]:
+        """What is found in all attempts (0) or one; those who don't answer in time make it incomplete."""
+        async with self._searching:
+            began = time.monotonic()
+            found = Found(wish.limit)
+            asked = list(tasks)
+            turns = asyncio.Semaphore(AT_ONCE)
+            each = max(LEAST_EACH, min(wish.limit, MOST_TOGETHER // max(1, len(asked))))
+            words = json.dumps({**encode(wish), "limit": each, "stream": stream})
+            living = [task for task in asked if self._speaks(task) and self._wanted(task, attempt)]
+            past = list(self._past(asked, living, attempt, stream))
+            jobs = [self._ask(task, words, turns, found) for task in living]
+            if past:
+                jobs.append(self._look(past, {**encode(wish), "limit": each}, found))
+            await asyncio.gather(*jobs)
+            return found.answer(time.monotonic() - began)
+
+    def _wanted(self, task: TaskId, attempt: int) -> bool:
+        return attempt in (0, self._api.log.view.tasks[task].attempt)
+
+    async def _ask(self, task: TaskId, words: str, turns: asyncio.Semaphore, found: Found) -> None:
+        async with turns:
+            try:
+                told = await self._api.log_of(task, SEARCH, 0, 0, SEARCH_S, words)
+                found.add(json.loads(told.text))
+            except (Refused, ValueError) as error:
+                found.lack(f"{task}: {error}")
+
+    def _past(
+        self, asked: Iterable[TaskId], living: list[TaskId], attempt: int, stream: str
+    ) -> Iterator[dict[str, Any]]:
+        for task in asked:
+            view = self._api.log.view.tasks[task]
+            for one in view.attempts:
+                if attempt in (0, one.attempt) and not (task in living and one.attempt == view.attempt) and one.running:
+                    for name in STREAMS if stream == BOTH else (stream,):
+                        where = self._place(task, one, name)
+                        yield {"task": str(task), "attempt": one.attempt, "stream": name, **where}
+
+    def _place(self, task: TaskId, one: AttemptView, stream: str) -> dict[str, str]:
+        if one.log_url:
+            return {"url": one.log_url}
+        return {"path": f"{self._directory}/tasks/{task.slug}/{one.attempt}/{stream}"}
+
+    async def _look(self, files: list[dict[str, Any]], wish: Mapping[str, Any], found: Found) -> None:
+        """In a process of its own: the master has better things to do."""
+        try:
+            request = {"files": files, "wish": wish}
+            answer = await asyncio.wait_for(run_helper("howdah.logs.search", "search", request), SEARCH_S)
+            found.add(answer)
+        except (HowdahError, OSError, ValueError, asyncio.TimeoutError) as error:
+            found.lack(f"earlier attempts: {error or 'no answer in time'}")

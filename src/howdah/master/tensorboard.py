@@ -1,0 +1,247 @@
+"""The job's TensorBoard: a gang of one, beside the job's own, so that whatever happens to it never touches the job.
+
+It has a state of its own, which the same `step` moves, and a container of its own from the same allocator, whom
+`with_role` told of the role beforehand. Of its events the job's log has but `BoardChanged`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import howdah
+from howdah.eventfiles import locations
+from howdah.frameworks import find
+from howdah.master.broadcast import Bell
+from howdah.master.decisions import actions as a
+from howdah.master.decisions.executor_orders import Director, satisfied
+from howdah.master.decisions.step import step
+from howdah.master.state import GangState
+from howdah.spec import JobSpec, Resources, Role, StagedFile, StagedJob, TaskId, Timeouts, uris
+from howdah.spec import events as e
+from howdah.spec.codec import decode
+from howdah.spec.staged import RUNTIME
+from howdah.spec.view import JobView
+from howdah.storage.filesystem import filesystem
+from howdah.wire import auth
+from howdah.wire.credentials import SECRET_PREFIX
+from howdah.wire.messages import Orders, Status
+from howdah.wire.tensorboard_link import INSTALLED, READY, VARIABLE, argv, link
+
+NAMES = ("tensorboard", "howdah-tensorboard")
+IDLE_S, WAIT_S = 1800.0, 300.0
+SIZE = Resources(1024)
+
+
+def with_role(staged: StagedJob) -> StagedJob:
+    """As the allocator must know it."""
+    return replace(
+        staged, job=replace(staged.job, roles={**staged.job.roles, name_of(staged.job): Role(resources=SIZE)})
+    )
+
+
+def with_board(job: JobSpec, job_id: str, directory: str) -> JobSpec:
+    """The job with the place of its event files as a URI: copies of local ones are in its own directory by default."""
+    board = job.board
+    where = board.path.replace("{job}", job_id).replace("%7Bjob%7D", job_id)
+    if board.local and not where:
+        where = uris.join(directory, "board")
+    return replace(job, board=replace(board, path=where))
+
+
+def name_of(job: JobSpec) -> str:
+    """The role's, which none of the job's own has."""
+    return next(name for name in NAMES if name not in job.roles)
+
+
+class Showing:
+    """`tell` records an event in the job's log, `perform` does what is to be done. `state` is None while there is no
+    TensorBoard."""
+
+    def __init__(
+        self,
+        job_id: str,
+        staged: StagedJob,
+        key: bytes,
+        tell: Callable[[e.Event], None],
+        perform: Callable[[Iterable[a.Action]], None],
+    ) -> None:
+        self.id, self.staged, self.tell, self.perform = job_id, staged, tell, perform
+        self.name = name_of(staged.job)
+        self.task_name = str(self.task)
+        self.token = auth.board_token(key)
+        self.state: GangState | None = None
+        self.director: Director | None = None
+        self.files: tuple[StagedFile, ...] = ()
+        self.last = e.BoardChanged(0.0, "")
+        self._bell = Bell()
+        self._attempts, self._opening = 0, False
+
+    @property
+    def task(self) -> TaskId:
+        """The only one."""
+        return TaskId(self.name, 0)
+
+    @property
+    def secrets(self) -> dict[str, bytes]:
+        """What its container gets, and no other."""
+        return {SECRET_PREFIX + VARIABLE: self.token.encode()}
+
+    @property
+    def containers(self) -> tuple[str, ...]:
+        """Those it holds."""
+        return tuple(self.state.containers) if self.state is not None else ()
+
+    def concerns(self, event: e.Event) -> bool:
+        """Whether it is about this container, not about the job's."""
+        if isinstance(event, e.Allocated):
+            return event.container.role == self.name
+        if isinstance(event, a.Heard):
+            return event.status.task == self.task_name
+        return (
+            isinstance(event, e.ContainerEnded)
+            and self.state is not None
+            and event.container_id in self.state.containers
+        )
+
+    def apply(self, event: e.Event) -> None:
+        """Let `step` decide; what only this gang's own log would have is left out."""
+        if self.state is None:
+            if isinstance(event, e.Allocated):
+                self.perform([a.Release(event.container.id)])
+            return
+        found = step(self.state, event)
+        self.perform([action for action in found if isinstance(action, (a.Ask, a.Launch, a.Release))])
+        self._bell.ring()
+        for action in found:
+            if isinstance(action, a.Record):
+                self._told(action.event)
+            elif isinstance(action, a.Finish):
+                self._over(action)
+
+    async def beat(self, status: Status, wait_s: float) -> Orders | None:
+        """Orders for its executor, when there are others than it has or after a while; None: it is not wanted."""
+        until = asyncio.get_running_loop().time() + wait_s
+        if self._wants(status):
+            self.apply(a.Heard(time.time(), status))
+        while self._wants(status):
+            assert self.director is not None
+            assert self.state is not None
+            orders = self.director.orders(self.state, status)
+            if not satisfied(orders, status) or not await self._bell.rung(until):
+                return orders
+        return None
+
+    def _wants(self, status: Status) -> bool:
+        task = self.state.tasks[self.task] if self.state is not None else None
+        return task is not None and task.attempt == status.attempt and task.container is not None
+
+    async def open(self, view: JobView, idle_s: float = IDLE_S) -> None:
+        """Start it, unless it is there; it ends when nobody has looked for `idle_s`.
+
+        Raises:
+            HowdahError: its environment can't be looked for.
+        """
+        if self.state is not None or self._opening:
+            return
+        self._opening = True
+        try:
+            environment = await _environment(self.staged)
+        finally:
+            self._opening = False
+        self.files, path = environment
+        job = self._job(view, "python3" if path else sys.executable, idle_s)
+        self.state = GangState.of(self.id, job)
+        self.state.tasks[self.task].attempt = self._attempts
+        framework = find(job.framework)
+        staged = replace(self.staged, job=framework.expand(job), files=self.files, inputs=(), program_path=path)
+        self.director = Director(self.id, staged, framework)
+        self._say("starting")
+        self.apply(e.JobStarted(time.time(), self.id, view.engine, view.user, job))
+
+    def close(self, by: str) -> None:
+        """End it."""
+        self.apply(e.CancelRequested(time.time(), by))
+
+    @property
+    def link(self) -> str:
+        """Its address with what lets in; "" while it is not open."""
+        board = self.last
+        return link(board.host, board.port, self.token) if board.state == "open" else ""
+
+    def _job(self, view: JobView, python: str, idle_s: float) -> JobSpec:
+        request = {
+            "places": dict(locations.of(view)),
+            "host": "0.0.0.0",  # noqa: S104 - whoever has the token may come from anywhere
+            "idle_s": idle_s,
+            "title": view.job.name if view.job else self.id,
+        }
+        ours = str(Path(howdah.__file__).parents[1])
+        role = Role(
+            argv(python, (RUNTIME, ours), request),
+            resources=SIZE,
+            tracked=True,
+            on_failure="fail",
+            yields={"AT": READY},
+        )
+        return JobSpec(
+            {self.name: role},
+            name=f"TensorBoard of {self.id}",
+            secrets={VARIABLE: f"env:{VARIABLE}"},
+            timeouts=Timeouts(gang_s=WAIT_S, hold_s=WAIT_S),
+            environment=replace(self.staged.job.environment),
+            node_label=self.staged.job.node_label,
+            port_range=self.staged.job.port_range,
+        )
+
+    def _told(self, event: e.Event) -> None:
+        if isinstance(event, e.Launched):
+            self._attempts = event.attempt
+        elif isinstance(event, e.WorldFormed):  # no event log has it, and it may start twice
+            self.apply(a.StartRecorded(event.time, event.epoch))
+        elif isinstance(event, e.Yielded) and self.state is not None:
+            task = self.state.tasks[self.task]
+            self._say("open", task.host, task.ports["main"])
+
+    def _say(self, state: str, host: str = "", port: int = 0, detail: str = "") -> None:
+        self.last = e.BoardChanged(time.time(), state, host, port, detail)
+        self.tell(self.last)
+
+    def _over(self, end: a.Finish) -> None:
+        outcome, state = end.outcome, self.state
+        exit = state.tasks[self.task].exit if state is not None else None
+        last = exit.lines[-1] if exit is not None and exit.lines and exit.cause == "exit" and exit.code else ""
+        why = last or outcome.diagnostics or "nobody has looked for a while"
+        held = self.containers
+        self.state = self.director = None
+        self.perform([a.Release(id_) for id_ in held])
+        self._say("ended", detail=why)
+
+
+async def _environment(staged: StagedJob) -> tuple[tuple[StagedFile, ...], tuple[str, ...]]:
+    """Files and what PATH begins with: the environment that `howdah tensorboard` has installed, else the job's own."""
+    installed = await asyncio.to_thread(_installed, staged.home)
+    if installed is None:
+        tops = {path.split("/")[0] for path in staged.program_path}
+        return tuple(file for file in staged.files if file.name.split("/")[0] in tops), staged.program_path
+    if installed.kind == "directory":
+        return (), (uris.path(installed.uri),)
+    return (installed,), (f"{installed.name}/bin",)
+
+
+def _installed(home: str) -> StagedFile | None:
+    fs = filesystem(home)
+    note = uris.join(home, INSTALLED)
+    if not fs.exists(note):
+        return None
+    try:
+        file = decode(StagedFile, json.loads(fs.read_bytes(note)))
+    except (ValueError, TypeError, KeyError):
+        return None
+    there = filesystem(file.uri).stat(file.uri)
+    return None if there is None else replace(file, size=there.size, modified_ms=there.modified_ms)

@@ -1,0 +1,1 @@
+"""Copies of outputs made while the programs run."""

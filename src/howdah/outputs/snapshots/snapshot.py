@@ -1,0 +1,289 @@
+"""`python -m howdah.outputs.snapshots.snapshot take|publish|discard`: copies of an output while its program still runs.
+
+    <temporary>/<name>/<part>/    what one task's executor copies (`take`), and last its _SAVED
+    <to><name>                    the whole, renamed by the master when all tasks are done (`publish`)
+
+A copy that is there is complete. _SAVED (JSON) lists its files: `size` and `modified_ns` as they were, and for a file
+that had not changed since an earlier copy, `at`: where that copy has it, seen from this part.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import posixpath
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, BinaryIO
+
+from howdah.checkpoints import directory_snapshot
+from howdah.checkpoints.directory_snapshot import Stamp
+from howdah.errors import HowdahError, StagingError
+from howdah.localfiles.file_errors import explain
+from howdah.spec import uris
+from howdah.spec.job import Output
+from howdah.storage import cpu_throttle
+from howdah.storage.filesystem import FileSystem, filesystem
+
+SAVED = "_SAVED"
+NAME = re.compile(r"\d{4}(_\d\d){5}")
+"""yyyy_MM_dd_HH_mm_ss, as XLearning names them."""
+_EARLIER = re.compile(rf"(\.\./){{1,2}}[^/]*{NAME.pattern}(/(?!\.\.(/|$))[^/]*)+", re.DOTALL)
+"""A file of another copy, seen from a part of one: both are in the same directory."""
+REPORT_S = 0.5
+SAVED_SUFFIX = ".saved"
+"""Behind the path of an output: the directory of its copies, unless the job says otherwise."""
+
+
+def place(output: Output) -> str:
+    """What the names of an output's copies begin with: `<to>2026_11_21_15_00_00`."""
+    return output.save.to or f"{output.path.rstrip('/')}{SAVED_SUFFIX}/"
+
+
+def temporary(job_id: str, number: int, output: Output) -> str:
+    """Where the copies of output `number` grow: in the directory that they will be in, but beside the output itself
+    when that is inside the output, which must not exist before the job has succeeded for other reasons than copies."""
+    folder = folder_of(place(output))
+    return uris.join(uris.parent(output.path) if inside(output) else folder, f".howdah-{job_id}-{number}-saves")
+
+
+def inside(output: Output) -> bool:
+    """Whether the copies are in the output's own directory, as XLearning's are."""
+    return f"{folder_of(place(output))}/".startswith(f"{output.path.rstrip('/')}/")
+
+
+def folder_of(to: str) -> str:
+    """The directory in which copies are whose names begin with `to`."""
+    return to.rstrip("/") if to.endswith("/") else uris.parent(to)
+
+
+# One task's part
+
+
+def take(item: Mapping[str, Any], report: Callable[[int, int], None]) -> dict[str, Any]:
+    """Copy directory `path` to `uri` as it is at one moment; `final` is where that will be seen, `root` the working
+    directory.
+
+    `previous` is this part in an earlier copy, whose files are not copied again as long as they have not changed; ""
+    copies everything.
+
+    Raises:
+        StagingError, EngineUnavailable: it can't be written.
+    """
+    uri, previous = str(item["uri"]), str(item.get("previous", ""))
+    fs = filesystem(uri)
+    part = _Part(fs, uri, _manifest(fs, previous) if previous else {}, report)
+    stamps = {name: Stamp(entry["size"], entry["modified_ns"]) for name, entry in part.earlier.items()}
+    try:
+        settle_s, root = float(item.get("settle_s", directory_snapshot.SETTLE_S)), str(item.get("root", ""))
+        found = directory_snapshot.take(str(item["path"]), part.put, part.drop, stamps, settle_s, root)
+    except OSError as error:
+        raise explain(error, str(item["path"])) from error
+    if found.files:
+        listed = part.listed(found.files, uris.path(previous) if previous else "", uris.path(str(item["final"])))
+        fs.mkdirs(uri)
+        fs.write_bytes(uris.join(uri, SAVED), json.dumps({"files": listed}, separators=(",", ":")).encode())
+    copied = [stamp.size for name, stamp in found.files.items() if name not in part.earlier]
+    return {
+        "ok": True,
+        "files": len(copied),
+        "bytes": sum(copied),
+        "kept": len(found.files),
+        "skipped": found.skipped,
+    }
+
+
+class _Part:
+    """Where the files of one task's part are put; `earlier` are those that an earlier copy has."""
+
+    def __init__(
+        self, fs: FileSystem, uri: str, earlier: dict[str, dict[str, Any]], report: Callable[[int, int], None]
+    ) -> None:
+        self.fs, self.uri, self.earlier, self.report = fs, uri, earlier, report
+        self.files = self.bytes = 0
+        self._lock = threading.Lock()
+        self._folders: set[str] = set()
+
+    def put(self, file: BinaryIO, name: str, size: int) -> None:
+        target = uris.join(self.uri, name)
+        with self._lock:
+            if uris.parent(target) not in self._folders:
+                self.fs.mkdirs(uris.parent(target))
+                self._folders.add(uris.parent(target))
+        with self.fs.writing(target) as sink:
+            cpu_throttle.pour(file, sink, size)
+        with self._lock:
+            self.earlier.pop(name, None)
+            self.files, self.bytes = self.files + 1, self.bytes + size
+            self.report(self.files, self.bytes)
+
+    def drop(self, name: str) -> None:
+        if self.earlier.pop(name, None) is None:
+            self.fs.delete(uris.join(self.uri, name))
+
+    def listed(self, files: Mapping[str, Stamp], before: str, final: str) -> dict[str, dict[str, Any]]:
+        """What _SAVED says; `before` is the path of the earlier copy's part, `final` that of this one."""
+        return {
+            name: {"size": stamp.size, "modified_ns": stamp.modified_ns, **self._where(name, before, final)}
+            for name, stamp in sorted(files.items())
+        }
+
+    def _where(self, name: str, before: str, final: str) -> dict[str, str]:
+        entry = self.earlier.get(name)
+        if entry is None:
+            return {}
+        return {"at": posixpath.relpath(posixpath.join(before, entry["at"]), final)}
+
+
+def _manifest(fs: FileSystem, part: str) -> dict[str, dict[str, Any]]:
+    """What a part's _SAVED lists; nothing when there is none that can be read.
+
+    Raises:
+        StagingError: a name in it leads elsewhere than to a file of this part, or of an earlier copy.
+    """
+    try:
+        files = json.loads(fs.read_bytes(uris.join(part, SAVED)))["files"]
+        listed = {str(name): {**entry, "size": int(entry["size"])} for name, entry in files.items()}
+    except (StagingError, ValueError, TypeError, KeyError, AttributeError):
+        return {}
+    for name, entry in listed.items():
+        uris.inner(name, part)
+        at = str(entry.get("at", name))
+        if "at" in entry and not _EARLIER.fullmatch(at):
+            raise StagingError(
+                f"{uris.join(part, SAVED)}: says that {name!r} is at {at!r}, which is in no earlier copy"
+            )
+        entry["at"] = at
+    return listed
+
+
+def contents(fs: FileSystem, part: str) -> dict[str, str]:
+    """Every file of a complete part by its path there, and where it really is."""
+    return {name: uris.normal(uris.join(part, entry["at"])) for name, entry in _manifest(fs, part).items()}
+
+
+def elsewhere(fs: FileSystem, uri: str) -> dict[str, str]:
+    """Files of a copy, or of a part of one, that lie in an earlier copy: where, by their path below `uri`."""
+    if not any(NAME.fullmatch(uris.name(one)[-19:]) for one in (uri, uris.parent(uri))):
+        return {}
+    found: dict[str, str] = {}
+    for part in parts(fs, uri):
+        names = contents(fs, part).items()
+        found.update((uris.below(uris.join(part, name), uri), there) for name, there in names if not _lies(there, part))
+    return found
+
+
+def _lies(uri: str, folder: str) -> bool:
+    return uri.startswith(uris.normal(folder) + "/")
+
+
+# The whole
+
+
+def publish(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Let the copy appear at `final`; then remove complete ones beyond the last `keep` of those whose names begin with
+    `to`. An earlier copy's files that a later one refers to stay.
+
+    Raises:
+        StagingError: there is such a copy already, or it may not be written.
+    """
+    grown, final, to = str(request["temporary"]), str(request["final"]), str(request["to"])
+    fs = filesystem(final)
+    if not fs.exists(grown) or not any(True for _ in fs.walk(grown)):
+        fs.delete(grown)
+        return {"ok": True, "empty": True}
+    fs.mkdirs(uris.parent(final))
+    if fs.exists(final):  # a rename would put it into that one
+        raise StagingError(f"{final}: exists already")
+    fs.rename(grown, final)
+    keep = int(request.get("keep", 0))
+    answer: dict[str, Any] = {"ok": True}
+    try:
+        answer["removed"] = _prune(fs, to, keep) if keep else []
+    except HowdahError as error:  # the copy is there; the old ones are for the next time
+        answer["problem"] = f"old copies were not removed: {error}"
+    return answer
+
+
+def named(fs: FileSystem, to: str) -> list[str]:
+    """The copies whose names begin with `to`, the oldest first; among them what is left of old ones."""
+    folder = folder_of(to)
+    if not fs.exists(folder):
+        return []
+    start = "" if to.endswith("/") else uris.name(to)
+    found = [entry.uri for entry in fs.children(folder) if entry.is_dir and uris.name(entry.uri).startswith(start)]
+    return sorted(uri for uri in found if NAME.fullmatch(uris.name(uri)[len(start) :]))
+
+
+def parts(fs: FileSystem, copy: str) -> list[str]:
+    """The parts of a copy: itself, or one directory for each task; none when it isn't one, or not any more."""
+    if fs.exists(uris.join(copy, SAVED)):
+        return [copy]
+    below = (entry.uri for entry in fs.children(copy) if entry.is_dir)
+    return [uri for uri in below if fs.exists(uris.join(uri, SAVED))]
+
+
+def _prune(fs: FileSystem, to: str, keep: int) -> list[str]:
+    found = [copy for copy in named(fs, to) if parts(fs, copy)]
+    old, kept = found[:-keep], found[-keep:]
+    if not old:
+        return []
+    needed = {uri for copy in kept for part in parts(fs, copy) for uri in contents(fs, part).values()}
+    for copy in old:
+        wanted = [uri for uri in needed if uri.startswith(copy + "/")]
+        if not wanted:
+            fs.delete(copy)
+            continue
+        # Without its _SAVED it is no copy any more, only what the kept ones refer to.
+        for part in parts(fs, copy):
+            fs.delete(uris.join(part, SAVED))
+        for entry in list(fs.walk(copy)):
+            if uris.normal(entry.uri) not in needed:
+                fs.delete(entry.uri)
+    return old
+
+
+def tidy(fs: FileSystem, temporary: str, to: str, output: str) -> None:
+    """Remove what unfinished copies have left, and the copies' own directories when there is nothing in them: what is
+    named by `to`, and what is made beside the `output` or its directory."""
+    if not fs.delete(temporary):
+        return
+    made = tuple(f"{path.rstrip('/')}{SAVED_SUFFIX}/" for path in (output, uris.parent(output)))
+    folder, own = folder_of(to), to.endswith("/")
+    while (own or f"{folder}/".startswith(made)) and fs.exists(folder) and not fs.children(folder):
+        fs.delete(folder)
+        folder, own = uris.parent(folder), False
+
+
+def main(argv: list[str]) -> int:
+    verb = argv[1] if len(argv) > 1 else ""
+    last = 0.0
+
+    def report(files: int, size: int) -> None:
+        nonlocal last
+        if time.monotonic() - last > REPORT_S:
+            last = time.monotonic()
+            print(json.dumps({"done_files": files, "done_bytes": size}), flush=True)
+
+    request = json.load(sys.stdin)
+    try:
+        if verb == "take":
+            cpu_throttle.step_back(str(request["uri"]))
+            answer = take(request, report)
+        elif verb == "publish":
+            answer = publish(request)
+        else:
+            answer = {"ok": filesystem(request["temporary"]).delete(request["temporary"])}
+    except HowdahError as error:
+        answer = {"error": str(error).replace("\n", "; ")}
+    print(json.dumps(answer), flush=True)
+    return 0 if "ok" in answer else 1
+
+
+if __name__ == "__main__":
+    status = main(sys.argv)
+    sys.stdout.flush()
+    os._exit(status)  # at once: a thread that waits for a dead server must not hold the process back

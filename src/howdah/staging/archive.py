@@ -1,0 +1,201 @@
+"""Archives that are the same bytes for the same content: no times, owners or listing order of this machine in them."""
+
+# ruff: noqa: PTH115, PTH118
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import hashlib
+import os
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from howdah.errors import StagingError
+from howdah.localfiles import regular_file
+from howdah.localfiles.file_errors import explain
+from howdah.localfiles.symlinks import is_interpreter, stays_inside
+from howdah.storage.content_cache import local_directory, sha256_of
+
+NEVER = {".git", ".hg", ".svn", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".ipynb_checkpoints"}
+"""Directories that are not the user's code: never entered."""
+IGNORE = ".howdahignore"
+"""In a directory: what of it and below stays here, in the words of a .gitignore."""
+LEAST, LARGEST = 8 << 20, 64 << 20
+"""Bytes of a part. A directory with more than the least is packed in parts, so that a change brings a part anew, not
+all: a part ends at a file whose name says so, which files elsewhere have no influence on."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A file or a symbolic link (`link` is where it points) to be packed under `name`. `mark` differs when the file has
+    been changed."""
+
+    name: str
+    path: str
+    link: str = ""
+    size: int = 0
+    mark: str = ""
+
+
+def members(directory: Path, as_they_are: bool = False) -> Iterator[Member]:
+    """All files in `directory`, sorted; links that stay inside it are kept as links, others to files are followed.
+
+    `as_they_are`: of an environment, whose links to a Python outside are kept, too, and of which nothing is ignored.
+    """
+    yield from _below(os.fspath(directory), "", (), os.path.realpath(directory), as_they_are)
+
+
+Ignored = Callable[[str], bool]
+
+
+def _below(folder: str, prefix: str, rules: tuple[Ignored, ...], root: str, as_they_are: bool) -> Iterator[Member]:
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        raise explain(error, error.filename or folder) from error
+    if not as_they_are and any(entry.name == IGNORE for entry in entries):
+        rules = (*rules, _rules(os.path.join(folder, IGNORE), prefix))
+    try:
+        yield from _of(entries, prefix, rules, root, as_they_are)
+    except OSError as error:
+        raise explain(error, error.filename or folder) from error
+
+
+def _of(
+    entries: list[os.DirEntry[str]], prefix: str, rules: tuple[Ignored, ...], root: str, as_they_are: bool
+) -> Iterator[Member]:
+    for entry in entries:
+        name, is_link = prefix + entry.name, entry.is_symlink()
+        if rules and any(ignored(f"{name}/" if entry.is_dir() else name) for ignored in rules):
+            continue
+        if is_link and (stays_inside(entry.path, root) or (as_they_are and is_interpreter(name))):
+            yield Member(name, entry.path, os.readlink(entry.path))
+        elif entry.is_dir(follow_symlinks=False):
+            if entry.name not in NEVER:
+                yield from _below(entry.path, f"{name}/", rules, root, as_they_are)
+        elif entry.is_file():
+            status = entry.stat()
+            mark = f"{status.st_ino} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_mode}"
+            yield Member(name, entry.path, "", status.st_size, mark)
+
+
+def _rules(path: str, prefix: str) -> Ignored:
+    from pathspec import GitIgnoreSpec
+
+    try:
+        spec = GitIgnoreSpec.from_lines(regular_file.read(path, 1 << 20).decode("utf-8").splitlines())
+    except (OSError, ValueError) as error:
+        raise StagingError(f"{path}: {error}") from error
+    return lambda name: spec.match_file(name[len(prefix) :])
+
+
+def directory(source: Path, into: Path) -> list[Path]:
+    """A directory's files as .tar.gz archives below `into`: one, or several of a large directory, each named by its
+    content and made only when it is not there. What has not been changed since the last time is not read again.
+
+    Raises:
+        StagingError: something can't be read, or there is no room.
+    """
+    found = list(members(source))
+    known = _remembered(found)
+    if known and all((into / name).exists() for name in known):
+        return [into / name for name in known]
+    targets = []
+    for part in _parts(found):
+        target = into / f"{_digest(part)}.tar.gz"
+        if not target.exists():
+            write(part, target)
+        targets.append(target)
+    _remember(found, [target.name for target in targets])
+    return targets
+
+
+def _parts(found: list[Member]) -> Iterator[list[Member]]:
+    part: list[Member] = []
+    size = 0
+    for member in found:
+        part.append(member)
+        size += member.size
+        if size >= LARGEST or (size >= LEAST and zlib.crc32(os.fsencode(member.name)) % 8 == 0):
+            yield part
+            part, size = [], 0
+    if part or not found:
+        yield part
+
+
+def _note(found: list[Member]) -> Path:
+    lines = "".join(f"{member.path}\0{member.link}\0{member.size}\0{member.mark}\n" for member in found)
+    digest = hashlib.sha256(os.fsencode(lines)).hexdigest()
+    return local_directory() / "packed" / "known" / digest
+
+
+def _remembered(found: list[Member]) -> list[str]:
+    with contextlib.suppress(OSError):
+        return _note(found).read_text().split()
+    return []
+
+
+def _remember(found: list[Member], names: list[str]) -> None:
+    with contextlib.suppress(OSError):  # it costs time only
+        note = _note(found)
+        note.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        fresh = note.with_name(f"{note.name}.{os.getpid()}")
+        fresh.write_text("\n".join(names))
+        fresh.replace(note)
+
+
+def write(found: Iterable[Member], target: Path) -> None:
+    """Write a .tar (or, by its name, .tar.gz) of `found`, whole or not at all."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
+            try:
+                _write_to(found, file, target.name.endswith("gz"))  # type: ignore[arg-type]
+                file.flush()
+                Path(file.name).replace(target)
+            finally:
+                Path(file.name).unlink(missing_ok=True)
+    except OSError as error:
+        raise explain(error, error.filename or str(target)) from error
+
+
+def _write_to(found: Iterable[Member], file: BinaryIO, compress: bool) -> None:
+    if not compress:
+        _write_tar(found, file)
+        return
+    # The fastest level: what travels is often larger than the time to pack it better is worth.
+    with gzip.GzipFile("", "wb", 1, file, mtime=0) as zipped:
+        _write_tar(found, zipped)  # type: ignore[arg-type]
+
+
+def _write_tar(found: Iterable[Member], file: BinaryIO) -> None:
+    with tarfile.open(fileobj=file, mode="w|", format=tarfile.PAX_FORMAT) as tar:
+        for member in found:
+            _add(tar, member)
+
+
+def _add(tar: tarfile.TarFile, member: Member) -> None:
+    info = tarfile.TarInfo(member.name)
+    if member.link:
+        info.type, info.linkname = tarfile.SYMTYPE, member.link
+        tar.addfile(info)
+        return
+    with Path(member.path).open("rb") as file:
+        status = os.fstat(file.fileno())
+        info.mode = 0o755 if status.st_mode & 0o100 else 0o644
+        info.size = status.st_size
+        tar.addfile(info, file)
+
+
+def _digest(found: Iterable[Member]) -> str:
+    digest = hashlib.sha256()
+    for member in found:
+        what = member.link or f"{sha256_of(member.path)} {os.access(member.path, os.X_OK)}"
+        digest.update(f"{member.name}\0{what}\n".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()

@@ -1,0 +1,244 @@
+"""The runtime archive: howdah and the libraries it needs inside a container, as one zip to put on PYTHONPATH.
+
+Only pure Python and abi3 wheels travel, so the same archive runs under every CPython from 3.10 on; the executor, which
+needs none of the libraries, from 3.9. It is built when one of its files has changed, and named by its content.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.metadata
+import json
+import os
+import py_compile
+import re
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+
+import howdah
+from howdah.errors import StagingError
+from howdah.localfiles.file_errors import explain
+from howdah.spec.staged import PAGE, PY_SPY, RUNTIME, StagedFile
+from howdah.storage.content_cache import local_directory, location, sha256_of
+from howdah.storage.object_stores import CLIENTS
+
+LIBRARIES = ("protobuf", "hdfs-native", "typing-extensions")
+# What streams use, where it is installed here. Their modules serve nodes with this very Python version, the C library
+# within google-crc32c every one; without them, streams take what the node has. nvidia-ml-py reads GPUs' figures,
+# resvg-py (1.3 MiB packed, abi3) draws the master's charts as PNG.
+OPTIONAL = ("cramjam", "google-crc32c", "isal", "nvidia-ml-py", "resvg-py")
+# Of botocore's 400 services.
+_SERVICES = {"", "s3", "sts", "sso", "sso-oidc"}
+_NAME = re.compile(r"[^A-Za-z0-9._-]")
+# Programs of the submitting machine.
+_LEFT_OUT = {"cli", "client", "sandbox", "testing.py"}
+# The page is an archive of its own, for executors have no use for it.
+_PAGE = Path("api", "static")
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest a zip can tell
+
+
+def runtime(home: str, cache: Path | None = None, clients: Iterable[str] = ()) -> StagedFile:
+    """The archive as a file to stage below engine home `home`; it is built below `cache` when it is not there.
+
+    `clients` are distributions that travel with it, with all that they need.
+
+    Raises:
+        StagingError: a library is not installed here, or there is no room.
+    """
+    return _archive(RUNTIME, {**dict(_sources()), **dict(_clients(clients))}, home, cache)
+
+
+def page(home: str, cache: Path | None = None) -> tuple[StagedFile, ...]:
+    """The files of the page, compressed as they are sent; nothing where it has not been built.
+
+    Raises:
+        StagingError: there is no room.
+    """
+    folder = Path(howdah.__file__).parent / _PAGE
+    found = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    plain = {name: path for name, path in found.items() if f"{name}.gz" not in found}
+    return (_archive(PAGE, plain, home, cache),) if plain else ()
+
+
+def _archive(name: str, sources: Mapping[str, Path], home: str, cache: Path | None) -> StagedFile:
+    """The archive of these files, as a file of this name; it is built when it is not there."""
+    folder = (cache or local_directory()) / "runtime"
+    note = folder / f"{_fingerprint(sources)}.json"
+    try:
+        known = json.loads(note.read_text()) if note.exists() else {}
+        archive = Path(known.get("path", ""))
+        if not known or not archive.is_file():
+            archive = _build(name, sources, folder)
+            known = {"path": str(archive), "sha256": sha256_of(archive)}
+            _note(note, known)
+    except OSError as error:
+        raise explain(error, error.filename or str(folder)) from error
+    uri = location(home, known["sha256"], archive.name)
+    return StagedFile(name, uri, "archive", str(archive), known["sha256"], archive.stat().st_size)
+
+
+def py_spy(home: str) -> StagedFile | None:
+    """The program that takes stacks, for nodes of this kind of machine; None where it is not installed here."""
+    try:
+        files = importlib.metadata.distribution("py-spy").files or []
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    path = next((Path(str(file.locate())) for file in files if file.name == "py-spy"), None)
+    if path is None or not path.is_file():
+        return None
+    digest = sha256_of(path)
+    uri = location(home, digest, "py-spy")
+    return StagedFile(PY_SPY, uri, "file", str(path.resolve()), digest, path.stat().st_size)
+
+
+def _sources() -> Iterator[tuple[str, Path]]:
+    """Pairs of a name in the archive and the file; howdah's own entry points come with it, they find the engines."""
+    yield from _package(Path(howdah.__file__).parent)
+    for name in ("howdah", *LIBRARIES):
+        yield from _distribution(name)
+    for name in OPTIONAL:
+        with contextlib.suppress(StagingError):
+            yield from _distribution(name)
+
+
+def _clients(names: Iterable[str]) -> Iterator[tuple[str, Path]]:
+    """Modules that are compiled serve nodes with this very Python; those that can do without them do elsewhere."""
+    for name in sorted(closure(["fsspec", *names])) if names else ():
+        for file in _distribution_of(name).files or []:
+            parts = file.parts
+            wanted = file.suffix in (".py", ".so", ".pem", ".json", ".gz") or file.name == "METADATA"
+            service = parts[2] if parts[:2] == ("botocore", "data") and len(parts) > 3 else ""
+            if wanted and ".." not in parts and "tests" not in parts and service in _SERVICES:
+                yield file.as_posix(), Path(str(file.locate()))
+
+
+def closure(names: Iterable[str]) -> set[str]:
+    """These distributions and, of what they require without any extra, all that is installed.
+
+    Raises:
+        StagingError: one of them is not.
+    """
+    found: set[str] = set()
+    waiting = [(name, True) for name in names]
+    while waiting:
+        name, demanded = waiting.pop()
+        if name in found:
+            continue
+        try:
+            needs = _distribution_of(name).requires or []
+        except StagingError:  # for another system or Python, perhaps
+            if demanded:
+                raise
+            continue
+        found.add(name)
+        plain = (need for need in needs if "extra ==" not in need)
+        waiting += [(_NAME.split(need, maxsplit=1)[0].lower().replace("_", "-"), False) for need in plain]
+    return found
+
+
+def _package(folder: Path) -> Iterator[tuple[str, Path]]:
+    for path in sorted(folder.rglob("*")):
+        relative = path.relative_to(folder)
+        left_out = relative.parts[0] in _LEFT_OUT or "__pycache__" in relative.parts or _PAGE in relative.parents
+        if path.is_file() and not left_out and path.suffix not in (".pyi", ".proto"):
+            yield f"howdah/{relative.as_posix()}", path
+
+
+def _distribution(name: str) -> Iterator[tuple[str, Path]]:
+    for file in _distribution_of(name).files or []:
+        if _travels(file, of_howdah=name == "howdah"):
+            yield file.as_posix(), Path(str(file.locate()))
+
+
+def _distribution_of(name: str) -> importlib.metadata.Distribution:
+    try:
+        return importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError:
+        missing = name if name in CLIENTS.values() else "howdah[yarn]"
+        raise StagingError(f"{name} is not installed here, but jobs on a cluster need it: install {missing}") from None
+
+
+def _travels(file: importlib.metadata.PackagePath, of_howdah: bool) -> bool:
+    in_metadata = file.parts[0].endswith(".dist-info")
+    if of_howdah:
+        return in_metadata and file.name in ("METADATA", "entry_points.txt")
+    is_library = file.suffix in (".py", ".so") or ".libs/" in file.as_posix()
+    return is_library and not in_metadata and ".." not in file.parts
+
+
+def _fingerprint(sources: Mapping[str, Path]) -> str:
+    """Changes when a file does, without reading any."""
+    digest = hashlib.sha256(f"{sys.implementation.cache_tag} {_version()}\n".encode())
+    for name, path in sources.items():
+        status = path.stat()
+        digest.update(f"{name} {path} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return digest.hexdigest()[:32]
+
+
+def _version() -> str:
+    return importlib.metadata.version("howdah")
+
+
+def _build(kind: str, sources: Mapping[str, Path], folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as work:
+        fresh = Path(work, "new.zip")
+        with zipfile.ZipFile(fresh, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+            contents = _packed(sources) if kind == PAGE else _contents(sources, Path(work))
+            for name, content in sorted(contents.items()):
+                archive.writestr(_info(name), content)
+        target = folder / f"{'howdah' if kind == RUNTIME else kind}-{_version()}-{sha256_of(fresh)[:12]}.zip"
+        fresh.replace(target)
+    return target
+
+
+def _packed(sources: Mapping[str, Path]) -> dict[str, bytes]:
+    """Each file gzipped, once and for all."""
+    import gzip
+
+    found = {}
+    for name, path in sources.items():
+        content = path.read_bytes()
+        packed = content if name.endswith(".gz") else gzip.compress(content, 9, mtime=0)
+        found[name.removesuffix(".gz") + ".gz"] = packed
+    return found
+
+
+def _contents(sources: Mapping[str, Path], work: Path) -> dict[str, bytes]:
+    """The files, and each module's byte code for this Python: half of a start's time where nodes have the same."""
+    found = {"VERSION": f"howdah {_version()}\n".encode()}
+    for name, path in sources.items():
+        found[name] = path.read_bytes()
+        if name.endswith(".py"):
+            found[_cached(name)] = _byte_code(path, name, work / "module.pyc")
+    return found
+
+
+def _cached(name: str) -> str:
+    module = PurePosixPath(name)
+    return str(module.parent / "__pycache__" / f"{module.stem}.{sys.implementation.cache_tag}.pyc")
+
+
+def _byte_code(path: Path, name: str, into: Path) -> bytes:
+    # Unpacking sets times, so the byte code must not depend on them; nobody edits an unpacked archive.
+    mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    py_compile.compile(str(path), str(into), name, doraise=True, invalidation_mode=mode)
+    return into.read_bytes()
+
+
+def _info(name: str) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name, _EPOCH)
+    info.compress_type = zipfile.ZIP_DEFLATED
+    info.create_system = 3
+    info.external_attr = (0o755 if name.endswith(".so") else 0o644) << 16
+    return info
+
+
+def _note(path: Path, known: Mapping[str, str]) -> None:
+    fresh = path.with_suffix(f".{os.getpid()}.tmp")
+    fresh.write_text(json.dumps(known))
+    fresh.replace(path)

@@ -1,0 +1,367 @@
+"""A job's files find their places: from what the user wrote to a StagedJob in which everything is known to exist.
+
+Nothing is changed anywhere but in this machine's own cache (packed directories): this is part of the dry run too.
+Whatever is missing is reported at once, by place.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping
+from dataclasses import field, replace
+from pathlib import Path
+
+from howdah.errors import Mistake, SpecError, StagingError
+from howdah.hadoop import conf as hadoop_conf
+from howdah.hadoop import identity
+from howdah.inputs import assignment
+from howdah.localfiles import regular_file
+from howdah.spec import uris
+from howdah.spec.job import Board, Checkpoint, Input, JobSpec, Output, Save
+from howdah.spec.staged import DataFile, StagedFile, StagedInput, StagedJob
+from howdah.spec.validation import aliased, nearest, origin_of
+from howdah.spec.values import dataclass
+from howdah.spec.working_files import SPREAD, entries, file_name
+from howdah.staging.path_listing import Listing, listing, tree
+from howdah.storage.content_cache import local_directory, location, sha256_of
+from howdah.storage.filesystem import filesystem
+
+ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar")
+
+
+class FilesWrong(SpecError):
+    """Nothing is wrong with how the job is written, but with the files that it names."""
+
+    exit_code = StagingError.exit_code
+
+
+def stage(
+    job: JobSpec,
+    base: Path,
+    home: str,
+    *,
+    conf_dir: str = "",
+    user: str = "",
+    overwrite: bool = False,
+    origins: Mapping[str, str] | None = None,
+) -> StagedJob:
+    """`job` with its files found, its inputs listed, its outputs absolute.
+
+    Paths are relative to `base`, the job file's directory. `home` is the URI of the engine's home: when that is on this
+    machine everything is, else paths without a scheme are on the default file system of the Hadoop configuration in
+    `conf_dir`. `overwrite` allows it for all outputs. Nothing is uploaded: files that must be have a `source`, the
+    inputs' are in `uploads`. The job's `environment` is not placed here.
+
+    Raises:
+        FilesWrong: everything that is missing, in the way, or not what it should be.
+        EngineUnavailable: the file system does not answer.
+    """
+    conf = hadoop_conf.load(hadoop_conf.directory(conf_dir)) if uris.split(home)[0] != "file" else {}
+    job = replace(job, inputs=tuple(map(aliased, job.inputs)))
+    stager = _Stager(base.absolute(), home, conf_dir, user or identity.user(identity.is_secure(conf)), conf)
+    files = tuple(stager.files(job))
+    stager.check_mounts(job)
+    inputs = tuple(stager.input(number, job) for number in range(len(job.inputs)))
+    job = stager.with_fewer_tasks(job, inputs)
+    outputs = tuple(stager.outputs(job, overwrite))
+    checkpoint = stager.checkpoint(job.checkpoint)
+    board = stager.board(job.board)
+    if stager.mistakes:
+        found = (replace(one, origin=origin_of(one.place, origins or {})) for one in stager.mistakes)
+        raise FilesWrong(list(found))
+    job = replace(job, outputs=outputs, checkpoint=checkpoint, board=board)
+    return StagedJob(job, home, files, (*inputs, *stager.directories), user=stager.user)
+
+
+def archive_file(name: str, path: str, home: str, place: str = "environment.archive", conf_dir: str = "") -> StagedFile:
+    """An environment to ship as `name`: an archive with a `bin` in it, or a pex, which becomes `<name>/bin/python`.
+
+    `path` is on this machine, or the URI of one that is on the cluster already; `place` is who names it.
+
+    Raises:
+        FilesWrong: there is no such file.
+    """
+    if uris.has_scheme(path):
+        entry = filesystem(path, conf_dir).stat(path)
+        if entry is None:
+            raise FilesWrong.at(place, f"{path!r}: no such file")
+        return StagedFile(name, entry.uri, "archive", size=entry.size, modified_ms=entry.modified_ms)
+    try:
+        there = regular_file.exists(path)
+    except StagingError as error:
+        raise FilesWrong.at(place, str(error)) from None
+    if not there or Path(path).is_dir():
+        raise FilesWrong.at(place, f"{path!r}: no such file", _neighbour(Path(path)))
+    if path.endswith(ARCHIVES):
+        return _local_file(Path(path), name, "archive", home)
+    return _local_file(Path(path), f"{name}/bin/python", "file", home)
+
+
+def _local_file(path: Path, name: str, kind: str, home: str) -> StagedFile:
+    digest = sha256_of(path)
+    return StagedFile(name, location(home, digest, path.name), kind, str(path), digest, path.stat().st_size)
+
+
+@dataclass
+class _Stager:
+    base: Path
+    home: str
+    conf_dir: str
+    user: str
+    conf: Mapping[str, str]
+    mistakes: list[Mistake] = field(default_factory=list)
+    directories: list[StagedInput] = field(default_factory=list)
+    """Directories on the cluster that `files` names."""
+
+    @property
+    def is_local(self) -> bool:
+        return uris.split(self.home)[0] == "file"
+
+    @property
+    def cluster_fs(self) -> str:
+        """The file system that paths without a scheme are on."""
+        default = hadoop_conf.default_filesystem(self.conf)
+        return uris.root(self.home if default.startswith("file:") else default)
+
+    @property
+    def user_directory(self) -> str:
+        """Where relative paths on the job's file system start."""
+        if self.is_local:
+            return uris.of_local(self.base)
+        return hadoop_conf.home(self.conf, self.cluster_fs, self.user)
+
+    def wrong(self, place: str, problem: str, near: str | None = None) -> None:
+        self.mistakes.append(Mistake(place, problem, near))
+
+    # Files and archives
+
+    def files(self, job: JobSpec) -> Iterator[StagedFile]:
+        for place, kind, entry, roles in entries(job):
+            for found in self._file(place, entry, kind):
+                if isinstance(found, StagedInput):
+                    self.directories.append(replace(found, roles=roles or tuple(job.roles)))
+                else:
+                    yield replace(found, roles=roles) if roles else found
+
+    def _file(self, place: str, entry: str, kind: str) -> Iterator[StagedFile | StagedInput]:
+        path, name = entry.partition("#")[0], file_name(entry)
+        if name == SPREAD:
+            name, kind = f"howdah-{place.replace('.', '-')}", "spread"
+        local = self.base / path
+        try:
+            if uris.has_scheme(path):
+                yield from self._file_there(place, uris.absolute(path, self.cluster_fs, ""), name, kind)
+            elif regular_file.exists(local) and local.is_dir():
+                yield from self._directory(local, name, "archive" if kind == "file" else kind)
+            elif local.exists():
+                self._check_archive(place, path, kind)
+                yield _local_file(local, name, kind, self.home)
+            elif path.startswith("/") and not self.is_local:
+                yield from self._file_there(place, uris.absolute(path, self.cluster_fs, ""), name, kind, path)
+            else:
+                self.wrong(place, f"{path!r}: no such file: {local}", _neighbour(local))
+        except StagingError as error:
+            self.wrong(place, str(error))
+
+    def _directory(self, folder: Path, name: str, kind: str) -> Iterator[StagedFile]:
+        """Packed; of a large one there are several archives, whose content comes together in the container."""
+        parts = _packed(folder)
+        if len(parts) == 1:
+            yield _local_file(parts[0], name, kind, self.home)
+            return
+        into = "" if kind == "spread" else name
+        for number, part in enumerate(parts):
+            file = _local_file(part, f"howdah-part-{number}-{name}", "spread", self.home)
+            yield replace(file, into=into)
+
+    def _file_there(
+        self, place: str, uri: str, name: str, kind: str, missing: str = ""
+    ) -> Iterator[StagedFile | StagedInput]:
+        """A directory is no archive that a node could unpack: each task fetches its files, as those of an input.
+        `missing` is the path on this machine where it is not."""
+        fs = filesystem(uri, self.conf_dir)
+        entry = fs.stat(uri)
+        if entry is None:
+            self.wrong(place, f"no such file: {f'neither {missing} here nor ' if missing else ''}{uri}")
+        elif entry.is_dir and kind == "file":
+            yield StagedInput(name, tree(fs, entry), share="all")
+        elif entry.is_dir:
+            self.wrong(place, f"{uri} is a directory; pack it as one of {', '.join(ARCHIVES)}")
+        else:
+            self._check_archive(place, uri, kind)
+            yield StagedFile(name, entry.uri, kind, size=entry.size, modified_ms=entry.modified_ms)
+
+    def _check_archive(self, place: str, path: str, kind: str) -> None:
+        if kind != "file" and not path.endswith(ARCHIVES):
+            self.wrong(place, f"{path!r} is no archive: its name must end in one of {', '.join(ARCHIVES)}")
+
+    def check_mounts(self, job: JobSpec) -> None:
+        """A container is there before an executor fetches anything: only what YARN itself localises can be mounted."""
+        owners = [("environment", job.environment.mounts)]
+        owners += [(f"roles.{name}", role.mounts) for name, role in job.roles.items()]
+        fetched = {directory.to for directory in self.directories}
+        for owner, mounts in owners:
+            for number, mount in enumerate(mounts):
+                if mount.partition(":")[0] in fetched:
+                    problem = f"is {mount!r}, a directory on the cluster, which can't be mounted"
+                    self.wrong(f"{owner}.mounts.{number}", f"{problem}: pack it as one of {', '.join(ARCHIVES)}")
+
+    # Inputs
+
+    def input(self, number: int, job: JobSpec) -> StagedInput:
+        entry = job.inputs[number]
+        files: dict[str, DataFile] = {}
+        uploads: dict[str, str] = {}
+        mistakes = len(self.mistakes)
+        for place, path in _places(f"inputs.{number}.path", entry):
+            try:
+                for file, source in self._input_files(place, path):
+                    files.setdefault(source or file.uri, file)  # named twice is there once
+                    if source:
+                        uploads[file.uri] = source
+            except StagingError as error:
+                self.wrong(place, str(error))
+        if len(self.mistakes) == mistakes:
+            self._check_shares(f"inputs.{number}", job, entry, list(files.values()))
+        found = tuple(
+            replace(file, name=posixpath.basename(file.name)) if entry.flat else file for file in files.values()
+        )
+        staged = StagedInput(entry.to, found, entry.roles, entry.share, uploads)
+        return self._cut(number, job, entry, staged) if entry.strategy == "stream" else staged
+
+    def _cut(self, number: int, job: JobSpec, entry: Input, staged: StagedInput) -> StagedInput:
+        # Most jobs stream nothing, and do without the readers.
+        from howdah.inputs.streaming.split_planner import prepared
+
+        staged, mistakes = prepared(number, job, entry, staged, self.conf_dir)
+        self.mistakes.extend(mistakes)
+        return staged
+
+    def _check_shares(self, place: str, job: JobSpec, entry: Input, files: list[DataFile]) -> None:
+        """A task without data trains nothing, and may keep the others waiting: whoever wants that says so."""
+        if entry.strategy == "stream" or entry.allow_empty or entry.fewer_tasks:
+            return  # splits of one file go to several tasks
+        without = assignment.without(job, entry, files)
+        if without:
+            tasks = len(assignment.row(job, entry.roles, without[0].role))
+            others = f" and {len(without) - 1} more" if len(without) > 1 else ""
+            self.wrong(
+                f"{place}.share",
+                f"has fewer files ({len(files)}) than tasks ({tasks}): {without[0]}{others} would have none. Start"
+                " fewer tasks, give all files to each with `share: all`, or allow it with `allow_empty: true`",
+            )
+
+    def with_fewer_tasks(self, job: JobSpec, inputs: tuple[StagedInput, ...]) -> JobSpec:
+        """The job with as many tasks as there are files, where it says so."""
+        fewer = assignment.with_fewer_tasks(job, inputs)
+        named = {f"outputs.{number}.tasks": output.tasks for number, output in enumerate(job.outputs)}
+        for place, task in {**named, "board.tasks": job.board.tasks, "checkpoint.tasks": job.checkpoint.tasks}.items():
+            role, _, index = task.partition(":")
+            if index.isdigit() and int(index) >= fewer.roles[role].replicas:
+                there = fewer.roles[role].replicas
+                self.wrong(place, f"is {task!r}, but there are {there} tasks of {role}: one for each file")
+        return fewer
+
+    def _input_files(self, place: str, path: str) -> Iterator[tuple[DataFile, str]]:
+        """Pairs of a file and, when it has to be uploaded, where it is on this machine."""
+        beside = uris.of_local(self.base / path)
+        relative = not uris.has_scheme(path) and not path.startswith("/")
+        found = self._listing(beside) if relative else Listing(False)
+        if found.found and not self.is_local:
+            yield from map(self._to_upload, found.files)
+            return
+        uri = uris.absolute(path, self.cluster_fs, self.user_directory)
+        if not found.found:
+            found = self._listing(uri)
+        if not found.found:
+            also = f"{self.base / path} nor " if relative and not self.is_local else ""
+            near = _neighbour(Path(uris.path(uri))) if uris.split(uri)[0] == "file" else None
+            where = _shown(uri)
+            self.wrong(place, f"{path!r}: no such file or directory: {'neither ' + also if also else ''}{where}", near)
+        elif not found.files:
+            self.wrong(place, f"{path!r} has no files (names that begin with _ or . are passed over): {_shown(uri)}")
+        yield from ((file, "") for file in found.files)
+
+    def _listing(self, uri: str) -> Listing:
+        if uris.split(uri)[0] == "file" and not uris.is_pattern(uris.path(uri)):
+            regular_file.exists(uris.path(uri))  # or a device is listed as a file without an end
+        return listing(filesystem(uri, self.conf_dir), uri)
+
+    def _to_upload(self, file: DataFile) -> tuple[DataFile, str]:
+        source = uris.path(file.uri)
+        # Its name tells its content; when it was uploaded does not matter.
+        return replace(file, uri=location(self.home, sha256_of(source), source), modified_ms=0), source
+
+    # Outputs
+
+    def outputs(self, job: JobSpec, overwrite: bool) -> Iterator[Output]:
+        for number, output in enumerate(job.outputs):
+            place = f"outputs.{number}.path"
+            uri = uris.absolute(output.path, self.cluster_fs, self.user_directory)
+            replaces = output.overwrite or overwrite
+            try:
+                if not replaces and filesystem(uri, self.conf_dir).exists(uri):
+                    self.wrong(
+                        place, f"{_shown(uri)} exists already: remove it, choose another, or allow it with overwrite"
+                    )
+            except StagingError as error:
+                self.wrong(place, str(error))
+            if output.strategy == "stream":
+                from howdah.inputs.streaming.split_planner import format_mistakes
+
+                self.mistakes.extend(format_mistakes(f"outputs.{number}", output))
+            yield replace(output, path=uri, overwrite=replaces, save=self._save(output.save))
+
+    def _save(self, save: Save) -> Save:
+        """What a copy's name begins with: a `/` at its end makes that a directory."""
+        if not save.to:
+            return save
+        end = "/" if save.to.endswith("/") else ""
+        return replace(save, to=uris.absolute(save.to, self.cluster_fs, self.user_directory) + end)
+
+    def checkpoint(self, checkpoint: Checkpoint) -> Checkpoint:
+        """Whatever it is, it may be there or not."""
+        return replace(checkpoint, path=self._directory_there("checkpoint.path", checkpoint.path))
+
+    def board(self, board: Board) -> Board:
+        """It is looked at by whoever looks, the job does not depend on it."""
+        return replace(board, path=self._directory_there("board.path", board.path))
+
+    def _directory_there(self, place: str, path: str) -> str:
+        """Of a directory that is there or will be."""
+        if not path:
+            return ""
+        uri = uris.absolute(path, self.cluster_fs, self.user_directory)
+        try:
+            there = filesystem(uri, self.conf_dir).stat(uri)
+            if there is not None and not there.is_dir:
+                self.wrong(place, f"{_shown(uri)} is a file, must be a directory or not there yet")
+        except StagingError as error:
+            self.wrong(place, str(error))
+        return uri
+
+
+def _shown(uri: str) -> str:
+    """A file of this machine is known by its path."""
+    return uris.path(uri) if uris.split(uri)[0] == "file" else uri
+
+
+def _packed(folder: Path) -> list[Path]:
+    # Most jobs have none, and archives are slow to import.
+    from howdah.staging import archive
+
+    return archive.directory(folder, local_directory() / "packed")
+
+
+def _places(place: str, entry: Input) -> list[tuple[str, str]]:
+    if isinstance(entry.path, str):
+        return [(place, entry.path)]
+    return [(f"{place}.{number}", path) for number, path in enumerate(entry.path)]
+
+
+def _neighbour(path: Path) -> str | None:
+    """The name in the same directory that was probably meant."""
+    try:
+        return nearest(path.name, [each.name for each in path.parent.iterdir()])
+    except OSError:
+        return None

@@ -1,0 +1,226 @@
+"""Environments made from requirement files: once per content, under one lock, never seen half made.
+
+`<cache>/environments/<first 16 digits of the file's SHA-256>` is a virtual environment that may be moved. It leads to
+the Python it was made with: a machine that runs it needs that Python at the same place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from howdah.errors import StagingError
+from howdah.localfiles import regular_file
+from howdah.localfiles.file_errors import explain
+from howdah.staging import archive as packing
+from howdah.staging.stage import FilesWrong
+from howdah.storage.content_cache import local_directory
+
+Notice = Callable[[str], None]
+INSTALL_LIMIT_S = 3600.0
+REPORT_S = 5.0
+"""How often people are told that an installation goes on."""
+MOST_BYTES = 4 << 20
+"""Of a requirements file."""
+# A shell finds the interpreter beside the script; Python reads the same lines as a string and goes on.
+_HEADER = b"#!/bin/sh\n'''exec' \"$(dirname -- \"$(realpath -- \"$0\")\")\"/'python' \"$0\" \"$@\"\n' '''\n"
+
+
+def place(requirements: Path) -> Path:
+    """Where the environment of a requirements file is on this machine, once it is made.
+
+    Raises:
+        FilesWrong: there is no such file.
+    """
+    return local_directory() / "environments" / hashlib.sha256(_read(requirements)).hexdigest()[:16]
+
+
+def key(requirements: Path) -> str:
+    """64 hexadecimal digits that differ when the environment would: by the file's content, this Python and machine.
+
+    Raises:
+        FilesWrong: there is no such file.
+    """
+    made_with = f"{sys.implementation.cache_tag} {sys.base_prefix} {platform.machine()}\n"
+    return hashlib.sha256(made_with.encode() + _read(requirements)).hexdigest()
+
+
+def _read(requirements: Path) -> bytes:
+    try:
+        return regular_file.read(requirements, MOST_BYTES)
+    except OSError as error:
+        raise FilesWrong.at("environment.requirements", f"{str(requirements)!r}: {error.strerror}") from error
+
+
+def ready(requirements: Path, notice: Notice) -> Path:
+    """The environment of a requirements file, installed when it is not there. `notice` is told what takes time.
+
+    Raises:
+        FilesWrong: there is no such file.
+        StagingError: it can't be installed, or there is no room; nothing is left behind.
+    """
+    target = place(requirements)
+    if target.is_dir():
+        return target
+    content = _read(requirements)
+    with _alone(target, notice):
+        if not target.is_dir():
+            count = len(packages(content))
+            packages_said = f"{count} package" if count == 1 else f"{count} packages"
+            notice(f"installing {packages_said} for {requirements.name}: once, into {target}")
+            _install(requirements, b"--hash=" in content, target, notice)
+    return target
+
+
+def pack(venv: Path, notice: Notice) -> Path:
+    """An archive of an environment made by `ready`, for machines that have the same Python; made once.
+
+    Raises:
+        StagingError: there is no room.
+    """
+    archive = venv.with_name(f"{venv.name}.tar.gz")
+    if archive.is_file():
+        return archive
+    with _alone(archive, notice):
+        if not archive.is_file():
+            notice(f"packing the environment {venv.name} (CPython {python_version(venv)}): once, into {archive}")
+            packing.write(packing.members(venv, as_they_are=True), archive)
+    return archive
+
+
+def python_version(venv: Path) -> str:
+    """`3.11.7`, of the Python an environment was made with; "" when it doesn't say."""
+    return _setting(venv, "version_info") or _setting(venv, "version")
+
+
+def packages(content: bytes) -> list[str]:
+    """The requirements in a file: its lines but for comments, options and the hashes that continue a line."""
+    lines = (line.strip() for line in content.decode("utf-8", "replace").splitlines())
+    return [line for line in lines if line and not line.startswith(("#", "-"))]
+
+
+def _setting(venv: Path, name: str) -> str:
+    with contextlib.suppress(OSError):
+        for line in (venv / "pyvenv.cfg").read_text(encoding="utf-8").splitlines():
+            key, _, value = line.partition("=")
+            if key.strip() == name:
+                return value.strip()
+    return ""
+
+
+def _install(requirements: Path, hashed: bool, target: Path, notice: Notice) -> None:
+    partial = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        for command in _commands(requirements.absolute(), hashed, partial):
+            run_installer(command, requirements, notice)
+        make_relocatable(partial)
+        partial.rename(target)
+    except OSError as error:
+        raise explain(error, error.filename or str(target)) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _commands(requirements: Path, hashed: bool, venv: Path) -> list[list[str]]:
+    strict = ["--require-hashes"] if hashed else []
+    uv = _uv()
+    if uv:
+        python = str(venv / "bin" / "python")
+        install = [uv, "pip", "install", "--quiet", "--python", python, *strict, "-r", str(requirements)]
+        return [[uv, "venv", "--quiet", "--relocatable", "--python", sys.executable, str(venv)], install]
+    pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    return [[sys.executable, "-m", "venv", str(venv)], [*pip, *strict, "-r", str(requirements)]]
+
+
+def _uv() -> str | None:
+    beside = Path(sys.executable).with_name("uv")
+    if importlib.util.find_spec("uv") and beside.exists():
+        return str(beside)
+    return shutil.which("uv")
+
+
+def run_installer(command: list[str], requirements: Path, notice: Notice, report_s: float = REPORT_S) -> None:
+    """Run `command` to its end; `notice` is told every `report_s` seconds that it goes on. Its own messages are kept
+    for the error: a person wants to see the last lines, with the name of what failed.
+
+    Raises:
+        StagingError: it failed, or took too long.
+    """
+    began, pipe, none = time.monotonic(), subprocess.PIPE, subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=none, stdout=pipe, stderr=pipe, text=True, errors="replace") as run:
+        try:
+            said, complained = _await_installer(run, began, requirements, notice, report_s)
+        except BaseException:
+            run.kill()
+            raise
+    if run.returncode:
+        last = "\n".join((complained or said).strip().splitlines()[-6:])
+        raise StagingError(f"{requirements}: cannot be installed by {Path(command[0]).name}:\n{last}")
+
+
+def _await_installer(
+    run: subprocess.Popen[str], began: float, requirements: Path, notice: Notice, report_s: float
+) -> tuple[str, str]:
+    while True:
+        try:
+            return run.communicate(timeout=report_s)
+        except subprocess.TimeoutExpired:
+            seconds = time.monotonic() - began
+            if seconds > INSTALL_LIMIT_S:
+                text = f"{requirements}: installing it took longer than {INSTALL_LIMIT_S:.0f} s"
+                raise StagingError(text) from None
+            notice(f"still installing {requirements.name}: {seconds:.0f} s so far")
+
+
+def make_relocatable(venv: Path) -> None:
+    """Let its scripts find their Python beside them, wherever the environment is."""
+    for script in (venv / "bin").iterdir():
+        if script.is_symlink() or not script.is_file():
+            continue
+        with script.open("rb") as file:
+            first = file.readline(4096)
+            if first.startswith(b"#!") and os.fsencode(str(venv)) in first:
+                rest = file.read()
+                mode = script.stat().st_mode
+                script.write_bytes(_HEADER + rest)
+                script.chmod(mode)
+
+
+@contextlib.contextmanager
+def _alone(target: Path, notice: Notice) -> Iterator[None]:
+    """One builder at a time; the others wait for it, as long as it may take."""
+    path = target.with_name(f".{target.name}.lock")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with path.open("w") as lock:
+            _wait(lock.fileno(), target, notice)
+            yield
+    except OSError as error:
+        raise explain(error, error.filename or str(target)) from error
+
+
+def _wait(lock: int, target: Path, notice: Notice) -> None:
+    until = time.monotonic() + INSTALL_LIMIT_S
+    said = False
+    while True:
+        try:
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise StagingError(
+                    f"{target} is still being made by another howdah after {INSTALL_LIMIT_S:.0f} s"
+                ) from None
+            if not said:
+                notice(f"waiting for another howdah that makes {target}")
+                said = True
+            time.sleep(0.2)

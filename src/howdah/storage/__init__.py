@@ -1,0 +1,1 @@
+"""File systems: one interface for this machine, HDFS, viewfs, object stores and whatever fsspec reaches."""

@@ -1,0 +1,147 @@
+"""Content-addressed files: `<home>/cache/<aa>/<sha256>-<name>`; what is there under its name is whole and right.
+
+A cached file's modification time never changes, for YARN refuses to localise a file that is newer than it was told.
+How long it has not been needed is told by its access time, which `Cache.place` sets.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import posixpath
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from howdah.errors import StagingError
+from howdah.localfiles.file_errors import explain
+from howdah.spec import uris
+from howdah.spec.staged import StagedFile
+from howdah.storage.filesystem import CHUNK, FileSystem, filesystem, readable
+
+Progress = Callable[[str, int, int], None]
+AT_ONCE = 16
+_HASH_BYTES = 1 << 20
+_WORTH_REMEMBERING = 16 << 20
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """A Progress that shows nothing."""
+
+
+def local_directory() -> Path:
+    """Where howdah caches things on this machine."""
+    if os.environ.get("HOWDAH_HOME"):
+        return Path(os.environ["HOWDAH_HOME"], "cache")
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "howdah")
+
+
+def location(home: str, sha256: str, name: str) -> str:
+    """URI of the file with this content; its name stays last, for unpackers go by its ending."""
+    return uris.join(home, "cache", sha256[:2], f"{sha256}-{posixpath.basename(name)}")
+
+
+def sha256_of(path: str | os.PathLike[str]) -> str:
+    """Hash of a file's content. A large file's is remembered, by its size and time, below this machine's cache.
+
+    Raises:
+        StagingError: it can't be read.
+    """
+    try:
+        status = Path(path).stat()
+    except OSError as error:
+        raise explain(error, os.fspath(path)) from error
+    if status.st_size < _WORTH_REMEMBERING:
+        return _hash(path)
+    name = f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
+    note = local_directory() / "hashes" / hashlib.sha256(name.encode()).hexdigest()
+    with contextlib.suppress(OSError):
+        return note.read_text()
+    digest = _hash(path)
+    with contextlib.suppress(OSError):  # a cache that can't be written costs time only
+        note.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        fresh = note.with_name(f"{note.name}.{os.getpid()}")
+        fresh.write_text(digest)
+        fresh.replace(note)
+    return digest
+
+
+def _hash(path: str | os.PathLike[str]) -> str:
+    digest = hashlib.sha256()
+    buffer = bytearray(_HASH_BYTES)
+    try:
+        with Path(path).open("rb", buffering=0) as file:
+            while length := file.readinto(buffer):
+                digest.update(memoryview(buffer)[:length])
+    except OSError as error:
+        raise explain(error, os.fspath(path)) from error
+    return digest.hexdigest()
+
+
+class Cache:
+    """The cache below `home`. `progress(what, done, total)` is told of bytes, from several threads."""
+
+    def __init__(self, home: str, conf_dir: str = "", progress: Progress = silent) -> None:
+        self.home, self._conf_dir, self._progress = home, conf_dir, progress
+
+    @property
+    def _files(self) -> FileSystem:
+        return filesystem(self.home, self._conf_dir)
+
+    def place_all(self, files: Iterable[StagedFile]) -> tuple[StagedFile, ...]:
+        """`place`, several at once: on HDFS closing a new file takes half a second."""
+        from concurrent.futures import ThreadPoolExecutor  # not worth its import for a job without files
+
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return tuple(pool.map(self.place, files))
+
+    def place(self, file: StagedFile) -> StagedFile:
+        """The file at its URI, uploaded when it is not there, with its size and time as they are there.
+
+        Raises:
+            StagingError: there is no such file, no permission, no room. Nothing half is left behind.
+        """
+        fs = filesystem(file.uri, self._conf_dir)
+        there = fs.stat(file.uri)
+        if file.source and (there is None or there.size != Path(file.source).stat().st_size):
+            self.upload(file.source, file.uri, replace=there is not None)
+            there = fs.stat(file.uri)
+        elif file.source:
+            with contextlib.suppress(StagingError):  # somebody else's file, which we may still read
+                fs.touch(file.uri)
+        if there is None:
+            raise StagingError(f"{file.uri}: no such file (for {file.name})")
+        return replace(file, size=there.size, modified_ms=there.modified_ms)
+
+    def upload(self, source: str, uri: str, replace: bool = False) -> None:
+        """Copy a file of this machine to `uri`, below directories that only this user may enter.
+
+        Two submitters may bring the same file at once: the first one's stays, for the first has told YARN its time.
+        """
+        fs = filesystem(uri, self._conf_dir)
+        fs.mkdirs(uris.parent(uri), 0o700)
+        mode = 0o755 if os.access(source, os.X_OK) else 0o644
+        with readable(source) as content, fs.writing(uri, mode, replace) as sink:
+            total, done = os.fstat(content.fileno()).st_size, 0
+            while data := content.read(CHUNK):
+                sink.write(data)
+                done += len(data)
+                self._progress(source, done, total)
+
+    def clean(self, max_age_s: float, now: float | None = None, limit_s: float = 2.0) -> int:
+        """Remove entries that nobody has used for `max_age_s`; how many. Works `limit_s` at most, and goes on next
+        time: it starts at another part of the cache each minute."""
+        now = time.time() if now is None else now
+        until, removed = time.monotonic() + limit_s, 0
+        fs, root = self._files, uris.join(self.home, "cache")
+        folders = [entry.uri for entry in fs.children(root) if entry.is_dir] if fs.exists(root) else []
+        start = int(now / 60) % max(1, len(folders))
+        for folder in folders[start:] + folders[:start]:
+            if time.monotonic() > until:
+                break
+            for entry in fs.children(folder):
+                if max(entry.modified_ms, entry.accessed_ms) / 1000 < now - max_age_s:
+                    removed += fs.delete(entry.uri)
+        return removed

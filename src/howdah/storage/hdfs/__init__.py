@@ -1,0 +1,1 @@
+"""HDFS: its client, direct reads from DataNodes, lease recovery, errors in words."""

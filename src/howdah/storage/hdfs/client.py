@@ -1,0 +1,480 @@
+"""HDFS through hdfs-native: no JVM, and none of that library's surprises.
+
+It opens a block stream for every small read, panics beyond the end of a file, hangs after a fork, and waits minutes for
+a NameNode that is not there and for ever for one that does not answer; here reads are buffered and clamped, clients
+belong to one process, every call has a limit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+
+import hdfs_native
+
+from howdah.errors import EngineUnavailable, HowdahError
+from howdah.hadoop import conf as hadoop_conf
+from howdah.spec import uris
+from howdah.storage.filesystem import CHUNK, Broken, Buffer, Entry, FileSystem, Sink
+from howdah.storage.hdfs import call_timeout, lease_recovery
+from howdah.storage.hdfs.errors import BeingWritten, NodeLost, Stuck, Unable, explain, overdue, unreachable
+from howdah.storage.hdfs.writer import PACKET_BYTES, PacketWriter
+
+if TYPE_CHECKING:
+    from howdah.hadoop.proto import namenode_pb2
+    from howdah.storage.hdfs.direct_reader import Direct
+
+T = TypeVar("T")
+# hdfs-native waits sleep.base * 2^n between tries: about 4 s in all for one NameNode that refuses connections (its own
+# defaults make that 3 minutes), and half a minute for a pair of which one is about to become active.
+_PATIENCE = {"dfs.client.failover.sleep.base.millis": "200", "dfs.client.failover.sleep.max.millis": "1000"}
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 8.0
+_MOST_KEPT, _FILES_KEPT = 16 << 20, 4
+_ATTEMPTS, _TRIES, _TRIES_HA = "dfs.client.failover.max.attempts", "5", "30"
+_AT_ONCE = 1000  # entries of a listing per call: as many as a NameNode sends at once
+_WORTH_LISTING, _DENSE = 16, 0.02  # files wanted of a directory, and their share of what is listed
+_FILE = 2  # HdfsFileStatusProto.FileType
+NAMENODE_LIMIT, DATANODE_LIMIT = "ipc.client.rpc-timeout.ms", "dfs.client.socket-timeout"
+"""The settings of Hadoop's own clients for how long a server may take over one answer; here both are a minute."""
+LIMIT_S = 60.0
+_PACKETS = 16  # of 64 KiB, taken at once: more than 1 MiB of new memory costs more than it saves
+# -1 in ClientProtocol.setTimes; the library takes unsigned numbers only.
+_UNCHANGED = (1 << 64) - 1
+
+
+class HdfsFileSystem(FileSystem):
+    """One cluster, as the user that HADOOP_USER_NAME, a Kerberos ticket, a token file or the account name."""
+
+    def __init__(self, root: str, conf_dir: str = "") -> None:
+        self.root = root
+        self._conf_dir = hadoop_conf.directory(conf_dir)
+
+    @property
+    def _client(self) -> _Client:
+        return _client(self.root, self._conf_dir)
+
+    def _ask(self, uri: str, call: Callable[[hdfs_native.Client, str], T]) -> T:
+        """A question to the NameNode. Another one is asked it when it doesn't answer; it must do no harm twice."""
+        try:
+            return self._call(uri, call)
+        except _Silent:
+            if not self._client.pass_over():
+                raise
+        return self._call(uri, call)
+
+    def _call(self, uri: str, call: Callable[[hdfs_native.Client, str], T]) -> T:
+        client, path = self._client, uris.path(uri)
+        return self._bounded(uri, lambda: call(client.inner, path), client.namenode_limit_s, _Silent)
+
+    def _move(
+        self, uri: str, call: Callable[[], T], run: Callable[[Callable[[], T], float], Any] = call_timeout.call
+    ) -> T:
+        """Bytes from or to a DataNode. Raises Broken when it is that one's fault."""
+        try:
+            return self._bounded(uri, call, self._client.datanode_limit_s, Stuck, run)
+        except EngineUnavailable as error:
+            if not isinstance(error.__cause__, OSError):
+                raise
+            # The library does not say to whom the connection was.
+            self._call(self.root + "/", lambda client, path: client.get_file_info(path))
+            raise NodeLost(unreachable(uri, error.__cause__)) from error
+
+    def _bounded(
+        self,
+        uri: str,
+        call: Callable[[], T],
+        limit_s: float,
+        late: type[HowdahError],
+        run: Callable[[Callable[[], T], float], Any] = call_timeout.call,
+    ) -> T:
+        begun = time.monotonic()
+        try:
+            return run(call, limit_s)  # type: ignore[no-any-return]
+        except (HowdahError, KeyboardInterrupt, SystemExit):
+            raise
+        except call_timeout.Overdue:
+            raise late(overdue(uri, limit_s, late is Stuck, self._conf_dir)) from None
+        except BaseException as error:  # among them the library's panics
+            raise explain(error, uri, time.monotonic() - begun, self._conf_dir) from error
+
+    def stat(self, uri: str) -> Entry | None:
+        try:
+            return self._entry(self._ask(uri, _info))
+        except _Absent:
+            return None
+
+    def children(self, directory: str) -> list[Entry]:
+        listed = self._ask(directory, lambda client, path: list(client.list_status(path)))
+        return sorted(map(self._entry, listed), key=lambda entry: entry.uri)
+
+    def walk(self, directory: str) -> Iterator[Entry]:
+        listing = iter(self._call(directory, lambda client, path: client.list_status(path, True)))
+        while statuses := self._call(directory, lambda *_: list(itertools.islice(listing, _AT_ONCE))):
+            yield from (self._entry(status) for status in statuses if not status.isdir)
+
+    def glob(self, pattern: str) -> list[Entry]:
+        found = self._ask(pattern, lambda client, path: client.glob_status(path))
+        return sorted(map(self._entry, found), key=lambda entry: entry.uri)
+
+    def open_read(self, uri: str) -> BinaryIO:
+        return io.BufferedReader(_Reader(self, uri), PACKET_BYTES)
+
+    def head(self, uri: str, most: int) -> bytes:
+        """Without the room in memory that reading on would want."""
+        return _Reader(self, uri).first(most)
+
+    def pieces(self, uri: str, start: int = 0) -> Iterator[bytes]:
+        """One stream from a DataNode for each block, in packets; `open_read` opens one for each read."""
+        first = start
+        try:
+            for views in self._straight(uri, start):
+                piece = b"".join(views)
+                start += len(piece)
+                yield piece
+            return
+        except Unable as reason:
+            if start > first:  # the library would open what has taken the file's place, too
+                raise Broken(f"{uri}: {reason}") from reason
+        reader = self._ask(uri, lambda client, path: client.read(path))
+        left = len(reader) - start
+        stream = iter(reader.read_range_stream(start, left)) if left > 0 else iter(())
+        while left > 0:  # asking once more for the end would take as long as asking for a small file
+            packets = self._move(uri, lambda: list(itertools.islice(stream, _PACKETS)))
+            left = left - sum(map(len, packets)) if packets else 0
+            yield from packets
+
+    def pour(self, entry: Entry, start: int, take: Callable[[Sequence[Buffer]], object]) -> None:
+        sure = entry.places is None  # that the library opens what was looked up: nothing was read yet
+        try:
+            for views in self._straight(entry.uri, start, entry):
+                take(views)
+                start, sure = start + sum(map(len, views)), False
+            return
+        except Unable:
+            there = entry if sure else self.stat(entry.uri)
+            if there is None or there.modified_ms != entry.modified_ms:  # the size grows while it is written
+                raise Broken(f"{entry.uri}: has changed since it was looked up") from None
+        self._pour(entry.uri, start, take)
+
+    def _straight(self, uri: str, start: int, entry: Entry | None = None) -> Iterator[list[memoryview]]:
+        """Not by the library; of a known `entry` as much as it has. Raises Unable, Stuck."""
+        direct = self._client.direct
+        if direct is None:
+            raise Unable("its bytes don't travel plainly")
+        try:
+            yield from direct.read(uri, start, entry and entry.places, entry.size if entry else None)
+        except Unable as reason:
+            if reason.slow:
+                raise Stuck(overdue(uri, self._client.datanode_limit_s, True, self._conf_dir)) from reason
+            raise
+
+    def why_not_flushed(self) -> str:
+        return "" if self._client.direct is not None else self._client.why_not_direct
+
+    def flushed(self, entries: Sequence[Entry]) -> list[Entry]:
+        asked = [entry for entry in entries if entry.may_be_open]
+        direct = self._client.direct if asked else None
+        if direct is None:
+            return list(entries)
+        sizes = direct.sizes([entry.uri for entry in asked], [entry.size for entry in asked])
+        known = {entry.uri: size for entry, size in zip(asked, sizes, strict=True) if size is not None}
+        return [replace(entry, size=max(entry.size, known.get(entry.uri, 0))) for entry in entries]
+
+    def _pour(self, uri: str, start: int, take: Callable[[Sequence[Buffer]], object]) -> None:
+        reader = self._ask(uri, lambda client, path: client.read(path))
+        if start < len(reader):
+            stream = iter(reader.read_range_stream(start, len(reader) - start))
+            read = lambda: list(itertools.islice(stream, _PACKETS)) or None  # noqa: E731
+            self._move(uri, read, lambda read, limit_s: call_timeout.flow(read, take, limit_s))
+
+    def ahead(self, uris_: Sequence[str]) -> dict[str, Entry]:
+        """By listings, where many are in one directory."""
+        folders: dict[str, list[str]] = {}
+        for uri in uris_:
+            folders.setdefault(uris.parent(uri), []).append(uris.name(uri))
+        direct, found = self._client.direct, dict[str, Entry]()
+        for folder, names in folders.items():
+            if direct and len(names) >= _WORTH_LISTING:
+                with contextlib.suppress(Unable):
+                    found.update(self._listed(direct, folder, set(names)))
+        return found
+
+    def _listed(self, direct: Direct, folder: str, names: set[str]) -> Iterator[tuple[str, Entry]]:
+        from howdah.storage.hdfs.direct_reader import readable
+
+        hits = 0
+        for passed, status in enumerate(direct.listed(folder, min(names), max(names))):
+            name = status.path.decode("utf-8", "replace")
+            if name in names and status.file_type == _FILE and readable(status.locations):
+                hits += 1
+                yield uris.join(folder, name), _located(uris.join(folder, name), status)
+            elif passed >= _AT_ONCE and hits < passed * _DENSE:
+                return
+
+    def create(self, uri: str, mode: int = 0o644) -> Sink:
+        options = hdfs_native.WriteOptions(permission=mode, overwrite=True, create_parent=False)
+        inner = self._call(uri, lambda client, path: client.create(path, options))
+        return PacketWriter(inner, lambda call: self._move(uri, call))
+
+    def put(self, path: str | os.PathLike[str], uri: str, mode: int = 0o644) -> int:
+        return self._again(lambda: super(HdfsFileSystem, self).put(path, uri, mode))
+
+    def write_bytes(self, uri: str, data: bytes, mode: int = 0o644) -> None:
+        self._again(lambda: super(HdfsFileSystem, self).write_bytes(uri, data, mode))
+
+    def _again(self, write: Callable[[], T]) -> T:
+        """The library gives a file up when a DataNode has gone, and for a while the NameNode hands that one out."""
+        deadline, pause = time.monotonic() + LIMIT_S, _FIRST_PAUSE_S
+        while True:
+            try:
+                return write()
+            except (NodeLost, Stuck):
+                if time.monotonic() + pause > deadline:
+                    raise
+                time.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+    def append(self, uri: str, data: bytes) -> None:
+        """Small files may be appended to even while a DataNode of their last block is down."""
+        before, path, client = self.stat(uri), uris.path(uri), self._client
+        if before is None:
+            self.write_bytes(uri, data)
+            client.remember(path, b"", data)
+            return
+        ours: bytes | bytearray | None = client.appended.get(path)
+        known = ours if ours is not None and len(ours) >= before.size else self._small(uri, before)
+        try:
+            if known is None or len(known) == before.size:
+                self._append(uri, data)
+                client.remember(path, known, data)
+                return
+        except (Broken, BeingWritten) as error:
+            # The library does not do without that DataNode, and leaves the file open: its last block is invisible.
+            if known is None or (isinstance(error, BeingWritten) and ours is None):
+                raise
+        content = bytes(known)
+        self.write_bytes(uri, content + data, before.mode)
+        client.remember(path, content, data)
+
+    def _small(self, uri: str, entry: Entry) -> bytes | None:
+        """Its content, if that is little and all of it can be read."""
+        content = self.read_bytes(uri) if entry.size <= _MOST_KEPT else b""
+        return content if len(content) == entry.size else None
+
+    def _append(self, uri: str, data: bytes) -> None:
+        path, inner = uris.path(uri), self._client.inner
+        sink = PacketWriter(self._move(uri, lambda: inner.append(path)), lambda call: self._move(uri, call))
+        sink.write(data)
+        sink.close()
+
+    def take_from_writer(self, uri: str) -> None:
+        recover = lambda: self._ask(uri, lambda client, path: client.recover_lease(path))  # noqa: E731
+        lease_recovery.wait_for_recovery(uri, recover)
+
+    def mkdirs(self, directory: str, mode: int = 0o755) -> None:
+        self._call(directory, lambda client, path: client.mkdirs(path, mode, True))
+
+    def rename(self, old: str, new: str, overwrite: bool = False) -> None:
+        self._call(new, lambda client, path: client.rename(uris.path(old), path, overwrite))
+
+    def delete(self, uri: str) -> bool:
+        return self._call(uri, lambda client, path: client.delete(path, True))
+
+    def chmod(self, uri: str, mode: int) -> None:
+        self._call(uri, lambda client, path: client.set_permission(path, mode))
+
+    def touch(self, uri: str) -> None:
+        self._call(uri, lambda client, path: client.set_times(path, _UNCHANGED, int(time.time() * 1000)))
+
+    def _entry(self, status: hdfs_native.FileStatus) -> Entry:
+        return Entry(
+            self.root + status.path,
+            status.length,
+            status.modification_time,
+            status.isdir,
+            status.owner,
+            status.group,
+            status.permission,
+            status.access_time,
+            status.blocksize or 0,
+        )
+
+
+def _located(uri: str, status: namenode_pb2.FileStatus) -> Entry:
+    return Entry(
+        uri,
+        status.length,
+        status.modified_ms,
+        owner=status.owner,
+        group=status.group,
+        mode=status.permission.bits,
+        accessed_ms=status.accessed_ms,
+        block_size=status.block_size,
+        places=status.locations,
+    )
+
+
+class _Absent(HowdahError):
+    """Nothing is there; never leaves this module."""
+
+
+def _info(client: hdfs_native.Client, path: str) -> hdfs_native.FileStatus:
+    try:
+        return client.get_file_info(path)
+    except FileNotFoundError:
+        raise _Absent from None
+    except RuntimeError as error:
+        # Asking for `file/below` is answered by this exception.
+        if "ParentNotDirectoryException" in str(error):
+            raise _Absent from None
+        raise
+
+
+# The library keeps connections to DataNodes for 3 s after a read; a forked process inherits them, and they are dead.
+_INHERITED_S = 3.5
+_usable_from = [0.0]
+
+
+def _forked() -> None:
+    _usable_from[0] = time.monotonic() + _INHERITED_S
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
+class _Silent(EngineUnavailable):
+    """A NameNode has taken a call and does not answer it."""
+
+
+class _Client:
+    """One library client, made anew to ask another NameNode first."""
+
+    def __init__(self, root: str, conf: Mapping[str, str]) -> None:
+        self._root, self._conf, self._service = root, conf, f"dfs.ha.namenodes.{uris.split(root)[1]}"
+        self._namenodes = [id_.strip() for id_ in conf.get(self._service, "").split(",") if id_.strip()]
+        self.namenode_limit_s, self.datanode_limit_s = (
+            _seconds(conf, name) for name in (NAMENODE_LIMIT, DATANODE_LIMIT)
+        )
+        self._inner: hdfs_native.Client | None = None
+        self._direct: list[Direct | None] = []
+        self.why_not_direct = ""
+        self._making = threading.Lock()
+        self.appended: dict[str, bytearray] = {}
+
+    def remember(self, path: str, before: bytes | bytearray | None, data: bytes) -> None:
+        """That this process has appended `data` to a file in which was `before`, if that is known."""
+        held = self.appended.pop(path, None)
+        if before is None or len(before) + len(data) > _MOST_KEPT:
+            return
+        self.appended[path] = held if held is before else bytearray(before)
+        self.appended[path] += data
+        while len(self.appended) > _FILES_KEPT:
+            self.appended.pop(next(iter(self.appended)))
+
+    @property
+    def inner(self) -> hdfs_native.Client:
+        """The library's own; made when it is first needed, for then it reads the configuration."""
+        if self._inner is None:
+            tries = _TRIES_HA if self._namenodes else _TRIES
+            order = {self._service: ",".join(self._namenodes)} if self._namenodes else {}
+            self._inner = hdfs_native.Client(self._root, {**self._conf, **order, **_PATIENCE, _ATTEMPTS: tries})
+        return self._inner
+
+    @property
+    def direct(self) -> Direct | None:
+        """The quick way to read, where there is one; else `why_not_direct` tells."""
+        with self._making:
+            if not self._direct:
+                from howdah.storage.hdfs.direct_reader import Direct
+
+                try:
+                    self._direct.append(Direct.of(self._root, self._conf, self.datanode_limit_s))
+                except Unable as error:
+                    self._direct.append(None)
+                    self.why_not_direct = str(error)
+        return self._direct[0]
+
+    def pass_over(self) -> bool:
+        """From now on ask the next NameNode before the one asked first so far; whether there is one."""
+        if len(self._namenodes) < 2:
+            return False
+        self._namenodes.append(self._namenodes.pop(0))
+        self._inner = None
+        return True
+
+
+def _seconds(conf: Mapping[str, str], name: str) -> float:
+    """A limit in milliseconds, as Hadoop has it: 0 is none, which here is the usual one."""
+    value = conf.get(name, "").strip()
+    return int(value) / 1000 if value.isdigit() and int(value) else LIMIT_S
+
+
+# One per user and process, and never dropped: a forked process that drops its parent's waits for ever for its threads.
+_clients: dict[tuple[str, str, str, int], _Client] = {}
+
+
+def _client(root: str, conf_dir: str) -> _Client:
+    key = (root, conf_dir, os.environ.get("HADOOP_USER_NAME", ""), os.getpid())
+    if key not in _clients:
+        conf = hadoop_conf.load(conf_dir)
+        _clients[key] = _Client(hadoop_conf.complete(root, conf), conf)
+    return _clients[key]
+
+
+class _Reader(io.RawIOBase):
+    """A read that fails is tried again with the blocks' places as they are by then."""
+
+    def __init__(self, fs: HdfsFileSystem, uri: str) -> None:
+        self._fs, self._uri = fs, uri
+        self._inner = self._open()
+        self._size, self._position = len(self._inner), 0
+
+    def _open(self) -> hdfs_native.FileReader:
+        return self._fs._ask(self._uri, lambda client, path: client.read(path))
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
+        if start + offset < 0:
+            raise ValueError(f"seek before the start of {self._uri}")
+        self._position = start + offset
+        return self._position
+
+    def first(self, most: int) -> bytes:
+        length = min(most, self._size)
+        return self._read(length) if length else b""
+
+    def readinto(self, buffer: Any) -> int:
+        # The library panics, with a BaseException that kills the thread, when asked for bytes beyond the end.
+        length = max(0, min(len(buffer), CHUNK, self._size - self._position))
+        if length == 0:
+            return 0
+        data = self._read(length)
+        buffer[: len(data)] = data
+        self._position += len(data)
+        return len(data)
+
+    def _read(self, length: int) -> bytes:
+        if (pause := _usable_from[0] - time.monotonic()) > 0:
+            time.sleep(pause)
+        position = self._position
+        try:
+            return self._fs._move(self._uri, lambda: self._inner.read_range(position, length))
+        except Broken:
+            inner = self._inner = self._open()
+            return self._fs._move(self._uri, lambda: inner.read_range(position, length))

@@ -1,0 +1,243 @@
+"""Files of an HDFS straight from its DataNodes, with a third of the processor time that hdfs-native takes; of a file
+that is being written as much as its writer has flushed, which only the DataNodes know.
+
+Only where what travels is plain: no encryption, no erasure coding. Everything else, and whatever goes wrong, is
+`Unable`: hdfs-native takes over where this has come to, and says why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+import threading
+import time
+import zlib
+from collections import defaultdict
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from howdah.errors import HowdahError, SpecError
+from howdah.hadoop.datanode import Connection, Sum, token_of, visible_length
+from howdah.hadoop.identity import is_secure
+from howdah.hadoop.namenode import NameNodes, before, login
+from howdah.hadoop.proto import namenode_pb2 as pb
+from howdah.spec import uris
+from howdah.storage import native_codecs
+from howdah.storage.hdfs.errors import Unable
+
+T = TypeVar("T")
+_PROTECTION = "dfs.data.transfer.protection"
+_CONNECT_S = 5.0
+_ANSWER_S = 20.0
+# A DataNode waits 4 s for the next request (dfs.datanode.socket.reuse.keepalive).
+_KEPT_S = 3.0
+_AVOIDED_S = 60.0
+_LOCATED = 1 << 33  # bytes whose blocks are asked for at once
+_ASKED_AT_ONCE = 32
+_CRC32, _CRC32C = 1, 2
+_PRIVILEGED = 1024
+
+Address = tuple[str, int]
+
+
+class Direct:
+    """A cluster as this user sees it. Safe to use from several threads; not after a fork."""
+
+    def __init__(self, root: str, conf: Mapping[str, str], limit_s: float, sums: Mapping[int, Sum]) -> None:
+        authority = uris.split(root)[1]
+        self._namenodes, self._user, self._limit_s = NameNodes(authority, conf), login(authority, conf), limit_s
+        self._guarded = bool(conf.get(_PROTECTION))
+        self._wants_tokens = is_secure(conf) or conf.get("dfs.block.access.token.enable") == "true"
+        self._by_name = conf.get("dfs.client.use.datanode.hostname") == "true"
+        self._sums = sums
+        self._calls = _Calls()
+        self._idle: dict[Address, list[tuple[float, Connection]]] = defaultdict(list)
+        self._failed: dict[Address, float] = {}
+        self._names = {socket.gethostname(), socket.getfqdn()}
+
+    @classmethod
+    def of(cls, root: str, conf: Mapping[str, str], limit_s: float) -> Direct:
+        """For file system `root`, whose NameNodes it names.
+
+        Raises:
+            Unable: the cluster, or what is installed here, does not permit it.
+        """
+        known = ("", "authentication") if is_secure(conf) else ("",)
+        if conf.get("dfs.encrypt.data.transfer") == "true" or conf.get(_PROTECTION, "").strip() not in known:
+            raise Unable("its bytes travel encrypted")
+        crc32c = native_codecs.more_crc32c()
+        if crc32c is None:
+            raise Unable("google-crc32c, or libcrc32c, is not installed here")
+        sums = {_CRC32: lambda value, data: zlib.crc32(data, value), _CRC32C: crc32c}
+        try:
+            return cls(root, conf, limit_s, sums)
+        except SpecError as error:
+            raise Unable(error) from error
+
+    def read(self, uri: str, start: int, places: object = None, size: int | None = None) -> Iterator[list[memoryview]]:
+        """Its bytes from `start` to the end, or up to `size`, checked; each list is good until the next but one is
+        asked for."""
+        located = places if isinstance(places, pb.LocatedBlocks) else self._locate(uri, start)
+        while start < (stop := located.file_length if size is None else min(size, located.file_length)):
+            reached = start
+            for block in located.blocks:
+                end = min(stop, block.offset + block.block.length)
+                if block.offset <= start < end:
+                    yield from self._block(block, start - block.offset, end - block.offset)
+                    start = end
+            if start == reached:
+                raise Unable(f"nobody says where byte {start} of {uri} is")
+            if start < stop:
+                located = self._locate(uri, start)
+
+    def listed(self, folder: str, first: str, last: str) -> Iterator[pb.FileStatus]:
+        """The files of a directory from one name to another, with the places of their blocks."""
+        if self._wants_tokens:
+            raise Unable("a listing brings no tokens for its blocks")
+        after, end = before(first), last.encode()
+        while after < end:
+            request = pb.GetListingRequest(source=uris.path(folder), start_after=after, need_location=True)
+            listing = self._ask("getListing", request, pb.GetListingResponse).listing
+            yield from listing.partial_listing
+            if not listing.remaining_entries or not listing.partial_listing:
+                return
+            after = listing.partial_listing[-1].path
+
+    def sizes(self, names: Sequence[str], starts: Sequence[int]) -> list[int | None]:
+        """Of each file as much as can be read of it, flushed bytes of one that is being written among them; None when
+        that can't be found out. `starts` are offsets before which nothing is new."""
+
+        turns = asyncio.Semaphore(_ASKED_AT_ONCE)
+
+        async def one(uri: str, start: int) -> int | None:
+            try:
+                async with turns:
+                    return (await self._located(uri, start)).file_length
+            except (HowdahError, Unable):
+                return None
+
+        async def all_of_them() -> list[int | None]:
+            return await asyncio.gather(*(one(uri, start) for uri, start in zip(names, starts, strict=True)))
+
+        return self._calls.run(all_of_them())
+
+    def _locate(self, uri: str, start: int) -> pb.LocatedBlocks:
+        try:
+            return self._calls.run(self._located(uri, start))
+        except HowdahError as error:
+            raise Unable(error) from error
+
+    async def _located(self, uri: str, start: int) -> pb.LocatedBlocks:
+        request = pb.GetBlockLocationsRequest(source=uris.path(uri), offset=start, length=_LOCATED)
+        answer = await self._namenodes.call("getBlockLocations", request, pb.GetBlockLocationsResponse, _ANSWER_S)
+        located = answer.locations
+        if located.under_construction:
+            await self._flush_of(located)
+        if not _is_plain(located):
+            raise Unable(f"{uri} is encrypted, erasure-coded or damaged")
+        return located
+
+    async def _flush_of(self, located: pb.LocatedBlocks) -> None:
+        """Add what can be read of the block that is being written: a NameNode counts it when it is full, or closed."""
+        if located.last_is_complete or not located.HasField("last_block"):
+            return
+        last = located.last_block
+        for number in reversed(range(len(located.blocks))):
+            if located.blocks[number].block.block_id == last.block.block_id:
+                del located.blocks[number]
+        places = [(self._host(node.id), node.id.ipc_port) for node in last.locations]
+        length = await visible_length(last, places, self._user, _CONNECT_S)
+        if length is None:
+            raise Unable(f"nobody says how much of block {last.block.block_id} is flushed")
+        if length:
+            last.block.length = length
+            located.blocks.append(last)
+            located.file_length = last.offset + last.block.length
+
+    def _ask(self, method: str, request: Any, kind: Any) -> Any:
+        try:
+            return self._calls.run(self._namenodes.call(method, request, kind, _ANSWER_S))
+        except HowdahError as error:
+            raise Unable(error) from error
+
+    def _block(self, block: pb.LocatedBlock, start: int, stop: int) -> Iterator[list[memoryview]]:
+        """From the nearest node that has it; from the next one what that one fails to send."""
+        failure = OSError("nobody has the block")
+        for address in self._places(block):
+            for kept in (True, False):
+                connection = None
+                try:
+                    connection = self._kept(address) if kept else self._fresh(address, block)
+                    if connection is None:
+                        continue
+                    for views in connection.read(block, start, stop - start, self._sums):
+                        start += sum(map(len, views))
+                        yield views
+                    self._idle[address].append((time.monotonic(), connection))
+                    connection = None
+                    return
+                except OSError as error:
+                    failure = error
+                finally:
+                    if connection is not None:
+                        connection.close()
+                if start == stop:
+                    return
+                if isinstance(failure, TimeoutError):  # another connection would wait as long
+                    break
+            self._failed[address] = time.monotonic()
+        raise Unable(failure, isinstance(failure, TimeoutError)) from failure
+
+    def _places(self, block: pb.LocatedBlock) -> list[Address]:
+        """This machine first, what failed lately last, else in any order: a directory's listing tells no nearest."""
+        now = time.monotonic()
+        found = []
+        for node in random.sample(list(block.locations), len(block.locations)):
+            address = (self._host(node.id), node.id.transfer_port)
+            failed = now - self._failed.get(address, -_AVOIDED_S) < _AVOIDED_S
+            found.append((failed, node.id.host_name not in self._names, address))
+        return [address for *_, address in sorted(found, key=lambda each: each[:2])]
+
+    def _host(self, node: pb.DatanodeId) -> str:
+        return node.host_name if self._by_name else node.ip_address
+
+    def _kept(self, address: Address) -> Connection | None:
+        while idle := self._idle[address]:
+            try:
+                since, connection = idle.pop()
+            except IndexError:  # another thread has taken it
+                break
+            if time.monotonic() - since < _KEPT_S:
+                return connection
+            connection.close()
+        return None
+
+    def _fresh(self, address: Address, block: pb.LocatedBlock) -> Connection:
+        # Those of root's own ports need no login: nobody else could have them.
+        token = token_of(block) if self._guarded and address[1] >= _PRIVILEGED else None
+        try:
+            return Connection(*address, self._limit_s, min(_CONNECT_S, self._limit_s), token)
+        except TimeoutError as error:  # it is not there: that is soon known, and no reason to give up
+            raise ConnectionError(f"no connection to {address[0]}:{address[1]}") from error
+
+
+def readable(located: pb.LocatedBlocks) -> bool:
+    """Whether its blocks are its bytes, and all there."""
+    return not located.under_construction and _is_plain(located)
+
+
+def _is_plain(located: pb.LocatedBlocks) -> bool:
+    special = located.HasField("encryption") or located.HasField("erasure_coding")
+    return not special and not any(block.corrupt or not block.locations for block in located.blocks)
+
+
+class _Calls:
+    """Runs coroutines for threads that wait, on a loop of its own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, daemon=True, name="namenode").start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()

@@ -1,0 +1,180 @@
+"""What hdfs-native raises, in words a user can act on.
+
+A NameNode's refusal arrives as RuntimeError('RPCError("<Java class>", "<message and stack trace>")'), one the library
+knows as an OSError of the right kind with the same text, a network fault as a plain OSError.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import time
+
+from howdah.errors import EngineRejected, EngineUnavailable, HowdahError, StagingError
+from howdah.spec import uris
+from howdah.storage.filesystem import Broken, NoRoom
+
+_REMOTE = re.compile(r'RPCError\("(?:[\w$]+\.)*([\w$]+)", "(.*)"\)', re.DOTALL)
+_DENIED = re.compile(r'user=([^,]+), access=(\w+), inode="([^"]*)":([^:]*):([^:]*):(\S+)')
+_NO_DATANODE = ("could only be written to 0 of", "could only be replicated to 0 nodes")
+_ENCRYPTED = ("encryption zone", "KMS ", "File encryption")
+_NO_KEY = (
+    "lies in an encryption zone, whose key only the cluster's key server has: "
+    "set hadoop.security.key.provider.path to it (kms://https@host:9600/kms)"
+)
+_LOST = ("DataTransferError", "in time", "ChecksumError")
+_LOGIN = ("GSSAPIError", "SASLError", "NoSASLMechanism")
+# How a NameNode says that a file is open, or was left open.
+_OPEN = ("lease", "already the current", "being created", "being recovered", "under recovery", "under construction")
+_DEEDS = {"WRITE": "write to", "READ": "read", "EXECUTE": "enter", "READ_EXECUTE": "list"}
+
+
+class NodeLost(Broken):
+    """A DataNode is gone. Until the NameNode knows, it hands that one out: writing again may meet others."""
+
+
+class Stuck(Broken):
+    """A DataNode has taken a call and moves nothing."""
+
+
+class Unable(Exception):
+    """A file can't be read straight from DataNodes; `slow`: because none has moved anything within the limit."""
+
+    def __init__(self, reason: object, slow: bool = False) -> None:
+        super().__init__(str(reason))
+        self.slow = slow
+
+
+class BeingWritten(StagingError):
+    """Somebody has the file open for writing."""
+
+
+def overdue(uri: str, limit_s: float, moving: bool, conf_dir: str) -> str:
+    """That a server has taken a call and not answered it; `moving` is whether bytes were to be read or written."""
+    since = time.strftime("%H:%M:%S", time.localtime(time.time() - limit_s))
+    if moving:
+        return f"{uri}: a DataNode has moved nothing for {limit_s:.0f} s (since {since}): it is down, or overloaded"
+    source = f"; its address is from {conf_dir}" if conf_dir else ""
+    return (
+        f"the NameNode {uris.root(uri)} accepts calls and does not answer: waited {limit_s:.0f} s"
+        f" (since {since}) for {uris.path(uri)}{source}"
+    )
+
+
+def explain(error: BaseException, uri: str, waited_s: float, conf_dir: str) -> HowdahError:
+    """The error to raise instead of `error`, met at `uri` after `waited_s` seconds."""
+    remote = _REMOTE.search(str(error))
+    if remote:
+        return _refusal(remote[1].rpartition("$")[2], _first_line(remote[2]), uri)
+    if isinstance(error, FileNotFoundError):
+        return _not_found(uri, _first_line(str(error)))
+    if isinstance(error, FileExistsError):
+        return _exists(uri, str(error))
+    if isinstance(error, PermissionError):
+        return _denied(_first_line(str(error)), uri)
+    if "No NameNode hosts found" in str(error):
+        unset = "HADOOP_CONF_DIR is not set, so no configuration says"
+        missing = f"the configuration in {conf_dir} does not say" if conf_dir else unset
+        return EngineUnavailable(f"{uris.root(uri)}: {missing} which NameNodes these are (dfs.ha.namenodes.*)")
+    if isinstance(error, OSError):
+        return _unreachable(error, uri, waited_s, conf_dir)
+    if any(sign in str(error) for sign in _LOGIN):
+        return _no_login(uri, str(error))
+    if "All DataNodes failed" in str(error):
+        return Broken(_no_copy(uri, str(error)))
+    if any(sign in str(error) for sign in _ENCRYPTED):
+        return StagingError(f"{uri}: {_NO_KEY}")
+    if any(sign in str(error) for sign in _LOST):
+        return NodeLost(f"{uri}: a DataNode failed while it was written to: {_said(str(error))}")
+    return Broken(f"{uri}: {_first_line(str(error)) or type(error).__name__}")
+
+
+def _no_login(uri: str, message: str) -> EngineRejected:
+    return EngineRejected(
+        f"the login to the NameNode of {uris.root(uri)} failed: {_said(message)}."
+        " Do you have a Kerberos ticket (klist, kinit)?"
+    )
+
+
+def _said(message: str) -> str:
+    """The sentence in what the library prints of its error: the last text in it."""
+    texts = re.findall(r'"([^"]+)"', message.replace('\\"', "'"))
+    return _first_line(texts[-1] if texts else message)
+
+
+def unreachable(uri: str, error: OSError) -> str:
+    """That the connection to a DataNode failed."""
+    reason = _first_line(str(error)).partition(" (os error")[0]
+    return f"{uri}: one of the block's DataNodes can't be reached: {reason}"
+
+
+def _no_copy(uri: str, message: str) -> str:
+    places = re.findall(r'ip_addr: \\?"([^"\\]*)\\?".*?xfer_port: (\d+)', message)
+    where = ", ".join(f"{host}:{port}" for host, port in places) or "none"
+    return (
+        f"{uri}: no copy of a block can be read (DataNodes: {where}): they are down, or the copies damaged; "
+        f"`hdfs fsck {uris.path(uri)} -files -blocks -locations` says which"
+    )
+
+
+def _exists(uri: str, message: str) -> StagingError:
+    if any(sign in message for sign in _OPEN):
+        return BeingWritten(f"{uri}: is being written by another client")
+    return StagingError(f"{uri}: exists already")
+
+
+def _refusal(kind: str, message: str, uri: str) -> HowdahError:
+    if kind == "AccessControlException":
+        return _denied(message, uri)
+    if kind in ("DSQuotaExceededException", "NSQuotaExceededException", "QuotaByStorageTypeExceededException"):
+        return NoRoom(f"{uri}: over the quota: {message}")
+    if kind == "NotReplicatedYetException":  # Hadoop's own client writes on after a pause; this library gives up
+        return NodeLost(f"{uri}: the NameNode waits to hear from the DataNodes of the last block: {message}")
+    if kind in ("SafeModeException", "StandbyException", "RetriableException"):
+        why = "is in safe mode: it accepts no changes until it has started up, or an administrator ends it"
+        return EngineUnavailable(f"the NameNode of {uris.root(uri)} {why if kind[:4] == 'Safe' else message}")
+    if any(sign in message for sign in _NO_DATANODE):
+        # The library has excluded those that failed it: others, or these again, may take the block soon.
+        lost = re.search(r"[1-9]\d* node\(s\) are excluded", message)
+        return (NodeLost if lost else NoRoom)(f"{uri}: no DataNode takes the block: all are full, or down ({message})")
+    if "must both be directories" in message or "must both be files" in message:
+        return StagingError(f"{uri}: exists already")
+    if kind in ("RecoveryInProgressException", "AlreadyBeingCreatedException"):
+        return BeingWritten(f"{uri}: is being written by another client")
+    if kind in ("ParentNotDirectoryException", "PathIsNotDirectoryException"):
+        return StagingError(f"{uri}: a file is in the way: {message}")
+    if kind in ("InvalidToken", "AuthorizationException", "SaslException"):
+        return EngineRejected(f"the NameNode of {uris.root(uri)} does not accept this login: {message}")
+    return StagingError(f"{uri}: {message} ({kind})")
+
+
+def _not_found(uri: str, message: str) -> StagingError:
+    if message.startswith("Path is not a file"):
+        return StagingError(f"{uri}: is a directory")
+    source = re.match(r"rename source (.*) is not found", message)
+    return StagingError(f"{uris.root(uri) + source[1] if source else uri}: no such file or directory")
+
+
+def _denied(message: str, uri: str) -> StagingError:
+    told = _DENIED.search(message.replace('\\"', '"'))
+    if not told:
+        return StagingError(f"{uri}: permission denied: {message}")
+    user, access, inode, owner, group, mode = told.groups()
+    deed = _DEEDS.get(access, f"{access.lower().replace('_', ' and ')}")
+    return StagingError(f"{uri}: permission denied: user {user} may not {deed} {inode} ({mode} {owner}:{group})")
+
+
+def _unreachable(error: OSError, uri: str, waited_s: float, conf_dir: str) -> EngineUnavailable:
+    source = f"; the address is from {conf_dir}" if conf_dir else ""
+    user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+    reason = _first_line(str(error))
+    if "listener disconnected" in reason:
+        reason = "it closes the connection; does it demand Kerberos (hadoop.security.authentication)?"
+    return EngineUnavailable(
+        f"the NameNode {uris.root(uri)} does not answer: {reason} (tried for {waited_s:.0f} s as {user}{source})"
+    )
+
+
+def _first_line(text: str) -> str:
+    return re.split(r"\n|\\n", text.strip(), maxsplit=1)[0].strip()

@@ -1,0 +1,153 @@
+"""This machine's files as a FileSystem; standard library only."""
+
+# ruff: noqa: PTH101, PTH104, PTH108, PTH112, PTH113, PTH114, PTH116, PTH118, PTH123, PTH207, PTH208
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import glob
+import itertools
+import os
+import pathlib
+import re
+import shutil
+import stat
+import time
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from howdah.errors import StagingError
+from howdah.localfiles.file_errors import explain
+from howdah.spec import uris
+from howdah.storage.filesystem import Entry, FileSystem, Sink, writable
+
+_BRACES = re.compile(r"\{([^{}]*)\}")
+
+
+class LocalFileSystem(FileSystem):
+    """`file:///path` or a plain path. Entries carry `file:///path`."""
+
+    def stat(self, uri: str) -> Entry | None:
+        path = uris.path(uri)
+        with _explained(path):
+            try:
+                return _entry(path, os.stat(path))
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+
+    def children(self, directory: str) -> list[Entry]:
+        path = uris.path(directory)
+        with _explained(path):
+            if not os.path.isdir(path):
+                return [_entry(path, os.stat(path))]
+            names = sorted(os.listdir(path))
+            return [entry for name in names if (entry := self.stat(uris.of_local(os.path.join(path, name))))]
+
+    def walk(self, directory: str) -> Iterator[Entry]:
+        path = uris.path(directory)
+        with _explained(path):
+            if not os.path.isdir(path):
+                yield _entry(path, os.stat(path))
+                return
+        for folder, _, names in os.walk(path, onerror=_raise):
+            for name in names:
+                full = os.path.join(folder, name)
+                with _explained(full), contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                    found = os.stat(full)
+                    if stat.S_ISREG(found.st_mode):  # no socket or pipe, which nobody could copy
+                        yield _entry(full, found)
+
+    def glob(self, pattern: str) -> list[Entry]:
+        paths = {path for one in _alternatives(uris.path(pattern)) for path in glob.iglob(one, recursive=True)}
+        return [entry for path in sorted(paths) if (entry := self.stat(uris.of_local(path)))]
+
+    def open_read(self, uri: str) -> BinaryIO:
+        path = uris.path(uri)
+        with _explained(path):
+            return open(path, "rb", buffering=1 << 20)
+
+    def create(self, uri: str, mode: int = 0o644) -> Sink:
+        path = uris.path(uri)
+        file = writable(path)
+        with _explained(path):
+            # Before the first byte: a secret is never readable to others.
+            os.fchmod(file.fileno(), mode)
+        return file
+
+    def append(self, uri: str, data: bytes) -> None:
+        path = uris.path(uri)
+        with _explained(path), open(path, "ab", buffering=0) as file:
+            file.write(data)
+
+    def mkdirs(self, directory: str, mode: int = 0o755) -> None:
+        path = uris.path(directory)
+        with _explained(path):
+            wanted = pathlib.Path(path)
+            missing = list(itertools.takewhile(lambda p: not p.exists(), [wanted, *wanted.parents]))
+            for folder in reversed(missing):
+                with contextlib.suppress(FileExistsError):
+                    folder.mkdir(mode=0o700)
+                    folder.chmod(mode)
+            if not os.path.isdir(path):
+                raise NotADirectoryError(errno.ENOTDIR, "is a file, not a directory", path)
+
+    def rename(self, old: str, new: str, overwrite: bool = False) -> None:
+        source, target = uris.path(old), uris.path(new)
+        with _explained(target):
+            if not os.path.lexists(source):
+                raise StagingError(f"{source}: no such file or directory")
+            if os.path.lexists(target) and not (overwrite and os.path.isfile(target)):
+                raise StagingError(f"{target}: exists already")
+            os.rename(source, target)
+
+    def delete(self, uri: str) -> bool:
+        path = uris.path(uri)
+        with _explained(path):
+            try:
+                if os.path.isdir(path) and not os.path.islink(path):
+                    shutil.rmtree(path)
+                else:
+                    os.unlink(path)
+            except FileNotFoundError:
+                return False
+        return True
+
+    def chmod(self, uri: str, mode: int) -> None:
+        path = uris.path(uri)
+        with _explained(path):
+            os.chmod(path, mode)
+
+    def touch(self, uri: str) -> None:
+        path = uris.path(uri)
+        with _explained(path):
+            os.utime(path, ns=(time.time_ns(), os.stat(path).st_mtime_ns))
+
+
+def _entry(path: str, found: os.stat_result) -> Entry:
+    is_dir = stat.S_ISDIR(found.st_mode)
+    size = 0 if is_dir else found.st_size
+    mode = stat.S_IMODE(found.st_mode)
+    times = (found.st_mtime_ns // 10**6, found.st_atime_ns // 10**6)
+    return Entry(uris.of_local(path), size, times[0], is_dir, str(found.st_uid), "", mode, times[1])
+
+
+def _alternatives(pattern: str) -> list[str]:
+    """`{a,b}` written out, as Hadoop's globs have it."""
+    found = _BRACES.search(pattern)
+    if not found:
+        return [pattern]
+    before, after = pattern[: found.start()], pattern[found.end() :]
+    return [one for word in found[1].split(",") for one in _alternatives(before + word + after)]
+
+
+def _raise(error: OSError) -> None:
+    raise explain(error, error.filename or "") from error
+
+
+@contextlib.contextmanager
+def _explained(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise explain(error, path) from error

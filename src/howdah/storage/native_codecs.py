@@ -1,0 +1,211 @@
+"""Compression and checksums that Python lacks, from a package or from a C library that the machine has.
+
+Compiled packages (`howdah[records]`) are bound to one Python version and may be missing inside a container; the C
+libraries that they wrap are on most machines, and on every node whose Hadoop has its native codecs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import ctypes.util
+import functools
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from howdah.errors import StagingError
+
+Transform = Callable[[bytes], bytes]
+Sized = Callable[[bytes, int], bytes]
+Checksum = Callable[[Any], int]
+
+
+class Raw(NamedTuple):
+    """Bare blocks: `decompress(data, size)` gives `size` bytes at most; ValueError for what is no block."""
+
+    compress: Transform
+    decompress: Sized
+
+
+class Missing(StagingError):
+    """No library here can do it."""
+
+    @classmethod
+    def library(cls, what: str, package: str, other: str = "") -> Missing:
+        """`other` is what would also do."""
+        version = ".".join(map(str, sys.version_info[:2]))
+        also = f" (or {other} on the node)" if other else ""
+        return cls(
+            f"{what} needs the package {package}, which {sys.executable} (Python {version}) does not have:"
+            f" add it to the environment of the job{also}"
+        )
+
+
+@functools.cache
+def snappy() -> Raw:
+    """Snappy's raw blocks."""
+    try:
+        import cramjam
+    except ImportError:
+        library = _library("snappy")
+        if library is None:
+            raise Missing.library("snappy", "cramjam", "libsnappy") from None
+        return _snappy_of(library)
+    return Raw(
+        lambda data: bytes(cramjam.snappy.compress_raw(data)),
+        _mapped(lambda data, _: bytes(cramjam.snappy.decompress_raw(data)), cramjam.DecompressionError),
+    )
+
+
+@functools.cache
+def lz4() -> Raw:
+    """LZ4's bare blocks, without any length."""
+    try:
+        import cramjam
+    except ImportError:
+        library = _library("lz4")
+        if library is None:
+            raise Missing.library("lz4", "cramjam", "liblz4") from None
+        return _lz4_of(library)
+
+    def decompress(data: bytes, size: int) -> bytes:
+        into = bytearray(size)
+        return bytes(into[: cramjam.lz4.decompress_block_into(data, into)])
+
+    return Raw(
+        lambda data: bytes(cramjam.lz4.compress_block(data, store_size=False)),
+        _mapped(decompress, cramjam.DecompressionError),
+    )
+
+
+@functools.cache
+def zstd() -> Any:
+    """A module as `compression.zstd` of Python 3.14; the machine's libzstd in the same form, if there is no package."""
+    try:
+        from compression import zstd as module  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        try:
+            from backports import zstd as module  # type: ignore[no-redef,unused-ignore]
+        except ImportError:
+            library = _library("zstd")
+            if library is None:
+                raise Missing.library("zstd", "backports.zstd", "libzstd") from None
+            from howdah.storage.libzstd import Libzstd
+
+            return Libzstd(library)
+    return module
+
+
+@functools.cache
+def quick_crc32c() -> Checksum | None:
+    """CRC-32C at a tenth of a microsecond a call, where the package is for this Python."""
+    with contextlib.suppress(ImportError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of its slow stand-in, which is not used
+        import google_crc32c
+
+        if google_crc32c.implementation == "c":
+            value_of: Checksum = google_crc32c.value
+            return value_of
+    return None
+
+
+@functools.cache
+def more_crc32c() -> Callable[[int, bytes | memoryview], int] | None:
+    """CRC-32C of bytes behind others, from the CRC of these (of none: 0), where there is a library. Other threads run
+    meanwhile, and a view (of what can be written) is not copied."""
+    library = _crc32c_library()
+    if library is None:
+        return None
+    extend = library.crc32c_extend
+    extend.argtypes, extend.restype = [ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t], ctypes.c_uint32
+
+    def more(value: int, data: bytes | memoryview) -> int:
+        at = data if isinstance(data, bytes) else ctypes.addressof(ctypes.c_char.from_buffer(data))
+        return int(extend(value, at, len(data)))
+
+    return more
+
+
+@functools.cache
+def crc32c() -> Checksum:
+    """CRC-32C (Castagnoli) of bytes, as TFRecord has it before masking."""
+    if (quick := quick_crc32c()) is not None:
+        return quick
+    library = _crc32c_library()
+    if library is None:
+        raise Missing.library("CRC-32C of TFRecord", "google-crc32c", "libcrc32c")
+    value = library.crc32c_value
+    value.argtypes, value.restype = [ctypes.c_char_p, ctypes.c_size_t], ctypes.c_uint32
+    return lambda data: int(value(bytes(data), len(data)))
+
+
+def _crc32c_library() -> ctypes.CDLL | None:
+    return _bundled_crc32c() or _library("crc32c")
+
+
+def _bundled_crc32c() -> ctypes.CDLL | None:
+    """The C library within google-crc32c's wheel serves every Python version, as its extension module does not."""
+    for folder in sys.path:
+        for path in Path(folder or ".").glob("google_crc32c.libs/libcrc32c*"):
+            try:
+                return ctypes.CDLL(str(path))
+            except OSError:  # of another kind of machine
+                continue
+    return None
+
+
+def _library(name: str) -> ctypes.CDLL | None:
+    """By the name that distributions give the first stable version; else `find_library`, which starts programs."""
+    for candidate in (f"lib{name}.so.1", f"lib{name}.so", ctypes.util.find_library(name)):
+        try:
+            if candidate:
+                return ctypes.CDLL(candidate)
+        except OSError:
+            continue
+    return None
+
+
+def _snappy_of(library: Any) -> Raw:
+    """The interface of snappy-c.h."""
+    library.snappy_max_compressed_length.argtypes = [ctypes.c_size_t]
+    library.snappy_max_compressed_length.restype = ctypes.c_size_t
+
+    def run(call: Any, data: bytes, room: int) -> bytes:
+        into, length = ctypes.create_string_buffer(max(room, 1)), ctypes.c_size_t(room)
+        if call(data, ctypes.c_size_t(len(data)), into, ctypes.byref(length)):
+            raise ValueError("is no snappy block")
+        return ctypes.string_at(into, length.value)
+
+    return Raw(
+        lambda data: run(library.snappy_compress, data, library.snappy_max_compressed_length(len(data))),
+        lambda data, size: run(library.snappy_uncompress, data, size),
+    )
+
+
+def _lz4_of(library: Any) -> Raw:
+    """The interface of lz4.h."""
+
+    def run(call: Any, data: bytes, room: int) -> bytes:
+        into = ctypes.create_string_buffer(max(room, 1))
+        length = call(data, into, len(data), room)
+        if length < 0:
+            raise ValueError("is no lz4 block")
+        return ctypes.string_at(into, length)
+
+    return Raw(
+        lambda data: run(library.LZ4_compress_default, data, library.LZ4_compressBound(len(data))),
+        lambda data, size: run(library.LZ4_decompress_safe, data, size),
+    )
+
+
+def _mapped(call: Sized, error: type[Exception]) -> Sized:
+    def run(data: bytes, size: int) -> bytes:
+        try:
+            return call(data, size)
+        except error as found:
+            raise ValueError(str(found)) from found
+
+    return run

@@ -1,0 +1,78 @@
+"""The files that a program has made in a directory, with those that its links lead to, as far as they are its own.
+
+A link is followed to a file or directory that lies in the program's working directory, or in the directory itself, and
+to a file that is the task's input on this machine, where inputs are links themselves; one that leads elsewhere (to
+another disk, to /proc, into a cache that tasks share) is named and left out.
+"""
+
+# ruff: noqa: PTH110, PTH112, PTH113, PTH118 - many small calls, under a program's feet
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator
+
+from howdah.localfiles.symlinks import is_inside
+
+LEADS_OUT = "is a link out of the working directory"
+
+
+class OutputFiles:
+    """Of `directory`; `root` is the working directory ("": the directory alone counts), `is_left_out(name)` tells what
+    need not be looked at, `inputs` are the paths of the task's inputs on this machine. After an iteration `refused` are
+    the links that lead out, by their path below it."""
+
+    def __init__(
+        self,
+        directory: str,
+        root: str = "",
+        is_left_out: Callable[[str], bool] = lambda _: False,
+        inputs: Collection[str] = (),
+    ) -> None:
+        self.directory, self._is_left_out = directory, is_left_out
+        self._inputs = frozenset(map(os.path.realpath, inputs))
+        self._roots = [directory, *([root] if root else [])]
+        self.refused: list[str] = []
+
+    def __iter__(self) -> Iterator[str]:
+        """Paths below the directory, of regular files, sorted within each directory.
+
+        Raises:
+            OSError: a directory can't be listed.
+        """
+        self.refused = []
+        yield from self._below("", (os.path.realpath(self.directory),))
+
+    def _below(self, prefix: str, above: tuple[str, ...]) -> Iterator[str]:
+        try:
+            entries = sorted(os.scandir(os.path.join(self.directory, prefix)), key=lambda entry: entry.name)
+        except (FileNotFoundError, NotADirectoryError):  # gone since it was listed
+            if not prefix:
+                raise
+            return
+        for entry in entries:
+            if self._is_left_out(entry.name):
+                continue
+            name = prefix + entry.name
+            if entry.is_symlink():
+                yield from self._linked(name, above)
+            elif entry.is_dir(follow_symlinks=False):
+                yield from self._below(f"{name}/", (*above, os.path.realpath(entry.path)))
+            elif entry.is_file(follow_symlinks=False):
+                yield name
+
+    def _linked(self, name: str, above: tuple[str, ...]) -> Iterator[str]:
+        path = os.path.join(self.directory, name)
+        if not os.path.exists(path):
+            return
+        real = os.path.realpath(path)
+        if real not in self._inputs and not any(is_inside(real, root) for root in self._roots):
+            self.refused.append(name)
+        elif os.path.isfile(real):
+            yield name
+        elif os.path.isdir(real) and real not in above:  # one that leads to where it is would have no end
+            yield from self._below(f"{name}/", (*above, real))
+
+    def problems(self, prefix: str = "") -> list[str]:
+        """A sentence for each that was refused, whose names begin with `prefix`."""
+        return [f"{prefix}{name}: {LEADS_OUT}" for name in self.refused]
