@@ -4,7 +4,7 @@ import { Input } from "antd";
 import { lazy, type ReactNode, useMemo, useState } from "react";
 import type { Checkpoint, Job, Tensor } from "../api";
 import { bytes, number } from "../format";
-import { hasEnded } from "../job/JobPage";
+import { hasEnded } from "../job/jobState";
 import { say } from "../language";
 import { usePolled } from "../polling";
 import { retold } from "../retold";

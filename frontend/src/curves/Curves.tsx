@@ -3,7 +3,7 @@
 import { Segmented } from "antd";
 import { lazy, type ReactNode } from "react";
 import type { Job } from "../api";
-import { hasEnded } from "../job/JobPage";
+import { hasEnded } from "../job/jobState";
 import { say } from "../language";
 import { usePolled } from "../polling";
 import { go, useRoute } from "../route";

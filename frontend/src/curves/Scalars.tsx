@@ -2,7 +2,7 @@
 
 import type { ReactNode } from "react";
 import type { Job, Run } from "../api";
-import { hasEnded } from "../job/JobPage";
+import { hasEnded } from "../job/jobState";
 import { say } from "../language";
 import { useRoute } from "../route";
 import { Nothing } from "../shell/Nothing";

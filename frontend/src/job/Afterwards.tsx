@@ -5,7 +5,7 @@ import type { Job, Server } from "../api";
 import { time } from "../format";
 import { say } from "../language";
 import { href, useRoute } from "../route";
-import { hasEnded } from "./JobPage";
+import { hasEnded } from "./jobState";
 
 interface Props {
   job: Job;

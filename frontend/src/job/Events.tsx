@@ -8,7 +8,7 @@ import { plain, time } from "../format";
 import { say } from "../language";
 import { amend, useRoute } from "../route";
 import { type Column, Grid } from "../shell/Grid";
-import { hasEnded } from "./JobPage";
+import { hasEnded } from "./jobState";
 
 interface Row {
   number: number;

@@ -8,7 +8,7 @@ import { say } from "../language";
 import { SafeLink } from "../shell/SafeLink";
 import { StateTag } from "../shell/StateTag";
 import { CancelButton } from "./CancelButton";
-import { hasEnded } from "./JobPage";
+import { hasEnded } from "./jobState";
 import { useMayAct } from "./mayAct";
 import { SaveButton } from "./SaveButton";
 import { TensorBoardButton } from "./TensorBoardButton";

@@ -12,6 +12,7 @@ import { Stale } from "../shell/Stale";
 import { Tabs } from "../shell/Tabs";
 import { Afterwards } from "./Afterwards";
 import { Head } from "./Head";
+import { hasEnded } from "./jobState";
 import { Overview } from "./Overview";
 import Tasks from "./Tasks";
 
@@ -31,10 +32,6 @@ const Spec = lazy(PARTS.spec);
 const Events = lazy(PARTS.events);
 /** The parts of the other tabs are loaded after the first paint: at the job's end the server may be gone. */
 const LATER_MS = 1500;
-
-export function hasEnded(job: Job): boolean {
-  return job.finished > 0;
-}
 
 export function JobPage({ id, server }: { id: string; server: Server | undefined }): ReactNode {
   const polled = usePolled("jobs/{job}", { job: id }, {}, 2, true);

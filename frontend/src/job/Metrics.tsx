@@ -5,7 +5,7 @@ import type { ReactNode } from "react";
 import type { Job } from "../api";
 import { say } from "../language";
 import { amend, useRoute } from "../route";
-import { hasEnded } from "./JobPage";
+import { hasEnded } from "./jobState";
 import { spread, taskNames } from "./names";
 import UsageCharts from "./UsageCharts";
 

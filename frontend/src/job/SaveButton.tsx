@@ -8,7 +8,7 @@ import { say } from "../language";
 import { retold } from "../retold";
 import { StateTag } from "../shell/StateTag";
 import { useAction } from "./action";
-import { hasEnded } from "./JobPage";
+import { hasEnded } from "./jobState";
 
 export function SaveButton({ job, may }: { job: Job; may: boolean }): ReactNode {
   const [open, setOpen] = useState(false);

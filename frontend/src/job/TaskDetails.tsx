@@ -9,7 +9,7 @@ import { retold } from "../retold";
 import { href } from "../route";
 import { Facts } from "../shell/Facts";
 import { SafeLink } from "../shell/SafeLink";
-import { hasEnded } from "./JobPage";
+import { hasEnded } from "./jobState";
 import { StacksButton } from "./StacksDialog";
 import { phaseOf } from "./taskColumns";
 

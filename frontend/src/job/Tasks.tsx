@@ -12,7 +12,7 @@ import { Grid } from "../shell/Grid";
 import { Nothing } from "../shell/Nothing";
 import { Stale } from "../shell/Stale";
 import { Toggle } from "../shell/Toggle";
-import { hasEnded } from "./JobPage";
+import { hasEnded } from "./jobState";
 import { RoleChoice } from "./RoleChoice";
 import { TaskDetails } from "./TaskDetails";
 import { columnsOf } from "./taskColumns";

@@ -10,7 +10,7 @@ import { go, href, useRoute } from "../route";
 import { Nothing } from "../shell/Nothing";
 import { Stale } from "../shell/Stale";
 import { useDark } from "../theme";
-import { hasEnded } from "./JobPage";
+import { hasEnded } from "./jobState";
 import { PHASES, phaseColour, rowsOf, timelineOption } from "./phases";
 import { RoleChoice } from "./RoleChoice";
 

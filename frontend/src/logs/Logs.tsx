@@ -4,7 +4,7 @@ import { Input, Segmented, Select } from "antd";
 import { type ReactNode, useState } from "react";
 import type { Job } from "../api";
 import { address } from "../client";
-import { hasEnded } from "../job/JobPage";
+import { hasEnded } from "../job/jobState";
 import { taskNames } from "../job/names";
 import { say } from "../language";
 import { amend, useRoute } from "../route";
