@@ -22,6 +22,7 @@ SENTENCES = STATIC.parents[1] / "locale" / "stored_sentences.zh.json"
 CHECKS = (("typescript/bin/tsc", "--noEmit"), ("eslint/bin/eslint.js", "--max-warnings", "0", "src"))
 OLDEST_NODE = (20, 19)
 DOCUMENT, TYPES = FRONTEND.parent / "docs" / "openapi.json", FRONTEND / "generated" / "openapi.d.ts"
+GENERATOR = FRONTEND / "generate.mjs"
 NPM_LIMIT_S, VITE_LIMIT_S, CHECK_LIMIT_S = 900, 300, 300
 
 
@@ -56,13 +57,13 @@ def _make_types(node: list[str]) -> None:
     """Make the types of the API's answers, for the compiler's check, unless they are those of the document."""
     if _typed():
         return
-    done = _run([node[0], str(FRONTEND / "generate.mjs"), _digest([DOCUMENT])], node, CHECK_LIMIT_S)
+    done = _run([node[0], str(GENERATOR), _digest([DOCUMENT, GENERATOR])], node, CHECK_LIMIT_S)
     if done.returncode:
         raise NotBuilt(f"generate.mjs: {done.stderr.strip()[-2000:]}")
 
 
 def _typed() -> bool:
-    return _text(TYPES).startswith(f"// {_digest([DOCUMENT])}")
+    return _text(TYPES).startswith(f"// {_digest([DOCUMENT, GENERATOR])}")
 
 
 def check() -> None:

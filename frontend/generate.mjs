@@ -4,9 +4,9 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import openapi, { astToString } from "openapi-typescript";
 import typescript from "typescript";
 
-const sentence = typescript.factory.createTypeReferenceNode("Sentence");
+const sentence = typescript.factory.createTypeReferenceNode("StoredSentence");
 const made = await openapi(new URL("../docs/openapi.json", import.meta.url), {
-  inject: 'import type { Sentence } from "../src/retold";\n',
+  inject: 'import type { StoredSentence } from "../src/translateStored";\n',
   transform: (schema) => (schema.format === "sentence" ? sentence : undefined),
 });
 mkdirSync(new URL("generated", import.meta.url), { recursive: true });

@@ -1,6 +1,6 @@
-"""A server with made-up answers, to look at the page without a job: `python dev/serve.py [--tasks N] [--points N]`.
+"""Serve the page with invented answers, to look at it without a job: `python dev/serve.py [--tasks N] [--points N]`.
 
-It answers as docs/api.md says, with names that would do harm if they were taken for HTML. Standard library only.
+The server answers as docs/api.md says. Some names would do harm if the page took them for HTML.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import made
+import fake_answers
 
 STATIC = Path(__file__).resolve().parents[2] / "src" / "howdah" / "api" / "static"
 CSP = (
@@ -26,14 +26,14 @@ TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".s
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Files of the page, and the calls."""
+    """Answers requests for the page's files and for the API."""
 
     protocol_version = "HTTP/1.1"
     options: argparse.Namespace
 
     def do_GET(self) -> None:
         path, _, query = self.path.partition("?")
-        asked = made.query(query)
+        params = fake_answers.parse_query(query)
         path = urllib.parse.unquote(path)
         if not path.startswith("/api/v1/"):
             self._file(path.lstrip("/") or "index.html")
@@ -41,15 +41,17 @@ class Handler(BaseHTTPRequestHandler):
             self._send(200, _png(), "image/png")
         else:
             options = self.options
-            value = made.answer(path.removeprefix("/api/v1/"), asked, options.kind, options.tasks, options.points)
+            value = fake_answers.answer(
+                path.removeprefix("/api/v1/"), params, options.kind, options.tasks, options.points
+            )
             status = 404 if value is None else 200
             self._send(status, json.dumps(value or {"error": f"nothing at {path}"}).encode(), "application/json")
 
     def do_PUT(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
         path = urllib.parse.unquote(self.path.partition("?")[0])
-        # The session is asked for by PUT, too.
-        value = made.act(path.partition("/actions/")[2]) if "/actions/" in path else {}
+        # The page also creates its session by PUT.
+        value = fake_answers.action_answer(path.partition("/actions/")[2]) if "/actions/" in path else {}
         self._send(404 if value is None else 200, json.dumps(value).encode(), "application/json")
 
     def _file(self, name: str) -> None:
@@ -68,11 +70,11 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 def _png() -> bytes:
-    """A grey square."""
+    """Return a square of grey shades as PNG."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -83,10 +85,10 @@ def _png() -> bytes:
 
 
 def main() -> None:
-    """Serve until killed; the address is printed."""
+    """Print the address and serve until killed."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--tasks", type=int, default=12)
-    parser.add_argument("--points", type=int, default=0, help="of every curve, not down-sampled")
+    parser.add_argument("--points", type=int, default=0, help="points of every scalar series, not down-sampled")
     parser.add_argument("--kind", choices=("master", "history"), default="history")
     parser.add_argument("--port", type=int, default=0)
     Handler.options = parser.parse_args()

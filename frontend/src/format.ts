@@ -1,15 +1,15 @@
 // Numbers and times as people read them.
 
-const MINUS = "–";
+const NO_VALUE = "–";
 
-export function number(value: number, digits = 3): string {
+export function formatNumber(value: number, digits = 3): string {
   if (!Number.isFinite(value)) return `${value}`;
   const size = Math.abs(value);
   if (value !== 0 && (size >= 1e6 || size < 1e-3)) return value.toExponential(digits - 1);
   return `${Number(value.toPrecision(Math.max(digits, Math.trunc(size) === size ? 7 : digits)))}`;
 }
 
-export function bytes(value: number): string {
+export function formatBytes(value: number): string {
   const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
   let at = 0;
   let left = value;
@@ -20,56 +20,56 @@ export function bytes(value: number): string {
   return `${at === 0 || left >= 100 ? Math.round(left) : left.toFixed(1)} ${units[at]}`;
 }
 
-export function mib(value: number | null | undefined): string {
-  return value ? bytes(value * 1048576) : "";
+export function formatMib(value: number | null | undefined): string {
+  return value ? formatBytes(value * 1048576) : "";
 }
 
-export function percent(value: number | null | undefined): string {
+export function formatPercent(value: number | null | undefined): string {
   return value === null || value === undefined ? "" : `${Math.floor(100 * value)} %`;
 }
 
 /** 4 s, 3:05, 2:03:05, 3 d 2:03:05. */
-export function duration(seconds: number): string {
+export function formatDuration(seconds: number): string {
   if (!Number.isFinite(seconds) || seconds < 0) return "";
   if (seconds < 60) return `${seconds < 10 ? Number(seconds.toFixed(1)) : Math.round(seconds)} s`;
   const whole = Math.round(seconds);
-  const two = (value: number): string => `${value}`.padStart(2, "0");
+  const twoDigits = (value: number): string => `${value}`.padStart(2, "0");
   const [days, hours, minutes] = [
     Math.floor(whole / 86400),
     Math.floor(whole / 3600) % 24,
     Math.floor(whole / 60) % 60,
   ];
-  const clock = whole < 3600 ? `${minutes}:${two(whole % 60)}` : `${hours}:${two(minutes)}:${two(whole % 60)}`;
+  const clock = whole < 3600 ? `${minutes}:${twoDigits(whole % 60)}` : `${hours}:${twoDigits(minutes)}:${twoDigits(whole % 60)}`;
   return days ? `${days} d ${clock}` : clock;
 }
 
 /** Local time; the day only where it is not today. */
-export function time(seconds: number | null | undefined): string {
-  if (!seconds) return MINUS;
+export function formatTime(seconds: number | null | undefined): string {
+  if (!seconds) return NO_VALUE;
   const when = new Date(seconds * 1000);
   const clock = when.toTimeString().slice(0, 8);
-  return when.toDateString() === new Date().toDateString() ? clock : `${day(seconds)} ${clock}`;
+  return when.toDateString() === new Date().toDateString() ? clock : `${formatDate(seconds)} ${clock}`;
 }
 
 /** A mark of a time axis whose marks are `step` seconds apart. */
-export function tick(seconds: number, step: number): string {
-  if (step >= 86400) return day(seconds).slice(5);
+export function formatAxisTick(seconds: number, step: number): string {
+  if (step >= 86400) return formatDate(seconds).slice(5);
   const clock = new Date(seconds * 1000).toTimeString();
   return clock.slice(0, step < 60 ? 8 : 5);
 }
 
-export function day(seconds: number): string {
+export function formatDate(seconds: number): string {
   const when = new Date(seconds * 1000);
-  const two = (value: number): string => `${value}`.padStart(2, "0");
-  return `${when.getFullYear()}-${two(when.getMonth() + 1)}-${two(when.getDate())}`;
+  const twoDigits = (value: number): string => `${value}`.padStart(2, "0");
+  return `${when.getFullYear()}-${twoDigits(when.getMonth() + 1)}-${twoDigits(when.getDate())}`;
 }
 
-export function between(started: number, finished: number): string {
-  return started ? duration((finished || Date.now() / 1000) - started) : "";
+export function formatElapsed(started: number, finished: number): string {
+  return started ? formatDuration((finished || Date.now() / 1000) - started) : "";
 }
 
 /** One line of anything that JSON can say. */
-export function plain(value: unknown): string {
+export function toPlainText(value: unknown): string {
   if (typeof value === "string") return value;
   return value === undefined ? "" : JSON.stringify(value);
 }

@@ -4,35 +4,35 @@ import { ZH } from "./words.zh";
 
 export type Language = "en" | "zh";
 
-const KEPT = "howdah.language";
+const STORAGE_KEY = "howdah.language";
 
-function first(): Language {
-  const kept = window.localStorage.getItem(KEPT);
-  if (kept === "en" || kept === "zh") return kept;
+function initialLanguage(): Language {
+  const stored = window.localStorage.getItem(STORAGE_KEY);
+  if (stored === "en" || stored === "zh") return stored;
   return navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en";
 }
 
-let current: Language = first();
+let current: Language = initialLanguage();
 document.documentElement.lang = current;
 
-export function language(): Language {
+export function currentLanguage(): Language {
   return current;
 }
 
 /** The page is built anew by whoever asked. */
-export function chooseLanguage(chosen: Language): void {
+export function setLanguage(chosen: Language): void {
   current = chosen;
-  window.localStorage.setItem(KEPT, chosen);
+  window.localStorage.setItem(STORAGE_KEY, chosen);
   document.documentElement.lang = chosen;
 }
 
 /** A sentence in the reader's language; `{name}` is filled from `values`. */
-export function say(text: string, values: Record<string, string | number> = {}): string {
+export function t(text: string, values: Record<string, string | number> = {}): string {
   const found = current === "zh" ? (ZH[text] ?? text) : text;
   return found.replace(/\{(\w+)\}/g, (mark, name: string) => `${values[name] ?? mark}`);
 }
 
 /** A sentence that `say` is given later, by name. */
-export function key(text: string): string {
+export function messageKey(text: string): string {
   return text;
 }

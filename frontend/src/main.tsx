@@ -1,7 +1,7 @@
 import { createRoot } from "react-dom/client";
-import { openSession, takeTokens } from "./tokens";
+import { openSession, readTokensFromUrl } from "./tokens";
 import "./style.css";
-import { Page } from "./shell/Page";
+import { App } from "./app/App";
 
-takeTokens();
-void openSession().then(() => createRoot(document.getElementById("root") as HTMLElement).render(<Page />));
+readTokensFromUrl();
+void openSession().then(() => createRoot(document.getElementById("root") as HTMLElement).render(<App />));

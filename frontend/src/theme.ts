@@ -3,23 +3,23 @@
 import { type ThemeConfig, theme } from "antd";
 import { createContext, useContext } from "react";
 
-export type Choice = "system" | "light" | "dark";
+export type ThemeChoice = "system" | "light" | "dark";
 
-const KEPT = "howdah.theme";
+const STORAGE_KEY = "howdah.theme";
 
-export function keptChoice(): Choice {
-  const kept = window.localStorage.getItem(KEPT);
-  return kept === "light" || kept === "dark" ? kept : "system";
+export function loadThemeChoice(): ThemeChoice {
+  const stored = window.localStorage.getItem(STORAGE_KEY);
+  return stored === "light" || stored === "dark" ? stored : "system";
 }
 
-export function keepChoice(choice: Choice): void {
-  window.localStorage.setItem(KEPT, choice);
+export function saveThemeChoice(choice: ThemeChoice): void {
+  window.localStorage.setItem(STORAGE_KEY, choice);
 }
 
-export const Dark = createContext(false);
+export const DarkModeContext = createContext(false);
 
-export function useDark(): boolean {
-  return useContext(Dark);
+export function useDarkMode(): boolean {
+  return useContext(DarkModeContext);
 }
 
 const LIGHT = {
@@ -48,12 +48,12 @@ const DARK: typeof LIGHT = {
   "--wait": "#e5b567",
 };
 
-export function variables(dark: boolean): typeof LIGHT {
+export function cssVariables(dark: boolean): typeof LIGHT {
   return dark ? DARK : LIGHT;
 }
 
 export function antTheme(dark: boolean): ThemeConfig {
-  const ours = variables(dark);
+  const colours = cssVariables(dark);
   return {
     algorithm: dark ? theme.darkAlgorithm : theme.defaultAlgorithm,
     components: {
@@ -61,17 +61,17 @@ export function antTheme(dark: boolean): ThemeConfig {
     },
     token: {
       colorPrimary: dark ? "#3279c0" : "#0b5cad",
-      colorLink: ours["--link"],
-      colorText: ours["--text"],
-      colorTextSecondary: ours["--muted"],
-      colorTextTertiary: ours["--muted"],
-      colorTextDescription: ours["--muted"],
-      colorTextPlaceholder: ours["--muted"],
+      colorLink: colours["--link"],
+      colorText: colours["--text"],
+      colorTextSecondary: colours["--muted"],
+      colorTextTertiary: colours["--muted"],
+      colorTextDescription: colours["--muted"],
+      colorTextPlaceholder: colours["--muted"],
       colorError: dark ? "#ff9388" : "#b3261e",
       colorBgBase: dark ? "#181c20" : "#ffffff",
-      colorBgLayout: ours["--ground"],
+      colorBgLayout: colours["--ground"],
       colorBorder: dark ? "#5b646d" : "#8c959f",
-      colorBorderSecondary: ours["--border"],
+      colorBorderSecondary: colours["--border"],
       borderRadius: 5,
       motion: false,
       fontFamily: "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Noto Sans CJK SC', sans-serif",
@@ -80,7 +80,7 @@ export function antTheme(dark: boolean): ThemeConfig {
   };
 }
 
-const LINES = [
+const LIGHT_LINES = [
   "#0b6bcb",
   "#c2410c",
   "#1a7f37",
@@ -107,6 +107,6 @@ const DARK_LINES = [
 
 /** The colour of the n-th line of a chart. */
 export function lineColour(index: number, dark: boolean): string {
-  const colours = dark ? DARK_LINES : LINES;
+  const colours = dark ? DARK_LINES : LIGHT_LINES;
   return colours[index % colours.length] as string;
 }

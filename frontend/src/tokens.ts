@@ -11,19 +11,19 @@ interface Tokens {
 let tokens: Tokens = { view: "", act: "" };
 
 /** What is asked again waits for this event of the window: a token has come that lets in. */
-export const ACCESS = "howdah-access";
+export const ACCESS_GRANTED_EVENT = "howdah-access";
 
 /** Take the tokens from the address, or from this entry of the history after a reload. */
-export function takeTokens(): void {
-  const kept = (window.history.state ?? {}) as { view?: string };
+export function readTokensFromUrl(): void {
+  const historyState = (window.history.state ?? {}) as { view?: string };
   const query = new URLSearchParams(window.location.search);
   const { found, rest } = fragmentTokens(window.location.hash);
   tokens = {
-    view: query.get("token") ?? found.get("token") ?? kept.view ?? tokens.view,
+    view: query.get("token") ?? found.get("token") ?? historyState.view ?? tokens.view,
     act: found.get("act") ?? tokens.act,
   };
   query.delete("token");
-  show(window.location.pathname, query.toString(), rest);
+  replaceUrl(window.location.pathname, query.toString(), rest);
 }
 
 /** `#token=…&act=…`, or behind a place: `#/jobs/ID?task=worker%3A0&token=…`; and what stays in the address. */
@@ -35,26 +35,26 @@ function fragmentTokens(hash: string): { found: URLSearchParams; rest: string } 
   return { found, rest: found.has("token") || found.has("act") ? place + (rest && `?${rest}`) : hash };
 }
 
-function show(path: string, query: string, hash: string): void {
+function replaceUrl(path: string, query: string, hash: string): void {
   window.history.replaceState({ view: tokens.view }, "", path + (query && `?${query}`) + hash);
 }
 
 /** Exchange the token for the cookie of a path, and go on below that path; whether the token is right. */
 export async function openSession(): Promise<boolean> {
-  const right = tokens.view !== "" && (await exchange());
-  if (right) window.dispatchEvent(new Event(ACCESS));
-  return right;
+  const accepted = tokens.view !== "" && (await exchangeTokenForCookie());
+  if (accepted) window.dispatchEvent(new Event(ACCESS_GRANTED_EVENT));
+  return accepted;
 }
 
-async function exchange(): Promise<boolean> {
+async function exchangeTokenForCookie(): Promise<boolean> {
   try {
-    const asked = { method: "PUT", body: JSON.stringify({ token: tokens.view }) };
-    const answer = await fetch("api/v1/session", { ...asked, headers: { "Content-Type": "application/json" } });
-    if (!answer.ok) return false;
-    const { path } = (await answer.json()) as { path: string };
+    const request = { method: "PUT", body: JSON.stringify({ token: tokens.view }) };
+    const response = await fetch("api/v1/session", { ...request, headers: { "Content-Type": "application/json" } });
+    if (!response.ok) return false;
+    const { path } = (await response.json()) as { path: string };
     if (path && (await fetch(`${path}api/v1/session`)).ok) {
       tokens.view = "";
-      show(path, window.location.search.slice(1), window.location.hash);
+      replaceUrl(path, window.location.search.slice(1), window.location.hash);
     }
     return true;
   } catch {
@@ -63,22 +63,22 @@ async function exchange(): Promise<boolean> {
 }
 
 /** Take what a person has typed, a token or a whole link; whether it lets in. */
-export async function enter(typed: string): Promise<boolean> {
-  const last = { ...tokens };
-  tokens.view = /token=([^&#\s]+)/.exec(typed)?.[1] ?? typed.trim();
-  tokens.act = /\bact=([^&#\s]+)/.exec(typed)?.[1] ?? tokens.act;
-  const entered = await openSession();
-  if (!entered) tokens = last;
-  show(window.location.pathname, window.location.search.slice(1), window.location.hash);
-  return entered;
+export async function submitToken(text: string): Promise<boolean> {
+  const previous = { ...tokens };
+  tokens.view = /token=([^&#\s]+)/.exec(text)?.[1] ?? text.trim();
+  tokens.act = /\bact=([^&#\s]+)/.exec(text)?.[1] ?? tokens.act;
+  const accepted = await openSession();
+  if (!accepted) tokens = previous;
+  replaceUrl(window.location.pathname, window.location.search.slice(1), window.location.hash);
+  return accepted;
 }
 
 /** The token for looking; empty where the browser's cookie, or the engine's proxy, vouches. */
-export function viewToken(): string {
+export function getViewToken(): string {
   return tokens.view;
 }
 
 /** The token for changing; empty without one. */
-export function actToken(): string {
+export function getActionToken(): string {
   return tokens.act;
 }

@@ -1,4 +1,4 @@
-"""The page's own scripts as they are, in Chinese, run where what builds the page is installed."""
+"""Runs functions of the page's own scripts, in Chinese, where Node.js and the page's packages are installed."""
 
 from __future__ import annotations
 
@@ -19,22 +19,25 @@ const fs = require("fs");
 const [compiler, source, sentences, name] = process.argv.slice(1);
 const options = { compilerOptions: { module: 1, target: 9 } };
 const made = require(compiler).transpileModule(fs.readFileSync(source, "utf8"), options);
-const beside = { __esModule: true, default: JSON.parse(fs.readFileSync(sentences, "utf8")), language: () => "zh" };
+const table = JSON.parse(fs.readFileSync(sentences, "utf8"));
+const imported = { __esModule: true, default: table, currentLanguage: () => "zh" };
 const page = {};
-new Function("exports", "require", made.outputText)(page, () => beside);
+new Function("exports", "require", made.outputText)(page, () => imported);
 console.log(JSON.stringify(JSON.parse(fs.readFileSync(0, "utf8")).map((value) => page[name](value))));
 """
 
 
 def called(script: str, name: str, values: list[Any]) -> list[Any]:
-    """What the function of this name in `frontend/src/SCRIPT` gives for each value."""
+    """Return what the function `name` of `frontend/src/SCRIPT` returns for each value."""
     answer: list[Any] = run_node(SCRIPT, [str(FRONTEND / "src" / script), str(FILE), name], values)
     return answer
 
 
 def run_node(program: str, arguments: list[str], question: Any) -> Any:
-    """Run `program` with the TypeScript compiler and `arguments`; it reads and prints JSON. The node is the one that
-    builds the page; without it, or without the page's packages, the test is skipped."""
+    """Run `program`, which reads and prints JSON, with the path of the TypeScript compiler and `arguments`.
+
+    The Node.js that builds the page runs it. Without Node.js or the page's packages the test is skipped.
+    """
     builder = _builder()
     try:
         node, _ = builder.find_node()

@@ -33,7 +33,7 @@ const made = require(compiler).transpileModule(fs.readFileSync(source, "utf8"),
   { compilerOptions: { module: 1, target: 9 } });
 const page = {};
 new Function("exports", made.outputText)(page);
-console.log(JSON.stringify(JSON.parse(fs.readFileSync(0, "utf8")).map((value) => page.yaml(value))));
+console.log(JSON.stringify(JSON.parse(fs.readFileSync(0, "utf8")).map((value) => page.toYaml(value))));
 """
 SECRETS = """
 env:
@@ -91,7 +91,7 @@ def shown(spec: JobSpec, text: str) -> dict[str, Any]:
 def copied(answers: list[dict[str, Any]]) -> list[tuple[str, str]]:
     """What the page copies of each job: as submitted, as resolved."""
     resolved = [answer["resolved"] for answer in answers]
-    texts = run_node(YAML, [str(FRONTEND / "src" / "job" / "yaml.ts")], resolved)
+    texts = run_node(YAML, [str(FRONTEND / "src" / "job" / "toYaml.ts")], resolved)
     return [(answer["submitted"]["yaml"], text) for answer, text in zip(answers, texts, strict=True)]
 
 

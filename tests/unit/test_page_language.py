@@ -1,4 +1,4 @@
-"""Every sentence of the page has its Chinese, with the same places to fill; and none is left over."""
+"""Every text of the page has a Chinese translation with the same placeholders, and no translation is unused."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from howdah.api.openapi import openapi
 SOURCES = Path(__file__).parents[2] / "frontend" / "src"
 STRING = r'"((?:[^"\\]|\\.)*)"'
 PLACES = re.compile(r"\{\w+\}")
-# Said by the name that the server gives: states, phases, kinds of marks.
+# Names that the server gives and the page translates: states, phases, kinds of marks.
 STATES = {"PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "STOPPED"}
-# Names of fields that hold sentences, and those where only some of a name do.
+# Names of fields that hold stored sentences; TEXTS: of fields named `text`, only these do.
 SENTENCES = {"diagnostics", "exit", "straggler", "notice", "reason", "problems"}
 TEXTS = {(record, "text") for record in ("Note", "Moment", "FirstFailure", "Flaw")}
 PHASES = {"asked", "allocated", "launched", "localising", "joined", "running", "ended"}
@@ -23,7 +23,7 @@ MARKS = {"failed", "lost", "restarted", "takeover", "save", "note"}
 def _english() -> set[str]:
     said: set[str] = set()
     for path in SOURCES.rglob("*.ts*"):
-        said.update(re.findall(rf"\b(?:say|key)\(\s*{STRING}", path.read_text()))
+        said.update(re.findall(rf"\b(?:t|messageKey)\(\s*{STRING}", path.read_text()))
     return said | STATES | PHASES | MARKS | set(TEMPLATES)
 
 
@@ -47,8 +47,8 @@ def test_both_have_the_same_places_to_fill() -> None:
 
 
 def test_what_the_server_has_written_down_is_told_in_the_readers_language() -> None:
-    """The page's types are made of this document; fields of this format cannot be shown but by `retold`: the compiler
-    refuses. Its table has a test of its own."""
+    """The page's types are generated from this document. The compiler refuses to show a field of the format `sentence`
+    without `translateStored`, whose table has a test of its own (test_sentences.py)."""
     schemas = openapi()["components"]["schemas"]
     named = {
         (record, name): field.get("items", field).get("format")

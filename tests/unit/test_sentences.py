@@ -126,7 +126,7 @@ def test_sentences_within_sentences(english: str, expected: str) -> None:
 
 def test_the_page_tells_them_alike() -> None:
     texts = [*OTHERS, *(text for _, text in said()), "said by nobody"]
-    assert called("retold.ts", "retold", texts) == [in_chinese(text) for text in texts]
+    assert called("translateStored.ts", "translateStored", texts) == [in_chinese(text) for text in texts]
 
 
 def test_the_command_line_tells_them() -> None:

@@ -1,33 +1,33 @@
 import { Button, Modal } from "antd";
 import { type ReactNode, useState } from "react";
 import type { Job } from "../api";
-import { say } from "../language";
-import { useAction } from "./action";
+import { t } from "../language";
+import { useJobAction } from "./useJobAction";
 
 /** Ends the job, after a question. */
-export function CancelButton({ job, may }: { job: Job; may: boolean }): ReactNode {
-  const [asked, setAsked] = useState(false);
-  const { busy, run } = useAction(job.id, "cancel", say("The job is being ended"));
-  const end = async (): Promise<void> => {
+export function CancelButton({ job, permitted }: { job: Job; permitted: boolean }): ReactNode {
+  const [confirming, setConfirming] = useState(false);
+  const { pending, run } = useJobAction(job.id, "cancel", t("The job is being ended"));
+  const cancel = async (): Promise<void> => {
     await run();
-    setAsked(false);
+    setConfirming(false);
   };
   return (
     <>
-      <Button danger disabled={!may} aria-describedby="how-to-act" onClick={() => setAsked(true)}>
-        {say("Cancel job…")}
+      <Button danger disabled={!permitted} aria-describedby="how-to-act" onClick={() => setConfirming(true)}>
+        {t("Cancel job…")}
       </Button>
       <Modal
-        open={asked}
-        title={say("End {name}?", { name: job.name || job.id })}
-        okText={say("End the job")}
-        cancelText={say("Let it run")}
-        okButtonProps={{ danger: true, loading: busy }}
-        onOk={() => void end()}
-        onCancel={() => setAsked(false)}
+        open={confirming}
+        title={t("End {name}?", { name: job.name || job.id })}
+        okText={t("End the job")}
+        cancelText={t("Let it run")}
+        okButtonProps={{ danger: true, loading: pending }}
+        onOk={() => void cancel()}
+        onCancel={() => setConfirming(false)}
         destroyOnHidden
       >
-        {say("All its tasks are stopped. This cannot be undone.")}
+        {t("All its tasks are stopped. This cannot be undone.")}
       </Modal>
     </>
   );

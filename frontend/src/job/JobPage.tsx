@@ -1,82 +1,82 @@
 // One job, live or after: its head, and a tab for each thing one may want to know of it.
 
 import { lazy, type ReactNode, Suspense, useEffect } from "react";
-import type { Job, Server } from "../api";
-import { Unreachable } from "../client";
-import { say } from "../language";
-import { usePolled } from "../polling";
-import { href, useRoute } from "../route";
-import { ErrorBoundary } from "../shell/ErrorBoundary";
-import { Nothing } from "../shell/Nothing";
-import { Stale } from "../shell/Stale";
-import { Tabs } from "../shell/Tabs";
-import { Afterwards } from "./Afterwards";
-import { Head } from "./Head";
+import type { Job, ServerInfo } from "../api";
+import { ServerUnreachable } from "../apiClient";
+import { EmptyState } from "../components/EmptyState";
+import { ErrorBoundary } from "../components/ErrorBoundary";
+import { StaleNotice } from "../components/StaleNotice";
+import { Tabs } from "../components/Tabs";
+import { t } from "../language";
+import { href, useRoute } from "../router";
+import { usePolling } from "../usePolling";
+import { JobEndNotice } from "./JobEndNotice";
+import { JobHeader } from "./JobHeader";
 import { hasEnded } from "./jobState";
-import { Overview } from "./Overview";
-import Tasks from "./Tasks";
+import { OverviewTab } from "./OverviewTab";
+import TasksTab from "./TasksTab";
 
-const PARTS = {
-  timeline: () => import("./Timeline"),
-  metrics: () => import("./Metrics"),
-  curves: () => import("../curves/Curves"),
-  logs: () => import("../logs/Logs"),
-  spec: () => import("./Spec"),
-  events: () => import("./Events"),
+const LAZY_TABS = {
+  timeline: () => import("./TimelineTab"),
+  metrics: () => import("./MetricsTab"),
+  curves: () => import("../trainingCurves/TrainingCurvesTab"),
+  logs: () => import("../logs/LogsTab"),
+  spec: () => import("./SpecTab"),
+  events: () => import("./EventsTab"),
 };
-const Timeline = lazy(PARTS.timeline);
-const Metrics = lazy(PARTS.metrics);
-const Curves = lazy(PARTS.curves);
-const Logs = lazy(PARTS.logs);
-const Spec = lazy(PARTS.spec);
-const Events = lazy(PARTS.events);
+const TimelineTab = lazy(LAZY_TABS.timeline);
+const MetricsTab = lazy(LAZY_TABS.metrics);
+const TrainingCurvesTab = lazy(LAZY_TABS.curves);
+const LogsTab = lazy(LAZY_TABS.logs);
+const SpecTab = lazy(LAZY_TABS.spec);
+const EventsTab = lazy(LAZY_TABS.events);
 /** The parts of the other tabs are loaded after the first paint: at the job's end the server may be gone. */
-const LATER_MS = 1500;
+const PRELOAD_AFTER_MS = 1500;
 
-export function JobPage({ id, server }: { id: string; server: Server | undefined }): ReactNode {
-  const polled = usePolled("jobs/{job}", { job: id }, {}, 2, true);
+export function JobPage({ id, server }: { id: string; server: ServerInfo | undefined }): ReactNode {
+  const polled = usePolling("jobs/{job}", { job: id }, {}, 2, true);
   const job = polled.data;
   useEffect(() => {
     const timer = window.setTimeout(() => {
-      for (const part of [...Object.values(PARTS), () => import("../chart/EChart")]) part().catch(() => undefined);
-    }, LATER_MS);
+      for (const part of [...Object.values(LAZY_TABS), () => import("../charts/EChart")]) part().catch(() => undefined);
+    }, PRELOAD_AFTER_MS);
     return () => window.clearTimeout(timer);
   }, []);
-  const gone = polled.error instanceof Unreachable;
-  const state = job && gone && !hasEnded(job) ? say("no answer") : job && say(job.state);
+  const unreachable = polled.error instanceof ServerUnreachable;
+  const state = job && unreachable && !hasEnded(job) ? t("no answer") : job && t(job.state);
   useEffect(() => {
     document.title = job ? `${job.name || job.id} · ${state}` : "howdah";
   }, [job, state]);
-  if (!job) return <Nothing text={polled.error ? polled.error.message : say("Loading…")} />;
-  const leaves = server?.kind === "master" && (gone || hasEnded(job));
+  if (!job) return <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />;
+  const serverEnds = server?.kind === "master" && (unreachable || hasEnded(job));
   return (
     <>
-      {leaves ? <Afterwards job={job} server={server} gone={gone} at={polled.at} /> : <Stale polled={polled} />}
-      <Head job={job} gone={gone} />
+      {serverEnds ? <JobEndNotice job={job} server={server} unreachable={unreachable} lastAnswerAt={polled.receivedAt} /> : <StaleNotice polled={polled} />}
+      <JobHeader job={job} unreachable={unreachable} />
       <JobTabs job={job} server={server} />
     </>
   );
 }
 
-function JobTabs({ job, server }: { job: Job; server: Server | undefined }): ReactNode {
+function JobTabs({ job, server }: { job: Job; server: ServerInfo | undefined }): ReactNode {
   const [, , tab = "overview"] = useRoute().path;
   const panels: [string, string, () => ReactNode][] = [
-    ["overview", say("Overview"), () => <Overview job={job} />],
-    ["tasks", say("Tasks"), () => <Tasks job={job} />],
-    ["timeline", say("Timeline"), () => <Timeline job={job} />],
-    ["metrics", say("Metrics"), () => <Metrics job={job} />],
-    ["curves", say("Curves"), () => <Curves job={job} others={server?.kind === "history"} />],
-    ["logs", say("Logs"), () => <Logs job={job} />],
-    ["spec", say("Spec"), () => <Spec job={job} />],
-    ["events", say("Events"), () => <Events job={job} />],
+    ["overview", t("Overview"), () => <OverviewTab job={job} />],
+    ["tasks", t("Tasks"), () => <TasksTab job={job} />],
+    ["timeline", t("Timeline"), () => <TimelineTab job={job} />],
+    ["metrics", t("Metrics"), () => <MetricsTab job={job} />],
+    ["curves", t("Curves"), () => <TrainingCurvesTab job={job} canCompare={server?.kind === "history"} />],
+    ["logs", t("Logs"), () => <LogsTab job={job} />],
+    ["spec", t("Spec"), () => <SpecTab job={job} />],
+    ["events", t("Events"), () => <EventsTab job={job} />],
   ];
   const panel = panels.find(([key]) => key === tab)?.[2];
   const tabs = panels.map(([key, label]) => ({ key, label, href: href(["jobs", job.id, key]) }));
   return (
-    <Tabs label={say("Parts of the job")} tabs={tabs} chosen={tab}>
-      <ErrorBoundary key={tab} place={tab}>
-        <Suspense fallback={<Nothing text={say("Loading…")} />}>
-          {panel ? panel() : <Nothing text={say("There is nothing at this address.")} />}
+    <Tabs label={t("Parts of the job")} tabs={tabs} selected={tab}>
+      <ErrorBoundary key={tab} resetKey={tab}>
+        <Suspense fallback={<EmptyState text={t("Loading…")} />}>
+          {panel ? panel() : <EmptyState text={t("There is nothing at this address.")} />}
         </Suspense>
       </ErrorBoundary>
     </Tabs>

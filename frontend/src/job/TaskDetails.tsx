@@ -2,45 +2,45 @@
 
 import { lazy, type ReactNode, useState } from "react";
 import type { Job, Task } from "../api";
-import { between, mib, number, percent, time } from "../format";
-import { say } from "../language";
+import { DescriptionList } from "../components/DescriptionList";
+import { SafeLink } from "../components/SafeLink";
+import { formatElapsed, formatMib, formatNumber, formatPercent, formatTime } from "../format";
+import { t } from "../language";
 import { LogView } from "../logs/LogView";
-import { retold } from "../retold";
-import { href } from "../route";
-import { Facts } from "../shell/Facts";
-import { SafeLink } from "../shell/SafeLink";
+import { href } from "../router";
+import { translateStored } from "../translateStored";
 import { hasEnded } from "./jobState";
-import { StacksButton } from "./StacksDialog";
-import { phaseOf } from "./taskColumns";
+import { StackTracesButton } from "./StackTracesButton";
+import { describeTaskState } from "./taskColumns";
 
-const Usage = lazy(() => import("./UsageCharts"));
+const MetricCharts = lazy(() => import("./MetricCharts"));
 
 export function TaskDetails({ job, task }: { job: Job; task: Task }): ReactNode {
   const ended = hasEnded(job) || task.finished > 0;
-  const [at, setAt] = useState("");
+  const [logPosition, setLogPosition] = useState("");
   return (
     <>
       <p style={{ margin: "0 0 8px" }}>
-        <a href={href(["jobs", job.id, "tasks"])}>← {say("All tasks")}</a>
+        <a href={href(["jobs", job.id, "tasks"])}>← {t("All tasks")}</a>
       </p>
       <div className="cards">
         <section className="card">
           <h2>{task.task}</h2>
-          <About task={task} />
-          {!ended && job.can.stacks && <StacksButton job={job} task={task} />}
+          <TaskDescription task={task} />
+          {!ended && job.can.stacks && <StackTracesButton job={job} task={task} />}
         </section>
         <section className="card scroll whole">
-          <h2>{say("Attempts")}</h2>
-          <Attempts job={job} task={task} />
+          <h2>{t("Attempts")}</h2>
+          <AttemptTable job={job} task={task} />
         </section>
       </div>
       <section className="card" style={{ marginTop: 12 }}>
-        <h2>{say("Use")}</h2>
-        <Usage job={job.id} tasks={[task.task]} live={!ended} />
+        <h2>{t("Use")}</h2>
+        <MetricCharts job={job.id} tasks={[task.task]} live={!ended} />
       </section>
       <section className="card" style={{ marginTop: 12 }}>
         <h2>
-          <a href={href(["jobs", job.id, "logs"], { task: task.task })}>{say("Logs")}</a>
+          <a href={href(["jobs", job.id, "logs"], { task: task.task })}>{t("Logs")}</a>
         </h2>
         <LogView
           job={job.id}
@@ -49,55 +49,55 @@ export function TaskDetails({ job, task }: { job: Job; task: Task }): ReactNode 
           stream="both"
           level=""
           live={!ended}
-          at={at}
+          position={logPosition}
           height="320px"
-          onPlace={setAt}
+          onPositionChange={setLogPosition}
         />
       </section>
     </>
   );
 }
 
-function About({ task }: { task: Task }): ReactNode {
+function TaskDescription({ task }: { task: Task }): ReactNode {
   const ports = Object.entries(task.ports).map(([name, port]) => `${name} ${port}`);
-  const measured = Object.entries(task.metrics).map(
-    ([name, value]) => `${name} ${value === null ? "NaN" : number(value, 5)}`,
+  const metrics = Object.entries(task.metrics).map(
+    ([name, value]) => `${name} ${value === null ? "NaN" : formatNumber(value, 5)}`,
   );
   return (
-    <Facts
-      facts={[
-        [say("State"), phaseOf(task)],
-        [say("Rank"), task.rank === null ? say("spare") : `${task.rank}`],
-        [say("Exit"), retold(task.exit)],
-        [say("Host"), task.host || task.node],
-        [say("Container"), task.log_url ? <SafeLink url={task.log_url}>{task.container}</SafeLink> : task.container],
-        [say("Process"), task.pid || ""],
-        [say("Ports"), ports.join(", ")],
-        [say("GPUs"), task.gpus.join(", ")],
-        [say("Started"), task.started ? time(task.started) : ""],
-        [say("Duration"), between(task.started, task.finished)],
-        [say("Progress"), percent(task.progress)],
+    <DescriptionList
+      items={[
+        [t("State"), describeTaskState(task)],
+        [t("Rank"), task.rank === null ? t("spare") : `${task.rank}`],
+        [t("Exit"), translateStored(task.exit)],
+        [t("Host"), task.host || task.node],
+        [t("Container"), task.log_url ? <SafeLink url={task.log_url}>{task.container}</SafeLink> : task.container],
+        [t("Process"), task.pid || ""],
+        [t("Ports"), ports.join(", ")],
+        [t("GPUs"), task.gpus.join(", ")],
+        [t("Started"), task.started ? formatTime(task.started) : ""],
+        [t("Duration"), formatElapsed(task.started, task.finished)],
+        [t("Progress"), formatPercent(task.progress)],
         [
-          say("Memory"),
-          task.memory_mib ? say("{now}, at most {peak}", { now: mib(task.memory_mib), peak: mib(task.peak_mib) }) : "",
+          t("Memory"),
+          task.memory_mib ? t("{now}, at most {peak}", { now: formatMib(task.memory_mib), peak: formatMib(task.peak_mib) }) : "",
         ],
-        [say("Values"), measured.join(", ")],
+        [t("Values"), metrics.join(", ")],
       ]}
     />
   );
 }
 
-function Attempts({ job, task }: { job: Job; task: Task }): ReactNode {
+function AttemptTable({ job, task }: { job: Job; task: Task }): ReactNode {
   return (
     <table className="small">
       <thead>
         <tr>
-          <th scope="col">{say("Attempt")}</th>
-          <th scope="col">{say("Node")}</th>
-          <th scope="col">{say("Container")}</th>
-          <th scope="col">{say("Started")}</th>
-          <th scope="col">{say("Duration")}</th>
-          <th scope="col">{say("Exit")}</th>
+          <th scope="col">{t("Attempt")}</th>
+          <th scope="col">{t("Node")}</th>
+          <th scope="col">{t("Container")}</th>
+          <th scope="col">{t("Started")}</th>
+          <th scope="col">{t("Duration")}</th>
+          <th scope="col">{t("Exit")}</th>
         </tr>
       </thead>
       <tbody>
@@ -108,9 +108,9 @@ function Attempts({ job, task }: { job: Job; task: Task }): ReactNode {
             </td>
             <td>{each.node}</td>
             <td className="mono">{each.container}</td>
-            <td>{time(each.started)}</td>
-            <td>{between(each.started, each.finished)}</td>
-            <td>{retold(each.exit)}</td>
+            <td>{formatTime(each.started)}</td>
+            <td>{formatElapsed(each.started, each.finished)}</td>
+            <td>{translateStored(each.exit)}</td>
           </tr>
         ))}
       </tbody>

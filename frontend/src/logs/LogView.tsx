@@ -2,110 +2,110 @@
 
 import { Button } from "antd";
 import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useState } from "react";
-import { bytes } from "../format";
-import { say } from "../language";
-import { copy } from "../shell/clipboard";
-import { atLeast, indexOf, type LogLine, linesOf } from "./lines";
-import { lineAt } from "./parts";
-import { BEGINNING } from "./reader";
-import { LINE_HEIGHT, useScrolling } from "./scrolling";
-import { useSelection } from "./selection";
-import { useLog, type Wanted } from "./useLog";
+import { copyToClipboard } from "../components/clipboard";
+import { formatBytes } from "../format";
+import { t } from "../language";
+import { filterByLevel, findLineIndex, type LogLine, parseLogLines } from "./logLines";
+import { BEGINNING } from "./LogReader";
+import { lineNumberAt } from "./logText";
+import { useLog, type LogRequest } from "./useLog";
+import { LINE_HEIGHT, useLogScrolling } from "./useLogScrolling";
+import { useLogSelection } from "./useLogSelection";
 
-interface Props extends Wanted {
+interface Props extends LogRequest {
   level: string;
   height: string;
   onAttempts?: (attempts: number[]) => void;
   /** Another place is wanted: BEGINNING, or empty for the end. */
-  onPlace: (at: string) => void;
+  onPositionChange: (at: string) => void;
 }
 
 /** Another log, or another place in it, begins anew. */
 export function LogView(props: Props): ReactNode {
-  const [round, setRound] = useState(0);
-  const go = (at: string): void => {
-    setRound((last) => last + 1);
-    props.onPlace(at);
+  const [openCount, setOpenCount] = useState(0);
+  const openPosition = (at: string): void => {
+    setOpenCount((last) => last + 1);
+    props.onPositionChange(at);
   };
   return (
-    <Log key={`${props.task} ${props.attempt} ${props.stream} ${props.at} ${round}`} {...props} onPlace={go} />
+    <LogPanel key={`${props.task} ${props.attempt} ${props.stream} ${props.position} ${openCount}`} {...props} onPositionChange={openPosition} />
   );
 }
 
-function Log({ level, height, onAttempts, onPlace, ...wanted }: Props): ReactNode {
-  const { log, following, earlier, later } = useLog(wanted);
-  const { at } = wanted;
-  const lines = useMemo(() => atLeast(linesOf(log.text, log.first), level), [log.text, log.first, level]);
-  const isPlace = at !== "" && at !== BEGINNING && !level && log.text !== "";
+function LogPanel({ level, height, onAttempts, onPositionChange, ...request }: Props): ReactNode {
+  const { log, following, loadEarlier, loadLater } = useLog(request);
+  const { position } = request;
+  const lines = useMemo(() => filterByLevel(parseLogLines(log.text, log.firstLine), level), [log.text, log.firstLine, level]);
+  const isPosition = position !== "" && position !== BEGINNING && !level && log.text !== "";
   // eslint-disable-next-line react-hooks/exhaustive-deps -- a line keeps its number when others come
-  const found = useMemo(() => (isPlace ? lineAt(log, Number(at)) : undefined), [isPlace, at]);
-  const scrolling = useScrolling(lines, found, at === BEGINNING);
-  const told = log.attempts.join(",");
+  const foundLine = useMemo(() => (isPosition ? lineNumberAt(log, Number(position)) : undefined), [isPosition, position]);
+  const scrolling = useLogScrolling(lines, foundLine, position === BEGINNING);
+  const attemptsKey = log.attempts.join(",");
   useEffect(() => {
     if (log.attempts.length) onAttempts?.(log.attempts);
     // eslint-disable-next-line react-hooks/exhaustive-deps -- told only when they have changed
-  }, [told]);
-  const toBeginning = (): void => (log.from ? onPlace(BEGINNING) : scrolling.toTop());
-  const toEnd = (): void => (following ? scrolling.toBottom() : onPlace(""));
+  }, [attemptsKey]);
+  const goToBeginning = (): void => (log.from ? onPositionChange(BEGINNING) : scrolling.scrollToTop());
+  const goToEnd = (): void => (following ? scrolling.scrollToBottom() : onPositionChange(""));
   return (
     <>
-      <Lines
+      <LogLines
         lines={lines}
-        found={found}
+        foundLine={foundLine}
         height={height}
-        label={say("Log of {task}", { task: wanted.task })}
+        label={t("Log of {task}", { task: request.task })}
         scrolling={scrolling}
       />
       <div className="row muted" style={{ marginTop: 4 }}>
-        <Button size="small" onClick={toBeginning}>
-          {say("To the beginning")}
+        <Button size="small" onClick={goToBeginning}>
+          {t("To the beginning")}
         </Button>
         {log.from > 0 && (
-          <Button size="small" onClick={earlier}>
-            {say("Earlier")}
+          <Button size="small" onClick={loadEarlier}>
+            {t("Earlier")}
           </Button>
         )}
         {!following && log.to < log.size && (
-          <Button size="small" onClick={later}>
-            {say("Later")}
+          <Button size="small" onClick={loadLater}>
+            {t("Later")}
           </Button>
         )}
-        <Button size="small" onClick={toEnd}>
-          {say("To the end")}
+        <Button size="small" onClick={goToEnd}>
+          {t("To the end")}
         </Button>
         <Button
           size="small"
-          title={say("Copy all lines that are loaded")}
+          title={t("Copy all lines that are loaded")}
           disabled={!lines.length}
-          onClick={() => void copy(lines.map((line) => `${line.text}\n`).join(""))}
+          onClick={() => void copyToClipboard(lines.map((line) => `${line.text}\n`).join(""))}
         >
-          {say("Copy")}
+          {t("Copy")}
         </Button>
         <span>
-          {say("{lines} lines, {part} of {size}", {
+          {t("{lines} lines, {part} of {size}", {
             lines: lines.length,
-            part: bytes(log.to - log.from),
-            size: bytes(log.size),
+            part: formatBytes(log.to - log.from),
+            size: formatBytes(log.size),
           })}
         </span>
-        {log.complete && <span>{say("It is complete.")}</span>}
+        {log.complete && <span>{t("It is complete.")}</span>}
         {log.error && <span className="bad">{log.error}</span>}
       </div>
     </>
   );
 }
 
-interface LinesProps {
+interface LogLinesProps {
   lines: LogLine[];
-  found: number | undefined;
+  foundLine: number | undefined;
   height: string;
   label: string;
-  scrolling: ReturnType<typeof useScrolling>;
+  scrolling: ReturnType<typeof useLogScrolling>;
 }
 
-function Lines({ lines, found, height, label, scrolling }: LinesProps): ReactNode {
-  const { box, begin, count, onScroll } = scrolling;
-  const { kept, selectAll, onCopy } = useSelection(box, lines);
+function LogLines({ lines, foundLine, height, label, scrolling }: LogLinesProps): ReactNode {
+  const { container, firstRow, rowCount, onScroll } = scrolling;
+  const { keptLines, selectAll, onCopy } = useLogSelection(container, lines);
   const onKeyDown = (event: KeyboardEvent): void => {
     if (event.key !== "a" || !(event.ctrlKey || event.metaKey)) return;
     event.preventDefault();
@@ -114,7 +114,7 @@ function Lines({ lines, found, height, label, scrolling }: LinesProps): ReactNod
   return (
     <div
       className="log"
-      ref={box}
+      ref={container}
       role="log"
       aria-live="off"
       aria-label={label}
@@ -125,12 +125,12 @@ function Lines({ lines, found, height, label, scrolling }: LinesProps): ReactNod
       style={{ height }}
     >
       <div className="rows" style={{ height: lines.length * LINE_HEIGHT }}>
-        {rowsOf(lines, begin, count, kept).map(({ line, above }) => (
+        {visibleRows(lines, firstRow, rowCount, keptLines).map(({ line, hiddenAbove }) => (
           <div
             key={line.number}
             data-line={line.number}
-            className={`${line.level} ${line.number === found ? "found" : ""}`}
-            style={{ marginTop: above * LINE_HEIGHT }}
+            className={`${line.level} ${line.number === foundLine ? "found" : ""}`}
+            style={{ marginTop: hiddenAbove * LINE_HEIGHT }}
           >
             {line.text || " "}
           </div>
@@ -140,20 +140,20 @@ function Lines({ lines, found, height, label, scrolling }: LinesProps): ReactNod
   );
 }
 
-interface Row {
+interface LogRow {
   line: LogLine;
   /** How many lines above it are not in the document. */
-  above: number;
+  hiddenAbove: number;
 }
 
 /** `count` lines from `begin` on, and those of the numbers `kept`, in their order. */
-function rowsOf(lines: LogLine[], begin: number, count: number, kept: number[]): Row[] {
+function visibleRows(lines: LogLine[], begin: number, count: number, keptLines: number[]): LogRow[] {
   const end = Math.min(lines.length, begin + count);
   const seen = Array.from({ length: Math.max(0, end - begin) }, (_, index) => begin + index);
-  const others = kept.map((number) => indexOf(lines, number)).filter((index) => index < begin || index >= end);
+  const others = keptLines.map((number) => findLineIndex(lines, number)).filter((index) => index < begin || index >= end);
   const indexes = [...new Set([...seen, ...others])].sort((one, other) => one - other);
   return indexes.flatMap((index, place) => {
     const line = lines[index];
-    return line ? [{ line, above: index - (indexes[place - 1] ?? -1) - 1 }] : [];
+    return line ? [{ line, hiddenAbove: index - (indexes[place - 1] ?? -1) - 1 }] : [];
   });
 }

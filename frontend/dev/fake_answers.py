@@ -1,0 +1,446 @@
+"""Invented answers of a server about a running job with one failed task, for looking at the page without a job.
+
+The answers have the shapes of the API's document: tests/unit/test_page_dev_answers.py compares both.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+import urllib.parse
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+from howdah.api.hints import MEMORY
+
+# ruff: noqa: ARG001 - some answers are the same for all parameters
+
+ID = "application_1795222800000_0042"
+HTML_ATTACK = "<img src=x onerror=\"document.title='executed'\">"
+STARTED = time.time() - 900
+PHASES = ("asked", "allocated", "launched", "localising", "joined", "running")
+STATES = ("SUCCEEDED", "FAILED", "RUNNING", "CANCELLED", "PENDING")
+
+
+def parse_query(text: str) -> dict[str, str]:
+    """Return the parameters of an address; commas join the values of a repeated parameter, as in a real server."""
+    return {name: ",".join(values) for name, values in urllib.parse.parse_qs(text).items()}
+
+
+def action_answer(action: str) -> dict[str, Any] | None:
+    """Return what a master answers to an action, or None for an unknown action."""
+    answers: dict[str, dict[str, Any]] = {
+        **{name: {} for name in ("check", "cancel", "tensorboard/stop")},
+        "save": {"saves": [[0, 2]]},
+        "stacks": {
+            "stacks": {"worker:0": f"Thread 1 (idle): main\n    train (train.py:7) {HTML_ATTACK}"},
+            "uri": "",
+            "problem": "",
+        },
+        "tensorboard": {"state": "starting", "url": "", "detail": ""},
+    }
+    return answers.get(action)
+
+
+def answer(path: str, params: dict[str, str], kind: str = "history", count: int = 12, points: int = 0) -> Any:
+    """Return what a server of this kind answers to a call below `api/v1/`, or None for an unknown call.
+
+    Every scalar series has `points` points, unless that is 0.
+    """
+    if path in ("server", "session"):
+        return server(kind) if path == "server" else {"path": "", "token": ""}
+    if path == "jobs":
+        return jobs(params)
+    if path in ("users", "compare", "trace"):
+        return {"users": users, "compare": compare, "trace": trace}[path]()
+    call, _, more = path.removeprefix("jobs/").partition("/")[2].partition("/")
+    if call in ("", "tasks", "timeline"):
+        return {"": job, "tasks": tasks, "timeline": timeline}[call](count)
+    if (call, more) == ("curves", "scalars") and points:
+        return {"version": 1, "unchanged": True} if "since" in params else many_points(points)
+    name = f"{call}_{more}".rstrip("_") if call in ("curves", "checkpoints") else call
+    found = globals().get(name)
+    return found(params) if found else None
+
+
+def server(kind: str) -> dict[str, Any]:
+    only = ID if kind == "master" else None
+    here = {"history": "", "link_command": "howdah page ID" if only else "howdah history"}
+    return {"kind": kind, "version": "0", "job": only, "now": time.time(), "may_act": True, "engine": "yarn", **here}
+
+
+@cache
+def many_points(count: int) -> dict[str, Any]:
+    return {"version": 1, "complete": True, "series": [_line("train", "loss", random_walk(count))]}
+
+
+def _line(run: str, tag: str, points: list[Any], odd: list[Any] | None = None) -> dict[str, Any]:
+    last = [*points[-1][:2], points[-1][3]]
+    odd = odd or []
+    counts = {"nan": sum(name == "NaN" for _, _, name in odd), "infinite": sum(name != "NaN" for _, _, name in odd)}
+    return {
+        "run": run,
+        "tag": tag,
+        "points": points,
+        "last": last,
+        "count": len(points),
+        "started": STARTED,
+        **counts,
+        "odd": odd,
+    }
+
+
+def _names(count: int) -> list[str]:
+    return ["chief:0", *(f"worker:{index}" for index in range(count - 1))]
+
+
+def job(count: int) -> dict[str, Any]:
+    failed = {
+        "task": "worker:1",
+        "node": "node7.example",
+        "exit": "exit code 1",
+        "lines": ["Traceback (most recent call last):", f"ValueError: {HTML_ATTACK}"],
+    }
+    save = {
+        "number": 1,
+        "output": 0,
+        "uri": "hdfs://nn/user/ann/digits/saved/000001",
+        "tasks": 8,
+        "by": "ann",
+        "state": "SUCCEEDED",
+        "done": 8,
+        "files": 12,
+        "bytes": 48 << 20,
+        "total": 48 << 20,
+        "started": STARTED + 300,
+        "finished": STARTED + 330,
+        "reason": "",
+        "skipped": [],
+        "removed": False,
+    }
+    return {
+        "version": int(time.time()),
+        "id": ID,
+        "name": f"digits {HTML_ATTACK}",
+        "user": "ann",
+        "queue": "research.vision",
+        "engine": "yarn",
+        "framework": "tensorflow",
+        "state": "RUNNING",
+        "epoch": 2,
+        "host": "node3.example",
+        "python": "3.11.9 /usr/bin/python3",
+        "progress": 0.42,
+        "eta_s": 1260,
+        "asked": STARTED - 20,
+        "started": STARTED,
+        "running": STARTED + 31,
+        "finished": 0,
+        "diagnostics": "worker:1 on node7.example: exit code 1 (retry 1 of 3)",
+        "failure": failed,
+        "resumed": "hdfs://nn/user/ann/digits/checkpoints/ckpt-1200",
+        "outputs": ["hdfs://nn/user/ann/digits/model"],
+        "links": [{"name": "dashboard", "url": "http://example.org/", "kind": "user"}],
+        "notes": [{"time": STARTED + 200, "text": f"worker:1 restarted: {HTML_ATTACK}"}],
+        "saves": [save, {**save, "number": 2, "state": "RUNNING", "done": 3, "finished": 0}],
+        "can": {"save": True, "stacks": True, "tensorboard": True},
+        "submitted": {"yaml": "name: digits\nroles:\n  worker:\n    command: python train.py\n", "file": "job.yaml"},
+        "spec": {
+            "name": "digits",
+            "roles": {"worker": {"command": ["python", "train.py", HTML_ATTACK], "replicas": count}},
+        },
+        "resolved": {
+            "name": "digits",
+            "roles": {"worker": {"command": ["python", "train.py", HTML_ATTACK], "replicas": count}},
+        },
+        "captured": {
+            "git_commit": "3e12c95",
+            "git_dirty": True,
+            "packages": {f"package-{n}": f"1.{n}" for n in range(80)},
+            "command": ["howdah", "run", "job.yaml"],
+            "client": "howdah 0.1.0",
+            "user": "ann",
+            "submitted_at": STARTED - 20,
+            "variables": {"EPOCHS": "10"},
+        },
+        "roles": [_role("chief", 1), _role("worker", count - 1)],
+        "hints": [_hint("worker", {"role": "worker", "asked": "8.0", "used": "1.2"})],
+        "labels": {"team": "vision"},
+        "tags": ["nightly"],
+    }
+
+
+def _hint(role: str, values: dict[str, Any]) -> dict[str, Any]:
+    return {"task": "", "role": role, "text": MEMORY.format(**values), "template": MEMORY, "values": values}
+
+
+def _role(name: str, count: int) -> dict[str, Any]:
+    resources = {"memory_mib": 8192, "vcores": 4, "gpus": 1}
+    states = {"running": count, "succeeded": 0, "failed": 0, "pending": 0, "cancelled": 0, "stopped": 0}
+    return {"name": name, "replicas": count, **states, "resources": resources}
+
+
+def tasks(count: int) -> dict[str, Any]:
+    return {"version": int(time.time()), "tasks": [_task(rank, name) for rank, name in enumerate(_names(count))]}
+
+
+def _task(rank: int, name: str) -> dict[str, Any]:
+    container = f"container_1795222800000_0042_01_{rank + 2:06d}"
+    attempt = {
+        "attempt": 1,
+        "container": container,
+        "node": "node7",
+        "started": STARTED + 31,
+        "finished": 0,
+        "exit": "",
+    }
+    attempt["log_url"] = ""
+    return {
+        "task": name,
+        "role": name.partition(":")[0],
+        "rank": rank,
+        "state": "FAILED" if rank == 2 else "RUNNING",
+        "phase": "running",
+        "attempt": 1,
+        "tries": 1,
+        "container": container,
+        "node": f"node{rank % 40}.example",
+        "host": f"node{rank % 40}.example",
+        "pid": 4000 + rank,
+        "python": "3.11.9 /usr/bin/python3",
+        "program_python": "3.11.9 /usr/bin/python3",
+        "gpus": ["0", "1"],
+        "ports": {"main": 40000 + rank},
+        "started": STARTED + 31 + rank % 5,
+        "finished": STARTED + 400 if rank == 2 else 0,
+        "progress": (rank * 37 % 100) / 100,
+        "memory_mib": 1200 + rank % 300,
+        "peak_mib": 1700,
+        "cpu": 3.2,
+        "gpu": 0.87,
+        "gpu_memory_mib": 20000,
+        "read_mib": 100,
+        "written_mib": 3,
+        "received_mib": 900,
+        "sent_mib": 880,
+        "data_bytes": 0,
+        "data_total_bytes": 0,
+        "metrics": {"loss": 0.31},
+        "exit": f"its container could not be started: {HTML_ATTACK}" if rank == 2 else "",
+        "log_url": "",
+        "straggler": "steps a minute 20, its role's median 62" if rank == 5 else "",
+        "notice": "",
+        "attempts": [attempt],
+    }
+
+
+def timeline(count: int) -> dict[str, Any]:
+    rows = []
+    for rank, name in enumerate(_names(count)):
+        ends = [STARTED + share * (1 + rank % 7 / 7) for share in (4, 6, 9, 16, 17)]
+        starts = [STARTED, *ends]
+        spans = [
+            {"phase": phase, "start": starts[at], "end": starts[at + 1] if at < 5 else 0}
+            for at, phase in enumerate(PHASES)
+        ]
+        rows.append({"task": name, "attempt": 1, "spans": spans, "exit": "", "state": "RUNNING"})
+    first = {"task": "worker:1", "time": STARTED + 400, "text": "killed by SIGKILL (9)"}
+    marks = [{"time": STARTED + 400, "kind": "failed", "task": "worker:1", "text": f"no port on node7: {HTML_ATTACK}"}]
+    whole = {"version": 1, "from": STARTED, "to": time.time(), "job": [], "tasks": rows, "marks": marks}
+    return {**whole, "first_failure": first}
+
+
+def series(params: dict[str, str]) -> dict[str, Any]:
+    units = {"cpu": "cores", "memory_mib": "MiB", "gpu": "share", "received_mib_s": "MiB/s"}
+    known = [{"name": name, "unit": unit, "kind": "sampled"} for name, unit in units.items()]
+    known.append({"name": f"here/{HTML_ATTACK}", "unit": "", "kind": "told"})
+    wanted = {"": (), "all": ("sampled", "told")}.get(params.get("kind", ""), (params.get("kind"),))
+    found = []
+    for name in (str(one["name"]) for one in known if one["kind"] in wanted):
+        for task in params.get("task", "").split(","):
+            noise = random.Random(f"{name}{task}")  # noqa: S311
+            points = [
+                [STARTED + 3 * n, value * 0.9, value, value * 1.1] for n in range(300) for value in [noise.random()]
+            ]
+            found.append({"task": task, "name": name, "unit": units.get(name, ""), "points": points})
+    return {"version": int(time.time() / 5), "names": known, "series": found}
+
+
+def events(params: dict[str, str]) -> dict[str, Any]:
+    since = int(params.get("since") or 0)
+    facts = [{"time": STARTED + n, "kind": "Noted", "text": f"{n} {HTML_ATTACK}"} for n in range(since, 2500)]
+    return {"next": since + len(facts[:1000]), "events": facts[:1000]}
+
+
+LOG = "".join(
+    f"{n:06d} INFO step {n} loss {1 / (n + 1):.5f} {HTML_ATTACK if n % 50 == 7 else ''}\n" for n in range(40_000)
+)
+
+
+def logs(params: dict[str, str]) -> dict[str, Any]:
+    offset = int(params.get("offset") or -65536)
+    begin = max(0, len(LOG) + offset) if offset < 0 else min(offset, len(LOG))
+    text = LOG[begin : begin + int(params.get("limit") or 65536)]
+    end = begin + len(text)
+    return {"offset": begin, "size": len(LOG), "next": end, "text": text, "complete": False, "attempts": [1, 2]}
+
+
+def search(params: dict[str, str]) -> dict[str, Any]:
+    hits = [
+        {
+            "task": f"worker:{n % 3}",
+            "attempt": 1,
+            "stream": "stdout",
+            "offset": LOG.index(f"{n:06d} "),
+            "line": n,
+            "text": f"{n:06d} INFO step {n} {HTML_ATTACK}",
+            "level": "error" if n % 2 else "",
+            "time": None,
+        }
+        for n in range(100, 300)
+    ]
+    return {"hits": hits, "scanned_bytes": 10 << 30, "seconds": 4.2, "complete": True, "problems": []}
+
+
+def curves_runs(params: dict[str, str]) -> dict[str, Any]:
+    tags = {
+        "scalar": ["loss", "accuracy", f"eval/{HTML_ATTACK}", "train/loss", "train/rate"],
+        "histogram": ["dense/kernel"],
+        "image": ["input"],
+        "text": ["note"],
+        "hparams": True,
+    }
+    runs = [
+        {"run": run, "tags": tags, "from": STARTED, "to": STARTED + 600, "steps": 1000} for run in ("train", "eval")
+    ]
+    errors = [{"file": "events.out.1", "text": "cut short at byte 812"}]
+    return {"version": 1, "runs": runs, "complete": True, "errors": errors}
+
+
+def random_walk(count: int) -> list[list[float]]:
+    noise, value, found = random.Random(1), 3.0, []  # noqa: S311
+    for step in range(count):
+        value = 0.999 * value + noise.gauss(0, 0.02)
+        found.append([step, STARTED + step * 0.6, value, value, value])
+    return found
+
+
+def curves_scalars(params: dict[str, str]) -> dict[str, Any]:
+    points = [[step, when, value - 0.1, value, value + 0.1] for step, when, _, value, _ in random_walk(1000)]
+    points[500][2:] = [None, None, None]  # type: ignore[list-item]
+    odd = [[500, STARTED + 300, "NaN"], [700, STARTED + 420, "Infinity"], [710, STARTED + 426, "-Infinity"]]
+    series = [_line(run, params["tag"], points, odd) for run in params["run"].split(",")]
+    return {"version": 1, "complete": True, "series": series}
+
+
+def curves_histograms(params: dict[str, str]) -> dict[str, Any]:
+    steps = []
+    for step in range(0, 1000, 20):
+        width = 0.2 + step / 1500
+        edges = [-2 + 4 * n / 30 for n in range(31)]
+        buckets = [[left, right, 1000 * math.exp(-((left / width) ** 2))] for left, right in pairwise(edges)]
+        steps.append({"step": step, "time": STARTED + step, "buckets": buckets})
+    return _tag_answer(params, "steps", steps)
+
+
+def _tag_answer(params: dict[str, str], name: str, found: list[Any]) -> dict[str, Any]:
+    """Return an answer about one tag of one run."""
+    return {"version": 1, "run": params["run"], "tag": params["tag"], name: found}
+
+
+def curves_distributions(params: dict[str, str]) -> dict[str, Any]:
+    shares = [0, 7, 16, 31, 50, 69, 84, 93, 100]
+    steps = [
+        {"step": step, "time": STARTED, "percentiles": [[share, (share - 50) * (1 + step / 500)] for share in shares]}
+        for step in range(0, 1000, 20)
+    ]
+    return _tag_answer(params, "steps", steps)
+
+
+def curves_images(params: dict[str, str]) -> dict[str, Any]:
+    size = {"width": 28, "height": 28, "count": 3}
+    return _tag_answer(params, "images", [{"step": step, "time": STARTED + step, **size} for step in range(0, 100, 10)])
+
+
+def curves_text(params: dict[str, str]) -> dict[str, Any]:
+    return _tag_answer(params, "texts", [{"step": 0, "time": STARTED, "text": f"# a note\n{HTML_ATTACK}"}])
+
+
+def curves_hparams(params: dict[str, str]) -> dict[str, Any]:
+    rest = {"group": "", "started": STARTED, "ended": 0.0, "status": ""}
+    values = [{"rate": 0.1 / n, "opt": HTML_ATTACK} for n in (1, 2, 3)]
+    runs = [{"run": f"run-{n}", "values": each, "metrics": {"loss": n}, **rest} for n, each in enumerate(values, 1)]
+    return {"version": 1, "runs": runs}
+
+
+def checkpoints(params: dict[str, str]) -> dict[str, Any]:
+    whole = {"step": 1200, "format": "tensorflow", "bytes": 48 << 20, "files": 3, "valid": True, "reason": ""}
+    uri = "hdfs://nn/user/ann/digits/checkpoints/ckpt-1200"
+    return {"checkpoints": [{"uri": uri, "name": "ckpt-1200", "modified": STARTED, **whole}], "errors": []}
+
+
+def checkpoints_tensors(params: dict[str, str]) -> dict[str, Any]:
+    one = {"dtype": "float32", "shape": [784, 128], "count": 100352, "bytes": 401408}
+    return {"uri": params.get("uri", ""), "tensors": [{"name": f"layer{n}/kernel", **one} for n in range(200)]}
+
+
+def checkpoints_statistics(params: dict[str, str]) -> dict[str, Any]:
+    histogram = [[n / 10, n / 10 + 0.1, 1000 - 10 * n * n] for n in range(-9, 9)]
+    numbers = {"min": -0.91, "max": 0.9, "mean": 0.001, "std": 0.2, "zeros": 3, "nan": 0, "infinite": 0}
+    size = {"dtype": "float32", "shape": [784, 128], "count": 100352, "sampled": 100352}
+    return {"name": params.get("name", ""), **size, **numbers, "histogram": histogram}
+
+
+def jobs(params: dict[str, str]) -> dict[str, Any]:
+    after = int(params.get("after") or 0)
+    rows = [_row(n) for n in range(after, after + int(params.get("limit") or 50))]
+    return {"jobs": rows, "next": str(after + len(rows)), "total": 100_000, "problems": [], "version": 1}
+
+
+def _row(n: int) -> dict[str, Any]:
+    state = STATES[n % 5]
+    return {
+        "id": f"application_1795222800000_{n:04d}",
+        "name": f"job {n} {HTML_ATTACK if n % 9 == 3 else ''}",
+        "user": ("ann", "bob", "ç")[n % 3],
+        "queue": "research",
+        "engine": "yarn",
+        "framework": "pytorch",
+        "state": state,
+        "started": STARTED - 3600 * n,
+        "finished": STARTED - 3600 * n + 900,
+        "duration_s": 900,
+        "tasks": 8,
+        "gpus": 8,
+        "gpu_hours": 2,
+        "wasted_gpu_hours": 0.4,
+        "cause": "program" if state == "FAILED" else "",
+        "progress": 0.3,
+        "diagnostics": f"worker:1 on node7: its executor ended with 1: {HTML_ATTACK}" if state == "FAILED" else "",
+        "url": "http://example.org/proxy/" if state == "RUNNING" else "",
+    }
+
+
+def users() -> dict[str, Any]:
+    causes = {"program": 3.0, "lost": 1.2}
+    rows = [{"user": user, "jobs": 40, "gpu_hours": 120.5, "wasted_gpu_hours": 4.2} for user in ("ann", "bob")]
+    return {"users": [{**row, "by_cause": causes} for row in rows]}
+
+
+def compare() -> dict[str, Any]:
+    rows = [_row(1), _row(2)]
+    captured = [{"path": "git_commit", "a": "3e12c95", "b": "9d1b5d6"}]
+    return {
+        "jobs": rows,
+        "captured": captured,
+        "spec": [{"path": "roles.worker.replicas", "a": 1, "b": 8}, {"path": "env.RATE", "a": HTML_ATTACK, "b": None}],
+    }
+
+
+def trace() -> dict[str, Any]:
+    who = {"name": "digits", "state": "RUNNING", "user": "alice", "queue": "prod", "engine": "yarn"}
+    task = {"task": "worker:1", "role": "worker", "index": 1, "rank": 1, "attempt": 1}
+    where = {"host": "node2", "container": "container_1", "pid": 4711, "gpus": ["0"], "since": 1.0, "until": 0.0}
+    return {"job": ID, **who, **task, **where, "url": ""}

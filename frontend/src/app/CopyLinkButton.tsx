@@ -1,0 +1,28 @@
+import { Button } from "antd";
+import type { ReactNode } from "react";
+import { apiGet } from "../apiClient";
+import { copyToClipboard } from "../components/clipboard";
+import { t } from "../language";
+import { getViewToken } from "../tokens";
+
+/** Copies a link to this very place which lets its reader look. */
+export function CopyLinkButton(): ReactNode {
+  return (
+    <Button
+      size="small"
+      title={t("Who opens this link may look at all that you see here, and change nothing.")}
+      onClick={() => void buildViewLink().then(copyToClipboard)}
+    >
+      {t("Copy link")}
+    </Button>
+  );
+}
+
+async function buildViewLink(): Promise<string> {
+  const { origin, pathname, hash } = window.location;
+  const { path, token } = await apiGet("session", {}).catch(() => ({ path: "", token: "" }));
+  const known = token || getViewToken();
+  const place = hash.startsWith("#/") ? hash : "#/";
+  const added = known && `${place.includes("?") ? "&" : "?"}token=${encodeURIComponent(known)}`;
+  return origin + (path || pathname) + place + added;
+}

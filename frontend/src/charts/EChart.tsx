@@ -1,0 +1,55 @@
+// What is not a line, by ECharts: loaded when first needed, with the parts that are used. Its tips are drawn, not HTML.
+
+import { BarChart, CustomChart } from "echarts/charts";
+import { DataZoomComponent, GridComponent, MarkLineComponent, TooltipComponent } from "echarts/components";
+import { init, use as withParts } from "echarts/core";
+import { CanvasRenderer } from "echarts/renderers";
+import { type ReactNode, useEffect, useRef } from "react";
+import { useDarkMode, cssVariables } from "../theme";
+
+withParts([BarChart, CustomChart, DataZoomComponent, GridComponent, MarkLineComponent, TooltipComponent, CanvasRenderer]);
+
+interface Props {
+  label: string;
+  option: object;
+  height: number;
+  onItemClick?: (name: string) => void;
+}
+
+export default function EChart({ label, option, height, onItemClick }: Props): ReactNode {
+  const box = useRef<HTMLDivElement>(null);
+  const dark = useDarkMode();
+  const chart = useRef<ReturnType<typeof init>>(null);
+  const onClick = useRef(onItemClick);
+  onClick.current = onItemClick;
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const created = init(element, null, { renderer: "canvas" });
+    chart.current = created;
+    created.on("click", (event) => onClick.current?.(event.name));
+    const observer = new ResizeObserver(() => created.resize());
+    observer.observe(element);
+    return () => {
+      observer.disconnect();
+      created.dispose();
+      chart.current = null;
+    };
+  }, []);
+  useEffect(() => {
+    const colours = cssVariables(dark);
+    chart.current?.setOption({
+      animation: false,
+      textStyle: { color: colours["--text"] },
+      ...option,
+      tooltip: {
+        renderMode: "richText",
+        backgroundColor: colours["--surface"],
+        borderColor: colours["--border"],
+        textStyle: { color: colours["--text"], fontSize: 12 },
+        ...(option as { tooltip?: object }).tooltip,
+      },
+    });
+  }, [option, dark]);
+  return <div ref={box} role="img" aria-label={label} style={{ height }} />;
+}

@@ -1,0 +1,244 @@
+// Lines over an axis, by uPlot. What it shows is also told in the table below it, which is its legend.
+
+import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import { formatDuration, formatNumber, formatAxisTick, formatTime } from "../format";
+import { t } from "../language";
+import { lineColour, useDarkMode, cssVariables } from "../theme";
+import { toPlotData, type ChartLine } from "./chartLines";
+
+const LOGARITHMIC_SCALE = 3 as uPlot.Scale.Distr;
+
+export type AxisKind = "step" | "time" | "relative";
+
+interface Props {
+  label: string;
+  lines: ChartLine[];
+  axis: AxisKind;
+  height?: number;
+  log?: boolean;
+  /** Charts of one name show the same place of the pointer. */
+  syncKey?: string;
+  formatValue?: (value: number) => string;
+}
+
+export function LineChart(props: Props): ReactNode {
+  const { label, lines, axis, height = 200, log = false, syncKey, formatValue = formatNumber } = props;
+  const dark = useDarkMode();
+  const box = useRef<HTMLDivElement>(null);
+  const [cursorIndex, setCursorIndex] = useState<number | null>(null);
+  const data = useMemo(() => toPlotData(lines), [lines]);
+  const chart = useRef<uPlot>(null);
+  const shownLines = useRef(lines);
+  shownLines.current = lines;
+  const names = lines.map((line) => line.name + (line.faint ? "~" : "") + (line.low ? "±" : "")).join("\n");
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const startedAt = performance.now();
+    const options = plotOptions({ lines, axis, log, dark, height, width: element.clientWidth, formatValue });
+    options.cursor = { ...options.cursor, ...(syncKey ? { sync: { key: syncKey } } : {}) };
+    let first = true;
+    const measureFirstDraw = (): void => {
+      if (first) performance.measure("howdah-chart", { start: startedAt, end: performance.now() });
+      first = false;
+    };
+    options.hooks = {
+      setCursor: [(plot) => setCursorIndex(plot.cursor.idx ?? null)],
+      draw: [(plot) => drawNonFiniteMarks(plot, shownLines.current, dark), measureFirstDraw],
+    };
+    const plot = new uPlot(options, data, element);
+    chart.current = plot;
+    const observer = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height }));
+    observer.observe(element);
+    return () => {
+      observer.disconnect();
+      plot.destroy();
+      chart.current = null;
+    };
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- new data alone goes into the chart that there is
+  }, [names, axis, log, dark, height, syncKey]);
+  useEffect(() => {
+    if (chart.current && chart.current.data !== data) chart.current.setData(data);
+  }, [data]);
+  return (
+    <figure className="chart" style={{ margin: 0 }}>
+      <div
+        ref={box}
+        role="img"
+        aria-label={`${label}: ${lines.filter((line) => !line.faint).length}`}
+        style={{ minHeight: height }}
+      />
+      <Legend label={label} lines={lines} x={cursorIndex === null ? null : (data[0][cursorIndex] ?? null)} axis={axis} formatValue={formatValue} />
+    </figure>
+  );
+}
+
+interface LegendProps {
+  label: string;
+  lines: ChartLine[];
+  x: number | null;
+  axis: AxisKind;
+  formatValue: (value: number) => string;
+}
+
+const MAX_LEGEND_ROWS = 60;
+
+function Legend({ label, lines, x, axis, formatValue }: LegendProps): ReactNode {
+  const dark = useDarkMode();
+  const named = lines.filter((line) => !line.faint);
+  const value = (line: ChartLine): string => {
+    const found = x === null ? line.y.length - 1 : nearestIndex(line.x, x);
+    const y = line.y[found];
+    return typeof y === "number" ? formatValue(y) : "–";
+  };
+  return (
+    <div className="legend" tabIndex={named.length > 5 ? 0 : undefined}>
+      <table aria-label={label}>
+        <tbody>
+          <tr>
+            <td className="muted">{x === null ? t("Last value") : formatAxisValue(axis, x)}</td>
+            <td />
+          </tr>
+          {named.slice(0, MAX_LEGEND_ROWS).map((line) => (
+            <tr key={line.name}>
+              <th scope="row">
+                <span className="swatch" style={{ background: lineColour(line.colour, dark) }} />
+                {line.name}
+                {line.note && <span className="muted"> {line.note}</span>}
+              </th>
+              <td className="value">{value(line)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {named.length > MAX_LEGEND_ROWS && (
+        <span className="muted">{t("and {count} more", { count: named.length - MAX_LEGEND_ROWS })}</span>
+      )}
+    </div>
+  );
+}
+
+function nearestIndex(xs: ArrayLike<number>, x: number): number {
+  let low = 0;
+  let high = xs.length - 1;
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if ((xs[middle] as number) <= x) low = middle;
+    else high = middle;
+  }
+  return Math.abs((xs[high] ?? 0) - x) < Math.abs((xs[low] ?? 0) - x) ? high : low;
+}
+
+function formatAxisValue(axis: AxisKind, x: number): string {
+  if (axis === "time") return formatTime(x);
+  return axis === "relative" ? formatDuration(x) : t("step {step}", { step: x });
+}
+
+interface PlotSettings {
+  lines: ChartLine[];
+  axis: AxisKind;
+  log: boolean;
+  dark: boolean;
+  height: number;
+  width: number;
+  formatValue: (value: number) => string;
+}
+
+const MARK_SIZE = 4;
+
+/** A cross for each NaN at the lower edge, a wedge for each infinity at the edge beyond which it lies. */
+function drawNonFiniteMarks(plot: uPlot, lines: ChartLine[], dark: boolean): void {
+  const { ctx } = plot;
+  const { left, top, width, height } = plot.bbox;
+  const size = MARK_SIZE * window.devicePixelRatio;
+  for (const line of lines) {
+    if (line.faint) continue;
+    ctx.strokeStyle = lineColour(line.colour, dark);
+    ctx.lineWidth = 1.5 * window.devicePixelRatio;
+    for (const { x, name } of line.nonFinite ?? []) {
+      const across = plot.valToPos(x, "x", true);
+      if (across < left || across > left + width) continue;
+      const up = name === "Infinity" ? 1 : -1;
+      const edge = name === "Infinity" ? top + size : top + height - size;
+      ctx.beginPath();
+      ctx.moveTo(across - size, edge + (name === "NaN" ? -size : 0));
+      if (name === "NaN") {
+        ctx.lineTo(across + size, edge + size);
+        ctx.moveTo(across - size, edge + size);
+        ctx.lineTo(across + size, edge - size);
+      } else {
+        ctx.lineTo(across + size, edge);
+        ctx.lineTo(across, edge - up * size);
+        ctx.closePath();
+      }
+      ctx.stroke();
+    }
+  }
+}
+
+/** Points with a gap on both sides: no line leads to them. */
+function isolatedPoints(plot: uPlot, series: number): number[] {
+  const values = plot.data[series] as (number | null | undefined)[];
+  const [first, last] = [plot.series[0]?.idxs?.[0] ?? 0, plot.series[0]?.idxs?.[1] ?? values.length - 1];
+  const found: number[] = [];
+  let before: number | null = null;
+  for (let at = first; at <= last; at += 1) {
+    const value = values[at];
+    if (value === undefined) continue;
+    if (value !== null && before === null && nextValue(values, at, last) === null) found.push(at);
+    before = value;
+  }
+  return found;
+}
+
+function nextValue(values: (number | null | undefined)[], at: number, last: number): number | null {
+  for (let after = at + 1; after <= last; after += 1) if (values[after] !== undefined) return values[after] ?? null;
+  return null;
+}
+
+function plotOptions({ lines, axis, log, dark, height, width, formatValue }: PlotSettings): uPlot.Options {
+  const colours = cssVariables(dark);
+  const axisStyle = {
+    stroke: colours["--muted"],
+    grid: { stroke: colours["--border"], width: 1 },
+    ticks: { stroke: colours["--border"], width: 1 },
+  };
+  const series: uPlot.Series[] = [{}];
+  const bands: uPlot.Band[] = [];
+  for (const line of lines) {
+    const colour = lineColour(line.colour, dark);
+    series.push({
+      stroke: line.faint ? `${colour}55` : colour,
+      width: line.faint ? 1 : 1.5,
+      points: { show: true, filter: isolatedPoints },
+    });
+    if (!line.low || !line.high) continue;
+    bands.push({ series: [series.length, series.length + 1], fill: `${colour}2e` });
+    for (let edge = 0; edge < 2; edge += 1)
+      series.push({ stroke: "transparent", points: { show: false } });
+  }
+  // As wide as "15:49:30" and a gap.
+  const x: uPlot.Axis = { ...axisStyle, font: "11px system-ui", ...(axis === "step" ? {} : { space: 64 }) };
+  if (axis === "relative") x.values = (_, splits) => splits.map((value) => formatDuration(value));
+  if (axis === "time") x.values = (_, splits, __, ___, step) => splits.map((value) => formatAxisTick(value, step));
+  return {
+    width,
+    height,
+    legend: { show: false },
+    cursor: { points: { size: 5 }, y: false },
+    scales: { x: { time: axis === "time" }, y: log ? { distr: LOGARITHMIC_SCALE } : {} },
+    axes: [
+      x,
+      {
+        ...axisStyle,
+        font: "11px system-ui",
+        size: 76,
+        values: (_, splits) => splits.map((value) => (value === null ? "" : formatValue(value))),
+      },
+    ],
+    series,
+    bands,
+  };
+}

@@ -1,0 +1,91 @@
+// Lines as charts take them: all of a chart over one axis.
+
+import uPlot from "uplot";
+
+export interface ChartLine {
+  name: string;
+  x: ArrayLike<number>;
+  y: (number | null)[];
+  /** What lies between them was seen, though only one value a place is drawn. */
+  low?: (number | null)[];
+  high?: (number | null)[];
+  /** Where a value is no number, or infinite: `NaN`, `Infinity`, `-Infinity`. */
+  nonFinite?: { x: number; name: string }[];
+  /** Number of its colour. */
+  colour: number;
+  /** Drawn behind another of the same name, and not named. */
+  faint?: boolean;
+  note?: string;
+}
+
+type ValueColumn = (number | null | undefined)[];
+
+/** uPlot's table: the axis, then each line with its edges where it has them. */
+export function toPlotData(lines: ChartLine[]): uPlot.AlignedData {
+  const firstLine = lines[0];
+  if (!firstLine) return [[], []];
+  if (lines.every((line) => isSameAxis(line.x, firstLine.x))) return [firstLine.x, ...lines.flatMap(lineColumns)] as uPlot.AlignedData;
+  const tables = lines.map((line) => [line.x, ...lineColumns(line)] as uPlot.AlignedData);
+  return uPlot.join(tables);
+}
+
+function lineColumns(line: ChartLine): ValueColumn[] {
+  return line.low && line.high ? [line.y, line.high, line.low] : [line.y];
+}
+
+function isSameAxis(a: ArrayLike<number>, b: ArrayLike<number>): boolean {
+  if (a === b) return true;
+  if (a.length !== b.length) return false;
+  for (let at = 0; at < a.length; at += 1) if (a[at] !== b[at]) return false;
+  return true;
+}
+
+/** Exponential mean without the first values' pull, as TensorBoard smooths; `weight` 0 to 0.999. */
+export function smooth(values: (number | null)[], weight: number): (number | null)[] {
+  let mean = 0;
+  let seen = 0;
+  return values.map((value) => {
+    if (value === null || !Number.isFinite(value)) return null;
+    seen += 1;
+    mean = mean * weight + (1 - weight) * value;
+    return mean / (1 - weight ** seen);
+  });
+}
+
+/** The mean line of several over their common time, cut into `parts`. */
+export function averageLines(lines: ChartLine[], buckets: number, name: string, colour: number): ChartLine {
+  const ends = lines.flatMap((line) =>
+    line.x.length ? [line.x[0] as number, line.x[line.x.length - 1] as number] : [],
+  );
+  const from = Math.min(...ends);
+  const width = Math.max(1, (Math.max(...ends) - from) / buckets);
+  const sums = new Map<number, { sum: number; count: number; low: number; high: number }>();
+  for (const line of lines) {
+    for (let at = 0; at < line.x.length; at += 1) {
+      const value = line.y[at];
+      if (typeof value !== "number") continue;
+      const bucket = Math.floor(((line.x[at] as number) - from) / width);
+      const found = sums.get(bucket) ?? {
+        sum: 0,
+        count: 0,
+        low: Number.POSITIVE_INFINITY,
+        high: Number.NEGATIVE_INFINITY,
+      };
+      found.sum += value;
+      found.count += 1;
+      found.low = Math.min(found.low, line.low?.[at] ?? value);
+      found.high = Math.max(found.high, line.high?.[at] ?? value);
+      sums.set(bucket, found);
+    }
+  }
+  const usedBuckets = [...sums.keys()].sort((a, b) => a - b);
+  const all = usedBuckets.map((place) => sums.get(place) as { sum: number; count: number; low: number; high: number });
+  return {
+    name,
+    colour,
+    x: usedBuckets.map((place) => from + (place + 0.5) * width),
+    y: all.map(({ sum, count }) => sum / count),
+    low: all.map(({ low }) => low),
+    high: all.map(({ high }) => high),
+  };
+}

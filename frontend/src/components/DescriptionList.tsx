@@ -1,0 +1,25 @@
+import type { ReactNode } from "react";
+
+export type DescriptionItem = [name: string, value: ReactNode];
+
+/** Names and values; those without a value are left out. */
+export function DescriptionList({ items }: { items: DescriptionItem[] }): ReactNode {
+  return (
+    <dl className="facts">
+      {items.map(([name, value]) =>
+        value === "" || value === null || value === undefined || value === false ? null : (
+          <DescriptionRow key={name} name={name} value={value} />
+        ),
+      )}
+    </dl>
+  );
+}
+
+function DescriptionRow({ name, value }: { name: string; value: ReactNode }): ReactNode {
+  return (
+    <>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </>
+  );
+}

@@ -1,0 +1,36 @@
+// A screen that fails says so in its place; the rest of the page stays.
+
+import { Component, type ReactNode } from "react";
+import { ServerUnreachable } from "../apiClient";
+import { t } from "../language";
+import { EmptyState } from "./EmptyState";
+
+/** What browsers say of a part of the page that cannot be loaded. */
+const LOADING_ERROR = /dynamically imported module|module script failed|preload CSS/i;
+
+interface Props {
+  /** The reader's place: at another one it is tried again. */
+  resetKey: string;
+  children: ReactNode;
+}
+
+export class ErrorBoundary extends Component<Props, { error: Error | null }> {
+  override state: { error: Error | null } = { error: null };
+
+  static getDerivedStateFromError(error: Error): { error: Error } {
+    return { error };
+  }
+
+  override componentDidUpdate(last: Props): void {
+    if (last.resetKey !== this.props.resetKey && this.state.error) this.setState({ error: null });
+  }
+
+  override render(): ReactNode {
+    const { error } = this.state;
+    if (!error) return this.props.children;
+    const text = LOADING_ERROR.test(error.message)
+      ? new ServerUnreachable().message
+      : t("This part cannot be shown: {error}", { error: error.message });
+    return <EmptyState text={text} />;
+  }
+}

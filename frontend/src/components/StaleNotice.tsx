@@ -1,0 +1,15 @@
+import type { ReactNode } from "react";
+import { formatTime } from "../format";
+import { t } from "../language";
+import type { PollingResult } from "../usePolling";
+
+/** Says since when what is shown is old, and why; nothing while answers come. */
+export function StaleNotice({ polled }: { polled: PollingResult<unknown> }): ReactNode {
+  const { error, receivedAt } = polled;
+  if (!error) return null;
+  return (
+    <div className="stale" role="status">
+      {t("No answer since {time}: {error}", { time: formatTime(receivedAt), error: error.message })}
+    </div>
+  );
+}

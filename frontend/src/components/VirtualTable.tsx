@@ -1,0 +1,153 @@
+// A table of any length: only the rows in view are in the document. A row's first cell should be its link.
+
+import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
+
+export interface TableColumn<T> {
+  key: string;
+  title: string;
+  /** As in CSS grid: `120px`, `minmax(120px, 1fr)`. */
+  width: string;
+  cell: (row: T) => ReactNode;
+  /** What rows are sorted by; without it the column sorts nothing. */
+  sortValue?: (row: T) => number | string;
+  alignEnd?: boolean;
+  /** What does not fit is cut at its beginning: the end tells such names apart. */
+  truncateStart?: boolean;
+  /** Shown without being chosen in windows of at least so many pixels. */
+  minWindowWidth?: number;
+  tooltip?: (row: T) => string;
+}
+
+export interface Sorting {
+  key: string;
+  descending: boolean;
+}
+
+interface Props<T> {
+  label: string;
+  columns: TableColumn<T>[];
+  rows: T[];
+  rowKey: (row: T) => string;
+  height?: string;
+  /** Given by who sorts elsewhere, at the server. */
+  sorting?: Sorting;
+  onSort?: (sorting: Sorting) => void;
+  sortable?: string[];
+}
+
+const ROW_HEIGHT = 34;
+const OVERSCAN_ROWS = 12;
+
+export function VirtualTable<T>(props: Props<T>): ReactNode {
+  const { label, columns, rows, rowKey, height = "calc(100vh - 290px)" } = props;
+  const [localSorting, setLocalSorting] = useState<Sorting>({ key: "", descending: false });
+  const container = useRef<HTMLDivElement>(null);
+  const [view, setView] = useState({ first: 0, count: 40 });
+  const sorted = useSortedRows(rows, columns, props.sorting ? { key: "", descending: false } : localSorting);
+  useEffect(() => {
+    const element = container.current;
+    if (!element) return;
+    const updateView = (): void => {
+      const first = Math.max(0, Math.floor(element.scrollTop / ROW_HEIGHT) - OVERSCAN_ROWS);
+      const count = Math.ceil(element.clientHeight / ROW_HEIGHT) + 2 * OVERSCAN_ROWS;
+      setView((last) => (last.first === first && last.count === count ? last : { first, count }));
+    };
+    updateView();
+    element.addEventListener("scroll", updateView, { passive: true });
+    const observer = new ResizeObserver(updateView);
+    observer.observe(element);
+    return () => {
+      element.removeEventListener("scroll", updateView);
+      observer.disconnect();
+    };
+  }, []);
+  const template = { gridTemplateColumns: columns.map((column) => column.width).join(" ") };
+  const sorting = props.sorting ?? localSorting;
+  const shown = sorted.slice(view.first, view.first + view.count);
+  return (
+    <div
+      className="grid"
+      role="table"
+      aria-label={label}
+      aria-rowcount={rows.length + 1}
+      style={{ maxHeight: height }}
+      ref={container}
+      tabIndex={0}
+    >
+      <div role="rowgroup" className="heads">
+        <div role="row" className="line" style={template} aria-rowindex={1}>
+          {columns.map((column) => (
+            <ColumnHeader
+              key={column.key}
+              column={column}
+              sorting={sorting}
+              sortable={props.sortable ? props.sortable.includes(column.key) : Boolean(column.sortValue)}
+              onSort={props.onSort ?? setLocalSorting}
+            />
+          ))}
+        </div>
+      </div>
+      <div role="rowgroup" className="rows" style={{ height: sorted.length * ROW_HEIGHT }}>
+        {shown.map((row, index) => (
+          <div
+            role="row"
+            className="line"
+            key={rowKey(row)}
+            aria-rowindex={view.first + index + 2}
+            style={{ ...template, top: (view.first + index) * ROW_HEIGHT }}
+          >
+            {columns.map((column) => (
+              <div
+                role="cell"
+                key={column.key}
+                className={column.alignEnd ? "end" : column.truncateStart ? "tail" : ""}
+                title={column.tooltip?.(row)}
+              >
+                {column.truncateStart ? <bdi>{column.cell(row)}</bdi> : column.cell(row)}
+              </div>
+            ))}
+          </div>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+interface ColumnHeaderProps<T> {
+  column: TableColumn<T>;
+  sorting: Sorting;
+  sortable: boolean;
+  onSort: (sorting: Sorting) => void;
+}
+
+function ColumnHeader<T>({ column, sorting, sortable, onSort }: ColumnHeaderProps<T>): ReactNode {
+  const isSorted = sorting.key === column.key;
+  const ariaSort = isSorted ? (sorting.descending ? "descending" : "ascending") : undefined;
+  const mark = isSorted ? (sorting.descending ? " ▾" : " ▴") : "";
+  const toggleSorting = (): void => onSort({ key: column.key, descending: isSorted ? !sorting.descending : Boolean(column.alignEnd) });
+  return (
+    <div role="columnheader" aria-sort={ariaSort} className={column.alignEnd ? "end" : ""}>
+      {sortable ? (
+        <button type="button" onClick={toggleSorting}>
+          {column.title}
+          {mark}
+        </button>
+      ) : (
+        column.title
+      )}
+    </div>
+  );
+}
+
+function useSortedRows<T>(rows: T[], columns: TableColumn<T>[], sorting: Sorting): T[] {
+  return useMemo(() => {
+    const sortValue = columns.find((column) => column.key === sorting.key)?.sortValue;
+    if (!sortValue) return rows;
+    const sign = sorting.descending ? -1 : 1;
+    const compare = (a: number | string, b: number | string): number =>
+      typeof a === "string" && typeof b === "string"
+        ? a.localeCompare(b, undefined, { numeric: true })
+        : Number(a) - Number(b);
+    return [...rows].sort((a, b) => sign * compare(sortValue(a), sortValue(b)));
+  }, [rows, columns, sorting.key, sorting.descending]);
+}

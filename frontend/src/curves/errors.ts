@@ -1,8 +1,0 @@
-// What the reading of event files could not do: read a file whole, or keep all that it read.
-
-/** How what is told of memory begins (howdah.eventfiles.event_directory); all else is told of a file, or of a directory. */
-const OF_MEMORY = /^(there is no memory for all of it|\d+ values of more tags)/;
-
-export function isOfMemory(text: string): boolean {
-  return OF_MEMORY.test(text);
-}

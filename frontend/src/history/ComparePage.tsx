@@ -1,0 +1,113 @@
+// Two jobs beside each other: where their specs differ, and their curves in one chart.
+
+import { Button, Input } from "antd";
+import { lazy, type ReactNode, useState } from "react";
+import type { SpecDifference, ServerInfo } from "../api";
+import { EmptyState } from "../components/EmptyState";
+import { toPlainText } from "../format";
+import { t } from "../language";
+import { navigate, href, useRoute } from "../router";
+import { usePolling } from "../usePolling";
+
+const Scalars = lazy(() => import("../trainingCurves/ScalarCharts").then(({ ScalarCharts: found }) => ({ default: found })));
+
+export default function ComparePage({ server }: { server: ServerInfo }): ReactNode {
+  const { query } = useRoute();
+  const [a, b] = [query.get("a") ?? "", query.get("b") ?? ""];
+  return (
+    <>
+      <h1 className="title">{t("Compare")}</h1>
+      <JobPairForm key={`${a} ${b}`} a={a} b={b} />
+      {a && b && <Differences a={a} b={b} />}
+      {a && b && server.kind === "history" && <ScalarComparison a={a} />}
+    </>
+  );
+}
+
+function JobPairForm({ a, b }: { a: string; b: string }): ReactNode {
+  const [first, setFirst] = useState(a);
+  const [second, setSecond] = useState(b);
+  const show = (): void => navigate(["compare"], { a: first.trim(), b: second.trim() });
+  return (
+    <form
+      className="row"
+      style={{ marginBottom: 10 }}
+      onSubmit={(event) => {
+        event.preventDefault();
+        show();
+      }}
+    >
+      <Input
+        aria-label={t("One job's id")}
+        placeholder={t("One job's id")}
+        value={first}
+        onChange={(event) => setFirst(event.target.value)}
+        style={{ width: 290 }}
+      />
+      <Input
+        aria-label={t("The other's")}
+        placeholder={t("The other's")}
+        value={second}
+        onChange={(event) => setSecond(event.target.value)}
+        style={{ width: 290 }}
+      />
+      <Button type="primary" htmlType="submit" disabled={!first.trim() || !second.trim()}>
+        {t("Compare")}
+      </Button>
+    </form>
+  );
+}
+
+function Differences({ a, b }: { a: string; b: string }): ReactNode {
+  const polled = usePolling("compare", {}, { jobs: `${a},${b}` }, 0);
+  const found = polled.data;
+  if (!found) return <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />;
+  const around = found.captured;
+  return (
+    <>
+      {!found.spec.length && <EmptyState text={t("Their specs are the same.")} />}
+      {found.spec.length > 0 && <DifferenceTable title={t("Where their specs differ")} a={a} b={b} rows={found.spec} />}
+      {around.length > 0 && <DifferenceTable title={t("Where their surroundings differ")} a={a} b={b} rows={around} />}
+    </>
+  );
+}
+
+function DifferenceTable({ title, a, b, rows }: { title: string; a: string; b: string; rows: SpecDifference[] }): ReactNode {
+  return (
+    <section className="card" style={{ marginBottom: 12 }}>
+      <h2>{title}</h2>
+      <div className="scroll" tabIndex={0} style={{ maxHeight: 300 }}>
+        <table className="small">
+          <thead>
+            <tr>
+              <th scope="col">{t("Field")}</th>
+              {[a, b].map((id) => (
+                <th key={id} scope="col">
+                  <a href={href(["jobs", id])}>{id}</a>
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map((row) => (
+              <tr key={row.path}>
+                <td className="mono">{row.path}</td>
+                <td className="mono">{row.a === null ? "–" : toPlainText(row.a)}</td>
+                <td className="mono">{row.b === null ? "–" : toPlainText(row.b)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+function ScalarComparison({ a: jobId }: { a: string }): ReactNode {
+  const job = usePolling("jobs/{job}", { job: jobId }, {}, 0).data;
+  const polled = usePolling("jobs/{job}/curves/runs", { job: jobId }, {}, 0);
+  const runs = polled.data?.runs;
+  if (!job) return null;
+  const waitMessage = runs ? "" : (polled.error?.message ?? t("Reading event files…"));
+  return <Scalars job={job} runs={runs ?? []} seconds={0} canCompare waitMessage={waitMessage} />;
+}

@@ -1,0 +1,90 @@
+// What jobs are looked for; it is kept in the address.
+
+import { Button, Input, Select } from "antd";
+import { type ReactNode, useEffect, useState } from "react";
+import { t } from "../language";
+import { updateQuery, navigate, useRoute } from "../router";
+
+export const FILTER_NAMES = ["text", "user", "queue", "name", "state", "framework"] as const;
+
+const STATES = ["PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED"];
+const TYPING_PAUSE_MS = 300;
+
+export function JobFilters(): ReactNode {
+  const { query, path } = useRoute();
+  const setFilter = (name: string, value: string): void => updateQuery({ [name]: value, pages: "" });
+  return (
+    <div className="row" style={{ marginBottom: 8 }}>
+      <TextFilter name="text" label={t("Search")} width={200} onChange={setFilter} />
+      <TextFilter name="name" label={t("Name")} width={130} onChange={setFilter} />
+      <TextFilter name="user" label={t("User")} width={110} onChange={setFilter} />
+      <TextFilter name="queue" label={t("Queue")} width={110} onChange={setFilter} />
+      <TextFilter name="framework" label={t("Framework")} width={120} onChange={setFilter} />
+      <Select
+        aria-label={t("State")}
+        value={query.get("state") ?? ""}
+        options={[{ value: "", label: t("All states") }, ...STATES.map((value) => ({ value, label: t(value) }))]}
+        onChange={(value) => setFilter("state", value)}
+        style={{ width: 130 }}
+      />
+      <DateRangeFilter onChange={setFilter} />
+      <Button onClick={() => navigate(path, {})}>{t("Clear")}</Button>
+    </div>
+  );
+}
+
+/** The first and the last day, by the browser's own calendar. */
+export function DateRangeFilter({ onChange }: { onChange: (name: string, value: string) => void }): ReactNode {
+  const { query } = useRoute();
+  return (
+    <>
+      {(["from", "to"] as const).map((name) => (
+        <Input
+          key={name}
+          type="date"
+          aria-label={name === "from" ? t("From") : t("To")}
+          value={query.get(name) ?? ""}
+          onChange={(event) => onChange(name, event.target.value)}
+          style={{ width: 140 }}
+        />
+      ))}
+    </>
+  );
+}
+
+interface TextFilterProps {
+  name: string;
+  label: string;
+  width: number;
+  onChange: (name: string, value: string) => void;
+}
+
+/** Asks once typing has paused. */
+function TextFilter({ name, label, width, onChange }: TextFilterProps): ReactNode {
+  const applied = useRoute().query.get(name) ?? "";
+  const [typed, setTyped] = useState(applied);
+  useEffect(() => setTyped(applied), [applied]);
+  useEffect(() => {
+    if (typed === applied) return;
+    const timer = window.setTimeout(() => onChange(name, typed), TYPING_PAUSE_MS);
+    return () => window.clearTimeout(timer);
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- typing alone starts the clock
+  }, [typed]);
+  return (
+    <Input
+      allowClear
+      aria-label={label}
+      placeholder={label}
+      value={typed}
+      onChange={(event) => setTyped(event.target.value)}
+      style={{ width }}
+    />
+  );
+}
+
+/** A day of the calendar in epoch seconds: its beginning, or its end. */
+export function dateToEpochSeconds(day: string | null, end: boolean): number | "" {
+  if (!day) return "";
+  const found = new Date(`${day}T${end ? "23:59:59" : "00:00:00"}`).getTime() / 1000;
+  return Number.isFinite(found) ? found : "";
+}

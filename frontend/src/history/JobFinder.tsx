@@ -1,0 +1,30 @@
+// From a container, a pod, host:pid or a GPU back to its job.
+
+import { Input, message } from "antd";
+import type { ReactNode } from "react";
+import { apiGet } from "../apiClient";
+import { t } from "../language";
+import { navigate } from "../router";
+
+export function JobFinder(): ReactNode {
+  const find = async (text: string): Promise<void> => {
+    const name = text.trim();
+    if (!name) return;
+    try {
+      const found = await apiGet("trace", {}, { of: name });
+      navigate(found.task ? ["jobs", found.job, "tasks", found.task] : ["jobs", found.job]);
+    } catch (error) {
+      void message.info((error as Error).message, 6);
+    }
+  };
+  return (
+    <Input.Search
+      size="small"
+      allowClear
+      aria-label={t("Whose is it? container, host:pid, host/gpu0")}
+      placeholder={t("Whose is it? container, host:pid, host/gpu0")}
+      onSearch={(text) => void find(text)}
+      className="trace"
+    />
+  );
+}

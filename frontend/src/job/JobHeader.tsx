@@ -1,0 +1,81 @@
+// What a job is and how far, with what can be done to it.
+
+import { Progress } from "antd";
+import type { ReactNode } from "react";
+import type { Job } from "../api";
+import { SafeLink } from "../components/SafeLink";
+import { StateTag } from "../components/StateTag";
+import { formatElapsed, formatDuration, formatPercent } from "../format";
+import { t } from "../language";
+import { CancelButton } from "./CancelButton";
+import { hasEnded } from "./jobState";
+import { SaveModelButton } from "./SaveModelButton";
+import { TensorBoardButton } from "./TensorBoardButton";
+import { useActionPermission } from "./useActionPermission";
+
+/** `gone`: the server does not answer, so the state is the last that is known, and nothing can be done. */
+export function JobHeader({ job, unreachable }: { job: Job; unreachable: boolean }): ReactNode {
+  const ended = hasEnded(job);
+  const granted = useActionPermission(job.id, ended);
+  const permission = unreachable ? "no" : granted;
+  const stateUnknown = unreachable && !ended;
+  const hasActions = !ended && Object.keys(job.can).length > 0;
+  return (
+    <>
+      <div className="head">
+        <h1>{job.name || job.id}</h1>
+        <StateTag
+          state={stateUnknown ? "PENDING" : job.state}
+          text={stateUnknown ? t("was {state}", { state: t(job.state) }) : undefined}
+        />
+        <span className="muted">
+          {[job.id, job.user, job.queue, job.engine, job.framework].filter(Boolean).join(" · ")}
+          {job.started > 0 && ` · ${formatElapsed(job.started, job.finished)}`}
+        </span>
+        {!ended && !unreachable && <JobProgress job={job} />}
+      </div>
+      <div className="row" style={{ marginTop: 6 }}>
+        {hasActions && <SaveModelButton job={job} permitted={permission === "yes"} />}
+        {!hasActions && job.saves.length > 0 && <SaveModelButton job={job} permitted={false} />}
+        <TensorBoardButton job={job} permitted={permission === "yes"} />
+        {hasActions && <CancelButton job={job} permitted={permission === "yes"} />}
+        {job.links.map((link) => (
+          <SafeLink key={`${link.kind} ${link.name} ${link.url}`} url={link.url}>
+            {link.name || link.url}
+          </SafeLink>
+        ))}
+      </div>
+      {hasActions && !unreachable && permission !== "yes" && <HowToAct job={job} expired={permission === "expired"} />}
+    </>
+  );
+}
+
+function JobProgress({ job }: { job: Job }): ReactNode {
+  const known = job.progress !== null && job.progress > 0;
+  return (
+    <span className="row" style={{ minWidth: 260, flexWrap: "nowrap" }}>
+      <Progress
+        percent={Math.floor(100 * (job.progress ?? 0))}
+        format={() => formatPercent(job.progress ?? 0)}
+        size="small"
+        status="normal"
+        aria-label={t("Progress")}
+        style={{ width: 190, margin: 0 }}
+      />
+      {known && job.eta_s !== null && (
+        <span className="muted" style={{ whiteSpace: "nowrap" }}>
+          {t("about {time} left", { time: formatDuration(job.eta_s) })}
+        </span>
+      )}
+    </span>
+  );
+}
+
+function HowToAct({ job, expired }: { job: Job; expired: boolean }): ReactNode {
+  return (
+    <div className="muted" id="how-to-act">
+      {expired && t("This link's time to change something is over.")}{" "}
+      {t("To change something here, open the link that this command prints:")} <code>howdah page {job.id}</code>
+    </div>
+  );
+}

@@ -1,0 +1,174 @@
+// The first look: what went wrong before all else, then who runs, what to mind, what came out.
+
+import type { ReactNode } from "react";
+import type { Job, Role } from "../api";
+import { type DescriptionItem, DescriptionList } from "../components/DescriptionList";
+import { formatDuration, formatMib, formatTime } from "../format";
+import { t } from "../language";
+import { href } from "../router";
+import { storedText, translateStored } from "../translateStored";
+
+export function OverviewTab({ job }: { job: Job }): ReactNode {
+  return (
+    <>
+      <FailureCard job={job} />
+      <div className="cards">
+        <section className="card scroll whole">
+          <h2>{t("Roles")}</h2>
+          <RoleTable job={job} />
+        </section>
+        <section className="card">
+          <h2>{t("Times and places")}</h2>
+          <DescriptionList items={jobDetails(job)} />
+        </section>
+        {job.hints.length > 0 && (
+          <section className="card">
+            <h2>{t("Hints")}</h2>
+            <ul>
+              {job.hints.map((hint) => (
+                <li key={hint.text}>{t(hint.template, hint.values)}</li>
+              ))}
+            </ul>
+          </section>
+        )}
+        {job.outputs.length > 0 && (
+          <section className="card">
+            <h2>{t("Outputs")}</h2>
+            <ul className="mono">
+              {job.outputs.map((uri) => (
+                <li key={uri}>{uri}</li>
+              ))}
+            </ul>
+          </section>
+        )}
+        {job.notes.length > 0 && <NoteList job={job} />}
+      </div>
+    </>
+  );
+}
+
+function FailureCard({ job }: { job: Job }): ReactNode {
+  const { failure, diagnostics } = job;
+  if (!failure && (!diagnostics || job.state === "SUCCEEDED")) return null;
+  return (
+    <section className={`card failure ${job.state}`} aria-label={t("What went wrong")}>
+      <h2>
+        {failure ? (
+          <>
+            <a href={href(["jobs", job.id, "tasks", failure.task])}>{failure.task}</a>{" "}
+            {t("on {node}: {exit}", { node: failure.node, exit: translateStored(failure.exit) })}
+          </>
+        ) : job.state === "FAILED" ? (
+          t("What went wrong")
+        ) : (
+          t("Diagnostics")
+        )}
+      </h2>
+      {diagnostics && <p style={{ margin: "0 0 6px", overflowWrap: "anywhere" }}>{translateStored(diagnostics)}</p>}
+      {failure && failure.lines.length > 0 && (
+        <pre className="text" tabIndex={0} style={{ maxHeight: 280 }}>
+          {failure.lines.join("\n")}
+        </pre>
+      )}
+      {failure && (
+        <a href={href(["jobs", job.id, "logs"], { task: failure.task, stream: "both" })}>{t("Its logs")}</a>
+      )}
+    </section>
+  );
+}
+
+function RoleTable({ job }: { job: Job }): ReactNode {
+  const ends = (["cancelled", "stopped"] as const).filter((end) => job.roles.some((role) => role[end] > 0));
+  return (
+    <table className="small">
+      <thead>
+        <tr>
+          <th scope="col">{t("Role")}</th>
+          <th scope="col" className="end">
+            {t("Tasks")}
+          </th>
+          <th scope="col" className="end">
+            {t("PENDING")}
+          </th>
+          <th scope="col" className="end">
+            {t("RUNNING")}
+          </th>
+          <th scope="col" className="end">
+            {t("SUCCEEDED")}
+          </th>
+          <th scope="col" className="end">
+            {t("FAILED")}
+          </th>
+          {ends.map((end) => (
+            <th key={end} scope="col" className="end">
+              {end === "cancelled" ? t("CANCELLED") : t("STOPPED")}
+            </th>
+          ))}
+          <th scope="col">{t("Each")}</th>
+        </tr>
+      </thead>
+      <tbody>
+        {job.roles.map((role) => (
+          <tr key={role.name}>
+            <td>
+              <a href={href(["jobs", job.id, "tasks"], { role: role.name })}>{role.name}</a>
+            </td>
+            {[role.replicas, role.pending, role.running, role.succeeded, role.failed].map((count, index) => (
+              
+              <td key={index} className={`end ${index === 4 && count > 0 ? "bad" : ""}`}>
+                {count}
+              </td>
+            ))}
+            {ends.map((end) => (
+              <td key={end} className="end">
+                {role[end]}
+              </td>
+            ))}
+            <td style={{ whiteSpace: "nowrap" }}>{describeResources(role)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function describeResources(role: Role): string {
+  const { memory_mib, vcores, gpus } = role.resources;
+  return [
+    formatMib(Number(memory_mib)),
+    vcores ? t("{count} CPU", { count: Number(vcores) }) : "",
+    gpus ? t("{count} GPU", { count: Number(gpus) }) : "",
+  ]
+    .filter(Boolean)
+    .join(", ");
+}
+
+function jobDetails(job: Job): DescriptionItem[] {
+  const waitedFor = job.running && job.started ? formatDuration(job.running - (job.asked || job.started)) : "";
+  return [
+    [t("Submitted"), job.asked && job.asked < job.started ? formatTime(job.asked) : ""],
+    [t("Started"), job.started ? formatTime(job.started) : ""],
+    [t("All ran"), job.running ? t("{time}, after {waited}", { time: formatTime(job.running), waited: waitedFor }) : ""],
+    [t("Finished"), job.finished ? formatTime(job.finished) : ""],
+    [t("Restarts"), job.epoch > 1 ? job.epoch - 1 : ""],
+    [t("Went on from"), job.resumed],
+    [t("Master on"), job.host],
+    [t("Python"), job.python],
+  ];
+}
+
+function NoteList({ job }: { job: Job }): ReactNode {
+  return (
+    <section className="card">
+      <h2>{t("Notes")}</h2>
+      <ul>
+        {job.notes.map((note) => (
+          <li key={`${note.time} ${storedText(note.text)}`}>
+            {note.time > 0 && <span className="muted">{formatTime(note.time)} </span>}
+            {translateStored(note.text)}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

@@ -1,0 +1,85 @@
+// Save Model: a copy of the outputs as they are now, and the list of those that were made.
+
+import { Button, Modal } from "antd";
+import { type ReactNode, useState } from "react";
+import type { Job, SavedModel } from "../api";
+import { StateTag } from "../components/StateTag";
+import { formatBytes, formatTime } from "../format";
+import { t } from "../language";
+import { translateStored } from "../translateStored";
+import { hasEnded } from "./jobState";
+import { useJobAction } from "./useJobAction";
+
+export function SaveModelButton({ job, permitted }: { job: Job; permitted: boolean }): ReactNode {
+  const [open, setOpen] = useState(false);
+  const { pending, run } = useJobAction(job.id, "save", t("The model is being saved"));
+  const saving = job.saves.find((save) => save.state === "RUNNING");
+  const label = saving ? t("Saving {done}/{tasks}", { done: saving.done, tasks: saving.tasks }) : t("Save Model");
+  const possible = permitted && job.can.save && !saving;
+  return (
+    <>
+      {!hasEnded(job) && Object.keys(job.can).length > 0 && (
+        <Button
+          type="primary"
+          disabled={!possible}
+          loading={pending}
+          aria-describedby="how-to-act"
+          title={job.can.save ? undefined : t("The job has no output that can be saved while it runs.")}
+          onClick={() => void run({ output: -1 })}
+        >
+          {label}
+        </Button>
+      )}
+      {job.saves.length > 0 && (
+        <Button onClick={() => setOpen(true)}>{t("Saved models ({count})", { count: job.saves.length })}</Button>
+      )}
+      <Modal
+        open={open}
+        onCancel={() => setOpen(false)}
+        footer={null}
+        title={t("Saved models")}
+        width={900}
+        destroyOnHidden
+      >
+        <SavedModelTable saves={job.saves} />
+      </Modal>
+    </>
+  );
+}
+
+function SavedModelTable({ saves }: { saves: SavedModel[] }): ReactNode {
+  return (
+    <table className="small">
+      <thead>
+        <tr>
+          <th scope="col">{t("Number")}</th>
+          <th scope="col">{t("State")}</th>
+          <th scope="col">{t("Started")}</th>
+          <th scope="col">{t("By")}</th>
+          <th scope="col">{t("Size")}</th>
+          <th scope="col">{t("Where")}</th>
+        </tr>
+      </thead>
+      <tbody>
+        {[...saves].reverse().map((save) => (
+          <tr key={save.number}>
+            <td>{save.number}</td>
+            <td>
+              <StateTag state={save.state} /> {save.state === "RUNNING" && `${save.done}/${save.tasks}`}
+            </td>
+            <td>{formatTime(save.started)}</td>
+            <td>{save.by}</td>
+            <td>{save.files > 0 && t("{files} files, {size}", { files: save.files, size: formatBytes(save.bytes) })}</td>
+            <td className="mono">
+              {save.uri} {save.removed && t("(removed: it had its time)")}
+              {save.reason && <div className="bad">{translateStored(save.reason)}</div>}
+              {save.skipped.length > 0 && (
+                <div className="muted">{t("left out: {files}", { files: save.skipped.join(", ") })}</div>
+              )}
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}

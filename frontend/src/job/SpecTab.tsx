@@ -1,0 +1,90 @@
+// What was submitted, what it became, and out of which surroundings.
+
+import { Button, Input, Segmented } from "antd";
+import { type ReactNode, useState } from "react";
+import type { CapturedEnvironment, Job } from "../api";
+import { copyToClipboard } from "../components/clipboard";
+import { DescriptionList } from "../components/DescriptionList";
+import { EmptyState } from "../components/EmptyState";
+import { toPlainText, formatTime } from "../format";
+import { t } from "../language";
+import { updateQuery, useRoute } from "../router";
+import { toYaml } from "./toYaml";
+
+export default function SpecTab({ job }: { job: Job }): ReactNode {
+  const kind = useRoute().query.get("kind") ?? "resolved";
+  const submitted = job.submitted?.yaml ?? "";
+  return (
+    <>
+      <div className="row" style={{ marginBottom: 8 }}>
+        <Segmented
+          aria-label={t("Which spec")}
+          value={kind}
+          onChange={(value) => updateQuery({ kind: value })}
+          options={[
+            { value: "resolved", label: t("As resolved") },
+            { value: "submitted", label: t("As submitted") },
+            { value: "captured", label: t("Surroundings") },
+          ]}
+        />
+        {kind === "submitted" && <span className="muted mono">{job.submitted?.file}</span>}
+      </div>
+      {kind === "resolved" && <CopyableText text={toYaml(job.resolved)} />}
+      {kind === "submitted" &&
+        (submitted ? <CopyableText text={submitted} /> : <EmptyState text={t("Nobody has kept what was submitted.")} />)}
+      {kind === "captured" && <SubmissionEnvironment captured={job.captured} />}
+    </>
+  );
+}
+
+function CopyableText({ text }: { text: string }): ReactNode {
+  return (
+    <>
+      <pre className="text" tabIndex={0} style={{ maxHeight: "calc(100vh - 320px)" }}>
+        {text}
+      </pre>
+      <Button size="small" style={{ marginTop: 8 }} onClick={() => void copyToClipboard(text)}>
+        {t("Copy")}
+      </Button>
+    </>
+  );
+}
+
+function SubmissionEnvironment({ captured }: { captured: CapturedEnvironment | null }): ReactNode {
+  const [search, setSearch] = useState("");
+  if (!captured) return <EmptyState text={t("Nobody has kept the surroundings.")} />;
+  const packages = Object.entries(captured.packages ?? {});
+  const shown = packages.filter(([name]) => name.toLowerCase().includes(search.toLowerCase()));
+  const dirty = captured.git_dirty ? ` ${t("(with changes that are not in it)")}` : "";
+  return (
+    <div className="cards">
+      <section className="card">
+        <h2>{t("Surroundings")}</h2>
+        <DescriptionList
+          items={[
+            [t("Submitted"), captured.submitted_at ? formatTime(captured.submitted_at) : ""],
+            [t("Git commit"), captured.git_commit ? captured.git_commit + dirty : ""],
+            [t("Command"), (captured.command ?? []).join(" ")],
+            [t("Client"), captured.client ? toPlainText(captured.client) : ""],
+          ]}
+        />
+      </section>
+      <section className="card">
+        <h2>{t("Variables")}</h2>
+        <DescriptionList items={Object.entries(captured.variables ?? {})} />
+      </section>
+      <section className="card">
+        <h2>{t("Packages ({count})", { count: packages.length })}</h2>
+        <Input
+          size="small"
+          aria-label={t("Search packages")}
+          value={search}
+          onChange={(event) => setSearch(event.target.value)}
+        />
+        <div className="scroll" tabIndex={0} style={{ maxHeight: 400, marginTop: 6 }}>
+          <DescriptionList items={shown} />
+        </div>
+      </section>
+    </div>
+  );
+}

@@ -1,0 +1,88 @@
+// All tasks: sought, sorted, filtered; or one of them, when the address names it.
+
+import { Input, Select } from "antd";
+import { type ReactNode, useMemo } from "react";
+import type { Job, TaskState, Task } from "../api";
+import { ColumnPicker, useVisibleColumns } from "../components/ColumnPicker";
+import { EmptyState } from "../components/EmptyState";
+import { LabeledSwitch } from "../components/LabeledSwitch";
+import { StaleNotice } from "../components/StaleNotice";
+import { VirtualTable } from "../components/VirtualTable";
+import { t } from "../language";
+import { updateQuery, useRoute } from "../router";
+import { storedText, translateStored } from "../translateStored";
+import { usePolling } from "../usePolling";
+import { hasEnded } from "./jobState";
+import { RoleFilter } from "./RoleFilter";
+import { taskColumns } from "./taskColumns";
+import { TaskDetails } from "./TaskDetails";
+
+const STATES: TaskState[] = ["PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "STOPPED"];
+
+export default function TasksTab({ job }: { job: Job }): ReactNode {
+  const { path, query } = useRoute();
+  const polled = usePolling("jobs/{job}/tasks", { job: job.id }, {}, hasEnded(job) ? 0 : 2);
+  const all = polled.data?.tasks;
+  const search = query.get("text") ?? "";
+  const role = query.get("role") ?? "";
+  const state = query.get("state") ?? "";
+  const stragglersOnly = query.get("slow") === "1";
+  const shown = useMemo(
+    () => (all ?? []).filter((task) => matchesFilter(task, search, role, state, stragglersOnly)),
+    [all, search, role, state, stragglersOnly],
+  );
+  const allColumns = useMemo(() => taskColumns(job.id, all ?? []), [job.id, all]);
+  const columns = useVisibleColumns(allColumns);
+  if (!all) return <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />;
+  const selected = path[3];
+  if (selected) {
+    const task = all.find((each) => each.task === selected);
+    return task ? (
+      <TaskDetails job={job} task={task} />
+    ) : (
+      <EmptyState text={t("There is no task {task}.", { task: selected })} />
+    );
+  }
+  return (
+    <>
+      <StaleNotice polled={polled} />
+      <div className="row" style={{ marginBottom: 8 }}>
+        <Input.Search
+          allowClear
+          aria-label={t("Search tasks")}
+          placeholder={t("Task, host, container, exit")}
+          defaultValue={search}
+          onChange={(event) => updateQuery({ text: event.target.value })}
+          style={{ width: 260 }}
+        />
+        <RoleFilter job={job} />
+        <Select
+          aria-label={t("State")}
+          value={state}
+          onChange={(value) => updateQuery({ state: value })}
+          options={[{ value: "", label: t("All states") }, ...STATES.map((value) => ({ value, label: t(value) }))]}
+          style={{ minWidth: 130 }}
+        />
+        <LabeledSwitch text={t("Stragglers only")} on={stragglersOnly} onChange={(on) => updateQuery({ slow: on ? 1 : "" })} />
+        <span className="grow" />
+        <ColumnPicker columns={allColumns} visible={columns} />
+        <span className="muted" role="status">
+          {t("{shown} of {all} tasks", { shown: shown.length, all: all.length })}
+        </span>
+      </div>
+      <VirtualTable label={t("Tasks")} columns={columns} rows={shown} rowKey={(task) => task.task} />
+    </>
+  );
+}
+
+function matchesFilter(task: Task, search: string, role: string, state: string, stragglersOnly: boolean): boolean {
+  if ((role && task.role !== role) || (state && task.state !== state) || (stragglersOnly && !task.straggler)) return false;
+  if (!search) return true;
+  const text = [task.task, task.state, task.host, task.node, task.container, storedText(task.exit), translateStored(task.exit), task.gpus.join(" ")]
+    .join(" ")
+    .toLowerCase();
+  return search
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(word));
+}

@@ -1,0 +1,104 @@
+// Where the time went: each task's phases, and which failure came first.
+
+import { lazy, type ReactNode, useMemo } from "react";
+import type { Job, Phase, Timeline as TimelineAnswer } from "../api";
+import { EmptyState } from "../components/EmptyState";
+import { StaleNotice } from "../components/StaleNotice";
+import { formatDuration, formatTime } from "../format";
+import { t } from "../language";
+import { navigate, href, useRoute } from "../router";
+import { useDarkMode } from "../theme";
+import { storedText, translateStored } from "../translateStored";
+import { usePolling } from "../usePolling";
+import { hasEnded } from "./jobState";
+import { RoleFilter } from "./RoleFilter";
+import { PHASES, phaseColour, timelineRows, timelineChartOption } from "./timelineChart";
+
+const EChart = lazy(() => import("../charts/EChart"));
+const VISIBLE_ROWS = 25;
+const ROW_HEIGHT = 20;
+
+export default function TimelineTab({ job }: { job: Job }): ReactNode {
+  const polled = usePolling("jobs/{job}/timeline", { job: job.id }, {}, hasEnded(job) ? 0 : 3);
+  const dark = useDarkMode();
+  const role = useRoute().query.get("role") ?? "";
+  const timeline = polled.data;
+  const rows = useMemo(() => (timeline ? timelineRows(timeline, role) : []), [timeline, role]);
+  const option = useMemo(() => (timeline ? timelineChartOption(timeline, rows, dark, VISIBLE_ROWS) : {}), [timeline, rows, dark]);
+  if (!timeline) return <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />;
+  return (
+    <>
+      <StaleNotice polled={polled} />
+      {timeline.first_failure && <FirstFailure job={job.id} failure={timeline.first_failure} />}
+      <div className="row" style={{ marginBottom: 8 }}>
+        <RoleFilter job={job} />
+        <PhaseLegend timeline={timeline} />
+      </div>
+      <div className="card">
+        <EChart
+          label={t("Timeline of {count} tasks", { count: rows.length })}
+          option={option}
+          height={70 + ROW_HEIGHT * Math.min(VISIBLE_ROWS, Math.max(3, rows.length))}
+          onItemClick={(name) => navigate(["jobs", job.id, "tasks", name.split(" #")[0] as string])}
+        />
+      </div>
+      <EventList job={job.id} timeline={timeline} />
+    </>
+  );
+}
+
+function FirstFailure({ job, failure }: { job: string; failure: NonNullable<TimelineAnswer["first_failure"]> }): ReactNode {
+  return (
+    <p className="card failure" style={{ margin: "0 0 8px" }}>
+      {t("The first failure, at {time}:", { time: formatTime(failure.time) })}{" "}
+      <a href={href(["jobs", job, "tasks", failure.task])}>{failure.task}</a> {translateStored(failure.text)}
+    </p>
+  );
+}
+
+/** The phases with the time that the slowest task spent in each. */
+function PhaseLegend({ timeline }: { timeline: TimelineAnswer }): ReactNode {
+  const longest = new Map<Phase, { seconds: number; task: string }>();
+  for (const { task, spans } of timeline.tasks) {
+    for (const { phase, start, end } of spans) {
+      const seconds = (end || timeline.to) - start;
+      if (seconds > (longest.get(phase)?.seconds ?? -1)) longest.set(phase, { seconds, task });
+    }
+  }
+  return (
+    <>
+      {PHASES.map((phase) => {
+        const found = longest.get(phase);
+        return (
+          <span key={phase} title={found && t("longest: {task}", { task: found.task })}>
+            <span className="swatch" style={{ background: phaseColour(phase) }} />
+            {t(phase)} <span className="muted">{found && `≤ ${formatDuration(found.seconds)}`}</span>
+          </span>
+        );
+      })}
+    </>
+  );
+}
+
+function EventList({ job, timeline }: { job: string; timeline: TimelineAnswer }): ReactNode {
+  if (!timeline.marks.length) return null;
+  return (
+    <section className="card" style={{ marginTop: 12 }}>
+      <h2>{t("What happened")}</h2>
+      <div className="scroll" tabIndex={0} style={{ maxHeight: 260 }}>
+        <table className="small">
+          <tbody>
+            {timeline.marks.slice(-500).map((event) => (
+              <tr key={`${event.time} ${event.kind} ${event.task} ${storedText(event.text)}`}>
+                <td style={{ whiteSpace: "nowrap" }}>{formatTime(event.time)}</td>
+                <td className={event.kind === "failed" || event.kind === "lost" ? "bad" : ""}>{t(event.kind)}</td>
+                <td>{event.task && <a href={href(["jobs", job, "tasks", event.task])}>{event.task}</a>}</td>
+                <td>{translateStored(event.text)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}

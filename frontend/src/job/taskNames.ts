@@ -1,0 +1,18 @@
+// The names of a job's tasks, in the order of rank.
+
+import type { Job } from "../api";
+
+const MAX_TASKS_PER_REQUEST = 64;
+
+export function taskNames(job: Job): string[] {
+  return job.roles.flatMap(({ name, replicas }) => Array.from({ length: replicas }, (_, index) => `${name}:${index}`));
+}
+
+/** All tasks, or as many as are asked for at once, evenly from each role; the first of each is among them. */
+export function sampleTasks(job: Job): string[] {
+  const perRole = Math.max(1, Math.floor(MAX_TASKS_PER_REQUEST / Math.max(1, job.roles.length)));
+  return job.roles.flatMap(({ name, replicas }) => {
+    const count = Math.min(perRole, replicas);
+    return Array.from({ length: count }, (_, index) => `${name}:${Math.floor((index * replicas) / count)}`);
+  });
+}

@@ -1,0 +1,133 @@
+// Reads a task's log: from its end, its beginning or a place in it, on as it is written, back and forth as asked.
+
+import type { LogChunk } from "../api";
+import { appendChunk, prependChunk, EMPTY_LOG, type LogText } from "./logText";
+
+const CHUNK_BYTES = 65536;
+/** What is read where one goes back or forth, bytes. */
+const STEP_BYTES = 4 * CHUNK_BYTES;
+/** What is shown before a place, bytes. */
+const LEAD_BYTES = CHUNK_BYTES / 4;
+/** The place of a log's first line. */
+export const BEGINNING = "start";
+
+export type FetchChunk = (offset: number, limit: number, signal: AbortSignal) => Promise<LogChunk>;
+/** Takes the log as far as it is read; `following`: what is written from now on is read by itself. */
+export type OnLogChange = (log: LogText, following: boolean) => void;
+
+export class LogReader {
+  private log = EMPTY_LOG;
+  private started = false;
+  private readonly startOffset: number;
+  /** Up to where the stream is read without being asked, bytes. */
+  private targetOffset: number;
+  private timer = 0;
+  private failures = 0;
+  private readingForward = false;
+  private readingBack = false;
+  private readonly closed = new AbortController();
+
+  /** Begin at `place`: bytes, BEGINNING, or empty for the end. `live`: more may be written. */
+  constructor(
+    private readonly fetchChunk: FetchChunk,
+    private readonly onChange: OnLogChange,
+    position: string,
+    private live: boolean,
+  ) {
+    const at = position === BEGINNING ? 0 : Number(position);
+    this.startOffset = position === "" ? -CHUNK_BYTES : Math.max(0, at - LEAD_BYTES);
+    this.targetOffset = position === "" ? Infinity : at + STEP_BYTES;
+    this.resume();
+  }
+
+  /** Say whether more may be written. */
+  setLive(live: boolean): void {
+    this.live = live;
+    if (live) this.resume();
+  }
+
+  /** Read what is before the part that is read. */
+  async loadEarlier(): Promise<void> {
+    const { from } = this.log;
+    if (this.readingBack || !from) return;
+    this.readingBack = true;
+    try {
+      const part = await this.readRange(Math.max(0, from - STEP_BYTES), from);
+      if (this.closed.signal.aborted || this.log.from !== from) return; // the beginning was left out meanwhile
+      const longer = prependChunk(this.log, part);
+      if (longer.to < this.log.to) this.targetOffset = longer.to;
+      this.setLog(longer);
+    } catch (error) {
+      this.setError(error as Error);
+    } finally {
+      this.readingBack = false;
+    }
+  }
+
+  /** Read what is behind the part that is read. */
+  loadLater(): void {
+    this.targetOffset = this.log.to + STEP_BYTES;
+    this.resume();
+  }
+
+  close(): void {
+    this.closed.abort();
+    window.clearTimeout(this.timer);
+  }
+
+  private resume(): void {
+    if (this.readingForward) return;
+    this.readingForward = true;
+    void this.readForward();
+  }
+
+  private async readForward(): Promise<void> {
+    let wait: number | undefined = 1000;
+    try {
+      if (!document.hidden) wait = await this.readNextChunk();
+    } catch (error) {
+      this.setError(error as Error);
+      this.failures += 1;
+      wait = this.live || this.failures <= 3 ? Math.min(15_000, 1000 * 2 ** this.failures) : undefined;
+    }
+    if (this.closed.signal.aborted) return;
+    if (wait === undefined) this.readingForward = false;
+    else this.timer = window.setTimeout(() => void this.readForward(), wait);
+  }
+
+  /** Read the next part; the milliseconds until the one after it, none when there is nothing to read by itself. */
+  private async readNextChunk(): Promise<number | undefined> {
+    const { to } = this.log;
+    if (this.started && to >= this.targetOffset) return undefined;
+    const part = await this.fetchChunk(this.started ? to : this.startOffset, CHUNK_BYTES, this.closed.signal);
+    if (this.closed.signal.aborted) return undefined;
+    this.failures = 0;
+    if (this.log.to !== to) return 0; // the end was left out meanwhile
+    this.started = true;
+    if (part.size - part.next <= STEP_BYTES) this.targetOffset = Infinity;
+    this.setLog(appendChunk(this.log, part));
+    if (part.text && part.next < part.size) return 0;
+    return part.complete || !this.live ? undefined : 1000;
+  }
+
+  /** What the stream has between two places; a server may answer with less than is asked. */
+  private async readRange(from: number, to: number): Promise<LogChunk> {
+    const whole = await this.fetchChunk(from, to - from, this.closed.signal);
+    while (whole.next < to) {
+      const part = await this.fetchChunk(whole.next, to - whole.next, this.closed.signal);
+      if (part.next <= whole.next) break;
+      whole.text += part.text;
+      whole.next = part.next;
+    }
+    return whole;
+  }
+
+  private setLog(log: LogText): void {
+    this.log = log;
+    this.onChange(log, this.targetOffset === Infinity);
+  }
+
+  private setError(error: Error): void {
+    if (!this.closed.signal.aborted) this.setLog({ ...this.log, error: error.message });
+  }
+}

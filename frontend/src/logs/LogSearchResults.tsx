@@ -1,0 +1,131 @@
+// Where a text, or a level, was found in logs whole, of all tasks or some; a hit leads to its place in the log below.
+
+import { Button, Select } from "antd";
+import { type ReactNode, useMemo } from "react";
+import type { LogMatch, Job } from "../api";
+import { LabeledSwitch } from "../components/LabeledSwitch";
+import { type TableColumn, VirtualTable } from "../components/VirtualTable";
+import { formatBytes, formatDuration, formatTime } from "../format";
+import { taskNames } from "../job/taskNames";
+import { t } from "../language";
+import { updateQuery, useRoute } from "../router";
+import { translateStored } from "../translateStored";
+import { usePolling } from "../usePolling";
+
+interface Props {
+  job: Job;
+  /** Empty where all lines of a level are sought. */
+  text: string;
+  level: string;
+  /** Whose log is shown below. */
+  task: string;
+  /** Another number: search again. */
+  searchCount: number;
+  onRepeat: () => void;
+}
+
+const MAX_MATCHES = 500;
+
+/** Among: the task whose log is shown, whichever it is. */
+export const SHOWN_TASK = "here";
+
+export function LogSearchResults({ job, text, level, task, searchCount, onRepeat }: Props): ReactNode {
+  const { query } = useRoute();
+  const regex = query.get("regex") === "1" ? 1 : 0;
+  const scope = query.get("among") ?? "";
+  const params = { text, regex, level, task: scope === SHOWN_TASK ? task : scope, limit: MAX_MATCHES };
+  const polled = usePolling("jobs/{job}/search", { job: job.id }, params, 0, false, searchCount);
+  const columns = useMemo(() => matchColumns(), []);
+  const found = polled.data;
+  return (
+    <section aria-label={t("Found")} style={{ marginBottom: 10 }}>
+      <div className="row" style={{ marginBottom: 6 }}>
+        <LabeledSwitch text={t("Pattern")} on={regex === 1} onChange={(on) => updateQuery({ regex: on ? 1 : "" })} />
+        <SearchScope job={job} scope={scope} />
+        <span role="status" className={polled.error ? "bad" : "muted"}>
+          {!found && (polled.error?.message ?? t("Searching…"))}
+          {found &&
+            t("{hits} hits in {size}, {time}", {
+              hits: found.hits.length,
+              size: formatBytes(found.scanned_bytes),
+              time: formatDuration(found.seconds),
+            })}
+          {found && !found.complete && ` · ${t("there is more")}`}
+          {found && ` · ${t("searched at {time}", { time: formatTime(polled.receivedAt) })}`}
+        </span>
+        <Button size="small" onClick={onRepeat}>
+          {t("Search again")}
+        </Button>
+      </div>
+      {found?.problems?.map((problem) => (
+        <p key={translateStored(problem)} className="bad" style={{ margin: "0 0 6px" }}>
+          {translateStored(problem)}
+        </p>
+      ))}
+      {found && <VirtualTable label={t("Found")} columns={columns} rows={found.hits} rowKey={matchKey} height="220px" />}
+    </section>
+  );
+}
+
+/** Tasks, roles or ranks, those that are offered or any that are written; none stands for all. */
+function SearchScope({ job, scope }: { job: Job; scope: string }): ReactNode {
+  const offered = [...job.roles.map(({ name }) => name), ...taskNames(job)];
+  const options = [{ value: SHOWN_TASK, label: t("The task below") }, ...offered.map((value) => ({ value, label: value }))];
+  const choose = (values: string[]): void => {
+    const last = values.at(-1);
+    const left = last === SHOWN_TASK ? [SHOWN_TASK] : values.filter((value) => value !== SHOWN_TASK);
+    updateQuery({ among: left.join(",") });
+  };
+  return (
+    <Select
+      mode="tags"
+      size="small"
+      aria-label={t("Search in")}
+      placeholder={t("All tasks; or worker:0-7")}
+      value={scope.split(",").filter(Boolean)}
+      options={options}
+      onChange={choose}
+      tokenSeparators={[",", " "]}
+      style={{ minWidth: 220, maxWidth: 480 }}
+    />
+  );
+}
+
+function matchKey(hit: LogMatch): string {
+  return `${hit.task} ${hit.attempt} ${hit.stream} ${hit.offset}`;
+}
+
+function matchColumns(): TableColumn<LogMatch>[] {
+  const open = (hit: LogMatch): void =>
+    updateQuery({ task: hit.task, attempt: hit.attempt, stream: hit.stream, at: hit.offset });
+  return [
+    {
+      key: "task",
+      title: t("Task"),
+      width: "130px",
+      sortValue: (hit) => hit.task,
+      cell: (hit) => (
+        <button type="button" className="plain" onClick={() => open(hit)}>
+          {hit.task}
+          {hit.attempt > 1 && ` #${hit.attempt}`}
+        </button>
+      ),
+    },
+    { key: "stream", title: t("Stream"), width: "80px", cell: (hit) => hit.stream },
+    { key: "line", title: t("Line"), width: "80px", alignEnd: true, sortValue: (hit) => hit.line, cell: (hit) => hit.line },
+    {
+      key: "time",
+      title: t("Time"),
+      width: "100px",
+      sortValue: (hit) => hit.time ?? 0,
+      cell: (hit) => (hit.time ? formatTime(hit.time) : ""),
+    },
+    {
+      key: "text",
+      title: t("Text"),
+      width: "minmax(300px, 1fr)",
+      tooltip: (hit) => hit.text.slice(0, 1000),
+      cell: (hit) => <span className={`mono ${hit.level === "error" ? "bad" : ""}`}>{hit.text}</span>,
+    },
+  ];
+}

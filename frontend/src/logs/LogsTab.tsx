@@ -1,0 +1,118 @@
+// What tasks print: one of them as it comes, and a search through all.
+
+import { Input, Segmented, Select } from "antd";
+import { type ReactNode, useState } from "react";
+import type { Job } from "../api";
+import { apiUrl } from "../apiClient";
+import { hasEnded } from "../job/jobState";
+import { taskNames } from "../job/taskNames";
+import { t } from "../language";
+import { updateQuery, useRoute } from "../router";
+import { BEGINNING } from "./LogReader";
+import { SHOWN_TASK, LogSearchResults } from "./LogSearchResults";
+import { LogView } from "./LogView";
+
+export default function LogsTab({ job }: { job: Job }): ReactNode {
+  const { query } = useRoute();
+  const names = taskNames(job);
+  const task = query.get("task") ?? job.failure?.task ?? names[0] ?? "";
+  const stream = query.get("stream") ?? "both";
+  const attempt = query.get("attempt") ?? "";
+  const level = query.get("level") ?? "";
+  const searchText = query.get("text") ?? "";
+  const position = query.get("at") ?? "";
+  const searching = Boolean(searchText || level);
+  const [attempts, setAttempts] = useState<number[]>([]);
+  const [searchCount, setSearchCount] = useState(0);
+  // A level alone begins with the task that is shown; another level is sought where the one before was.
+  const chooseLevel = (value: string): void => {
+    const searchIn = value ? SHOWN_TASK : "";
+    updateQuery({ level: value, ...(searchText || (level && value) ? {} : { among: searchIn }) });
+  };
+  const showLog = (changes: Record<string, string>): void => updateQuery({ at: "", ...changes });
+  const search = (text: string): void => {
+    if (text && text === searchText) setSearchCount((last) => last + 1);
+    else updateQuery({ text, ...(searchText ? {} : { among: "" }) });
+  };
+  return (
+    <>
+      <div className="row" style={{ marginBottom: 8 }}>
+        <Select
+          showSearch
+          aria-label={t("Task")}
+          value={task}
+          options={names.map((value) => ({ value, label: value }))}
+          onChange={(value) => showLog({ task: value, attempt: "" })}
+          style={{ width: 170 }}
+        />
+        <Select
+          aria-label={t("Attempt")}
+          value={attempt}
+          options={[
+            { value: "", label: t("Latest attempt") },
+            ...attempts.map((each) => ({ value: `${each}`, label: t("Attempt {number}", { number: each }) })),
+          ]}
+          onChange={(value) => showLog({ attempt: value })}
+          style={{ width: 160 }}
+        />
+        <Segmented
+          aria-label={t("Stream")}
+          value={stream}
+          options={[
+            { value: "both", label: t("Both") },
+            { value: "stdout", label: "stdout" },
+            { value: "stderr", label: "stderr" },
+          ]}
+          onChange={(value) => showLog({ stream: value })}
+        />
+        <Select
+          aria-label={t("Level")}
+          value={level}
+          options={[
+            { value: "", label: t("All levels") },
+            { value: "warning", label: t("Warnings, errors") },
+            { value: "error", label: t("Errors") },
+          ]}
+          onChange={chooseLevel}
+          style={{ width: 160 }}
+        />
+        <a href={apiUrl("jobs/{job}/logs/{task}/download", { job: job.id, task }, { stream, attempt })} download>
+          {t("Download")}
+        </a>
+        <span className="grow" />
+        <Input.Search
+          allowClear
+          aria-label={t("Search all tasks' logs")}
+          placeholder={t("Search all tasks' logs")}
+          defaultValue={searchText}
+          onSearch={search}
+          style={{ width: 260 }}
+        />
+      </div>
+      {searching && (
+        <LogSearchResults
+          job={job}
+          text={searchText}
+          level={level}
+          task={task}
+          searchCount={searchCount}
+          onRepeat={() => setSearchCount((last) => last + 1)}
+        />
+      )}
+      {task && (
+        <LogView
+          job={job.id}
+          task={task}
+          attempt={attempt}
+          stream={stream}
+          level={position && position !== BEGINNING ? "" : level}
+          live={!hasEnded(job)}
+          position={position}
+          height={searching ? "calc(100vh - 560px)" : "calc(100vh - 300px)"}
+          onAttempts={setAttempts}
+          onPositionChange={(value) => showLog({ at: value })}
+        />
+      )}
+    </>
+  );
+}

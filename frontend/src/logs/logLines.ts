@@ -1,0 +1,68 @@
+// A log's text as lines: what a terminal would have overwritten is left out, so are its colours.
+
+export type LogLevel = "error" | "warning" | "";
+
+export interface LogLine {
+  /** It stays the line's own when others are loaded before it, or left out. */
+  number: number;
+  text: string;
+  level: LogLevel;
+}
+
+const MAX_LINE_LENGTH = 4000;
+const ANSI_ESCAPES = /\u001b\[[0-9;?]*[A-Za-z]/g;
+/** As howdah.logs.search has them, so that what is found is what is coloured. */
+const ERROR_WORDS = [
+  "error",
+  "Error",
+  "ERROR",
+  "xception",
+  "Traceback",
+  "FATAL",
+  "Fatal",
+  "fatal",
+  "CRITICAL",
+  "Segmentation fault",
+  ": E ",
+];
+const WARNING_WORDS = ["warn", "Warn", "WARN", ": W "];
+const GLOG_ERROR = /^[EF][01]\d[0-3]\d /;
+const GLOG_WARNING = /^W[01]\d[0-3]\d /;
+
+/** The lines of a text; `first` is the number of the first. */
+export function parseLogLines(text: string, first = 0): LogLine[] {
+  const lines = text.split("\n");
+  if (lines.at(-1) === "") lines.pop();
+  return lines.map((line, index) => ({ number: first + index, ...parseLine(line) }));
+}
+
+/** The index of the line of this number, or else of the one after it, or of the last. */
+export function findLineIndex(lines: LogLine[], number: number): number {
+  let [low, high] = [0, lines.length - 1];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((lines[middle]?.number ?? 0) < number) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function parseLine(raw: string): Omit<LogLine, "number"> {
+  const whole = raw.length > MAX_LINE_LENGTH * 4 ? `${raw.slice(0, MAX_LINE_LENGTH)} … (+${raw.length - MAX_LINE_LENGTH})` : raw;
+  const shown = whole.replace(ANSI_ESCAPES, "").replace(/\r+$/, "");
+  const text = shown.slice(shown.lastIndexOf("\r") + 1);
+  const cut = text.length > MAX_LINE_LENGTH ? `${text.slice(0, MAX_LINE_LENGTH)} … (+${text.length - MAX_LINE_LENGTH})` : text;
+  return { text: cut, level: detectLevel(cut) };
+}
+
+function detectLevel(text: string): LogLevel {
+  const holds = (word: string): boolean => text.includes(word);
+  if (GLOG_ERROR.test(text) || ERROR_WORDS.some(holds)) return "error";
+  return GLOG_WARNING.test(text) || WARNING_WORDS.some(holds) ? "warning" : "";
+}
+
+/** Lines of at least this level; all, for an empty one. */
+export function filterByLevel(lines: LogLine[], level: string): LogLine[] {
+  if (level === "error") return lines.filter((line) => line.level === "error");
+  return level === "warning" ? lines.filter((line) => line.level) : lines;
+}

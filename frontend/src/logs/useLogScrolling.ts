@@ -1,0 +1,54 @@
+// Which of a log's lines are in view. The view stays at the end until one scrolls up; then it stays at the line that is
+// read, whatever is loaded before it.
+
+import { type RefObject, useLayoutEffect, useRef, useState } from "react";
+import { findLineIndex, type LogLine } from "./logLines";
+
+export const LINE_HEIGHT = 18;
+/** Lines above and below the view that are in the document, too. */
+const OVERSCAN_LINES = 20;
+
+interface LogScrolling {
+  container: RefObject<HTMLDivElement | null>;
+  /** The first line that is in the document, and how many are. */
+  firstRow: number;
+  rowCount: number;
+  onScroll: () => void;
+  scrollToTop: () => void;
+  scrollToBottom: () => void;
+}
+
+/** `found` is the number of a line to begin at; `atTop`: begin at the first line that is there, else at the last. */
+export function useLogScrolling(lines: LogLine[], foundLine: number | undefined, atTop: boolean): LogScrolling {
+  const container = useRef<HTMLDivElement>(null);
+  const atEnd = useRef(foundLine === undefined && !atTop);
+  const positioned = useRef(false);
+  const topLine = useRef({ number: 0, below: 0 });
+  const [firstRow, setBegin] = useState(0);
+  const onScroll = (): void => {
+    const element = container.current;
+    if (!element) return;
+    atEnd.current = element.scrollTop + element.clientHeight >= element.scrollHeight - LINE_HEIGHT;
+    const index = Math.floor(element.scrollTop / LINE_HEIGHT);
+    topLine.current = { number: lines[index]?.number ?? 0, below: element.scrollTop - index * LINE_HEIGHT };
+    setBegin(Math.max(0, index - OVERSCAN_LINES));
+  };
+  const scrollTo = (top: number): void => {
+    if (!container.current) return;
+    container.current.scrollTop = top;
+    onScroll();
+  };
+  useLayoutEffect(() => {
+    const place = container.current;
+    if (!place || !lines.length) return;
+    if (foundLine !== undefined && !positioned.current) scrollTo((findLineIndex(lines, foundLine) - 5) * LINE_HEIGHT);
+    else if (atEnd.current) scrollTo(place.scrollHeight);
+    else if (positioned.current) scrollTo(findLineIndex(lines, topLine.current.number) * LINE_HEIGHT + topLine.current.below);
+    else scrollTo(0);
+    if (foundLine !== undefined && !positioned.current) atEnd.current = false;
+    positioned.current = true;
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- as often as the lines change
+  }, [lines, foundLine]);
+  const rowCount = Math.ceil((container.current?.clientHeight ?? 600) / LINE_HEIGHT) + 2 * OVERSCAN_LINES;
+  return { container, firstRow, rowCount, onScroll, scrollToTop: () => scrollTo(0), scrollToBottom: () => scrollTo(container.current?.scrollHeight ?? 0) };
+}

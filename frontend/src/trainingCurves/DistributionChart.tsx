@@ -1,0 +1,42 @@
+import { type ReactNode, useMemo } from "react";
+import type { ApiResponse } from "../api";
+import type { ChartLine } from "../charts/chartLines";
+import { numberOrNull } from "../charts/histogramOptions";
+import { LineChart } from "../charts/LineChart";
+import { t } from "../language";
+import { usePolling } from "../usePolling";
+
+/** Percentiles of a histogram over its steps. */
+export function DistributionChart({
+  job,
+  run,
+  tag,
+  seconds,
+}: {
+  job: string;
+  run: string;
+  tag: string;
+  seconds: number;
+}): ReactNode {
+  const polled = usePolling("jobs/{job}/curves/distributions", { job }, { run, tag }, seconds);
+  const lines = useMemo(() => percentileLines(polled.data?.steps ?? []), [polled.data]);
+  if (!lines.length) return null;
+  return (
+    <section className="card">
+      <h2>{t("Distribution")}</h2>
+      <LineChart label={t("Distribution")} lines={lines} axis="step" height={230} />
+    </section>
+  );
+}
+
+/** A line for each percentile; a step that had nothing to count has a gap in all. */
+function percentileLines(steps: ApiResponse<"jobs/{job}/curves/distributions">["steps"]): ChartLine[] {
+  const x = steps.map(({ step }) => step);
+  const percents = steps.find(({ percentiles }) => percentiles.length)?.percentiles.map(([percent]) => percent) ?? [];
+  return percents.map((percent, index) => ({
+    name: `${percent} %`,
+    colour: index,
+    x,
+    y: steps.map(({ percentiles }) => numberOrNull(percentiles[index]?.[1])),
+  }));
+}

@@ -1,0 +1,159 @@
+// One tag of several runs. It asks for its points once it has come into view.
+
+import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
+import type { ScalarSeries as ScalarLine, QueryParams, ScalarPoint } from "../api";
+import { apiGet } from "../apiClient";
+import { type ChartLine, smooth } from "../charts/chartLines";
+import { LineChart } from "../charts/LineChart";
+import { formatNumber } from "../format";
+import { t } from "../language";
+import type { ChartSettings } from "./chartSettings";
+
+/** A run of some job, as it is called and coloured here. */
+export interface ChartRun {
+  /** Labels of two may be the same: folders are named by programs. */
+  id: string;
+  job: string;
+  run: string;
+  label: string;
+  colour: number;
+  tags: string[];
+}
+
+export function runId(job: string, run: string): string {
+  return `${job} run ${run}`;
+}
+
+interface Props {
+  tag: string;
+  runs: ChartRun[];
+  settings: ChartSettings;
+  seconds: number;
+}
+
+const MAX_POINTS = 1000;
+
+export function ScalarChart({ tag, runs, settings, seconds }: Props): ReactNode {
+  const card = useRef<HTMLElement>(null);
+  const inView = useInView(card);
+  const { series, error } = useScalars(tag, runs, inView, seconds);
+  const lines = useMemo(() => scalarLines(series, runs, settings), [series, runs, settings]);
+  return (
+    <section className="card" ref={card} style={{ minHeight: 260 }}>
+      <h2>{tag}</h2>
+      {error && <p className="bad">{error}</p>}
+      {lines.length > 0 && (
+        <LineChart
+          label={tag}
+          lines={lines}
+          axis={settings.axis}
+          log={settings.log}
+          height={210}
+          formatValue={(value) => formatNumber(value, 4)}
+        />
+      )}
+    </section>
+  );
+}
+
+type SeriesByRun = Record<string, ScalarLine>;
+type RunKey = [job: string, run: string, id: string];
+
+/** The points of each run, by its id. */
+function useScalars(tag: string, runs: ChartRun[], inView: boolean, seconds: number): ScalarsState {
+  const [state, setState] = useState<ScalarsState>({ series: {}, error: "" });
+  const runKeys = JSON.stringify(runs.map(({ job, run, id }): RunKey => [job, run, id]));
+  useEffect(() => {
+    if (!inView) return;
+    const stopped = new AbortController();
+    const versions = new Map<string, number>();
+    let timer = 0;
+    const request = async (): Promise<void> => {
+      try {
+        if (!document.hidden) {
+          const found = await fetchChangedScalars(JSON.parse(runKeys) as RunKey[], tag, versions, stopped.signal);
+          setState((last) => (found ? { series: { ...last.series, ...found }, error: "" } : last));
+        }
+      } catch (problem) {
+        if (stopped.signal.aborted) return;
+        setState((last) => ({ ...last, error: (problem as Error).message }));
+      }
+      if (seconds) timer = window.setTimeout(request, seconds * 1000);
+    };
+    void request();
+    return () => {
+      stopped.abort();
+      window.clearTimeout(timer);
+    };
+  }, [tag, runKeys, inView, seconds]);
+  return state;
+}
+
+interface ScalarsState {
+  series: SeriesByRun;
+  error: string;
+}
+
+/** What has changed since `versions`, by job; nothing when nothing has. */
+async function fetchChangedScalars(
+  runs: RunKey[],
+  tag: string,
+  versions: Map<string, number>,
+  signal: AbortSignal,
+): Promise<SeriesByRun | undefined> {
+  let all: SeriesByRun | undefined;
+  for (const job of new Set(runs.map(([id]) => id))) {
+    const runsOfJob = runs.filter(([id]) => id === job);
+    const params: QueryParams<"jobs/{job}/curves/scalars"> = { tag, run: runsOfJob.map(([, run]) => run), points: MAX_POINTS };
+    const found = await apiGet("jobs/{job}/curves/scalars", { job }, { ...params, since: versions.get(job) }, signal);
+    if ("unchanged" in found) continue;
+    versions.set(job, found.version);
+    all ??= {};
+    for (const one of found.series) {
+      const id = runsOfJob.find(([, run]) => run === one.run)?.[2];
+      if (id) all[id] = one;
+    }
+  }
+  return all;
+}
+
+function scalarLines(seriesByRun: SeriesByRun, runs: ChartRun[], { axis, smoothing }: ChartSettings): ChartLine[] {
+  const showRange = !smoothing && runs.length <= 3;
+  return runs.flatMap(({ id, label, colour }) => {
+    const series = seriesByRun[id];
+    if (!series?.points.length) return [];
+    const startedAt = (series.points[0] as ScalarPoint)[1];
+    const axisValue = (step: number, time: number): number =>
+      axis === "step" ? step : axis === "time" ? time : time - startedAt;
+    const x = series.points.map(([step, time]) => axisValue(step, time));
+    const y = series.points.map((point) => point[3]);
+    const note = {
+      note: [
+        series.nan ? t("({count} NaN)", { count: series.nan }) : "",
+        series.infinite ? t("({count} infinite)", { count: series.infinite }) : "",
+      ].join(" "),
+      odd: series.odd.map(([step, time, name]) => ({ x: axisValue(step, time), name })),
+    };
+    if (smoothing) {
+      return [
+        { name: label, colour, x, y, faint: true },
+        { name: label, colour, x, y: smooth(y, smoothing), ...note },
+      ];
+    }
+    const range = showRange ? { low: series.points.map((point) => point[2]), high: series.points.map((point) => point[4]) } : {};
+    return [{ name: label, colour, x, y, ...range, ...note }];
+  });
+}
+
+function useInView(element: { current: HTMLElement | null }): boolean {
+  const [inView, setInView] = useState(false);
+  useEffect(() => {
+    if (!element.current) return;
+    const observer = new IntersectionObserver((entries) => setInView(entries.some((entry) => entry.isIntersecting)), {
+      rootMargin: "200px",
+    });
+    observer.observe(element.current);
+    return () => observer.disconnect();
+  }, [element]);
+  return inView;
+}

@@ -1,0 +1,110 @@
+// Curves: runs × tags. How they are shown is in the address, so that a view can be sent to somebody.
+
+import type { ReactNode } from "react";
+import type { Job, EventRun } from "../api";
+import { EmptyState } from "../components/EmptyState";
+import { hasEnded } from "../job/jobState";
+import { t } from "../language";
+import { useRoute } from "../router";
+import { ChartControls } from "./ChartControls";
+import { readChartSettings } from "./chartSettings";
+import { ProgramMetricCharts } from "./ProgramMetricCharts";
+import { listMetricTasks, useProgramMetrics } from "./programMetrics";
+import { type ChartRun, runId, ScalarChart } from "./ScalarChart";
+import { useComparedJobs } from "./useComparedJobs";
+
+interface Props {
+  job: Job;
+  runs: EventRun[];
+  seconds: number;
+  canCompare: boolean;
+  /** Why the runs are not known yet. */
+  waitMessage?: string;
+}
+
+export function ScalarCharts({ job, runs, seconds, canCompare, waitMessage = "" }: Props): ReactNode {
+  const settings = readChartSettings(useRoute().query);
+  const comparedIds = canCompare ? [...new Set(settings.with)].filter((id) => id !== job.id) : [];
+  const comparedJobs = useComparedJobs(comparedIds);
+  const ownRuns: ChartRun[] = runs.map((run, index) => ({
+    id: runId(job.id, run.run),
+    job: job.id,
+    run: run.run,
+    label: runLabel(run.run, job, runs),
+    colour: index,
+    tags: run.tags.scalar ?? [],
+  }));
+  const allRuns = [...ownRuns, ...comparedJobs.runs.map((each, index) => ({ ...each, colour: ownRuns.length + index }))];
+  const visibleRuns = allRuns.filter(({ id }) => !settings.hidden.includes(id));
+  const tags = matchingTags(
+    visibleRuns.flatMap((each) => each.tags),
+    settings.tag,
+  );
+  const programMetrics = useProgramMetrics(job, hasEnded(job) ? 0 : 3);
+  const metricSeries = [...programMetrics.series, ...comparedJobs.series];
+  const metricTasks = listMetricTasks(metricSeries, allRuns.length, comparedIds.length > 0);
+  const visibleMetricTasks = metricTasks.filter(({ id }) => !settings.hidden.includes(id));
+  const metricNames = matchingTags([...programMetrics.names, ...comparedJobs.names], settings.tag);
+  return (
+    <div className="split">
+      <ChartControls runs={allRuns} metricTasks={metricTasks} settings={settings} canCompare={canCompare} />
+      <div>
+        {programMetrics.error && <p className="bad">{programMetrics.error}</p>}
+        {waitMessage && <EmptyState text={waitMessage} />}
+        {!waitMessage && !tags.length && !metricNames.length && (
+          <EmptyState text={t("No curves yet. They come from TensorBoard's event files and from howdah.here.metric.")} />
+        )}
+        {groupTags(tags).map(([group, inside]) => (
+          <section key={group}>
+            {group && <h2 style={{ fontSize: 14, margin: "8px 0" }}>{group}</h2>}
+            <div className="charts">
+              {inside.map((tag) => (
+                <ScalarChart
+                  key={tag}
+                  tag={tag}
+                  runs={visibleRuns.filter((each) => each.tags.includes(tag))}
+                  settings={settings}
+                  seconds={seconds}
+                />
+              ))}
+            </div>
+          </section>
+        ))}
+        <ProgramMetricCharts series={metricSeries} names={metricNames} tasks={visibleMetricTasks} settings={settings} />
+      </div>
+    </div>
+  );
+}
+
+/** The run without a folder of its own is the job itself. */
+function runLabel(run: string, job: Job, runs: EventRun[]): string {
+  return run === "." && job.name && !runs.some((each) => each.run === job.name) ? job.name : run;
+}
+
+/** Those that fit the pattern, each once. */
+function matchingTags(tags: string[], pattern: string): string[] {
+  return [...new Set(tags)].filter((tag) => matchesPattern(tag, pattern)).sort(compareNumerically);
+}
+
+function matchesPattern(tag: string, pattern: string): boolean {
+  if (!pattern) return true;
+  try {
+    return new RegExp(pattern, "i").test(tag);
+  } catch {
+    return tag.toLowerCase().includes(pattern.toLowerCase());
+  }
+}
+
+function compareNumerically(a: string, b: string): number {
+  return a.localeCompare(b, undefined, { numeric: true });
+}
+
+/** Tags by what is before their first slash. */
+function groupTags(tags: string[]): [string, string[]][] {
+  const found = new Map<string, string[]>();
+  for (const tag of tags) {
+    const group = tag.includes("/") ? (tag.split("/")[0] as string) : "";
+    found.set(group, [...(found.get(group) ?? []), tag]);
+  }
+  return [...found];
+}

@@ -1,0 +1,67 @@
+// What the programs have told of their learning: curves, distributions, pictures, text; and what lies in checkpoints.
+
+import { Segmented } from "antd";
+import { lazy, type ReactNode } from "react";
+import type { Job } from "../api";
+import { EmptyState } from "../components/EmptyState";
+import { StaleNotice } from "../components/StaleNotice";
+import { hasEnded } from "../job/jobState";
+import { t } from "../language";
+import { navigate, useRoute } from "../router";
+import { usePolling } from "../usePolling";
+import { EventFileErrors } from "./EventFileErrors";
+import { ScalarCharts } from "./ScalarCharts";
+
+const Histograms = lazy(() => import("./HistogramCharts"));
+const Samples = lazy(() => import("./ImagesAndTexts"));
+const HyperParameters = lazy(() => import("./HyperparameterTable"));
+const Checkpoints = lazy(() => import("../checkpoints/Checkpoints"));
+
+/** `others`: whether other jobs can be looked at beside this one. */
+export default function TrainingCurvesTab({ job, canCompare }: { job: Job; canCompare: boolean }): ReactNode {
+  const { path } = useRoute();
+  const kind = path[3] ?? "scalars";
+  const kinds = [
+    { value: "scalars", label: t("Curves") },
+    { value: "histograms", label: t("Histograms") },
+    { value: "images", label: t("Images") },
+    { value: "text", label: t("Text") },
+    { value: "hparams", label: t("Hyperparameters") },
+    { value: "checkpoints", label: t("Checkpoints") },
+  ];
+  return (
+    <>
+      <Segmented
+        aria-label={t("Kind")}
+        className="wraps"
+        value={kind}
+        options={kinds}
+        onChange={(value) => navigate(["jobs", job.id, "curves", value])}
+        style={{ marginBottom: 10 }}
+      />
+      {kind === "checkpoints" ? <Checkpoints job={job} /> : <EventFileView job={job} kind={kind} canCompare={canCompare} />}
+    </>
+  );
+}
+
+function EventFileView({ job, kind, canCompare }: { job: Job; kind: string; canCompare: boolean }): ReactNode {
+  const live = !hasEnded(job);
+  const polled = usePolling("jobs/{job}/curves/runs", { job: job.id }, {}, live ? 2 : 10);
+  const runs = polled.data?.runs;
+  const waitMessage = runs ? "" : polled.error ? polled.error.message : t("Reading event files…");
+  if (!runs && kind !== "scalars") return <EmptyState text={waitMessage} />;
+  const seconds = live || polled.data?.complete === false ? 2 : 0;
+  return (
+    <>
+      {runs && <StaleNotice polled={polled} />}
+      {polled.data?.complete === false && <p className="muted">{t("Still reading event files…")}</p>}
+      <EventFileErrors errors={polled.data?.errors ?? []} />
+      {kind === "scalars" && <ScalarCharts job={job} runs={runs ?? []} seconds={seconds} canCompare={canCompare} waitMessage={waitMessage} />}
+      {runs && kind === "histograms" && <Histograms job={job.id} runs={runs} seconds={seconds} />}
+      {runs && (kind === "images" || kind === "text") && (
+        <Samples job={job.id} runs={runs} seconds={seconds} kind={kind} />
+      )}
+      {kind === "hparams" && <HyperParameters job={job.id} seconds={seconds} />}
+    </>
+  );
+}

@@ -1,0 +1,61 @@
+// Sentences that the server has kept in English, in the reader's language; as howdah.locale.stored_sentences does it.
+
+import table from "../../src/howdah/locale/stored_sentences.zh.json";
+import { currentLanguage } from "./language";
+
+/** English as it was written down. No node of a page: it is shown by `retold`, and sought in by `english`, too. */
+export interface StoredSentence {
+  readonly [written]: "in English";
+}
+declare const written: unique symbol;
+
+const MAX_DEPTH = 5;
+const MAX_LENGTH = 1000;
+const MAX_CACHED = 5000;
+const PLACEHOLDER = /\{(\w+)\}/;
+const cache = new Map<string, string>();
+let templates: [RegExp, string][] = [];
+
+/** The sentence, as far as its template is known; else as it is. */
+export function translateStored(sentence: StoredSentence): string {
+  const text = storedText(sentence);
+  if (currentLanguage() !== "zh" || !text) return text;
+  const known = cache.get(text);
+  if (known !== undefined) return known;
+  if (cache.size > MAX_CACHED) cache.clear();
+  const found = translateNested(text, MAX_DEPTH);
+  cache.set(text, found);
+  return found;
+}
+
+export function storedText(sentence: StoredSentence): string {
+  return sentence as unknown as string;
+}
+
+function translateNested(text: string, depth: number): string {
+  if (!depth || text.length > MAX_LENGTH) return text;
+  if (!templates.length) templates = compileTemplates();
+  for (const [pattern, chinese] of templates) {
+    const match = pattern.exec(text);
+    if (!match) continue;
+    const values = match.groups ?? {};
+    return chinese.replace(/\{(\w+)\}/g, (mark, name: string) => translateNested(values[name] ?? mark, depth - 1));
+  }
+  return text;
+}
+
+/** Those that say most of themselves come first. */
+function compileTemplates(): [RegExp, string][] {
+  const fixedLength = (template: string): number => template.replace(/\{\w+\}/g, "").length;
+  const ordered = Object.entries(table.sentences).sort(([a], [b]) => fixedLength(b) - fixedLength(a));
+  return ordered.map(([template, chinese]) => [templatePattern(template), chinese]);
+}
+
+function templatePattern(template: string): RegExp {
+  const kinds: Record<string, string> = table.kinds;
+  const parts = template.split(PLACEHOLDER);
+  const regexParts = parts.map((part, at) =>
+    at % 2 ? `(?<${part}>${kinds[part] ?? ".+?"})` : part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"),
+  );
+  return new RegExp(`^${regexParts.join("")}$`, "s");
+}

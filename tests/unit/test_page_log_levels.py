@@ -1,0 +1,16 @@
+"""The page colours lines as the server finds them."""
+
+from __future__ import annotations
+
+from page_script import called
+
+from howdah.logs.search import LEVELS, level_of
+
+WORDS = [f"a {word.decode()} b" for words in LEVELS.values() for word in words]
+DAYS = ["E1121 18:06", "F0101 00:00", "W0731 9", "E11210 9", "E2101 9", "Epoch 1", " E1121 9", "I1121 9", "W1121 error"]
+
+
+def test_a_line_is_of_the_same_level_on_the_page() -> None:
+    lines = [*WORDS, *DAYS, "loss 0.1", "Warning: 3 ERRORS", "INFO 7"]
+    shown = [found[0]["level"] for found in called("logs/logLines.ts", "parseLogLines", lines)]
+    assert dict(zip(lines, shown, strict=True)) == {line: level_of(line.encode()) for line in lines}
