@@ -6,7 +6,7 @@ import importlib
 import os
 import sys
 
-from bench.rounds import Report, wait_for_quiet
+from bench.report import Report, wait_for_quiet
 
 NAMES = (
     "startup",
@@ -22,9 +22,9 @@ NAMES = (
     "stream",
     "records",
     "curves",
-    "doors",
+    "compat_commands",
     "page",
-    "paint",
+    "page_paint",
     "chaos",
     "containers",
     "beats",

@@ -18,9 +18,9 @@ from typing import IO, Any
 from urllib.parse import urlsplit
 
 from bench.memory import simulated_master
-from bench.place import place
 from bench.processes import cpu_s
-from bench.rounds import Report
+from bench.report import Report
+from bench.temp_home import temp_home
 from howdah.spec.codec import encode
 from howdah.wire import auth
 from howdah.wire.messages import Goal, Orders, Phase, Status, Usage
@@ -33,7 +33,7 @@ WAITS = {"once a second": 1, "as real ones, every 2 s": 2}
 
 def measure(report: Report) -> None:
     """A master each, for the two paces."""
-    with place() as home:
+    with temp_home() as home:
         for label, wait_s in WAITS.items():
             folder, key = home / f"beats-{wait_s}", secrets.token_bytes(32)
             folder.mkdir()

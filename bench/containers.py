@@ -15,14 +15,14 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-from bench.place import place
-from bench.rounds import Report
+from bench.report import Report
+from bench.temp_home import temp_home
 from howdah.engines.yarn import records
 from howdah.engines.yarn.conf import Configuration, load
 from howdah.engines.yarn.nm.container_management_protocol import NodeManagers
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient
-from howdah.engines.yarn.rm.application_master_protocol import ApplicationMaster, Ask
+from howdah.engines.yarn.rm.application_master_protocol import ApplicationMaster, ContainerAsk
 from howdah.sandbox import Sandbox
 from howdah.wire.credentials import Token
 
@@ -33,7 +33,7 @@ LIMIT_S = 120.0
 
 def measure(report: Report) -> None:
     """Gangs of thousands, one after the other."""
-    with place(), Sandbox(nodes=0) as sandbox:
+    with temp_home(), Sandbox(nodes=0) as sandbox:
         os.environ["HADOOP_CONF_DIR"] = str(sandbox.conf_dir)
         with _nodes(sandbox):
             sandbox.wait_nodes(NODES)
@@ -93,7 +93,7 @@ async def _gang(configuration: Configuration) -> tuple[float, float]:
     """Grants a second, and starts a second."""
     managers, starts = NodeManagers(), list[asyncio.Task[None]]()
     async with _master(configuration) as master:
-        master.ask(Ask(1, 1, CONTAINERS, SMALL))
+        master.ask(ContainerAsk(1, 1, CONTAINERS, SMALL))
         first = granted = 0.0
         while len(starts) < CONTAINERS:
             answer = await master.allocate()

@@ -22,9 +22,9 @@ from pathlib import Path
 
 import hdfs_native
 
-from bench.place import place
-from bench.rounds import Report, alternate, ratios
-from howdah.eventfiles.client import Service
+from bench.report import Report, alternate, ratios
+from bench.temp_home import temp_home
+from howdah.eventfiles.client import EventFileService
 from howdah.eventfiles.proto import event_pb2
 from howdah.hadoop.conf import default_filesystem, load
 from howdah.inputs.formats import framing
@@ -87,7 +87,7 @@ server.wait()
 
 def measure(report: Report) -> None:
     """Cold start, a new point, memory; beside TensorBoard."""
-    with place() as home:
+    with temp_home() as home:
         local = home / "logs"
         _write(local)
         python = _tensorboard()
@@ -129,7 +129,7 @@ def _ours(base: str) -> float:
 
 def _cold(base: str) -> float:
     async def run() -> float:
-        service, begun = Service(), time.monotonic()
+        service, begun = EventFileService(), time.monotonic()
         try:
             target = f"curves/scalars?points=1000&tag={urllib.parse.quote(TAGS[0], '')}"
             while True:
@@ -152,7 +152,7 @@ def _live(report: Report, fs: FileSystem, base: str) -> None:
     writer = hdfs_native.Client(uris.root(base), conf).create(uris.path(target), hdfs_native.WriteOptions())
 
     async def run() -> list[float]:
-        service, waits = Service(), []
+        service, waits = EventFileService(), []
         try:
             for step in range(8):
                 writer.write(b"".join(_framed(_event(b"live", step, 1.0))))
@@ -174,7 +174,7 @@ def _live(report: Report, fs: FileSystem, base: str) -> None:
     report.target("a new point is there after", report.figure("flush -> answered", asyncio.run(run())), LIVE_S, " s")
 
 
-def _memory(service: Service) -> float:
+def _memory(service: EventFileService) -> float:
     process = service._process
     assert process is not None
     text = Path(f"/proc/{process.pid}/status").read_text()

@@ -10,7 +10,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.place import Done, run
+from bench.temp_home import Done, run
 from howdah.sandbox import Sandbox
 from howdah.sandbox.install import Java, require_java
 

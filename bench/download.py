@@ -20,11 +20,11 @@ from pathlib import Path
 
 import hdfs_native
 
-from bench.place import LIMIT_S, place
-from bench.rounds import Report, alternate, ratios
+from bench.report import Report, alternate, ratios
+from bench.temp_home import LIMIT_S, temp_home
 from howdah.hadoop import conf
 from howdah.inputs import transfer
-from howdah.inputs.download import Copy
+from howdah.inputs.download import FileCopy
 from howdah.sandbox import Sandbox, record
 from howdah.sandbox.hadoop import Launcher
 from howdah.sandbox.install import Java
@@ -47,7 +47,7 @@ OF_JAVA, OF_COMMAND, PER_SECOND, LIST_S, MEMORY_MB = 0.9, 2.0, 2000.0, 0.2, 100.
 def measure(report: Report) -> None:
     """One large file, many small ones, a listing, and the way back."""
     keep_freed_memory()  # as the process does that an executor starts
-    with place() as home, Sandbox() as sandbox:
+    with temp_home() as home, Sandbox() as sandbox:
         os.environ.update(sandbox.env())
         bench = _Bench(report, sandbox, home / "work")
         with _java(sandbox) as bench.java:
@@ -74,7 +74,7 @@ class _Bench:
             piece = os.urandom(MIB)
             for _ in range(SIZE // MIB):
                 sink.write(piece)
-        copy = Copy(str(here), uri, SIZE)
+        copy = FileCopy(str(here), uri, SIZE)
         subjects = {
             "howdah": lambda: _timed(lambda: transfer.download([copy], _unseen), here),
             "java": lambda: self.java("get", uri, here, after=here),
@@ -104,9 +104,9 @@ class _Bench:
         room = _makes_files_quickly(self.work)
         places = (room / f"small-{number}" for number in itertools.count())
 
-        def copies() -> list[Copy]:
+        def copies() -> list[FileCopy]:
             here = next(places)
-            return [Copy(str(here / name), f"{folder}/{name}", SMALL) for name in names]
+            return [FileCopy(str(here / name), f"{folder}/{name}", SMALL) for name in names]
 
         subjects = {
             "howdah": lambda: _timed(lambda: transfer.download(copies(), _unseen)),
@@ -145,7 +145,7 @@ class _Bench:
             for _ in range(SIZE // MIB):
                 file.write(piece)
         target = f"{self.root}/bench/uploaded"
-        copy = Copy(str(source), target)
+        copy = FileCopy(str(source), target)
         client = hdfs_native.Client(self.root, conf.load(str(self.sandbox.conf_dir)))
         subjects = {
             "howdah": lambda: _timed(lambda: transfer.upload([copy], _unseen)),
@@ -170,7 +170,7 @@ class _Bench:
             sink.write(content)
         sink.close()
 
-    def _command(self, copies: list[Copy], here: Path) -> tuple[float, float]:
+    def _command(self, copies: list[FileCopy], here: Path) -> tuple[float, float]:
         """The helper as an executor starts it: seconds, and MB at its largest."""
         items = [{"path": copy.path, "uri": copy.uri, "size": copy.size} for copy in copies]
         _remove(here)

@@ -19,12 +19,12 @@ from pathlib import Path
 from bench.chaos.attempts import MASTER
 from bench.chaos.cluster import NODES, Cluster, executors, node_of, processes, until
 from bench.chaos.faults import lose_node
-from bench.place import place
-from bench.rounds import Report
+from bench.report import Report
+from bench.temp_home import temp_home
 from howdah.errors import StagingError
-from howdah.master.decisions import actions as a
+from howdah.master.decisions.actions import StatusReceived
 from howdah.spec import JobSpec, Role
-from howdah.spec import events as e
+from howdah.spec.events import Event, GangRestarted, Started, TookOver
 from howdah.testing import Gang
 from howdah.wire.messages import Phase, Status, Usage
 
@@ -37,7 +37,7 @@ def measure(report: Report) -> None:
     """Decisions first, for they need no cluster."""
     if os.environ.get("FAILURES") != "node":
         _without_nodes(report)
-    with place() as home, Cluster() as cluster:
+    with temp_home() as home, Cluster() as cluster:
         lost = [_node_lost(cluster, home, f"node-{n}") for n in range(ROUNDS)]
     seen = report.figure("a node is lost → decided", [seen for seen, _ in lost])
     report.target("lost node → decision", seen, LOST_NODE_S, " s")
@@ -49,7 +49,7 @@ def _without_nodes(report: Report) -> None:
         "decisions a second", report.figure("events a second, 1,000 tasks", [_events() for _ in range(ROUNDS)], "/s"),
         EVENTS, "/s", at_least=True,
     )  # fmt: skip
-    with place() as home, Cluster() as cluster:
+    with temp_home() as home, Cluster() as cluster:
         restarts = [_killed(cluster, home, f"restart-{n}", 0, _program) for n in range(ROUNDS)]
         spares = [_killed(cluster, home, f"spare-{n}", 1, _executor) for n in range(ROUNDS)]
         takeovers = [_taken_over(cluster, home, f"takeover-{n}") for n in range(ROUNDS)]
@@ -69,10 +69,17 @@ def _events() -> float:
     gang = Gang(JobSpec(roles={"worker": Role("w", replicas=1000)}))
     gang.form()
     beats = [
-        a.Heard(gang.now + number / 500, Status(f"worker:{number % 1000}", 1, 1, 10 + number, Phase.RUNNING, "h", 1,
-                ports={"main": 4000}, program_pid=7, usage=Usage(100.0 + number % 50, 200.0, 0.5)))
+        StatusReceived(
+            gang.now + number / 500,
+            Status(
+                *(f"worker:{number % 1000}", 1, 1, 10 + number, Phase.RUNNING, "h", 1),
+                ports={"main": 4000},
+                program_pid=7,
+                usage=Usage(100.0 + number % 50, 200.0, 0.5),
+            ),
+        )
         for number in range(40_000)
-    ]  # fmt: skip
+    ]
     gang.did.clear()
     began = time.process_time()
     for beat in beats:
@@ -94,7 +101,7 @@ def _start(cluster: Cluster, home: Path, name: str, spares: int) -> tuple[str, s
     return found[0], client
 
 
-def _end(cluster: Cluster, job: str, client: subprocess.Popen[bytes]) -> list[e.Event]:
+def _end(cluster: Cluster, job: str, client: subprocess.Popen[bytes]) -> list[Event]:
     cluster.howdah("cancel", job)
     client.wait()
     return cluster.events(job)
@@ -137,15 +144,15 @@ def _up_again(log: Path) -> None:
     until(lambda: all(each.search(log.read_text()) for each in again), "the gang again")
 
 
-def _again(events: list[e.Event], struck: float) -> tuple[float, float]:
-    decided = next(event.time for event in events if isinstance(event, e.GangRestarted))
-    started = max(event.time for event in events if isinstance(event, e.Started))
+def _again(events: list[Event], struck: float) -> tuple[float, float]:
+    decided = next(event.time for event in events if isinstance(event, GangRestarted))
+    started = max(event.time for event in events if isinstance(event, Started))
     return decided - struck, started - decided
 
 
 def _started(cluster: Cluster, job: str) -> int:
     try:
-        return sum(isinstance(event, e.Started) for event in cluster.events(job))
+        return sum(isinstance(event, Started) for event in cluster.events(job))
     except StagingError:  # there is none yet
         return 0
 
@@ -160,4 +167,4 @@ def _taken_over(cluster: Cluster, home: Path, name: str) -> float:
     if processes(job, "while :; do sleep") != programs:
         raise SystemExit(f"{job}: programs were started again")
     events = _end(cluster, job, client)
-    return next(event.time for event in events if isinstance(event, e.TookOver)) - struck
+    return next(event.time for event in events if isinstance(event, TookOver)) - struck

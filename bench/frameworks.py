@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.byhand import by_hand
-from bench.place import HOWDAH, place, run
-from bench.rounds import Report, alternate, ratios
+from bench.bare_processes import by_hand
+from bench.report import Report, alternate, ratios
+from bench.temp_home import HOWDAH, run, temp_home
 from howdah.config.job_file import to_yaml
 from howdah.spec import Environment, Input, JobSpec, Resources, Role
 from howdah.staging.virtual_environments import ready
@@ -49,12 +49,12 @@ class Example:
         return (steps - skipped) / (times[steps] - times[skipped])
 
     def job(self, steps: int) -> JobSpec:
-        command = ("python", "timed.py", "train.py", f"--{self.word}s", str(steps))
+        command = ("python", "timer.py", "train.py", f"--{self.word}s", str(steps))
         return JobSpec(
             {"worker": Role(command, replicas=RANKS, resources=Resources(1536))},
             name=f"bench-{self.name}",
             framework=self.name,
-            files=(str(self.folder / "train.py"), str(HERE / "timed.py")),
+            files=(str(self.folder / "train.py"), str(HERE / "timer.py")),
             environment=Environment(requirements=str(self.lock)),
             inputs=(Input(str(DIGITS / "train"), "data"), Input(str(DIGITS / "test"), "test", share="all")),
         )
@@ -69,7 +69,7 @@ KNOWN = {
 
 def measure(report: Report, names: tuple[str, ...] = tuple(KNOWN), rounds: int = ROUNDS, steps: int = 0) -> None:
     """One framework after the other, the two ways of starting it in turns."""
-    with place() as home:
+    with temp_home() as home:
         for example in (KNOWN[name] for name in names):
             _compare(report, example, home / example.name, rounds, steps or example.steps)
 

@@ -16,15 +16,28 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from bench.place import place
 from bench.processes import cpu_s, resident_mb
-from bench.rounds import Report
+from bench.report import Report
+from bench.temp_home import temp_home
 from howdah.hadoop import conf
 from howdah.history.directory_scan import LOG, Scanner
 from howdah.history.index import Index
 from howdah.sandbox import Sandbox
 from howdah.spec import Container, Exit, JobSpec, Outcome, Resources, Role, State, TaskId, event_lines
-from howdah.spec import events as e
+from howdah.spec.events import (
+    Allocated,
+    Asked,
+    Ended,
+    Event,
+    Greeted,
+    JobFinished,
+    JobStarted,
+    Joined,
+    Launched,
+    Started,
+    Used,
+    WorldFormed,
+)
 from howdah.storage.filesystem import filesystem
 
 JOBS, ON_HDFS = int(os.environ.get("BENCH_HISTORY_JOBS", "100000")), 2000
@@ -41,7 +54,7 @@ QUESTIONS = {
 
 def measure(report: Report) -> None:
     """Build, ask, and look at the process."""
-    with place() as home:
+    with temp_home() as home:
         write(home / "state" / "jobs", JOBS)
         log = home / "history.log"
         begun = time.perf_counter()
@@ -64,7 +77,7 @@ def measure(report: Report) -> None:
 
 def _from_hdfs(report: Report) -> None:
     """Logs on a real cluster's file system, which are small files."""
-    with place() as home, Sandbox(nodes=0) as sandbox:
+    with temp_home() as home, Sandbox(nodes=0) as sandbox:
         write(home / "here" / "jobs", ON_HDFS)
         root = conf.default_filesystem(conf.load(str(sandbox.conf_dir)))
         files = filesystem(root, str(sandbox.conf_dir))
@@ -131,28 +144,28 @@ def write(jobs: Path, count: int) -> None:
         (folder / "events.jsonl").write_text(text.replace("job-x", f"job-{n}"))
 
 
-def _events(kind: int) -> Iterator[e.Event]:
+def _events(kind: int) -> Iterator[Event]:
     """A training of two workers and a parameter server; of five one fails, and one in forty was cancelled."""
     worker = Role("python train.py --steps 10000", 2, Resources(2048, 2, kind % 3))
     roles = {"ps": Role("python train.py", 1), "worker": worker}
     job = JobSpec(roles, name="job-x", framework="tensorflow", queue=f"queue{kind % 4}", tags=("nightly",))
-    yield e.JobStarted(BEGAN, f"application_{NUMBER}", "yarn", f"user{kind % 9}", job, f"node{kind}", "python3.11")
+    yield JobStarted(BEGAN, f"application_{NUMBER}", "yarn", f"user{kind % 9}", job, f"node{kind}", "python3.11")
     tasks = [TaskId(name, index) for name, role in roles.items() for index in range(role.replicas)]
     for number, task in enumerate(tasks):
         container = Container(f"container_e01_{NUMBER}_01_{number + 2:06d}", f"node{number}", task.role)
-        yield e.Asked(BEGAN + 0.5, task.role, 1)
-        yield e.Allocated(BEGAN + 1, container)
-        yield e.Launched(BEGAN + 1.1, task, 1, container)
-        yield e.Greeted(BEGAN + 2, task, 1, f"node{number}", 1000 + kind)
-        yield e.Joined(BEGAN + 2.1, task, 1, 1, f"node{number}", {"main": 2222})
-    yield e.WorldFormed(BEGAN + 3, 1)
+        yield Asked(BEGAN + 0.5, task.role, 1)
+        yield Allocated(BEGAN + 1, container)
+        yield Launched(BEGAN + 1.1, task, 1, container)
+        yield Greeted(BEGAN + 2, task, 1, f"node{number}", 1000 + kind)
+        yield Joined(BEGAN + 2.1, task, 1, 1, f"node{number}", {"main": 2222})
+    yield WorldFormed(BEGAN + 3, 1)
     for number, task in enumerate(tasks):
-        yield e.Started(BEGAN + 3.1, task, 1, 1, 2000 + kind + number, "python3")
-        yield e.Used(BEGAN + 20, task, 812.5, 901.25, 1.5, 0.25 * number)
+        yield Started(BEGAN + 3.1, task, 1, 1, 2000 + kind + number, "python3")
+        yield Used(BEGAN + 20, task, 812.5, 901.25, 1.5, 0.25 * number)
     failed = kind % 5 == 0
     for number, task in enumerate(tasks):
         exit = Exit("memory", detail="memory exceeded: 2.1 GiB of 2 GiB") if failed and number == 1 else Exit("exit", 0)
-        yield e.Ended(BEGAN + 60 + number, task, 1, 1, exit, f"node{number}")
+        yield Ended(BEGAN + 60 + number, task, 1, 1, exit, f"node{number}")
     state = State.FAILED if failed else State.CANCELLED if kind == 33 else State.SUCCEEDED
     said = "worker:0 on node1: memory exceeded: 2.1 GiB of 2 GiB" if failed else ""
-    yield e.JobFinished(BEGAN + 64, Outcome(state, said, tasks[1] if failed else None, None))
+    yield JobFinished(BEGAN + 64, Outcome(state, said, tasks[1] if failed else None, None))

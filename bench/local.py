@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bench.place import HOWDAH, place, run
-from bench.rounds import Report, alternate, ratios
+from bench.report import Report, alternate, ratios
+from bench.temp_home import HOWDAH, run, temp_home
 from bench.torchx import torchx
 
 LIMIT_S = 0.40
@@ -18,7 +18,7 @@ roles:
 
 def measure(report: Report) -> None:
     """`howdah run` starts a master, an executor and the program, follows them, and tells how it ended."""
-    with place() as home:
+    with temp_home() as home:
         (home / "job.yaml").write_text(JOB)
         commands = {"howdah run": [HOWDAH, "run", str(home / "job.yaml")]}
         if rival := torchx():

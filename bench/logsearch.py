@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.place import place
-from bench.rounds import Report, alternate, ratios
-from howdah.executor.io.task_output import Printed
+from bench.report import Report, alternate, ratios
+from bench.temp_home import temp_home
+from howdah.executor.io.task_output import TaskOutput
 
 MIB = int(os.environ.get("BENCH_LOG_MIB", "10240"))
 ROUNDS = 3
@@ -25,7 +25,7 @@ OF_DISK, MEMORY_MB = 0.9, 40.0
 
 def measure(report: Report) -> None:
     """A needle near the end, errors by their words, a regular expression."""
-    with place() as home:
+    with temp_home() as home:
         path = home / "stdout"
         _write(path)
         _from_disk(report, path)
@@ -77,7 +77,7 @@ def _write(path: Path) -> None:
     """As an executor writes it."""
     line = "2026-11-21 18:00:00,123 INFO step %08d loss 0.123456 examples/s 1234.5 lr 0.001 epoch 3 of 90 worker 7\n"
     block = "".join(line % number for number in range(10_000)).encode()
-    printed = Printed(str(path.parent), MIB << 22)
+    printed = TaskOutput(str(path.parent), MIB << 22)
     log = printed.logs[path.name]
     while log.size < (MIB << 20) - len(block):
         log.write(block)

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from bench.place import HOWDAH, place, run
 from bench.processes import cpu_s, of_job, proportional_mb, resident_mb
-from bench.rounds import Report
+from bench.report import Report
 from bench.simulated_executors import Gang
+from bench.temp_home import HOWDAH, run, temp_home
 from howdah.sandbox import Sandbox
 
 MASTER_MB, EXECUTOR_MB, CONTAINER_KB = 45.0, 20.0, 20.0
@@ -34,7 +34,7 @@ roles:
 
 def measure(report: Report) -> None:
     """Idle on both engines, then simulated gangs."""
-    with place() as home:
+    with temp_home() as home:
         (home / "job.yaml").write_text(JOB)
         _idle(report, home, "local")
         with Sandbox() as sandbox:

@@ -13,11 +13,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bench.memory import simulated_master
-from bench.place import place
 from bench.processes import family_cpu_s, resident_mb
-from bench.rounds import Report
+from bench.report import Report
 from bench.simulated_executors import Gang
 from bench.simulated_master import ID
+from bench.temp_home import temp_home
 from howdah.wire import auth
 
 PAGES, TASKS, MANY_TASKS = 50, 200, 1000
@@ -75,7 +75,7 @@ class Page:
 
 def measure(report: Report) -> None:
     """Pages that stay open, then one that opens."""
-    with place() as home:
+    with temp_home() as home:
         asyncio.run(_watched(report, home))
         asyncio.run(_opened(report, home))
 

@@ -9,9 +9,9 @@ import signal
 import time
 from pathlib import Path
 
-from bench.place import HOWDAH, place, run
 from bench.processes import cpu_s, of_home, proportional_mb
-from bench.rounds import Report
+from bench.report import Report
+from bench.temp_home import HOWDAH, run, temp_home
 from howdah.engines.local.engine import LocalEngine
 from howdah.engines.local.jobs import JobDirectory
 from howdah.spec import JobSpec, Resources, Role, StagedJob, State
@@ -25,7 +25,7 @@ JOB = "name: waits\nretries: 1\nroles: {worker: {command: ['true'], resources: {
 
 def measure(report: Report) -> None:
     """The running job is counted, too: its master, its executor and the program."""
-    with place() as home:
+    with temp_home() as home:
         os.environ["HOWDAH_LOCAL_MEMORY_MIB"] = "64"
         (home / "job.yaml").write_text(JOB)
         engine = LocalEngine({})

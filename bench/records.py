@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.place import place
-from bench.rounds import Report, alternate
+from bench.report import Report, alternate
+from bench.temp_home import temp_home
 from howdah.inputs.formats import Split, reader, writer
 from howdah.sandbox import install
 from howdah.spec import uris
@@ -38,7 +38,7 @@ Java = Callable[[Path], float]
 
 def measure(report: Report) -> None:
     """Each format beside who else reads it, or beside what bounds it."""
-    with place() as home, _java() as java:
+    with temp_home() as home, _java() as java:
         for size in (SMALL, LARGE):
             lines = home / f"lines-{size}"
             lines.write_bytes(_lines(size))
@@ -136,7 +136,7 @@ def _lines(size: int) -> bytes:
 def _write(name: str, options: dict[str, str], source: Path, path: Path) -> None:
     with path.open("wb") as sink:
         made = writer(name, options, sink)
-        for piece in FS.pieces(uris.of_local(source)):
+        for piece in FS.iter_chunks(uris.of_local(source)):
             made.write(piece)
         made.close()
 

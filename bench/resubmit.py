@@ -12,8 +12,8 @@ import sys
 import time
 from pathlib import Path
 
-from bench.place import place, run
-from bench.rounds import Report, alternate
+from bench.report import Report, alternate
+from bench.temp_home import run, temp_home
 from howdah.engines.yarn.staging import Stager
 from howdah.hadoop import conf as hadoop_conf
 from howdah.sandbox import Sandbox
@@ -27,7 +27,7 @@ ROUNDS, LIMIT_S = 9, 0.3
 
 def measure(report: Report) -> None:
     """The first time, when everything is new and is sent, is not counted."""
-    with place() as home, Sandbox(home / "hadoop", nodes=0) as hadoop:
+    with temp_home() as home, Sandbox(home / "hadoop", nodes=0) as hadoop:
         os.environ["HADOOP_CONF_DIR"] = str(hadoop.conf_dir)
         for count in (1, FILES):
             _write(home / f"with-{count}", count)

@@ -7,9 +7,9 @@ import subprocess
 import sys
 import time
 
-from bench.place import HOWDAH, place, run
 from bench.processes import cpu_s, of_job, resident_mb
-from bench.rounds import Report
+from bench.report import Report
+from bench.temp_home import HOWDAH, run, temp_home
 
 SHARE, EXECUTOR_MB = 0.01, 20.0
 SETTLE_S, WINDOW_S = 6.0, 20.0
@@ -28,7 +28,7 @@ time.sleep(600)
 
 def measure(report: Report) -> None:
     """The whole executor: its heartbeat, too, and nothing is printed meanwhile."""
-    with place() as home:
+    with temp_home() as home:
         (home / "program.py").write_text(PROGRAM)
         for name, (loaders, threads) in TREES.items():
             (home / "job.yaml").write_text(

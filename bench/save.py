@@ -15,9 +15,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.place import HOWDAH, place, run
 from bench.processes import of_job
-from bench.rounds import Report, ratios
+from bench.report import Report, ratios
+from bench.temp_home import HOWDAH, run, temp_home
 from howdah.client.engine_registry import engine_of
 from howdah.client.master_client import link_to
 from howdah.sandbox import Sandbox
@@ -51,9 +51,9 @@ with open("steps", "w") as steps:
 
 def measure(report: Report) -> None:
     """To this machine's disk, and to HDFS on it, whose DataNode then takes its part of the same cores."""
-    with place() as home:
+    with temp_home() as home:
         _measure(report, home, str(home / "saved"), "disk")
-    with place() as home, Sandbox(nodes=0) as sandbox:
+    with temp_home() as home, Sandbox(nodes=0) as sandbox:
         os.environ["HADOOP_CONF_DIR"] = str(sandbox.conf_dir)
         _measure(report, home, "hdfs:///tmp/saved", "HDFS")
 

@@ -12,7 +12,7 @@ import signal
 import sys
 from pathlib import Path
 
-from howdah.master.app import Identity, Master
+from howdah.master.app import JobMaster, MasterIdentity
 from howdah.spec import JobSpec, Resources, Role, StagedJob
 from howdah.testing import FakeAllocator
 
@@ -23,7 +23,7 @@ async def main(tasks: int, directory: str, key: bytes) -> None:
     """Until it is killed."""
     job = JobSpec(name="simulated", roles={"worker": Role("true", replicas=tasks, resources=Resources(1024, 1))})
     staged = StagedJob(job, home=directory, user="bench")
-    master = Master(Identity(ID, "fake", directory, "127.0.0.1", staged, key, {}), FakeAllocator)
+    master = JobMaster(MasterIdentity(ID, "fake", directory, "127.0.0.1", staged, key, {}), FakeAllocator)
     run = asyncio.ensure_future(master.run())
     while not master.api.hosts:
         await asyncio.sleep(0.01)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bench.place import HOWDAH, place, run
-from bench.rounds import Report, alternate, ratios
+from bench.report import Report, alternate, ratios
+from bench.temp_home import HOWDAH, run, temp_home
 from bench.torchx import torchx
 
 LIMIT_S = 0.10
@@ -15,7 +15,7 @@ def measure(report: Report) -> None:
     commands = {"howdah --help": [HOWDAH, "--help"]}
     if rival := torchx():
         commands["torchx --help"] = [rival, "--help"]
-    with place():
+    with temp_home():
         subjects = {name: lambda command=command: run(command).seconds for name, command in commands.items()}
         times = alternate(subjects, ROUNDS, warm_ups=3)
     ours = report.figure("howdah --help", times["howdah --help"])

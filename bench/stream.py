@@ -15,8 +15,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.place import place
-from bench.rounds import Report, alternate, ratios
+from bench.report import Report, alternate, ratios
+from bench.temp_home import temp_home
 from howdah.executor.process.program import wide_pipe
 from howdah.hadoop import conf
 from howdah.sandbox import Sandbox
@@ -33,7 +33,7 @@ COUNT = ("wc", "-l")
 
 def measure(report: Report) -> None:
     """The same child, fed in turns; for `wc`, which does next to nothing, only the figures."""
-    with place() as home, Sandbox() as sandbox:
+    with temp_home() as home, Sandbox() as sandbox:
         os.environ.update(sandbox.env())
         local = home / "text"
         size = _write(local)

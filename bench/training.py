@@ -13,9 +13,9 @@ import subprocess
 import time
 from pathlib import Path
 
-from bench.place import HOWDAH, LIMIT_S, place, run
 from bench.processes import of_job, ran_s
-from bench.rounds import Report, alternate, ratios
+from bench.report import Report, alternate, ratios
+from bench.temp_home import HOWDAH, LIMIT_S, run, temp_home
 from howdah.staging.virtual_environments import ready
 
 ROUNDS, RANKS = 9, 2
@@ -25,7 +25,7 @@ START_S, WINDOW_S = 4.0, 8.0
 HERE = Path(__file__).parent
 EXAMPLE = HERE.parent / "examples" / "digits-pytorch"
 DATA = HERE.parent / "examples" / "data" / "digits"
-ARGUMENTS = ["timed.py", "train.py", "--epochs", str(EPOCHS)]
+ARGUMENTS = ["timer.py", "train.py", "--epochs", str(EPOCHS)]
 JOB = f"""name: training
 framework: pytorch
 roles:
@@ -44,7 +44,7 @@ inputs:
 
 def measure(report: Report) -> None:
     """The rate counts from a moment when both ranks are warm; how long the start takes is no part of it."""
-    with place() as home:
+    with temp_home() as home:
         (home / "job.yaml").write_text(JOB)
         python = ready(EXAMPLE / "requirements.lock", print) / "bin" / "python"
         folders = [_folder(home, rank) for rank in range(RANKS)]
@@ -69,7 +69,7 @@ def _folder(home: Path, rank: int) -> Path:
         (folder / "data" / file.name).symlink_to(file)
     (folder / "test").symlink_to(DATA / "test")
     shutil.copy(EXAMPLE / "train.py", folder)
-    shutil.copy(HERE / "timed.py", folder)
+    shutil.copy(HERE / "timer.py", folder)
     return folder
 
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.distributed_shell import DistributedShell
-from bench.milestones import milestones
-from bench.place import HOWDAH, Done, place, run
-from bench.rounds import Report, alternate, ratios
+from bench.event_times import milestones
+from bench.report import Report, alternate, ratios
+from bench.temp_home import HOWDAH, Done, run, temp_home
 from howdah.client.engine_registry import engine_of
 from howdah.client.master_client import recorded_events
 from howdah.engines import Engine
@@ -47,7 +47,7 @@ class Run:
 
 def measure(report: Report) -> None:
     """Both on one cluster, in turns, after warm-ups that bring the files to every node."""
-    with place() as home, Sandbox() as sandbox:
+    with temp_home() as home, Sandbox() as sandbox:
         os.environ.update(sandbox.env())
         (home / "job.yaml").write_text(JOB)
         rival = DistributedShell.of(sandbox, home)

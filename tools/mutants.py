@@ -24,7 +24,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 LISTS = ROOT / "tests" / "mutants"
-WIDER = ("tests/unit", "tests/contract/test_master_api.py", "tests/contract/test_here.py", "tests/simulation")
+WIDER = ("tests/unit", "tests/contract/test_master_api.py", "tests/contract/test_program.py", "tests/simulation")
 PROCESSES, LIMIT_S, WIDER_LIMIT_S = 2, 300, 1200
 TESTS_PASSED, TESTS_FAILED = 0, 1
 """pytest's exit statuses; any other says that the tests could not be run."""

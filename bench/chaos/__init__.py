@@ -19,8 +19,8 @@ from pathlib import Path
 from bench.chaos.cell import Cell, Result
 from bench.chaos.cluster import Cluster
 from bench.chaos.faults import FAULTS, MOMENTS
-from bench.place import place
-from bench.rounds import Report
+from bench.report import Report
+from bench.temp_home import temp_home
 
 INSIDE = "HOWDAH_CHAOS_INSIDE"
 SEEN_S, LOST_NODE_S, TAKEOVER_S = 10.0, 10.0, 15.0
@@ -32,7 +32,7 @@ def measure(report: Report) -> None:
         _in_a_network_of_its_own(report)
         return
     results = []
-    with tempfile.TemporaryDirectory(prefix="howdah-chaos-") as shared, place(), Cluster() as cluster:
+    with tempfile.TemporaryDirectory(prefix="howdah-chaos-") as shared, temp_home(), Cluster() as cluster:
         for number, (fault, moment) in enumerate(wanted(os.environ.get("CHAOS", ""))):
             cell = Cell(cluster, Path(shared) / str(number), FAULTS[fault], moment)
             results.append(cell.run())

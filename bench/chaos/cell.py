@@ -13,14 +13,24 @@ from typing import Any
 
 from bench.chaos.cluster import Cluster, processes, until
 from bench.chaos.faults import Fault
-from howdah.spec import events as e
+from howdah.spec.events import (
+    AllocationLost,
+    Ended,
+    Event,
+    GangRestarted,
+    JobFinished,
+    Noted,
+    Started,
+    TimeLost,
+    TookOver,
+)
 
 COUNT, WORKERS = 40, 2
 PROGRAM = Path(__file__).with_name("program.py")
 QUIET_S, CLIENT_S = 15.0, 90.0
 """A client waits a minute for the logs of a node, which may not come back."""
 _KEPT = {"local": "kept", "every": "1s", "tasks": "all", "valid": "glob:count-*"}
-_SEEN = (e.TookOver, e.GangRestarted, e.TimeLost, e.Noted, e.AllocationLost)
+_SEEN = (TookOver, GangRestarted, TimeLost, Noted, AllocationLost)
 _COUNTED = re.compile(r"\(retry \d+ of \d+\)")
 
 
@@ -50,9 +60,9 @@ class Result:
         return f"{self.name:28s} seen {seen}  repaired {repaired}  {ran}  lost: {lost}"
 
 
-def _tells(event: e.Event) -> bool:
+def _tells(event: Event) -> bool:
     """A sign that the fault was noticed."""
-    return not event.exit.ok if isinstance(event, e.Ended) else isinstance(event, _SEEN)
+    return not event.exit.ok if isinstance(event, Ended) else isinstance(event, _SEEN)
 
 
 class Cell:
@@ -127,7 +137,7 @@ class Cell:
     def _check(self, result: Result, job: str, struck: float) -> None:
         events = self.cluster.events(job)
         seen = [event.time for event in events if event.time >= struck and _tells(event)]
-        again = [event.time for event in events if isinstance(event, (e.Started, e.TookOver)) and event.time >= struck]
+        again = [event.time for event in events if isinstance(event, (Started, TookOver)) and event.time >= struck]
         result.seen_s = min(seen) - struck if seen and (again or self.fault.name != "kill:client") else None
         result.repaired_s = max(again) - struck if again else None
         result.starts = sum(len(path.read_text().splitlines()) for path in self.folder.glob("starts-*"))
@@ -141,16 +151,16 @@ class Cell:
         result.wrong += self._missing() if result.state == "SUCCEEDED" else []
         result.wrong += self._left(job)
 
-    def _of_attempts(self, result: Result, job: str, events: list[e.Event]) -> list[str]:
+    def _of_attempts(self, result: Result, job: str, events: list[Event]) -> list[str]:
         """Programs start again once at most, for a container that has gone with the master, and that uses up no retry.
         A job may end before the attempt of its master does."""
-        again = [event for event in events if isinstance(event, e.GangRestarted)]
+        again = [event for event in events if isinstance(event, GangRestarted)]
         wrong = [f"a retry is used up: {event.reason}" for event in again if _COUNTED.search(event.reason)]
         if len(again) > 1:
             wrong.append(f"the gang started again {len(again)} times")
         if result.starts > WORKERS * (1 + len(again)):
             wrong.append(f"{result.starts} starts of {WORKERS} programs, and the gang started again {len(again)} times")
-        ends = [event for event in events if isinstance(event, e.JobFinished)]
+        ends = [event for event in events if isinstance(event, JobFinished)]
         if len(ends) != 1:
             wrong.append(f"the log tells {len(ends)} ends")
         if strikes := self.cluster.strikes(job):

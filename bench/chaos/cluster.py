@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from bench.chaos import detour, full
-from bench.place import HOWDAH
+from bench.temp_home import HOWDAH
 from howdah.client.engine_registry import engine_of
 from howdah.client.master_client import recorded_events
 from howdah.hadoop import conf as hadoop_conf

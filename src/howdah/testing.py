@@ -10,20 +10,29 @@ import time
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
-from howdah.engines import ANYWHERE, GONE, Allocator, Launch, MasterContext, Wish
-from howdah.master.decisions import actions as a
+from howdah.engines import GONE, NO_PREFERENCES, Allocator, ContainerPreferences, Launch, MasterContext
+from howdah.master.decisions.actions import (
+    Action,
+    Finish,
+    LaunchTask,
+    RecordEvent,
+    ReleaseContainer,
+    StartRecorded,
+    StatusReceived,
+    Tick,
+)
 from howdah.master.decisions.outputs import part
 from howdah.master.decisions.step import step
 from howdah.master.recovery import replay
 from howdah.master.state import GangState
 from howdah.outputs.commit import temporary
 from howdah.spec import Container, Exit, JobSpec, Outcome, Role, TaskId, event_lines
-from howdah.spec import events as e
+from howdah.spec.events import Allocated, ContainerEnded, Event, JobStarted, TookOver
 from howdah.wire.messages import Phase, Status
 
 OK = Exit("exit", 0)
-A = TypeVar("A", bound=a.Action)
-E = TypeVar("E", bound=e.Event)
+A = TypeVar("A", bound=Action)
+E = TypeVar("E", bound=Event)
 
 
 def job(**changes: Any) -> JobSpec:
@@ -38,14 +47,14 @@ class Gang:
     def __init__(self, spec: JobSpec, now: float = 1000.0) -> None:
         self.state = GangState.of("job-1", spec)
         self.now, self.number = now, 0
-        self.did: list[a.Action] = []
+        self.did: list[Action] = []
         self.sequences: dict[str, int] = {}
         self.gone: set[str] = set()
-        self.feed(e.JobStarted(now, "job-1", "local", "alice", spec))
+        self.feed(JobStarted(now, "job-1", "local", "alice", spec))
 
-    def feed(self, event: e.Event) -> list[a.Action]:
+    def feed(self, event: Event) -> list[Action]:
         """What `step` wants done about `event`."""
-        if isinstance(event, e.ContainerEnded):
+        if isinstance(event, ContainerEnded):
             self.gone.add(event.container_id)
         actions = step(self.state, event)
         self.did += actions
@@ -53,7 +62,7 @@ class Gang:
             if self.outcome is not None:
                 self.state.unrecorded.clear()
                 break
-            actions += self.feed(a.StartRecorded(self.now, epoch))
+            actions += self.feed(StartRecorded(self.now, epoch))
         return actions
 
     def of(self, kind: type[A]) -> list[A]:
@@ -62,13 +71,13 @@ class Gang:
 
     def recorded(self, kind: type[E]) -> list[E]:
         """All recorded events of one kind so far."""
-        return [action.event for action in self.of(a.Record) if isinstance(action.event, kind)]
+        return [action.event for action in self.of(RecordEvent) if isinstance(action.event, kind)]
 
     def grant(self, role: str) -> Container:
         """The allocator grants one container on a node of its own."""
         self.number += 1
         container = Container(f"c{self.number}", f"node{self.number}", role)
-        self.feed(e.Allocated(self.now, container))
+        self.feed(Allocated(self.now, container))
         return container
 
     def say(self, task: str, phase: Phase, **fields: Any) -> None:
@@ -77,7 +86,7 @@ class Gang:
         number = self.sequences[task] = self.sequences.get(task, 0) + 1
         base: dict[str, Any] = {"epoch": known.epoch, "host": f"host-{task}", "pid": 1}
         status = Status(task, known.attempt, sequence=number, phase=phase, **{**base, **fields})
-        self.feed(a.Heard(self.now, status))
+        self.feed(StatusReceived(self.now, status))
 
     def join(self, task: str) -> None:
         """The task's files are there and its port is reserved."""
@@ -104,28 +113,28 @@ class Gang:
     def wait(self, seconds: float) -> None:
         """Time passes, and nobody speaks."""
         self.now += seconds
-        self.feed(a.Tick(self.now))
+        self.feed(Tick(self.now))
 
     def take_over(self, lost: int = 0) -> None:
         """The master is killed, its last `lost` events with it, and another takes over; the cluster takes back the
         containers that the new one does not know."""
-        log = [action.event for action in self.of(a.Record)]
+        log = [action.event for action in self.of(RecordEvent)]
         log = list(event_lines.read_lines(event_lines.to_line(event) for event in log[: len(log) - lost]))
         self.state = GangState.of("job-1", self.state.job)
-        kept = [action for action in self.did if not isinstance(action, a.Record)]
-        self.did = [*kept, *map(a.Record, log), a.Record(e.TookOver(self.now, 2))]
+        kept = [action for action in self.did if not isinstance(action, RecordEvent)]
+        self.did = [*kept, *map(RecordEvent, log), RecordEvent(TookOver(self.now, 2))]
         self.did += replay(self.state, log, self.now)
-        given = {action.container.id for action in kept if isinstance(action, a.Launch)}
-        returned = {action.container_id for action in self.of(a.Release)}
+        given = {action.container.id for action in kept if isinstance(action, LaunchTask)}
+        returned = {action.container_id for action in self.of(ReleaseContainer)}
         unknown = given - returned - self.gone - set(self.state.containers)
-        self.did += [a.Release(container) for container in sorted(unknown)]
+        self.did += [ReleaseContainer(container) for container in sorted(unknown)]
         for container in [each for each in self.state.containers if each in self.gone | returned]:
-            self.feed(e.ContainerEnded(self.now, container, Exit("withdrawn", detail=GONE)))
+            self.feed(ContainerEnded(self.now, container, Exit("withdrawn", detail=GONE)))
 
     @property
     def outcome(self) -> Outcome | None:
         """How the job ended; None while it has not."""
-        return self.of(a.Finish)[0].outcome if self.of(a.Finish) else None
+        return self.of(Finish)[0].outcome if self.of(Finish) else None
 
 
 class FakeAllocator(Allocator):
@@ -134,14 +143,14 @@ class FakeAllocator(Allocator):
     `script` are batches of events that `poll` gives out, one batch a call, after the grants.
     """
 
-    script: ClassVar[list[list[e.Event]]] = []
+    script: ClassVar[list[list[Event]]] = []
 
     def __init__(self, context: MasterContext) -> None:
         self.context = context
         self.launched: list[tuple[Container, Launch]] = []
         self.released: list[str] = []
         self.outcome: Outcome | None = None
-        self._news: asyncio.Queue[list[e.Event]] = asyncio.Queue()
+        self._news: asyncio.Queue[list[Event]] = asyncio.Queue()
         self._number = 0
         for batch in self.script:
             self._news.put_nowait(batch)
@@ -151,14 +160,14 @@ class FakeAllocator(Allocator):
         """Nobody refuses."""
         return cls(context)
 
-    def request(self, role: str, count: int, wish: Wish = ANYWHERE) -> None:
+    def request(self, role: str, count: int, wish: ContainerPreferences = NO_PREFERENCES) -> None:
         """Grant it all."""
         for _ in range(count):
             self._number += 1
             container = Container(f"c{self._number}", f"node{self._number}", role)
-            self._news.put_nowait([e.Allocated(time.time(), container)])
+            self._news.put_nowait([Allocated(time.time(), container)])
 
-    async def poll(self) -> list[e.Event]:
+    async def poll(self) -> list[Event]:
         """The next batch."""
         return await self._news.get()
 

@@ -18,7 +18,17 @@ from typing import Any
 from howdah.spec.codec import decode, encode
 from howdah.wire import auth
 from howdah.wire.credentials import JOB_KEY, SECRET_PREFIX, Credentials
-from howdah.wire.messages import Assignment, Goal, LogChunk, LogRequest, Notice, Orders, Phase, SaveOrder, Status
+from howdah.wire.messages import (
+    Assignment,
+    Goal,
+    LogChunk,
+    LogRequest,
+    Orders,
+    Phase,
+    PreemptionNotice,
+    SaveOrder,
+    Status,
+)
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 
@@ -43,7 +53,7 @@ class Conductor:
         self.world: dict[str, str] = {}
         self.saves: tuple[SaveOrder, ...] = ()
         self.files: dict[str, str] = {}
-        self.notice: Notice | None = None
+        self.notice: PreemptionNotice | None = None
         self.heard: list[Status] = []
         self.chunks: list[LogChunk] = []
         self.executor: subprocess.Popen[bytes] | None = None
@@ -109,7 +119,7 @@ class Conductor:
             self.saves = orders
             self._changed.notify_all()
 
-    def announce(self, notice: Notice) -> None:
+    def announce(self, notice: PreemptionNotice) -> None:
         """From now on the program is to be told."""
         with self._changed:
             self.notice = notice
@@ -183,7 +193,7 @@ class Conductor:
 
     def _orders(self, status: Status) -> Orders:
         if not self._is_current(status):
-            return Orders(0, Goal.BECOME, become=self.attempt)
+            return Orders(0, Goal.REASSIGN, become=self.attempt)
         return Orders(
             self._epoch,
             self._goal,
@@ -204,7 +214,7 @@ class Conductor:
             Goal.RUN: (Phase.RUNNING, Phase.UPLOADING, Phase.ENDED),
             Goal.STOP: (Phase.ENDED,),
             Goal.LEAVE: (),
-            Goal.BECOME: (),
+            Goal.REASSIGN: (),
         }
         known = {save.number for save in status.saves} == {order.number for order in orders.saves}
         told = status.epoch == orders.epoch and status.phase in phases[orders.goal]

@@ -31,7 +31,7 @@ from howdah.hadoop.rpc import (
     RESPONSE,
     SASL_CALL,
     SUCCESS,
-    Connection,
+    RpcConnection,
     User,
     frame,
     read_frame,
@@ -88,7 +88,7 @@ class Node:
         self.ended: dict[str, pb.ContainerStatus] = {}
         self._response_id = 0
 
-    async def register(self, manager: Connection) -> None:
+    async def register(self, manager: RpcConnection) -> None:
         request = pb.RegisterNodeRequest(node=self.id, http_port=8042, resource=self.resource, version="3.5.0")
         request.status.CopyFrom(self._status())
         answer = await manager.call("registerNodeManager", request, pb.RegisterNodeResponse)
@@ -97,11 +97,11 @@ class Node:
         self._response_id = 0
         self._renew(answer)
 
-    async def unregister(self, manager: Connection) -> None:
+    async def unregister(self, manager: RpcConnection) -> None:
         """As a NodeManager does that is stopped: it counts as gone at once. The request's only field is the node."""
         await manager.call("unRegisterNodeManager", pb.RegisterNodeRequest(node=self.id), pb.Empty)
 
-    async def beat(self, manager: Connection) -> None:
+    async def beat(self, manager: RpcConnection) -> None:
         self._end_those_due(time.monotonic())
         keys = {"container_key": self.container_keys.present, "nm_key": self.nm_keys.present}
         request = pb.HeartbeatRequest(status=self._status(), **keys)
@@ -158,7 +158,7 @@ class SimulatedNodes:
         resources: dict[str, int] | None = None,
     ) -> None:
         [manager] = configuration.resourcemanagers("resource-tracker")
-        self._managers = [Connection(manager, TRACKER, User(configuration.user)) for _ in range(RM_CONNECTIONS)]
+        self._managers = [RpcConnection(manager, TRACKER, User(configuration.user)) for _ in range(RM_CONNECTIONS)]
         self._count, self._heartbeat_s, self.behaviour = count, heartbeat_s, behaviour
         wanted = resources or {records.MEMORY: 65536, records.VCORES: 32, records.GPU: 8}
         self._resource = records.to_resource(wanted)
@@ -195,7 +195,7 @@ class SimulatedNodes:
         for manager in self._managers:
             await manager.close()
 
-    def _manager(self, number: int) -> Connection:
+    def _manager(self, number: int) -> RpcConnection:
         return self._managers[number % RM_CONNECTIONS]
 
     async def _beat(self, number: int, node: Node) -> None:

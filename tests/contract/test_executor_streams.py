@@ -16,7 +16,7 @@ from test_executor import PYTHON, program
 
 from howdah.executor.process.process_tree import children, tree
 from howdah.spec import Feed, Split, uris
-from howdah.wire.messages import Assignment, Capture, Goal, Phase, Status, Upload
+from howdah.wire.messages import Assignment, Goal, Phase, Status, StdoutOutput, Upload
 
 Start = Callable[..., Conductor]
 LINES = [b"line %d\n" % number for number in range(1000)]
@@ -55,8 +55,8 @@ def large(tmp_path: Path) -> Feed:
     return Feed(0, (Split(uris.of_local(path), 0, path.stat().st_size),))
 
 
-def capture(tmp_path: Path, **fields: object) -> Capture:
-    return Capture(uris.of_local(tmp_path / "out" / "worker-1.1"), "part-worker-1", "out", **fields)  # type: ignore[arg-type]
+def capture(tmp_path: Path, **fields: object) -> StdoutOutput:
+    return StdoutOutput(uris.of_local(tmp_path / "out" / "worker-1.1"), "part-worker-1", "out", **fields)  # type: ignore[arg-type]
 
 
 def part(tmp_path: Path, name: str = "part-worker-1") -> Path:
@@ -221,7 +221,8 @@ def test_somebodys_own_reader_runs_in_the_jobs_python(conduct: Start, feed: Feed
     own = Feed(0, feed.splits[:1], format="mine:Reader")
     master = conduct("cat", feeds=(own,), program_path=("job/bin",))
     (master.work / "mine.py").write_text(
-        "import os\nfrom howdah.inputs.formats import Reader as Base\nclass Reader(Base):\n def __init__(s, o): 0\n"
+        "import os\n"
+        "from howdah.inputs.formats import RecordReader as Base\nclass Reader(Base):\n def __init__(s, o): 0\n"
         " def records(s, fs, split): yield os.environ['JOB'].encode() + fs.read_bytes(split.uri)[:7]\n"
     )
     python = master.work / "job" / "bin" / "python3"

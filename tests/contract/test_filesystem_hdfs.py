@@ -23,7 +23,7 @@ from howdah.sandbox.hadoop import Launcher
 from howdah.sandbox.install import Java
 from howdah.spec import StagedFile, uris
 from howdah.storage.content_cache import Cache, location, sha256_of
-from howdah.storage.filesystem import Broken, Entry, FileSystem, filesystem
+from howdah.storage.filesystem import ConnectionBroken, Entry, FileSystem, filesystem
 
 Admin = Callable[..., None]
 
@@ -206,7 +206,7 @@ def test_a_listing_of_many(fs: FileSystem, base: str) -> None:
 
 def poured(fs: FileSystem, entry: Entry, start: int = 0) -> bytes:
     came: list[bytes] = []
-    fs.pour(entry, start, lambda pieces: came.extend(bytes(piece) for piece in pieces))
+    fs.copy_to(entry, start, lambda pieces: came.extend(bytes(piece) for piece in pieces))
     return b"".join(came)
 
 
@@ -215,9 +215,9 @@ def test_small_files_are_known_by_their_directory(fs: FileSystem, base: str) -> 
     for uri, content in wanted.items():
         fs.write_bytes(uri, content)
     fs.mkdirs(f"{base}/part 00a")
-    known = fs.ahead(list(wanted))
+    known = fs.prefetch_stats(list(wanted))
     assert list(known) == sorted(wanted)
-    assert fs.ahead(list(wanted)[:2]) == {}, "is worth no listing"
+    assert fs.prefetch_stats(list(wanted)[:2]) == {}, "is worth no listing"
     for uri, entry in known.items():
         found = fs.stat(uri)
         assert found is not None
@@ -250,22 +250,22 @@ def test_what_a_writer_has_flushed_can_be_read(root: str, conf_dir: str, fs: Fil
         writer.hsync()
         (listed,) = fs.children(base)
         assert listed.may_be_open
-        (entry,) = fs.flushed([listed])
+        (entry,) = fs.stat_flushed([listed])
         assert entry.size == len(written)
-        assert b"".join(fs.pieces(uri)) == poured(fs, entry) == written
+        assert b"".join(fs.iter_chunks(uri)) == poured(fs, entry) == written
         for start in (1, len(written) - 3, len(written), len(written) + 9):
-            assert b"".join(fs.pieces(uri, max(0, start))) == written[max(0, start) :]
+            assert b"".join(fs.iter_chunks(uri, max(0, start))) == written[max(0, start) :]
     before = entry
     writer.write(b"more")
     writer.hsync()
     assert poured(fs, before) == written, "no more than it was said to have"
     writer.write(b", and what is not flushed")
-    assert b"".join(fs.pieces(uri)).startswith(written + b"more")
+    assert b"".join(fs.iter_chunks(uri)).startswith(written + b"more")
     writer.close()
     closed = fs.stat(uri)
     assert closed is not None
-    assert fs.flushed([closed]) == [closed]
-    assert poured(fs, closed) == b"".join(fs.pieces(uri)) == written + b"more, and what is not flushed"
+    assert fs.stat_flushed([closed]) == [closed]
+    assert poured(fs, closed) == b"".join(fs.iter_chunks(uri)) == written + b"more, and what is not flushed"
 
 
 def test_what_a_dead_writer_left_open_is_made_whole(root: str, conf_dir: str, fs: FileSystem, base: str) -> None:
@@ -275,10 +275,10 @@ def test_what_a_dead_writer_left_open_is_made_whole(root: str, conf_dir: str, fs
     writer.write(b"flushed")
     writer.hsync()
     assert fs.read_bytes(uri) != b"before, flushed", "its last block does not count while it is open"
-    fs.take_from_writer(uri)
+    fs.recover_lease(uri)
     assert fs.read_bytes(uri) == b"before, flushed"
     fs.append(uri, b", and more")
-    fs.take_from_writer(uri)
+    fs.recover_lease(uri)
     assert fs.read_bytes(uri) == b"before, flushed, and more"
 
 
@@ -291,7 +291,7 @@ def test_flushes_of_many_files_are_known_at_once(root: str, conf_dir: str, fs: F
         writers[-1].hsync()
     fs.write_bytes(f"{base}/5", b"closed")
     fs.mkdirs(f"{base}/6")
-    sizes = [entry.size for entry in fs.flushed([*fs.children(base), Entry(f"{base}/gone", 0, 0, block_size=1)])]
+    sizes = [entry.size for entry in fs.stat_flushed([*fs.children(base), Entry(f"{base}/gone", 0, 0, block_size=1)])]
     assert sizes == [0, 1, 2, 3, 4, 6, 0, 0]
     for writer in writers:
         writer.close()
@@ -301,12 +301,12 @@ def test_a_file_that_changes_after_its_directory_was_listed(fs: FileSystem, base
     names = [f"{base}/{number}" for number in range(20)]
     for name in names:
         fs.write_bytes(name, b"old")
-    known = fs.ahead(names)
+    known = fs.prefetch_stats(names)
     fs.write_bytes(names[0], b"new")
     fs.delete(names[1])
     for name in names[:2]:
         came = ""
-        with contextlib.suppress(Broken):  # a DataNode has the old blocks until it is told to let go of them
+        with contextlib.suppress(ConnectionBroken):  # a DataNode has the old blocks until it is told to let go of them
             came = poured(fs, known[name]).decode()
         assert came in ("", "old")
     assert poured(fs, known[names[2]]) == b"old"

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from howdah.client.master_client import MasterLink, refusals
+from howdah.client.master_client import MasterClient, refusals
 from howdah.errors import EngineUnavailable, StagingError
-from howdah.master.app import Identity, Master
+from howdah.master.app import JobMaster, MasterIdentity
 from howdah.master.server.app import MAX_LOG_BYTES
 from howdah.spec import Exit, JobSpec, Role, StagedJob, State, TaskId, Timeouts
 from howdah.spec.codec import decode, encode
@@ -23,7 +23,7 @@ from howdah.storage.filesystem import filesystem
 from howdah.testing import FakeAllocator
 from howdah.wire import auth
 from howdah.wire import program_protocol as programs
-from howdah.wire.connection import Connection, WireError
+from howdah.wire.connection import MasterConnection, WireError
 from howdah.wire.messages import Goal, LogChunk, LogRequest, Orders, Phase, Status
 
 KEY = b"k" * 32
@@ -38,14 +38,14 @@ class Running:
         times = Timeouts(stop_s=0.1)  # nobody ends here when he is told to
         job = JobSpec(roles=roles, name="<b>job</b>", env={"API_TOKEN": "abc", "LR": "1"}, timeouts=times)
         staged = StagedJob(job, home=directory)
-        self.identity = Identity("job-1", "fake", directory, "127.0.0.1", staged, KEY, {})
+        self.identity = MasterIdentity("job-1", "fake", directory, "127.0.0.1", staged, KEY, {})
         self.ready = threading.Event()
         self.thread = threading.Thread(target=lambda: asyncio.run(self._run()))
         self.thread.start()
         assert self.ready.wait(60)
 
     async def _run(self) -> None:
-        self.master = Master(self.identity, FakeAllocator)
+        self.master = JobMaster(self.identity, FakeAllocator)
         running = asyncio.ensure_future(self.master.run())
         while self.master.allocator is None or not self.master.allocator.launched:
             await asyncio.sleep(0.01)
@@ -54,8 +54,8 @@ class Running:
         self.ready.set()
         self.outcome = await running
 
-    def executor(self, principal: str = WORKER, key: bytes = KEY) -> Connection:
-        return Connection(self.url, principal, auth.derive(key, principal))
+    def executor(self, principal: str = WORKER, key: bytes = KEY) -> MasterConnection:
+        return MasterConnection(self.url, principal, auth.derive(key, principal))
 
     def plain(self, method: str, path: str, **headers: str) -> tuple[int, bytes]:
         address = self.url.removeprefix("http://")
@@ -76,7 +76,7 @@ def running(tmp_path: Path) -> Iterator[Running]:
 
 def end(running: Running) -> None:
     if running.thread.is_alive():
-        with MasterLink(running.url, KEY) as link:
+        with MasterClient(running.url, KEY) as link:
             link.cancel("the test")
     running.thread.join(60)
     assert not running.thread.is_alive()
@@ -86,7 +86,7 @@ def status(sequence: int, phase: Phase, **fields: object) -> Status:
     return Status("worker:0", 1, fields.pop("epoch", 1), sequence, phase, "127.0.0.1", 7, **fields)
 
 
-def say(connection: Connection, sequence: int, phase: Phase, wait: float = 0.0, **fields: object) -> Orders:
+def say(connection: MasterConnection, sequence: int, phase: Phase, wait: float = 0.0, **fields: object) -> Orders:
     message = encode(status(sequence, phase, **fields))
     try:
         return decode(Orders, connection.call("POST", f"/v1/executor?wait={wait}", message))
@@ -141,10 +141,10 @@ def test_a_program_that_may_not_start_twice_waits_until_its_start_is_written():
 
 
 def test_a_client_follows_events(running: Running):
-    with MasterLink(running.url, KEY) as link:
-        first = link.news(0, 0)
+    with MasterClient(running.url, KEY) as link:
+        first = link.events(0, 0)
         assert [type(event).__name__ for event in first.events[:2]] == ["JobStarted", "Asked"]
-        assert link.news(first.next, 0).events == []
+        assert link.events(first.next, 0).events == []
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_who_has_another_key_of_the_job_may_not_speak(running: Running, principa
 def test_a_program_may_not_do_what_a_client_may(running: Running):
     program = f"{programs.PROGRAM}worker:0/1/1"
     key = programs.key(auth.derive(KEY, WORKER), program)
-    with Connection(running.url, program, key) as connection, pytest.raises(WireError) as refused:
+    with MasterConnection(running.url, program, key) as connection, pytest.raises(WireError) as refused:
         connection.call("GET", "/v1/events?since=0")
     assert refused.value.status == 404
 
@@ -249,12 +249,12 @@ def test_json_that_is_no_object_is_malformed(running: Running, principal: str, m
 
 
 def test_a_client_hears_a_no_in_the_masters_own_words(running: Running):
-    with MasterLink(running.url, KEY) as link:
+    with MasterClient(running.url, KEY) as link:
         with pytest.raises(StagingError, match=r"^job-1: no task worker:404; there are worker:0$"), refusals("job-1"):
             link.stacks("me", "worker:404")
         with pytest.raises(StagingError, match=r"^job-1: worker:0 has no program that runs now$"), refusals("job-1"):
             link.stacks("me", "worker:0")
-    silent = MasterLink(running.url, b"x" * 32)
+    silent = MasterClient(running.url, b"x" * 32)
     with silent, pytest.raises(EngineUnavailable, match=r"^job-1: the signature does not fit"), refusals("job-1"):
         silent.stacks("me")
 
@@ -340,5 +340,5 @@ def test_what_is_no_request_is_refused_and_the_master_lives(running: Running, by
     with socket.create_connection((host, int(port)), timeout=10) as raw:
         raw.sendall(bytes_sent)
         assert raw.recv(4096).split(b" ")[1] == str(code).encode()
-    with MasterLink(running.url, KEY) as link:
-        assert link.news(0, 0).events
+    with MasterClient(running.url, KEY) as link:
+        assert link.events(0, 0).events

@@ -17,18 +17,18 @@ import pytest
 from howdah.engines import AttemptOver
 from howdah.errors import EngineRejected
 from howdah.executor.process.process_tree import children
-from howdah.master.app import CLAIM_S, SILENCE_S, Identity, Master
+from howdah.master.app import CLAIM_S, SILENCE_S, JobMaster, MasterIdentity
 from howdah.master.event_log import EventLog
 from howdah.master.journal import Superseded
 from howdah.master.state import Stage
 from howdah.outputs.commit import reserve, temporary
 from howdah.spec import Container, Exit, JobSpec, Output, Role, StagedJob, State, event_lines, uris
-from howdah.spec import events as e
 from howdah.spec.codec import encode
+from howdah.spec.events import AllocationLost, Event, TookOver, Used
 from howdah.storage.filesystem import filesystem
 from howdah.testing import FakeAllocator
 from howdah.wire import auth
-from howdah.wire.connection import Connection, WireError
+from howdah.wire.connection import MasterConnection, WireError
 from howdah.wire.messages import Phase, Status
 
 KEY = b"k" * 32
@@ -58,10 +58,10 @@ class Attempt:
         self.directory, self.output = directory, directory / "out"
         spec = JobSpec({"worker": Role("train")}, outputs=(Output(self.output.as_uri(), "model"),))
         staged = StagedJob(spec, home=directory.as_uri())
-        self.identity = Identity("job-1", "fake", files or directory.as_uri(), "127.0.0.1", staged, KEY, {})
+        self.identity = MasterIdentity("job-1", "fake", files or directory.as_uri(), "127.0.0.1", staged, KEY, {})
         (directory / "key").write_text("key")
         reserve(spec, "job-1")
-        self.master = Master(self.identity, allocator)
+        self.master = JobMaster(self.identity, allocator)
         self.running = asyncio.ensure_future(self.master.run())
 
     async def until(self, holds: Callable[[], object]) -> None:
@@ -76,7 +76,7 @@ class Attempt:
         assert self.master.context is not None
         name = auth.executor_principal("worker:0", 1)
         status = Status("worker:0", 1, 1, sequence, phase, "127.0.0.1", 7, ports={"main": 4000}, **fields)
-        with Connection(self.master.context.url, name, auth.derive(KEY, name)) as connection:
+        with MasterConnection(self.master.context.url, name, auth.derive(KEY, name)) as connection:
             await asyncio.to_thread(connection.call, "POST", "/v1/executor", encode(status))
 
     async def run_to(self, phase: Phase) -> None:
@@ -103,7 +103,7 @@ class Attempt:
     def kinds(self) -> list[str]:
         """What the log tells, but for samples."""
         lines = (self.directory / "events.jsonl").read_text().splitlines()
-        return [type(event).__name__ for event in event_lines.read_lines(lines) if not isinstance(event, e.Used)]
+        return [type(event).__name__ for event in event_lines.read_lines(lines) if not isinstance(event, Used)]
 
 
 @contextlib.asynccontextmanager
@@ -143,7 +143,7 @@ def test_an_attempt_that_is_over_leaves_everything_as_it_is(tmp_path: Path) -> N
             assert first.master.context is not None
             kept = http.client.HTTPConnection(first.master.context.host, first.master.context.port)
             kept.connect()
-            first.master.apply(e.AllocationLost(time.time(), "signal SIGTERM"))
+            first.master.apply(AllocationLost(time.time(), "signal SIGTERM"))
             with pytest.raises(AttemptOver, match=r"^signal SIGTERM$"):
                 await first.running
             assert first.kinds[-1] == "AllocationLost"
@@ -172,7 +172,7 @@ def test_one_that_is_over_takes_no_orders_any_more(tmp_path: Path) -> None:
             await first.run_to(Phase.RUNNING)
             first.master.state.handed_over = True
             assert first.master.context is not None
-            client = Connection(first.master.context.url, auth.CLIENT, auth.derive(KEY, auth.CLIENT))
+            client = MasterConnection(first.master.context.url, auth.CLIENT, auth.derive(KEY, auth.CLIENT))
             with client, pytest.raises(WireError):
                 await asyncio.to_thread(client.call, "POST", "/v1/actions/cancel", {})
             with pytest.raises(WireError):
@@ -202,7 +202,7 @@ def test_one_that_may_be_replaced_renews_leases_as_long_as_the_log_is_its_own(tm
             filesystem(files).delete(f"{files}/events.jsonl")
             await first.until(first.master.api.is_the_master)
             await first.say(2, Phase.JOINED)
-            took_over = e.TookOver(time.time(), 2)
+            took_over = TookOver(time.time(), 2)
             await EventLog(files).take_over(lambda: took_over)
             with pytest.raises(Superseded):
                 await first.running
@@ -230,7 +230,7 @@ def test_a_helper_ends_with_the_attempt_and_the_next_one_starts_another(tmp_path
             await first.run_to(Phase.ENDED)
             await first.until(helpers)
             os.kill(helpers()[0], signal.SIGSTOP)  # it is in the midst of it
-            first.master.apply(e.AllocationLost(time.time(), "signal SIGTERM"))
+            first.master.apply(AllocationLost(time.time(), "signal SIGTERM"))
             with pytest.raises(AttemptOver):
                 await first.running
             deadline = time.monotonic() + LIMIT_S
@@ -270,14 +270,14 @@ def test_containers_that_are_gone_are_held_against_nobody(tmp_path: Path) -> Non
         async with attempt(tmp_path) as first:
             await first.run_to(Phase.RUNNING)
             (container,) = first.master.state.containers
-            first.master.apply(e.AllocationLost(time.time(), "signal SIGTERM"))
+            first.master.apply(AllocationLost(time.time(), "signal SIGTERM"))
             with pytest.raises(AttemptOver):
                 await first.running
         gone = type("Gone", (Second,), {"ends": {container: Exit("withdrawn", detail="taken back")}})
         async with attempt(tmp_path, gone) as second:
             outcome = await second.running
             assert outcome.diagnostics.startswith("worker:0 on node1: taken back; nothing starts again")
-            assert second.master.state.struck == []
+            assert second.master.state.node_failures == []
 
     play(act)
 
@@ -299,7 +299,7 @@ class Refused(First):
 
     refuses = False
 
-    async def poll(self) -> list[e.Event]:
+    async def poll(self) -> list[Event]:
         while not self._news.qsize():
             if self.refuses:
                 raise EngineRejected("no such queue")
@@ -345,7 +345,7 @@ def test_one_that_was_cut_off_finds_the_log_to_be_anothers_though_it_has_nothing
         async with attempt(tmp_path, Silent, files) as first:
             await first.until(lambda: first.master.state.containers)
             assert await first.master.log.flush()
-            await EventLog(files).take_over(lambda: e.TookOver(time.time(), 2))
+            await EventLog(files).take_over(lambda: TookOver(time.time(), 2))
             with pytest.raises(Superseded):
                 await first.running
 
@@ -358,13 +358,13 @@ def test_a_claim_of_the_log_that_took_long_counts_for_nobody(tmp_path: Path) -> 
     async def act() -> None:
         async with attempt(tmp_path) as first:
             await first.run_to(Phase.RUNNING)
-            first.master.apply(e.AllocationLost(time.time(), "signal SIGTERM"))
+            first.master.apply(AllocationLost(time.time(), "signal SIGTERM"))
             with pytest.raises(AttemptOver):
                 await first.running
         async with attempt(tmp_path, Second) as second:
             take_over = second.master.log.take_over
 
-            async def slowly(event: Callable[[], e.TookOver]) -> list[e.Event]:
+            async def slowly(event: Callable[[], TookOver]) -> list[Event]:
                 events = await take_over(event)
                 await asyncio.sleep(2 * CLAIM_S)
                 return events

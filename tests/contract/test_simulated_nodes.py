@@ -15,9 +15,9 @@ from howdah.engines.yarn.conf import Configuration
 from howdah.engines.yarn.nm.container_management_protocol import PROTOCOL, NodeManagers
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient
-from howdah.engines.yarn.rm.application_master_protocol import ApplicationMaster, Ask
+from howdah.engines.yarn.rm.application_master_protocol import ApplicationMaster, ContainerAsk
 from howdah.errors import EngineRejected
-from howdah.hadoop.rpc import Address, Connection, RpcError, User
+from howdah.hadoop.rpc import Address, RpcConnection, RpcError, User
 from howdah.sandbox import Sandbox
 from howdah.wire.credentials import Token
 
@@ -76,7 +76,7 @@ async def granted(master: ApplicationMaster, count: int) -> tuple[list[pb.Contai
         containers.extend(answer.allocated)
         tokens.extend(answer.nm_tokens)
 
-    master.ask(Ask(1, 1, count, SMALL))
+    master.ask(ContainerAsk(1, 1, count, SMALL))
     await collect(master, lambda: len(containers) == count, keep)
     return containers, tokens
 
@@ -132,7 +132,7 @@ def test_a_stopped_container_is_reported_as_killed(configuration: Configuration)
 
 def test_only_the_nodes_own_token_logs_in(configuration: Configuration) -> None:
     async def attempt(container: pb.Container, login: Token | User) -> None:
-        connection = Connection(Address(container.node.host, container.node.port, "NodeManager"), PROTOCOL, login)
+        connection = RpcConnection(Address(container.node.host, container.node.port, "NodeManager"), PROTOCOL, login)
         try:
             await connection.call("getContainerStatuses", pb.ContainerIds(ids=[container.id]), pb.StatusesResponse, 10)
         finally:

@@ -109,7 +109,7 @@ def cuts(size: int) -> list[int]:
 
 
 def flaw(data: bytes, name: str) -> str | None:
-    return file_validation.flaw(io.BytesIO(data), name, len(data))
+    return file_validation.find_defect(io.BytesIO(data), name, len(data))
 
 
 @pytest.mark.parametrize("name", ["model.keras", "model.h5"])

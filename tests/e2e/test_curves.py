@@ -15,7 +15,7 @@ import pytest
 import tensorboardX
 from test_checkpoint_formats import written
 
-from howdah.eventfiles.client import Service
+from howdah.eventfiles.client import EventFileService
 from howdah.hadoop.conf import default_filesystem, load
 from howdah.sandbox import Sandbox
 from howdah.spec import uris
@@ -56,7 +56,7 @@ class Asker:
 
     def __init__(self, conf_dir: str, place: str) -> None:
         self.loop, self.place = asyncio.new_event_loop(), place
-        self.service = Service({**os.environ, "HADOOP_CONF_DIR": conf_dir})
+        self.service = EventFileService({**os.environ, "HADOOP_CONF_DIR": conf_dir})
 
     def __call__(self, target: str, status: int = 200) -> Any:
         answer = self.loop.run_until_complete(self.service.get(target, [("", self.place)]))

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from howdah.inputs.transfer import Copy, download, upload
+from howdah.inputs.transfer import FileCopy, download, upload
 from howdah.sandbox import Sandbox
 from howdah.spec import uris
 from howdah.storage.filesystem import filesystem
@@ -72,7 +72,7 @@ def hdfs(sandbox: Sandbox) -> Iterator[str]:
         root = next(item.findtext("value") for item in settings if item.findtext("name") == "fs.defaultFS")
         assert root is not None
         parts = (EXAMPLES / "data" / "digits").rglob("*.csv")
-        upload([Copy(str(part), f"{root}/data/digits/{part.parent.name}/{part.name}") for part in parts], ignored)
+        upload([FileCopy(str(part), f"{root}/data/digits/{part.parent.name}/{part.name}") for part in parts], ignored)
         yield root
 
 
@@ -116,7 +116,7 @@ def test_on_hadoop(name: str, sandbox: Sandbox, hdfs: str, tmp_path: Path, home:
     howdah("run", "--on", "yarn", *sets, f"examples/{name}/job.yaml", env={**home, **sandbox.env()})
     saved = files_below(target)
     assert "_SUCCESS" in saved
-    download([Copy(str(tmp_path / "model" / file), f"{target}/{file}") for file in saved], ignored)
+    download([FileCopy(str(tmp_path / "model" / file), f"{target}/{file}") for file in saved], ignored)
     check(name, tmp_path / "model", home)
     if name == "digits-tensorflow-evaluator":
         assert len(filesystem(hdfs).read_bytes(f"{target}-evaluations/accuracy.csv").splitlines()) == 10

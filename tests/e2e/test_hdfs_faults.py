@@ -28,7 +28,7 @@ from howdah.spec import uris
 from howdah.spec.codec import encode
 from howdah.spec.staged import Feed, Split
 from howdah.storage.content_cache import local_directory
-from howdah.storage.filesystem import Broken
+from howdah.storage.filesystem import ConnectionBroken
 
 JARS = local_directory()  # as it is before another module's fixture moves HOWDAH_HOME
 MIB = 1 << 20
@@ -192,7 +192,7 @@ def test_datanodes_that_hang(howdah: CommandLine, base: str, tmp_path: Path) -> 
     random_file(howdah, f"{base}/big", 3)
     with frozen(howdah, "dn1", "dn2"):
         stuck = rf"/held: a DataNode has moved nothing for {LIMIT_S} s \(since \d\d:"
-        with pytest.raises(Broken, match=stuck), howdah.files.writing(f"{base}/held") as sink:
+        with pytest.raises(ConnectionBroken, match=stuck), howdah.files.writing(f"{base}/held") as sink:
             sink.write(b"1")
         done = howdah("data", "get", f"{base}/big", str(tmp_path / "got"))
         assert not [*tmp_path.iterdir()]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from commandline import CommandLine
-from test_tony_door import configuration
+from test_tony_commands import configuration
 
 from howdah.sandbox import Sandbox
 

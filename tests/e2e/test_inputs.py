@@ -18,12 +18,12 @@ from pathlib import Path
 import pytest
 from commandline import HOWDAH, LIMIT_S, CommandLine
 
-from howdah.inputs.download import Copy, fetch
+from howdah.inputs.download import FileCopy, fetch
 from howdah.inputs.node_cache import FULLEST
 from howdah.inputs.transfer import download
 from howdah.sandbox import Sandbox, record
 from howdah.spec import uris
-from howdah.storage.filesystem import Broken
+from howdah.storage.filesystem import ConnectionBroken
 
 ROOT = Path(__file__).parents[2]
 SHOW = "find data -type f | sort | xargs sha256sum; find data -type f | xargs stat -c '%h links' | sort -u"
@@ -121,7 +121,7 @@ def test_a_file_that_changes_after_it_was_listed_fails_in_one_line(yarn: Command
     for name in ("changed", "deleted"):
         yarn.files.write_bytes(f"{folder}/{name}", b"12345")
     copies = {
-        name: Copy(str(yarn.folder / name), f"{folder}/{name}", 5, yarn.files.stat(f"{folder}/{name}").modified_ms)  # type: ignore[union-attr]
+        name: FileCopy(str(yarn.folder / name), f"{folder}/{name}", 5, yarn.files.stat(f"{folder}/{name}").modified_ms)  # type: ignore[union-attr]
         for name in ("changed", "deleted")
     }
     yarn.files.write_bytes(f"{folder}/changed", b"54321")
@@ -142,8 +142,8 @@ def test_a_damaged_block_is_noticed(yarn: CommandLine, folder: str) -> None:
     with block.open("r+b") as file:
         file.seek(1000)
         file.write(b"damaged")
-    with pytest.raises(Broken, match="no copy of a block can be read"):
-        download([Copy(str(yarn.folder / "x"), f"{folder}/damaged", len(content))], quiet, back_off_s=0.01)
+    with pytest.raises(ConnectionBroken, match="no copy of a block can be read"):
+        download([FileCopy(str(yarn.folder / "x"), f"{folder}/damaged", len(content))], quiet, back_off_s=0.01)
     assert not (yarn.folder / "x").exists()
 
 
@@ -162,12 +162,12 @@ def test_a_download_goes_on_behind_what_came_when_the_datanode_comes_back(yarn: 
         if len(calls) == 1 and restart.ident:
             time.sleep(0.1)
 
-    copy = Copy(str(yarn.folder / "large"), f"{folder}/large", 200 << 20)
+    copy = FileCopy(str(yarn.folder / "large"), f"{folder}/large", 200 << 20)
     deadline = time.monotonic() + LIMIT_S
     try:
         while not Path(copy.path).exists():
             calls.append([])
-            with contextlib.suppress(Broken):
+            with contextlib.suppress(ConnectionBroken):
                 fetch(copy, slowly)
             assert time.monotonic() < deadline
             time.sleep(0.2)

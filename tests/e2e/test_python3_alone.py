@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from commandline import CommandLine, Done
-from test_tony_door import LONGEST_S, configuration, python_with
-from test_tony_door import PROGRAMS as TONY_PROGRAMS
+from test_tony_commands import LONGEST_S, configuration, python_with
+from test_tony_commands import PROGRAMS as TONY_PROGRAMS
 
 from howdah.sandbox import Sandbox
 from howdah.storage.content_cache import local_directory

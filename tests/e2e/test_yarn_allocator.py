@@ -16,7 +16,7 @@ from howdah.engines import MasterContext
 from howdah.engines.yarn import conf, records
 from howdah.engines.yarn.allocator import YarnAllocator
 from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient
-from howdah.engines.yarn.rm.application_master_protocol import ApplicationMaster, Ask
+from howdah.engines.yarn.rm.application_master_protocol import ApplicationMaster, ContainerAsk
 from howdah.engines.yarn.staging import Stager
 from howdah.sandbox import Sandbox
 from howdah.spec import JobSpec, Resources, Role, StagedFile, StagedJob
@@ -100,7 +100,7 @@ class TestYarnAllocator(AllocatorContract):
             claimant, token = await unmanaged(configuration, "prod")
             am = ApplicationMaster(configuration.resourcemanagers("scheduler"), token)
             await am.register("127.0.0.1", 1, "")
-            am.ask(Ask(1, 1, 3, {records.MEMORY: 2048, records.VCORES: 1}))
+            am.ask(ContainerAsk(1, 1, 3, {records.MEMORY: 2048, records.VCORES: 1}))
             while not causes(driver):
                 driver.events += await driver.allocator.poll()
                 await am.allocate()
@@ -140,7 +140,7 @@ class TestYarnAllocator(AllocatorContract):
 
     def test_only_the_proxy_is_believed(self, context: MasterContext) -> None:
         async def play(driver: Driver) -> list[bool]:
-            admits, user = driver.allocator.admits, context.staged.user
+            admits, user = driver.allocator.trusts_proxy_request, context.staged.user
             return [
                 admits("127.0.0.1", user),
                 admits("10.1.1.1", user),

@@ -72,7 +72,7 @@ def test_a_job_runs_and_its_logs_are_read(engine: YarnEngine) -> None:
 def test_one_tasks_log_is_read_without_the_others(engine: YarnEngine, sandbox: Sandbox) -> None:
     id_ = engine.submit(engine.plan(job(engine, "seq 200000; echo the end of $HOWDAH_TASK", replicas=3)), {})
     report = wait(engine, id_)
-    assert engine.settled(id_)
+    assert engine.logs_complete(id_)
     whole = logs(engine, id_)
     for index in range(3):
         task = TaskId("worker", index)

@@ -20,7 +20,7 @@ from howdah.engines.yarn.rm.application_client_protocol import PROTOCOL, Resourc
 from howdah.errors import EngineRejected
 from howdah.hadoop import conf as hadoop_conf
 from howdah.hadoop.delegation import delegation_tokens
-from howdah.hadoop.rpc import Connection, Kerberos, Login, RpcError, User
+from howdah.hadoop.rpc import Kerberos, Login, RpcConnection, RpcError, User
 from howdah.spec import uris
 from howdah.storage.content_cache import local_directory
 from howdah.wire.credentials import Credentials, Token
@@ -58,7 +58,7 @@ def conf(secure: Secure) -> dict[str, str]:
 
 def call(configuration: Configuration, login: Login) -> pb.NewApplication:
     async def once() -> pb.NewApplication:
-        connection = Connection(configuration.resourcemanagers()[0], PROTOCOL, login)
+        connection = RpcConnection(configuration.resourcemanagers()[0], PROTOCOL, login)
         try:
             return await connection.call("getNewApplication", pb.Empty(), pb.NewApplication)
         finally:

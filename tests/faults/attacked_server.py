@@ -13,16 +13,18 @@ import sys
 from pathlib import Path
 
 from howdah.engines.local.engine import LocalEngine
-from howdah.history.options import KEY_VARIABLE, Options, root_of
+from howdah.history.options import KEY_VARIABLE, HistoryOptions, root_of
 from howdah.history.server import HistoryServer
-from howdah.master.app import Identity, Master
+from howdah.master.app import JobMaster, MasterIdentity
 from howdah.spec import JobSpec, Role, StagedJob
 from howdah.testing import FakeAllocator
 
 
 async def master(directory: Path, key: bytes) -> None:
     staged = StagedJob(JobSpec(roles={"worker": Role("train")}, name="attacked"), home=directory.as_uri())
-    running = Master(Identity("job-1", "fake", directory.as_uri(), "127.0.0.1", staged, key, {}), FakeAllocator)
+    running = JobMaster(
+        MasterIdentity("job-1", "fake", directory.as_uri(), "127.0.0.1", staged, key, {}), FakeAllocator
+    )
     run = asyncio.ensure_future(running.run())
     while running.allocator is None or not running.allocator.launched:  # type: ignore[attr-defined]
         await asyncio.sleep(0.01)
@@ -34,7 +36,7 @@ async def master(directory: Path, key: bytes) -> None:
 async def history(directory: Path, key: bytes) -> None:
     os.environ[KEY_VARIABLE] = key.hex()
     engine = LocalEngine({"local_home": str(directory / "home")})
-    options = Options((engine,), (root_of(engine, "me"),), directory / "state", port=0)
+    options = HistoryOptions((engine,), (root_of(engine, "me"),), directory / "state", port=0)
     await HistoryServer(options, lambda link: print(link.partition("/#")[0], flush=True)).run()
 
 

@@ -22,7 +22,7 @@ import pytest
 
 from howdah.spec.codec import encode
 from howdah.wire import auth
-from howdah.wire.connection import Connection
+from howdah.wire.connection import MasterConnection
 from howdah.wire.messages import Phase, Status
 
 CALLERS = 700
@@ -54,7 +54,7 @@ class Server:
         self.ask()
         self.before_mb = self.memory_mb("VmRSS")
 
-    def ask(self, connection: Connection | None = None) -> None:
+    def ask(self, connection: MasterConnection | None = None) -> None:
         """Somebody who may ask is answered."""
         if self.kind == "master":
             self.sequence += 1
@@ -68,8 +68,8 @@ class Server:
             assert plain.getresponse().status == 200
             plain.close()
 
-    def executor(self) -> Connection:
-        return Connection(self.url, WORKER, auth.derive(self.key, WORKER), timeout=30)
+    def executor(self) -> MasterConnection:
+        return MasterConnection(self.url, WORKER, auth.derive(self.key, WORKER), timeout=30)
 
     def memory_mb(self, what: str) -> float:
         status = Path(f"/proc/{self.process.pid}/status").read_text()

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from howdah.master.decisions import actions as a
+from howdah.master.decisions.actions import Finish, LaunchTask, RecordEvent, ReleaseContainer
 from howdah.spec import Exit, JobSpec, Resources, Role, State, Timeouts
-from howdah.spec import events as e
+from howdah.spec.events import CancelRequested, ContainerEnded, Ended, Joined, Started, WorldFormed
 from howdah.testing import OK, Gang, job
 from howdah.wire.messages import Phase
 
@@ -25,8 +25,8 @@ FAILURES = (
 
 def containers(gang: Gang) -> set[str]:
     """Granted, and neither given back nor gone."""
-    released = {action.container_id for action in gang.of(a.Release)}
-    return {action.container.id for action in gang.of(a.Launch)} - released
+    released = {action.container_id for action in gang.of(ReleaseContainer)}
+    return {action.container.id for action in gang.of(LaunchTask)} - released
 
 
 def shapes(chance: random.Random) -> JobSpec:
@@ -61,11 +61,11 @@ def one_event(gang: Gang, chance: random.Random) -> None:
     elif dice < 0.74 and task.container and task.started == task.epoch:
         gang.end(str(task.id), OK if chance.random() < 0.8 else chance.choice(FAILURES))
     elif dice < 0.78 and task.container:
-        gang.feed(e.ContainerEnded(gang.now, task.container.id, chance.choice(FAILURES)))
+        gang.feed(ContainerEnded(gang.now, task.container.id, chance.choice(FAILURES)))
     elif dice < 0.80:
         gang.say(str(task.id), Phase.ENDED, epoch=max(0, task.epoch - 1), exit=Exit("exit", 9))
     elif dice < 0.805:
-        gang.feed(e.CancelRequested(gang.now, "chance"))
+        gang.feed(CancelRequested(gang.now, "chance"))
     else:
         gang.wait(chance.choice((0.5, 1.0, 5.0, 30.0)))
 
@@ -75,19 +75,19 @@ def check(gang: Gang) -> None:
     held = [task.container.id for task in state.tasks.values() if task.container]
     assert len(held) == len(set(held)), "two tasks in one container"
     assert set(held) <= containers(gang), "a task in a container that was given back"
-    assert len(gang.of(a.Finish)) <= 1, "the end is final"
+    assert len(gang.of(Finish)) <= 1, "the end is final"
     wanted = {}
-    for action in gang.of(a.Record):
-        if isinstance(action.event, e.Joined):
+    for action in gang.of(RecordEvent):
+        if isinstance(action.event, Joined):
             wanted.setdefault(action.event.epoch, set()).add(action.event.task)
     for task in state.tasks.values():
         if task.formed and task.exit is None:
             assert task.id in wanted[task.epoch], "a world formed without a task that is in it"
         if task.live and task.epoch and task.started == task.epoch:
             assert task.joined == task.epoch, "started, not joined"
-    epochs = [event.epoch for event in gang.recorded(e.WorldFormed)]
+    epochs = [event.epoch for event in gang.recorded(WorldFormed)]
     assert len(epochs) == len(set(epochs)), "an epoch formed twice"
-    started = [(event.task, event.epoch) for event in gang.recorded(e.Started)]
+    started = [(event.task, event.epoch) for event in gang.recorded(Started)]
     assert len(started) == len(set(started)), "one epoch of a task started twice"
 
 
@@ -104,7 +104,7 @@ def test_whatever_happens_the_invariants_hold_and_the_job_ends(block: int):
         check(gang)
         assert gang.outcome is not None, f"seed {seed} never ends: {gang.state.stage}"
         if gang.outcome.state is State.SUCCEEDED:
-            well = any(event.exit.ok for event in gang.recorded(e.Ended))
+            well = any(event.exit.ok for event in gang.recorded(Ended))
             assert well or gang.state.job.success == "50%", f"seed {seed}: success from nothing"
         leaked = containers(gang) - gang.gone - set(gang.state.containers)
         assert not leaked, f"seed {seed}: {leaked} are neither given back nor known at the end"

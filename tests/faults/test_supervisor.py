@@ -103,7 +103,7 @@ class TestQueue:
         assert local.report(large).diagnostics == f"waiting for 128 MiB: 64 MiB of 128 MiB are used by {first}"
         behind = f"number 2 in this machine's queue, in which {large} is the first"
         assert local.report(small).diagnostics == behind
-        assert [one.facts["text"] for one in local.engine.hindrances(small, None, {})] == [behind]
+        assert [one.facts["text"] for one in local.engine.pending_reasons(small, None, {})] == [behind]
         (local.home / "jobs" / first / "go").touch()
         assert local.end(large).started < local.end(small).started
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from test_schedules import check, containers, one_event, shapes
 
-from howdah.master.decisions import actions as a
+from howdah.master.decisions.actions import RecordEvent
 from howdah.master.recovery import replay
 from howdah.master.state import GangState
-from howdah.spec import events as e
+from howdah.spec.events import Asked
 from howdah.testing import Gang
 
 SEEDS = 1000
@@ -45,9 +45,9 @@ def test_the_log_tells_the_next_master_all_that_the_last_one_knew(block: int):
         if any(task.live and task.phase is None for task in before.tasks.values()):
             continue  # such containers are given back: see the next test
         again = GangState.of("job-1", before.job)
-        left = replay(again, [action.event for action in gang.of(a.Record)], gang.now)
+        left = replay(again, [action.event for action in gang.of(RecordEvent)], gang.now)
         assert known(again) == known(before), f"seed {seed}"
-        undone = [action for action in left if isinstance(action, a.Record) and not isinstance(action.event, e.Asked)]
+        undone = [action for action in left if isinstance(action, RecordEvent) and not isinstance(action.event, Asked)]
         assert not undone, f"seed {seed}: {undone}"
 
 
@@ -59,7 +59,7 @@ def test_killed_at_any_moment_the_job_comes_to_its_end(block: int):
         for _ in range(chance.randrange(20, 150)):
             one_event(gang, chance)
             if gang.state.open and chance.random() < 0.05:
-                recorded = len(gang.of(a.Record))
+                recorded = len(gang.of(RecordEvent))
                 gang.take_over(lost=min(recorded - 1, chance.choice((0, 0, 1, 2, 5))))
             check(gang)
         for _ in range(400):

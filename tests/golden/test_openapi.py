@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from howdah.api import openapi
-from howdah.api.routes import ACTIONS, CALLS, Call, Parameter, handler, match
-from howdah.master.server.user_actions import WISHES
+from howdah.api.routes import ACTIONS, ROUTES, Parameter, Route, handler, match
+from howdah.master.server.user_actions import USER_ACTIONS
 
 DOCS = Path(__file__).parents[2] / "docs"
 DOCUMENT, PAGE = DOCS / "openapi.json", DOCS / "api.md"
@@ -20,7 +20,7 @@ DOCUMENT, PAGE = DOCS / "openapi.json", DOCS / "api.md"
 
 def calls() -> Iterator[str]:
     yield "| call | | query |\n|---|---|---|\n"
-    for call in CALLS:
+    for call in ROUTES:
         path = re.sub(r"\{(\w+)\}", lambda found: {"job": "ID", "task": "TASK"}.get(found[1], "…"), call.path)
         yield f"| `{path}` | {call.summary} | {words(call.parameters)} |\n"
 
@@ -53,8 +53,8 @@ def test_the_document_is_that_of_the_table() -> None:
     assert PAGE.read_text() == page
 
 
-@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.path)
-def test_each_call_is_found_by_its_path_and_has_a_handler(call: Call) -> None:
+@pytest.mark.parametrize("call", ROUTES, ids=lambda call: call.path)
+def test_each_call_is_found_by_its_path_and_has_a_handler(call: Route) -> None:
     found = match(call.path.replace("{job}", "j").replace("{task}", "worker:0").replace("{rest}", "a/b"))
     assert found is not None
     assert found[0] is call
@@ -62,4 +62,4 @@ def test_each_call_is_found_by_its_path_and_has_a_handler(call: Call) -> None:
 
 
 def test_every_action_of_the_master_is_told_of() -> None:
-    assert set(WISHES) == {action.name for action in ACTIONS}
+    assert set(USER_ACTIONS) == {action.name for action in ACTIONS}

@@ -15,7 +15,7 @@ import pytest
 
 from howdah.compat import Parsed
 from howdah.compat.submarine import Submarine
-from howdah.config.job_file import wrong
+from howdah.config.job_file import job_mistakes
 from howdah.errors import SpecError, StagingError
 from howdah.spec.codec import encode
 
@@ -35,7 +35,7 @@ def outcome(case: dict[str, Any], folder: Path) -> dict[str, Any]:
         parsed = parse(case, folder)
     except (SpecError, StagingError) as error:
         return {"mistakes": str(error).splitlines()}
-    mistakes = wrong(parsed.job, parsed.origins)
+    mistakes = job_mistakes(parsed.job, parsed.origins)
     if mistakes:
         return {"mistakes": [str(mistake) for mistake in mistakes]}
     told = {"variables": dict(parsed.variables)} if parsed.variables else {}

@@ -17,7 +17,7 @@ import pytest
 from howdah.compat import Parsed
 from howdah.compat.tony import Tony
 from howdah.compat.tony.azkaban import AzkabanJob
-from howdah.config.job_file import wrong
+from howdah.config.job_file import job_mistakes
 from howdah.errors import SpecError
 from howdah.spec.codec import encode
 
@@ -51,7 +51,7 @@ def outcome(case: dict[str, Any], folder: Path) -> dict[str, Any]:
         parsed = parse(case, folder)
     except SpecError as error:
         return {"mistakes": str(error).splitlines()}
-    mistakes = wrong(parsed.job, parsed.origins)
+    mistakes = job_mistakes(parsed.job, parsed.origins)
     if mistakes:
         return {"mistakes": [str(mistake) for mistake in mistakes]}
     return {"job": encode(parsed.job), "notes": list(parsed.notes)}

@@ -16,7 +16,7 @@ import pytest
 
 from howdah.compat import Dialect
 from howdah.compat.xlearning import HboxSubmit, XlSubmit
-from howdah.config.job_file import wrong
+from howdah.config.job_file import job_mistakes
 from howdah.errors import SpecError
 from howdah.spec.codec import encode
 
@@ -29,7 +29,7 @@ def outcome(door: Dialect, argv: list[str]) -> dict[str, Any]:
         parsed = door.parse(argv)
     except SpecError as error:
         return {"mistakes": str(error).splitlines()}
-    mistakes = wrong(parsed.job, parsed.origins)
+    mistakes = job_mistakes(parsed.job, parsed.origins)
     if mistakes:
         return {"mistakes": [str(mistake) for mistake in mistakes]}
     beside = {

@@ -22,12 +22,12 @@ from masters import Master
 from resource_manager import HEARTBEAT_S, ResourceManager
 
 from howdah.frameworks import find
-from howdah.master.decisions import actions as a
-from howdah.master.decisions.executor_orders import Director
+from howdah.master.decisions.actions import CollectStacks, LaunchTask, ReleaseContainer
+from howdah.master.decisions.executor_orders import OrderBuilder
 from howdah.master.decisions.outputs import uploads
 from howdah.outputs.commit import temporary
 from howdah.spec import Exit, JobSpec, Outcome, StagedJob, TaskId
-from howdah.spec import events as e
+from howdah.spec.events import CancelRequested, ContainerEnded, StacksTaken
 from howdah.wire.messages import Orders, Status
 
 EXPIRY_S = 60.0
@@ -80,9 +80,9 @@ class Simulation:
         self.announced = 0
         self.longest_s = 60.0
         self.outcome: Outcome | None = None
-        self.on_launch: Callable[[a.Launch], None] = lambda _: None
+        self.on_launch: Callable[[LaunchTask], None] = lambda _: None
         self.on_start: Callable[[Executor], None] = lambda _: None
-        self.director = Director("job-1", StagedJob(job, "file:///sim"), find("generic"))
+        self.director = OrderBuilder("job-1", StagedJob(job, "file:///sim"), find("generic"))
         self.manager.start_master()
         self.later(HEARTBEAT_S, self.manager.manage)
 
@@ -141,11 +141,11 @@ class Simulation:
     def hangs(self) -> bool:
         return bool(self.hanging) and not self.calm and self.luck.random() < self.hanging
 
-    def look_into(self, master: Master, action: a.TakeStacks) -> None:
+    def look_into(self, master: Master, action: CollectStacks) -> None:
         """The stacks come, or do not; whom they point to may be right."""
         whom = tuple(self.luck.sample(action.tasks, self.luck.randrange(len(action.tasks) + 1)))
         if self.luck.random() < 0.7:
-            taken = lambda: master.apply(e.StacksTaken(master.now, uri="stacks", suspects=whom))  # noqa: E731
+            taken = lambda: master.apply(StacksTaken(master.now, uri="stacks", suspects=whom))  # noqa: E731
             self.later(self.luck.uniform(0.1, 90), taken)
 
     def verdict(self) -> Exit:
@@ -201,7 +201,7 @@ class Simulation:
         if executor and executor.alive and executor.master == master.number and task.phase is not None:
             self.answer(executor, master.orders(executor.status()), executor.received_at)
 
-    def launch(self, master: Master, action: a.Launch) -> None:
+    def launch(self, master: Master, action: LaunchTask) -> None:
         """A NodeManager starts an executor, or refuses to."""
         room = self.rooms[action.container.id]
         if not master.when_running(lambda: self.launch(master, action)):
@@ -210,8 +210,8 @@ class Simulation:
         refused = self.rough and not self.calm and self.links.random() < 0.03
         self.seen["launches refused"] += refused
         if refused or room.exit or room.released or not room.node.reachable:
-            master.perform(a.Release(action.container.id))
-            master.apply(e.ContainerEnded(master.now, action.container.id, Exit("start", detail="not started")))
+            master.perform(ReleaseContainer(action.container.id))
+            master.apply(ContainerEnded(master.now, action.container.id, Exit("start", detail="not started")))
             return
         room.executor = Executor(
             self, action.task, action.attempt, room, master.number, heard_at=self.now, leased_at=self.now
@@ -225,7 +225,7 @@ class Simulation:
         master = self.masters[self.announced - 1] if self.announced else None
         if master and master.runs and not master.state.handed_over and master.node.reachable:
             self.seen["cancels"] += 1
-            master.apply(e.CancelRequested(master.now, "u"))
+            master.apply(CancelRequested(master.now, "u"))
 
     def tempt_to_cancel(self, master: Master, seconds: float) -> None:
         """Somebody loses patience while outputs are committed."""

@@ -15,7 +15,7 @@ from executors import Broken
 from howdah.errors import EngineUnavailable
 from howdah.master.journal import OwnedFile
 from howdah.spec import event_lines
-from howdah.spec import events as e
+from howdah.spec.events import Event
 
 if TYPE_CHECKING:
     from cluster import Simulation
@@ -63,7 +63,7 @@ class Files:
             raise Broken("lines of the log are lost when it is claimed")
         self.content = content
 
-    def take_from_writer(self, _: str) -> None:
+    def recover_lease(self, _: str) -> None:
         self._reach()
 
     @property
@@ -105,7 +105,7 @@ class Log:
         self.pending = []
         self.files.own(self.number)
 
-    def write(self, event: e.Event) -> None:
+    def write(self, event: Event) -> None:
         self.pending.append(event_lines.to_line(event))
 
     def flush(self) -> bool:

@@ -141,7 +141,7 @@ class Executor:
         """The lease runs from when it sent what this is the answer to."""
         if self.leaving:
             return
-        if self.alive and orders.goal is Goal.BECOME:
+        if self.alive and orders.goal is Goal.REASSIGN:
             self.become(orders.become)
             return
         if not self.alive or orders.epoch < self.wanted:

@@ -8,9 +8,9 @@ from cluster import Simulation
 from executors import Executor, Node, Room
 from resource_manager import MASTER_ATTEMPTS
 
-from howdah.master.decisions import actions as a
+from howdah.master.decisions.actions import LaunchTask
 from howdah.spec import Exit
-from howdah.spec import events as e
+from howdah.spec.events import LossAnnounced
 
 CALM_S = 120.0
 LONGEST_ISOLATION_S = 100.0
@@ -32,7 +32,7 @@ def announce(simulation: Simulation, luck: random.Random) -> None:
     if simulation.calm or not running or master is None or not (master.alive and master.ready):
         return
     room = luck.choice(running)
-    master.apply(e.LossAnnounced(master.now, room.container.id, "preemption", 15.0, "will be preempted"))
+    master.apply(LossAnnounced(master.now, room.container.id, "preemption", 15.0, "will be preempted"))
     if luck.random() < 0.8:
         simulation.later(luck.uniform(0, 15), lambda: take(room))
 
@@ -69,7 +69,7 @@ def hide_a_container(simulation: Simulation) -> None:
     runs on, and the next master does not know of it."""
     links = simulation.links
 
-    def launched(_: a.Launch) -> None:
+    def launched(_: LaunchTask) -> None:
         if not simulation.files.away and simulation.files.content and not simulation.calm:
             simulation.files.away = True
             simulation.on_launch = lambda _: None

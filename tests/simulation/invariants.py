@@ -11,7 +11,7 @@ from masters import LOST_ATTEMPTS, Master
 from howdah.master.app import CLAIM_S
 from howdah.master.state import FENCE_S, TAKEOVER_S, Stage
 from howdah.spec import Outcome, State, TaskId, event_lines
-from howdah.spec import events as e
+from howdah.spec.events import CancelRequested, Event, JobFinished
 from howdah.wire.messages import Status
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Invariants:
         """What a status can change."""
         task = master.state.tasks[id_]
         at = (task.attempt, task.epoch, task.phase, task.sequence, task.joined, task.started)
-        return (*at, task.exit, task.quiet_s, task.ports, task.uploaded)
+        return (*at, task.exit, task.idle_s, task.ports, task.uploaded)
 
     def admitted(self, master: Master, executor: Executor) -> None:
         """An answer keeps an executor alive: only that of the task's container, and only while no other master can
@@ -126,7 +126,7 @@ class Invariants:
         if self.published and self.discarded:
             raise Broken("outputs are published and removed")
 
-    def stepped(self, master: Master, before: tuple[Stage, Outcome | None], event: e.Event) -> None:
+    def stepped(self, master: Master, before: tuple[Stage, Outcome | None], event: Event) -> None:
         """What is decided stays so; of failures another may turn out to be the first."""
         stage, outcome = before
         if stage not in (Stage.FORMING, Stage.RUNNING) and master.state.open:
@@ -135,9 +135,9 @@ class Invariants:
         if stage in DECIDED and outcome is not None and (after is None or after.state is not outcome.state):
             raise Broken(f"{type(event).__name__} changes the outcome while outputs are committed")
 
-    def taken_over(self, master: Master, log: list[e.Event]) -> None:
+    def taken_over(self, master: Master, log: list[Event]) -> None:
         """A job that was cancelled before anything else was decided does not go on."""
-        if master.state.open and any(isinstance(event, e.CancelRequested) for event in log):
+        if master.state.open and any(isinstance(event, CancelRequested) for event in log):
             raise Broken("a job that was cancelled goes on with the next master")
 
     def handed_over(self, master: Master) -> None:
@@ -179,7 +179,7 @@ class Invariants:
 
     def _check_end(self, outcome: Outcome) -> None:
         """The log tells the end that the engine was told; outputs are there if and only if the job succeeded."""
-        ends = [event for event in event_lines.read_lines(self.sim.log) if isinstance(event, e.JobFinished)]
+        ends = [event for event in event_lines.read_lines(self.sim.log) if isinstance(event, JobFinished)]
         lost = outcome.diagnostics == LOST_ATTEMPTS or self.sim.files.away
         if not lost and [end.outcome for end in ends] != [outcome]:
             raise Broken(f"the log tells {len(ends)} ends")

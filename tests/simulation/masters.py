@@ -16,15 +16,42 @@ from event_log import Log
 from howdah.engines import GONE
 from howdah.errors import EngineUnavailable
 from howdah.master.app import CLAIM_S, CONFIRM_EVERY_S, CONFIRMED_S, HAND_OVER_S, SILENCE_S
-from howdah.master.decisions import actions as a
 from howdah.master.decisions import job_completion
+from howdah.master.decisions.actions import (
+    Action,
+    CollectStacks,
+    Commit,
+    CommitDone,
+    FindCheckpoint,
+    Finish,
+    HandOver,
+    LaunchTask,
+    NotifyExecutors,
+    RecordEvent,
+    ReleaseContainer,
+    RequestContainers,
+    StartRecorded,
+    StatusReceived,
+    Tick,
+)
 from howdah.master.decisions.admission import reassignment, refusal
 from howdah.master.decisions.step import step
 from howdah.master.journal import CLAIM_TRIES, Changed, Superseded
 from howdah.master.recovery import replay
 from howdah.master.state import FENCE_S, GangState, Stage
 from howdah.spec import Exit, Outcome, State, TaskId, event_lines
-from howdah.spec import events as e
+from howdah.spec.events import (
+    AllocationLost,
+    CancelRequested,
+    CheckpointFound,
+    ContainerEnded,
+    Event,
+    JobFinished,
+    JobStarted,
+    TimeLost,
+    TookOver,
+    WorldFormed,
+)
 from howdah.storage.retry import AGAIN_S
 from howdah.wire.messages import Orders, Status
 
@@ -108,12 +135,12 @@ class Master:
             self.sim.later(1.0, lambda: self.read_log(tries))
             return
         if lines:
-            event, self.claiming_since = e.TookOver(self.now, self.number), self.sim.now
+            event, self.claiming_since = TookOver(self.now, self.number), self.sim.now
             self.sim.later(self.sim.claim_delay(), lambda: self.claim(lines, event, tries))
         else:
             self.begin_job()
 
-    def claim(self, lines: list[str], event: e.TookOver, tries: int) -> None:
+    def claim(self, lines: list[str], event: TookOver, tries: int) -> None:
         if not self.when_running(lambda: self.claim(lines, event, tries)):
             return
         try:
@@ -142,15 +169,15 @@ class Master:
         self.sim.seen["begun anew"] += anew
         self.looked_at = (self.sim.now, self.now)
         fence = self.now + FENCE_S if anew else 0.0
-        self.apply(e.JobStarted(self.now, "job-1", "sim", "u", self.sim.job, fenced_until=fence))
+        self.apply(JobStarted(self.now, "job-1", "sim", "u", self.sim.job, fenced_until=fence))
         self.announce()
 
-    def take_over(self, log: list[e.Event], now: float) -> None:
+    def take_over(self, log: list[Event], now: float) -> None:
         self.looked_at = (self.sim.now, self.now)
         left = replay(self.state, log, now)
         claiming = self.sim.now - self.claiming_since
         if claiming > CLAIM_S:
-            left += step(self.state, e.TimeLost(now, claiming))
+            left += step(self.state, TimeLost(now, claiming))
         self.sim.invariants.taken_over(self, log)
         held = {task.container.id for task in self.state.tasks.values() if task.container is not None}
         if self.sim.without == "takeover fence":
@@ -164,7 +191,7 @@ class Master:
             self.perform(action)
         for id_ in sorted(held - self.living):
             exit = Exit("withdrawn", detail=GONE) if self.state.open else Exit("stopped", detail=GONE)
-            self.apply(e.ContainerEnded(now, id_, exit))
+            self.apply(ContainerEnded(now, id_, exit))
         self.sim.later(self.sim.announce_delay(), self.announce)
 
     def adopt(self, held: set[str] | tuple[()]) -> bool:
@@ -185,23 +212,23 @@ class Master:
 
     # Events and actions
 
-    def apply(self, event: e.Event) -> None:
+    def apply(self, event: Event) -> None:
         """What comes while it is stopped waits."""
         if self.alive and self.sim.now < self.stopped_until:
             self.sim.later(self.stopped_until - self.sim.now, lambda: self.apply(replace(event, time=self.now)))
         elif self.alive and not self.state.handed_over:
             self.watch_clock()
             before = self.state.stage, self.state.outcome
-            if isinstance(event, e.CancelRequested) and self.sim.without == "decided" and not self.state.open:
-                actions: list[a.Action] = []
+            if isinstance(event, CancelRequested) and self.sim.without == "decided" and not self.state.open:
+                actions: list[Action] = []
                 job_completion.stop(self.state, Outcome(State.CANCELLED, "cancelled"), "cancelled", self.now, actions)
             else:
                 actions = step(self.state, event)
-            if isinstance(event, e.CancelRequested):
+            if isinstance(event, CancelRequested):
                 self.sim.invariants.cancelled(self, before)
             for action in actions:
                 self.perform(action)
-            if not isinstance(event, a.CommitDone):
+            if not isinstance(event, CommitDone):
                 self.sim.invariants.stepped(self, before, event)
             if self.sim.without == "gang":
                 for formation in self.state.formations.values():
@@ -217,40 +244,40 @@ class Master:
         ran, passed = self.sim.now - steady, self.now - wall
         lost = (ran - 0.5 if ran > 2.5 else 0.0) + (passed - ran if abs(passed - ran) > 1 else 0.0)
         if lost and self.sim.without != "clock":
-            for action in step(self.state, e.TimeLost(self.now, lost)):
+            for action in step(self.state, TimeLost(self.now, lost)):
                 self.perform(action)
 
-    def perform(self, action: a.Action) -> None:
+    def perform(self, action: Action) -> None:
         sim = self.sim
-        if isinstance(action, a.Record):
+        if isinstance(action, RecordEvent):
             self.record(action.event)
-        elif isinstance(action, a.Ask):
+        elif isinstance(action, RequestContainers):
             self.unsent.append(lambda: sim.manager.ask(action))
-        elif isinstance(action, a.Release):
+        elif isinstance(action, ReleaseContainer):
             if sim.without != "release":
                 self.unsent.append(lambda: sim.manager.release(action.container_id))
-        elif isinstance(action, a.Launch):
+        elif isinstance(action, LaunchTask):
             sim.later(sim.delay(), lambda: sim.launch(self, action))
-        elif isinstance(action, a.Notify):
+        elif isinstance(action, NotifyExecutors):
             for task in action.tasks:
                 sim.notify(self, task)
-        elif isinstance(action, a.Commit):
+        elif isinstance(action, Commit):
             self.decide(action.keep or sim.without == "failed outputs")
             if sim.without == "one commit":
                 self.decide(action.keep)
-        elif isinstance(action, a.TakeStacks):
+        elif isinstance(action, CollectStacks):
             sim.look_into(self, action)
-        elif isinstance(action, a.FindCheckpoint):
-            found = e.CheckpointFound(self.now, action.epochs)
+        elif isinstance(action, FindCheckpoint):
+            found = CheckpointFound(self.now, action.epochs)
             sim.later(sim.chance.uniform(0, 1), lambda: self.apply(replace(found, time=self.now)))
-        elif isinstance(action, a.HandOver):
+        elif isinstance(action, HandOver):
             self.hand_over()
-        elif isinstance(action, a.Finish):
+        elif isinstance(action, Finish):
             self.leaving = True
             self.leave(action.outcome, sim.now + 60.0)
 
-    def record(self, event: e.Event) -> None:
-        if isinstance(event, e.WorldFormed):
+    def record(self, event: Event) -> None:
+        if isinstance(event, WorldFormed):
             self.sim.invariants.world_formed(self, event.epoch)
             if event.epoch in self.state.unrecorded:
                 self.sim.later(0.03, lambda: self.record_start(event.epoch))
@@ -287,7 +314,7 @@ class Master:
         sequence, before = task.sequence, invariants.knowledge(self, task.id)
         if self.sim.without == "sequence":
             task.sequence = 0
-        self.apply(a.Heard(self.now, status))
+        self.apply(StatusReceived(self.now, status))
         invariants.heard(self, status, sequence, before)
         if answer and self.alive and self.sim.outcome is None and not self.state.handed_over:
             self.sim.answer(executor, self.orders(status), sent_at)
@@ -314,7 +341,7 @@ class Master:
         if not self.alive:
             return
         if self.sim.without == "log" or (self.runs and self.write()):
-            self.apply(a.StartRecorded(self.now, epoch))
+            self.apply(StartRecorded(self.now, epoch))
         else:
             self.sim.later(1.0, lambda: self.record_start(epoch))
 
@@ -340,7 +367,7 @@ class Master:
     def tick(self) -> None:
         if self.alive and not self.leaving:
             if self.runs:
-                self.apply(a.Tick(self.now))
+                self.apply(Tick(self.now))
             self.sim.later(0.5, self.tick)
 
     # The end
@@ -371,7 +398,7 @@ class Master:
 
     def committed(self, keep: bool) -> None:
         if self.alive:
-            self.apply(a.CommitDone(self.now, ("out",) if keep else ()))
+            self.apply(CommitDone(self.now, ("out",) if keep else ()))
 
     def leave(self, outcome: Outcome, until: float) -> None:
         """Bring the end to the log, then tell the engine."""
@@ -393,7 +420,7 @@ class Master:
             self.die("terminated")
             return
         if self.sim.without == "attempt":
-            self.apply(e.CancelRequested(self.now, "signal SIGTERM"))
+            self.apply(CancelRequested(self.now, "signal SIGTERM"))
         else:
             self.lose("signal SIGTERM", within_s=KILL_AFTER_S)
         if self.sim.without != "attempt":
@@ -401,7 +428,7 @@ class Master:
 
     def lose(self, cause: str, within_s: float = 0.0) -> None:
         """The engine says that this attempt is over."""
-        self.apply(e.AllocationLost(self.now, cause, within_s=within_s))
+        self.apply(AllocationLost(self.now, cause, within_s=within_s))
 
     def hand_over(self) -> None:
         """Leave the job as it is, and the log as whole as can be."""
@@ -424,7 +451,7 @@ class Master:
         self.sim.seen["refusals"] += 1
         self.leaving = True
         outcome = Outcome(State.FAILED, f"the master failed: {problem}")
-        self.log.write(e.JobFinished(self.now, outcome))
+        self.log.write(JobFinished(self.now, outcome))
         if self.write() or self.alive:
             self.sim.manager.unregister(self, outcome)
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from executors import Node, Room
 from masters import LOST_ATTEMPTS, Master
 
-from howdah.master.decisions import actions as a
+from howdah.master.decisions.actions import RequestContainers
 from howdah.master.state import GangState
 from howdah.spec import Container, Exit, Outcome, State
-from howdah.spec import events as e
+from howdah.spec.events import Allocated, ContainerEnded
 
 if TYPE_CHECKING:
     from cluster import Simulation
@@ -79,7 +79,7 @@ class ResourceManager:
             self.grant(master)
         for room in [room for room in sim.rooms.values() if room.exit and not room.told and self.known(room)]:
             room.told = True
-            master.apply(e.ContainerEnded(master.now, room.container.id, room.exit))
+            master.apply(ContainerEnded(master.now, room.container.id, room.exit))
 
     def take(self, master: Master) -> None:
         """What the master had to say since its last heartbeat."""
@@ -101,8 +101,8 @@ class ResourceManager:
         """A node that does not answer tells nothing of its containers, until it is given up."""
         return room.node.heard or room.node.lost
 
-    def ask(self, action: a.Ask) -> None:
-        self.wanted[action.role], self.avoid[action.role] = action.count, action.wish.avoid
+    def ask(self, action: RequestContainers) -> None:
+        self.wanted[action.role], self.avoid[action.role] = action.count, action.preferences.avoid
 
     def grant(self, master: Master) -> None:
         sim = self.sim
@@ -114,7 +114,7 @@ class ResourceManager:
                 self.wanted[role] -= 1
                 container = Container(f"c{sim.number()}", node.name, role)
                 sim.rooms[container.id] = Room(container, node, master.number)
-                master.apply(e.Allocated(master.now, container))
+                master.apply(Allocated(master.now, container))
 
     def offers(self, node: Node, role: str) -> bool:
         """Only jobs with pre-flight count on being heard: others must do with what they get."""

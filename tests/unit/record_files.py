@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from howdah.inputs.formats import Reader, Split, writer
+from howdah.inputs.formats import RecordReader, Split, writer
 from howdah.spec import uris
 from howdah.storage.local import LocalFileSystem
 
@@ -30,7 +30,7 @@ def put(path: Path, data: bytes) -> Split:
     return Split(uris.of_local(path), 0, len(data))
 
 
-def splits(reader: Reader, whole: Split, wanted: int, block: int = 0) -> list[Split]:
+def splits(reader: RecordReader, whole: Split, wanted: int, block: int = 0) -> list[Split]:
     found = reader.splits(FS, whole.uri, whole.length, block, wanted)
     # They lie one after another and cover the file.
     assert [split.start for split in found[1:]] == [split.start + split.length for split in found[:-1]]
@@ -38,11 +38,11 @@ def splits(reader: Reader, whole: Split, wanted: int, block: int = 0) -> list[Sp
     return found
 
 
-def blocks(reader: Reader, *parts: Split) -> bytes:
+def blocks(reader: RecordReader, *parts: Split) -> bytes:
     return b"".join(bytes(piece) for part in parts for piece in reader.blocks(FS, part))
 
 
-def records(reader: Reader, *parts: Split) -> list[bytes]:
+def records(reader: RecordReader, *parts: Split) -> list[bytes]:
     return [record for part in parts for record in reader.records(FS, part)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 
 from howdah.executor.identity import Identity
-from howdah.executor.ports import Reservation
+from howdah.executor.ports import PortReservation
 
 
 def identity() -> Identity:
@@ -14,14 +14,14 @@ def identity() -> Identity:
 
 
 def test_reserved_ports_know_the_address_they_are_on() -> None:
-    held = Reservation("localhost", ["main", "tensorboard"])
+    held = PortReservation("localhost", ["main", "tensorboard"])
     assert held.address in ("127.0.0.1", "::1")
     assert len(set(held.ports.values())) == 2
     held.release()
 
 
 def test_a_host_that_is_not_ours_has_no_address_here() -> None:
-    held = Reservation("192.0.2.7", ["main"])  # a documentation address, of nobody
+    held = PortReservation("192.0.2.7", ["main"])  # a documentation address, of nobody
     assert held.address == ""
     held.release()
 

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from howdah.errors import StagingError
-from howdah.executor.io.unpack_into_workdir import spread
+from howdah.executor.io.unpack_into_workdir import unpack_into_workdir
 from howdah.staging.archive_extraction import unpack
 
 
@@ -208,7 +208,7 @@ class TestSpread:
         (tmp_path / "work/code").mkdir(parents=True)
         (tmp_path / "work/code/d").symlink_to(link.format(outside=outside))
         with pytest.raises(OSError, match="code: 'd' is a link out of the archive, to"):
-            spread({"code": ""}, str(tmp_path / "work"))
+            unpack_into_workdir({"code": ""}, str(tmp_path / "work"))
 
     def test_nothing_is_written_through_a_link_of_another_archive(self, tmp_path: Path) -> None:
         for name in ("one/real", "two/d"):
@@ -216,18 +216,18 @@ class TestSpread:
         (tmp_path / "work/one/d").symlink_to("real")
         (tmp_path / "work/two/d/x").write_text("x")
         with pytest.raises(OSError, match="two: 'd' lies below a link that another archive has made"):
-            spread({"one": "", "two": ""}, str(tmp_path / "work"))
+            unpack_into_workdir({"one": "", "two": ""}, str(tmp_path / "work"))
 
     def test_pipes_are_not_waited_for(self, tmp_path: Path) -> None:
         (tmp_path / "code").mkdir()
         os.mkfifo(tmp_path / "code/p")
         with pytest.raises(OSError, match="'p' is a device or a pipe"):
-            spread({"code": ""}, str(tmp_path))
+            unpack_into_workdir({"code": ""}, str(tmp_path))
 
     def test_an_environment_keeps_its_python(self, tmp_path: Path) -> None:
         (tmp_path / "code/bin").mkdir(parents=True)
         (tmp_path / "code/bin/python3").symlink_to(sys.executable)
-        spread({"code": "env"}, str(tmp_path))
+        unpack_into_workdir({"code": "env"}, str(tmp_path))
         assert (tmp_path / "env/bin/python3").readlink() == Path(sys.executable)
 
 

@@ -10,12 +10,29 @@ import pytest
 
 from howdah.engines.yarn import exit_codes
 from howdah.engines.yarn.diagnostics import attempt_end
-from howdah.master.decisions import actions as a
+from howdah.master.decisions.actions import (
+    Action,
+    Commit,
+    CommitDone,
+    HandOver,
+    NoteNodeFailures,
+    RecordEvent,
+    ReleaseContainer,
+    Tick,
+)
 from howdah.master.event_log import EventLog
 from howdah.master.journal import Journal, Superseded
 from howdah.master.state import FENCE_S, Stage
 from howdah.spec import Exit, Output, State, TaskId, event_lines
-from howdah.spec import events as e
+from howdah.spec.events import (
+    AllocationLost,
+    CancelRequested,
+    ContainerEnded,
+    GangRestarted,
+    JobFinished,
+    Noted,
+    TookOver,
+)
 from howdah.storage.filesystem import filesystem
 from howdah.testing import Gang, job
 from howdah.wire.messages import Phase
@@ -23,8 +40,8 @@ from howdah.wire.messages import Phase
 WORKER = TaskId("worker", 0)
 
 
-def lost(gang: Gang, comes_back: bool = True, within_s: float = 0.0) -> list[a.Action]:
-    return gang.feed(e.AllocationLost(gang.now, "signal SIGTERM", comes_back, within_s))
+def lost(gang: Gang, comes_back: bool = True, within_s: float = 0.0) -> list[Action]:
+    return gang.feed(AllocationLost(gang.now, "signal SIGTERM", comes_back, within_s))
 
 
 def running(**changes: object) -> Gang:
@@ -36,17 +53,17 @@ def running(**changes: object) -> Gang:
 class TestHandingOver:
     def test_nothing_final_is_decided_and_nothing_more(self) -> None:
         gang = running()
-        assert [type(action) for action in lost(gang)] == [a.Record, a.HandOver]
+        assert [type(action) for action in lost(gang)] == [RecordEvent, HandOver]
         container = gang.state.tasks[WORKER].container
         assert container is not None
         for event in (
-            e.CancelRequested(gang.now, "me"),
-            e.ContainerEnded(gang.now, container.id, Exit("lost")),
-            a.Tick(gang.now + 1e6),
+            CancelRequested(gang.now, "me"),
+            ContainerEnded(gang.now, container.id, Exit("lost")),
+            Tick(gang.now + 1e6),
         ):
             assert gang.feed(event) == []
         assert gang.outcome is None
-        assert gang.recorded(e.JobFinished) == []
+        assert gang.recorded(JobFinished) == []
 
     def test_the_next_master_goes_on_with_the_job(self) -> None:
         gang = running()
@@ -54,7 +71,7 @@ class TestHandingOver:
         gang.take_over()
         assert gang.state.open
         assert not gang.state.handed_over
-        assert not gang.of(a.Release)
+        assert not gang.of(ReleaseContainer)
         for number in range(2):
             gang.end(f"worker:{number}")
         gang.end("ps:0", Exit("stopped"))
@@ -68,16 +85,16 @@ class TestHandingOver:
         gang.end("ps:0", Exit("stopped"))
         assert gang.state.stage is Stage.COMMITTING
         lost(gang)
-        assert gang.feed(a.CommitDone(gang.now, error="commit: the helper was killed")) == []
+        assert gang.feed(CommitDone(gang.now, error="commit: the helper was killed")) == []
         gang.take_over()
-        assert len(gang.of(a.Commit)) == 2
-        gang.feed(a.CommitDone(gang.now, ("/out",)))
+        assert len(gang.of(Commit)) == 2
+        gang.feed(CommitDone(gang.now, ("/out",)))
         assert gang.outcome is not None
         assert gang.outcome.state is State.SUCCEEDED
 
     def test_a_job_that_was_to_be_cancelled_stays_so(self) -> None:
         gang = running()
-        gang.feed(e.CancelRequested(gang.now, "alice"))
+        gang.feed(CancelRequested(gang.now, "alice"))
         lost(gang)
         gang.take_over()
         gang.wait(600)
@@ -101,7 +118,7 @@ class TestTheEnd:
             gang.end(f"worker:{number}", made=(0,))
         lost(gang, comes_back=False)
         gang.end("ps:0", Exit("stopped"))
-        gang.feed(a.CommitDone(gang.now, ("/out",)))
+        gang.feed(CommitDone(gang.now, ("/out",)))
         assert gang.outcome is not None
         assert gang.outcome.state is State.SUCCEEDED
 
@@ -125,12 +142,12 @@ class TestWithdrawn:
         gang.gone.add(container.id)
         lost(gang)
         gang.take_over()
-        (again,) = gang.recorded(e.GangRestarted)
+        (again,) = gang.recorded(GangRestarted)
         assert again.reason.endswith("(not counted as a retry: withdrawn)")
         assert gang.state.retries_used == 0
-        assert not gang.state.strikes
-        assert not gang.state.struck
-        assert not gang.of(a.NoteStrikes)
+        assert not gang.state.node_penalties
+        assert not gang.state.node_failures
+        assert not gang.of(NoteNodeFailures)
 
     def test_its_program_may_still_run(self) -> None:
         gang = running(retries=1)
@@ -146,10 +163,10 @@ class TestWithdrawn:
         container = gang.state.tasks[WORKER].container
         assert container is not None
         gang.end(str(WORKER), Exit("withdrawn", code=75, detail="the node has removed the container's files"))
-        assert [one.container_id for one in gang.of(a.Release)] == [container.id]
-        assert gang.recorded(e.GangRestarted)[-1].reason.endswith("(not counted as a retry: withdrawn)")
+        assert [one.container_id for one in gang.of(ReleaseContainer)] == [container.id]
+        assert gang.recorded(GangRestarted)[-1].reason.endswith("(not counted as a retry: withdrawn)")
         assert gang.state.retries_used == 0
-        assert not gang.of(a.NoteStrikes)
+        assert not gang.of(NoteNodeFailures)
 
     def test_before_the_gang_has_formed_it_is_replaced(self) -> None:
         gang = Gang(job())
@@ -158,7 +175,7 @@ class TestWithdrawn:
         gang.say("worker:0", Phase.HELLO)
         container = gang.state.tasks[WORKER].container
         assert container is not None
-        gang.feed(e.ContainerEnded(gang.now, container.id, Exit("withdrawn")))
+        gang.feed(ContainerEnded(gang.now, container.id, Exit("withdrawn")))
         assert gang.state.replacements == 1
         assert gang.state.open
 
@@ -190,16 +207,16 @@ class TestLog:
     def test_the_old_one_can_not_write_first(self, uri: str) -> None:
         async def work() -> None:
             old, new = EventLog(uri), EventLog(uri)
-            old.append(e.Noted(1.0, "one"))
+            old.append(Noted(1.0, "one"))
             assert await old.confirm()
-            took_over = e.TookOver(2.0, 2)
-            assert await new.take_over(lambda: took_over) == [e.Noted(1.0, "one"), took_over]
+            took_over = TookOver(2.0, 2)
+            assert await new.take_over(lambda: took_over) == [Noted(1.0, "one"), took_over]
             with pytest.raises(Superseded):
                 await old.confirm()
-            old.append(e.Noted(3.0, "of the old one"))
+            old.append(Noted(3.0, "of the old one"))
             with pytest.raises(Superseded):
                 await old.flush()
-            new.append(e.Noted(4.0, "two"))
+            new.append(Noted(4.0, "two"))
             assert await new.confirm()
             kinds = ["Noted", "TookOver", "Noted"]
             assert [type(event).__name__ for event in EventLog(uri).restore()] == kinds
@@ -210,24 +227,24 @@ class TestLog:
     def test_what_the_old_one_writes_while_it_is_read_is_not_lost(self, uri: str) -> None:
         async def work() -> None:
             old, new = EventLog(uri), EventLog(uri)
-            old.append(e.Noted(1.0, "one"))
+            old.append(Noted(1.0, "one"))
             assert await old.flush()
 
-            def meanwhile() -> e.TookOver:
+            def meanwhile() -> TookOver:
                 """Between the reading and the claim, once."""
                 if len(filesystem(uri).read_bytes(f"{uri}/events.jsonl").splitlines()) == 1:
-                    filesystem(uri).append(f"{uri}/events.jsonl", event_lines.to_line(e.Noted(2.0, "two")).encode())
-                return e.TookOver(3.0, 2)
+                    filesystem(uri).append(f"{uri}/events.jsonl", event_lines.to_line(Noted(2.0, "two")).encode())
+                return TookOver(3.0, 2)
 
             found = await new.take_over(meanwhile)
-            assert [event.text for event in found if isinstance(event, e.Noted)] == ["one", "two"]
+            assert [event.text for event in found if isinstance(event, Noted)] == ["one", "two"]
             assert [record["kind"] for record in new.records] == ["Noted", "Noted", "TookOver"]
 
         asyncio.run(work())
 
     def test_a_log_that_is_not_there_is_not_begun(self, uri: str) -> None:
         async def work() -> None:
-            assert await EventLog(uri).take_over(lambda: e.TookOver(1.0, 2)) == []
+            assert await EventLog(uri).take_over(lambda: TookOver(1.0, 2)) == []
             assert not filesystem(uri).exists(f"{uri}/events.jsonl")
 
         asyncio.run(work())
@@ -235,9 +252,9 @@ class TestLog:
     def test_an_end_of_a_line_is_not_the_beginning_of_the_next(self, uri: str) -> None:
         async def work() -> None:
             filesystem(uri).write_bytes(
-                f"{uri}/events.jsonl", event_lines.to_line(e.Noted(1.0, "one")).encode() + b'{"kind":"No'
+                f"{uri}/events.jsonl", event_lines.to_line(Noted(1.0, "one")).encode() + b'{"kind":"No'
             )
-            found = await EventLog(uri).take_over(lambda: e.TookOver(2.0, 2))
+            found = await EventLog(uri).take_over(lambda: TookOver(2.0, 2))
             assert [type(event).__name__ for event in found] == ["Noted", "TookOver"]
             assert [type(event).__name__ for event in EventLog(uri).restore()] == ["Noted", "TookOver"]
 

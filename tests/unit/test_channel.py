@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from howdah.executor.event_loop import Loop
+from howdah.executor.event_loop import EventLoop
 from howdah.executor.master_link.channel import Channel
 
 
@@ -31,11 +31,11 @@ def test_a_foreign_answer_is_a_failure_like_none(answer: bytes, reason: str) -> 
     with socket.create_server(("127.0.0.1", 0)) as server:
         serving = threading.Thread(target=serve)
         serving.start()
-        loop, failed = Loop(), lambda said, status: told.append((said, status))
+        loop, failed = EventLoop(), lambda said, status: told.append((said, status))
         channel = Channel(loop, server.getsockname(), "executor worker:0/1", b"k" * 32, told.append, failed)
         channel.post("/v1/executor", {}, 20.0)
         while not told:
-            loop.turn()
+            loop.run_once()
         serving.join(20)
     assert told[0][0].startswith(reason)
     assert told[0][1] == 0

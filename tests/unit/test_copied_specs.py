@@ -17,7 +17,7 @@ from page_script import FRONTEND, run_node
 
 from howdah.api import serializers
 from howdah.cli.run import plan
-from howdah.client.provenance import Notes
+from howdah.client.provenance import Provenance
 from howdah.config.job_file import load, loads, to_yaml
 from howdah.config.job_file_redaction import mask_job_file
 from howdah.frameworks import find
@@ -81,7 +81,7 @@ timeouts: { run: 2h, stop: 1500ms }
 
 def shown(spec: JobSpec, text: str) -> dict[str, Any]:
     """The page's answer for a job that was submitted so."""
-    with Notes(spec, Path("/none"), Path("job.yaml"), text) as notes:
+    with Provenance(spec, Path("/none"), Path("job.yaml"), text) as notes:
         note = notes.submission(())
     started = events.JobStarted(1.0, "job-1", "local", "alice", find(spec.framework).expand(spec), submission=note)
     answer: dict[str, Any] = json.loads(json.dumps(serializers.job(fold([started]), {}, 2.0)))

@@ -62,7 +62,7 @@ WRITERS = {
 
 def looked_at(path: Path) -> None:
     """By all that reads checkpoints."""
-    file_validation.flaw_of(str(path))
+    file_validation.describe_defect(str(path))
     fs = filesystem("file:///")
     with contextlib.suppress(Unreadable):
         for tensor in tensors.read(fs, uris.of_local(path)):
@@ -72,7 +72,7 @@ def looked_at(path: Path) -> None:
 @pytest.mark.parametrize("name", WRITERS)
 def test_what_is_whole_has_no_flaw(tmp_path: Path, name: str) -> None:
     WRITERS[name](tmp_path / name)
-    assert file_validation.flaw_of(str(tmp_path / name)) in ("", None)
+    assert file_validation.describe_defect(str(tmp_path / name)) in ("", None)
     looked_at(tmp_path / name)
 
 
@@ -107,7 +107,7 @@ def test_wrong_bytes_are_a_refusal_at_most(tmp_path: Path, name: str, data: st.D
 def test_what_once_ended_a_reader_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
     path = tmp_path / name
     path.write_bytes(content)
-    assert file_validation.flaw_of(str(path)) != ""
+    assert file_validation.describe_defect(str(path)) != ""
     with pytest.raises(Unreadable):
         tensors.read(filesystem("file:///"), uris.of_local(path))
 
@@ -117,7 +117,7 @@ def test_a_header_that_says_it_is_large_is_not_read(tmp_path: Path) -> None:
     safetensors(path, 200 << 20)
     with path.open("r+b") as file:
         file.truncate(300 << 20)
-    assert file_validation.flaw_of(str(path)) == "its header is larger than any of safetensors"
+    assert file_validation.describe_defect(str(path)) == "its header is larger than any of safetensors"
 
 
 def test_text_in_orc_that_is_none(tmp_path: Path) -> None:

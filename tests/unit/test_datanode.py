@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from howdah.hadoop.datanode import BadBlock, Connection
+from howdah.hadoop.datanode import BadBlock, DataNodeConnection
 from howdah.hadoop.proto import datanode_pb2 as pb
 from howdah.hadoop.proto import namenode_pb2
 from howdah.hadoop.rpc import delimited
@@ -63,7 +63,7 @@ def read(place: tuple[str, int], length: int, start: int = 0, token: Token | Non
     block = namenode_pb2.LocatedBlock(
         block=namenode_pb2.ExtendedBlock(pool="p", block_id=7, generation=1, length=length), offset=0
     )
-    connection = Connection(*place, limit_s=5, connect_limit_s=5, token=token)
+    connection = DataNodeConnection(*place, limit_s=5, connect_limit_s=5, token=token)
     try:
         views = connection.read(block, start, length, {CRC32: lambda value, data: zlib.crc32(data, value)})
         return b"".join(bytes(view) for some in views for view in some)

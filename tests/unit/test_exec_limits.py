@@ -8,11 +8,11 @@ import pytest
 
 from howdah.spec import JobSpec, Role
 from howdah.spec.exec_limits import LONGEST, MOST
-from howdah.spec.validation import mistakes
+from howdah.spec.validation import find_mistakes
 
 
 def refused(role: Role, **job: object) -> list[str]:
-    return [str(mistake) for mistake in mistakes(JobSpec({"worker": role}, **job))]  # type: ignore[arg-type]
+    return [str(mistake) for mistake in find_mistakes(JobSpec({"worker": role}, **job))]  # type: ignore[arg-type]
 
 
 def runs(*argv: str, env: dict[str, str] | None = None) -> bool:

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howdah.executor.io.log_file import StreamLog
-from howdah.executor.io.log_tail import Tail
+from howdah.executor.io.log_tail import LogTail
 
 
-def fed(*pieces: bytes) -> Tail:
-    tail = Tail()
+def fed(*pieces: bytes) -> LogTail:
+    tail = LogTail()
     for piece in pieces:
         tail.feed(piece)
     return tail

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from howdah.cli.terminal import phase, sentence
 from howdah.spec import Role, TaskId
-from howdah.spec import events as e
+from howdah.spec.events import Greeted, JobStarted, Joined, Launched, Used
 from howdah.spec.fold import fold
 from howdah.testing import Gang, job
 from howdah.wire.messages import Phase
@@ -18,11 +18,9 @@ def test_samples_are_taken_while_files_come() -> None:
     for second in range(7):
         gang.say("worker:0", Phase.LOCALISING, data_bytes=second << 20, data_total_bytes=40 << 20)
         gang.now += 1
-    samples = gang.recorded(e.Used)
+    samples = gang.recorded(Used)
     assert [sample.data_bytes >> 20 for sample in samples] == [0, 2, 4, 6]
-    task = fold([*gang.recorded(e.JobStarted), *gang.recorded(e.Launched), *gang.recorded(e.Greeted), *samples]).tasks[
-        TASK
-    ]
+    task = fold([*gang.recorded(JobStarted), *gang.recorded(Launched), *gang.recorded(Greeted), *samples]).tasks[TASK]
     assert phase(task) == "localising 6.0/40 MiB"
     gang.say(
         "worker:0",
@@ -33,7 +31,7 @@ def test_samples_are_taken_while_files_come() -> None:
         data_seconds=2.0,
         data_cached_bytes=9 << 20,
     )
-    (joined,) = gang.recorded(e.Joined)
+    (joined,) = gang.recorded(Joined)
     assert sentence(joined).endswith(": 3 files, 40 MiB in 2.0 s, 9.0 MiB of them kept on the node")
 
 
@@ -42,5 +40,5 @@ def test_a_task_without_input_says_nothing_of_it() -> None:
     gang.grant("worker")
     gang.say("worker:0", Phase.LOCALISING)
     gang.join("worker:0")
-    assert gang.recorded(e.Used) == []
-    assert sentence(gang.recorded(e.Joined)[0]) == "worker:0 joined on host-worker:0"
+    assert gang.recorded(Used) == []
+    assert sentence(gang.recorded(Joined)[0]) == "worker:0 joined on host-worker:0"

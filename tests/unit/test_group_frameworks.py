@@ -6,7 +6,7 @@ import pytest
 
 from howdah.frameworks import files_of, find
 from howdah.spec import Input, JobSpec, Member, Resources, Role, TaskId, World
-from howdah.spec.validation import mistakes
+from howdah.spec.validation import find_mistakes
 
 NAMES = ["jax", "xgboost", "lightgbm", "mxnet"]
 
@@ -39,7 +39,7 @@ class TestEvery:
     @pytest.mark.parametrize("name", NAMES)
     def test_an_expanded_job_is_a_job_without_mistakes_and_stays_as_it_is(self, name: str) -> None:
         expanded = job(name, "server", "worker", inputs=(Input("in"),))
-        assert not mistakes(expanded)
+        assert not find_mistakes(expanded)
         assert find(name).expand(expanded) == expanded
 
     @pytest.mark.parametrize("name", NAMES)

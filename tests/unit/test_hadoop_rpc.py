@@ -12,11 +12,11 @@ from hadoop_server import HadoopServer, Handler, Remote
 
 from howdah.engines import AttemptOver
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
-from howdah.engines.yarn.rm.application_master_protocol import ApplicationMaster, Ask
+from howdah.engines.yarn.rm.application_master_protocol import ApplicationMaster, ContainerAsk
 from howdah.engines.yarn.rm.failover import ResourceManagers
 from howdah.errors import EngineRejected, EngineUnavailable
 from howdah.hadoop import rpc
-from howdah.hadoop.rpc import Address, Connection, RpcError, User
+from howdah.hadoop.rpc import Address, RpcConnection, RpcError, User
 from howdah.wire.credentials import Token
 
 TOKEN = Token(b"identifier", b"secret", "YARN_AM_RM_TOKEN", "")
@@ -36,7 +36,7 @@ async def silent(method: str, request: bytes) -> Message:
 
 
 async def ask(server: HadoopServer, login: rpc.Login, timeout: float = 5.0) -> int:
-    connection = Connection(server.address, "protocol", login)
+    connection = RpcConnection(server.address, "protocol", login)
     try:
         return (await connection.call("echo", pb.Priority(priority=7), pb.Priority, timeout)).priority
     finally:
@@ -92,7 +92,7 @@ def test_many_calls_in_flight_answered_in_any_order() -> None:
 
     async def test() -> None:
         async with HadoopServer(backwards) as server:
-            connection = Connection(server.address, "protocol", User("a"))
+            connection = RpcConnection(server.address, "protocol", User("a"))
             calls = (connection.call("x", pb.Priority(priority=n), pb.Priority) for n in range(100))
             assert [answer.priority for answer in await asyncio.gather(*calls)] == list(range(100))
             await connection.close()
@@ -147,7 +147,7 @@ def test_another_kind_of_server(answer: bytes) -> None:
         server = await asyncio.start_server(converse, "127.0.0.1", 0)
         address = Address("127.0.0.1", server.sockets[0].getsockname()[1])
         for login in (User("a"), TOKEN):
-            connection = Connection(address, "protocol", login)
+            connection = RpcConnection(address, "protocol", login)
             with pytest.raises(EngineUnavailable):
                 await connection.call("x", pb.Empty(), pb.Empty)
             await connection.close()
@@ -159,7 +159,7 @@ def test_another_kind_of_server(answer: bytes) -> None:
 def test_a_lost_connection_is_opened_again() -> None:
     async def test() -> None:
         async with HadoopServer(silent) as server:
-            connection = Connection(server.address, "protocol", User("a"))
+            connection = RpcConnection(server.address, "protocol", User("a"))
             call = asyncio.ensure_future(connection.call("x", pb.Empty(), pb.Priority))
             while not server.users:
                 await asyncio.sleep(0)
@@ -239,7 +239,7 @@ class ForgetfulManager:
         return response
 
 
-WANTED = Ask(1, 1, 2, {"memory-mb": 256, "vcores": 1})
+WANTED = ContainerAsk(1, 1, 2, {"memory-mb": 256, "vcores": 1})
 
 
 def test_what_is_wanted_is_said_again_to_a_manager_that_has_forgotten() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from howdah.errors import EngineRejected, EngineUnavailable, HowdahError, StagingError
-from howdah.storage.filesystem import Broken
+from howdah.storage.filesystem import ConnectionBroken
 from howdah.storage.hdfs.errors import NodeLost, explain
 
 URI = "hdfs://nn:8020/data/x"
@@ -30,7 +30,7 @@ NO_KMS = (
         (RuntimeError(NO_KMS), StagingError, "/data/x: lies in an encryption zone"),
         (
             RuntimeError(f'DataTransferError("All DataNodes failed: [{NODE.format("10.0.0.1", 9866)}]")'),
-            Broken,
+            ConnectionBroken,
             "/data/x: no copy of a block can be read (DataNodes: 10.0.0.1:9866)",
         ),
         (

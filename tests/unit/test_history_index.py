@@ -17,16 +17,16 @@ from history_jobs import BEGAN, begun, container, ended, job_id, whole, write
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from howdah.api.sources import Refused
+from howdah.api.sources import ApiError
 from howdah.engines.local.engine import LocalEngine
 from howdah.history import queries
 from howdah.history.directory_scan import Scanner
-from howdah.history.index import Index, Known
-from howdah.history.job_summary import Digest
+from howdah.history.index import Index, IndexedJob
+from howdah.history.job_summary import JobSummary
 from howdah.history.retention import sweep
-from howdah.history.running_jobs import FORGOTTEN_S, Living
+from howdah.history.running_jobs import FORGOTTEN_S, RunningJobs
 from howdah.spec import State, TaskId, event_lines, uris
-from howdah.spec import events as e
+from howdah.spec.events import Measured
 
 
 @pytest.fixture
@@ -163,8 +163,8 @@ class TestScan:
 class TestEnds:
     """Of jobs whose log does not tell them."""
 
-    def living(self, index: Index, home: Path) -> Living:
-        return Living(index, [LocalEngine({"local_home": str(home)})])
+    def living(self, index: Index, home: Path) -> RunningJobs:
+        return RunningJobs(index, [LocalEngine({"local_home": str(home)})])
 
     def test_a_killed_master(self, index: Index, home: Path) -> None:
         write(home, "local-1", begun(1))
@@ -183,16 +183,16 @@ class TestEnds:
         write(home, job_id(1), begun(1))
         scan(index, home)
         now = time.time()
-        Living(index, []).look(now)
+        RunningJobs(index, []).look(now)
         assert only(index)["state"] == "RUNNING"
-        Living(index, []).look(now + FORGOTTEN_S + 60)
+        RunningJobs(index, []).look(now + FORGOTTEN_S + 60)
         assert only(index)["state"] == "FAILED"
         assert page(index)["jobs"][0]["duration_s"] >= 0
 
     def test_the_end_that_came_into_the_log_later(self, index: Index, home: Path) -> None:
         write(home, job_id(1), begun(1))
         scan(index, home)
-        Living(index, []).look(time.time() + FORGOTTEN_S + 60)
+        RunningJobs(index, []).look(time.time() + FORGOTTEN_S + 60)
         write(home, job_id(1), ended(1))
         os.utime(home / "jobs" / job_id(1), (BEGAN + 9, BEGAN + 9))
         scan(index, home)
@@ -236,8 +236,8 @@ class TestRetention:
         monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)  # then nobody knows where this one's NameNodes are
         away = "hdfs://nowhere/user/me/.howdah"
         for number in range(3):
-            digest = Digest(id=job_id(number), name=f"away-{number}", state="SUCCEEDED", finished=BEGAN + number)
-            index.put(away, [Known(job_id(number), f"{away}/jobs/{job_id(number)}", 1, over=True, digest=digest)])
+            digest = JobSummary(id=job_id(number), name=f"away-{number}", state="SUCCEEDED", finished=BEGAN + number)
+            index.put(away, [IndexedJob(job_id(number), f"{away}/jobs/{job_id(number)}", 1, over=True, digest=digest)])
         whole(home, 5)
         Scanner(index, [uris.of_local(home), away]).look()
         (told,) = sweep(index, time.time(), lambda _: str(os.getuid()), "")
@@ -333,7 +333,7 @@ class TestPages:
         ],
     )
     def test_values_that_a_parameter_cannot_have(self, many: Index, name: str, value: str) -> None:
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(ApiError) as refused:
             page(many, **{name: value})
         assert (refused.value.status, refused.value.place) == (400, name.rstrip("_"))
 
@@ -392,7 +392,7 @@ def test_a_home_that_is_not_there_is_told_of(index: Index, tmp_path: Path) -> No
 
 
 def test_a_large_log_gives_others_their_turn(index: Index, home: Path) -> None:
-    used = event_lines.to_line(e.Measured(BEGAN, TaskId("worker", 0), "x" * 1000))
+    used = event_lines.to_line(Measured(BEGAN, TaskId("worker", 0), "x" * 1000))
     write(home, job_id(1), begun(1), more=used * 40_000)
     write(home, job_id(1), ended(1))
     scanner = Scanner(index, [uris.of_local(home)])

@@ -19,11 +19,11 @@ from howdah import Client
 from howdah.engines.local.engine import LocalEngine
 from howdah.errors import EngineUnavailable
 from howdah.history import job_views
-from howdah.history.options import Options, key_of, root_of
+from howdah.history.options import HistoryOptions, key_of, root_of
 from howdah.history.running_jobs import page_of
 from howdah.history.server import HistoryServer
 from howdah.spec import JobReport, State, TaskId, event_lines, uris
-from howdah.spec import events as e
+from howdah.spec.events import Noted, Used
 from howdah.spec.view import JobView
 from howdah.storage.local import LocalFileSystem
 from howdah.wire import auth
@@ -46,13 +46,13 @@ class Caller:
             return error.code, json.load(error)
 
 
-def options(tmp_path: Path, **more: Any) -> Options:
+def options(tmp_path: Path, **more: Any) -> HistoryOptions:
     engine = LocalEngine({"local_home": str(tmp_path / "home")})
-    return Options((engine,), (root_of(engine, "me"),), tmp_path / "state", **more)
+    return HistoryOptions((engine,), (root_of(engine, "me"),), tmp_path / "state", **more)
 
 
 @contextlib.asynccontextmanager
-async def serving(made: Options) -> AsyncIterator[tuple[HistoryServer, Caller]]:
+async def serving(made: HistoryOptions) -> AsyncIterator[tuple[HistoryServer, Caller]]:
     links: list[str] = []
     server = HistoryServer(made, links.append)
     running = asyncio.ensure_future(server.run())
@@ -68,7 +68,7 @@ async def serving(made: Options) -> AsyncIterator[tuple[HistoryServer, Caller]]:
             await running
 
 
-def ask(made: Options, questions: Callable[[HistoryServer, Caller], Any]) -> Any:
+def ask(made: HistoryOptions, questions: Callable[[HistoryServer, Caller], Any]) -> Any:
     """Run `questions` in a thread beside the server."""
 
     async def main() -> Any:
@@ -272,7 +272,7 @@ class TestHeld:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, behind: int
     ) -> None:
         monkeypatch.setattr(job_views, "MOST_BYTES", 2 << 20)
-        noted = event_lines.to_line(e.Noted(BEGAN, "n" * 1000))
+        noted = event_lines.to_line(Noted(BEGAN, "n" * 1000))
         log = write(tmp_path, job_id(1), begun(1), more=noted * (((3 << 20) + behind) // len(noted)))
         held = job_views.HeldJob(job_id(1), uris.of_local(log.parent), LocalFileSystem())
         held.take(held.read())
@@ -296,13 +296,13 @@ class TestPages:
 
     def test_samples_between_two_events_count_once(self) -> None:
         task = TaskId("worker", 0)
-        used = [event_lines.to_line(e.Used(BEGAN + at, task, float(at))).encode() for at in range(100)]
-        other = event_lines.to_line(e.Noted(BEGAN, "x")).encode()
+        used = [event_lines.to_line(Used(BEGAN + at, task, float(at))).encode() for at in range(100)]
+        other = event_lines.to_line(Noted(BEGAN, "x")).encode()
         assert list(job_views.latest_use([*used, other, *used[:5]])) == [used[-1], other, used[4]]
 
     def test_a_log_too_large_shows_its_beginning_and_its_end(self, tmp_path: Path) -> None:
         home = tmp_path / "home"
-        long = event_lines.to_line(e.Noted(BEGAN, "n" * 100_000))
+        long = event_lines.to_line(Noted(BEGAN, "n" * 100_000))
         write(home, job_id(1), begun(1), more=long * 700)
         write(home, job_id(1), ended(1, State.FAILED, "the end"))
 

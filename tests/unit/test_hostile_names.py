@@ -11,7 +11,7 @@ import fsspec  # type: ignore[import-untyped]
 import pytest
 from click.testing import CliRunner
 
-from howdah.checkpoints.directory_sync import Mirror
+from howdah.checkpoints.directory_sync import DirectorySync
 from howdah.checkpoints.discovery import find
 from howdah.cli.data import data
 from howdah.errors import StagingError
@@ -78,7 +78,7 @@ def test_keys_of_an_object_store_that_lead_out_are_refused(
     for reads in (
         lambda: listing(fs, "memory:///bucket/dir"),
         lambda: find(fs, "memory:///bucket/dir"),
-        lambda: Mirror(str(tmp_path / "ck"), "memory:///bucket/dir").down(""),
+        lambda: DirectorySync(str(tmp_path / "ck"), "memory:///bucket/dir").down(""),
     ):
         with pytest.raises(StagingError, match="leads out of it"):
             reads()

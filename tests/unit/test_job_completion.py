@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from howdah.master.decisions import actions as a
+from howdah.master.decisions.actions import Commit, CommitDone, ReleaseContainer
 from howdah.master.decisions.outputs import commit_request, part
 from howdah.master.state import Stage
 from howdah.spec import Checkpoint, Exit, Output, Role, State, TaskId, Timeouts
-from howdah.spec import events as e
+from howdah.spec.events import CancelRequested, CheckpointFound, ContainerEnded
 from howdah.testing import Gang, job
 
 ONE = {"worker": Role("train")}
@@ -27,19 +27,19 @@ def committing(**changes: Any) -> Gang:
 
 def test_a_cancel_while_outputs_are_committed_changes_nothing() -> None:
     gang = committing()
-    gang.feed(e.CancelRequested(gang.now, "alice"))
+    gang.feed(CancelRequested(gang.now, "alice"))
     assert gang.state.stage is Stage.COMMITTING
-    gang.feed(a.CommitDone(gang.now, ("hdfs://n/out",)))
+    gang.feed(CommitDone(gang.now, ("hdfs://n/out",)))
     assert gang.outcome is not None
     assert gang.outcome.state is State.SUCCEEDED
-    assert [action.keep for action in gang.of(a.Commit)] == [True]
+    assert [action.keep for action in gang.of(Commit)] == [True]
 
 
 def test_a_cancel_of_a_job_that_has_failed_changes_nothing() -> None:
     gang = Gang(job())
     gang.form()
     gang.end("worker:0", Exit("exit", 1))
-    gang.feed(e.CancelRequested(gang.now, "alice"))
+    gang.feed(CancelRequested(gang.now, "alice"))
     for task in ("worker:1", "ps:0"):
         gang.end(task, Exit("stopped", signal=15))
     assert gang.outcome is not None
@@ -48,36 +48,36 @@ def test_a_cancel_of_a_job_that_has_failed_changes_nothing() -> None:
 
 def test_outputs_are_committed_once() -> None:
     gang = committing(timeouts=Timeouts(stop_s=1))
-    gang.feed(e.ContainerEnded(gang.now, "c1", Exit("exit", 0)))
+    gang.feed(ContainerEnded(gang.now, "c1", Exit("exit", 0)))
     for _ in range(10):
         gang.wait(60)
-    assert len(gang.of(a.Commit)) == 1
+    assert len(gang.of(Commit)) == 1
 
 
 def test_a_master_that_takes_over_while_outputs_are_committed_does_it_once_more() -> None:
     gang = committing()
     gang.take_over()
-    assert [action.keep for action in gang.of(a.Commit)] == [True, True]  # the first may have died with its master
+    assert [action.keep for action in gang.of(Commit)] == [True, True]  # the first may have died with its master
     gang.take_over()
-    assert len(gang.of(a.Commit)) == 3
+    assert len(gang.of(Commit)) == 3
 
 
 def test_the_directory_of_checkpoints_is_given_back_though_there_are_no_outputs() -> None:
     gang = Gang(job(roles=ONE, checkpoint=Checkpoint("hdfs://n/ckpt")))
     gang.grant("worker")
     gang.join("worker:0")
-    gang.feed(e.CheckpointFound(gang.now, (1,)))
+    gang.feed(CheckpointFound(gang.now, (1,)))
     gang.run("worker:0")
     gang.end("worker:0")
-    assert len(gang.of(a.Commit)) == 1
+    assert len(gang.of(Commit)) == 1
 
 
 def test_an_executor_that_has_not_spoken_is_not_waited_for() -> None:
     gang = Gang(job(roles=ONE))
     granted = gang.grant("worker")
-    gang.feed(e.CancelRequested(gang.now, "alice"))
+    gang.feed(CancelRequested(gang.now, "alice"))
     assert gang.outcome is not None
-    assert [action.container_id for action in gang.of(a.Release)] == [granted.id]
+    assert [action.container_id for action in gang.of(ReleaseContainer)] == [granted.id]
 
 
 @pytest.mark.parametrize("roles", [{"worker": Role("train", replicas=2, on_failure="ignore"), "other": Role("x")}])
@@ -96,7 +96,7 @@ def test_two_attempts_never_write_one_place() -> None:
     gang = Gang(job(roles=ONE, retries=1))
     gang.form()
     places = {part(gang.state.tasks[TaskId("worker", 0)])}
-    gang.feed(e.ContainerEnded(gang.now, "c1", Exit("lost", detail="node lost")))
+    gang.feed(ContainerEnded(gang.now, "c1", Exit("lost", detail="node lost")))
     gang.grant("worker")
     places.add(part(gang.state.tasks[TaskId("worker", 0)]))
     assert len(places) == 2

@@ -18,7 +18,7 @@ from howdah.frameworks import command_of, files_of, find, mpi_task, shares_key
 from howdah.frameworks.mpi import HOSTS, PROGRAM
 from howdah.sandbox.addresses import free_port
 from howdah.spec import Input, JobSpec, Member, Resources, Role, TaskId, World
-from howdah.spec.validation import mistakes
+from howdah.spec.validation import find_mistakes
 
 
 def world(spec: JobSpec, **replicas: int) -> World:
@@ -41,7 +41,7 @@ def told(spec: JobSpec, where: World, task: str) -> dict[str, str]:
 class TestEvery:
     def test_an_expanded_job_has_no_mistakes_and_stays_as_it_is(self, name: str) -> None:
         spec = expanded(name, "tensorboard", "worker", "chief", inputs=(Input("in"),))
-        assert not mistakes(spec)
+        assert not find_mistakes(spec)
         assert find(name).expand(spec) == spec
         assert [role for role, it in spec.roles.items() if it.tracked] == ["chief", "worker"]
 

@@ -16,7 +16,7 @@ from test_history_server import Caller, ask, options
 from howdah.cli.config import config
 from howdah.cli.jobs import list_jobs, table
 from howdah.client.engine_registry import settings_for
-from howdah.client.job_filter import Filter
+from howdah.client.job_filter import JobFilter
 from howdah.client.job_list import with_remembered
 from howdah.client.submit import prepare
 from howdah.config.job_file import load
@@ -113,12 +113,12 @@ def test_an_engine_knows_better() -> None:
     now = JobReport("a", "one", State.RUNNING, "yarn", "me", submitted=5.0)
     then = [JobReport("a", "one", State.PENDING, "yarn"), JobReport("b", "two", State.FAILED, "yarn", started=7.0)]
     assert [(one.id, one.state) for one in with_remembered([now], then)] == [("b", State.FAILED), ("a", State.RUNNING)]
-    assert Filter(user="you,me", state="RUNNING", name="ON", text="one a", since=5.0).fits(now)
+    assert JobFilter(user="you,me", state="RUNNING", name="ON", text="one a", since=5.0).fits(now)
     for wrong in (
-        Filter(user="m"),
-        Filter(state="FAILED"),
-        Filter(name="two"),
-        Filter(text="one b"),
-        Filter(since=6.0),
+        JobFilter(user="m"),
+        JobFilter(state="FAILED"),
+        JobFilter(name="two"),
+        JobFilter(text="one b"),
+        JobFilter(since=6.0),
     ):
         assert not wrong.fits(now)

@@ -13,7 +13,7 @@ from howdah.cli.progress_lines import FEW, HOLD_S, ProgressLines, task_ranges
 from howdah.cli.terminal import Plain, sentence, task_table
 from howdah.client.follow import Update
 from howdah.spec import Container, Exit, JobReport, JobSpec, Role, State, TaskId
-from howdah.spec import events as e
+from howdah.spec.events import Ended, Event, GangRestarted, JobStarted, Joined, Launched, Started
 from howdah.spec.fold import fold
 from howdah.spec.view import JobView
 
@@ -25,16 +25,16 @@ class Clock:
         return self.now
 
 
-def life(tasks: list[TaskId], failing: TaskId | None = None) -> Iterator[e.Event]:
+def life(tasks: list[TaskId], failing: TaskId | None = None) -> Iterator[Event]:
     """Of a job, in the order of its phases."""
     for number, task in enumerate(tasks):
-        yield e.Launched(1.0, task, 1, Container(f"c{number}", f"n{number % 5}", task.role))
+        yield Launched(1.0, task, 1, Container(f"c{number}", f"n{number % 5}", task.role))
     for number, task in enumerate(tasks):
-        yield e.Joined(2.0, task, 1, 1, f"n{number % 5}", {"main": 1}, data_files=2, data_bytes=1 << 20, data_seconds=1)
+        yield Joined(2.0, task, 1, 1, f"n{number % 5}", {"main": 1}, data_files=2, data_bytes=1 << 20, data_seconds=1)
     for task in tasks:
-        yield e.Started(3.0, task, 1, 1, 7)
+        yield Started(3.0, task, 1, 1, 7)
     for task in tasks:
-        yield e.Ended(4.0, task, 1, 1, Exit("exit", 1 if task == failing else 0), "n1")
+        yield Ended(4.0, task, 1, 1, Exit("exit", 1 if task == failing else 0), "n1")
 
 
 def printed(count: int, update_size: int, failing: TaskId | None = None) -> list[str]:
@@ -44,7 +44,7 @@ def printed(count: int, update_size: int, failing: TaskId | None = None) -> list
     screen = Plain(out)
     screen._progress = ProgressLines(sentence, clock)
     job = JobSpec({"worker": Role("true", replicas=count)})
-    view = fold([e.JobStarted(0.0, "job_1", "local", "me", job, "3.11", "here")], JobView(id="job_1"))
+    view = fold([JobStarted(0.0, "job_1", "local", "me", job, "3.11", "here")], JobView(id="job_1"))
     report = JobReport("job_1", "j", State.RUNNING, "local")
     events = life(tasks, failing)
     with screen:
@@ -103,15 +103,15 @@ def test_a_table_that_does_not_fit_has_a_line_for_each_role() -> None:
 def test_a_program_that_is_started_again_in_its_container_is_the_next_attempt() -> None:
     task = TaskId("worker", 0)
     container = Container("c1", "n1", "worker")
-    events: list[e.Event] = [
-        e.Launched(1.0, task, 1, container),
-        e.Started(2.0, task, 1, 1, 7),
-        e.Ended(3.0, task, 1, 1, Exit("exit", 1), "n1"),
-        e.GangRestarted(3.0, 2, "worker:0: exit code 1 (retry 1 of 2)"),
-        e.Started(4.0, task, 1, 2, 8),
-        e.Started(4.0, task, 1, 2, 8),  # a master that takes over says it again
-        e.Launched(5.0, task, 2, container),
-        e.Started(6.0, task, 2, 3, 9),
+    events: list[Event] = [
+        Launched(1.0, task, 1, container),
+        Started(2.0, task, 1, 1, 7),
+        Ended(3.0, task, 1, 1, Exit("exit", 1), "n1"),
+        GangRestarted(3.0, 2, "worker:0: exit code 1 (retry 1 of 2)"),
+        Started(4.0, task, 1, 2, 8),
+        Started(4.0, task, 1, 2, 8),  # a master that takes over says it again
+        Launched(5.0, task, 2, container),
+        Started(6.0, task, 2, 3, 9),
     ]
     shown = [fold(events[:count], JobView()).tasks[task].tries for count in range(1, len(events) + 1)]
     assert shown == [1, 1, 1, 1, 2, 2, 3, 3]

@@ -49,8 +49,8 @@ def test_a_checkpoint_counts_as_flawed(tmp_path: Path) -> None:
     file = tmp_path / "model.safetensors"
     header = b'{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
     file.write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
-    assert not file_validation.flaw_of(str(file))
+    assert not file_validation.describe_defect(str(file))
     with no_more_files():
-        assert file_validation.flaw_of(str(file)) == "it cannot be read: Too many open files"
+        assert file_validation.describe_defect(str(file)) == "it cannot be read: Too many open files"
     file.unlink()
-    assert file_validation.flaw_of(str(file)) is None
+    assert file_validation.describe_defect(str(file)) is None

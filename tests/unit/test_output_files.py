@@ -83,7 +83,7 @@ def test_an_upload_leaves_out_and_tells(work: Path, tmp_path: Path) -> None:
 def test_a_copy_while_it_runs_does_too(work: Path, tmp_path: Path) -> None:
     uri = uris.of_local(tmp_path / "copy")
     item: dict[str, Any] = {"path": str(work / "model"), "root": str(work), "uri": uri, "final": uri, "settle_s": 0.0}
-    answer = save.take(item, lambda *_: None)
+    answer = save.copy_part(item, lambda *_: None)
     assert answer["skipped"] == [f"{name}: {LEADS_OUT}" for name in REFUSED]
     listed = json.loads((tmp_path / "copy" / save.SAVED).read_text())["files"]
     assert sorted(listed) == FOUND

@@ -1,4 +1,4 @@
-"""The invented answers of frontend/dev have the shapes of the API's document, like real ones (test_answers.py)."""
+"""The invented answers of frontend/dev have the shapes of the API's document (test_api_log_chunks.py)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from test_answers import DOCUMENT, JSON, fits
+from test_api_log_chunks import DOCUMENT, JSON, fits
 
 from howdah.api.routes import ACTIONS, Action
 
@@ -32,7 +32,7 @@ def test_an_invented_answer_has_the_shape_of_its_call(fake_answers: ModuleType, 
     params: dict[str, str] = {"run": "train", "tag": "loss", **QUERIES.get(call, {})}
     answer: Any = fake_answers.answer(call.replace("{job}", fake_answers.ID).replace("{task}", "worker:0"), params)
     assert answer is not None
-    if "version" not in answer and JSON[call].kept:
+    if "version" not in answer and JSON[call].cached:
         answer = {"version": 1, **answer}
     fits(call, answer)
 

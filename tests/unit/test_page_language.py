@@ -48,7 +48,7 @@ def test_both_have_the_same_places_to_fill() -> None:
 
 def test_what_the_server_has_written_down_is_told_in_the_readers_language() -> None:
     """The page's types are generated from this document. The compiler refuses to show a field of the format `sentence`
-    without `translateStored`, whose table has a test of its own (test_sentences.py)."""
+    without `translateStored`, whose table has a test of its own (test_stored_sentences.py)."""
     schemas = openapi()["components"]["schemas"]
     named = {
         (record, name): field.get("items", field).get("format")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from page_script import FRONTEND, run_node
-from test_web_logs import piece
+from test_api_logs import piece
 
 from howdah.api.handlers.job import whole_characters
 

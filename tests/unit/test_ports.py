@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from howdah.api.http_server import Request, Response, serve
-from howdah.executor.ports import Reservation
+from howdah.executor.ports import PortReservation
 from howdah.master import app
 from howdah.spec import port_range
 from howdah.wire.ports import bound
@@ -31,8 +31,8 @@ def few() -> range:
 
 
 @contextlib.contextmanager
-def reserved(count: int, among: range) -> Iterator[Reservation]:
-    held = Reservation("127.0.0.1", [f"p{number}" for number in range(count)], among)
+def reserved(count: int, among: range) -> Iterator[PortReservation]:
+    held = PortReservation("127.0.0.1", [f"p{number}" for number in range(count)], among)
     yield held
     held.release()
 
@@ -46,7 +46,7 @@ def test_each_gets_one_of_its_own(few: range) -> None:
 def test_none_is_left(few: range) -> None:
     with reserved(WIDTH - 1, few):
         with pytest.raises(OSError, match=f"none of the ports {few[0]} to {few[-1]} is free") as error:
-            Reservation("127.0.0.1", ["main", "other"], few)
+            PortReservation("127.0.0.1", ["main", "other"], few)
         assert error.value.errno == errno.EADDRINUSE
         with reserved(1, few):  # what was taken in vain was given back
             pass
@@ -71,7 +71,7 @@ def test_none_is_in_use_on_another_address(few: range) -> None:
 
 
 def test_a_host_that_is_not_ours(few: range) -> None:
-    held = Reservation("192.0.2.7", ["main"], few)  # a documentation address, of nobody
+    held = PortReservation("192.0.2.7", ["main"], few)  # a documentation address, of nobody
     assert (held.address, held.ports["main"] in few) == ("", True)
     held.release()
 
@@ -101,7 +101,7 @@ def test_a_master_waits_for_the_port_of_the_one_before_it(few: range, monkeypatc
 
     async def main() -> int:
         with reserved(WIDTH, few):
-            coming = asyncio.ensure_future(app.listening(answer, lambda _: None, "127.0.0.1", few))
+            coming = asyncio.ensure_future(app.bind_with_retry(answer, lambda _: None, "127.0.0.1", few))
             await asyncio.sleep(0.1)
             assert not coming.done()
         server = await coming
@@ -112,7 +112,7 @@ def test_a_master_waits_for_the_port_of_the_one_before_it(few: range, monkeypatc
     assert asyncio.run(main()) in few
     monkeypatch.setattr(app, "PORT_S", 0.0)
     with reserved(WIDTH, few), pytest.raises(OSError, match="port_range"):
-        asyncio.run(app.listening(answer, lambda _: None, "127.0.0.1", few))
+        asyncio.run(app.bind_with_retry(answer, lambda _: None, "127.0.0.1", few))
 
 
 def test_as_people_write_it() -> None:

@@ -16,15 +16,21 @@ from howdah.config.job_file import loads
 from howdah.errors import SpecError
 from howdah.executor.preflight import local_checks
 from howdah.frameworks import find
-from howdah.master.decisions import actions as a
-from howdah.master.decisions.executor_orders import Director
+from howdah.master.decisions.actions import (
+    NoteNodeFailures,
+    RecordEvent,
+    ReleaseContainer,
+    RequestContainers,
+    StatusReceived,
+)
+from howdah.master.decisions.executor_orders import OrderBuilder
 from howdah.master.preflight.pair_tests import blame, ring, rounds
 from howdah.master.state import GangState
 from howdah.spec import Exit, JobSpec, Preflight, Role, StagedJob, State, TaskId, Timeouts
-from howdah.spec import events as e
+from howdah.spec.events import Ended, Noted, PreflightPassed, WorldFormed
 from howdah.spec.fold import fold
 from howdah.spec.preflight import wanted
-from howdah.spec.validation import mistakes
+from howdah.spec.validation import find_mistakes
 from howdah.testing import Gang
 from howdah.wire.messages import Assignment, CheckReport, Goal, Phase
 
@@ -63,7 +69,7 @@ class TestSpec:
 
     def test_negative_room_in_a_job_built_in_python(self) -> None:
         job = JobSpec(roles={"worker": Role("w")}, preflight=Preflight(("disk",), disk_mib=-1))
-        assert [mistake.place for mistake in mistakes(job)] == ["preflight.disk"]
+        assert [mistake.place for mistake in find_mistakes(job)] == ["preflight.disk"]
 
 
 class TestPairs:
@@ -107,7 +113,7 @@ class TestPairs:
 def checked_gang(count: int, *names: str, **job: Any) -> Gang:
     spec = JobSpec(roles={"worker": Role("w", replicas=count)}, preflight=Preflight(names or ("all",)), **job)
     gang = Gang(spec)
-    gang.state.fitness.elsewhere = True  # the fake engine is called local
+    gang.state.preflight.elsewhere = True  # the fake engine is called local
     for _ in range(count):
         gang.grant("worker")
     return gang
@@ -118,7 +124,7 @@ def join(gang: Gang, task: TaskId) -> None:
 
 
 def partners(gang: Gang) -> dict[str, list[str]]:
-    director = Director("job-1", StagedJob(gang.state.job, "file:///x"), find("generic"))
+    director = OrderBuilder("job-1", StagedJob(gang.state.job, "file:///x"), find("generic"))
     found = {}
     for task in gang.state.tasks.values():
         status = next(x.status for x in [last_heard(gang, task.id)])
@@ -128,11 +134,11 @@ def partners(gang: Gang) -> dict[str, list[str]]:
     return found
 
 
-def last_heard(gang: Gang, id_: TaskId) -> a.Heard:
+def last_heard(gang: Gang, id_: TaskId) -> StatusReceived:
     from howdah.wire.messages import Status
 
     task = gang.state.tasks[id_]
-    return a.Heard(gang.now, Status(str(id_), task.attempt, task.epoch, 1, Phase.JOINED, "h", 1))
+    return StatusReceived(gang.now, Status(str(id_), task.attempt, task.epoch, 1, Phase.JOINED, "h", 1))
 
 
 def exchange(gang: Gang, *bad: TaskId) -> None:
@@ -150,13 +156,13 @@ class TestWhatFollows:
         gang = checked_gang(4)
         for task in W[:4]:
             join(gang, task)
-        assert not gang.recorded(e.WorldFormed)
+        assert not gang.recorded(WorldFormed)
         assert sorted(map(len, partners(gang).values())) == [2, 2, 2, 2]
         exchange(gang)
-        (passed,) = gang.recorded(e.PreflightPassed)
+        (passed,) = gang.recorded(PreflightPassed)
         assert (passed.tasks, passed.nodes, passed.seconds, passed.slowest) == (4, 4, 6.0, W[3])
-        assert gang.recorded(e.WorldFormed)
-        view = fold(action.event for action in gang.of(a.Record))
+        assert gang.recorded(WorldFormed)
+        view = fold(action.event for action in gang.of(RecordEvent))
         assert "pre-flight passed on 4 nodes in 6.0 s; slowest worker:3 on node4" in view.notes
 
     def test_a_restart_in_place_checks_nothing_again(self) -> None:
@@ -169,21 +175,21 @@ class TestWhatFollows:
         gang.end("worker:1", Exit("exit", 1))
         for task in W[:4]:
             join(gang, task)
-        assert len(gang.recorded(e.WorldFormed)) == 2
-        assert len(gang.recorded(e.PreflightPassed)) == 1
+        assert len(gang.recorded(WorldFormed)) == 2
+        assert len(gang.recorded(PreflightPassed)) == 1
 
     def test_a_failed_check_is_the_nodes_fault_and_no_retry(self) -> None:
         gang = checked_gang(2, "disk")
         gang.say("worker:1", Phase.ENDED, exit=DISK)
         assert gang.outcome is None
-        assert gang.state.strikes["node2"] > 1.5
-        assert gang.of(a.Ask)[-1].wish.avoid == ("node2",)
-        assert [strike[0] for strike in gang.of(a.NoteStrikes)[-1].strikes] == ["node2"]
-        assert gang.of(a.Release)[-1].container_id == "c2"
+        assert gang.state.node_penalties["node2"] > 1.5
+        assert gang.of(RequestContainers)[-1].preferences.avoid == ("node2",)
+        assert [strike[0] for strike in gang.of(NoteNodeFailures)[-1].failures] == ["node2"]
+        assert gang.of(ReleaseContainer)[-1].container_id == "c2"
         gang.grant("worker")
         for task in W[:2]:
             join(gang, task)
-        assert gang.recorded(e.WorldFormed)
+        assert gang.recorded(WorldFormed)
 
     def test_the_third_node_is_the_last(self) -> None:
         gang = checked_gang(1, "disk")
@@ -196,16 +202,16 @@ class TestWhatFollows:
 
     def test_where_there_is_no_elsewhere_the_job_fails_at_once(self) -> None:
         gang = checked_gang(1, "disk")
-        gang.state.fitness.elsewhere = False
+        gang.state.preflight.elsewhere = False
         gang.say("worker:0", Phase.ENDED, exit=DISK)
         assert gang.outcome is not None
-        assert not gang.of(a.NoteStrikes)
+        assert not gang.of(NoteNodeFailures)
 
     def test_a_node_that_must_be_tried_again_and_fails_again_ends_it(self) -> None:
         gang = checked_gang(1, "disk", timeouts=Timeouts(hold_s=20))
         gang.say("worker:0", Phase.ENDED, exit=DISK)
         gang.wait(21)
-        assert any("may have tasks again" in event.text for event in gang.recorded(e.Noted))
+        assert any("may have tasks again" in event.text for event in gang.recorded(Noted))
         gang.number = 0  # the same node comes again
         gang.grant("worker")
         gang.say("worker:0", Phase.ENDED, exit=DISK)
@@ -217,7 +223,7 @@ class TestWhatFollows:
         for task in W[:4]:
             join(gang, task)
         exchange(gang, W[1])
-        (ended,) = gang.recorded(e.Ended)
+        (ended,) = gang.recorded(Ended)
         assert (ended.task, ended.node, ended.exit.cause) == (W[1], "node2", "preflight")
         assert "all-reduce with worker:0 and with worker:2: no answer" in str(ended.exit)
         gang.grant("worker")
@@ -230,21 +236,21 @@ class TestWhatFollows:
             "worker:2": 1,
         } or (len(tried) == 3 and len(tried["worker:1"]) == 2)
         exchange(gang)
-        assert gang.recorded(e.WorldFormed)
+        assert gang.recorded(WorldFormed)
 
     def test_of_two_the_second_try_tells(self) -> None:
         gang = checked_gang(2)
         for task in W[:2]:
             join(gang, task)
         exchange(gang, W[0])
-        assert [event.task for event in gang.recorded(e.Ended)] == [W[1]]
-        assert not gang.of(a.NoteStrikes), "nobody knows"
+        assert [event.task for event in gang.recorded(Ended)] == [W[1]]
+        assert not gang.of(NoteNodeFailures), "nobody knows"
         gang.grant("worker")
         for task in W[:2]:
             join(gang, task)
         exchange(gang, W[0])
-        assert [event.task for event in gang.recorded(e.Ended)] == [W[1], W[0]]
-        assert [strike[0] for strike in gang.of(a.NoteStrikes)[-1].strikes] == ["node1"]
+        assert [event.task for event in gang.recorded(Ended)] == [W[1], W[0]]
+        assert [strike[0] for strike in gang.of(NoteNodeFailures)[-1].failures] == ["node1"]
 
     def test_when_nobody_gets_on_it_is_no_node(self) -> None:
         gang = checked_gang(4)
@@ -254,7 +260,7 @@ class TestWhatFollows:
         gang.wait(100)
         assert gang.state.outcome is not None
         assert "no two of 4 tasks can exchange data" in gang.state.outcome.diagnostics
-        assert not gang.state.strikes
+        assert not gang.state.node_penalties
 
     def test_who_says_nothing_is_replaced_after_the_limit(self) -> None:
         gang = checked_gang(2)
@@ -264,7 +270,7 @@ class TestWhatFollows:
             gang.wait(5)
             for task in W[:2]:
                 join(gang, task)
-        (ended,) = gang.recorded(e.Ended)
+        (ended,) = gang.recorded(Ended)
         assert "nothing heard of it within 150 s" in str(ended.exit)
 
     def test_the_next_master_goes_on_with_it(self) -> None:
@@ -273,10 +279,10 @@ class TestWhatFollows:
             join(gang, task)
         told = partners(gang)
         gang.take_over()
-        gang.state.fitness.elsewhere = True
+        gang.state.preflight.elsewhere = True
         assert partners(gang) == told
         exchange(gang)
-        assert len(gang.recorded(e.WorldFormed)) == 1
+        assert len(gang.recorded(WorldFormed)) == 1
         known = gang.state
         gang.take_over()
         assert {task.paired for task in gang.state.tasks.values()} == {task.paired for task in known.tasks.values()}
@@ -286,7 +292,7 @@ class TestAssignment:
     def test_only_what_is_wanted_travels(self) -> None:
         job = JobSpec(roles={"worker": Role("w")}, preflight=Preflight(("disk", "all-reduce")))
         state = GangState.of("job-1", job)
-        director = Director("job-1", StagedJob(job, "file:///x"), find("generic"))
+        director = OrderBuilder("job-1", StagedJob(job, "file:///x"), find("generic"))
         order = director.assignment(state, state.tasks[W[0]]).checks
         assert (order.checks, order.pairs) == (("disk",), True)
         everything = JobSpec(roles={"worker": Role("w")}, preflight=Preflight(("all",)))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from record_files import blocks, put, records, splits, written
 
 from howdah.inputs.formats import Corrupt, Split, codecs, reader, writables
-from howdah.inputs.formats.read_window import Window
+from howdah.inputs.formats.read_window import ReadWindow
 from howdah.inputs.formats.sequencefile import read_header
 
 CHANCE = random.Random(5)
@@ -126,7 +126,7 @@ def test_the_header(tmp_path: Path) -> None:
     file = written("sequencefile", {"key": "true", "value": "bytes", "codec": "snappy"}, b"a\tb\n")
     put(tmp_path / "a", file)
     with (tmp_path / "a").open("rb") as source:
-        header = read_header(Window(source, "a", 1000))
+        header = read_header(ReadWindow(source, "a", 1000))
     assert header[:4] == (writables.TEXT, writables.BYTES, "snappy", True)
     assert file[header.end :].startswith(header.mark)
 

@@ -15,7 +15,7 @@ from record_files import FS, blocks, put, records, splits, written
 
 from howdah.inputs.formats import Corrupt, Split, codecs, reader
 from howdah.inputs.formats.bzip2 import blocks as bzip2_blocks
-from howdah.inputs.formats.lines import Lines, overlaps
+from howdah.inputs.formats.lines import TextLines, overlaps
 
 ENDS = re.compile(rb"\r\n|\n|\r")
 SUFFIX = {codec: suffix for suffix, codec in codecs.SUFFIXES.items()}
@@ -42,7 +42,7 @@ def chunked(data: bytes, start: int, end: int, step: int, overlap: int) -> list[
     st.integers(1, 12),
 )
 def test_each_line_is_in_one_split(data: bytes, delimiter: bytes, step: int, size: int) -> None:
-    lines = Lines("file:///x", delimiter, 1000)
+    lines = TextLines("file:///x", delimiter, 1000)
     found: list[bytes] = []
     for start in range(0, len(data), size):
         end = min(start + size, len(data))

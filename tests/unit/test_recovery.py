@@ -7,12 +7,33 @@ from dataclasses import replace
 import pytest
 
 from howdah.master.app import CONFIRM_EVERY_S, CONFIRMED_S
-from howdah.master.decisions import actions as a
+from howdah.master.decisions.actions import (
+    Commit,
+    CommitDone,
+    Finish,
+    RecordEvent,
+    ReleaseContainer,
+    RequestContainers,
+    StartRecorded,
+    StatusReceived,
+    Tick,
+)
 from howdah.master.decisions.step import step
 from howdah.master.recovery import replay
 from howdah.master.state import FENCE_S, TAKEOVER_S, GangState, Stage
 from howdah.spec import Deadline, Exit, JobSpec, Outcome, Output, Preflight, Role, State, TaskId, Timeouts
-from howdah.spec import events as e
+from howdah.spec.events import (
+    CancelRequested,
+    ContainerEnded,
+    Ended,
+    GangRestarted,
+    JobFinished,
+    JobStarted,
+    Joined,
+    Noted,
+    TimeLost,
+    WorldFormed,
+)
 from howdah.testing import Gang, job
 from howdah.wire.messages import CheckReport, Phase, Status
 
@@ -41,8 +62,8 @@ def test_a_container_that_may_never_have_been_started_goes_back() -> None:
     gang = Gang(workers(1))
     granted = gang.grant("worker")
     gang.take_over()
-    assert [release.container_id for release in gang.of(a.Release)] == [granted.id]
-    assert gang.of(a.Ask)[-1].count == 1
+    assert [release.container_id for release in gang.of(ReleaseContainer)] == [granted.id]
+    assert gang.of(RequestContainers)[-1].count == 1
 
 
 def test_what_was_decided_by_time_is_decided_once() -> None:
@@ -59,17 +80,17 @@ def test_what_was_decided_by_time_is_decided_once() -> None:
         gang.run("late:0")
         gang.run("late:1")
         gang.wait(4)
-    assert len(gang.recorded(e.Noted)) == 1
+    assert len(gang.recorded(Noted)) == 1
     gang.take_over()
     assert gang.state.tasks[TaskId("late", 0)].stopped
     gang.wait(0.5)
-    assert len(gang.recorded(e.Noted)) == 1
+    assert len(gang.recorded(Noted)) == 1
 
 
 def test_a_fence_lasts_as_long_as_no_master_ran() -> None:
     gang = Gang(workers(1, retries=1))
     gang.form()
-    gang.feed(e.ContainerEnded(gang.now, "c1", LOST))
+    gang.feed(ContainerEnded(gang.now, "c1", LOST))
     gang.grant("worker")
     gang.say("worker:0", Phase.HELLO)
     assert gang.state.tasks[W0].fenced_until == gang.now + FENCE_S
@@ -84,35 +105,35 @@ def test_nobody_is_silent_because_no_master_ran() -> None:
     gang.now += 100
     gang.take_over()
     gang.wait(5)
-    assert not gang.recorded(e.Ended)
+    assert not gang.recorded(Ended)
 
 
 def test_a_gang_whose_world_was_not_written_down_starts_again_with_a_new_member() -> None:
     gang = Gang(workers(2))
     gang.grant("worker")
     gang.join("worker:0")
-    known = len(gang.of(a.Record))
+    known = len(gang.of(RecordEvent))
     gang.grant("worker")
     gang.join("worker:1")
     gang.run("worker:0")
-    gang.take_over(lost=len(gang.of(a.Record)) - known)
+    gang.take_over(lost=len(gang.of(RecordEvent)) - known)
     gang.sequences.clear()
     gang.run("worker:0")
     gang.grant("worker")
     gang.join("worker:1")
-    (again,) = gang.recorded(e.GangRestarted)
+    (again,) = gang.recorded(GangRestarted)
     assert (again.epoch, again.reason) == (2, "the master before this one had started the tasks again, with others")
 
 
 def test_time_in_which_the_master_stood_still_makes_nobody_silent_and_ends_no_fence() -> None:
     gang = Gang(workers(2, retries=1))
     gang.form()
-    gang.feed(e.ContainerEnded(gang.now, "c2", LOST))
+    gang.feed(ContainerEnded(gang.now, "c2", LOST))
     fenced = gang.state.tasks[W1].fenced_until
     gang.now += 60
-    gang.feed(e.TimeLost(gang.now, 60.0))
+    gang.feed(TimeLost(gang.now, 60.0))
     gang.wait(0.5)
-    assert [event.task for event in gang.recorded(e.Ended)] == [W1]
+    assert [event.task for event in gang.recorded(Ended)] == [W1]
     assert gang.state.tasks[W1].fenced_until == fenced + 60
 
 
@@ -120,13 +141,13 @@ def test_an_end_that_is_written_is_not_decided_again() -> None:
     gang = Gang(workers(1, outputs=(Output("file:///out", "model"),)))
     gang.form()
     gang.end("worker:0", made=(0,))
-    gang.feed(a.CommitDone(gang.now, ("file:///out",)))
-    assert len(gang.recorded(e.JobFinished)) == 1
+    gang.feed(CommitDone(gang.now, ("file:///out",)))
+    assert len(gang.recorded(JobFinished)) == 1
     gang.take_over()
     gang.wait(1.0)
-    assert len(gang.of(a.Commit)) == 1
-    assert len(gang.recorded(e.JobFinished)) == 1
-    assert [finish.outcome.state for finish in gang.of(a.Finish)] == [State.SUCCEEDED] * 2
+    assert len(gang.of(Commit)) == 1
+    assert len(gang.recorded(JobFinished)) == 1
+    assert [finish.outcome.state for finish in gang.of(Finish)] == [State.SUCCEEDED] * 2
 
 
 @pytest.mark.parametrize("keep", [True, False])
@@ -135,14 +156,14 @@ def test_an_end_that_is_in_the_log_is_final(keep: bool) -> None:
     gang = Gang(workers(1, outputs=(Output("/out"),)))
     gang.form()
     gang.end("worker:0", Exit("exit", 0 if keep else 1), made=(0,) if keep else ())
-    gang.feed(a.CommitDone(gang.now, ("/out",) if keep else ()))
+    gang.feed(CommitDone(gang.now, ("/out",) if keep else ()))
     gang.take_over()
     assert gang.state.stage is Stage.DONE
     assert gang.state.outcome == gang.outcome
-    assert [action.keep for action in gang.of(a.Commit)] == [keep]
-    assert len(gang.of(a.Finish)) == 2, "the engine is told once more"
-    gang.feed(a.CommitDone(gang.now, error="there is nothing to commit any more"))
-    assert len(gang.recorded(e.JobFinished)) == 1
+    assert [action.keep for action in gang.of(Commit)] == [keep]
+    assert len(gang.of(Finish)) == 2, "the engine is told once more"
+    gang.feed(CommitDone(gang.now, error="there is nothing to commit any more"))
+    assert len(gang.recorded(JobFinished)) == 1
 
 
 def test_a_job_that_a_master_gave_up_does_not_go_on() -> None:
@@ -150,7 +171,7 @@ def test_a_job_that_a_master_gave_up_does_not_go_on() -> None:
     gang = Gang(workers(1))
     gang.form()
     given_up = Outcome(State.FAILED, "the master failed: the engine refused an ask")
-    gang.did.append(a.Record(e.JobFinished(gang.now, given_up)))
+    gang.did.append(RecordEvent(JobFinished(gang.now, given_up)))
     gang.take_over()
     assert gang.outcome == given_up
     assert gang.state.stage is Stage.DONE
@@ -170,18 +191,18 @@ def test_programs_that_were_started_after_pair_tests_count_as_started() -> None:
     for task, other in ((W0, W1), (W1, W0)):
         report = CheckReport(1, 2.0, passed=(str(other),))
         gang.say(str(task), Phase.JOINED, ports={"main": 1}, pair_port=2, checks=(CheckReport(), report))
-    assert gang.recorded(e.WorldFormed)
+    assert gang.recorded(WorldFormed)
     gang.take_over()
     assert gang.state.stage is Stage.RUNNING
     assert all(task.formed for task in gang.state.tasks.values())
-    assert len(gang.recorded(e.WorldFormed)) == 1
+    assert len(gang.recorded(WorldFormed)) == 1
     assert not gang.state.formations
 
 
-def gang_started_with_fences(gang: Gang) -> a.Record:
+def gang_started_with_fences(gang: Gang) -> RecordEvent:
     """The start of a job whose earlier attempts may still run for a while."""
-    (started,) = gang.recorded(e.JobStarted)
-    return a.Record(replace(started, fenced_until=started.time + 5))
+    (started,) = gang.recorded(JobStarted)
+    return RecordEvent(replace(started, fenced_until=started.time + 5))
 
 
 def test_what_was_decided_because_a_limit_was_passed_stays_decided() -> None:
@@ -190,7 +211,7 @@ def test_what_was_decided_because_a_limit_was_passed_stays_decided() -> None:
     gang = Gang(workers(1, timeouts=Timeouts(gang_s=60.0), outputs=(Output("/out"),)))
     gang.wait(61)
     assert gang.state.stage is Stage.COMMITTING
-    gang.feed(e.CancelRequested(gang.now, "alice"))
+    gang.feed(CancelRequested(gang.now, "alice"))
     decided = gang.state.outcome
     gang.take_over()
     assert (gang.state.stage, gang.state.outcome) == (Stage.COMMITTING, decided)
@@ -202,8 +223,8 @@ def test_programs_whose_start_could_not_be_written_never_start() -> None:
     """The log was away for too long and came back: it says that programs start, and that they don't."""
     gang = Gang(workers(1))
     gang.grant("worker")
-    gang.did += step(gang.state, a.Heard(gang.now, joined_status()))
-    gang.did += step(gang.state, a.StartRecorded(gang.now, 1, "no DataNode answers"))
+    gang.did += step(gang.state, StatusReceived(gang.now, joined_status()))
+    gang.did += step(gang.state, StartRecorded(gang.now, 1, "no DataNode answers"))
     gang.take_over()
     assert gang.state.stage is Stage.STOPPING
     assert gang.state.outcome is not None
@@ -220,7 +241,7 @@ def test_a_master_that_was_replaced_may_have_renewed_leases_after_the_takeover_b
     gang.form()
     gang.take_over()
     assert gang.state.tasks[W0].heard_at == gang.now + TAKEOVER_S
-    gang.feed(e.ContainerEnded(gang.now, "c1", LOST))
+    gang.feed(ContainerEnded(gang.now, "c1", LOST))
     assert gang.state.tasks[W0].fenced_until == gang.now + TAKEOVER_S + FENCE_S
     assert CONFIRM_EVERY_S + CONFIRMED_S <= TAKEOVER_S
 
@@ -229,10 +250,10 @@ def test_a_world_that_is_not_in_the_log_did_not_form() -> None:
     """What kept it from forming, tests of pairs for one, may not be in the log, either."""
     gang = Gang(workers(2))
     gang.form()
-    log = [event for event in (action.event for action in gang.of(a.Record)) if not isinstance(event, e.WorldFormed)]
+    log = [event for event in (action.event for action in gang.of(RecordEvent)) if not isinstance(event, WorldFormed)]
     again = GangState.of("job-1", gang.state.job)
-    replay(again, log[: log.index(gang.recorded(e.Joined)[-1]) + 1], gang.now)
+    replay(again, log[: log.index(gang.recorded(Joined)[-1]) + 1], gang.now)
     assert [*again.formations] == [1]
     assert not any(task.formed for task in again.tasks.values())
-    step(again, a.Tick(gang.now + FENCE_S + TAKEOVER_S))
+    step(again, Tick(gang.now + FENCE_S + TAKEOVER_S))
     assert all(task.formed for task in again.tasks.values())

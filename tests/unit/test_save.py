@@ -45,7 +45,7 @@ class Job:
         item = {"path": str(self.output), "uri": uris.join(grown, self.part), "final": uris.join(final, self.part)}
         if self.incremental and self.last:
             item["previous"] = uris.join(self.last, self.part)
-        self.taken = snapshot.take({**item, "settle_s": 0.0}, lambda *_: None)
+        self.taken = snapshot.copy_part({**item, "settle_s": 0.0}, lambda *_: None)
         answer = snapshot.publish({"temporary": grown, "final": final, "to": self.to, "keep": self.keep})
         self.last = final
         return answer

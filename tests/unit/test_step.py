@@ -4,11 +4,35 @@ from __future__ import annotations
 
 import pytest
 
-from howdah.master.decisions import actions as a
+from howdah.master.decisions.actions import (
+    Action,
+    Commit,
+    CommitDone,
+    FindCheckpoint,
+    LaunchTask,
+    ReleaseContainer,
+    RequestContainers,
+    StartRecorded,
+    StatusReceived,
+    Tick,
+)
 from howdah.master.decisions.outputs import commit_request
 from howdah.master.state import FENCE_S, GangState, Stage
 from howdah.spec import Checkpoint, Exit, Output, Resources, Role, State, TaskId, Timeouts
-from howdah.spec import events as e
+from howdah.spec.events import (
+    CancelRequested,
+    CheckpointFound,
+    ContainerEnded,
+    Ended,
+    GangReleased,
+    GangRestarted,
+    Greeted,
+    JobStarted,
+    Joined,
+    Noted,
+    TimeLost,
+    WorldFormed,
+)
 from howdah.testing import OK, Gang, job
 from howdah.wire.messages import Phase, Status
 
@@ -17,16 +41,16 @@ KILLED = Exit("memory", signal=9, detail="killed: used 9 GiB of 8 GiB")
 
 def test_asks_for_every_role_and_launches_what_is_granted():
     gang = Gang(job())
-    assert [(ask.role, ask.count) for ask in gang.of(a.Ask)] == [("ps", 1), ("worker", 2)]
+    assert [(ask.role, ask.count) for ask in gang.of(RequestContainers)] == [("ps", 1), ("worker", 2)]
     gang.grant("worker")
-    assert [str(launch.task) for launch in gang.of(a.Launch)] == ["worker:0"]
+    assert [str(launch.task) for launch in gang.of(LaunchTask)] == ["worker:0"]
 
 
 def test_a_container_too_many_is_given_back():
     gang = Gang(job())
     gang.grant("ps")
     extra = gang.grant("ps")
-    assert [release.container_id for release in gang.of(a.Release)] == [extra.id]
+    assert [release.container_id for release in gang.of(ReleaseContainer)] == [extra.id]
 
 
 def test_the_world_forms_only_when_all_have_joined():
@@ -53,7 +77,7 @@ def test_success_waits_for_the_tracked_and_stops_the_rest():
     assert gang.state.stage is Stage.STOPPING
     gang.end("ps:0", Exit("stopped", signal=15))
     assert gang.outcome.state is State.SUCCEEDED
-    assert not gang.recorded(e.Ended)[-1].counts
+    assert not gang.recorded(Ended)[-1].counts
 
 
 def test_the_chief_alone_may_decide():
@@ -91,7 +115,7 @@ def test_a_killed_peer_heard_of_late_is_named_before_its_consequence():
     gang = Gang(job())
     gang.form()
     gang.end("worker:0", Exit("exit", 1, lines=("Connection reset by peer",)))
-    gang.feed(e.ContainerEnded(gang.now, "c3", KILLED))
+    gang.feed(ContainerEnded(gang.now, "c3", KILLED))
     gang.end("ps:0", Exit("stopped", signal=15))
     assert gang.outcome.first == TaskId("worker", 1)
     assert "9 GiB of 8 GiB" in gang.outcome.diagnostics
@@ -110,9 +134,9 @@ def test_an_ignored_role_may_fail():
 def test_a_retry_keeps_living_containers_and_replaces_the_dead():
     gang = Gang(job(retries=1))
     gang.form()
-    gang.feed(e.ContainerEnded(gang.now, "c3", KILLED))
+    gang.feed(ContainerEnded(gang.now, "c3", KILLED))
     assert (gang.state.stage, gang.state.epoch) == (Stage.FORMING, 2)
-    assert (gang.of(a.Ask)[-1].role, gang.of(a.Ask)[-1].count) == ("worker", 1)
+    assert (gang.of(RequestContainers)[-1].role, gang.of(RequestContainers)[-1].count) == ("worker", 1)
     gang.grant("worker")
     for task in ("ps:0", "worker:0", "worker:1"):
         gang.join(task)
@@ -140,16 +164,16 @@ def test_half_a_gang_is_given_back_and_asked_for_again_later():
     gang = Gang(job(timeouts=Timeouts(hold_s=60)))
     gang.grant("worker")
     gang.wait(61)
-    assert [release.container_id for release in gang.of(a.Release)] == ["c1"]
-    released = gang.recorded(e.GangReleased)[0]
+    assert [release.container_id for release in gang.of(ReleaseContainer)] == ["c1"]
+    released = gang.recorded(GangReleased)[0]
     assert "worker: 1 of 2" in released.reason
-    asked = len(gang.of(a.Ask))
+    asked = len(gang.of(RequestContainers))
     late = gang.grant("worker")
-    assert gang.of(a.Release)[-1].container_id == late.id
+    assert gang.of(ReleaseContainer)[-1].container_id == late.id
     gang.wait(released.retry_in - 1)
-    assert len(gang.of(a.Ask)) == asked
+    assert len(gang.of(RequestContainers)) == asked
     gang.wait(2)
-    assert [(ask.role, ask.count) for ask in gang.of(a.Ask)[asked:]] == [("ps", 1), ("worker", 2)]
+    assert [(ask.role, ask.count) for ask in gang.of(RequestContainers)[asked:]] == [("ps", 1), ("worker", 2)]
 
 
 def test_two_jobs_back_off_differently():
@@ -159,7 +183,7 @@ def test_two_jobs_back_off_differently():
         gang.state.id = name
         gang.grant("worker")
         gang.wait(61)
-        waits.add(gang.recorded(e.GangReleased)[0].retry_in)
+        waits.add(gang.recorded(GangReleased)[0].retry_in)
     assert len(waits) == 2
 
 
@@ -180,21 +204,21 @@ def test_a_silent_executor_fails_the_job_and_its_container_is_given_back():
         gang.run("worker:0")
         gang.run("ps:0")
     assert gang.state.outcome.first == TaskId("worker", 1)
-    assert gang.of(a.Release)[0].container_id == "c3"
+    assert gang.of(ReleaseContainer)[0].container_id == "c3"
 
 
 def test_what_the_cluster_did_to_a_gang_starts_it_again_and_uses_up_no_retry():
     gang, other = Gang(job(retries=1)), Gang(job(retries=1))
     for one in (gang, other):
         one.form()
-        one.state.fitness.elsewhere = True
+        one.state.preflight.elsewhere = True
     for _ in range(2):
         gang.wait(8)
         gang.run("worker:0")
         gang.run("ps:0")
-    other.feed(e.ContainerEnded(other.now, "c1", Exit("preempted", detail="preempted")))
+    other.feed(ContainerEnded(other.now, "c1", Exit("preempted", detail="preempted")))
     for one, reason in ((gang, "worker:1 on node3: not heard for"), (other, "ps:0 on node1: preempted")):
-        (restart,) = one.recorded(e.GangRestarted)
+        (restart,) = one.recorded(GangRestarted)
         assert restart.reason.startswith(reason)
         assert "not counted as a retry" in restart.reason
         assert (one.outcome, one.state.retries_used) == (None, 0)
@@ -208,9 +232,9 @@ def test_no_more_than_twenty_times_a_day():
         gang.now += after_s
         for task in gang.state.tasks.values():
             task.heard_at = gang.now
-        gang.feed(a.Tick(gang.now))
+        gang.feed(Tick(gang.now))
         container = gang.state.tasks[TaskId("worker", 0)].container
-        gang.feed(e.ContainerEnded(gang.now, container.id, Exit("preempted", detail="preempted")))
+        gang.feed(ContainerEnded(gang.now, container.id, Exit("preempted", detail="preempted")))
         if gang.outcome is None:
             gang.grant("worker")
             for task in ("ps:0", "worker:0", "worker:1"):
@@ -240,13 +264,13 @@ def test_an_executor_that_never_speaks_while_others_do_is_replaced_uncounted():
         for task in ("ps:0", "worker:0"):
             gang.join(task)
     assert gang.outcome is None
-    assert "worker:1 on node3" in gang.recorded(e.GangRestarted)[0].reason
-    assert (gang.of(a.Ask)[-1].role, gang.of(a.Ask)[-1].count) == ("worker", 1)
+    assert "worker:1 on node3" in gang.recorded(GangRestarted)[0].reason
+    assert (gang.of(RequestContainers)[-1].role, gang.of(RequestContainers)[-1].count) == ("worker", 1)
     gang.grant("worker")
     for task in ("ps:0", "worker:0", "worker:1"):
         gang.join(task)
         gang.run(task)
-    assert len(gang.recorded(e.WorldFormed)) == 1
+    assert len(gang.recorded(WorldFormed)) == 1
     assert gang.state.retries_used == 0
 
 
@@ -261,7 +285,7 @@ def test_the_whole_time_counts_while_nothing_is_granted():
     gang = Gang(job(timeouts=Timeouts(gang_s=0, total_s=60)))
     gang.wait(59)
     gang.take_over()
-    gang.feed(e.TimeLost(gang.now, 5))
+    gang.feed(TimeLost(gang.now, 5))
     gang.wait(6)
     assert gang.outcome is None
     gang.wait(1)
@@ -282,7 +306,7 @@ def test_the_whole_time_counts_while_programs_run():
 def test_programs_that_will_not_stop_are_not_waited_for_longer_than_said():
     gang = Gang(job())
     gang.form()
-    gang.feed(e.CancelRequested(gang.now, "alice"))
+    gang.feed(CancelRequested(gang.now, "alice"))
     gang.wait(14)
     assert gang.outcome is None
     gang.wait(2)
@@ -294,8 +318,8 @@ def test_outputs_are_kept_after_success_only(fails: bool, keep: bool):
     gang = Gang(job(roles={"worker": Role("train")}, outputs=(Output("hdfs://n/out"),)))
     gang.form()
     gang.end("worker:0", Exit("exit", 1) if fails else OK, made=(0,))
-    assert gang.of(a.Commit)[0].keep is keep
-    gang.feed(a.CommitDone(gang.now))
+    assert gang.of(Commit)[0].keep is keep
+    gang.feed(CommitDone(gang.now))
     assert gang.outcome.state is (State.FAILED if fails else State.SUCCEEDED)
 
 
@@ -303,7 +327,7 @@ def test_outputs_that_cannot_be_kept_fail_the_job():
     gang = Gang(job(roles={"worker": Role("train")}, outputs=(Output("hdfs://n/out"),)))
     gang.form()
     gang.end("worker:0", made=(0,))
-    gang.feed(a.CommitDone(gang.now, error="quota exceeded"))
+    gang.feed(CommitDone(gang.now, error="quota exceeded"))
     assert gang.outcome.diagnostics == "the programs ended well, but the outputs were not kept: quota exceeded"
 
 
@@ -313,11 +337,11 @@ def test_an_output_that_nobody_made_fails_the_job_and_keeps_the_others_aside():
     gang.form()
     gang.end("worker:0", made=(0,))
     gang.end("worker:1")
-    assert gang.of(a.Commit)[0].keep is False
+    assert gang.of(Commit)[0].keep is False
     request = commit_request(gang.state)["outputs"]
     assert [one["failed"] for one in request] == ["hdfs://n/model.failed", "hdfs://n/metrics.failed"]
     gang.take_over()
-    gang.feed(a.CommitDone(gang.now))
+    gang.feed(CommitDone(gang.now))
     assert gang.outcome.state is State.FAILED
     assert gang.outcome.diagnostics == (
         "output hdfs://n/metrics is missing: no task made a directory 'metrcs', and the output is not `optional`"
@@ -329,25 +353,25 @@ def test_an_output_that_may_be_missing(output: Output):
     gang = Gang(job(roles={"worker": Role("train")}, outputs=(output,)))
     gang.form()
     gang.end("worker:0")
-    assert gang.of(a.Commit)[0].keep is True
-    gang.feed(a.CommitDone(gang.now))
+    assert gang.of(Commit)[0].keep is True
+    gang.feed(CommitDone(gang.now))
     assert gang.outcome.state is State.SUCCEEDED
-    assert "output hdfs://n/out is empty: no task" in gang.recorded(e.Noted)[-1].text
+    assert "output hdfs://n/out is empty: no task" in gang.recorded(Noted)[-1].text
 
 
 def test_containers_lost_before_the_gang_formed_are_replaced():
     gang = Gang(job())
     gang.grant("worker")
-    gang.feed(e.ContainerEnded(gang.now, "c1", Exit("preempted", detail="preempted")))
+    gang.feed(ContainerEnded(gang.now, "c1", Exit("preempted", detail="preempted")))
     assert gang.state.stage is Stage.FORMING
-    assert (gang.of(a.Ask)[-1].role, gang.of(a.Ask)[-1].count) == ("worker", 2)
+    assert (gang.of(RequestContainers)[-1].role, gang.of(RequestContainers)[-1].count) == ("worker", 2)
 
 
 def test_nothing_follows_the_end():
     gang = Gang(job())
-    gang.feed(e.CancelRequested(gang.now, "alice"))
+    gang.feed(CancelRequested(gang.now, "alice"))
     assert gang.outcome.state is State.CANCELLED
-    assert gang.feed(e.CancelRequested(gang.now, "bob")) == []
+    assert gang.feed(CancelRequested(gang.now, "bob")) == []
 
 
 def test_what_came_first_is_told_though_it_is_heard_after_its_consequence():
@@ -356,10 +380,10 @@ def test_what_came_first_is_told_though_it_is_heard_after_its_consequence():
     gang.end("worker:0", Exit("exit", 1, lines=("connection reset by peer",)))
     for exit in (Exit("exit", 1), Exit("stopped"), Exit("signal", signal=9)):
         gang.say("worker:1", Phase.ENDED, epoch=1, exit=exit)
-    (told,) = gang.recorded(e.Noted)
+    (told,) = gang.recorded(Noted)
     assert told.text.startswith("worker:1 on node3: killed by signal 9; heard later than worker:0")
     gang.take_over()
-    assert gang.recorded(e.Noted) == [told]
+    assert gang.recorded(Noted) == [told]
 
 
 def test_a_failure_that_explains_less_is_not_named_in_place_of_the_first():
@@ -373,8 +397,8 @@ def test_a_failure_that_explains_less_is_not_named_in_place_of_the_first():
 def test_a_container_that_ends_well_before_its_program_was_told_of_has_not_ended_well():
     gang = Gang(job(roles={"worker": Role("train")}))
     gang.form()
-    gang.feed(e.ContainerEnded(gang.now, "c1", OK))
-    assert gang.recorded(e.Ended)[0].exit.cause == "silent"
+    gang.feed(ContainerEnded(gang.now, "c1", OK))
+    assert gang.recorded(Ended)[0].exit.cause == "silent"
     assert gang.state.outcome.state is State.FAILED
 
 
@@ -382,7 +406,7 @@ def test_programs_do_not_start_when_their_start_cannot_be_written_down():
     gang = Gang(job(roles={"worker": Role("train")}))
     gang.grant("worker")
     gang.join("worker:0")
-    gang.feed(a.StartRecorded(gang.now, gang.state.epoch, "no space left"))
+    gang.feed(StartRecorded(gang.now, gang.state.epoch, "no space left"))
     assert (gang.state.stage, gang.state.outcome.state) == (Stage.STOPPING, State.FAILED)
 
 
@@ -390,17 +414,17 @@ def test_who_leaves_while_the_job_stops_is_not_its_first_failure():
     gang = Gang(job())
     gang.form()
     gang.end("worker:0", Exit("exit", 1, lines=("KeyError",)))
-    gang.feed(e.ContainerEnded(gang.now, "c3", Exit("exit", 75)))
+    gang.feed(ContainerEnded(gang.now, "c3", Exit("exit", 75)))
     assert gang.state.outcome.first == TaskId("worker", 0)
-    gang.feed(e.ContainerEnded(gang.now, "c1", Exit("memory")))  # but this may be why
+    gang.feed(ContainerEnded(gang.now, "c1", Exit("memory")))  # but this may be why
     assert gang.state.outcome.first == TaskId("ps", 0)
 
 
-def heard(gang: Gang, task: str, sequence: int, phase: Phase, **fields: object) -> list[a.Action]:
+def heard(gang: Gang, task: str, sequence: int, phase: Phase, **fields: object) -> list[Action]:
     """What is done about a status with this number."""
     known = gang.state.tasks[TaskId.parse(task)]
     whole = {"epoch": known.epoch, "host": "h", "pid": 1, **fields}
-    return gang.feed(a.Heard(gang.now, Status(task, known.attempt, sequence=sequence, phase=phase, **whole)))
+    return gang.feed(StatusReceived(gang.now, Status(task, known.attempt, sequence=sequence, phase=phase, **whole)))
 
 
 def test_a_status_that_is_older_than_the_last_one_is_not_listened_to():
@@ -415,16 +439,16 @@ def test_a_status_that_is_older_than_the_last_one_is_not_listened_to():
 def test_a_status_of_a_task_without_a_container_is_not_listened_to():
     gang = Gang(job())
     gang.form()
-    gang.feed(e.ContainerEnded(gang.now, "c2", Exit("lost", detail="node lost")))
+    gang.feed(ContainerEnded(gang.now, "c2", Exit("lost", detail="node lost")))
     assert heard(gang, "worker:0", 99, Phase.JOINED, ports={"main": 1}) == []
-    assert len(gang.recorded(e.Greeted)) == 3
+    assert len(gang.recorded(Greeted)) == 3
 
 
 def test_a_task_whose_files_are_not_in_place_has_not_joined():
     gang = Gang(job(roles={"worker": Role("train")}))
     gang.grant("worker")
     gang.say("worker:0", Phase.LOCALISING, ports={"main": 4000})
-    assert not gang.recorded(e.Joined)
+    assert not gang.recorded(Joined)
     gang.join("worker:0")
     assert gang.state.stage is Stage.RUNNING
 
@@ -433,7 +457,7 @@ def test_an_executor_that_is_ahead_of_the_log_starts_the_gang_again():
     gang = Gang(job(retries=1))
     gang.form()
     gang.say("worker:0", Phase.JOINED, epoch=3, ports={"main": 4000})
-    (again,) = gang.recorded(e.GangRestarted)
+    (again,) = gang.recorded(GangRestarted)
     assert (again.epoch, gang.state.stage) == (4, Stage.FORMING)
 
 
@@ -442,7 +466,7 @@ def test_what_must_not_start_twice_runs_on_when_an_executor_is_ahead_of_the_log(
     gang = Gang(job(roles=roles))
     gang.form()
     gang.say("worker:0", Phase.JOINED, epoch=3, ports={"main": 4000})
-    (again,) = gang.recorded(e.GangRestarted)
+    (again,) = gang.recorded(GangRestarted)
     assert sorted(map(str, again.tasks)) == ["worker:0", "worker:1"]
     assert gang.state.tasks[TaskId("ps", 0)].formed
 
@@ -451,7 +475,7 @@ def test_a_master_that_begins_anew_waits_for_the_programs_of_the_one_before():
     spec = job(roles={"worker": Role("train")})
     gang = Gang(spec)
     gang.state = GangState.of("job-1", spec)
-    gang.feed(e.JobStarted(gang.now, "job-1", "local", "alice", spec, fenced_until=gang.now + FENCE_S))
+    gang.feed(JobStarted(gang.now, "job-1", "local", "alice", spec, fenced_until=gang.now + FENCE_S))
     gang.grant("worker")
     gang.join("worker:0")
     for _ in range(4):
@@ -475,20 +499,20 @@ def looking() -> Gang:
     gang = Gang(job(roles={"worker": Role("train")}, checkpoint=Checkpoint("hdfs://n/ckpt")))
     gang.grant("worker")
     gang.join("worker:0")
-    assert [look.epochs for look in gang.of(a.FindCheckpoint)] == [(1,)]
+    assert [look.epochs for look in gang.of(FindCheckpoint)] == [(1,)]
     assert gang.state.stage is Stage.FORMING
     return gang
 
 
 def test_programs_start_when_it_is_known_what_they_go_on_from():
     gang = looking()
-    gang.feed(e.CheckpointFound(gang.now, (1,), "hdfs://n/ckpt/3"))
-    assert (gang.state.stage, gang.state.looks.found) == (Stage.RUNNING, {1: "hdfs://n/ckpt/3"})
+    gang.feed(CheckpointFound(gang.now, (1,), "hdfs://n/ckpt/3"))
+    assert (gang.state.stage, gang.state.checkpoint_lookups.found) == (Stage.RUNNING, {1: "hdfs://n/ckpt/3"})
 
 
 def test_programs_do_not_begin_anew_over_checkpoints_that_cannot_be_read():
     gang = looking()
-    gang.feed(e.CheckpointFound(gang.now, (1,), error="permission denied"))
+    gang.feed(CheckpointFound(gang.now, (1,), error="permission denied"))
     assert (gang.state.stage, gang.state.outcome.state) == (Stage.STOPPING, State.FAILED)
     assert "can't be read: permission denied" in gang.state.outcome.diagnostics
 
@@ -497,7 +521,7 @@ def test_a_look_that_a_dead_master_had_begun_is_begun_again():
     gang = looking()
     gang.take_over()
     gang.join("worker:0")
-    assert [look.epochs for look in gang.of(a.FindCheckpoint)][1:] == [(1,)]
+    assert [look.epochs for look in gang.of(FindCheckpoint)][1:] == [(1,)]
 
 
 def test_a_gang_that_is_complete_when_the_job_is_ending_does_not_start():
@@ -506,19 +530,19 @@ def test_a_gang_that_is_complete_when_the_job_is_ending_does_not_start():
         gang.grant(role)
     gang.join("ps:0")
     gang.join("worker:0")
-    gang.feed(e.CancelRequested(gang.now, "alice"))
+    gang.feed(CancelRequested(gang.now, "alice"))
     gang.join("worker:1")
-    assert (gang.state.stage, gang.recorded(e.WorldFormed)) == (Stage.STOPPING, [])
+    assert (gang.state.stage, gang.recorded(WorldFormed)) == (Stage.STOPPING, [])
 
 
 def test_a_container_that_comes_when_the_job_is_ending_is_given_back():
     gang = Gang(job())
     gang.grant("ps")
     gang.join("ps:0")
-    gang.feed(e.CancelRequested(gang.now, "alice"))
+    gang.feed(CancelRequested(gang.now, "alice"))
     late = gang.grant("worker")
     assert gang.state.stage is Stage.STOPPING
-    assert [release.container_id for release in gang.of(a.Release)] == [late.id]
+    assert [release.container_id for release in gang.of(ReleaseContainer)] == [late.id]
 
 
 def test_a_program_whose_container_went_back_is_waited_for_unless_its_end_was_told():

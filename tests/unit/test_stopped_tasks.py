@@ -5,7 +5,18 @@ from __future__ import annotations
 from howdah.api.serializers import job as described
 from howdah.api.timeline import timeline
 from howdah.spec import Container, Exit, JobSpec, Outcome, Role, State, TaskId
-from howdah.spec import events as e
+from howdah.spec.events import (
+    Allocated,
+    CancelRequested,
+    Ended,
+    Event,
+    GangRestarted,
+    JobFinished,
+    JobStarted,
+    Launched,
+    Started,
+    Stopping,
+)
 from howdah.spec.fold import fold
 from howdah.spec.view import JobView
 
@@ -13,27 +24,27 @@ CHIEF, WORKER = TaskId("chief", 0), TaskId("worker", 0)
 STOPPED = Exit("stopped", signal=15)
 
 
-def view(*after: e.Event) -> JobView:
+def view(*after: Event) -> JobView:
     """Of a job whose two tasks run, and of what happened then."""
     spec = JobSpec({"chief": Role("a"), "worker": Role("b")}, success="chief")
-    events: list[e.Event] = [e.JobStarted(1.0, "job-1", "local", "me", spec)]
+    events: list[Event] = [JobStarted(1.0, "job-1", "local", "me", spec)]
     for number, task in enumerate((CHIEF, WORKER)):
         container = Container(f"c{number}", "node", task.role)
-        events += [e.Allocated(2.0, container), e.Launched(2.0, task, 1, container)]
-        events.append(e.Started(3.0, task, 1, 1, 4, "python3"))
+        events += [Allocated(2.0, container), Launched(2.0, task, 1, container)]
+        events.append(Started(3.0, task, 1, 1, 4, "python3"))
     return fold([*events, *after])
 
 
-def ended(task: TaskId, exit: Exit, counts: bool) -> e.Ended:
-    return e.Ended(6.0, task, 1, 1, exit, "node", counts)
+def ended(task: TaskId, exit: Exit, counts: bool) -> Ended:
+    return Ended(6.0, task, 1, 1, exit, "node", counts)
 
 
 def test_the_chief_was_done() -> None:
     found = view(
         ended(CHIEF, Exit("exit", 0), True),
-        e.Stopping(5.0, "chief:0 is done"),
+        Stopping(5.0, "chief:0 is done"),
         ended(WORKER, STOPPED, False),
-        e.JobFinished(7.0, Outcome(State.SUCCEEDED)),
+        JobFinished(7.0, Outcome(State.SUCCEEDED)),
     )
     assert [task.state for task in found.tasks.values()] == [State.SUCCEEDED, State.STOPPED]
     assert [(row["task"], row["state"]) for row in timeline(found)["tasks"]] == [
@@ -46,19 +57,19 @@ def test_the_chief_was_done() -> None:
 def test_one_had_failed() -> None:
     found = view(
         ended(CHIEF, Exit("exit", 1), True),
-        e.Stopping(5.0, "chief:0 failed"),
+        Stopping(5.0, "chief:0 failed"),
         ended(WORKER, STOPPED, False),
-        e.JobFinished(7.0, Outcome(State.FAILED, "chief:0 failed")),
+        JobFinished(7.0, Outcome(State.FAILED, "chief:0 failed")),
     )
     assert [task.state for task in found.tasks.values()] == [State.FAILED, State.STOPPED]
 
 
 def test_somebody_cancelled() -> None:
     found = view(
-        e.CancelRequested(5.0, "me"),
-        e.Stopping(5.0, "cancelled by me"),
+        CancelRequested(5.0, "me"),
+        Stopping(5.0, "cancelled by me"),
         ended(CHIEF, STOPPED, False),
-        e.JobFinished(7.0, Outcome(State.CANCELLED, "cancelled by me")),
+        JobFinished(7.0, Outcome(State.CANCELLED, "cancelled by me")),
     )
     assert [task.state for task in found.tasks.values()] == [State.CANCELLED, State.CANCELLED]
 
@@ -66,24 +77,24 @@ def test_somebody_cancelled() -> None:
 def test_a_cancel_that_came_too_late() -> None:
     found = view(
         ended(CHIEF, Exit("exit", 0), True),
-        e.Stopping(5.0, "chief:0 is done"),
-        e.CancelRequested(5.5, "me"),
+        Stopping(5.0, "chief:0 is done"),
+        CancelRequested(5.5, "me"),
         ended(WORKER, STOPPED, False),
-        e.JobFinished(7.0, Outcome(State.SUCCEEDED)),
+        JobFinished(7.0, Outcome(State.SUCCEEDED)),
     )
     assert found.tasks[WORKER].state is State.STOPPED
 
 
 def test_nobody_told_of_its_end() -> None:
-    assert view(e.JobFinished(7.0, Outcome(State.FAILED, "killed"))).tasks[WORKER].state is State.STOPPED
+    assert view(JobFinished(7.0, Outcome(State.FAILED, "killed"))).tasks[WORKER].state is State.STOPPED
 
 
 def test_an_earlier_attempt_that_was_stopped_did_not_fail() -> None:
     found = view(
         ended(CHIEF, Exit("exit", 1), True),
         ended(WORKER, STOPPED, False),
-        e.GangRestarted(6.5, 2, "chief:0: exit code 1"),
-        e.Launched(7.0, WORKER, 2, Container("c3", "node", "worker")),
+        GangRestarted(6.5, 2, "chief:0: exit code 1"),
+        Launched(7.0, WORKER, 2, Container("c3", "node", "worker")),
     )
     states = {(row["task"], row["attempt"]): row["state"] for row in timeline(found)["tasks"]}
     assert states["worker:0", 1] == "STOPPED"

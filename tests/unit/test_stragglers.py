@@ -51,7 +51,7 @@ def test_it_is_told_once_and_taken_back() -> None:
             for task in gang.state.tasks.values():
                 steps[task.id] = steps.get(task.id, 0) + (slow if task.id.index == 2 else 10)
                 task.usage = replace(Usage(), cpu=1.0)
-            found += watcher.look(gang.state, gang.now)
+            found += watcher.check(gang.state, gang.now)
         return found
 
     assert minutes(1, 10) == []

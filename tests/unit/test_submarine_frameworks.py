@@ -6,7 +6,7 @@ import json
 
 from howdah.frameworks import find
 from howdah.spec import JobSpec, Role, TaskId
-from howdah.spec.links import filled
+from howdah.spec.links import resolve_links
 from howdah.spec.task import Member, World
 from howdah.spec.view import TaskView
 
@@ -65,4 +65,4 @@ def test_links() -> None:
         "e": "hdfs://x",
     }
     links["f"] = "{master:0:other}"
-    assert filled(links, tasks) == {"a": "http://h:80", "b": "http://h:7/", "e": "hdfs://x"}
+    assert resolve_links(links, tasks) == {"a": "http://h:80", "b": "http://h:7/", "e": "hdfs://x"}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from howdah.compat.submarine import OPTIONS, Submarine
 from howdah.compat.submarine.job_commands import run_parameters
 from howdah.compat.submarine.option_values import localised, resources
-from howdah.compat.submarine.options import Options, taken_apart
+from howdah.compat.submarine.options import SubmarineOptions, parse_options
 from howdah.errors import SpecError, StagingError
 from howdah.spec import uris
 from howdah.staging.stage import stage
@@ -87,7 +87,7 @@ WRONG = ("memory", "memory=", "=1", "memory=-1G", "memory=1.5G", "memory=1GB", "
 
 @pytest.mark.parametrize("amounts", WRONG)
 def test_amounts(amounts: str) -> None:
-    options = Options({"worker_resources": [amounts]})
+    options = SubmarineOptions({"worker_resources": [amounts]})
     resources(options, "worker_resources")
     assert [mistake.place for mistake in options.mistakes] == ["--worker_resources"]
 
@@ -102,14 +102,14 @@ def test_amounts(amounts: str) -> None:
     ],
 )
 def test_places(text: str, remote: str, name: str, mount: str) -> None:
-    options = Options()
+    options = SubmarineOptions()
     found = localised(options, "localization", text)
     assert found is not None
     assert (found.remote, found.name, found.mount, options.mistakes) == (remote, name, mount, [])
 
 
 def test_words_as_their_parser_takes_them() -> None:
-    options = taken_apart(["-name", "a", "--env=A=b c", "--worker_launch_cmd", '"python x --name 1"', "--verbose"])
+    options = parse_options(["-name", "a", "--env=A=b c", "--worker_launch_cmd", '"python x --name 1"', "--verbose"])
     assert options.values == {
         "name": ["a"],
         "env": ["A=b c"],

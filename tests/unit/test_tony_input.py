@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howdah.client.port_forward import Forward
+from howdah.client.port_forward import PortForward
 from howdah.compat.tony import OPTIONS, Tony
 from howdah.compat.tony.azkaban import AzkabanJob, read
 from howdah.errors import HowdahError, SpecError
@@ -136,7 +136,7 @@ class TestForward:
 
             thread = threading.Thread(target=serve)
             thread.start()
-            forward = Forward("127.0.0.1", far.getsockname()[1])
+            forward = PortForward("127.0.0.1", far.getsockname()[1])
             with socket.create_connection(("127.0.0.1", forward.port), 5) as near:
                 near.sendall(b"hello")
                 assert near.recv(100) == b"HELLO"
@@ -149,14 +149,14 @@ class TestForward:
     def test_nobody_there(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as far:
             port = far.getsockname()[1]
-        forward = Forward("127.0.0.1", port)
+        forward = PortForward("127.0.0.1", port)
         with socket.create_connection(("127.0.0.1", forward.port), 5) as near:
             assert near.recv(100) == b""
         forward.close()
 
     def test_closes_with_somebody_connected(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as far:
-            forward = Forward("127.0.0.1", far.getsockname()[1])
+            forward = PortForward("127.0.0.1", far.getsockname()[1])
             with socket.create_connection(("127.0.0.1", forward.port), 5) as near:
                 far.accept()[0].close()
                 forward.close()

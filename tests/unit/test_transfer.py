@@ -12,8 +12,8 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from howdah.errors import StagingError
-from howdah.inputs.transfer import TRIES, Copy, below, download, upload
-from howdah.storage.filesystem import Broken
+from howdah.inputs.transfer import TRIES, FileCopy, below, download, upload
+from howdah.storage.filesystem import ConnectionBroken
 
 
 class Flaky(MemoryFileSystem):
@@ -89,28 +89,28 @@ def quiet(files: int, size: int) -> None:
 
 def test_a_broken_connection_is_tried_again(remote: Flaky, tmp_path: Path) -> None:
     Flaky.faults["/d/a"] = 2
-    assert download([Copy(str(tmp_path / "x/y/a"), "flaky:///d/a", 5)], quiet) == (1, 5)
+    assert download([FileCopy(str(tmp_path / "x/y/a"), "flaky:///d/a", 5)], quiet) == (1, 5)
     assert (tmp_path / "x/y/a").read_bytes() == b"12345"
 
 
 def test_not_for_ever(remote: Flaky, tmp_path: Path) -> None:
     Flaky.faults["/d/a"] = 9
-    with pytest.raises(Broken, match="flaky:///d/a: connection reset"):
-        download([Copy(str(tmp_path / "a"), "flaky:///d/a", 5)], quiet, back_off_s=0.001)
+    with pytest.raises(ConnectionBroken, match="flaky:///d/a: connection reset"):
+        download([FileCopy(str(tmp_path / "a"), "flaky:///d/a", 5)], quiet, back_off_s=0.001)
     assert list(tmp_path.iterdir()) == []
     assert Flaky.faults["/d/a"] == 9 - TRIES
 
 
 def test_what_is_here_is_not_fetched_again(remote: Flaky, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"54321")
-    assert download([Copy(str(tmp_path / "a"), "flaky:///d/a", 5)], quiet) == (1, 5)
+    assert download([FileCopy(str(tmp_path / "a"), "flaky:///d/a", 5)], quiet) == (1, 5)
     assert (tmp_path / "a").read_bytes() == b"54321"
 
 
 def test_many_more_than_threads(remote: Flaky, tmp_path: Path) -> None:
     for number in range(500):
         remote.pipe(f"/many/{number % 7}/{number}", b"1" * number)
-    copies = [Copy(str(tmp_path / f"{n % 7}/{n}"), f"flaky:///many/{n % 7}/{n}", n) for n in range(500)]
+    copies = [FileCopy(str(tmp_path / f"{n % 7}/{n}"), f"flaky:///many/{n % 7}/{n}", n) for n in range(500)]
     reports: list[int] = []
     assert download(copies, lambda files, size: reports.append(files)) == (500, sum(range(500)))
     assert reports == sorted(reports)
@@ -129,7 +129,7 @@ def test_a_large_file_goes_on_where_it_broke_and_more_often_than_a_file_is_tried
     def watch(files: int, size: int) -> None:
         seen.append(size)
 
-    size = download([Copy(str(tmp_path / "big"), "flaky:///d/big", 30 << 20)], watch, back_off_s=0.001)
+    size = download([FileCopy(str(tmp_path / "big"), "flaky:///d/big", 30 << 20)], watch, back_off_s=0.001)
     assert size == (1, 30 << 20)
     assert (tmp_path / "big").read_bytes() == content
     assert [offset >> 20 for _, offset in Flaky.reads] == [0, 10, 15, 16, 20]
@@ -140,8 +140,8 @@ def test_a_large_file_goes_on_where_it_broke_and_more_often_than_a_file_is_tried
 def test_what_came_of_a_large_file_is_kept_for_the_next_run(remote: Flaky, tmp_path: Path) -> None:
     remote.pipe("/d/big", bytes(20 << 20))
     Flaky.breaks["/d/big"] = [12 << 20] * TRIES
-    big = Copy(str(tmp_path / "big"), "flaky:///d/big", 20 << 20)
-    with pytest.raises(Broken, match="connection reset"):
+    big = FileCopy(str(tmp_path / "big"), "flaky:///d/big", 20 << 20)
+    with pytest.raises(ConnectionBroken, match="connection reset"):
         download([big], quiet, back_off_s=0.001)
     download([big], quiet)
     assert [offset >> 20 for _, offset in Flaky.reads] == [0, *[12] * TRIES]
@@ -151,12 +151,16 @@ def test_what_came_of_a_large_file_is_kept_for_the_next_run(remote: Flaky, tmp_p
 def test_another_file_than_was_listed_is_refused(remote: Flaky, tmp_path: Path) -> None:
     modified = int(remote.info("/d/a")["created"].timestamp() * 1000)
     here = str(tmp_path / "a")
-    assert download([Copy(here, "flaky:///d/a", 5, modified)], quiet) == (1, 5)
+    assert download([FileCopy(here, "flaky:///d/a", 5, modified)], quiet) == (1, 5)
     for problem, wrong in {
-        "flaky:///d/a: has changed since the job was submitted: it had 4 bytes, and has 5": Copy("", "flaky:///d/a", 4),
-        "flaky:///d/a: has changed since the job was submitted: it was written again": Copy("", "flaky:///d/a", 5, 1),
-        "flaky:///d: has changed since the job was submitted: it is a directory now": Copy("", "flaky:///d", 5),
-        "flaky:///d/b: no such file: it was there when the job was submitted": Copy("", "flaky:///d/b", 5),
+        "flaky:///d/a: has changed since the job was submitted: it had 4 bytes, and has 5": FileCopy(
+            "", "flaky:///d/a", 4
+        ),
+        "flaky:///d/a: has changed since the job was submitted: it was written again": FileCopy(
+            "", "flaky:///d/a", 5, 1
+        ),
+        "flaky:///d: has changed since the job was submitted: it is a directory now": FileCopy("", "flaky:///d", 5),
+        "flaky:///d/b: no such file: it was there when the job was submitted": FileCopy("", "flaky:///d/b", 5),
     }.items():
         with pytest.raises(StagingError) as error:
             download([replace(wrong, path=str(tmp_path / "new"))], quiet)
@@ -167,7 +171,7 @@ def test_another_file_than_was_listed_is_refused(remote: Flaky, tmp_path: Path) 
 def test_no_room(remote: Flaky, tmp_path: Path) -> None:
     remote.pipe("/d/huge", b"1")
     with pytest.raises(StagingError, match="no space left"):
-        download([Copy(str(tmp_path / "a"), "flaky:///d/huge", 1 << 60)], quiet)
+        download([FileCopy(str(tmp_path / "a"), "flaky:///d/huge", 1 << 60)], quiet)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -177,4 +181,4 @@ def test_below_is_empty_where_nothing_is(tmp_path: Path) -> None:
     assert list(below(str(tmp_path), "file:///x")) == []
     os.mkfifo(tmp_path / "d/pipe")
     (tmp_path / "d/f").write_text("1")
-    assert list(below(str(tmp_path), "file:///x")) == [Copy(str(tmp_path / "d/f"), "file:///x/d/f")]
+    assert list(below(str(tmp_path), "file:///x")) == [FileCopy(str(tmp_path / "d/f"), "file:///x/d/f")]

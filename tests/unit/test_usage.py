@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from nvml_library import compile_nvml
 
-from howdah.executor.event_loop import Loop
+from howdah.executor.event_loop import EventLoop
 from howdah.executor.gpu import monitor
 from howdah.executor.process import network_usage
 from howdah.executor.process.process_tree import Reaper
@@ -83,9 +83,9 @@ def test_looking_takes_a_small_share_of_a_core() -> None:
 def test_a_network_is_a_tasks_own_only_where_its_engine_says_so() -> None:
     assert not network_usage.is_own({})
     assert not network_usage.is_own({"YARN_CONTAINER_RUNTIME_TYPE": "default"})
-    received, sent = network_usage.Network(os.getpid()).totals()
+    received, sent = network_usage.NetworkUsage(os.getpid()).totals()
     assert received >= 0 <= sent
-    assert network_usage.Network(1 << 22).totals() == (0.0, 0.0)
+    assert network_usage.NetworkUsage(1 << 22).totals() == (0.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_what_the_devices_tell(stub: str) -> None:
 
 
 def test_memory_errors_count_from_the_first_count_that_is_told() -> None:
-    watch = monitor.GpuWatch(Loop(), Reaper(), {"CUDA_VISIBLE_DEVICES": ""}, lambda _: None)
+    watch = monitor.GpuMonitor(EventLoop(), Reaper(), {"CUDA_VISIBLE_DEVICES": ""}, lambda _: None)
     for ecc, fault in ((None, ""), (3, ""), (5, "GPU 0: 2 uncorrected memory errors (ECC)")):
         watch._told({"gpus": [encode(Gpu("0", ecc=ecc))]})
         assert watch.fault == fault

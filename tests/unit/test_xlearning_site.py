@@ -14,7 +14,7 @@ from howdah.compat.entry import translate
 from howdah.compat.xlearning import HboxSubmit, XlSubmit
 from howdah.compat.xlearning.keys import CHOICES, FLAGS, KNOWN, NEEDLESS, REFUSED, SPELLINGS
 from howdah.compat.xlearning.options import OPTIONS
-from howdah.config.hadoop_conf_overlay import overlaid
+from howdah.config.hadoop_conf_overlay import overlay_configuration
 from howdah.errors import SpecError
 from howdah.hadoop import conf
 
@@ -142,11 +142,11 @@ class TestOverlay:
         core = property_("fs.defaultFS", "hdfs://own") + property_("a", "1 &lt; 2")
         (base / "core-site.xml").write_text(f"<configuration>{core}</configuration>")
         other.write_text(f"<configuration>{property_('fs.defaultFS', 'hdfs://other')}</configuration>")
-        made = overlaid([str(other)], str(base))
+        made = overlay_configuration([str(other)], str(base))
         assert conf.load(str(made)) == {"fs.defaultFS": "hdfs://other", "a": "1 < 2"}
-        assert overlaid([f"file://{other}"], str(base)) == made
+        assert overlay_configuration([f"file://{other}"], str(base)) == made
         with pytest.raises(SpecError, match="--cluster: no such file: /no/file"):
-            overlaid(["/no/file"], str(base))
+            overlay_configuration(["/no/file"], str(base))
 
 
 def test_bare_commands() -> None:

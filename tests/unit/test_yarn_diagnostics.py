@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from howdah.engines.yarn.diagnostics import tidy, waiting
+from howdah.engines.yarn.diagnostics import clean, waiting
 
 ACTIVATED = (
     "[Sat Nov 21 12:57:17 +0000 2026] Application is Activated, waiting for resources to be assigned for AM.  "
@@ -35,11 +35,11 @@ LAUNCH = (
 
 
 def test_a_master_that_died_is_a_sentence_of_its_own() -> None:
-    said = tidy(DIED.format(status=127, reason=LAUNCH))
+    said = clean(DIED.format(status=127, reason=LAUNCH))
     assert said == ("the job's master ended: exit code 127: /bin/bash: line 1: /opt/python3: No such file or directory")
     assert waiting(DIED.format(status=127, reason=LAUNCH), "q") == said
     killed = DIED.format(status=137, reason="Container killed on request. Exit code is 137\nKilled by external signal")
-    assert tidy(killed) == "the job's master ended: killed by signal 9 (often the kernel, out of memory)"
+    assert clean(killed) == "the job's master ended: killed by signal 9 (often the kernel, out of memory)"
 
 
 def test_room_is_waited_for() -> None:
@@ -68,4 +68,4 @@ def test_the_master_is_on_its_way() -> None:
 
 
 def test_tidy() -> None:
-    assert tidy("Attempt recovered after RM restartall\n\nfine\n") == "all\nfine"
+    assert clean("Attempt recovered after RM restartall\n\nfine\n") == "all\nfine"

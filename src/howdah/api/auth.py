@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 
 from howdah.api.http_server import Caller, Request
-from howdah.api.sources import Refused
+from howdah.api.sources import ApiError
 from howdah.wire import auth
 
 HEADER = "howdah-token"
@@ -37,7 +37,7 @@ class Access:
         """The path below which a browser sends the cookie of `open_session`, with a slash at both ends."""
         return auth.page_place(self.key)
 
-    def looks(self, request: Request) -> bool:
+    def may_view(self, request: Request) -> bool:
         """A token that is there must be right; without one the cookie counts, and the proxy's word."""
         token = _token(request)
         if token:
@@ -63,11 +63,11 @@ class Access:
             Refused: it is not that token.
         """
         if not _same(token, auth.view_token(self.key)):
-            raise Refused(403, "this is not the token of this page's link", "token")
+            raise ApiError(403, "this is not the token of this page's link", "token")
         value = f"{self._cookie}={auth.session_token(self.key)}"
         return f"{value}; Path={self.place}; Max-Age={COOKIE_LIVES_S}; HttpOnly; SameSite=Strict"
 
-    def embeds(self, job_id: str, request: Request) -> bool:
+    def may_embed(self, job_id: str, request: Request) -> bool:
         """Whether the token shows this job's curves."""
         key, token = self.of_job(job_id), _token(request)
         return key is not None and bool(token) and _same(token, auth.embed_token(key))
@@ -75,7 +75,7 @@ class Access:
     def identify(self, request: Request) -> Caller | None:
         """Who the head of a request shows to be somebody that has a token which is good for anything here."""
         below = request.path.partition("/api/v1/jobs/")[2]
-        known = self.looks(request) or (bool(below) and self.embeds(below.partition("/")[0], request))
+        known = self.may_view(request) or (bool(below) and self.may_embed(below.partition("/")[0], request))
         return Caller("", MAX_BODY) if known else None
 
     def may_act(self, job_id: str, token: str) -> bool:
@@ -92,7 +92,7 @@ def _same(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode())
 
 
-def check_place(request: Request, hosts: set[str], behind_proxy: bool = False) -> None:
+def check_host_and_origin(request: Request, hosts: set[str], behind_proxy: bool = False) -> None:
     """A page of another name (DNS rebinding), or of another origin, does not get anything.
 
     Behind an engine's proxy the page's origin is the proxy's, by whatever name the reader calls it, and browsers tell
@@ -103,7 +103,7 @@ def check_place(request: Request, hosts: set[str], behind_proxy: bool = False) -
     """
     host = request.headers.get("host", "")
     if host not in hosts:
-        raise Refused(403, f"unknown Host {host[:80]!r}")
+        raise ApiError(403, f"unknown Host {host[:80]!r}")
     origin = request.headers.get("origin")
     if not behind_proxy and origin is not None and origin.partition("://")[2] not in hosts:
-        raise Refused(403, f"foreign Origin {origin[:80]!r}")
+        raise ApiError(403, f"foreign Origin {origin[:80]!r}")

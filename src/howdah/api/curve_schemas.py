@@ -235,7 +235,7 @@ class Stacks(TypedDict):
     problem: str
 
 
-class Board(TypedDict):
+class TensorBoardState(TypedDict):
     """Of a TensorBoard: `url` is "" until its `state` is open; ask again."""
 
     state: str

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 
-class Point(NamedTuple):
+class SampledPoint(NamedTuple):
     """At `x` (a time, a step) the values between `x` and the next point: least, mean and greatest of `weight` ones.
 
     None is a gap: nothing was told, or no number.
@@ -20,7 +20,9 @@ class Point(NamedTuple):
     weight: float = 1.0
 
 
-def downsample(points: Iterable[Point], most: int, begin: float | None = None, end: float | None = None) -> list[Point]:
+def downsample(
+    points: Iterable[SampledPoint], most: int, begin: float | None = None, end: float | None = None
+) -> list[SampledPoint]:
     """At most `most` points of `points`, which are in the order of `x`.
 
     Points of one span become one, at the `x` of its first, with the least, the weighted mean and the greatest of all.
@@ -42,19 +44,19 @@ def spans(xs: Sequence[float], most: int, begin: float | None = None, end: float
     return [slice(start, following) for start, following in zip(starts, [*starts[1:], len(xs)], strict=True)]
 
 
-def merge(span: Sequence[Point]) -> Point:
+def merge(span: Sequence[SampledPoint]) -> SampledPoint:
     """One point for all of these."""
     if len(span) == 1:
         return _finite(span[0])
     known = [point for point in map(_finite, span) if point.mean is not None]
     if not known:
-        return Point(span[0].x, None, None, None, 0.0)
+        return SampledPoint(span[0].x, None, None, None, 0.0)
     weight = math.fsum(point.weight for point in known) or 1.0
     mean = math.fsum((point.mean or 0.0) * point.weight for point in known) / weight
     least = min(point.least for point in known if point.least is not None)
-    return Point(span[0].x, least, mean, max(point.most for point in known if point.most is not None), weight)
+    return SampledPoint(span[0].x, least, mean, max(point.most for point in known if point.most is not None), weight)
 
 
-def _finite(point: Point) -> Point:
+def _finite(point: SampledPoint) -> SampledPoint:
     told = all(value is not None and math.isfinite(value) for value in point[1:4])
-    return point if told else Point(point.x, None, None, None, 0.0)
+    return point if told else SampledPoint(point.x, None, None, None, 0.0)

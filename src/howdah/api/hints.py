@@ -28,7 +28,7 @@ ECC = "{task}: GPU {gpu} has {count} uncorrected memory errors"
 TEMPLATES = (MEMORY, TIGHT, CPU, GPU, DISK, INPUT, XID, ECC)
 
 
-class Hint(NamedTuple):
+class ResourceHint(NamedTuple):
     """`of` is the role or task it is about."""
 
     of: str
@@ -41,7 +41,7 @@ class Hint(NamedTuple):
         return self.template.format(**self.values)
 
 
-def hints(view: JobView) -> Iterator[Hint]:
+def hints(view: JobView) -> Iterator[ResourceHint]:
     """Of a job that runs or has run for a while; few, the dearest first."""
     if view.job is None:
         return
@@ -52,35 +52,35 @@ def hints(view: JobView) -> Iterator[Hint]:
             yield from _of_role(name, role, tasks)
 
 
-def _of_role(name: str, role: Role, tasks: list[TaskView]) -> Iterator[Hint]:
+def _of_role(name: str, role: Role, tasks: list[TaskView]) -> Iterator[ResourceHint]:
     means = [task.gpu_mean for task in tasks if task.gpu_mean is not None]
     if means and sum(means) / len(means) < IDLE_GPU:
-        yield Hint(name, GPU, {"role": name, "idle": f"{1 - sum(means) / len(means):.0%}"})
+        yield ResourceHint(name, GPU, {"role": name, "idle": f"{1 - sum(means) / len(means):.0%}"})
     asked, used = role.resources.memory_mib, max(task.peak_mib for task in tasks)
     values = {"role": name, "asked": _gib(asked), "used": _gib(used)}
     if used and asked > MUCH * used and asked - used > LITTLE_MIB:
-        yield Hint(name, MEMORY, values)
+        yield ResourceHint(name, MEMORY, values)
     elif used > 0.95 * asked and any(task.state is not State.RUNNING for task in tasks):
-        yield Hint(name, TIGHT, values)
+        yield ResourceHint(name, TIGHT, values)
     cores = max(task.cpu_s / _ran(task) for task in tasks)
     if cores and role.resources.vcores > MUCH * cores and role.resources.vcores - cores >= 1:
-        yield Hint(name, CPU, {"role": name, "asked": role.resources.vcores, "used": f"{cores:.1f}"})
+        yield ResourceHint(name, CPU, {"role": name, "asked": role.resources.vcores, "used": f"{cores:.1f}"})
     starved = max(task.starved_s / _ran(task) for task in tasks)
     if starved > STARVED:
-        yield Hint(name, INPUT, {"role": name, "share": f"{min(1.0, starved):.0%}"})
+        yield ResourceHint(name, INPUT, {"role": name, "share": f"{min(1.0, starved):.0%}"})
     waits = sum(task.waits for task in tasks) / len(tasks)
     if waits > WAITS:
-        yield Hint(name, DISK, {"role": name, "share": f"{waits:.0%}"})
+        yield ResourceHint(name, DISK, {"role": name, "share": f"{waits:.0%}"})
 
 
-def _ill_gpus(view: JobView) -> Iterator[Hint]:
+def _ill_gpus(view: JobView) -> Iterator[ResourceHint]:
     for task in view.tasks.values():
         for gpu in task.gpus:
             if gpu.xids:
                 values = {"task": str(task.id), "gpu": gpu.id, "count": gpu.xids, "xid": gpu.xid}
-                yield Hint(str(task.id), XID, values)
+                yield ResourceHint(str(task.id), XID, values)
             if gpu.ecc:
-                yield Hint(str(task.id), ECC, {"task": str(task.id), "gpu": gpu.id, "count": gpu.ecc})
+                yield ResourceHint(str(task.id), ECC, {"task": str(task.id), "gpu": gpu.id, "count": gpu.ecc})
 
 
 def _ran(task: TaskView) -> float:

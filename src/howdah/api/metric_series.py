@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import islice
 from typing import Any
 
-from howdah.api.downsample import Point, downsample, merge, spans
+from howdah.api.downsample import SampledPoint, downsample, merge, spans
 from howdah.eventfiles.oom_priority import go_first
 from howdah.spec import TaskId, uris
 from howdah.spec.codec import decode
@@ -52,7 +52,7 @@ _START = re.compile(rb'\{"t":([0-9.]+),')
 
 
 @dataclass(frozen=True)
-class Wish:
+class SeriesQuery:
     """What is asked for: `names`, and with `told` whatever the programs tell; nothing: only which there are. `tasks`
     empty: all."""
 
@@ -64,7 +64,7 @@ class Wish:
     told: bool = False
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> Wish:
+    def of(cls, query: Mapping[str, str]) -> SeriesQuery:
         """From the query of `series`.
 
         Raises:
@@ -93,7 +93,7 @@ def header(begun: float, tasks: Sequence[str]) -> str:
 
 
 def sampled(
-    read: Callable[[], Iterable[bytes]], wish: Wish, tasks: Sequence[str], unwritten: Sequence[bytes] = ()
+    read: Callable[[], Iterable[bytes]], wish: SeriesQuery, tasks: Sequence[str], unwritten: Sequence[bytes] = ()
 ) -> list[dict[str, Any]]:
     """The series of what is sampled, of these tasks: of the lines that `read` gives, twice, and then of `unwritten`."""
     wanted = [name for name in wish.names if name in UNITS]
@@ -111,18 +111,18 @@ def sampled(
     return [_series(task, name, rows) for (task, name), rows in found.rows() if rows]
 
 
-def told(view: JobView, wish: Wish, tasks: Sequence[str]) -> list[dict[str, Any]]:
+def told(view: JobView, wish: SeriesQuery, tasks: Sequence[str]) -> list[dict[str, Any]]:
     """The series that programs tell of themselves."""
     curves = list(_curves(view, wish, tasks))
     most = _most(wish, len(curves))
     return [_series(task, name, [_row(point) for point in downsample(points, most)]) for task, name, points in curves]
 
 
-def _most(wish: Wish, series: int) -> int:
+def _most(wish: SeriesQuery, series: int) -> int:
     return max(FEWEST_POINTS, min(wish.points, MOST_IN_ALL // max(1, series)))
 
 
-def tasks_of(view: JobView, wish: Wish) -> list[str]:
+def tasks_of(view: JobView, wish: SeriesQuery) -> list[str]:
     """Those that are asked for.
 
     Raises:
@@ -151,7 +151,7 @@ def _series(task: str, name: str, rows: list[list[float | None]]) -> dict[str, A
     return {"task": task, "name": name, "unit": UNITS.get(name, ""), "points": rows}
 
 
-def _row(point: Point) -> list[float | None]:
+def _row(point: SampledPoint) -> list[float | None]:
     return [round(point.x, 3), *map(_short, point[1:4])]
 
 
@@ -163,11 +163,11 @@ class _Merged:
     """Points of each series, one for each span of time, in which buckets come one after the other."""
 
     def __init__(self, keys: Iterable[tuple[str, str]]) -> None:
-        self._merged: dict[tuple[str, str], dict[int, Point]] = {key: {} for key in keys}
-        self._waiting: dict[tuple[str, str], list[Point]] = {}
+        self._merged: dict[tuple[str, str], dict[int, SampledPoint]] = {key: {} for key in keys}
+        self._waiting: dict[tuple[str, str], list[SampledPoint]] = {}
         self._place, self._count = -1, 0
 
-    def add(self, place: int, points: Iterable[tuple[tuple[str, str], Point]]) -> None:
+    def add(self, place: int, points: Iterable[tuple[tuple[str, str], SampledPoint]]) -> None:
         """Those of a bucket that is part of span `place`."""
         if place != self._place or self._count > AT_ONCE:
             self._merge()
@@ -207,7 +207,7 @@ def _numbered(lines: Iterable[bytes], unwritten: Sequence[bytes]) -> Iterator[tu
         yield -1 - number, line
 
 
-def _chosen(lines: Iterable[bytes], unwritten: Sequence[bytes], wish: Wish) -> tuple[int, dict[float, int]]:
+def _chosen(lines: Iterable[bytes], unwritten: Sequence[bytes], wish: SeriesQuery) -> tuple[int, dict[float, int]]:
     """How many lines there are, and by their time the numbers of those that count."""
     found, count = {}, 0
     for bucket in _buckets(_numbered(lines, unwritten)):
@@ -226,7 +226,9 @@ def _buckets(lines: Iterable[tuple[int, bytes]]) -> Iterator[_Bucket]:
             tasks = _parsed(line).get("tasks") or tasks
 
 
-def _points(bucket: _Bucket, names: Sequence[str], tasks: Collection[str]) -> Iterator[tuple[tuple[str, str], Point]]:
+def _points(
+    bucket: _Bucket, names: Sequence[str], tasks: Collection[str]
+) -> Iterator[tuple[tuple[str, str], SampledPoint]]:
     record = _parsed(bucket.line)
     weight = record.get("s", 1.0)
     for name in names:
@@ -235,7 +237,7 @@ def _points(bucket: _Bucket, names: Sequence[str], tasks: Collection[str]) -> It
             if task in tasks and value is not None:
                 three = value if isinstance(value, list) else [value] * 3
                 if len(three) == 3 and all(isinstance(one, (int, float)) for one in three):
-                    yield (task, name), Point(bucket.time, three[0], three[1], three[2], weight)
+                    yield (task, name), SampledPoint(bucket.time, three[0], three[1], three[2], weight)
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
@@ -246,7 +248,7 @@ def _parsed(line: bytes) -> dict[str, Any]:
     return record if isinstance(record, dict) and isinstance(record.get("tasks", []), list) else {}
 
 
-def _curves(view: JobView, wish: Wish, tasks: Sequence[str]) -> Iterator[tuple[str, str, list[Point]]]:
+def _curves(view: JobView, wish: SeriesQuery, tasks: Sequence[str]) -> Iterator[tuple[str, str, list[SampledPoint]]]:
     """Those told that are asked for, as far as there are points: task, name, points."""
     named = frozenset(wish.names)
     for task in map(TaskId.parse, tasks):
@@ -258,10 +260,10 @@ def _curves(view: JobView, wish: Wish, tasks: Sequence[str]) -> Iterator[tuple[s
                 yield str(task), name, points
 
 
-def _curve(task: TaskView, name: str, wish: Wish) -> Iterator[Point]:
+def _curve(task: TaskView, name: str, wish: SeriesQuery) -> Iterator[SampledPoint]:
     for point in task.curves.get(name, ()):
         if wish.begin <= point.time <= wish.end:
-            yield Point(point.time, point.value, point.value, point.value)
+            yield SampledPoint(point.time, point.value, point.value, point.value)
 
 
 def lines_of(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -282,7 +284,7 @@ def read(directory: str, conf_dir: str = "") -> Iterator[bytes]:
     uri = uris.join(directory, FILE)
     files = filesystem(uri, conf_dir)
     if files.exists(uri):
-        yield from lines_of(files.pieces(uri))
+        yield from lines_of(files.iter_chunks(uri))
 
 
 def main() -> int:
@@ -301,7 +303,9 @@ def main() -> int:
 
 def _answer(request: Mapping[str, Any]) -> list[dict[str, Any]]:
     unwritten = [line.encode() for line in request["unwritten"]]
-    return sampled(lambda: read(request["directory"]), decode(Wish, request["wish"]), request["tasks"], unwritten)
+    return sampled(
+        lambda: read(request["directory"]), decode(SeriesQuery, request["wish"]), request["tasks"], unwritten
+    )
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from howdah.api import curve_schemas, schemas
-from howdah.api.routes import ACTIONS, CALLS, PREFIX, SINCE, Action, Asked, Call, Parameter
+from howdah.api.routes import ACTIONS, PREFIX, ROUTES, SINCE, Action, ApiRequest, Parameter, Route
 
 INTRODUCTION = """What the page shows and does, for programs. Every call needs the token of the job's link, as `?token=`
 or in the header `Howdah-Token`, unless the browser's cookie or the cluster's own proxy vouches for who asks. Times are
@@ -30,7 +30,7 @@ _SIMPLE: Mapping[Any, dict[str, Any]] = {
 }
 
 
-async def document(_: Asked) -> dict[str, Any]:
+async def document(_: ApiRequest) -> dict[str, Any]:
     """The handler of `openapi.json`."""
     return openapi()
 
@@ -39,7 +39,7 @@ def openapi() -> dict[str, Any]:
     """The whole document (OpenAPI 3.1)."""
     error = {name: _text() for name in ("error", "place", "command")}
     named: dict[str, Any] = {"Error": {"type": "object", "properties": error, "required": ["error", "place"]}}
-    paths: dict[str, Any] = {f"{PREFIX}{call.path}": {"get": _operation(call, named)} for call in CALLS}
+    paths: dict[str, Any] = {f"{PREFIX}{call.path}": {"get": _operation(call, named)} for call in ROUTES}
     paths[f"{PREFIX}session"]["put"] = _session(named)
     for action in ACTIONS:
         paths[f"{PREFIX}jobs/{{job}}/actions/{action.name}"] = {
@@ -56,13 +56,13 @@ def openapi() -> dict[str, Any]:
     }
 
 
-def _operation(call: Call, named: dict[str, Any]) -> dict[str, Any]:
+def _operation(call: Route, named: dict[str, Any]) -> dict[str, Any]:
     answer: dict[str, Any] = {"description": "The answer."}
     if "/" in call.answer:
         answer["content"] = {call.answer: {}}
     elif call.answer:
         schema = _shape(call.answer, named)
-        if call.kept:
+        if call.cached:
             version = {"type": "object", "properties": {"version": {"type": "integer"}}, "required": ["version"]}
             schema = {"allOf": [version, schema]}
         if SINCE in call.parameters:

@@ -29,7 +29,7 @@ class _Kept:
     packed: bytes
 
 
-class Rendered:
+class ResponseCache:
     """Keeps answers by what was asked; those asked for least lately go first."""
 
     def __init__(self) -> None:

@@ -15,9 +15,9 @@ from typing import Any
 
 from howdah.api import static_files
 from howdah.api.http_server import Request, Response
-from howdah.api.response_cache import Rendered, compact, pack, unpack
-from howdah.api.routes import PREFIX, Asked, Call, handler, match
-from howdah.api.sources import JobSource, Refused, Source
+from howdah.api.response_cache import ResponseCache, compact, pack, unpack
+from howdah.api.routes import PREFIX, ApiRequest, Route, handler, match
+from howdah.api.sources import ApiError, JobSource, Source
 
 ANSWER_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -34,19 +34,19 @@ WORTH_PACKING = 1024
 _OTHER_SYSTEMS = {"/ws/": "howdah.compat.xlearning.rest"}
 
 
-class WebApi:
+class ApiRouter:
     """Answers requests from a source. Host and Origin were checked before."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self._rendered = Rendered()
+        self._rendered = ResponseCache()
 
     async def answer(self, request: Request) -> Response:
         """Every answer there is; an error is `{"error": line, "place": parameter}`."""
         try:
             return await self._answer(request)
-        except Refused as refused:
-            return refusal(refused)
+        except ApiError as refused:
+            return error_response(refused)
 
     async def _answer(self, request: Request) -> Response:
         place = self.source.access.place
@@ -71,27 +71,27 @@ class WebApi:
     async def _call(self, request: Request, path: str) -> Response:
         found = match(path)
         if found is None:
-            raise Refused(404, f"nothing answers GET {request.path}; api/v1/openapi.json lists what does")
+            raise ApiError(404, f"nothing answers GET {request.path}; api/v1/openapi.json lists what does")
         call, places = found
         self._admit(request, call, places.get("job", ""))
         job = await self._job(places["job"]) if "job" in places else None
-        asked = Asked(request, self.source, job, places, request.query)
+        asked = ApiRequest(request, self.source, job, places, request.query)
         if "open" in asked.query:
             self.source.note_open_page(asked.query["open"] == "hidden")
-        if call.kept:
+        if call.cached:
             return await self._kept(call, asked)
         value = await handler(call)(asked)
         return value if isinstance(value, Response) else respond(value, request)
 
-    def _admit(self, request: Request, call: Call, job_id: str) -> None:
-        if self.source.looks(request):
+    def _admit(self, request: Request, call: Route, job_id: str) -> None:
+        if self.source.may_view(request):
             return
-        if not (call.embeddable and self.source.embeds(job_id, request)):
+        if not (call.embeddable and self.source.may_embed(job_id, request)):
             raise self._look_refusal()
 
-    def _look_refusal(self) -> Refused:
+    def _look_refusal(self) -> ApiError:
         command = self.source.link_command
-        return Refused(403, LOOK_HINT.format(command=command), "token", command)
+        return ApiError(403, LOOK_HINT.format(command=command), "token", command)
 
     def _open_session(self, request: Request) -> Response:
         """The cookie for the token in the body; behind an engine's proxy, which drops cookies, no path for one."""
@@ -105,10 +105,10 @@ class WebApi:
         job = await self.source.job(job_id)
         if job is None:
             only = f"; this is the page of {self.source.only}" if self.source.only else ""
-            raise Refused(404, f"no job {job_id[:80]}{only}", "job")
+            raise ApiError(404, f"no job {job_id[:80]}{only}", "job")
         return job
 
-    async def _kept(self, call: Call, asked: Asked) -> Response:
+    async def _kept(self, call: Route, asked: ApiRequest) -> Response:
         wanted = {name: value for name, value in asked.query.items() if name not in ("since", "token", "open")}
         key = f"{asked.request.path}?{urllib.parse.urlencode(sorted(wanted.items()))}"
         version = asked.job.version if asked.job else self.source.version
@@ -122,7 +122,7 @@ class WebApi:
     async def _act(self, request: Request, path: str) -> Response:
         parts = path.split("/", 3)
         if len(parts) != 4 or parts[0] != "jobs" or parts[2] != "actions":
-            raise Refused(405, f"only actions of a job take {request.method}")
+            raise ApiError(405, f"only actions of a job take {request.method}")
         wish = self._allowed(request, parts[1])
         job = await self._job(parts[1])
         return respond(await job.act(parts[3], wish), request)
@@ -131,7 +131,7 @@ class WebApi:
         """The words of a wish of somebody who may have it."""
         wish = _wish(request.body)
         if not self.source.may_act(job_id, str(wish.pop("token", ""))):
-            raise Refused(403, ACT_HINT, "token")
+            raise ApiError(403, ACT_HINT, "token")
         return wish
 
     async def _answer_as(self, module: str, request: Request) -> Response:
@@ -140,7 +140,7 @@ class WebApi:
             self._allowed(request, self.source.only)
         else:
             _looking(request)
-            if not self.source.looks(request):
+            if not self.source.may_view(request):
                 raise self._look_refusal()
         one = await self._job(self.source.only)
         system = importlib.import_module(module)
@@ -150,16 +150,18 @@ class WebApi:
 
 def _looking(request: Request) -> None:
     if request.method not in ("GET", "HEAD"):
-        raise Refused(403 if request.method == "POST" else 405, "a change needs a signed request, or an action's token")
+        raise ApiError(
+            403 if request.method == "POST" else 405, "a change needs a signed request, or an action's token"
+        )
 
 
 def _wish(body: bytes) -> dict[str, Any]:
     try:
         wish = json.loads(body or b"{}")
     except (ValueError, RecursionError):
-        raise Refused(400, "the body is no JSON") from None
+        raise ApiError(400, "the body is no JSON") from None
     if not isinstance(wish, dict):
-        raise Refused(400, "the body must be a JSON object")
+        raise ApiError(400, "the body must be a JSON object")
     return wish
 
 
@@ -186,7 +188,7 @@ def _takes_gzip(request: Request) -> bool:
     return "gzip" in request.headers.get("accept-encoding", "")
 
 
-def refusal(refused: Refused) -> Response:
+def error_response(refused: ApiError) -> Response:
     """An error for people and programs."""
     said = {"error": str(refused), "place": refused.place}
     if refused.command:

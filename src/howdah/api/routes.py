@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from howdah.api.http_server import Request
-from howdah.api.sources import JobSource, Refused, Source
+from howdah.api.sources import ApiError, JobSource, Source
 
 PREFIX = "/api/v1/"
 
@@ -26,7 +26,7 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Call:
+class Route:
     """`path` lies below `api/v1/`; `{job}` and `{task}` are one segment, a final `{rest}` is all that follows.
 
     The answer of one that is `kept` depends on the job's version alone: it is rendered at most once a second, and
@@ -39,7 +39,7 @@ class Call:
     summary: str
     parameters: tuple[Parameter, ...] = ()
     answer: str = ""
-    kept: bool = False
+    cached: bool = False
     embeddable: bool = False
 
 
@@ -56,7 +56,7 @@ class Action:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ApiRequest:
     """A call as its handler sees it: `places` are the values in its path. `job` is None where the call is of no job."""
 
     request: Request
@@ -81,12 +81,12 @@ class Asked:
         try:
             value = int(text) if text else default
         except ValueError:
-            raise Refused(400, f"{name} is {text[:40]!r}, must be a whole number", name) from None
+            raise ApiError(400, f"{name} is {text[:40]!r}, must be a whole number", name) from None
         value = value if least is None else max(least, value)
         return value if most is None else min(most, value)
 
 
-Handler = Callable[[Asked], Awaitable[Any]]
+Handler = Callable[[ApiRequest], Awaitable[Any]]
 
 SINCE = Parameter("since", "The version you have: the answer is short when nothing has changed.", "integer")
 RANGE = (Parameter("from", "Epoch seconds.", "number"), Parameter("to", "Epoch seconds.", "number"))
@@ -122,10 +122,10 @@ STEP = Parameter("step", "Of this step alone, as bars; without it a map of all s
 URI = Parameter("uri", "The checkpoint's, as the list has it.")
 NAME = Parameter("name", "The tensor's name.")
 
-CALLS: tuple[Call, ...] = (
-    Call("server", "howdah.api.handlers.job:server", "Who answers here.", answer="Server"),
-    Call("openapi.json", "howdah.api.openapi:document", "This description.", answer="Description"),
-    Call(
+ROUTES: tuple[Route, ...] = (
+    Route("server", "howdah.api.handlers.job:server", "Who answers here.", answer="Server"),
+    Route("openapi.json", "howdah.api.openapi:document", "This description.", answer="Description"),
+    Route(
         "jobs",
         "howdah.api.handlers.jobs:jobs",
         "A page of the list of jobs (history server).",
@@ -145,34 +145,34 @@ CALLS: tuple[Call, ...] = (
             SINCE,
         ),
         "Jobs",
-        kept=True,
+        cached=True,
     ),
-    Call(
+    Route(
         "users",
         "howdah.api.handlers.jobs:users",
         "GPU-hours by user (history server).",
         (*RANGE, SINCE),
         "Users",
-        kept=True,
+        cached=True,
     ),
-    Call(
+    Route(
         "compare",
         "howdah.api.handlers.jobs:compare",
         "Two jobs side by side (history server).",
         (Parameter("jobs", "Their ids, with a comma between."),),
         "Compare",
     ),
-    Call(
+    Route(
         "trace",
         "howdah.api.handlers.jobs:trace",
         "Whose a container, process or GPU is: job, user, queue, task, rank, GPUs.",
         (Parameter("of", "A container's id, host:pid, or host/gpu3."),),
         "Traced",
     ),
-    Call(
+    Route(
         "session", "howdah.api.handlers.job:session", "What a link to this page is made of, to pass on.", (), "PageLink"
     ),
-    Call(
+    Route(
         "jobs/{job}",
         "howdah.api.handlers.job:job",
         "A job: what it is and how it goes.",
@@ -183,18 +183,18 @@ CALLS: tuple[Call, ...] = (
             ),
         ),
         "Job",
-        kept=True,
+        cached=True,
     ),
-    Call("jobs/{job}/tasks", "howdah.api.handlers.job:tasks", "Its tasks.", (SINCE,), "Tasks", kept=True),
-    Call(
+    Route("jobs/{job}/tasks", "howdah.api.handlers.job:tasks", "Its tasks.", (SINCE,), "Tasks", cached=True),
+    Route(
         "jobs/{job}/timeline",
         "howdah.api.handlers.job:timeline",
         "Where its time went.",
         (SINCE,),
         "Timeline",
-        kept=True,
+        cached=True,
     ),
-    Call(
+    Route(
         "jobs/{job}/events",
         "howdah.api.handlers.job:events",
         "Its event log, but for samples and points of curves.",
@@ -204,7 +204,7 @@ CALLS: tuple[Call, ...] = (
         ),
         "Events",
     ),
-    Call(
+    Route(
         "jobs/{job}/logs/{task}",
         "howdah.api.handlers.job:logs",
         "What a task printed.",
@@ -216,7 +216,7 @@ CALLS: tuple[Call, ...] = (
         ),
         "Log",
     ),
-    Call(
+    Route(
         "jobs/{job}/logs/{task}/download",
         "howdah.api.handlers.logs:download",
         "All that a task printed, as a file.",
@@ -226,7 +226,7 @@ CALLS: tuple[Call, ...] = (
         ),
         "text/plain",
     ),
-    Call(
+    Route(
         "jobs/{job}/search",
         "howdah.api.handlers.logs:search",
         "Lines in what all tasks printed, in all attempts.",
@@ -243,7 +243,7 @@ CALLS: tuple[Call, ...] = (
         ),
         "Found",
     ),
-    Call(
+    Route(
         "jobs/{job}/series",
         "howdah.api.handlers.metrics:one_series",
         "What tasks used over time, and the curves they tell.",
@@ -257,9 +257,9 @@ CALLS: tuple[Call, ...] = (
         ),
         "Series",
     ),
-    Call("jobs/{job}/metrics.prom", "howdah.api.handlers.metrics:metrics", "For Prometheus.", answer="text/plain"),
+    Route("jobs/{job}/metrics.prom", "howdah.api.handlers.metrics:metrics", "For Prometheus.", answer="text/plain"),
     *(
-        Call(
+        Route(
             f"jobs/{{job}}/{path}",
             "howdah.api.handlers.curves:relay",
             summary,
@@ -323,16 +323,16 @@ ACTIONS: tuple[Action, ...] = (
         "tensorboard",
         "Start the job's TensorBoard; answers its state, and its url when it is open.",
         (Parameter("idle_s", "It ends when nobody has looked for so long, 1800 s by default.", "number"),),
-        "Board",
+        "TensorBoardState",
     ),
     Action("tensorboard/stop", "End it."),
 )
 
 
-def match(path: str) -> tuple[Call, dict[str, str]] | None:
+def match(path: str) -> tuple[Route, dict[str, str]] | None:
     """The call for a path below `api/v1/`, and the values in it."""
     segments = path.split("/")
-    for call in CALLS:
+    for call in ROUTES:
         places = _fits(call.path.split("/"), segments)
         if places is not None:
             return call, places
@@ -353,7 +353,7 @@ def _fits(pattern: list[str], segments: list[str]) -> dict[str, str] | None:
     return places
 
 
-def handler(call: Call) -> Handler:
+def handler(call: Route) -> Handler:
     """What answers it."""
     module, _, name = call.handler.partition(":")
     found: Handler = getattr(importlib.import_module(module), name)

@@ -106,7 +106,7 @@ class Note(TypedDict):
     text: Sentence
 
 
-class Save(TypedDict):
+class SaveRow(TypedDict):
     """A copy of an output, made while the programs run: `done` of `tasks` have made their part."""
 
     number: int
@@ -196,7 +196,7 @@ class Job(TypedDict):
     outputs: list[str]
     links: list[Link]
     notes: list[Note]
-    saves: list[Save]
+    saves: list[SaveRow]
     can: dict[str, bool]
     submitted: Submitted
     spec: dict[str, Any]

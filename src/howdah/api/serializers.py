@@ -8,13 +8,13 @@ from dataclasses import asdict
 from typing import Any, cast
 
 from howdah.api import schemas
-from howdah.api.hints import Hint, hints
+from howdah.api.hints import ResourceHint, hints
 from howdah.spec import JobSpec, State, TaskId, redaction
 from howdah.spec.attempt import AttemptView
 from howdah.spec.codec import encode
 from howdah.spec.eta import eta
 from howdah.spec.job_file_keys import job_file_record
-from howdah.spec.links import filled
+from howdah.spec.links import resolve_links
 from howdah.spec.view import JobView, SaveView, TaskView
 
 _NOTES = ("note", "restarted", "takeover")
@@ -70,7 +70,7 @@ def job(view: JobView, can: Mapping[str, bool], now: float, board: str = "") -> 
     }
 
 
-def _hint(hint: Hint) -> schemas.Hint:
+def _hint(hint: ResourceHint) -> schemas.Hint:
     role = "" if ":" in hint.of else hint.of
     task = hint.of if ":" in hint.of else ""
     return {"task": task, "role": role, "text": hint.text, "template": hint.template, "values": hint.values}
@@ -107,15 +107,15 @@ def failure(view: JobView) -> schemas.Failure | None:
     }
 
 
-def _save(save: SaveView) -> schemas.Save:
-    return cast(schemas.Save, {**asdict(save), "state": save.state.value, "skipped": list(save.skipped)})
+def _save(save: SaveView) -> schemas.SaveRow:
+    return cast(schemas.SaveRow, {**asdict(save), "state": save.state.value, "skipped": list(save.skipped)})
 
 
 def _links(view: JobView, board: str) -> Iterator[schemas.Link]:
     """Only addresses that a browser may follow: others would run as script."""
     if board:
         yield {"name": "TensorBoard", "url": board, "kind": "tensorboard"}
-    links = filled(view.job.links, view.tasks) if view.job else {}
+    links = resolve_links(view.job.links, view.tasks) if view.job else {}
     for name, url in links.items():
         if web(url):
             yield {"name": name, "url": url, "kind": "user"}

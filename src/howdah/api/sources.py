@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from howdah.api.http_server import Caller, Request
-from howdah.logs.search import Wish
+from howdah.logs.search import LogQuery
 from howdah.spec import TaskId
 from howdah.spec.view import JobView
 from howdah.wire.messages import LogChunk
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from howdah.api.auth import Access
 
 
-class Refused(Exception):
+class ApiError(Exception):
     """Why a call is not answered, for people. `place` is the parameter or path that is wrong, "" for none; `command` is
     the one that prints a link which lets in, "" where none would."""
 
@@ -51,7 +51,7 @@ class JobSource(Protocol):
         """
         ...
 
-    async def search(self, wish: Wish, tasks: Sequence[TaskId], attempt: int, stream: str) -> Mapping[str, Any]:
+    async def search(self, wish: LogQuery, tasks: Sequence[TaskId], attempt: int, stream: str) -> Mapping[str, Any]:
         """`search` of the API: in what these tasks printed to `stream` (or `both`), in one attempt or in all (0)."""
         ...
 
@@ -127,11 +127,11 @@ class Source(Protocol):
         """Who has a token or a proxy's word that is good for anything here, by the request's head alone."""
         ...
 
-    def looks(self, request: Request) -> bool:
+    def may_view(self, request: Request) -> bool:
         """Whether who asks may look at all there is."""
         ...
 
-    def embeds(self, job_id: str, request: Request) -> bool:
+    def may_embed(self, job_id: str, request: Request) -> bool:
         """Whether who asks may see the curves of this job."""
         ...
 

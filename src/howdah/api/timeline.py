@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from howdah.api import schemas
 from howdah.spec import State
-from howdah.spec.attempt import AttemptView, Mark
+from howdah.spec.attempt import AttemptView, JobMark
 from howdah.spec.view import JobView, TaskView
 
 
@@ -65,7 +65,7 @@ def _spans(attempt: AttemptView, finished: float) -> Iterator[schemas.Span]:
         yield {"phase": phase, "start": start, "end": max(start, end) if end else 0.0}
 
 
-def _moment(mark: Mark) -> schemas.Moment:
+def _moment(mark: JobMark) -> schemas.Moment:
     return {"time": mark.time, "kind": mark.kind, "task": str(mark.task) if mark.task else "", "text": mark.text}
 
 

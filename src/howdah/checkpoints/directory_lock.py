@@ -20,7 +20,7 @@ NAME = ".howdah-lease"
 
 
 @dataclass(frozen=True)
-class Lease:
+class DirectoryLock:
     """`since` in epoch seconds."""
 
     job: str
@@ -28,7 +28,7 @@ class Lease:
     since: float = 0.0
 
 
-def holder(fs: FileSystem, directory: str) -> Lease | None:
+def holder(fs: FileSystem, directory: str) -> DirectoryLock | None:
     """Who has it.
 
     Raises:
@@ -39,9 +39,9 @@ def holder(fs: FileSystem, directory: str) -> Lease | None:
         return None
     try:
         found = json.loads(fs.read_bytes(uri))
-        return Lease(str(found["job"]), str(found.get("user", "")), float(found.get("since", 0.0)))
+        return DirectoryLock(str(found["job"]), str(found.get("user", "")), float(found.get("since", 0.0)))
     except (ValueError, TypeError, KeyError):
-        return Lease("somebody")
+        return DirectoryLock("somebody")
 
 
 def acquire(fs: FileSystem, directory: str, job_id: str) -> None:
@@ -51,7 +51,7 @@ def acquire(fs: FileSystem, directory: str, job_id: str) -> None:
         StagingError: another job has it, or there is no permission.
     """
     fs.mkdirs(directory)
-    ours = Lease(job_id, getpass.getuser(), time.time())
+    ours = DirectoryLock(job_id, getpass.getuser(), time.time())
     there = holder(fs, directory)
     if there is None:
         with fs.writing(uris.join(directory, NAME), replace=False) as sink:
@@ -61,7 +61,7 @@ def acquire(fs: FileSystem, directory: str, job_id: str) -> None:
         raise StagingError(refusal(directory, there))
 
 
-def refusal(directory: str, lease: Lease) -> str:
+def refusal(directory: str, lease: DirectoryLock) -> str:
     """Why a directory can't be had, and what to do."""
     since = time.strftime("%Y-%m-%d %H:%M", time.localtime(lease.since)) if lease.since else "an unknown time"
     return (

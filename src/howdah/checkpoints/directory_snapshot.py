@@ -57,7 +57,7 @@ class Stamp:
 
 
 @dataclass
-class Snapshot:
+class DirectorySnapshot:
     """`files` are in the copy, by their path below the directory; `skipped` are sentences about those that are not."""
 
     files: dict[str, Stamp] = field(default_factory=dict)
@@ -69,14 +69,14 @@ Put = Callable[[BinaryIO, str, int], object]
 Drop = Callable[[str], object]
 
 
-def take(
+def copy_directory(
     directory: str,
     put: Put,
     drop: Drop,
     known: Mapping[str, Stamp] | None = None,
     settle_s: float = SETTLE_S,
     root: str = "",
-) -> Snapshot:
+) -> DirectorySnapshot:
     """Copy what is in `directory` and below by `put`; `drop(name)` takes back what has gone or changed meanwhile.
 
     Files of `known` that still have the same stamp are part of the snapshot without being copied. Links are followed
@@ -136,7 +136,7 @@ def settled(directory: str, settle_s: float, root: str = "") -> tuple[dict[str, 
     taker = _Taker(OutputFiles(directory, root, is_temporary), lambda *_: None, lambda _: None, {})
     taker.patient_until = time.monotonic() + min(CLOSED_S, settle_s)
     seen, skipped = taker.settled(time.monotonic() + settle_s)
-    flawed = {name: flaw for name in seen if (flaw := file_validation.flaw_of(os.path.join(directory, name)))}
+    flawed = {name: flaw for name in seen if (flaw := file_validation.describe_defect(os.path.join(directory, name)))}
     lost = {**flawed, **dict(file_validation.orphans(seen.keys() - flawed.keys()))}
     whole = {name: stamp for name, stamp in seen.items() if name not in lost}
     return whole, [*skipped, *(f"{name}: {reason}" for name, reason in lost.items())]
@@ -152,7 +152,7 @@ class _Taker:
         self.copied: set[str] = set()
         self.patient_until = 0.0
 
-    def take(self, settle_s: float) -> Snapshot:
+    def take(self, settle_s: float) -> DirectorySnapshot:
         self.patient_until = time.monotonic() + min(CLOSED_S, settle_s)
         deadline = time.monotonic() + settle_s
         skipped: list[str] = []
@@ -190,7 +190,7 @@ class _Taker:
         try:
             with open(path, "rb", buffering=0) as file:
                 before = _stamp(os.fstat(file.fileno()))
-                if not self._same(name, stamp, before) and file_validation.flaw(file, name, before.size):
+                if not self._same(name, stamp, before) and file_validation.find_defect(file, name, before.size):
                     return None
                 file.seek(0)
                 self.put(file, name, before.size)
@@ -227,7 +227,7 @@ class _Taker:
             if _is_log(name) or (age >= OPEN_QUIET_S and not file_validation.known(name)):
                 continue
             path = os.path.join(self.directory, name)
-            flaw = file_validation.flaw_of(path)
+            flaw = file_validation.describe_defect(path)
             if flaw == "":
                 continue
             writers = _being_written(self.directory) if writers is None else writers
@@ -237,7 +237,7 @@ class _Taker:
             if age < (OPEN_QUIET_S if held else FLAWED_S if flaw else QUIET_S) or (flaw and held):
                 yield name, flaw or "is still being written"
 
-    def _never_still(self, skipped: list[str]) -> Snapshot:
+    def _never_still(self, skipped: list[str]) -> DirectorySnapshot:
         """What goes on changing is there as it was when it was copied, unless it means nothing without others."""
         now = _stamps(self.names)
         changed = [name for name in self.kept if name not in now or not self._same(name, self.kept[name], now[name])]
@@ -251,13 +251,13 @@ class _Taker:
         ]
         return self._finished([*skipped, *late, *lost])
 
-    def _finished(self, skipped: list[str]) -> Snapshot:
+    def _finished(self, skipped: list[str]) -> DirectorySnapshot:
         """Without files that mean nothing without others which are not there."""
         orphans = dict(file_validation.orphans(self.kept))
         self._forget(orphans)
         for name in self.copied - self.kept.keys():  # it had changed or gone when it was copied
             self.drop(name)
-        return Snapshot(self.kept, [*skipped, *(f"{name}: {reason}" for name, reason in orphans.items())])
+        return DirectorySnapshot(self.kept, [*skipped, *(f"{name}: {reason}" for name, reason in orphans.items())])
 
 
 def is_temporary(name: str) -> bool:

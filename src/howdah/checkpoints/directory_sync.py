@@ -20,7 +20,7 @@ from typing import Any
 
 from howdah.checkpoints import directory_snapshot
 from howdah.checkpoints.directory_snapshot import Stamp
-from howdah.checkpoints.discovery import Tree, candidates
+from howdah.checkpoints.discovery import CheckpointTree, candidates
 from howdah.checkpoints.file_validation import STATE, named_by
 from howdah.errors import HowdahError
 from howdah.localfiles.file_errors import explain
@@ -38,7 +38,7 @@ class _ChangedMeanwhile(Exception):
     """Somebody wrote it while it was copied."""
 
 
-class Mirror:
+class DirectorySync:
     """Local directory `path` and `uri`. One that may not `replace` leaves files alone that others have put there.
     `root` is the working directory."""
 
@@ -55,7 +55,7 @@ class Mirror:
         """Fetch checkpoint `resume` (its URI; "" when there is none), and the small files that name others."""
         with _explained(self.path):
             Path(self.path).mkdir(parents=True, exist_ok=True)
-        tree = Tree(self.fs, self.uri)
+        tree = CheckpointTree(self.fs, self.uri)
         names = [name for name, size in tree.sizes.items() if posixpath.basename(name) in _NAMING and size <= _SMALL]
         if resume:
             wanted = uris.below(resume, self.uri) if uris.normal(resume) != uris.normal(self.uri) else ""
@@ -119,7 +119,7 @@ class Mirror:
             raise _ChangedMeanwhile
         self.fs.mkdirs(uris.parent(target))
         with readable(path) as file, self.fs.writing(target) as sink:
-            cpu_throttle.pour(file, sink, stamp.size)
+            cpu_throttle.copy_throttled(file, sink, stamp.size)
             if directory_snapshot.stamp_of(path) != stamp:
                 raise _ChangedMeanwhile
         self.files, self.bytes = self.files + 1, self.bytes + stamp.size
@@ -185,12 +185,12 @@ def run(verb: str, request: Mapping[str, Any]) -> dict[str, Any]:
         StagingError, EngineUnavailable: it can't be done.
     """
     replace, root = bool(request.get("replace", True)), str(request.get("root", ""))
-    mirror = Mirror(str(request["path"]), str(request["uri"]), replace, root)
+    mirror = DirectorySync(str(request["path"]), str(request["uri"]), replace, root)
     if verb == "down":
         mirror.down(str(request.get("resume", "")), str(request.get("valid", "")))
     elif os.path.isdir(mirror.path):  # noqa: PTH112
         if not request.get("last"):
-            cpu_throttle.step_back(mirror.uri)
+            cpu_throttle.enable(mirror.uri)
         mirror.up(float(request.get("settle_s", 5.0)))
     return {"ok": True, "files": mirror.files, "bytes": mirror.bytes, "skipped": mirror.skipped}
 

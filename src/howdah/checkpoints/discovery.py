@@ -38,7 +38,7 @@ _SHARD = re.compile(rb"__\d+_\d+\.distcp")
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class FoundCheckpoint:
     """One that may be whole. `name` and `files` are paths below the directory, "" being the directory itself."""
 
     name: str
@@ -48,14 +48,14 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
-class Found:
+class CheckpointSearch:
     """The newest whole one, None when there is none; why newer ones are not."""
 
-    checkpoint: Checkpoint | None = None
+    checkpoint: FoundCheckpoint | None = None
     skipped: tuple[str, ...] = ()
 
 
-class Tree:
+class CheckpointTree:
     """The files below a directory; temporary ones do not count."""
 
     def __init__(self, fs: FileSystem, directory: str) -> None:
@@ -66,10 +66,10 @@ class Tree:
         self.entries: Mapping[str, Entry] = {name: entry for name, entry in names if not _passed_over(name)}
         self.sizes = {name: entry.size for name, entry in self.entries.items()}
 
-    def flaw(self, name: str) -> str | None:
+    def find_defect(self, name: str) -> str | None:
         """What one file lacks; None when its format does not tell."""
         with self.fs.open_read(self.entries[name].uri) as file:
-            found = file_validation.flaw(file, name, self.sizes[name])
+            found = file_validation.find_defect(file, name, self.sizes[name])
         return "" if found is None and name.endswith((".h5", ".hdf5")) else found
 
     def read(self, name: str, limit: int = file_validation.TEXT_LIMIT) -> bytes:
@@ -87,26 +87,26 @@ def _passed_over(name: str) -> bool:
     return any(map(is_temporary, folders)) or (is_temporary(last) and last not in MARKERS)
 
 
-def find(fs: FileSystem, directory: str, rule: str = "") -> Found:
+def find(fs: FileSystem, directory: str, rule: str = "") -> CheckpointSearch:
     """The newest whole checkpoint in `directory` and below, by `rule` (the spec's `checkpoint.valid`).
 
     Raises:
         StagingError, EngineUnavailable: it can't be read.
     """
-    tree = Tree(fs, directory)
+    tree = CheckpointTree(fs, directory)
     skipped: list[str] = []
     for one in candidates(tree, rule)[:MOST_TRIED]:
         try:
-            problem = flaw(tree, one, rule)
+            problem = find_defect(tree, one, rule)
         except StagingError as error:  # gone since it was listed, or not ours to read
             problem = str(error)
         if not problem:
-            return Found(one, tuple(skipped[:MOST_TOLD]))
+            return CheckpointSearch(one, tuple(skipped[:MOST_TOLD]))
         skipped.append(f"{one.name or '.'}: {problem}")
-    return Found(None, tuple(skipped[:MOST_TOLD]))
+    return CheckpointSearch(None, tuple(skipped[:MOST_TOLD]))
 
 
-def candidates(tree: Tree, rule: str = "") -> list[Checkpoint]:
+def candidates(tree: CheckpointTree, rule: str = "") -> list[FoundCheckpoint]:
     """What could be a checkpoint, the newest first."""
     kind, _, pattern = rule.partition(":")
     if kind == "glob":
@@ -123,7 +123,7 @@ def _number(name: str) -> int:
     return int(numbers[-1]) if numbers else 0
 
 
-def _folders(tree: Tree) -> dict[str, list[str]]:
+def _folders(tree: CheckpointTree) -> dict[str, list[str]]:
     """All files below each directory; outer ones come first."""
     found: dict[str, list[str]] = {}
     for name in tree.entries:
@@ -136,33 +136,33 @@ def _folders(tree: Tree) -> dict[str, list[str]]:
     return dict(sorted(found.items(), key=lambda item: (item[0].count("/") + bool(item[0]), item[0])))
 
 
-def _matching(tree: Tree, pattern: str) -> Iterator[Checkpoint]:
+def _matching(tree: CheckpointTree, pattern: str) -> Iterator[FoundCheckpoint]:
     for folder, names in _folders(tree).items():
         if folder and fnmatch.fnmatchcase(folder, pattern):
-            yield Checkpoint(folder, "glob", tuple(names), tree.modified_ms(names))
+            yield FoundCheckpoint(folder, "glob", tuple(names), tree.modified_ms(names))
     for name in tree.entries:
         if fnmatch.fnmatchcase(name, pattern):
-            yield Checkpoint(name, "glob", (name,), tree.modified_ms([name]))
+            yield FoundCheckpoint(name, "glob", (name,), tree.modified_ms([name]))
 
 
-def _marked(tree: Tree, marker: str) -> Iterator[Checkpoint]:
+def _marked(tree: CheckpointTree, marker: str) -> Iterator[FoundCheckpoint]:
     """Directories with a file of that name, and files beside one that is named after them (`model.pt.done`)."""
     for folder, names in _folders(tree).items():
         if posixpath.join(folder, marker) in tree.entries or (folder and "/" not in folder):
-            yield Checkpoint(folder, "marker", tuple(names), tree.modified_ms(names))
+            yield FoundCheckpoint(folder, "marker", tuple(names), tree.modified_ms(names))
     for name in tree.entries:
         if name + marker in tree.entries:
-            yield Checkpoint(name, "marker", (name, name + marker), tree.modified_ms([name]))
+            yield FoundCheckpoint(name, "marker", (name, name + marker), tree.modified_ms([name]))
 
 
-def _recognised(tree: Tree) -> Iterator[Checkpoint]:
+def _recognised(tree: CheckpointTree) -> Iterator[FoundCheckpoint]:
     taken: set[str] = set()
     for folder, names in _folders(tree).items():
         form = "" if folder in taken else _format_of(folder, names)
         if form or folder in taken:
             taken |= {folder, *(name for name in names), *(posixpath.dirname(name) for name in names)}
         if form:
-            yield Checkpoint(folder, form, tuple(names), tree.modified_ms(names))
+            yield FoundCheckpoint(folder, form, tuple(names), tree.modified_ms(names))
     bundles: dict[str, list[str]] = {}
     for name in tree.entries:
         if name in taken:
@@ -172,9 +172,9 @@ def _recognised(tree: Tree) -> Iterator[Checkpoint]:
             bundles.setdefault(match[1] if match else name[: -len(".index")], []).append(name)
         elif name.endswith(_FILES):
             form = "torch" if name.endswith(_TORCH) else "file"
-            yield Checkpoint(name, form, (name,), tree.modified_ms([name]))
+            yield FoundCheckpoint(name, form, (name,), tree.modified_ms([name]))
     for prefix, names in bundles.items():
-        yield Checkpoint(prefix, "tensorflow", tuple(names), tree.modified_ms(names))
+        yield FoundCheckpoint(prefix, "tensorflow", tuple(names), tree.modified_ms(names))
 
 
 def _format_of(folder: str, names: Iterable[str]) -> str:
@@ -195,7 +195,7 @@ def _format_of(folder: str, names: Iterable[str]) -> str:
     return "marked" if own & set(MARKERS) else ""
 
 
-def flaw(tree: Tree, one: Checkpoint, rule: str = "") -> str:
+def find_defect(tree: CheckpointTree, one: FoundCheckpoint, rule: str = "") -> str:
     """What a checkpoint lacks; "" for a whole one."""
     if one.format == "tensorflow":
         return _bundle_flaw(tree, one.name)
@@ -206,7 +206,7 @@ def flaw(tree: Tree, one: Checkpoint, rule: str = "") -> str:
     if one.format == "torch-sharded":
         return _sharded_flaw(tree, one)
     if one.format in ("torch", "file"):
-        found = tree.flaw(one.name)
+        found = tree.find_defect(one.name)
         return "its format does not tell whether it is whole: see checkpoint.valid" if found is None else found
     if one.format == "torch-deepspeed" and (problem := _unnamed(tree, one)):
         return problem
@@ -215,27 +215,27 @@ def flaw(tree: Tree, one: Checkpoint, rule: str = "") -> str:
     return _parts_flaw(tree, one) if one.format.startswith(("torch-", "tensorflow-")) else ""
 
 
-def _bundle_flaw(tree: Tree, prefix: str) -> str:
+def _bundle_flaw(tree: CheckpointTree, prefix: str) -> str:
     index = prefix + ".index"
     if index not in tree.entries:
         return "its index is missing"
     with tree.fs.open_read(tree.entries[index].uri) as file:
-        return file_validation.bundle_flaw(file, tree.sizes[index], prefix, tree.sizes)
+        return file_validation.bundle_defect(file, tree.sizes[index], prefix, tree.sizes)
 
 
-def _sharded_flaw(tree: Tree, one: Checkpoint) -> str:
+def _sharded_flaw(tree: CheckpointTree, one: FoundCheckpoint) -> str:
     """torch.distributed.checkpoint writes .metadata last; it names the files of all ranks."""
     metadata = posixpath.join(one.name, ".metadata")
     if metadata not in tree.entries:
         return "its .metadata, which is written last, is missing"
-    if problem := tree.flaw(metadata):
+    if problem := tree.find_defect(metadata):
         return f".metadata: {problem}"
     named = {found.decode() for found in _SHARD.findall(tree.read(metadata, file_validation.INDEX_LIMIT))}
     lacking = sorted(name for name in named if not tree.sizes.get(posixpath.join(one.name, name)))
     return f"{lacking[0]} is missing" if lacking else ""
 
 
-def _unnamed(tree: Tree, one: Checkpoint) -> str:
+def _unnamed(tree: CheckpointTree, one: FoundCheckpoint) -> str:
     """DeepSpeed names a checkpoint in `latest`, beside it, when all ranks have written theirs."""
     latest = posixpath.join(posixpath.dirname(one.name), "latest")
     if latest not in tree.entries:
@@ -245,7 +245,7 @@ def _unnamed(tree: Tree, one: Checkpoint) -> str:
     return "" if tree.modified_ms([latest]) >= one.modified_ms else "`latest` does not name it yet"
 
 
-def _unfinished(tree: Tree, one: Checkpoint) -> str:
+def _unfinished(tree: CheckpointTree, one: FoundCheckpoint) -> str:
     """Transformers' Trainer writes trainer_state.json last; an index names the files that the weights are in."""
     state = posixpath.join(one.name, "trainer_state.json")
     if re.fullmatch(r"checkpoint-\d+", posixpath.basename(one.name)) and state not in tree.entries:
@@ -261,12 +261,12 @@ def _unfinished(tree: Tree, one: Checkpoint) -> str:
     return ""
 
 
-def _parts_flaw(tree: Tree, one: Checkpoint) -> str:
+def _parts_flaw(tree: CheckpointTree, one: FoundCheckpoint) -> str:
     for name in one.files:
         if name.endswith(".index") and name[: -len(".index")] + ".data-00000-of-00001" in tree.sizes:
             problem = _bundle_flaw(tree, name[: -len(".index")])
         else:
-            problem = tree.flaw(name) or "" if file_validation.known(name) else ""
+            problem = tree.find_defect(name) or "" if file_validation.known(name) else ""
         if problem:
             return f"{posixpath.relpath(name, one.name or '.')}: {problem}"
     return next((f"{name}: {reason}" for name, reason in file_validation.orphans(one.files)), "")

@@ -66,7 +66,7 @@ def _send(fs: FileSystem, path: str, target: str, sent: int, size: int) -> None:
             return
         fs.mkdirs(uris.parent(target))
         with fs.writing(target) as sink:
-            cpu_throttle.pour(file, sink, size)
+            cpu_throttle.copy_throttled(file, sink, size)
 
 
 def _there(fs: FileSystem, target: str) -> int:
@@ -89,7 +89,7 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
 def main() -> int:
     request = json.load(sys.stdin)
     if not request.get("last"):
-        cpu_throttle.step_back(str(request["uri"]))
+        cpu_throttle.enable(str(request["uri"]))
     answer = run(request)
     print(json.dumps(answer), flush=True)
     return 0 if "ok" in answer else 1

@@ -37,21 +37,21 @@ def known(name: str) -> bool:
     return name.endswith(_NAMES)
 
 
-def flaw_of(path: str) -> str | None:
+def describe_defect(path: str) -> str | None:
     """The flaw of a file of this machine; None, too, when it has gone."""
     if not known(path):
         return None
     try:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
-            return flaw(file, path, size) if size else None
+            return find_defect(file, path, size) if size else None
     except FileNotFoundError:
         return None
     except OSError as error:
         return f"it cannot be read: {error.strerror}"
 
 
-def flaw(file: BinaryIO, name: str, size: int) -> str | None:
+def find_defect(file: BinaryIO, name: str, size: int) -> str | None:
     """What `file`, of `size` bytes, lacks."""
     start = _read(file, 0, 16)
     if size == 0 and known(name):
@@ -144,13 +144,13 @@ def _json_flaw(file: BinaryIO, size: int) -> str:
     return ""
 
 
-def bundle_flaw(index: BinaryIO, index_size: int, prefix: str, sizes: dict[str, int]) -> str:
+def bundle_defect(index: BinaryIO, index_size: int, prefix: str, sizes: dict[str, int]) -> str:
     """What a TensorFlow checkpoint lacks; `sizes` are those of all files beside its index, by path."""
     if index_size > INDEX_LIMIT:
         return "its index is larger than any that TensorFlow writes"
     try:
         wanted = tensorflow_index.shards(_read(index, 0, index_size))
-    except tensorflow_index.Unreadable as error:
+    except tensorflow_index.IndexUnreadable as error:
         return str(error)
     for number, least in enumerate(wanted):
         name = f"{prefix}.data-{number:05d}-of-{len(wanted):05d}"

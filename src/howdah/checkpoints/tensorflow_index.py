@@ -13,7 +13,7 @@ _FOOTER = 48
 _TRAILER = 5  # of a block: its compression, and a checksum
 
 
-class Unreadable(ValueError):
+class IndexUnreadable(ValueError):
     """It is no index, or a part of one."""
 
 
@@ -33,7 +33,7 @@ def shards(index: bytes) -> list[int]:
                 shard = fields.get(3, 0)
                 ends[shard] = max(ends[shard], fields.get(4, 0) + fields.get(5, 0))
     except (IndexError, KeyError) as error:
-        raise Unreadable("it is no index of a checkpoint") from error
+        raise IndexUnreadable("it is no index of a checkpoint") from error
     return ends
 
 
@@ -44,7 +44,7 @@ def entries(table: bytes) -> Iterator[tuple[bytes, bytes]]:
         Unreadable, IndexError: it is none, or not all of one.
     """
     if len(table) < _FOOTER or table[-8:] != MAGIC:
-        raise Unreadable("it is cut: the end of the index is missing")
+        raise IndexUnreadable("it is cut: the end of the index is missing")
     _, place = _varint(table, len(table) - _FOOTER)
     _, place = _varint(table, place)
     for _, handle in _block(table, *_handle(table, place)):
@@ -61,7 +61,7 @@ def _block(table: bytes, offset: int, size: int) -> Iterator[tuple[bytes, bytes]
     if offset + size + _TRAILER > len(table):
         raise IndexError
     if table[offset + size]:
-        raise Unreadable("its index is compressed, which TensorFlow does not do")
+        raise IndexUnreadable("its index is compressed, which TensorFlow does not do")
     restarts = int.from_bytes(table[offset + size - 4 : offset + size], "little")
     place, end, key = offset, offset + size - 4 * (restarts + 1), b""
     while place < end:

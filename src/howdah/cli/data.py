@@ -14,7 +14,7 @@ from howdah.cli.terminal import columns
 from howdah.client.engine_registry import settings_for
 from howdah.errors import StagingError
 from howdah.hadoop import conf as hadoop_conf
-from howdah.inputs.download import Copy
+from howdah.inputs.download import FileCopy
 from howdah.inputs.transfer import below, download, upload
 from howdah.localfiles import regular_file
 from howdah.outputs.snapshots.snapshot import elsewhere
@@ -84,15 +84,15 @@ def get(path: str, local: Path) -> None:
     target = local / uris.name(uri) if regular_file.exists(local) and local.is_dir() else local
     if entry.is_dir:
         copies = [_copy(target / uris.below(file.uri, uri), file) for file in fs.walk(uri)]
-        copies += [Copy(str(target / name), there) for name, there in elsewhere(fs, uri).items()]
+        copies += [FileCopy(str(target / name), there) for name, there in elsewhere(fs, uri).items()]
     else:
         _warn_of_unflushed(fs, entry)
         copies = [_copy(target, entry)]
     _tell(*download(copies, _quiet), str(target))
 
 
-def _copy(path: Path, entry: Entry) -> Copy:
-    return Copy(str(path), entry.uri, -1 if entry.may_be_open else entry.size)
+def _copy(path: Path, entry: Entry) -> FileCopy:
+    return FileCopy(str(path), entry.uri, -1 if entry.may_be_open else entry.size)
 
 
 @data.command()
@@ -104,7 +104,7 @@ def put(local: Path, path: str, overwrite: bool) -> None:
     if not regular_file.exists(local):
         raise StagingError(f"{local}: no such file or directory")
     uri = _uri(path)
-    copies = list(below(str(local), uri)) if local.is_dir() else [Copy(str(local), uri)]
+    copies = list(below(str(local), uri)) if local.is_dir() else [FileCopy(str(local), uri)]
     there = [copy.uri for copy in copies if not overwrite and filesystem(uri).exists(copy.uri)]
     if there:
         raise StagingError(f"{there[0]}: exists already ({len(there)} of {len(copies)} do); allow it with --overwrite")
@@ -157,7 +157,7 @@ def _warn_of_unflushed(fs: FileSystem, entry: Entry) -> None:
 
 def _beginning(fs: FileSystem, uri: str, count: int) -> bytes:
     found = bytearray()
-    for piece in fs.pieces(uri) if count > 0 else ():
+    for piece in fs.iter_chunks(uri) if count > 0 else ():
         found += piece
         if len(found) >= count:
             break

@@ -8,15 +8,15 @@ from typing import Any
 
 import click
 
-from howdah.cli.i18n import retold, say
+from howdah.cli.i18n import say, translate_stored
 from howdah.cli.terminal import readable, sentence
 from howdah.client.engine_registry import engine_of
 from howdah.client.explain import Explanation
 from howdah.client.explain import explain as look
-from howdah.engines import Hindrance
+from howdah.engines import PendingReason
 from howdah.spec import State
-from howdah.spec import events as e
 from howdah.spec.codec import encode, to_json
+from howdah.spec.events import Event, GangRestarted, Stopping
 
 SHOWN_NODES = 6
 
@@ -48,9 +48,9 @@ def lines(found: Explanation) -> Iterator[str]:
         yield from _runs(found)
 
 
-def _story(found: Explanation) -> list[e.Event]:
+def _story(found: Explanation) -> list[Event]:
     """In order; an end that something was started again for is told with that."""
-    told = {event.time for event in found.moments if isinstance(event, (e.GangRestarted, e.Stopping))}
+    told = {event.time for event in found.moments if isinstance(event, (GangRestarted, Stopping))}
     ends = [event for event in found.failures if event.time not in told]
     return sorted([*found.moments, *ends], key=lambda event: event.time)
 
@@ -60,12 +60,12 @@ def _waits(found: Explanation) -> Iterator[str]:
         yield say("{role} waits for {count} more containers", role=role, count=count)
     for role, before in found.after.items():
         yield say("{role} begins when {before} ended well", role=role, before=", ".join(before))
-    if not found.view.tasks and not found.report.state.ended and not found.hindrances:
-        yield retold(found.report.diagnostics) or say("it waits for its master's container")
-    yield from (f"  {reason(each)}" for each in found.hindrances)
+    if not found.view.tasks and not found.report.state.ended and not found.pending_reasons:
+        yield translate_stored(found.report.diagnostics) or say("it waits for its master's container")
+    yield from (f"  {reason(each)}" for each in found.pending_reasons)
 
 
-def reason(found: Hindrance) -> str:
+def reason(found: PendingReason) -> str:
     """A hindrance as a sentence."""
     facts, kind = found.facts, found.kind
     if kind == "queue-stopped":
@@ -141,13 +141,13 @@ def _failure(found: Explanation) -> Iterator[str]:
     if not ended.ended or ended is State.SUCCEEDED:
         return
     said = outcome.diagnostics if outcome else found.report.diagnostics
-    yield say("why: {reason}", reason=retold(said or "?"))
+    yield say("why: {reason}", reason=translate_stored(said or "?"))
     first = found.first
     if first is None:
         return
     task, node, exit = first
     if task is not None:
-        yield say("first: {task} on {node}: {exit}", task=task, node=node or "?", exit=retold(exit))
+        yield say("first: {task} on {node}: {exit}", task=task, node=node or "?", exit=translate_stored(exit))
     yield from (f"    {readable(line.encode())}" for line in exit.lines)
     if text := advice(exit.cause):
         yield say("what to do: {advice}", advice=text)
@@ -187,7 +187,7 @@ def as_object(found: Explanation) -> dict[str, Any]:
         "state": found.report.state.value,
         "missing": found.missing,
         "after": {role: list(before) for role, before in found.after.items()},
-        "waiting": [{"kind": each.kind, **each.facts, "text": reason(each)} for each in found.hindrances],
+        "waiting": [{"kind": each.kind, **each.facts, "text": reason(each)} for each in found.pending_reasons],
         "diagnostics": found.view.outcome.diagnostics if found.view.outcome else found.report.diagnostics,
         "failure": first and {"task": str(first[0] or ""), "node": first[1], "exit": encode(first[2])},
         "advice": advice(first[2].cause) if first else "",
@@ -195,5 +195,5 @@ def as_object(found: Explanation) -> dict[str, Any]:
     }
 
 
-def _moment(event: e.Event) -> dict[str, Any]:
+def _moment(event: Event) -> dict[str, Any]:
     return {"time": event.time, "kind": type(event).__name__, "text": sentence(event)}

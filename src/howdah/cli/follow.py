@@ -12,7 +12,7 @@ from howdah.cli.i18n import say
 from howdah.cli.interrupts import Interrupts
 from howdah.cli.terminal import Json, Live, Plain, verdict
 from howdah.client.follow import Follower
-from howdah.client.job_end import end, wait_for_end
+from howdah.client.job_end import cancel_job, wait_for_end
 from howdah.client.master_client import page_url
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, HowdahError, JobCancelled, JobFailed
@@ -103,7 +103,7 @@ def _interrupted(engine: Engine, job_id: str, on_interrupt: str, interrupts: Int
     interrupts.hold()
     if choice == "cancel":
         click.echo(say("cancelling {id}", id=job_id), err=True)
-        end(engine, engine.describe(job_id)[0])
+        cancel_job(engine, engine.describe(job_id)[0])
     return choice != "detach"
 
 

@@ -17,7 +17,7 @@ from howdah.client.engine_registry import engines, settings_for
 from howdah.client.history_link import PORT
 from howdah.config.paths import state_directory
 from howdah.errors import SpecError, StagingError
-from howdah.history.options import Options, job_key, key_of, root_of, user_on
+from howdah.history.options import HistoryOptions, job_key, key_of, root_of, user_on
 from howdah.history.server import serve_until_told
 from howdah.spec import uris
 from howdah.spec.units import seconds
@@ -120,11 +120,11 @@ def _as_job(engine_name: str, profile: str, arguments: list[str]) -> None:
     click.echo(say("history: {url}", url=history_service.link(engine, job_id, settings["hadoop_conf_dir"], notice)))
 
 
-def options_of(profile: str, roots: tuple[str, ...] = (), **more: Any) -> Options:
+def options_of(profile: str, roots: tuple[str, ...] = (), **more: Any) -> HistoryOptions:
     shown = tuple(engines("", profile))
     extra = tuple(root if uris.has_scheme(root) else uris.of_local(root) for root in roots)
     conf_dir = settings_for({"engine": "yarn", "profile": profile})["hadoop_conf_dir"]
     user = user_on(conf_dir)
     folder = Path(state_directory(os.environ), "history")
     places = (*(root_of(engine, user) for engine in shown), *extra)
-    return Options(shown, places, folder, conf_dir, user=user, **more)
+    return HistoryOptions(shown, places, folder, conf_dir, user=user, **more)

@@ -50,7 +50,7 @@ def say(text: str, **values: object) -> str:
     return chosen.format(**values) if values else chosen
 
 
-def retold(text: object) -> str:
+def translate_stored(text: object) -> str:
     """A sentence that a master, an executor, an engine or a dialect wrote down in English, in the chosen language as
     far as its template is known."""
     if _language != "zh":

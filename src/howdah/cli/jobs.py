@@ -9,14 +9,14 @@ from dataclasses import replace
 import click
 
 from howdah.api.cli_status import describe
-from howdah.cli.i18n import retold, say
+from howdah.cli.i18n import say, translate_stored
 from howdah.cli.sandbox import ended_daemons
 from howdah.cli.save import copies
 from howdah.cli.terminal import TASK_COLUMNS, columns, hinted, pythons, report_json, row, streamed, verdict
 from howdah.client.engine_registry import engine_of, engines
 from howdah.client.follow import look
-from howdah.client.job_end import end, report_of
-from howdah.client.job_filter import Filter
+from howdah.client.job_end import cancel_job, report_of
+from howdah.client.job_filter import JobFilter
 from howdah.client.job_list import remembered, with_remembered
 from howdah.client.master_client import board_url, page_url
 from howdah.errors import EngineUnavailable, SpecError
@@ -48,7 +48,7 @@ def list_jobs(
 ) -> None:
     """List your jobs, the newest first."""
     words["state"] = states(words["state"])
-    wanted = Filter(words["user"], words["state"], words["name"], words["text"], _moment(since))
+    wanted = JobFilter(words["user"], words["state"], words["name"], words["text"], _moment(since))
     reports = [report for report in _known(engine_name, profile) if wanted.fits(report)]
     most = limit or (MOST_REMEMBERED if history else None)
     old = remembered(wanted, engine_name, profile, most or MOST_REMEMBERED) if history else []
@@ -137,9 +137,9 @@ def status(job_id: str, profile: str, as_json: bool) -> None:
     for line in (*pythons(view), *streamed(view), *copies(view), *hinted(view)):
         click.echo(line)
     for note in view.notes:
-        click.echo(retold(note))
+        click.echo(translate_stored(note))
     if view.outcome is None and report.diagnostics:
-        click.echo(retold(report.diagnostics))
+        click.echo(translate_stored(report.diagnostics))
     for line in verdict(view):
         click.echo(line)
 
@@ -157,8 +157,8 @@ def cancel(job_id: str, profile: str, as_json: bool) -> None:
         click.echo(to_json(report_json(report)) if as_json else words)
         return
     click.echo(say("cancelling {id}", id=job_id), err=True)
-    report = end(engine, report)
-    words = f"{report.id} {report.state.value} {retold(report.diagnostics)}"
+    report = cancel_job(engine, report)
+    words = f"{report.id} {report.state.value} {translate_stored(report.diagnostics)}"
     click.echo(to_json(report_json(report)) if as_json else words)
 
 

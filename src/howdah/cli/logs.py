@@ -13,12 +13,12 @@ from typing import TypeVar
 import click
 
 from howdah.api.handlers.logs import tasks_of
-from howdah.api.sources import Refused
-from howdah.cli.i18n import retold, say
+from howdah.api.sources import ApiError
+from howdah.cli.i18n import say, translate_stored
 from howdah.cli.terminal import readable
 from howdah.client.engine_registry import engine_of
 from howdah.client.follow import Follower, look, settled
-from howdah.client.log_lines import HEADING, Choice, Kept, Line, Living, merged
+from howdah.client.log_lines import HEADING, KeptLogs, LineFilter, LivingJobLogs, LogLine, merged
 from howdah.engines import Engine
 from howdah.errors import SpecError, StagingError
 from howdah.logs.stream_index import BOTH, STREAMS
@@ -43,7 +43,7 @@ class Wanted:
     words: tuple[str, ...]
     streams: tuple[str, ...]
     attempt: int | None
-    choice: Choice
+    choice: LineFilter
     merge: bool
     follow: bool
     whole: bool
@@ -52,7 +52,7 @@ class Wanted:
         """Those of the job."""
         try:
             return tasks_of(view, ",".join(self.words))
-        except Refused as refused:
+        except ApiError as refused:
             raise SpecError.at("TASK", str(refused)) from None
 
     @property
@@ -96,9 +96,9 @@ def logs(
     as_json: bool,
 ) -> None:
     """Print the logs of JOB_ID, or of tasks (worker:1), roles (worker) or ranks (worker:0-7) of it."""
-    choice = Choice(level, _pattern(grep), _moment(since, time.time()), tail or 0)
+    choice = LineFilter(level, _pattern(grep), _moment(since, time.time()), tail or 0)
     streams = (stream,) if stream in STREAMS else STREAMS
-    by_line = choice != Choice() or merge or stream == BOTH
+    by_line = choice != LineFilter() or merge or stream == BOTH
     wanted = Wanted(tasks, streams, _attempt(attempt), choice, merge, follow, whole)
     engine = engine_of(job_id, profile)
     if wanted.attempt and wanted.attempt > 1:
@@ -113,7 +113,9 @@ def _living_or_kept(engine: Engine, job_id: str, wanted: Wanted, living: _Source
     """What was kept of an ended job, too, where one that ended while it was asked said nothing more."""
     report = settled(engine, job_id)
     if report.state is State.PENDING and not report.master:
-        click.echo(say("{id} has not begun: {reason}", id=job_id, reason=retold(report.diagnostics)), err=True)
+        click.echo(
+            say("{id} has not begun: {reason}", id=job_id, reason=translate_stored(report.diagnostics)), err=True
+        )
         if not wanted.follow:
             return
     if not report.state.ended:
@@ -178,9 +180,9 @@ def _of_container(wanted: Wanted, view: JobView) -> Wanted:
 # Line by line
 
 
-def _kept_lines(engine: Engine, report: JobReport, wanted: Wanted) -> Iterator[Line]:
+def _kept_lines(engine: Engine, report: JobReport, wanted: Wanted) -> Iterator[LogLine]:
     view = look(engine, report.id).view
-    with Kept(engine, report.id, wanted.tasks(view)) as kept:
+    with KeptLogs(engine, report.id, wanted.tasks(view)) as kept:
         attempts = [kept.streams(key, wanted.streams) for key in kept.attempts(wanted.attempt or 0)]
         if wanted.merge:
             yield from wanted.choice.of(merged(stream for streams in attempts for stream in streams))
@@ -189,18 +191,18 @@ def _kept_lines(engine: Engine, report: JobReport, wanted: Wanted) -> Iterator[L
             yield from wanted.choice.of(merged(streams))
 
 
-def _living_lines(engine: Engine, report: JobReport, wanted: Wanted) -> Iterator[Line]:
+def _living_lines(engine: Engine, report: JobReport, wanted: Wanted) -> Iterator[LogLine]:
     follower = Follower(engine, report.id)
-    living: dict[tuple[TaskId, int], Living] = {}
+    living: dict[tuple[TaskId, int], LivingJobLogs] = {}
     choice = wanted.choice
     for update in follower.updates():
         if follower.link is None or not update.view.tasks:
             continue
-        fresh: list[list[Line]] = []
+        fresh: list[list[LogLine]] = []
         for task in wanted.tasks(update.view):
             for attempt in _attempts(update.view, task, wanted.attempt):
                 one = living.setdefault(
-                    (task, attempt), Living(task, attempt, wanted.streams, wanted.first_bytes, timed=True)
+                    (task, attempt), LivingJobLogs(task, attempt, wanted.streams, wanted.first_bytes, timed=True)
                 )
                 number = attempt or update.view.tasks[task].attempt
                 fresh.append(list(choice.of(_new_lines(one, follower, number, last=not wanted.follow))))
@@ -211,7 +213,7 @@ def _living_lines(engine: Engine, report: JobReport, wanted: Wanted) -> Iterator
             return
 
 
-def _new_lines(living: Living, follower: Follower, number: int, last: bool) -> list[Line]:
+def _new_lines(living: LivingJobLogs, follower: Follower, number: int, last: bool) -> list[LogLine]:
     assert follower.link is not None
     try:
         return living.new(follower.link, number, last)
@@ -229,7 +231,7 @@ def _attempts(view: JobView, task: TaskId, attempt: int | None) -> list[int]:
     return [*earlier, 0]
 
 
-def print_lines(lines: Iterable[Line], as_json: bool) -> None:
+def print_lines(lines: Iterable[LogLine], as_json: bool) -> None:
     """One a line: whose it is, `|` for standard output and `!` for standard error, and what it says."""
     for line in lines:
         if as_json:

@@ -8,26 +8,26 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from howdah.cli.i18n import say
 from howdah.spec import TaskId
-from howdah.spec import events as e
+from howdah.spec.events import Ended, Event, Joined, Launched, Started
 
 FEW = 8
 """A job of so many tasks says each event in a line of its own, as it comes."""
 HOLD_S = 1.0
 MOST_NODES = 3
 
-Kind = type[e.Launched] | type[e.Joined] | type[e.Started] | type[e.Ended]
+Kind = type[Launched] | type[Joined] | type[Started] | type[Ended]
 
 
 class ProgressLines:
     """Turns events into lines. `sentence` says one event; those that many tasks have alike are held for a second, or
     until something else is said, and told together."""
 
-    def __init__(self, sentence: Callable[[e.Event], str], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, sentence: Callable[[Event], str], clock: Callable[[], float] = time.monotonic) -> None:
         self._sentence, self._clock = sentence, clock
-        self._held: dict[Kind, list[e.Launched | e.Joined | e.Started | e.Ended]] = {}
+        self._held: dict[Kind, list[Launched | Joined | Started | Ended]] = {}
         self._since = 0.0
 
-    def lines(self, events: Iterable[e.Event], tasks: int) -> Iterator[tuple[float, str]]:
+    def lines(self, events: Iterable[Event], tasks: int) -> Iterator[tuple[float, str]]:
         """Moments and lines of `events`, in a job of so many tasks, and of what was held long enough."""
         for event in events:
             kind = _kind(event) if tasks > FEW else None
@@ -51,25 +51,25 @@ class ProgressLines:
             yield events[-1].time, text
 
 
-def _kind(event: e.Event) -> Kind | None:
+def _kind(event: Event) -> Kind | None:
     """Which of the events that many tasks have alike; None for one that is told alone."""
-    if isinstance(event, e.Launched):
-        return e.Launched if event.giver in (None, event.task) else None
-    if isinstance(event, e.Ended):
-        return e.Ended if event.exit.ok else None
-    return next((kind for kind in (e.Joined, e.Started) if isinstance(event, kind)), None)
+    if isinstance(event, Launched):
+        return Launched if event.giver in (None, event.task) else None
+    if isinstance(event, Ended):
+        return Ended if event.exit.ok else None
+    return next((kind for kind in (Joined, Started) if isinstance(event, kind)), None)
 
 
-def _together(kind: Kind, events: Sequence[e.Launched | e.Joined | e.Started | e.Ended]) -> str:
+def _together(kind: Kind, events: Sequence[Launched | Joined | Started | Ended]) -> str:
     tasks = task_ranges(event.task for event in events)
-    if kind is e.Launched:
-        nodes = (event.container.node for event in events if isinstance(event, e.Launched))
+    if kind is Launched:
+        nodes = (event.container.node for event in events if isinstance(event, Launched))
         return say("{tasks} have containers on {nodes}", tasks=tasks, nodes=_nodes(nodes))
-    if kind is e.Started:
+    if kind is Started:
         return say("{tasks} run", tasks=tasks)
-    if kind is e.Ended:
+    if kind is Ended:
         return say("{tasks} ended well", tasks=tasks)
-    joined = [event for event in events if isinstance(event, e.Joined)]
+    joined = [event for event in events if isinstance(event, Joined)]
     size = sum(event.data_bytes for event in joined)
     said = say("{tasks} joined on {nodes}", tasks=tasks, nodes=_nodes(event.host for event in joined))
     if not size:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from howdah.cli.i18n import retold, say
+from howdah.cli.i18n import say, translate_stored
 from howdah.cli.interrupts import Interrupts
 from howdah.cli.job_arguments import CommandWithProgram, chosen_job, job_options
 from howdah.client.command_job import CommandOptions
 from howdah.client.submit import Prepared, prepare
-from howdah.client.token_expiry import outlives
+from howdah.client.token_expiry import may_outlive_tokens
 from howdah.config.settings import SANDBOX
 from howdah.errors import HowdahError
 from howdah.spec import redaction
@@ -109,16 +109,16 @@ def prepared_job(
 
 def notice(text: str) -> None:
     """A line for people, beside the output."""
-    click.echo(retold(text), err=True)
+    click.echo(translate_stored(text), err=True)
 
 
 def upload_and_submit(prepared: Prepared, quiet: bool = False, check: Callable[[], None] = lambda: None) -> str:
     """Submit with a progress bar where somebody watches; the job's id. `check`, called while files are on their way,
     ends it by an error."""
     if prepared.plan.job.job.checkpoint.path:
-        from howdah.client.checkpoint_lock import free
+        from howdah.client.checkpoint_lock import release_stale_lock
 
-        free(prepared.plan)
+        release_stale_lock(prepared.plan)
     if prepared.plan.job.job.board.show:
         _bring_tensorboard(prepared)
     if prepared.plan.job.sources.get("hadoop_conf_dir") == SANDBOX:
@@ -134,7 +134,7 @@ def upload_and_submit(prepared: Prepared, quiet: bool = False, check: Callable[[
 def _warn_of_end(prepared: Prepared) -> None:
     """When the job may run longer than its tokens live."""
     end = prepared.engine.credentials_end
-    if outlives(prepared.plan.job.job.timeouts, end, time.time()):
+    if may_outlive_tokens(prepared.plan.job.job.timeouts, end, time.time()):
         date = time.strftime("%Y-%m-%d %H:%M", time.localtime(end))
         told = say(
             "the job's tokens for HDFS end on {date}, and it may run longer; then it loses HDFS: set timeouts.run",

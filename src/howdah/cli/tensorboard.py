@@ -14,8 +14,8 @@ from howdah.client.engine_registry import engine as engine_of_settings
 from howdah.client.engine_registry import engine_of, engines, settings_for
 from howdah.client.follow import Follower, look
 from howdah.client.job_end import report_of
-from howdah.client.master_client import MasterLink, board_url, link_to, refusals
-from howdah.client.wait_for_tensorboard import opened
+from howdah.client.master_client import MasterClient, board_url, link_to, refusals
+from howdah.client.wait_for_tensorboard import wait_until_open
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, JobFailed, StagingError
 from howdah.eventfiles import locations
@@ -105,7 +105,7 @@ def _beside(engine: Engine, report: JobReport, stop: bool, profile: str, idle_s:
             click.echo(_opened(link, report, idle_s))
 
 
-def _opened(link: MasterLink, report: JobReport, idle_s: float) -> str:
+def _opened(link: MasterClient, report: JobReport, idle_s: float) -> str:
     """Its address, once it is open."""
 
     def ask() -> dict[str, str]:
@@ -114,7 +114,7 @@ def _opened(link: MasterLink, report: JobReport, idle_s: float) -> str:
             _notice(say("TensorBoard of {id} starts", id=report.id))
         return answer
 
-    return opened(report.id, ask, link.changes())
+    return wait_until_open(report.id, ask, link.changes())
 
 
 def _as_job(request: dict[str, Any], engine_name: str, profile: str) -> None:
@@ -136,9 +136,9 @@ def _as_job(request: dict[str, Any], engine_name: str, profile: str) -> None:
 
 
 def _serve(request: dict[str, Any]) -> None:
-    from howdah.client.tensorboard import here
+    from howdah.client.tensorboard import run_locally
 
-    running = here(request, _notice)
+    running = run_locally(request, _notice)
     try:
         click.echo(running.url)
         running.wait()

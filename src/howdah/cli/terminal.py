@@ -14,13 +14,40 @@ import click
 
 from howdah.api.hints import hints
 from howdah.api.serializers import masked_record
-from howdah.cli.i18n import retold, say
+from howdah.cli.i18n import say, translate_stored
 from howdah.cli.progress_lines import ProgressLines
 from howdah.client.follow import Update
 from howdah.spec import JobReport, State, TaskId
-from howdah.spec import events as e
 from howdah.spec.codec import encode, to_json
 from howdah.spec.eta import eta
+from howdah.spec.events import (
+    AllocationLost,
+    Asked,
+    BoardChanged,
+    CheckpointFound,
+    Committed,
+    Ended,
+    Event,
+    GangReleased,
+    GangRestarted,
+    Joined,
+    Launched,
+    LossAnnounced,
+    MasterEnded,
+    Noted,
+    PreflightPassed,
+    Resized,
+    SaveDone,
+    SaveFailed,
+    SaveStarted,
+    StacksTaken,
+    Stalled,
+    Started,
+    Stopping,
+    Straggling,
+    TimeLost,
+    TookOver,
+)
 from howdah.spec.fold import allocation_lost
 from howdah.spec.view import JobView, TaskView
 
@@ -31,53 +58,59 @@ TASK_COLUMNS = ("Task", "State", "Attempt", "Host", "Progress", "Memory", "Peak"
 _COLOURS = {State.RUNNING: "cyan", State.SUCCEEDED: "green", State.FAILED: "red", State.CANCELLED: "yellow"}
 
 
-def sentence(event: e.Event) -> str:
+def sentence(event: Event) -> str:
     """One line about an event; "" for one that people need not see."""
-    if isinstance(event, e.Asked):
+    if isinstance(event, Asked):
         return say("waiting for containers: {count} × {role}", count=event.count, role=event.role)
-    if isinstance(event, e.Launched) and event.giver not in (None, event.task):
+    if isinstance(event, Launched) and event.giver not in (None, event.task):
         node = event.container.node
         return say("{task} takes the container of {giver} on {node}", task=event.task, giver=event.giver, node=node)
-    if isinstance(event, e.Resized):
+    if isinstance(event, Resized):
         role, count = event.role, event.replicas
-        return say("{role} goes on with {count} tasks: {reason}", role=role, count=count, reason=retold(event.reason))
-    if isinstance(event, e.Launched):
+        return say(
+            "{role} goes on with {count} tasks: {reason}", role=role, count=count, reason=translate_stored(event.reason)
+        )
+    if isinstance(event, Launched):
         return say("{task} has a container on {node}", task=event.task, node=event.container.node)
-    if isinstance(event, e.Joined):
+    if isinstance(event, Joined):
         joined = say("{task} joined on {host}", task=event.task, host=event.host)
         return joined + (f": {brought(event)}" if event.data_bytes else "")
-    if isinstance(event, e.PreflightPassed):
+    if isinstance(event, PreflightPassed):
         return _preflight(event)
-    if isinstance(event, e.Started):
+    if isinstance(event, Started):
         return say("{task} runs: pid {pid}, {python}", task=event.task, pid=event.pid, python=event.python)
-    if isinstance(event, e.Ended):
-        return say("{task} on {node}: {exit}", task=event.task, node=event.node, exit=retold(event.exit))
-    if isinstance(event, e.GangReleased):
-        return say("{reason}; asking again in {seconds} s", reason=retold(event.reason), seconds=round(event.retry_in))
-    if isinstance(event, e.GangRestarted):
-        return say("starting again: {reason}", reason=retold(event.reason))
-    if isinstance(event, e.TookOver):
+    if isinstance(event, Ended):
+        return say("{task} on {node}: {exit}", task=event.task, node=event.node, exit=translate_stored(event.exit))
+    if isinstance(event, GangReleased):
+        return say(
+            "{reason}; asking again in {seconds} s",
+            reason=translate_stored(event.reason),
+            seconds=round(event.retry_in),
+        )
+    if isinstance(event, GangRestarted):
+        return say("starting again: {reason}", reason=translate_stored(event.reason))
+    if isinstance(event, TookOver):
         return say("attempt {attempt} of the master took over on {host}", attempt=event.attempt, host=event.host)
-    if isinstance(event, e.MasterEnded):
-        reason = retold(event.reason)
+    if isinstance(event, MasterEnded):
+        reason = translate_stored(event.reason)
         return say("attempt {attempt} of the master ended: {reason}", attempt=event.attempt, reason=reason)
-    if isinstance(event, e.AllocationLost):
-        return retold(allocation_lost(event))
-    if isinstance(event, e.TimeLost):
+    if isinstance(event, AllocationLost):
+        return translate_stored(allocation_lost(event))
+    if isinstance(event, TimeLost):
         return _time_lost(event.seconds)
-    if isinstance(event, e.Stopping):
-        return say("stopping: {reason}", reason=retold(event.reason))
-    if isinstance(event, e.Noted):
-        return retold(event.text)
-    if isinstance(event, (e.LossAnnounced, e.Stalled, e.StacksTaken, e.Straggling)):
-        return trouble(event)
-    if isinstance(event, (e.SaveStarted, e.SaveDone, e.SaveFailed)):
+    if isinstance(event, Stopping):
+        return say("stopping: {reason}", reason=translate_stored(event.reason))
+    if isinstance(event, Noted):
+        return translate_stored(event.text)
+    if isinstance(event, (LossAnnounced, Stalled, StacksTaken, Straggling)):
+        return health_sentence(event)
+    if isinstance(event, (SaveStarted, SaveDone, SaveFailed)):
         return _copy(event)
-    if isinstance(event, e.CheckpointFound):
+    if isinstance(event, CheckpointFound):
         return _checkpoint(event)
-    if isinstance(event, e.BoardChanged):
+    if isinstance(event, BoardChanged):
         return _board(event)
-    if isinstance(event, e.Committed):
+    if isinstance(event, Committed):
         return say("output: {uri}", uri=event.uri)
     return ""
 
@@ -88,53 +121,55 @@ def _time_lost(seconds: float) -> str:
     return say("the master stood still, or its clock was set, for {seconds} s", seconds=round(seconds))
 
 
-def _preflight(event: e.PreflightPassed) -> str:
+def _preflight(event: PreflightPassed) -> str:
     told = say("pre-flight passed on {nodes} nodes in {seconds} s", nodes=event.nodes, seconds=f"{event.seconds:.1f}")
     if event.slowest is not None and event.tasks > 1:
         told += say("; slowest {task} on {node}", task=event.slowest, node=event.node)
     return told + (say("; left out: {what}", what="; ".join(event.left_out)) if event.left_out else "")
 
 
-def trouble(event: e.LossAnnounced | e.Stalled | e.StacksTaken | e.Straggling) -> str:
+def health_sentence(event: LossAnnounced | Stalled | StacksTaken | Straggling) -> str:
     """What may end badly, and what was seen of it."""
-    if isinstance(event, e.LossAnnounced):
-        return say("{task}: {what}", task=event.task or event.container_id, what=retold(event.text))
-    if isinstance(event, e.Stalled):
+    if isinstance(event, LossAnnounced):
+        return say("{task}: {what}", task=event.task or event.container_id, what=translate_stored(event.text))
+    if isinstance(event, Stalled):
         who = ", ".join(map(str, event.tasks[:5])) + ("…" if len(event.tasks) > 5 else "")
         return say("{tasks}: no sign of progress for {seconds} s", tasks=who, seconds=round(event.quiet_s))
-    if isinstance(event, e.Straggling):
+    if isinstance(event, Straggling):
         return _straggling(event)
     if event.problem:
-        return say("no stacks: {problem}", problem=retold(event.problem))
+        return say("no stacks: {problem}", problem=translate_stored(event.problem))
     if event.by:
         return say("stacks: {uri}", uri=event.uri)
     who = ", ".join(map(str, event.suspects[:5])) or say("nobody in particular")
-    reason = f" ({retold(event.reason)})" if event.reason else ""
+    reason = f" ({translate_stored(event.reason)})" if event.reason else ""
     return say("suspected: {tasks}{reason}; stacks: {uri}", tasks=who, reason=reason, uri=event.uri)
 
 
-def _straggling(event: e.Straggling) -> str:
+def _straggling(event: Straggling) -> str:
     if not event.what:
         return say("{task} is in line with its role again", task=event.task)
     return say(
         "{task} is out of line: {what} {value}, its role's median {median}",
         task=event.task,
-        what=retold(event.what),
+        what=translate_stored(event.what),
         value=f"{event.value:g}",
         median=f"{event.median:g}",
     )
 
 
-def _board(event: e.BoardChanged) -> str:
+def _board(event: BoardChanged) -> str:
     if event.state == "open":
         return say("TensorBoard is open on {host}: `howdah status` has its link", host=event.host)
-    return say("TensorBoard has ended: {reason}", reason=retold(event.detail)) if event.state == "ended" else ""
+    return (
+        say("TensorBoard has ended: {reason}", reason=translate_stored(event.detail)) if event.state == "ended" else ""
+    )
 
 
-def _copy(event: e.SaveStarted | e.SaveDone | e.SaveFailed) -> str:
-    if isinstance(event, e.SaveFailed):
-        return say("no copy {number}: {reason}", number=event.number, reason=retold(event.reason))
-    if isinstance(event, e.SaveDone):
+def _copy(event: SaveStarted | SaveDone | SaveFailed) -> str:
+    if isinstance(event, SaveFailed):
+        return say("no copy {number}: {reason}", number=event.number, reason=translate_stored(event.reason))
+    if isinstance(event, SaveDone):
         return say(
             "copy {number} is complete: {files} files, {bytes} bytes copied",
             number=event.number,
@@ -145,7 +180,7 @@ def _copy(event: e.SaveStarted | e.SaveDone | e.SaveFailed) -> str:
     return say("copying outputs.{number} of {tasks} tasks to {uri}", number=number, tasks=tasks, uri=event.uri)
 
 
-def _checkpoint(event: e.CheckpointFound) -> str:
+def _checkpoint(event: CheckpointFound) -> str:
     if event.error:
         return ""
     lines = [say("passed over: {what}", what=line) for line in event.skipped]
@@ -183,7 +218,7 @@ class Plain:
         waiting = update.report.diagnostics
         if waiting and waiting != self._waiting and not update.events and not update.view.tasks:
             self._waiting = waiting
-            self._print(f"{_clock(time.time())} {retold(waiting)}")
+            self._print(f"{_clock(time.time())} {translate_stored(waiting)}")
         for task, stream, data in update.logs:
             self._feed(task, stream, data)
 
@@ -293,7 +328,7 @@ def row(task: TaskView) -> tuple[str, ...]:
         f"{task.memory_mib:.0f} MiB" if task.memory_mib else "",
         f"{task.peak_mib:.0f} MiB" if task.peak_mib else "",
         f"{task.cpu:.2f}" if task.started else "",
-        retold(task.exit or task.notice or task.straggler),
+        translate_stored(task.exit or task.notice or task.straggler),
     )
 
 
@@ -304,7 +339,7 @@ def phase(task: TaskView) -> str:
     return f"{task.phase} {mib(task.data_bytes)}/{mib(task.data_total_bytes)} MiB"
 
 
-def brought(event: e.Joined) -> str:
+def brought(event: Joined) -> str:
     """What a task's input is, and how it came."""
     size, seconds = mib(event.data_bytes), f"{event.data_seconds:.1f}"
     if event.data_cached_bytes:
@@ -371,7 +406,7 @@ def verdict(view: JobView) -> Iterator[str]:
     if outcome is None:
         return
     state = click.style(outcome.state.value, fg=_COLOURS.get(outcome.state), bold=True)
-    why = f": {retold(outcome.diagnostics)}" if outcome.diagnostics else ""
+    why = f": {translate_stored(outcome.diagnostics)}" if outcome.diagnostics else ""
     yield say("{id} {state}", id=view.id, state=state) + why
     if outcome.first is not None and outcome.exit is not None and outcome.exit.lines:
         yield say("last lines of {task}:", task=outcome.first)

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from howdah.api.sources import Refused
+from howdah.api.sources import ApiError
 from howdah.api.trace import describe
 from howdah.cli.history import options_of
 from howdah.cli.i18n import say
@@ -51,7 +51,7 @@ def trace(of: str, profile: str, as_json: bool) -> None:
             Scanner(index, options.roots, options.conf_dir).look()
         try:
             found = _find(index.connection, of, profile)
-        except Refused as error:
+        except ApiError as error:
             raise SpecError.at("OF", str(error)) from None
         if found is None:
             raise StagingError(f"no job of {', '.join(options.roots)} had {of}")

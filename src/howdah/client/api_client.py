@@ -18,7 +18,7 @@ TIMEOUT_S = 60.0
 AT_ONCE = 5000
 
 
-class Remote:
+class ApiClient:
     """Calls to the server at `url`. `token` and `act` are those of the link unless given.
 
     Raises (all calls):

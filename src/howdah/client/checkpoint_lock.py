@@ -9,7 +9,7 @@ from howdah.spec import Plan
 from howdah.storage.filesystem import filesystem
 
 
-def free(plan: Plan, profile: str = "") -> None:
+def release_stale_lock(plan: Plan, profile: str = "") -> None:
     """Take the lease from a job that has ended without giving it back.
 
     Raises:

@@ -11,12 +11,12 @@ from typing import Any
 
 from howdah.api import metric_series, serializers, timeline
 from howdah.api.handlers import logs
-from howdah.api.sources import Refused
+from howdah.api.sources import ApiError
 from howdah.client.api_client import encoded, refused
 from howdah.engines import Engine
 from howdah.errors import SpecError, StagingError
-from howdah.logs.search import QueryError, Wish, search_headed, whole_number
-from howdah.logs.search_results import Found
+from howdah.logs.search import LogQuery, QueryError, search_headed, whole_number
+from howdah.logs.search_results import SearchResults
 from howdah.logs.stream_index import BOTH, STREAMS
 from howdah.spec import JobReport
 from howdah.spec.event_lines import parse_line
@@ -29,7 +29,7 @@ _FILES = ("curves/", "checkpoints")
 
 
 @dataclass(frozen=True)
-class Ended:
+class EndedJobApi:
     """One of them."""
 
     engine: Engine
@@ -51,7 +51,7 @@ class Ended:
             raise StagingError(f"{self.view.id} has ended: `howdah history` answers {path}")
         try:
             return made(self, given)
-        except Refused as error:
+        except ApiError as error:
             raise refused(error.status, json.dumps({"error": str(error), "place": error.place}).encode()) from None
         except QueryError as error:
             raise SpecError.at(error.name, str(error)) from None
@@ -77,29 +77,29 @@ class Ended:
         return {"next": since + len(chosen), "events": [serializers.masked_record(record) for record in records]}
 
     def _series(self, query: Mapping[str, str]) -> Mapping[str, Any]:
-        wish = metric_series.Wish.of(query)
+        wish = metric_series.SeriesQuery.of(query)
         tasks = metric_series.tasks_of(self.view, wish)
         read = functools.partial(metric_series.read, self.report.directory, self.report.conf_dir)
         found = [*metric_series.sampled(read, wish, tasks), *metric_series.told(self.view, wish, tasks)]
         return {"version": 0, "names": metric_series.names(self.view), "series": found}
 
     def _search(self, query: Mapping[str, str]) -> Mapping[str, Any]:
-        began, wish, attempt = time.monotonic(), Wish.of(query), whole_number(query, "attempt", 0)
+        began, wish, attempt = time.monotonic(), LogQuery.of(query), whole_number(query, "attempt", 0)
         stream = query.get("stream") or BOTH
         if stream not in (BOTH, *STREAMS):
             raise ValueError(f"stream is {stream[:40]!r}, must be stdout, stderr or both")
         tasks = logs.tasks_of(self.view, query.get("task", ""))
         read = functools.partial(self.engine.logs, self.view.id, tasks[0] if len(tasks) == 1 else None, "*")
-        found = Found(wish.limit)
+        found = SearchResults(wish.limit)
         found.add(search_headed(read, wish, {str(task) for task in tasks}, attempt, stream))
         return found.answer(time.monotonic() - began)
 
     async def _from_files(self, target: str) -> Mapping[str, Any]:
         from howdah.api.handlers import curves
         from howdah.eventfiles import locations
-        from howdah.eventfiles.client import Service
+        from howdah.eventfiles.client import EventFileService
 
-        service = Service()
+        service = EventFileService()
         try:
             answer = await service.get(target, locations.of(self.view), curves.checkpoints(self.view))
         finally:
@@ -110,11 +110,11 @@ class Ended:
         return found
 
 
-_MADE: Mapping[str, Callable[[Ended, Mapping[str, str]], Mapping[str, Any]]] = {
-    "": Ended._job,
-    "tasks": Ended._tasks,
-    "timeline": Ended._timeline,
-    "events": Ended._events,
-    "series": Ended._series,
-    "search": Ended._search,
+_MADE: Mapping[str, Callable[[EndedJobApi, Mapping[str, str]], Mapping[str, Any]]] = {
+    "": EndedJobApi._job,
+    "tasks": EndedJobApi._tasks,
+    "timeline": EndedJobApi._timeline,
+    "events": EndedJobApi._events,
+    "series": EndedJobApi._series,
+    "search": EndedJobApi._search,
 }

@@ -8,27 +8,42 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from howdah.client.follow import look
-from howdah.engines import Engine, Hindrance
+from howdah.engines import Engine, PendingReason
 from howdah.errors import HowdahError
 from howdah.spec import Exit, JobReport, JobSpec, Role, StagedJob, State, TaskId
-from howdah.spec import events as e
 from howdah.spec.codec import decode
+from howdah.spec.events import (
+    AllocationLost,
+    Asked,
+    CancelRequested,
+    Ended,
+    Event,
+    GangReleased,
+    GangRestarted,
+    LossAnnounced,
+    MasterEnded,
+    StacksTaken,
+    Stalled,
+    Stopping,
+    TimeLost,
+    TookOver,
+)
 from howdah.spec.view import JobView
 from howdah.storage.filesystem import filesystem
 
 MOST_MOMENTS = 40
 _TOLD = (
-    e.GangReleased,
-    e.GangRestarted,
-    e.AllocationLost,
-    e.MasterEnded,
-    e.TookOver,
-    e.TimeLost,
-    e.LossAnnounced,
-    e.Stalled,
-    e.StacksTaken,
-    e.CancelRequested,
-    e.Stopping,
+    GangReleased,
+    GangRestarted,
+    AllocationLost,
+    MasterEnded,
+    TookOver,
+    TimeLost,
+    LossAnnounced,
+    Stalled,
+    StacksTaken,
+    CancelRequested,
+    Stopping,
 )
 
 
@@ -41,9 +56,9 @@ class Explanation:
     view: JobView
     missing: dict[str, int] = field(default_factory=dict)
     after: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    hindrances: list[Hindrance] = field(default_factory=list)
-    moments: Sequence[e.Event] = ()
-    failures: list[e.Ended] = field(default_factory=list)
+    pending_reasons: list[PendingReason] = field(default_factory=list)
+    moments: Sequence[Event] = ()
+    failures: list[Ended] = field(default_factory=list)
 
     @property
     def first(self) -> tuple[TaskId | None, str, Exit] | None:
@@ -64,7 +79,7 @@ def explain(engine: Engine, job_id: str) -> Explanation:
     update = look(engine, job_id)
     report, view, events = update.report, update.view, update.events
     moments = [event for event in events if isinstance(event, _TOLD)][-MOST_MOMENTS:]
-    failures = [event for event in events if isinstance(event, e.Ended) and event.counts and not event.exit.ok]
+    failures = [event for event in events if isinstance(event, Ended) and event.counts and not event.exit.ok]
     found = Explanation(report, view, moments=moments, failures=failures)
     if report.state.ended:
         return found
@@ -73,15 +88,17 @@ def explain(engine: Engine, job_id: str) -> Explanation:
     if job is not None and view.tasks:
         found.after.update(_after(job, events))
     if found.missing or not view.tasks:
-        found.hindrances.extend(engine.hindrances(job_id, grown(job, events) if job else None, found.missing))
+        found.pending_reasons.extend(
+            engine.pending_reasons(job_id, elastic_roles(job, events) if job else None, found.missing)
+        )
     return found
 
 
-def grown(job: JobSpec, events: Iterable[e.Event]) -> JobSpec:
+def elastic_roles(job: JobSpec, events: Iterable[Event]) -> JobSpec:
     """The job with the memory that is asked for now: `resources.growth` adds to it with each restart."""
     again: Counter[str] = Counter()
     for event in events:
-        if isinstance(event, e.GangRestarted):
+        if isinstance(event, GangRestarted):
             again.update({task.role for task in event.tasks} or set(job.roles))
     roles = {name: _grown(role, again[name]) for name, role in job.roles.items()}
     return replace(job, roles=roles)
@@ -93,15 +110,15 @@ def _grown(role: Role, restarts: int) -> Role:
     return replace(role, resources=replace(role.resources, memory_mib=memory + more)) if more else role
 
 
-def _missing(view: JobView, events: Iterable[e.Event]) -> dict[str, int]:
-    asked = {event.role for event in events if isinstance(event, e.Asked)}
+def _missing(view: JobView, events: Iterable[Event]) -> dict[str, int]:
+    asked = {event.role for event in events if isinstance(event, Asked)}
     waiting = (id_.role for id_, task in view.tasks.items() if task.phase == "asked" and not task.state.ended)
     return dict(Counter(role for role in waiting if role in asked))
 
 
-def _after(job: JobSpec, events: Iterable[e.Event]) -> dict[str, tuple[str, ...]]:
+def _after(job: JobSpec, events: Iterable[Event]) -> dict[str, tuple[str, ...]]:
     """Roles for which nothing was asked yet, and those that must end before."""
-    asked = {event.role for event in events if isinstance(event, e.Asked)}
+    asked = {event.role for event in events if isinstance(event, Asked)}
     return {name: role.after for name, role in job.roles.items() if role.after and name not in asked}
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field
 
 from howdah.client.job_end import report_of, wait_for_end
-from howdah.client.master_client import MasterLink, link_to, recorded_events, recorded_log
+from howdah.client.master_client import MasterClient, link_to, recorded_events, recorded_log
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, HowdahError, StagingError
 from howdah.logs.stream_index import STREAMS
@@ -69,7 +69,7 @@ class Follower:
     def __init__(self, engine: Engine, job_id: str, log_tasks: str = "", patience_s: float = 0.0) -> None:
         self.engine, self.job_id, self.log_tasks, self.patience_s = engine, job_id, log_tasks, patience_s
         self.view = JobView(id=job_id)
-        self.link: MasterLink | None = None
+        self.link: MasterClient | None = None
         self._since, self._followed, self._shown_until = 0, "", 0.0
         self._offsets: dict[tuple[TaskId, str], int] = {}
         self._attempts: dict[TaskId, int] = {}
@@ -127,7 +127,7 @@ class Follower:
         time.sleep(LAST_LOOK_S)
         return Update(self.view, self._known, notes)
 
-    def _connect(self, report: JobReport) -> MasterLink | None:
+    def _connect(self, report: JobReport) -> MasterClient | None:
         try:
             link = link_to(report)
         except StagingError:
@@ -144,7 +144,7 @@ class Follower:
         wait = 0.0
         while True:
             try:
-                news = self.link.news(self._since, wait)
+                news = self.link.events(self._since, wait)
                 self._silent_since = 0.0
             except WireError as error:
                 yield self._unanswered(report, error)

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from howdah.api import history_servers
 from howdah.client import history_service
-from howdah.client.api_client import Remote
+from howdah.client.api_client import ApiClient
 from howdah.client.engine_registry import settings_for
 from howdah.config.paths import state_directory
 from howdah.config.settings import HISTORY_URL
@@ -65,14 +65,14 @@ def _known(engine: Engine, profile: str) -> Iterator[str]:
 
 def _has(link: str, job_id: str) -> bool:
     with contextlib.suppress(HowdahError):
-        Remote(link).get(f"jobs/{job_id}")
+        ApiClient(link).get(f"jobs/{job_id}")
         return True
     return False
 
 
 def _page(link: str, job_id: str) -> str:
     """The token stands behind the place, as in the links that the page itself copies."""
-    remote = Remote(link)
+    remote = ApiClient(link)
     return f"{remote.base}#/jobs/{quote(job_id)}?token={quote(remote.token)}"
 
 

@@ -27,7 +27,7 @@ def report_of(engine: Engine, job_id: str) -> JobReport:
     return found[0]
 
 
-def end(engine: Engine, report: JobReport) -> JobReport:
+def cancel_job(engine: Engine, report: JobReport) -> JobReport:
     """Cancel and wait until the job has ended, at most `CANCEL_S` by its master and as long again by the engine."""
     try:
         link = link_to(report)

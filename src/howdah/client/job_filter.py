@@ -19,7 +19,7 @@ OF_SERVERS = ("framework", "sort")
 
 
 @dataclass(frozen=True)
-class Filter:
+class JobFilter:
     """What is "" or 0 is not looked at. `user`, `queue` and `state` have commas between; `since` and `until` are epoch
     seconds; a job's texts have all words of `text`, as far as they are known here."""
 
@@ -59,7 +59,7 @@ def began(report: JobReport) -> float:
     return report.started or report.submitted
 
 
-def read_filters(filters: Mapping[str, Any], known: tuple[str, ...]) -> tuple[Filter, int | None]:
+def read_filters(filters: Mapping[str, Any], known: tuple[str, ...]) -> tuple[JobFilter, int | None]:
     """The filters that a program gives, of those in `known`, and the greatest number of jobs it wants (None: all).
 
     Raises:
@@ -85,7 +85,7 @@ def read_filters(filters: Mapping[str, Any], known: tuple[str, ...]) -> tuple[Fi
     if mistakes:
         raise SpecError(mistakes)
     texts = {name: _text(filters.get(name, "")) for name in ("user", "queue", "name", "text")}
-    wanted = Filter(**texts, state=state, since=moments["from"], until=moments["to"])
+    wanted = JobFilter(**texts, state=state, since=moments["from"], until=moments["to"])
     return wanted, int(limit) if limit is not None else None
 
 

@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Iterable
 
 from howdah.client import history_service
-from howdah.client.api_client import Remote
+from howdah.client.api_client import ApiClient
 from howdah.client.engine_registry import engines, settings_for
-from howdah.client.job_filter import Filter, began
-from howdah.client.remote_jobs import Far
+from howdah.client.job_filter import JobFilter, began
+from howdah.client.remote_jobs import RemoteJobs
 from howdah.config.settings import HISTORY_URL
 from howdah.errors import EngineUnavailable, StagingError
 from howdah.spec import JobReport
@@ -21,14 +21,14 @@ def with_remembered(reports: Iterable[JobReport], remembered: Iterable[JobReport
     return sorted(found.values(), key=began, reverse=True)
 
 
-def remembered(wanted: Filter, engine: str, profile: str, most: int) -> list[JobReport]:
+def remembered(wanted: JobFilter, engine: str, profile: str, most: int) -> list[JobReport]:
     """Those of the history server that is configured, else of one that runs as a job; of `engine` alone, if given.
 
     Raises:
         StagingError: there is none, or it does not let us in.
         EngineUnavailable: it does not answer.
     """
-    found = Far(Remote(server(profile))).listed(wanted.query, most)
+    found = RemoteJobs(ApiClient(server(profile))).listed(wanted.query, most)
     return [report for report in found if engine in ("", report.engine)]
 
 

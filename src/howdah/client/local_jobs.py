@@ -9,17 +9,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from howdah.client.api_client import Remote
-from howdah.client.ended_job_api import Ended
+from howdah.client.api_client import ApiClient
+from howdah.client.ended_job_api import EndedJobApi
 from howdah.client.engine_registry import engine_of, engines, settings_for
 from howdah.client.follow import Follower, settled
-from howdah.client.job_end import end, report_of
+from howdah.client.job_end import cancel_job, report_of
 from howdah.client.job_filter import OF_REPORTS, read_filters
 from howdah.client.job_list import server
-from howdah.client.master_client import MasterLink, job_key, link_to, refusals
+from howdah.client.master_client import MasterClient, job_key, link_to, refusals
 from howdah.client.submit import prepare
-from howdah.client.wait_for_tensorboard import opened
-from howdah.config.job_file import load, wrong
+from howdah.client.wait_for_tensorboard import wait_until_open
+from howdah.config.job_file import job_mistakes, load
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, HowdahError, SpecError, StagingError
 from howdah.eventfiles import locations
@@ -30,7 +30,7 @@ from howdah.wire import auth
 PATIENCE_S = 60.0
 
 
-class Near:
+class LocalJobs:
     """As the command line reaches them, with the job's key."""
 
     def __init__(self, engine: str, profile: str) -> None:
@@ -40,7 +40,7 @@ class Near:
         """Its id."""
         flags = {"engine": self.engine, "profile": self.profile}
         if isinstance(job, JobSpec):
-            if found := wrong(job):
+            if found := job_mistakes(job):
                 raise SpecError(found)
             prepared = prepare(job, base, flags, _quiet, overwrite=overwrite)
         else:
@@ -89,14 +89,14 @@ class Near:
         report = report_of(engine, job_id)
         if not report.state.ended and report.master:
             try:
-                remote = Remote(report.master, auth.view_token(job_key(report)))
+                remote = ApiClient(report.master, auth.view_token(job_key(report)))
                 found: Mapping[str, Any] = remote.get(f"jobs/{job_id}/{path}".rstrip("/"), **query)
                 return found
             except HowdahError:
                 report = settled(engine, job_id)
                 if not report.state.ended:
                     raise
-        return Ended(engine, report, self.job(job_id)).answer(path, query)
+        return EndedJobApi(engine, report, self.job(job_id)).answer(path, query)
 
     def save(self, job_id: str, output: int) -> list[tuple[int, int]]:
         """Pairs of an output and its copy."""
@@ -117,29 +117,29 @@ class Near:
             if not locations.of(self.job(job_id)):
                 raise StagingError("nobody knows where its event files are: `board` in the job file says it")
             install(engine, settings_for({"engine": engine.name, "profile": self.profile}), _quiet)
-            return opened(job_id, lambda: link.tensorboard(getpass.getuser(), idle_s), link.changes())
+            return wait_until_open(job_id, lambda: link.tensorboard(getpass.getuser(), idle_s), link.changes())
 
     def end_tensorboard(self, job_id: str) -> None:
         """By its master."""
         with self._link(job_id) as link, refusals(job_id):
             link.end_tensorboard(getpass.getuser())
 
-    def history(self) -> Remote:
+    def history(self) -> ApiClient:
         """The history server that is configured here, or runs as a job.
 
         Raises:
             StagingError: there is none.
         """
-        return Remote(server(self.profile))
+        return ApiClient(server(self.profile))
 
     def cancel(self, job_id: str) -> None:
         """Ended when this returns."""
         engine = self._engine(job_id)
         report = report_of(engine, job_id)
         if not report.state.ended:
-            end(engine, report)
+            cancel_job(engine, report)
 
-    def _link(self, job_id: str) -> MasterLink:
+    def _link(self, job_id: str) -> MasterClient:
         report = report_of(self._engine(job_id), job_id)
         if report.state.ended:
             raise StagingError(f"{job_id} has ended: nothing of it runs any more")

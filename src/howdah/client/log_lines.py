@@ -14,19 +14,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from howdah.client.master_client import MasterLink
+from howdah.client.master_client import MasterClient
 from howdah.engines import Engine
 from howdah.localfiles.temporary_directory import TemporaryDirectory
 from howdah.logs.search import LEVELS, LONGEST_LINE, level_of
-from howdah.logs.store import Folder, order_of
-from howdah.logs.stream_index import TIMES, Order
+from howdah.logs.store import DirectoryLogs, order_of
+from howdah.logs.stream_index import TIMES, StreamIndex
 from howdah.spec import TaskId
 
 PIECE = 1 << 20
 HEADING = re.compile(r"(\S+) attempt (\d+) (stdout|stderr|times)")
 
 
-class Line(NamedTuple):
+class LogLine(NamedTuple):
     """`time` is 0 where nothing is known of it; `text` is without its line end."""
 
     time: float
@@ -36,7 +36,7 @@ class Line(NamedTuple):
     text: bytes
 
 
-class Choice(NamedTuple):
+class LineFilter(NamedTuple):
     """Which lines are wanted: of a level, matching, since a moment, only the last so many (0: all)."""
 
     level: str = ""
@@ -44,7 +44,7 @@ class Choice(NamedTuple):
     since: float = 0.0
     tail: int = 0
 
-    def takes(self, line: Line) -> bool:
+    def takes(self, line: LogLine) -> bool:
         """Whether it is one of them, but for `tail`."""
         if line.time and line.time < self.since:
             return False
@@ -53,7 +53,7 @@ class Choice(NamedTuple):
             return False
         return self.pattern is None or self.pattern.search(line.text) is not None
 
-    def of(self, lines: Iterable[Line]) -> Iterable[Line]:
+    def of(self, lines: Iterable[LogLine]) -> Iterable[LogLine]:
         """Those of `lines`."""
         taken = filter(self.takes, lines)
         return deque(taken, self.tail) if self.tail else taken
@@ -64,38 +64,38 @@ assert set(LEVELS) == {"error", "warning"}  # `takes` knows that a warning's lin
 
 def lines(
     pieces: Iterable[bytes], when: Callable[[int], float], task: str, attempt: int, stream: str, base: int = 0
-) -> Iterator[Line]:
+) -> Iterator[LogLine]:
     """Lines of a stream whose bytes come in `pieces`, from offset `base` on; one that is too long comes in parts."""
     rest = b""
     for piece in pieces:
         *whole, rest = (rest + piece).split(b"\n")
         for text in whole:
-            yield Line(when(base), task, attempt, stream, text)
+            yield LogLine(when(base), task, attempt, stream, text)
             base += len(text) + 1
         if len(rest) > LONGEST_LINE:
-            yield Line(when(base), task, attempt, stream, rest)
+            yield LogLine(when(base), task, attempt, stream, rest)
             base, rest = base + len(rest), b""
     if rest:
-        yield Line(when(base), task, attempt, stream, rest)
+        yield LogLine(when(base), task, attempt, stream, rest)
 
 
-def merged(streams: Iterable[Iterable[Line]]) -> Iterator[Line]:
+def merged(streams: Iterable[Iterable[LogLine]]) -> Iterator[LogLine]:
     """All of them by time. A line without a time of its own follows the one before it."""
     return heapq.merge(*map(_rising, streams), key=lambda line: line.time)
 
 
-def _rising(stream: Iterable[Line]) -> Iterator[Line]:
+def _rising(stream: Iterable[LogLine]) -> Iterator[LogLine]:
     latest = 0.0
     for line in stream:
         latest = max(latest, line.time)
         yield line._replace(time=latest)
 
 
-def _when(order: Order, stream: str) -> Callable[[int], float]:
+def _when(order: StreamIndex, stream: str) -> Callable[[int], float]:
     return lambda offset: order.when(stream, offset) or 0.0
 
 
-class Kept:
+class KeptLogs:
     """What the engine kept of an ended job, brought to a directory that goes with this object: a context manager."""
 
     def __init__(self, engine: Engine, job_id: str, tasks: Collection[TaskId]) -> None:
@@ -116,7 +116,7 @@ class Kept:
             for piece in pieces:
                 file.write(piece)
 
-    def __enter__(self) -> Kept:
+    def __enter__(self) -> KeptLogs:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -126,10 +126,10 @@ class Kept:
         """(task, attempt) of all that is kept; of one attempt only, if `attempt` is not 0."""
         return sorted(key for key in self._attempts if attempt in (0, key[1]))
 
-    def streams(self, key: tuple[str, int], names: Sequence[str]) -> list[Iterator[Line]]:
+    def streams(self, key: tuple[str, int], names: Sequence[str]) -> list[Iterator[LogLine]]:
         """The lines of each stream of an attempt."""
         files = self._attempts[key]
-        order = order_of(Folder(self._directory.path, files))
+        order = order_of(DirectoryLogs(self._directory.path, files))
         kept = [name for name in names if name in files]
         return [lines(_read(files[name]), _when(order, name), *key, name) for name in kept]
 
@@ -140,7 +140,7 @@ def _read(path: Path) -> Iterator[bytes]:
             yield piece
 
 
-class Living:
+class LivingJobLogs:
     """A task's attempt (0: the present one), read through the job's master on and on: each stream from where it was
     left. The first time at most the last `first` bytes; 0: all."""
 
@@ -150,20 +150,20 @@ class Living:
         self._offsets: dict[str, int] = {}
         self._rest: dict[str, tuple[int, bytes]] = {}
 
-    def new(self, link: MasterLink, number: int, last: bool = False) -> list[Line]:
+    def new(self, link: MasterClient, number: int, last: bool = False) -> list[LogLine]:
         """Whole lines that were not read before; with `last` the beginning of one as well. `number` is the attempt's.
 
         Raises:
             WireError: the master or the executor does not answer.
         """
         raw = {name: self._bytes(link, name) for name in self.names}
-        order = Order()
+        order = StreamIndex()
         if self.timed and any(data for _, data in raw.values()):
-            order = Order.parse(link.log(self.task, TIMES, 0, PIECE, self.attempt).text.encode("latin-1"))
+            order = StreamIndex.parse(link.log(self.task, TIMES, 0, PIECE, self.attempt).text.encode("latin-1"))
         found = [self._whole(name, number, *raw[name], order, last) for name in self.names]
         return list(merged(found)) if self.timed else [line for stream in found for line in stream]
 
-    def _bytes(self, link: MasterLink, name: str) -> tuple[int, bytes]:
+    def _bytes(self, link: MasterClient, name: str) -> tuple[int, bytes]:
         offset, begin, parts = self._offsets.get(name, -self._first if self._first else 0), -1, list[bytes]()
         while True:
             chunk = link.log(self.task, name, offset, PIECE, self.attempt)
@@ -175,7 +175,7 @@ class Living:
             if len(data) < PIECE // 2 or len(parts) >= 64:
                 return begin, b"".join(parts)
 
-    def _whole(self, name: str, number: int, begin: int, data: bytes, order: Order, last: bool) -> list[Line]:
+    def _whole(self, name: str, number: int, begin: int, data: bytes, order: StreamIndex, last: bool) -> list[LogLine]:
         start, rest = self._rest.get(name, (begin, b""))
         data = rest + data
         end = len(data) if last or len(data) > LONGEST_LINE else data.rfind(b"\n") + 1

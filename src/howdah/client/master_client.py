@@ -16,7 +16,7 @@ from howdah.spec.values import dataclass
 from howdah.spec.view import JobView
 from howdah.storage.filesystem import filesystem
 from howdah.wire import auth
-from howdah.wire.connection import Connection, WireError
+from howdah.wire.connection import MasterConnection, WireError
 from howdah.wire.messages import LogChunk
 from howdah.wire.tensorboard_link import link as board_link
 
@@ -27,7 +27,7 @@ _SAYS_NO = (400, 404, 409, 410)
 
 
 @dataclass(frozen=True)
-class News:
+class RecordedEvents:
     """Events after the ones asked for, the number to ask from next, and the latest usage samples."""
 
     events: list[Event]
@@ -35,30 +35,30 @@ class News:
     usage: list[Event]
 
 
-class MasterLink:
+class MasterClient:
     """Signed calls to the master of one job. All of them raise `howdah.wire.connection.WireError`."""
 
     def __init__(self, url: str, job_key: bytes) -> None:
-        self._connection = Connection(url, auth.CLIENT, auth.derive(job_key, auth.CLIENT), timeout=5.0)
+        self._connection = MasterConnection(url, auth.CLIENT, auth.derive(job_key, auth.CLIENT), timeout=5.0)
         self.url = url
 
-    def __enter__(self) -> MasterLink:
+    def __enter__(self) -> MasterClient:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def news(self, since: int, wait_s: float) -> News:
+    def events(self, since: int, wait_s: float) -> RecordedEvents:
         """Events from number `since` on; waits up to `wait_s` seconds for one."""
         answer = self._connection.call("GET", f"/v1/events?since={since}&wait={wait_s}", timeout=wait_s + 5.0)
-        return News(_events(answer["events"]), answer["next"], _events(answer["usage"]))
+        return RecordedEvents(_events(answer["events"]), answer["next"], _events(answer["usage"]))
 
     def changes(self, wait_s: float = 5.0) -> Iterator[list[Event]]:
         """What happens from now on, again and again: nothing at first, then after `wait_s` at the latest."""
-        since = self.news(0, 0.0).next
+        since = self.events(0, 0.0).next
         yield []
         while True:
-            news = self.news(since, wait_s)
+            news = self.events(since, wait_s)
             since = news.next
             yield news.events
 
@@ -136,14 +136,14 @@ def job_key(report: JobReport) -> bytes:
         return bytes.fromhex(file.read().decode().strip())
 
 
-def link_to(report: JobReport) -> MasterLink | None:
+def link_to(report: JobReport) -> MasterClient | None:
     """A link to the job's master; None when it has none that is known, or has just ended and taken the key with it.
 
     Raises:
         StagingError: the key is not ours to read.
     """
     key = _key_of_living(report) if report.master else None
-    return MasterLink(report.master, key) if key is not None else None
+    return MasterClient(report.master, key) if key is not None else None
 
 
 def _key_of_living(report: JobReport) -> bytes | None:

@@ -11,7 +11,7 @@ _PIECE = 1 << 16
 _CONNECT_S = 10.0
 
 
-class Forward:
+class PortForward:
     """Open from the start, in a thread of its own, until `close`. `port` is the one here.
 
     Raises:

@@ -16,7 +16,7 @@ from howdah.spec.fold import fold_recorded
 from howdah.spec.view import JobView
 
 
-def near_the_last(job: JobSpec, engine: Engine) -> JobSpec:
+def prefer_previous_hosts(job: JobSpec, engine: Engine) -> JobSpec:
     """`job`, whose tasks prefer those hosts; as it is when none of its name has ended well."""
     for report in sorted(engine.describe(), key=lambda one: one.submitted, reverse=True):
         # An engine may learn late that a job has ended; its log tells.

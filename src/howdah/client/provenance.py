@@ -25,7 +25,7 @@ MOST_LETTERS = 300
 _INSTALLED = re.compile(r"([A-Za-z0-9_.]+)-([^-]+)\.dist-info")
 
 
-class Notes:
+class Provenance:
     """Begun before the job is staged, complete when it is; `file` is the job file, if there is one, `text` what is in
     it, or what would be."""
 
@@ -33,7 +33,7 @@ class Notes:
         self._job, self._base, self._file, self._text = job, base, file, text
         self._git = _ask_git(base)
 
-    def __enter__(self) -> Notes:
+    def __enter__(self) -> Provenance:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from howdah.client.api_client import Remote
+from howdah.client.api_client import ApiClient
 from howdah.client.job_filter import OF_REPORTS, OF_SERVERS, read_filters
-from howdah.client.wait_for_tensorboard import opened
+from howdah.client.wait_for_tensorboard import wait_until_open
 from howdah.errors import StagingError
 from howdah.spec import JobReport, State, TaskId
 from howdah.spec.event_lines import from_record
@@ -21,10 +21,10 @@ LOOK_S = 1.0
 LOG_BYTES = 1 << 20
 
 
-class Far:
+class RemoteJobs:
     """As a page sees them."""
 
-    def __init__(self, remote: Remote) -> None:
+    def __init__(self, remote: ApiClient) -> None:
         self.remote = remote
 
     def jobs(self, filters: Mapping[str, Any]) -> list[JobReport]:
@@ -88,13 +88,15 @@ class Far:
 
     def tensorboard(self, job_id: str, idle_s: float) -> str:
         """In a container beside the job's."""
-        return opened(job_id, lambda: self.remote.act(job_id, "tensorboard", idle_s=idle_s), self._changes(job_id))
+        return wait_until_open(
+            job_id, lambda: self.remote.act(job_id, "tensorboard", idle_s=idle_s), self._changes(job_id)
+        )
 
     def end_tensorboard(self, job_id: str) -> None:
         """By its master."""
         self.remote.act(job_id, "tensorboard/stop")
 
-    def history(self) -> Remote:
+    def history(self) -> ApiClient:
         """The server itself; one of a single job refuses."""
         return self.remote
 

@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from howdah.client.api_client import Remote
-from howdah.client.local_jobs import Near
-from howdah.client.remote_jobs import Far
+from howdah.client.api_client import ApiClient
+from howdah.client.local_jobs import LocalJobs
+from howdah.client.remote_jobs import RemoteJobs
 from howdah.client.view_changes import changes
 from howdah.errors import StagingError
 from howdah.spec import JobReport, JobSpec, Outcome, TaskId
@@ -31,8 +31,8 @@ class Client:
     the server there, whose link holds the tokens unless `token` and `act` are given."""
 
     def __init__(self, url: str = "", *, token: str = "", act: str = "", engine: str = "", profile: str = "") -> None:
-        self._near = None if url else Near(engine, profile)
-        self._jobs: Near | Far = self._near or Far(Remote(url, token, act))
+        self._near = None if url else LocalJobs(engine, profile)
+        self._jobs: LocalJobs | RemoteJobs = self._near or RemoteJobs(ApiClient(url, token, act))
 
     def submit(
         self,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from howdah.client.engine_registry import engine as engine_for
 from howdah.client.engine_registry import settings_for
-from howdah.client.provenance import Notes
+from howdah.client.provenance import Provenance
 from howdah.config.settings import HISTORY_URL, Settings
 from howdah.engines import Engine
 from howdah.errors import Mistake, SpecError
@@ -59,7 +59,7 @@ def prepare(
     Raises:
         SpecError, StagingError, EngineRejected, EngineUnavailable: why it cannot run.
     """
-    with Notes(job, base, file, text) as notes:
+    with Provenance(job, base, file, text) as notes:
         return _prepare(job, base, flags, notice, overwrite, origins or {}, notes)
 
 
@@ -70,7 +70,7 @@ def _prepare(
     notice: Notice,
     overwrite: bool,
     origins: Mapping[str, str],
-    notes: Notes,
+    notes: Provenance,
 ) -> Prepared:
     settings = settings_for(flags)
     engine = engine_for(settings)
@@ -79,14 +79,16 @@ def _prepare(
     secrets = read_secrets(job.secrets)
     environment = _environment(job, base, engine, settings, notice)
     conf_dir = settings["hadoop_conf_dir"]
-    with _told(object_stores.variables(job.env, secrets)):
+    with _temporary_environ(object_stores.variables(job.env, secrets)):
         staged = stage(job, base, engine.home, overwrite=overwrite, conf_dir=conf_dir, origins=origins)
     for sentence in shortages(job, staged):
         notice(sentence)
     staged = replace(
         staged,
         files=(*staged.files, *environment.files),
-        runtime=() if engine.name == "local" else (_ours(engine, staged), *environment.runtime, *_looks(engine, job)),
+        runtime=()
+        if engine.name == "local"
+        else (_runtime_archive(engine, staged), *environment.runtime, *_py_spy_files(engine, job)),
         page=() if engine.name == "local" else _page(engine),
         python=environment.python,
         program_path=environment.program_path,
@@ -98,7 +100,7 @@ def _prepare(
     return Prepared(engine, engine.plan(staged), secrets)
 
 
-def _looks(engine: Engine, job: JobSpec) -> tuple[StagedFile, ...]:
+def _py_spy_files(engine: Engine, job: JobSpec) -> tuple[StagedFile, ...]:
     """What takes stacks, where somebody may want them and it is here."""
     if job.timeouts.stall_s <= 0 or all(role.on_stall == "ignore" for role in job.roles.values()):
         return ()
@@ -109,7 +111,7 @@ def _looks(engine: Engine, job: JobSpec) -> tuple[StagedFile, ...]:
 
 
 @contextlib.contextmanager
-def _told(variables: Mapping[str, str]) -> Iterator[None]:
+def _temporary_environ(variables: Mapping[str, str]) -> Iterator[None]:
     """Object stores are where the job says, and seen as whom it says, here too."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
@@ -123,7 +125,7 @@ def _told(variables: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _ours(engine: Engine, staged: StagedJob) -> StagedFile:
+def _runtime_archive(engine: Engine, staged: StagedJob) -> StagedFile:
     from howdah.staging.runtime_archive import runtime  # 10 ms that a job on this machine does without
 
     return runtime(engine.home, clients=object_stores.clients(staged))
@@ -193,7 +195,7 @@ def _environment(job: JobSpec, base: Path, engine: Engine, settings: Settings, n
 
         if is_seen(place(base / wanted.requirements), engine, settings):
             return replace(ours, program_path=(str(ready(base / wanted.requirements, notice) / "bin"),))
-        return _with_archive(ours, made(base / wanted.requirements, engine, settings, notice))
+        return _with_archive(ours, packed_environment(base / wanted.requirements, engine, settings, notice))
     if wanted.archive:
         archive = wanted.archive if "://" in wanted.archive else str(base / wanted.archive)
         return _shipped(ours, archive, engine)
@@ -222,7 +224,7 @@ def _our_python(engine: Engine, settings: Settings) -> _Environment:
     return _Environment(f"{root}/bin/python3", runtime=(file,))
 
 
-def made(requirements: Path, engine: Engine, settings: Settings, notice: Notice) -> StagedFile:
+def packed_environment(requirements: Path, engine: Engine, settings: Settings, notice: Notice) -> StagedFile:
     """The packed environment of a requirements file; on the cluster there is one for each content and Python, whoever
     of this user's machines made it, and what is there is not made again."""
     from howdah.staging import virtual_environments

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import howdah
-from howdah.client.submit import ENVIRONMENT_ARCHIVE, Notice, is_seen, made
+from howdah.client.submit import ENVIRONMENT_ARCHIVE, Notice, is_seen, packed_environment
 from howdah.config.settings import Settings
 from howdah.engines import Engine
 from howdah.errors import StagingError
@@ -41,7 +41,7 @@ def install(engine: Engine, settings: Settings, notice: Notice) -> None:
         here = virtual_environments.ready(REQUIREMENTS, notice) / "bin"
         file = StagedFile(ENVIRONMENT_ARCHIVE, uris.of_local(here), "directory")
     else:
-        file = Cache(engine.home, conf_dir).place(made(REQUIREMENTS, engine, settings, notice))
+        file = Cache(engine.home, conf_dir).place(packed_environment(REQUIREMENTS, engine, settings, notice))
         file = replace(file, source="")
     fs, note = filesystem(engine.home, conf_dir), uris.join(engine.home, INSTALLED)
     text = json.dumps(encode(file)).encode()
@@ -60,7 +60,7 @@ def of_all(engine: Engine, request: Mapping[str, Any]) -> JobSpec:
 
 
 @dataclass
-class Here:
+class LocalTensorBoard:
     """One that runs on this machine, until nobody looks any more. `url` lets in; `end` ends it."""
 
     process: subprocess.Popen[str]
@@ -78,7 +78,7 @@ class Here:
         self.process.kill()
 
 
-def here(request: Mapping[str, Any], notice: Notice) -> Here:
+def run_locally(request: Mapping[str, Any], notice: Notice) -> LocalTensorBoard:
     """Start it on this machine's loopback; `request` is that of `howdah.tensorboard`.
 
     Raises:
@@ -93,7 +93,7 @@ def here(request: Mapping[str, Any], notice: Notice) -> Here:
     assert process.stdout is not None
     for line in process.stdout:
         if READY in line:
-            return Here(process, link("127.0.0.1", int(line.rpartition(":")[2]), token))
+            return LocalTensorBoard(process, link("127.0.0.1", int(line.rpartition(":")[2]), token))
     raise StagingError(f"TensorBoard did not start: it ended with status {process.wait()}")
 
 

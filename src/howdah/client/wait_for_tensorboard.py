@@ -12,7 +12,7 @@ OPENS_S = 330.0
 """The master gives up after five minutes, and says so a little later."""
 
 
-def opened(job_id: str, ask: Callable[[], Mapping[str, str]], changes: Iterator[Iterable[Event]]) -> str:
+def wait_until_open(job_id: str, ask: Callable[[], Mapping[str, str]], changes: Iterator[Iterable[Event]]) -> str:
     """The address of a job's TensorBoard, once it is open: `ask` has it started, `changes` are the job's events from a
     moment before that on.
 

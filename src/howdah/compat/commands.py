@@ -9,12 +9,12 @@ from pathlib import Path
 
 import click
 
-from howdah.cli.i18n import retold
+from howdah.cli.i18n import translate_stored
 from howdah.cli.mistakes import error_lines
 from howdah.cli.run import notice, run_prepared
 from howdah.client.submit import prepare
 from howdah.compat import Dialect, Parsed
-from howdah.config.job_file import wrong
+from howdah.config.job_file import job_mistakes
 from howdah.errors import HowdahError, SpecError
 from howdah.spec import JobSpec
 
@@ -69,17 +69,17 @@ def _end_as_theirs(submit: Callable[[], None]) -> None:
 def run_parsed(parsed: Parsed) -> None:
     """Submit and follow what a dialect has read. Where nobody can be asked, Ctrl-C lets go of the job, as it did in
     those systems."""
-    mistakes = wrong(parsed.job, parsed.origins)
+    mistakes = job_mistakes(parsed.job, parsed.origins)
     if mistakes:
         raise SpecError(mistakes)
     for note in parsed.notes:
-        notice(f"howdah: {retold(note)}")
+        notice(f"howdah: {translate_stored(note)}")
     os.environ.update(parsed.variables)
     flags = {} if os.environ.get("HOWDAH_ENGINE") else {"engine": "yarn"}
     if parsed.conf_files:
-        from howdah.config.hadoop_conf_overlay import overlaid
+        from howdah.config.hadoop_conf_overlay import overlay_configuration
 
-        flags["hadoop_conf_dir"] = str(overlaid(parsed.conf_files))
+        flags["hadoop_conf_dir"] = str(overlay_configuration(parsed.conf_files))
     job = _near_the_last(parsed.job, flags) if parsed.same_hosts else parsed.job
     prepared = prepare(job, Path.cwd(), flags, notice, origins=parsed.origins)
     run_prepared(prepared, "chief", "ask" if sys.stdin.isatty() else "detach", as_json=False, await_engine=True)
@@ -87,6 +87,6 @@ def run_parsed(parsed: Parsed) -> None:
 
 def _near_the_last(job: JobSpec, flags: dict[str, str]) -> JobSpec:
     from howdah.client.engine_registry import engine, settings_for
-    from howdah.client.previous_hosts import near_the_last
+    from howdah.client.previous_hosts import prefer_previous_hosts
 
-    return near_the_last(job, engine(settings_for(flags)))
+    return prefer_previous_hosts(job, engine(settings_for(flags)))

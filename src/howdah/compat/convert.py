@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from howdah.compat import Dialect, Parsed
-from howdah.config.job_file import to_yaml, wrong
+from howdah.config.job_file import job_mistakes, to_yaml
 from howdah.errors import SpecError
 from howdah.spec.validation import nearest
 
@@ -21,11 +21,11 @@ _VERBATIM = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def convert(system: str, arguments: tuple[str, ...]) -> None:
     """Print the job file that says what ARGUMENTS say to SYSTEM: xl-submit, hbox-submit, tony, submarine, azkaban."""
-    if system not in DOORS:
-        known = ", ".join(DOORS)
-        raise SpecError.at("convert", f"{system!r} is no system it knows, those are {known}", nearest(system, DOORS))
-    parsed = DOORS[system]().parse(arguments)
-    mistakes = wrong(parsed.job, parsed.origins)
+    if system not in SYSTEMS:
+        known = ", ".join(SYSTEMS)
+        raise SpecError.at("convert", f"{system!r} is no system it knows, those are {known}", nearest(system, SYSTEMS))
+    parsed = SYSTEMS[system]().parse(arguments)
+    mistakes = job_mistakes(parsed.job, parsed.origins)
     if mistakes:
         raise SpecError(mistakes)
     click.echo(written(parsed, system, arguments), nl=False)
@@ -90,7 +90,7 @@ def _hadoop() -> str:
     return settings_for({"engine": "yarn"})["hadoop_conf_dir"]
 
 
-DOORS: dict[str, Callable[[], Dialect]] = {
+SYSTEMS: dict[str, Callable[[], Dialect]] = {
     "xl-submit": _xl_submit,
     "hbox-submit": _hbox_submit,
     "tony": _tony,

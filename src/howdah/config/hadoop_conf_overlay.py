@@ -17,7 +17,7 @@ from howdah.storage.content_cache import local_directory
 _NAMES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml")
 
 
-def overlaid(files: Sequence[str], base: str = "") -> Path:
+def overlay_configuration(files: Sequence[str], base: str = "") -> Path:
     """The directory; `base` is what the files lie over, HADOOP_CONF_DIR unless given.
 
     Raises:

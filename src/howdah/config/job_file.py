@@ -20,7 +20,7 @@ from howdah.frameworks import find, names
 from howdah.localfiles import regular_file
 from howdah.spec import JobSpec
 from howdah.spec.job_file_keys import job_file_record
-from howdah.spec.validation import mistakes
+from howdah.spec.validation import find_mistakes
 from howdah.spec.values import dataclass
 
 _PROGRAMS = {".py": "python", ".sh": "bash"}
@@ -99,16 +99,16 @@ def from_tree(
     reader = Reader(variables)
     spec: JobSpec = reader.read(root, JobSpec, "")
     found += [*wrong_sets, *reader.mistakes]
-    found += [mistake for mistake in wrong(spec, reader.sources) if not _said(mistake, found)]
+    found += [mistake for mistake in job_mistakes(spec, reader.sources) if not _said(mistake, found)]
     if found:
         raise SpecError(sorted(found, key=lambda mistake: _line(mistake.origin or "", file)))
     return spec, {**sources, **reader.sources}
 
 
-def wrong(spec: JobSpec, origins: Mapping[str, str] | None = None) -> list[Mistake]:
+def job_mistakes(spec: JobSpec, origins: Mapping[str, str] | None = None) -> list[Mistake]:
     """Everything wrong with a job however it came to be, from a file, in Python or from a command line."""
-    found = _but_installed(spec, mistakes(spec, names(spec.framework), origins))
-    return found or _but_installed(spec, mistakes(find(spec.framework).expand(spec), origins=origins))
+    found = _but_installed(spec, find_mistakes(spec, names(spec.framework), origins))
+    return found or _but_installed(spec, find_mistakes(find(spec.framework).expand(spec), origins=origins))
 
 
 def _but_installed(spec: JobSpec, found: list[Mistake]) -> list[Mistake]:

@@ -28,7 +28,7 @@ def silent(what: str, done: int, total: int) -> None:
 
 
 @dataclass(frozen=True)
-class Hindrance:
+class PendingReason:
     """Why a job waits. `kind` is `said` (with a `text` of the engine's own), `queue-stopped`, `queue-limit`,
     `label-limit`, `queue-pending`, `user-limit`, `label`, `constraint`, `too-small`, `full`, `room` or `nodes-out`;
     `facts` are what a sentence about it needs (`howdah.cli.explain`)."""
@@ -75,7 +75,7 @@ class Engine(ABC):
     def cancel(self, job_id: str) -> None:
         """End it by force; nothing happens when it has ended. (A living master is asked first, by the client.)"""
 
-    def hindrances(self, job_id: str, job: JobSpec | None, missing: Mapping[str, int]) -> list[Hindrance]:
+    def pending_reasons(self, job_id: str, job: JobSpec | None, missing: Mapping[str, int]) -> list[PendingReason]:
         """Why it has no more containers: `missing` ones by role; none means that it waits for its master's."""
         return []
 
@@ -87,7 +87,7 @@ class Engine(ABC):
         index of their times (`howdah.logs.stream_index`), which then has the heading `worker:1 attempt 1 times`.
         """
 
-    def settled(self, job_id: str) -> bool:
+    def logs_complete(self, job_id: str) -> bool:
         """Whether `logs` gives all that there will be of an ended job; waits a minute for that where it takes time."""
         return True
 
@@ -126,7 +126,7 @@ class Launch:
 
 
 @dataclass(frozen=True)
-class Wish:
+class ContainerPreferences:
     """What the containers of one ask should be like, beyond what the spec says of their role.
 
     `memory_mib` in place of the role's (0: the role's). `prefer` says how many would like to be on which host, if it
@@ -143,7 +143,7 @@ MASTER_ATTEMPTS, ATTEMPTS_WITHIN_S = 2, 600.0
 """A master that is killed is followed by another, which keeps the containers, unless as many were killed within ten
 minutes; YARN has a limit of its own to the number."""
 
-ANYWHERE = Wish()
+NO_PREFERENCES = ContainerPreferences()
 
 GONE = "its container was gone when the master had been replaced"
 
@@ -204,7 +204,7 @@ class Allocator(ABC):
         return CancelRequested(time.time(), f"signal {signal}")
 
     @abstractmethod
-    def request(self, role: str, count: int, wish: Wish = ANYWHERE) -> None:
+    def request(self, role: str, count: int, wish: ContainerPreferences = NO_PREFERENCES) -> None:
         """From now on `count` containers of `role` are wanted that have not been granted yet (absolute, 0 cancels)."""
 
     @abstractmethod
@@ -224,6 +224,6 @@ class Allocator(ABC):
     async def unregister(self, outcome: Outcome, progress: float = 1.0) -> None:
         """Tell the engine how the job ended; the master exits right after, but for `serves_after_end`."""
 
-    def admits(self, peer: str, proxy_user: str) -> bool:
+    def trusts_proxy_request(self, peer: str, proxy_user: str) -> bool:
         """Whether a page request from IP `peer` comes through the engine's own proxy, for a user who may look."""
         return False

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from howdah.eventfiles import svg
 from howdah.eventfiles.queries import Curve
-from howdah.eventfiles.svg import COLOURS, Frame, Style
+from howdah.eventfiles.svg import COLOURS, ChartFrame, Style
 
 _MOST_ROWS = 12
 
@@ -27,7 +27,7 @@ def draw_curves(curves: Sequence[Curve], style: Style) -> str:
 class _Drawing:
     """The plane between the axes."""
 
-    def __init__(self, curves: Sequence[Curve], style: Style, frame: Frame) -> None:
+    def __init__(self, curves: Sequence[Curve], style: Style, frame: ChartFrame) -> None:
         self._curves, self._style, self._frame = curves, style, frame
         across = [self._across(curve, point) for curve in curves for point in curve.sample.points]
         self._x_range = svg.value_range(across, log=False)
@@ -83,7 +83,7 @@ class _Drawing:
             yield f'<path stroke="{colour}" fill="none" d="M{x:.1f} {y:.1f}{shape}"><title>{name}</title></path>'
 
 
-def _legend(curves: Sequence[Curve], frame: Frame, words: dict[str, str]) -> Iterator[str]:
+def _legend(curves: Sequence[Curve], frame: ChartFrame, words: dict[str, str]) -> Iterator[str]:
     several = len({curve.tag for curve in curves}) > 1
     for number, curve in enumerate(curves[:_MOST_ROWS]):
         y = frame.bottom + svg.BOTTOM + number * svg.ROW + 6

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from howdah.checkpoints import discovery, file_validation
-from howdah.checkpoints.discovery import Checkpoint, Tree
+from howdah.checkpoints.discovery import CheckpointTree, FoundCheckpoint
 from howdah.errors import HowdahError, StagingError
 from howdah.eventfiles import tensors, torch_file
 from howdah.eventfiles.errors import Absent
@@ -58,7 +58,7 @@ class Contents:
             return answer
 
     def _of(self, folder: str) -> list[dict[str, Any]]:
-        tree = Tree(filesystem(folder), folder)
+        tree = CheckpointTree(filesystem(folder), folder)
         rows = []
         for number, one in enumerate(discovery.candidates(tree)[:MOST_FOUND]):
             size = sum(tree.sizes[name] for name in one.files)
@@ -79,11 +79,11 @@ class Contents:
             )
         return rows
 
-    def _flaw(self, tree: Tree, one: Checkpoint, uri: str, size: int) -> str:
+    def _flaw(self, tree: CheckpointTree, one: FoundCheckpoint, uri: str, size: int) -> str:
         key = (uri, size, one.modified_ms)
         if key not in self._flaws:
             try:
-                self._flaws[key] = discovery.flaw(tree, one)
+                self._flaws[key] = discovery.find_defect(tree, one)
             except StagingError as error:  # gone meanwhile
                 self._flaws[key] = str(error)
         return self._flaws[key]

@@ -37,7 +37,7 @@ class Answer(NamedTuple):
     body: bytes
 
 
-class Service:
+class EventFileService:
     """One service of this process; it ends with it. `environ` is its environment, this process's own without one."""
 
     def __init__(self, environ: Mapping[str, str] | None = None, idle_s: float = 0.0) -> None:

@@ -12,7 +12,7 @@ from itertools import chain, pairwise
 
 from howdah.eventfiles import events, scalar_columns, scalar_rows
 from howdah.eventfiles.event_batch import Batch, Points
-from howdah.eventfiles.record_framing import Flaw, Scan, good, scan
+from howdah.eventfiles.record_framing import DamagedRecord, Scan, good, scan
 from howdah.storage.filesystem import FileSystem
 
 WINDOW = 1 << 19
@@ -31,7 +31,7 @@ def batches(fs: FileSystem, uri: str, start: int, kinds: dict[bytes, bytes]) -> 
     """
     parts: list[bytes] = []
     size, wanted = 0, WINDOW
-    for piece in fs.pieces(uri, start):
+    for piece in fs.iter_chunks(uri, start):
         parts.append(piece)
         size += len(piece)
         if size < wanted:
@@ -74,7 +74,7 @@ def decode(
             break
         for frame_at, frame in sorted(_columns(data, found, batch, scalar, taken)):
             if not events.read(frame[12:-4], start + frame_at, len(frame), batch, kinds):
-                batch.flaws.append(Flaw(frame_at, len(frame), "a record is no event"))
+                batch.flaws.append(DamagedRecord(frame_at, len(frame), "a record is no event"))
     batch.next = start + at
     for tag, points in pieces.items():
         slow = batch.scalars.get(tag)

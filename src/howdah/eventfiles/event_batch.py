@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from howdah.eventfiles.record_framing import Flaw
+from howdah.eventfiles.record_framing import DamagedRecord
 
 
 @dataclass
@@ -44,14 +44,14 @@ class Image:
 
 
 @dataclass(frozen=True)
-class Text:
+class TextValue:
     step: int
     wall: float
     text: str
 
 
 @dataclass
-class Session:
+class HyperparameterSession:
     """What is known of a run's hyperparameters: `status` is RUNNING, SUCCESS, FAILURE or ""."""
 
     values: dict[str, object] = field(default_factory=dict)
@@ -73,9 +73,9 @@ class Batch:
     scalars: dict[bytes, Points] = field(default_factory=dict)
     histograms: list[tuple[bytes, Histogram]] = field(default_factory=list)
     images: list[tuple[bytes, Image]] = field(default_factory=list)
-    texts: list[tuple[bytes, Text]] = field(default_factory=list)
-    sessions: list[Session] = field(default_factory=list)
+    texts: list[tuple[bytes, TextValue]] = field(default_factory=list)
+    sessions: list[HyperparameterSession] = field(default_factory=list)
     restarts: list[tuple[int, int]] = field(default_factory=list)
     kinds: dict[bytes, bytes] = field(default_factory=dict)
-    flaws: list[Flaw] = field(default_factory=list)
+    flaws: list[DamagedRecord] = field(default_factory=list)
     head: bytes = b""

@@ -17,7 +17,7 @@ from howdah.errors import HowdahError
 from howdah.eventfiles import parallel
 from howdah.eventfiles.decoder import HEAD
 from howdah.eventfiles.event_batch import Batch
-from howdah.eventfiles.parallel import Part
+from howdah.eventfiles.parallel import FilePart
 from howdah.eventfiles.run_store import Run, share
 from howdah.spec import uris
 from howdah.storage.filesystem import Entry, FileSystem, filesystem
@@ -33,7 +33,7 @@ _MARK = "tfevents"
 
 
 @dataclass
-class File:
+class EventFile:
     """An event file: `offset` is where it is read on, `seen` its size and time when it was read last."""
 
     uri: str
@@ -45,7 +45,7 @@ class File:
     failed: str = ""
 
 
-class Root:
+class EventDirectory:
     """Everything below `uri`. Hold `lock` to look at the runs; their names are folders below it, "." its own. `grown`
     is called, without the lock, when there is more of it."""
 
@@ -56,7 +56,7 @@ class Root:
         self.version = 0
         self.complete = False
         self.used_at = time.monotonic()
-        self._files: dict[str, File] = {}
+        self._files: dict[str, EventFile] = {}
         self._failed: list[str] = []
         self._not_flushed = ""
         self._news = threading.Condition()
@@ -157,29 +157,29 @@ class Root:
             if _MARK in posixpath.basename(uris.path(entry.uri)) and len(found) < MOST_EVENT_FILES:
                 found.append(entry)
         self._not_flushed = fs.why_not_flushed() if any(entry.may_be_open for entry in found) else ""
-        found = [entry for entry in fs.flushed(found) if not self._is_hidden(entry)]
+        found = [entry for entry in fs.stat_flushed(found) if not self._is_hidden(entry)]
         return sorted(found, key=lambda entry: entry.uri), count < MOST_FILES and len(found) < MOST_EVENT_FILES
 
     def _is_hidden(self, entry: Entry) -> bool:
         """Whether less of it is told than was read before, only because it is open and nobody can be asked."""
         return entry.may_be_open and entry.uri in self._files and entry.size < self._files[entry.uri].offset
 
-    def _changed(self, fs: FileSystem, entries: list[Entry]) -> Iterator[Part]:
+    def _changed(self, fs: FileSystem, entries: list[Entry]) -> Iterator[FilePart]:
         for entry in entries:
             file = self._files.get(entry.uri)
             if file is None:
-                file = self._files[entry.uri] = File(entry.uri, self._run(entry.uri))
+                file = self._files[entry.uri] = EventFile(entry.uri, self._run(entry.uri))
             if file.seen != (entry.size, entry.modified_ms) and file.head and self._replaced(fs, file, entry):
                 self._forget(file.run)
         for entry in entries:
             file = self._files[entry.uri]
             if file.seen != (entry.size, entry.modified_ms):
-                yield Part(file.run, entry.uri, file.offset, max(0, entry.size - file.offset))
+                yield FilePart(file.run, entry.uri, file.offset, max(0, entry.size - file.offset))
 
     def _run(self, uri: str) -> str:
         return posixpath.dirname(uris.below(uri, self.uri)) or "."
 
-    def _replaced(self, fs: FileSystem, file: File, entry: Entry) -> bool:
+    def _replaced(self, fs: FileSystem, file: EventFile, entry: Entry) -> bool:
         """Whether it begins otherwise; one that is only shorter than it was keeps what was read."""
         try:
             with fs.open_read(file.uri) as stream:
@@ -200,7 +200,7 @@ class Root:
             if file.run == run:
                 file.offset, file.seen, file.head, file.told = 0, (-1, 0), b"", []
 
-    def _read(self, parts: list[Part], sizes: dict[str, tuple[int, int]]) -> None:
+    def _read(self, parts: list[FilePart], sizes: dict[str, tuple[int, int]]) -> None:
         for part in parts:
             self._files[part.uri].failed = ""
         parallel.read(parts, {part.run: dict(self._kinds(part.run)) for part in parts}, self._take)
@@ -214,7 +214,7 @@ class Root:
     def _kinds(self, run: str) -> dict[bytes, bytes]:
         return self.runs[run].kinds if run in self.runs else {}
 
-    def _take(self, part: Part, found: Batch | str) -> None:
+    def _take(self, part: FilePart, found: Batch | str) -> None:
         file = self._files[part.uri]
         if isinstance(found, str):
             file.failed = found
@@ -231,6 +231,6 @@ class Root:
             _tell(file, f"at byte {flaw.offset}: {flaw.length} bytes passed over: {flaw.text}")
 
 
-def _tell(file: File, text: str) -> None:
+def _tell(file: EventFile, text: str) -> None:
     if text not in file.told and len(file.told) < MOST_TOLD:
         file.told.append(text)

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from google.protobuf.message import DecodeError
 
-from howdah.eventfiles.event_batch import Batch, Histogram, Image, Points, Session, Text
+from howdah.eventfiles.event_batch import Batch, Histogram, HyperparameterSession, Image, Points, TextValue
 from howdah.eventfiles.proto import event_pb2
 
 SCALARS, HISTOGRAMS, IMAGES, TEXT, HPARAMS = b"scalars", b"histograms", b"images", b"text", b"hparams"
@@ -80,7 +80,7 @@ class _Reader:
         elif kind == IMAGES:
             self._image(value)
         elif kind == TEXT and value.tensor.dtype == _STRING:
-            self.batch.texts.append((value.tag, Text(self.step, self.wall, _text(value.tensor))))
+            self.batch.texts.append((value.tag, TextValue(self.step, self.wall, _text(value.tensor))))
         elif kind == HPARAMS:
             session = _session(value.metadata.plugin_data.content)
             if session is not None:
@@ -183,12 +183,12 @@ def _whole(text: bytes) -> int:
     return int(text) if text.isdigit() and len(text) < 10 else 0
 
 
-def _session(content: bytes) -> Session | None:
+def _session(content: bytes) -> HyperparameterSession | None:
     try:
         data = event_pb2.HParamsPluginData.FromString(content)
     except DecodeError:
         return None
-    start, end, found = data.session_start_info, data.session_end_info, Session()
+    start, end, found = data.session_start_info, data.session_end_info, HyperparameterSession()
     for name, value in list(start.hparams.items())[:MOST_CELLS]:
         form = value.WhichOneof("kind")
         found.values[name] = getattr(value, form) if form in ("number_value", "string_value", "bool_value") else None

@@ -10,7 +10,7 @@ from itertools import pairwise
 from howdah.eventfiles import svg
 from howdah.eventfiles.event_batch import Histogram
 from howdah.eventfiles.queries import PERCENTS, TagHistograms, percentiles
-from howdah.eventfiles.svg import COLOURS, LARGEST_VALUE, Frame, Style
+from howdah.eventfiles.svg import COLOURS, LARGEST_VALUE, ChartFrame, Style
 
 BINS = 60
 _SHADES = 16
@@ -154,7 +154,7 @@ def _depth(most: float, log: bool) -> svg.Scale:
 
 
 def _cells(
-    columns: Sequence[Sequence[float]], edges: Sequence[float], frame: Frame, x_range: Span, depth: svg.Scale
+    columns: Sequence[Sequence[float]], edges: Sequence[float], frame: ChartFrame, x_range: Span, depth: svg.Scale
 ) -> Iterator[str]:
     """Cells by shade; those of one shade that lie on each other are one."""
     x = svg.scale(x_range, frame.left, frame.right, log=False)
@@ -199,7 +199,7 @@ def _pieces(
         yield piece
 
 
-def _percent_rows(histograms: TagHistograms, frame: Frame, style: Style, unknown: float) -> Iterator[str]:
+def _percent_rows(histograms: TagHistograms, frame: ChartFrame, style: Style, unknown: float) -> Iterator[str]:
     """The legend of a distribution: the median, then each band from the inside, which lies on those around it."""
     pairs = len(PERCENTS) // 2
     yield from _row(frame, 0, histograms.run, style.words["median"], unknown, style, opacity=0)
@@ -209,7 +209,9 @@ def _percent_rows(histograms: TagHistograms, frame: Frame, style: Style, unknown
         yield from _row(frame, number, "", named, 0, style, opacity=1 - 0.82 ** (low + 1))
 
 
-def _row(frame: Frame, number: int, run: str, note: str, odd: float, style: Style, opacity: float) -> Iterator[str]:
+def _row(
+    frame: ChartFrame, number: int, run: str, note: str, odd: float, style: Style, opacity: float
+) -> Iterator[str]:
     """A line of the legend with a patch of its colour, or with a line where the opacity is 0."""
     y = frame.bottom + svg.BOTTOM + number * svg.ROW + 6
     if opacity:
@@ -221,7 +223,7 @@ def _row(frame: Frame, number: int, run: str, note: str, odd: float, style: Styl
     yield svg.text(frame.left + 24, y, (f"{svg.shortened(run)}: " if run else "") + note + suffix, "start")
 
 
-def _closed(parts: list[str], any_value: bool, frame: Frame, style: Style) -> str:
+def _closed(parts: list[str], any_value: bool, frame: ChartFrame, style: Style) -> str:
     if not any_value:
         parts.append(svg.nothing_yet(frame, style.words))
     return "\n".join([*parts, "</svg>"])

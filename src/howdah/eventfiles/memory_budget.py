@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from howdah.eventfiles.event_directory import Root
+from howdah.eventfiles.event_directory import EventDirectory
 
 IDLE_S = 60.0
 MOST_HALVED = 20
@@ -14,7 +14,7 @@ MOST_HALVED = 20
 class Budget:
     """`most` bytes for what is in `roots`, by URI."""
 
-    def __init__(self, roots: dict[str, Root], most: int) -> None:
+    def __init__(self, roots: dict[str, EventDirectory], most: int) -> None:
         self._roots, self._most = roots, most
         self._lock = threading.Lock()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 VARIABLE, OWN = "HOWDAH_MEMORY_MIB", "HOWDAH_CURVES_MIB"
 """What the container has, as far as there is one; what may be held of event files, if somebody has decided that."""
 USUAL_MIB, LEAST_MIB, MOST_PROCESSES = 384, 16, 8
-GO_FIRST = 500
+PREFER_AS_OOM_VICTIM = 500
 """Of 1000: as if it had half of the machine's memory more than it has (proc(5), oom_score_adj)."""
 
 
@@ -46,8 +46,8 @@ def go_first() -> None:
     """When memory runs out, this process is to be ended rather than the one that has started it."""
     with contextlib.suppress(OSError):  # another system, or somebody has decided otherwise
         place = Path("/proc/self/oom_score_adj")
-        if int(place.read_text()) < GO_FIRST:
-            place.write_text(str(GO_FIRST))
+        if int(place.read_text()) < PREFER_AS_OOM_VICTIM:
+            place.write_text(str(PREFER_AS_OOM_VICTIM))
 
 
 def _number(variable: str) -> int:

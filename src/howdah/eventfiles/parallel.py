@@ -24,7 +24,7 @@ WORTH_BYTES = 96 << 20
 
 
 @dataclass(frozen=True)
-class Part:
+class FilePart:
     """A file from `start` on; `size` bytes are to come. `run` is the one it is part of."""
 
     run: str
@@ -33,11 +33,13 @@ class Part:
     size: int
 
 
-Taken = Callable[[Part, "Batch | str"], object]
+Taken = Callable[[FilePart, "Batch | str"], object]
 """Called with what was read, or with what is wrong with the file, by several threads."""
 
 
-def read(parts: Sequence[Part], kinds: dict[str, dict[bytes, bytes]], taken: Taken, worth: int = WORTH_BYTES) -> None:
+def read(
+    parts: Sequence[FilePart], kinds: dict[str, dict[bytes, bytes]], taken: Taken, worth: int = WORTH_BYTES
+) -> None:
     """Read them all. `kinds` are what is known of each run's tags; `worth` bytes are worth a process."""
     shares = _shares(parts, worth)
     if len(shares) == 1:
@@ -48,7 +50,7 @@ def read(parts: Sequence[Part], kinds: dict[str, dict[bytes, bytes]], taken: Tak
             done.result()
 
 
-def one_by_one(parts: Sequence[Part], kinds: dict[str, dict[bytes, bytes]], taken: Taken) -> None:
+def one_by_one(parts: Sequence[FilePart], kinds: dict[str, dict[bytes, bytes]], taken: Taken) -> None:
     """Read them here."""
     for part in parts:
         try:
@@ -58,7 +60,7 @@ def one_by_one(parts: Sequence[Part], kinds: dict[str, dict[bytes, bytes]], take
             taken(part, str(error))
 
 
-def _shares(parts: Sequence[Part], worth: int) -> list[list[Part]]:
+def _shares(parts: Sequence[FilePart], worth: int) -> list[list[FilePart]]:
     """Whole runs, in about as many bytes for each process; one share where more are not worth it."""
     sizes: dict[str, int] = {}
     for part in parts:
@@ -73,7 +75,7 @@ def _shares(parts: Sequence[Part], worth: int) -> list[list[Part]]:
     return [[part for part in parts if owner[part.run] == number] for number in range(count)]
 
 
-def _by_process(parts: list[Part], kinds: dict[str, dict[bytes, bytes]], taken: Taken) -> None:
+def _by_process(parts: list[FilePart], kinds: dict[str, dict[bytes, bytes]], taken: Taken) -> None:
     left = {part.uri: part for part in parts}
     command = [sys.executable, "-m", "howdah.eventfiles.parallel"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -102,7 +104,7 @@ def main() -> int:
     parts, kinds = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the process that started this one
     out = sys.stdout.buffer
 
-    def taken(part: Part, found: Batch | str) -> None:
+    def taken(part: FilePart, found: Batch | str) -> None:
         pickle.dump((part, found), out, 5)
 
     for part in parts:

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 from howdah.eventfiles import events, oom_priority
 from howdah.eventfiles.errors import Absent, Wrong
 from howdah.eventfiles.event_batch import Histogram
-from howdah.eventfiles.event_directory import Root
+from howdah.eventfiles.event_directory import EventDirectory
 from howdah.eventfiles.memory_budget import Budget
-from howdah.eventfiles.run_store import POINTS, Run, Series
+from howdah.eventfiles.run_store import POINTS, Run, ScalarSeries
 from howdah.eventfiles.sampling import Sample, sample
 from howdah.storage.filesystem import filesystem
 
@@ -60,16 +60,16 @@ class TagHistograms:
     started: float
 
 
-class Store:
+class EventDirectories:
     """The directories that have been asked for; those not asked for longest are forgotten when there are too many."""
 
     def __init__(self) -> None:
-        self._roots: dict[str, Root] = {}
+        self._roots: dict[str, EventDirectory] = {}
         self._budget = Budget(self._roots, oom_priority.budget())
         # A service that was started again must not give out a version that it gave before.
         self._base = int(time.time()) * 1000
 
-    def board(self, places: Places) -> Board:
+    def board(self, places: Places) -> JobEventFiles:
         """What is in some places, as new as it can be had at once."""
         roots = [(prefix, self._root(uri)) for prefix, uri in places[:MOST_ROOTS]]
         for _, root in roots:
@@ -78,10 +78,10 @@ class Store:
         for _, root in roots:
             root.look(min(WARM_S, COLD_S) if root.version else max(0.0, deadline - time.monotonic()))
         self._forget({root.uri for _, root in roots})
-        return Board(roots, self._base)
+        return JobEventFiles(roots, self._base)
 
-    def _root(self, uri: str) -> Root:
-        return self._roots.setdefault(uri, Root(uri, self._budget.keep))
+    def _root(self, uri: str) -> EventDirectory:
+        return self._roots.setdefault(uri, EventDirectory(uri, self._budget.keep))
 
     def _forget(self, used: set[str]) -> None:
         for root in sorted(self._roots.values(), key=lambda root: root.used_at):
@@ -91,16 +91,16 @@ class Store:
                 self._roots.pop(root.uri, None)
 
 
-class Board:
+class JobEventFiles:
     """The runs of one job."""
 
-    def __init__(self, roots: Sequence[tuple[str, Root]], base: int) -> None:
+    def __init__(self, roots: Sequence[tuple[str, EventDirectory]], base: int) -> None:
         self.roots = roots
         self.version = base + sum(root.version for _, root in roots)
 
-    def named(self) -> dict[str, tuple[Root, Run]]:
+    def named(self) -> dict[str, tuple[EventDirectory, Run]]:
         """All runs by name."""
-        found: dict[str, tuple[Root, Run]] = {}
+        found: dict[str, tuple[EventDirectory, Run]] = {}
         for prefix, root in self.roots:
             with root.lock:
                 runs = dict(root.runs)
@@ -109,7 +109,7 @@ class Board:
                 found.setdefault(name, (root, run))
         return dict(sorted(found.items()))
 
-    def run(self, query: Query) -> tuple[str, Root, Run]:
+    def run(self, query: Query) -> tuple[str, EventDirectory, Run]:
         """The one that is asked for; the only one need not be named."""
         named, wanted = self.named(), _one(query, "run")
         name = wanted if wanted is not None or len(named) != 1 else next(iter(named))
@@ -229,7 +229,7 @@ class Board:
             raise Absent(f"no image {tag!r} of run {name!r} at step {step}")
         one = chosen[-1]
         frame = b""
-        for piece in filesystem(one.uri).pieces(one.uri, one.offset):
+        for piece in filesystem(one.uri).iter_chunks(one.uri, one.offset):
             frame += piece
             if len(frame) >= one.length:
                 break
@@ -286,22 +286,22 @@ def evenly(items: Sequence[T], most: int) -> list[T]:
     return [items[round(number * (len(items) - 1) / (most - 1))] for number in range(most)]
 
 
-def _has(one: tuple[Root, Run], tag: str) -> bool:
+def _has(one: tuple[EventDirectory, Run], tag: str) -> bool:
     with one[0].lock:
         return _find(one[1].scalars, tag) is not None
 
 
-def _curve(name: str, tag: str, series: Series, most: int) -> Curve:
+def _curve(name: str, tag: str, series: ScalarSeries, most: int) -> Curve:
     last = _last_point(series)
     started = series.walls[0] if len(series.walls) else 0.0
     return Curve(name, tag, sample(series.steps, series.walls, series.values, most), last, series.seen, started)
 
 
-def _last_point(series: Series) -> tuple[int, float, float] | None:
+def _last_point(series: ScalarSeries) -> tuple[int, float, float] | None:
     return (series.steps[-1], series.walls[-1], series.values[-1]) if len(series.values) else None
 
 
-def _last(series: Series | None) -> Any:
+def _last(series: ScalarSeries | None) -> Any:
     return _plain(series.values[-1]) if series is not None and len(series.values) else None
 
 

@@ -29,7 +29,7 @@ _FEW = 32
 
 
 @dataclass(frozen=True)
-class Flaw:
+class DamagedRecord:
     """Bytes of a file that were passed over, and why."""
 
     offset: int
@@ -45,7 +45,7 @@ class Scan:
     groups: dict[int, list[int]] = field(default_factory=dict)
     used: int = 0
     wanted: int = 0
-    flaws: list[Flaw] = field(default_factory=list)
+    flaws: list[DamagedRecord] = field(default_factory=list)
 
 
 def scan(data: bytes, at: int = 0, most: int = sys.maxsize) -> Scan:
@@ -63,7 +63,7 @@ def scan(data: bytes, at: int = 0, most: int = sys.maxsize) -> Scan:
             if length < 0 or length > MAX_RECORD:
                 begun = last + 12 if last >= 0 and not _whole(data, last, at) else at
                 at, last = _resynced(data, begun + 1), -1
-                found.flaws.append(Flaw(begun, at - begun, "no record of an event file"))
+                found.flaws.append(DamagedRecord(begun, at - begun, "no record of an event file"))
                 continue
             if len(lengths) >= _MOST_HEADS:
                 lengths.clear()
@@ -81,7 +81,7 @@ def scan(data: bytes, at: int = 0, most: int = sys.maxsize) -> Scan:
     return found
 
 
-def good(frames: list[bytes], ats: list[int]) -> tuple[list[bytes], list[int], list[Flaw]]:
+def good(frames: list[bytes], ats: list[int]) -> tuple[list[bytes], list[int], list[DamagedRecord]]:
     """Those of some frames, which lie at `ats`, whose records have the sum they must have; flaws of the others.
 
     Without a library for sums (google-crc32c, libcrc32c) only the lengths' own are checked, in `scan`.
@@ -96,7 +96,7 @@ def good(frames: list[bytes], ats: list[int]) -> tuple[list[bytes], list[int], l
     if sums == stored:
         return frames, ats, []
     flaws = [
-        Flaw(at, len(frame), "a record does not have the sum it must have")
+        DamagedRecord(at, len(frame), "a record does not have the sum it must have")
         for at, frame in zip(compress(ats, map(ne, sums, stored)), compress(frames, map(ne, sums, stored)), strict=True)
     ]
     kept = list(map(eq, sums, stored))

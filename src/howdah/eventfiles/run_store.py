@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from operator import le
 from typing import Any, TypeVar
 
-from howdah.eventfiles.event_batch import Batch, Histogram, Image, Points, Session, Text
+from howdah.eventfiles.event_batch import Batch, Histogram, HyperparameterSession, Image, Points, TextValue
 from howdah.eventfiles.sampling import thinned
 
 POINTS = int(os.environ.get("HOWDAH_CURVES_POINTS", "") or 8_000_000)
@@ -26,11 +26,11 @@ LEFT_OF_ONE, LEFT_OF_OTHERS = 64, 4
 """Points, and histograms, images or texts, of a tag that are kept however little memory there is."""
 POINT, TAG, OTHER = 24, 800, 400
 """Bytes of a point; of a tag without its points; of a histogram, image or text without its content."""
-T = TypeVar("T", Histogram, Image, Text)
+T = TypeVar("T", Histogram, Image, TextValue)
 
 
 @dataclass
-class Series:
+class ScalarSeries:
     """One scalar. `seen` counts points that have been thinned out, too; `source` is the file of the last point."""
 
     steps: array[int] = field(default_factory=lambda: array("q"))
@@ -84,11 +84,11 @@ class Run:
 
     def clear(self) -> None:
         """Forget all of it."""
-        self.scalars: dict[bytes, Series] = {}
+        self.scalars: dict[bytes, ScalarSeries] = {}
         self.histograms: dict[bytes, list[Histogram]] = {}
         self.images: dict[bytes, list[Image]] = {}
-        self.texts: dict[bytes, list[Text]] = {}
-        self.session: Session | None = None
+        self.texts: dict[bytes, list[TextValue]] = {}
+        self.session: HyperparameterSession | None = None
         self.kinds: dict[bytes, bytes] = {}
         self.left_out = 0
         self.size = 0
@@ -124,7 +124,7 @@ class Run:
             if self._full or len(self.scalars) >= MOST_TAGS or not len(points.steps):
                 self.left_out += len(points.steps)
                 return
-            self.scalars[tag] = Series()
+            self.scalars[tag] = ScalarSeries()
             self.size += TAG
         series = self.scalars[tag]
         before = len(series.values)
@@ -168,8 +168,8 @@ class Run:
         if len(held) > max(LEFT_OF_OTHERS, most >> self._halved):
             self._drop(held)
 
-    def _join(self, session: Session) -> None:
-        held = self.session = self.session or Session()
+    def _join(self, session: HyperparameterSession) -> None:
+        held = self.session = self.session or HyperparameterSession()
         held.values.update(session.values)
         held.metrics = [*held.metrics, *(name for name in session.metrics if name not in held.metrics)]
         held.group, held.status = session.group or held.group, session.status or held.status
@@ -192,8 +192,10 @@ class Run:
         return min(walls, default=0.0), max(walls, default=0.0), max(steps, default=0)
 
 
-def _bytes(one: Histogram | Image | Text) -> int:
-    content = 8 * len(one.buckets) if isinstance(one, Histogram) else 4 * len(one.text) if isinstance(one, Text) else 0
+def _bytes(one: Histogram | Image | TextValue) -> int:
+    content = (
+        8 * len(one.buckets) if isinstance(one, Histogram) else 4 * len(one.text) if isinstance(one, TextValue) else 0
+    )
     return OTHER + content
 
 

@@ -26,7 +26,7 @@ Taken = Callable[[bytes, Points], object]
 
 
 @dataclass(frozen=True)
-class Row:
+class RecordRow:
     """The records of one step: where each begins, and its layout. `mask` has the bits that are the same in all rows,
     `same` those bits."""
 
@@ -83,7 +83,7 @@ def take(data: bytes, at: int, scalar: Callable[[bytes], bool], taken: Taken) ->
     return at, row.size
 
 
-def _row(data: bytes, at: int, scalar: Callable[[bytes], bool]) -> Row | None:
+def _row(data: bytes, at: int, scalar: Callable[[bytes], bool]) -> RecordRow | None:
     """What begins there, up to where its first tag comes again."""
     records: list[tuple[int, Layout]] = []
     place = at
@@ -102,7 +102,7 @@ def _row(data: bytes, at: int, scalar: Callable[[bytes], bool]) -> Row | None:
     return None
 
 
-def _masked(row: bytes, records: list[tuple[int, Layout]]) -> Row:
+def _masked(row: bytes, records: list[tuple[int, Layout]]) -> RecordRow:
     mask = bytearray(b"\xff" * len(row))
     for at, found in records:
         width = 4 if found.format == "f" else 8
@@ -111,7 +111,7 @@ def _masked(row: bytes, records: list[tuple[int, Layout]]) -> Row:
         start, end = found.step
         mask[at + start : at + end] = b"\x80" * (end - start)  # a varint's length is the same in all
     same = bytes(one & other for one, other in zip(row, mask, strict=True))
-    return Row(len(row), tuple(records), bytes(mask), same)
+    return RecordRow(len(row), tuple(records), bytes(mask), same)
 
 
 @functools.lru_cache(48)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from howdah.errors import EngineUnavailable, HowdahError, StagingError
 from howdah.eventfiles import embed, oom_priority
 from howdah.eventfiles.errors import Absent, NoLibrary, Unreadable, Wrong
-from howdah.eventfiles.queries import Board, Query, Store
+from howdah.eventfiles.queries import EventDirectories, JobEventFiles, Query
 from howdah.localfiles.temporary_directory import remove_if_empty
 
 if TYPE_CHECKING:
@@ -48,21 +48,21 @@ CHARTS = ("scalars", "histograms", "distributions")
 _SCRIPT = embed.SCRIPT.encode()
 
 
-class Service:
+class EventFileServer:
     """What is answered; `store` keeps what was read."""
 
     def __init__(self) -> None:
-        self._store = Store()
+        self._store = EventDirectories()
         self.heard_at = time.monotonic()
         self.answering = 0
-        self._json: Mapping[str, Callable[[Board, Query], Mapping[str, Any]]] = {
-            "runs": Board.runs,
-            "scalars": Board.scalars,
-            "histograms": Board.histograms,
-            "distributions": Board.distributions,
-            "images": Board.images,
-            "text": Board.texts,
-            "hparams": Board.hparams,
+        self._json: Mapping[str, Callable[[JobEventFiles, Query], Mapping[str, Any]]] = {
+            "runs": JobEventFiles.runs,
+            "scalars": JobEventFiles.scalars,
+            "histograms": JobEventFiles.histograms,
+            "distributions": JobEventFiles.distributions,
+            "images": JobEventFiles.images,
+            "text": JobEventFiles.texts,
+            "hparams": JobEventFiles.hparams,
         }
 
     def answer(self, target: str, body: bytes) -> Answer:
@@ -140,7 +140,7 @@ class Service:
         return _error(404, f"nothing answers {name[:100]}")
 
 
-def _chart(board: Board, kind: str, asked: Query, as_png: bool) -> Answer:
+def _chart(board: JobEventFiles, kind: str, asked: Query, as_png: bool) -> Answer:
     from howdah.eventfiles import chart, histogram_chart, png, svg
 
     style = svg.style(asked, "light" if as_png else "auto")
@@ -166,7 +166,7 @@ def _error(status: int, text: str) -> Answer:
 class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
     request_queue_size = 64
-    service: Service
+    service: EventFileServer
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A parent that does not wait for its answer any more is no fault."""
@@ -215,7 +215,7 @@ def serve(path: str, idle_s: float = IDLE_S) -> None:
         server = _Server(path, _Handler)
     finally:
         os.umask(before)
-    service = server.service = Service()
+    service = server.service = EventFileServer()
     threading.Thread(target=server.serve_forever, args=(0.2,), daemon=True, name="serve").start()
     print("ready", flush=True)
     most = oom_priority.limit()

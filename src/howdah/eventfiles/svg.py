@@ -59,7 +59,7 @@ class Style:
 
 
 @dataclass(frozen=True)
-class Frame:
+class ChartFrame:
     """The plane between the axes, in pixels."""
 
     left: float
@@ -98,9 +98,9 @@ def style(asked: Query, theme: str) -> Style:
     )
 
 
-def frame(style: Style, rows: int) -> Frame:
+def frame(style: Style, rows: int) -> ChartFrame:
     """The plane of a chart whose legend has so many rows."""
-    return Frame(LEFT, style.width - RIGHT, TOP, max(TOP + 40, style.height - BOTTOM - rows * ROW))
+    return ChartFrame(LEFT, style.width - RIGHT, TOP, max(TOP + 40, style.height - BOTTOM - rows * ROW))
 
 
 def opening(style: Style, title: str) -> Iterator[str]:
@@ -123,7 +123,7 @@ def _colours(colours: tuple[str, str, str]) -> str:
     return f".p{{fill:{paper}}}text{{fill:{ink}}}.g{{stroke:{line}}}"
 
 
-def vertical_axis(frame: Frame, span: tuple[float, float], log: bool) -> Iterator[str]:
+def vertical_axis(frame: ChartFrame, span: tuple[float, float], log: bool) -> Iterator[str]:
     """Lines and numbers of the values from the lower to the upper edge."""
     place = scale(span, frame.bottom, frame.top, log)
     for value in ticks(*span, 6, log):
@@ -132,7 +132,7 @@ def vertical_axis(frame: Frame, span: tuple[float, float], log: bool) -> Iterato
         yield text(frame.left - 6, y + 4, label(value), "end")
 
 
-def horizontal_axis(frame: Frame, span: tuple[float, float], kind: str, word: str) -> Iterator[str]:
+def horizontal_axis(frame: ChartFrame, span: tuple[float, float], kind: str, word: str) -> Iterator[str]:
     """Marks and numbers below the plane; `kind` is step, time, relative or value, `word` its name."""
     place = scale(span, frame.left, frame.right, log=False)
     named = {"time": _clock, "relative": _duration}.get(kind, label)
@@ -144,7 +144,7 @@ def horizontal_axis(frame: Frame, span: tuple[float, float], kind: str, word: st
     yield text(frame.right, frame.bottom + 33, word, "end")
 
 
-def nothing_yet(frame: Frame, words: dict[str, str]) -> str:
+def nothing_yet(frame: ChartFrame, words: dict[str, str]) -> str:
     """What stands in a chart without any value."""
     return text((frame.left + frame.right) / 2, (frame.top + frame.bottom) / 2, words["none"], "middle")
 

@@ -59,7 +59,7 @@ _NUMPY = {"f": "float", "i": "int", "u": "uint", "b": "bool", "c": "complex"}
 
 
 @dataclass(frozen=True)
-class Part:
+class TensorPart:
     """`count` numbers of a tensor, as a file of their own that is `length` bytes of `uri`, from `start`."""
 
     uri: str
@@ -83,7 +83,7 @@ class Tensor:
     member: str = ""
     big: bool = False
     why: str = ""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[TensorPart, ...] = ()
 
     @property
     def count(self) -> int:
@@ -122,7 +122,7 @@ class Tensor:
             begin = end
             if own:
                 with fs.open_read(part.uri) as file:
-                    window = Window(file, part.start, part.length)
+                    window = ByteWindow(file, part.start, part.length)
                     found = opened(window, f"{part.uri}: bytes from {part.start}", MOST_PART_PICKLE)
                     if len(found) != 1 or (found[0].dtype, found[0].count) != (self.dtype, part.count) or found[0].why:
                         raise Unreadable(f"{part.uri}: its bytes from {part.start} are not {part.count} {self.dtype}")
@@ -130,7 +130,7 @@ class Tensor:
                     yield from found[0]._of_file(window, own)
 
 
-class Window:
+class ByteWindow:
     """A stretch of a file as a file to read. No room is made for what it does not hold."""
 
     def __init__(self, file: Any, start: int, length: int) -> None:
@@ -273,7 +273,7 @@ def _bundle(fs: FileSystem, prefix: str) -> list[Tensor]:
             kind = _TENSORFLOW.get(one.dtype, f"type {one.dtype}")
             name = key.decode("utf-8", "backslashreplace")
             found.append(Tensor(name, kind, shape, where, one.offset, one.size, "", header.endianness == 1))
-    except (tensorflow_index.Unreadable, DecodeError, IndexError, ValueError) as error:
+    except (tensorflow_index.IndexUnreadable, DecodeError, IndexError, ValueError) as error:
         raise Unreadable(f"{index}: {error or 'it is no index of a checkpoint'}") from error
     return found
 

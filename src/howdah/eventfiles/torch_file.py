@@ -19,7 +19,7 @@ from itertools import islice
 from typing import Any, ClassVar
 
 from howdah.eventfiles.errors import Unreadable
-from howdah.eventfiles.tensors import MOST_PICKLE, MOST_TENSORS, Part, Tensor
+from howdah.eventfiles.tensors import MOST_PICKLE, MOST_TENSORS, Tensor, TensorPart
 
 MOST_DEPTH = 30
 MOST_PARTS = 1_000_000
@@ -98,7 +98,7 @@ def sharded(content: bytes, uri: str) -> list[Tensor]:
     return found
 
 
-def _in_parts(name: str, entry: dict[Any, Any], places: dict[Any, Part | str], uri: str, most: int) -> Tensor:
+def _in_parts(name: str, entry: dict[Any, Any], places: dict[Any, TensorPart | str], uri: str, most: int) -> Tensor:
     shape = _shape(entry["size"])
     named = (each.name for each in islice(_all(entry.get("properties")), 100) if isinstance(each, _Named))
     kind = next(named, "")
@@ -109,17 +109,17 @@ def _in_parts(name: str, entry: dict[Any, Any], places: dict[Any, Part | str], u
 
 
 def _parts_of(
-    entry: dict[Any, Any], places: dict[Any, Part | str], count: int, most: int
-) -> tuple[tuple[Part, ...], str]:
+    entry: dict[Any, Any], places: dict[Any, TensorPart | str], count: int, most: int
+) -> tuple[tuple[TensorPart, ...], str]:
     """Where the chunks of a tensor lie; none, and why that is of no use, unless they are all of it."""
     chunks = entry.get("chunks")
     if not isinstance(chunks, list) or not chunks or len(chunks) > most:
         return (), "nobody knows in which parts it lies, or they are too many"
-    parts: list[Part] = []
+    parts: list[TensorPart] = []
     for chunk in map(_told, chunks):
         offsets, sizes = chunk.get("offsets"), chunk.get("sizes")
         place = places.get(offsets, "its table of contents does not say where") if isinstance(offsets, tuple) else ""
-        if not isinstance(place, Part) or not isinstance(sizes, tuple):
+        if not isinstance(place, TensorPart) or not isinstance(sizes, tuple):
             return (), f"part {len(parts)} of {len(chunks)}: {place or 'it has no shape'}"
         parts.append(replace(place, count=math.prod(_shape(sizes))))
     if sum(part.count for part in parts) != count:
@@ -127,9 +127,9 @@ def _parts_of(
     return tuple(parts), ""
 
 
-def _places(stored: Any, folder: str) -> dict[Any, dict[Any, Part | str]]:
+def _places(stored: Any, folder: str) -> dict[Any, dict[Any, TensorPart | str]]:
     """By name and offset: a part of a file, or why there is none. A part that all have is written once."""
-    found: dict[Any, dict[Any, Part | str]] = {}
+    found: dict[Any, dict[Any, TensorPart | str]] = {}
     for key, value in stored.items() if isinstance(stored, dict) else ():
         index, place = _told(key), _told(value)
         name, offset = index.get("fqn"), index.get("offset")
@@ -138,7 +138,7 @@ def _places(stored: Any, folder: str) -> dict[Any, dict[Any, Part | str]]:
     return found
 
 
-def _place(place: dict[Any, Any], folder: str) -> Part | str:
+def _place(place: dict[Any, Any], folder: str) -> TensorPart | str:
     path, start, length = (place.get(name) for name in ("relative_path", "offset", "length"))
     if place.get("transform_descriptors"):
         return "it is written by an extension of torch.distributed.checkpoint, such as one that compresses"
@@ -148,7 +148,7 @@ def _place(place: dict[Any, Any], folder: str) -> Part | str:
         return "its place in the file is none"
     assert isinstance(start, int)
     assert isinstance(length, int)
-    return Part(f"{folder}/{path}", start, length, 0)
+    return TensorPart(f"{folder}/{path}", start, length, 0)
 
 
 def _told(value: Any) -> dict[Any, Any]:

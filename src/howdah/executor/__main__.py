@@ -15,10 +15,10 @@ def main() -> int:
     _do_without_openssl()
     from howdah.executor.executor import Executor, note
     from howdah.executor.identity import Identity, share_credentials
-    from howdah.executor.reassignment import successor
-    from howdah.wire.stderr import forgive
+    from howdah.executor.reassignment import next_environment
+    from howdah.wire.stderr import ignore_full_disk
 
-    forgive()
+    ignore_full_disk()
     try:
         identity = Identity.of(os.environ)
         share_credentials(os.environ, False)
@@ -32,7 +32,7 @@ def main() -> int:
     if executor.becoming and status == 0:
         os.chdir(here)
         share_credentials(os.environ, True)
-        os.execve(sys.executable, [sys.executable, "-m", "howdah.executor"], successor(executor))  # noqa: S606
+        os.execve(sys.executable, [sys.executable, "-m", "howdah.executor"], next_environment(executor))  # noqa: S606
     return status
 
 

@@ -28,7 +28,7 @@ class Timer:
         self.cancelled = True
 
 
-class Loop:
+class EventLoop:
     """Calls back when something can be read or written, when a moment has come, when a signal has arrived."""
 
     def __init__(self) -> None:
@@ -36,21 +36,21 @@ class Loop:
         self._timers: List[Tuple[float, int, Timer]] = []
         self._order = itertools.count()
 
-    def watch(self, file: int, events: int, call: Callable[[int], None]) -> None:
+    def add_fd(self, file: int, events: int, call: Callable[[int], None]) -> None:
         """Call `call(events)` whenever `file` is ready, in place of what was called before."""
         try:
             self._selector.modify(file, events, call)
         except KeyError:
             self._selector.register(file, events, call)
 
-    def forget(self, file: int) -> None:
+    def remove_fd(self, file: int) -> None:
         """No more calls for `file`; to be called before it is closed."""
         try:
             self._selector.unregister(file)
         except KeyError:
             return
 
-    def later(self, seconds: float, call: Callable[[], None]) -> Timer:
+    def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
         """Call `call` once, after `seconds`."""
         timer = Timer(call)
         heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._order), timer))
@@ -72,10 +72,10 @@ class Loop:
             os.read(reader, 4096)
             call()
 
-        self.watch(reader, READ, arrived)
+        self.add_fd(reader, READ, arrived)
         signal.signal(number, note)
 
-    def turn(self) -> None:
+    def run_once(self) -> None:
         """Wait for the next thing and deal with all that is due."""
         while self._timers and self._timers[0][2].cancelled:
             heapq.heappop(self._timers)

@@ -15,25 +15,25 @@ from typing import Callable, Mapping, Optional, Tuple, Union
 
 from howdah.executor import environment
 from howdah.executor.container_image import check_image
-from howdah.executor.diagnostics.monitor import Attention
-from howdah.executor.event_loop import Loop
+from howdah.executor.diagnostics.monitor import ProgramMonitor
+from howdah.executor.event_loop import EventLoop
 from howdah.executor.gpu import claims, monitor
 from howdah.executor.identity import Identity
 from howdah.executor.io import input_uri_list
-from howdah.executor.io.directory_sync import Copies
+from howdah.executor.io.directory_sync import DirectorySyncs
 from howdah.executor.io.localise import Localisation
 from howdah.executor.io.log_file import limit_from
-from howdah.executor.io.program_api_files import Here
-from howdah.executor.io.snapshots import Saves
-from howdah.executor.io.streams import Streams
-from howdah.executor.io.task_output import Printed
+from howdah.executor.io.program_api_files import ProgramApiDir
+from howdah.executor.io.snapshots import SnapshotProcesses
+from howdah.executor.io.streams import ProgramStreams
+from howdah.executor.io.task_output import TaskOutput
 from howdah.executor.io.transfer import Totals
 from howdah.executor.io.uploads import Uploads
-from howdah.executor.master_link.heartbeat import Link
-from howdah.executor.ports import Reservation
-from howdah.executor.preflight.runner import Checkup, Preflight
+from howdah.executor.master_link.heartbeat import Heartbeat
+from howdah.executor.ports import PortReservation
+from howdah.executor.preflight.runner import CheckProcess, PreflightRunner
 from howdah.executor.process import default_python, orphan_killer, process_tree
-from howdah.executor.process.announced_values import Yields
+from howdah.executor.process.announced_values import AnnouncedValues
 from howdah.executor.process.exit_explanation import explain, why_not_started
 from howdah.executor.process.program import Program
 from howdah.spec import port_range
@@ -55,34 +55,34 @@ class Executor:
     def __init__(self, identity: Identity, container: Mapping[str, str]) -> None:
         self.identity, self.container = identity, container
         self.directory = os.getcwd()
-        self.loop, self.reaper = Loop(), process_tree.Reaper()
-        self.link = Link(self.loop, self.reaper, identity, self.status, self.obey, self._refused)
-        self.here = Here(identity, self.directory)
-        self.link.moved = self.here.turn_to
-        self.printed = Printed(identity.log_directory, limit_from(container))
+        self.loop, self.reaper = EventLoop(), process_tree.Reaper()
+        self.link = Heartbeat(self.loop, self.reaper, identity, self.status, self.obey, self._refused)
+        self.here = ProgramApiDir(identity, self.directory)
+        self.link.moved = self.here.set_master
+        self.printed = TaskOutput(identity.log_directory, limit_from(container))
         self.logs = self.printed.logs
         self.orders = Orders(0, Goal.JOIN)
         self.assignment: Optional[Assignment] = None
         self.epoch, self.phase = 0, Phase.HELLO
         self.exit: Optional[Exit] = None
         self.localisation: Optional[Localisation] = None
-        self.ports: Optional[Reservation] = None
+        self.ports: Optional[PortReservation] = None
         self.port_numbers: Mapping[str, int] = {}
         self.ip = ""
-        self.deal = claims.Deal(container, note)
-        self.preflight = Preflight(self.loop, self.reaper, identity, container, self.deal)
+        self.deal = claims.GpuAssignment(container, note)
+        self.preflight = PreflightRunner(self.loop, self.reaper, identity, container, self.deal)
         self.program: Optional[Program] = None
-        self.streams: Optional[Streams] = None
+        self.streams: Optional[ProgramStreams] = None
         self.program_python = ""
         self.program_gpus: Tuple[str, ...] = ()
-        self.copies: Optional[Copies] = None
+        self.copies: Optional[DirectorySyncs] = None
         self.uploads = Uploads(self.loop, self.reaper, self.directory, self._tell)
-        self.activity: Union[Localisation, Checkup, Program, Streams, Uploads, Copies, None] = None
+        self.activity: Union[Localisation, CheckProcess, Program, ProgramStreams, Uploads, DirectorySyncs, None] = None
         self.stopping = self.broken = ""
-        self.saves = Saves(self.loop, self.reaper, self.directory, self.link.push)
+        self.saves = SnapshotProcesses(self.loop, self.reaper, self.directory, self.link.send_now)
         self.asked_saves = 0
         path = container.get("PATH", "")
-        self.attention = Attention(self.link, self.here, self.printed, self.directory, path, self._tell)
+        self.attention = ProgramMonitor(self.link, self.here, self.printed, self.directory, path, self._tell)
         self.leaving: Optional[int] = None
         self.becoming = ""
         self._sweeper = 0
@@ -92,7 +92,7 @@ class Executor:
         self._settle_in()
         self.link.start()
         while self.leaving is None or self.activity is not None:
-            self.loop.turn()
+            self.loop.run_once()
         return self._leave()
 
     # Where we are.
@@ -121,7 +121,7 @@ class Executor:
             program_python=self.program_python,
             program_gpus=self.program_gpus,
             usage=usage,
-            quiet_s=self.attention.quiet_s(usage),
+            quiet_s=self.attention.idle_s(usage),
             exit=self.exit,
             uploaded=self.uploads.done,
             kept=self.uploads.kept,
@@ -141,13 +141,13 @@ class Executor:
 
     def _enter(self, phase: Phase) -> None:
         self.phase = phase
-        self.link.push()
+        self.link.send_now()
 
     # Where the master wants us.
 
     def obey(self, orders: Orders) -> None:
         """Orders have come; those of an older epoch are not obeyed."""
-        if orders.goal is Goal.BECOME and self.leaving is None:
+        if orders.goal is Goal.REASSIGN and self.leaving is None:
             self.becoming = orders.become
             self._finish(LEFT, "", orders.stop_s)
         if orders.epoch < self.orders.epoch or self.leaving is not None:
@@ -230,14 +230,14 @@ class Executor:
         pairs = self.orders.pairs if self.phase is Phase.JOINED else None
         try:
             self.activity = self.preflight.begin(self.assignment, pairs, self._checked)
-        except (claims.TooFew, OSError) as error:
+        except (claims.NotEnoughGpus, OSError) as error:
             self._end(Exit("preflight", detail=f"pre-flight: {error}"))
         else:
             if self.activity is None:
                 self._join()
 
     def _checked(self, problem: str) -> None:
-        self._go_on(problem, self.link.push if self.phase is Phase.JOINED else self._join, "preflight")
+        self._go_on(problem, self.link.send_now if self.phase is Phase.JOINED else self._join, "preflight")
         self._reconcile()
 
     def _go_on(self, problem: str, then: Callable[[], None], cause: str = "localise") -> None:
@@ -261,7 +261,7 @@ class Executor:
         self._release_ports()
         try:
             among = port_range.ports(self.assignment.port_range)
-            self.ports = Reservation(self.identity.host, self.assignment.ports, among)
+            self.ports = PortReservation(self.identity.host, self.assignment.ports, among)
             self.preflight.listen(self.assignment)
         except OSError as error:
             self._end(Exit("start", detail=f"no port on {self.identity.host}: {error.strerror or error}"))
@@ -280,7 +280,7 @@ class Executor:
         assignment = self.assignment
         assert assignment is not None
         if self.copies is None:
-            self.copies = Copies.of(self.loop, self.reaper, assignment, self.directory, self._tell)
+            self.copies = DirectorySyncs.of(self.loop, self.reaper, assignment, self.directory, self._tell)
         if self.copies is None:
             self._start()
         else:
@@ -298,14 +298,14 @@ class Executor:
         try:
             variables = self._variables(assignment)
             environment.write_files(self.orders.files, self.directory)
-        except (claims.TooFew, OSError) as error:
+        except (claims.NotEnoughGpus, OSError) as error:
             self._end(Exit("start", detail=str(error)))
             return
         if not assignment.hold_ports:
             self._release_ports()
         argv = environment.argv_of(assignment.command)
         program = Program(self.loop, self.reaper, self.logs, self._program_ended, note)
-        program.yields, program.asked, program.here = Yields(assignment.yields), self._save_asked, self.here
+        program.yields, program.asked, program.here = AnnouncedValues(assignment.yields), self._save_asked, self.here
         try:
             self.streams = self._open_streams(assignment, environment.python_of(variables))
             program.start(argv, variables, self.directory, self.streams.stdin, self.streams.stdout)
@@ -324,7 +324,7 @@ class Executor:
 
     def _save_asked(self, count: int) -> None:
         self.asked_saves += count
-        self.link.push()
+        self.link.send_now()
 
     def _variables(self, assignment: Assignment) -> Mapping[str, str]:
         secrets = self.identity.secrets
@@ -332,7 +332,9 @@ class Executor:
         buckets = {**self.container, **assignment.environment}.get("AWS_ENDPOINT_URL", "")
         given = {**world, **input_uri_list.variables(assignment.listed, self.directory, buckets)}
         variables = environment.build(self.container, assignment, given, secrets, self.directory)
-        variables = self.here.variables(variables if self.copies is None else self.copies.here(variables), self.epoch)
+        variables = self.here.variables(
+            variables if self.copies is None else self.copies.local_variables(variables), self.epoch
+        )
         self.deal.add_to(variables, assignment.gpus)
         if assignment.program_path or requested_image(self.container) or not default_python.is_missing(variables):
             return variables
@@ -340,11 +342,13 @@ class Executor:
             self._tell(default_python.explanation())
         return default_python.with_python(variables, self.here.path)
 
-    def _open_streams(self, assignment: Assignment, python: str) -> Streams:
+    def _open_streams(self, assignment: Assignment, python: str) -> ProgramStreams:
         self.broken = ""
         if assignment.capture is not None:
             self.logs["stdout"].write(f"[howdah: standard output goes to {assignment.capture.output}]\n".encode())
-        return Streams(self.loop, self.reaper, assignment, self.identity, self.directory, python, self._stream_broke)
+        return ProgramStreams(
+            self.loop, self.reaper, assignment, self.identity, self.directory, python, self._stream_broke
+        )
 
     def _stream_broke(self, problem: str) -> None:
         """A program whose input can't be read whole must not take it for the end; one that can't print is lost, too."""
@@ -430,7 +434,7 @@ class Executor:
         if problem:
             self._tell(f"what this task made could not be kept: {problem}")
         self._activity_over()
-        self.link.push()
+        self.link.send_now()
 
     def _end(self, exit: Exit) -> None:
         if not exit.ok and exit.cause != "stopped" and self._files_removed():
@@ -464,7 +468,7 @@ class Executor:
             if code != LEFT:
                 note(reason)
             self._halt(reason, grace)
-            self.loop.later(0.0, lambda: None)
+            self.loop.call_later(0.0, lambda: None)
 
     def _terminated(self) -> None:
         """Blocking, and short: whoever sent the signal will not wait."""

@@ -12,10 +12,10 @@ import signal
 import sys
 from typing import Any, Callable, Dict, Mapping, Sequence
 
-from howdah.executor.event_loop import READ, Loop
+from howdah.executor.event_loop import READ, EventLoop
 from howdah.executor.process import process_tree
 
-_BORROWED = """
+_FOREIGN_PYTHON_BOOTSTRAP = """
 import json, os, runpy, sys
 _, paths, module, *_ = sys.argv
 if sys.version_info < (3, 10):
@@ -30,7 +30,7 @@ Told = Callable[[Mapping[str, Any]], None]
 Ended = Callable[[str], None]
 
 
-class Sidecar:
+class HelperProcess:
     """`told(message)` is called for each line; `ended(problem)` once, when the process is gone: "" when all is well.
 
     The descriptors in `passed` are open in it under the same numbers. `python` is the interpreter that runs it, whose
@@ -39,7 +39,7 @@ class Sidecar:
 
     def __init__(
         self,
-        loop: Loop,
+        loop: EventLoop,
         reaper: process_tree.Reaper,
         argv: Sequence[str],
         request: Mapping[str, Any],
@@ -54,7 +54,9 @@ class Sidecar:
         self._reader, writer = os.pipe()
         os.set_blocking(self._reader, False)
         message = _memory_file(json.dumps(request).encode())
-        command = (python, "-c", _BORROWED, _paths(), *argv) if python else (sys.executable, "-m", *argv)
+        command = (
+            (python, "-c", _FOREIGN_PYTHON_BOOTSTRAP, _paths(), *argv) if python else (sys.executable, "-m", *argv)
+        )
         try:
             for file in passed:
                 os.set_inheritable(file, True)
@@ -69,7 +71,7 @@ class Sidecar:
                 os.set_inheritable(file, False)
             os.close(writer)
             os.close(message)
-        self.loop.watch(self._reader, READ, lambda _: self._read())
+        self.loop.add_fd(self._reader, READ, lambda _: self._read())
 
     def listen(self) -> None:
         """Take at once what it has said so far."""
@@ -83,7 +85,7 @@ class Sidecar:
     def stop(self, grace: float) -> None:
         """TERM, then KILL."""
         self._signal(signal.SIGTERM)
-        self.loop.later(grace, self.kill)
+        self.loop.call_later(grace, self.kill)
 
     def _signal(self, number: int) -> None:
         if self.pid:
@@ -95,7 +97,7 @@ class Sidecar:
         except BlockingIOError:
             return
         if not data:
-            self.loop.forget(self._reader)
+            self.loop.remove_fd(self._reader)
             return
         *lines, self._buffer = (self._buffer + data).split(b"\n")
         for line in lines:
@@ -114,7 +116,7 @@ class Sidecar:
     def _gone(self, status: int, _: Any) -> None:
         self.pid = 0
         self._read()
-        self.loop.forget(self._reader)
+        self.loop.remove_fd(self._reader)
         os.close(self._reader)
         problem = "" if self._answer.get("ok") else str(self._answer.get("error") or self._silently(status))
         self.ended(problem)

@@ -17,8 +17,8 @@ PRIVATE = (
     "HOWDAH_DIRECTORY",
     "HOWDAH_LOG_DIR",
     "HOWDAH_TASKS_DIR",
-    "HOWDAH_SEAT",
-    "HOWDAH_CHECKED",
+    "HOWDAH_REASSIGNED",
+    "HOWDAH_PREFLIGHT_PASSED",
     "HOWDAH_WORK_DIR",
     "HOWDAH_SWEEPER",
     "HOWDAH_HOST",
@@ -64,7 +64,7 @@ class Identity:
         known = credentials.load(environment.get("HOWDAH_CREDENTIALS") or environment["HADOOP_TOKEN_FILE_LOCATION"])
         key = known.secrets[credentials.JOB_KEY]
         task, attempt = environment["HOWDAH_TASK"], environment["HOWDAH_ATTEMPT"]
-        if "HOWDAH_SEAT" in environment:  # the key is that of the attempt which was launched here
+        if "HOWDAH_REASSIGNED" in environment:  # the key is that of the attempt which was launched here
             key = auth.derive(key, auth.executor_principal(task, int(attempt)))
         return cls(
             task=task,

@@ -14,7 +14,7 @@ from typing import Dict, Sequence, Tuple
 from howdah.wire.ports import bound
 
 
-class Reservation:
+class PortReservation:
     """Ports by name, held until `release`, of the kind of addresses that `host` has (IPv4 if it has none). `address` is
     `host` in numbers, "" where that is none of ours. `among` are those that may be taken; without any the system
     chooses.

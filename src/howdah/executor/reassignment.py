@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from howdah.executor.executor import Executor
 
 
-def successor(executor: Executor) -> Dict[str, str]:
+def next_environment(executor: Executor) -> Dict[str, str]:
     """Tidy up after `executor`, and say what its successor is started with: `worker:3/2` becomes HOWDAH_TASK and
     HOWDAH_ATTEMPT. The input files go, for the other task has others; the logs stay, under this attempt's name."""
     task, _, attempt = executor.becoming.rpartition("/")
-    environment = {**executor.container, "HOWDAH_TASK": task, "HOWDAH_ATTEMPT": attempt, "HOWDAH_SEAT": "1"}
+    environment = {**executor.container, "HOWDAH_TASK": task, "HOWDAH_ATTEMPT": attempt, "HOWDAH_REASSIGNED": "1"}
     if executor.preflight.passed:
         environment[PASSED] = "1"
     environment["HOWDAH_MASTER"] = f"http://{executor.link.where}"

@@ -59,7 +59,7 @@ _SETTINGS = {
 _ROOT = {f"{who}_ALLOW_RUN_AS_ROOT{more}": "1" for who in ("OMPI", "PRTE") for more in ("", "_CONFIRM")}
 
 
-class Task:
+class MpiTask:
     """What happens here arrives in `events`, each a kind and a value."""
 
     def __init__(self, command: list[str]) -> None:
@@ -365,7 +365,7 @@ def main(mode: str, *words: str) -> None:
     elif mode == "rank":
         end(rank(json.loads(os.environ["HOWDAH_MPI_START"])))
     else:
-        end(Task(list(words)).run())
+        end(MpiTask(list(words)).run())
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from howdah.spec.staged import RUNTIME
 from howdah.wire.tensorboard_link import READY, argv
 
 
-class Board:
+class TensorBoardFramework:
     """Nobody is let in but with what the job's tasks know each other by."""
 
     hold_ports = False

@@ -60,7 +60,7 @@ async def visible_length(
     none answers."""
     length, login = None, token_of(block) or user
     for host, port in places:
-        connection = rpc.Connection(rpc.Address(host, port, "DataNode"), PROTOCOL, login, limit_s)
+        connection = rpc.RpcConnection(rpc.Address(host, port, "DataNode"), PROTOCOL, login, limit_s)
         try:
             request = pb.VisibleLengthRequest(block=block.block)
             answer = await connection.call("getReplicaVisibleLength", request, pb.VisibleLengthResponse, limit_s)
@@ -74,7 +74,7 @@ async def visible_length(
     return length
 
 
-class Connection:
+class DataNodeConnection:
     """To one DataNode, which is told of `token` by those who must log in. Raises OSError when it is gone or slower than
     `limit_s`, BadBlock for what it sends."""
 

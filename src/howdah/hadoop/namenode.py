@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 
 from howdah.errors import EngineUnavailable, SpecError
 from howdah.hadoop.identity import is_secure
-from howdah.hadoop.rpc import CALL_TIMEOUT_S, Address, Connection, Kerberos, Login, M, RpcError, User
+from howdah.hadoop.rpc import CALL_TIMEOUT_S, Address, Kerberos, Login, M, RpcConnection, RpcError, User
 from howdah.wire import credentials
 from howdah.wire.credentials import Token
 
@@ -31,7 +31,7 @@ class NameNodes:
 
     def __init__(self, authority: str, conf: Mapping[str, str], connect_timeout: float = 5.0) -> None:
         user = login(authority, conf)
-        self._connections = [Connection(one, PROTOCOL, user, connect_timeout) for one in addresses(authority, conf)]
+        self._connections = [RpcConnection(one, PROTOCOL, user, connect_timeout) for one in addresses(authority, conf)]
 
     async def call(self, method: str, request: Message, kind: type[M], timeout: float = CALL_TIMEOUT_S) -> M:
         """Raises EngineUnavailable listing what each said, RpcError with the active one's exception."""

@@ -94,14 +94,14 @@ class _Mechanism(Protocol):
     def unwrap(self, data: bytes) -> bytes: ...
 
 
-class Reader(Protocol):
+class ByteReader(Protocol):
     """What is read of a stream."""
 
     async def readexactly(self, n: int) -> bytes:
         """Raises EOFError, OSError."""
 
 
-class Writer(Protocol):
+class ByteWriter(Protocol):
     """What is done to a stream."""
 
     def write(self, data: bytes) -> None: ...
@@ -129,7 +129,7 @@ def frame(*messages: Message) -> bytes:
     return struct.pack(">I", len(body)) + body
 
 
-async def read_frame(reader: Reader) -> bytes:
+async def read_frame(reader: ByteReader) -> bytes:
     """The body of the next IPC packet. Raises EOFError, OSError."""
     (length,) = struct.unpack(">I", await reader.readexactly(4))
     if length > LARGEST_MESSAGE:
@@ -137,7 +137,7 @@ async def read_frame(reader: Reader) -> bytes:
     return await reader.readexactly(length)
 
 
-class Connection:
+class RpcConnection:
     """Calls of one protocol to one server.
 
     `call` raises EngineUnavailable when the server can't be reached or does not answer in time, RpcError when it
@@ -148,7 +148,7 @@ class Connection:
         self.address, self._protocol, self._login, self._connect_timeout = address, protocol, login, connect_timeout
         self._client_id, self._last_id = uuid.uuid4().bytes, 0
         self._calls: dict[int, asyncio.Future[tuple[bytes, int]]] = {}
-        self._writer: Writer | None = None
+        self._writer: ByteWriter | None = None
         self._reading: asyncio.Task[None] | None = None
         self._opening = asyncio.Lock()
 
@@ -180,7 +180,7 @@ class Connection:
                 await reading
         self._drop(EngineUnavailable(f"the connection to {self.address} was closed"))
 
-    async def _open(self) -> Writer:
+    async def _open(self) -> ByteWriter:
         try:
             reader, writer = await asyncio.wait_for(self._log_in(), self._connect_timeout)
         except (TimeoutError, asyncio.TimeoutError):
@@ -196,10 +196,10 @@ class Connection:
             return writer
         raise EngineUnavailable(f"{self.address}: {reason}")
 
-    async def _log_in(self) -> tuple[Reader, Writer]:
+    async def _log_in(self) -> tuple[ByteReader, ByteWriter]:
         streams = await asyncio.open_connection(self.address.host, self.address.port)
-        reader: Reader = streams[0]
-        writer: Writer = streams[1]
+        reader: ByteReader = streams[0]
+        writer: ByteWriter = streams[1]
         try:
             simple = isinstance(self._login, User)
             writer.write(b"hrpc" + bytes((9, 0, 0 if simple else 0xDF)))
@@ -217,7 +217,7 @@ class Connection:
             writer.close()
             raise
 
-    async def _authenticate(self, reader: Reader, writer: Writer) -> _Mechanism:
+    async def _authenticate(self, reader: ByteReader, writer: ByteWriter) -> _Mechanism:
         mechanism: _Mechanism | None = None
         message = pb.Sasl(state=NEGOTIATE)
         while True:
@@ -242,7 +242,7 @@ class Connection:
             else:
                 raise EngineRejected(f"{self.address} sent SASL state {answer.state} out of turn")
 
-    async def _sasl_answer(self, reader: Reader) -> pb.Sasl:
+    async def _sasl_answer(self, reader: ByteReader) -> pb.Sasl:
         data = await read_frame(reader)
         header, position = take(pb.RpcResponseHeader, data)
         if header.status:
@@ -277,7 +277,7 @@ class Connection:
             rpc_kind=PROTOCOL_BUFFERS, rpc_op=0, call_id=call_id, client_id=client_id, retry_count=-1
         )
 
-    async def _read(self, reader: Reader) -> None:
+    async def _read(self, reader: ByteReader) -> None:
         error: Exception = EngineUnavailable(f"{self.address} closed the connection")
         try:
             while True:
@@ -314,7 +314,9 @@ class Connection:
 class _Layered:
     """The connection within its messages of SASL, where the login has agreed on integrity or privacy."""
 
-    def __init__(self, reader: Reader, writer: Writer, mechanism: _Mechanism, header: pb.RpcRequestHeader) -> None:
+    def __init__(
+        self, reader: ByteReader, writer: ByteWriter, mechanism: _Mechanism, header: pb.RpcRequestHeader
+    ) -> None:
         self._reader, self._writer, self._mechanism, self._header = reader, writer, mechanism, header
         self._plain = bytearray()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from howdah.engines import Engine
 from howdah.errors import HowdahError
-from howdah.history.options import Options, root_of, user_on
+from howdah.history.options import HistoryOptions, root_of, user_on
 from howdah.history.server import serve_until_told
 
 _ENGINES = {
@@ -45,7 +45,7 @@ def _arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def _options(asked: argparse.Namespace) -> Options:
+def _options(asked: argparse.Namespace) -> HistoryOptions:
     settings = dict(one.partition("=")[::2] for one in asked.set)
     user = user_on(settings.get("hadoop_conf_dir", ""))
     engines: list[Engine] = []
@@ -55,7 +55,7 @@ def _options(asked: argparse.Namespace) -> Options:
     roots = (*(root_of(engine, user) for engine in engines), *asked.root)
     if asked.in_job:
         asked.host, asked.port = "0.0.0.0", int(os.environ["HOWDAH_PORT"])  # noqa: S104 - its token lets in, no place
-    return Options(
+    return HistoryOptions(
         tuple(engines),
         roots,
         Path(asked.state or ("history" if asked.in_job else _home_of_state())),

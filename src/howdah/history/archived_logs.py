@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from howdah.api.sources import Refused
+from howdah.api.sources import ApiError
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, HowdahError
-from howdah.history.log_search import Searches
-from howdah.logs.search import Wish
-from howdah.logs.search_results import Found
-from howdah.logs.store import Folder, chunk
+from howdah.history.log_search import SearchProcesses
+from howdah.logs.search import LogQuery
+from howdah.logs.search_results import SearchResults
+from howdah.logs.store import DirectoryLogs, chunk
 from howdah.logs.stream_index import BOTH, STREAMS, TIMES
 from howdah.spec import TaskId
 from howdah.wire.messages import LogChunk
@@ -45,7 +45,7 @@ T = TypeVar("T")
 _HEADING = re.compile(r"(\S+) attempt (\d+) (stdout|stderr|times)")
 
 
-class Printed:
+class ArchivedLogs:
     """`folder` is where streams are kept meanwhile; it is emptied when the server begins."""
 
     def __init__(self, folder: Path) -> None:
@@ -54,7 +54,7 @@ class Printed:
         self._good_until: dict[Path, float] = {}
         self._readers = Counter[Path]()
         self._threads = ThreadPoolExecutor(AT_ONCE, "printed")
-        self._searches = Searches(AT_ONCE)
+        self._searches = SearchProcesses(AT_ONCE)
         self._closed = threading.Event()
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -73,7 +73,7 @@ class Printed:
             return self._chunk(place, task, stream, attempt, offset, limit)
         except OSError as error:
             reason = error.strerror or error
-            raise Refused(503, f"what {task} printed can't be read here now: {reason}: ask again") from error
+            raise ApiError(503, f"what {task} printed can't be read here now: {reason}: ask again") from error
         finally:
             self._readers -= Counter([place])  # which forgets those that nobody reads
 
@@ -89,33 +89,33 @@ class Printed:
         files = {name: place / f"{attempt}.{name}" for name in (*STREAMS, TIMES)}
         if not any(file.is_file() for name, file in files.items() if stream in (name, BOTH)):
             if self._good_until.get(place, 0.0) < float("inf"):
-                raise Refused(503, f"its node has not brought yet what attempt {attempt} of {task} printed: ask again")
-            raise Refused(404, f"nothing is kept of what attempt {attempt} of {task} printed to {stream}")
-        start, size, data = chunk(Folder(place, files), stream, offset, limit)
+                raise ApiError(503, f"its node has not brought yet what attempt {attempt} of {task} printed: ask again")
+            raise ApiError(404, f"nothing is kept of what attempt {attempt} of {task} printed to {stream}")
+        start, size, data = chunk(DirectoryLogs(place, files), stream, offset, limit)
         return LogChunk(0, start, size, data.decode("latin-1"))
 
     async def search(
-        self, engine: Engine, job_id: str, wish: Wish, tasks: Sequence[TaskId], attempt: int, stream: str
+        self, engine: Engine, job_id: str, wish: LogQuery, tasks: Sequence[TaskId], attempt: int, stream: str
     ) -> Mapping[str, Any]:
         """Lines in what tasks printed; nothing is kept here.
 
         Raises:
             Refused: it can't be read.
         """
-        began, found = time.monotonic(), Found(wish.limit)
+        began, found = time.monotonic(), SearchResults(wish.limit)
         wanted = {str(task) for task in tasks}
         pieces = functools.partial(engine.logs, job_id, tasks[0] if len(tasks) == 1 else None, "*")
         try:
             found.add(await self._searches.find(pieces, wish, wanted, attempt, stream, SEARCH_S))
         except asyncio.TimeoutError:
             asked = "name fewer tasks, or a simpler pattern"
-            raise Refused(504, f"the search has not ended within {SEARCH_S:.0f} s: {asked}") from None
+            raise ApiError(504, f"the search has not ended within {SEARCH_S:.0f} s: {asked}") from None
         except EngineUnavailable as error:
-            raise Refused(503, str(error)) from error
+            raise ApiError(503, str(error)) from error
         except HowdahError as error:
-            raise Refused(404, str(error)) from error
+            raise ApiError(404, str(error)) from error
         except OSError as error:
-            raise Refused(503, f"the search can't be done now: {error.strerror or error}") from error
+            raise ApiError(503, f"the search can't be done now: {error.strerror or error}") from error
         return found.answer(time.monotonic() - began)
 
     def close(self) -> None:
@@ -145,11 +145,11 @@ class Printed:
                 place.rename(old)
             fresh.rename(place)
         except EngineUnavailable as error:
-            raise Refused(503, str(error)) from error
+            raise ApiError(503, str(error)) from error
         except HowdahError as error:
-            raise Refused(404, str(error)) from error
+            raise ApiError(404, str(error)) from error
         except OSError as error:
-            raise Refused(503, f"no room here for what {task} printed: {error.strerror or error}") from error
+            raise ApiError(503, f"no room here for what {task} printed: {error.strerror or error}") from error
         now = time.monotonic()
         self._good_until[place] = float("inf") if settled else now + max(AGAIN_S, SHARE * (now - began))
         await self._shed(place, old)
@@ -164,7 +164,7 @@ class Printed:
         try:
             shutil.rmtree(fresh, ignore_errors=True)
             fresh.mkdir(parents=True, mode=0o700)
-            settled = engine.settled(job_id)
+            settled = engine.logs_complete(job_id)
             self._copy(engine, job_id, task, fresh)
         except BaseException:
             shutil.rmtree(fresh, ignore_errors=True)
@@ -213,7 +213,7 @@ async def _wait_for(bringing: asyncio.Future[None]) -> None:
     try:
         await asyncio.wait_for(asyncio.shield(bringing), WAIT_S)
     except asyncio.TimeoutError:
-        raise Refused(504, f"it takes more than {WAIT_S:.0f} s to bring this log here: ask again") from None
+        raise ApiError(504, f"it takes more than {WAIT_S:.0f} s to bring this log here: ask again") from None
 
 
 def _remove(folders: Iterable[Path]) -> None:

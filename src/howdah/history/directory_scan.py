@@ -13,9 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from howdah.errors import EngineUnavailable, HowdahError, StagingError
-from howdah.history.index import Found, Index, Known
-from howdah.history.job_summary import Digest
-from howdah.history.log_reader import Tail
+from howdah.history.index import FoundJob, Index, IndexedJob
+from howdah.history.job_summary import JobSummary
+from howdah.history.log_reader import LineReader
 from howdah.spec import uris
 from howdah.storage.filesystem import CHUNK, Entry, FileSystem, filesystem
 
@@ -30,7 +30,7 @@ AT_ONCE = 16
 
 
 @dataclass
-class Looked:
+class ScanResult:
     """What a look at all roots found: jobs read, jobs gone, directories that may not be read, and what went wrong."""
 
     read: int = 0
@@ -50,13 +50,13 @@ class Scanner:
         self._closed_at = time.monotonic()
         self._ended = False
 
-    def look(self) -> Looked:
+    def look(self) -> ScanResult:
         """Bring the index up to date.
 
         Raises:
             sqlite3.Error: it can't be written.
         """
-        looked, homes = Looked(), []
+        looked, homes = ScanResult(), []
         for root in self.roots:
             try:
                 for home in self._homes(root):
@@ -83,7 +83,7 @@ class Scanner:
         above = self._files(before).children(before.rstrip("/"))
         return [uris.join(entry.uri, after.strip("/")) for entry in above if entry.is_dir]
 
-    def _home(self, home: str, looked: Looked, one_of_many: bool) -> None:
+    def _home(self, home: str, looked: ScanResult, one_of_many: bool) -> None:
         jobs, files = uris.join(home, "jobs"), self._files(home)
         try:
             entry = files.stat(jobs)
@@ -108,7 +108,7 @@ class Scanner:
         known, at = self._listed.get(home, (-1, 0.0))
         return known == modified_ms and time.monotonic() - at < LIST_S
 
-    def _take(self, files: FileSystem, home: str, news: Iterable[list[Known]], looked: Looked) -> None:
+    def _take(self, files: FileSystem, home: str, news: Iterable[list[IndexedJob]], looked: ScanResult) -> None:
         if time.monotonic() - self._closed_at > CLOSED_S:
             self._closed, self._closed_at = {}, time.monotonic()
         open_ = ([job for job in jobs if self._closed.get(job.directory) != job.folder_ms] for jobs in news)
@@ -122,7 +122,7 @@ class Scanner:
                     self.index.put(home, read)
                     looked.read += len(read)
 
-    def _read(self, files: FileSystem, job: Known) -> Known | None:
+    def _read(self, files: FileSystem, job: IndexedJob) -> IndexedJob | None:
         try:
             return read(files, job)
         except Closed:
@@ -134,7 +134,7 @@ class Closed(Exception):
     """A job that we may not read: it is not listed, and not asked for again for a while."""
 
 
-def read(files: FileSystem, job: Known) -> Known | None:
+def read(files: FileSystem, job: IndexedJob) -> IndexedJob | None:
     """The job with what its log says by now; None when there is nothing new, or nothing can be known now.
 
     Raises:
@@ -163,9 +163,9 @@ def read(files: FileSystem, job: Known) -> Known | None:
     return job
 
 
-def _tells_all(files: FileSystem, uri: str, job: Known) -> bool:
+def _tells_all(files: FileSystem, uri: str, job: IndexedJob) -> bool:
     """Whether a log never seen tells how its job ended: then nobody needs its size, which is another round trip."""
-    tail = Tail()
+    tail = LineReader()
     try:
         data = files.head(uri, CHUNK)
     except HowdahError:
@@ -180,14 +180,14 @@ def _tells_all(files: FileSystem, uri: str, job: Known) -> bool:
     return job.digest.over
 
 
-def _go_on(files: FileSystem, uri: str, size: int, job: Known) -> bool:
+def _go_on(files: FileSystem, uri: str, size: int, job: IndexedJob) -> bool:
     """Read on; from the beginning when the log is not the one that was read before. Whether that was all of it."""
-    tail = Tail(job.offset, job.skipping)
+    tail = LineReader(job.offset, job.skipping)
     with files.open_read(uri) as log:
         if tail.offset:
             log.seek(tail.offset - 1)
             if size < tail.offset or not (tail.skipping or log.read(1) == b"\n"):
-                tail, job.digest, job.anew = Tail(), Digest(), True
+                tail, job.digest, job.anew = LineReader(), JobSummary(), True
         log.seek(tail.offset)
         until = tail.offset + AT_A_TIME
         pieces = iter(lambda: log.read(min(CHUNK, max(size, 1))), b"")
@@ -197,14 +197,14 @@ def _go_on(files: FileSystem, uri: str, size: int, job: Known) -> bool:
     return tail.offset < until
 
 
-def _found(listing: Iterable[Entry]) -> Iterator[Found]:
+def _found(listing: Iterable[Entry]) -> Iterator[FoundJob]:
     for entry in listing:
         if entry.is_dir:
             name = uris.name(entry.uri).encode("utf-8", "replace").decode()
-            yield Found(name, entry.uri, entry.modified_ms, entry.owner)
+            yield FoundJob(name, entry.uri, entry.modified_ms, entry.owner)
 
 
-def _parts(jobs: list[Known], size: int) -> Iterator[list[Known]]:
+def _parts(jobs: list[IndexedJob], size: int) -> Iterator[list[IndexedJob]]:
     rest = iter(jobs)
     while part := list(itertools.islice(rest, size)):
         yield part

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from howdah.history.job_summary import Digest
+from howdah.history.job_summary import JobSummary
 
 VERSION = 1
 BUSY_S = 10.0
@@ -71,7 +71,7 @@ _NEWS = (
 
 
 @dataclass
-class Found:
+class FoundJob:
     """A job's directory as a listing shows it: `folder_ms` is when something was last made or removed in it."""
 
     id: str
@@ -81,7 +81,7 @@ class Found:
 
 
 @dataclass
-class Known(Found):
+class IndexedJob(FoundJob):
     """What the index has of it: how far its log was read, and what it said up to there. One that is `anew` is read from
     the beginning."""
 
@@ -91,7 +91,7 @@ class Known(Found):
     written_ms: int = 0
     over: bool = False
     anew: bool = True
-    digest: Digest = field(default_factory=Digest)
+    digest: JobSummary = field(default_factory=JobSummary)
 
 
 class Index:
@@ -236,14 +236,14 @@ class Index:
         with self.reading() as connection:
             return int(connection.execute("SELECT number FROM changes").fetchone()[0])
 
-    def put(self, root: str, jobs: Iterable[Known]) -> None:
+    def put(self, root: str, jobs: Iterable[IndexedJob]) -> None:
         """Write what is now known of these jobs below `root`."""
         with self.change() as connection:
             for job in jobs:
                 number = connection.execute(_UPSERT, _row(root, job)).fetchone()[0]
                 _put_attempts(connection, number, job)
 
-    def look(self, root: str, listing: Iterable[Found]) -> int:
+    def look(self, root: str, listing: Iterable[FoundJob]) -> int:
         """Take note of the directories below `root`, and forget jobs that are not listed; how many those were."""
         connection = self.connection
         connection.execute("CREATE TEMP TABLE IF NOT EXISTS seen (id TEXT PRIMARY KEY, directory, folder_ms, owner)")
@@ -271,7 +271,7 @@ class Index:
                 _forget(connection, numbers)
         return len(numbers)
 
-    def news(self, root: str) -> Iterator[list[Known]]:
+    def news(self, root: str) -> Iterator[list[IndexedJob]]:
         """Of the jobs noted last, some at a time, those whose log may have grown; the newest first.
 
         A job of the same name that another root has is left to it.
@@ -279,16 +279,16 @@ class Index:
         last = chr(0x10FFFF)
         while rows := self.connection.execute(_NEWS, (root, last, root)).fetchall():
             last = rows[-1][0]
-            yield [_known(Found(*row[:4]), row[4:]) for row in rows]
+            yield [_known(FoundJob(*row[:4]), row[4:]) for row in rows]
 
-    def open_jobs(self, root: str = "") -> list[Known]:
+    def open_jobs(self, root: str = "") -> list[IndexedJob]:
         """Those below `root`, or all, whose log does not say how they ended."""
         rows = self.connection.execute(
             "SELECT id, directory, folder_ms, user, offset, skipping, size, written_ms, over, kept, folder_ms FROM job "
             "WHERE NOT over AND (root = ? OR ? = '')",
             (root, root),
         )
-        return [_known(Found(*row[:4]), row[4:]) for row in rows.fetchall()]
+        return [_known(FoundJob(*row[:4]), row[4:]) for row in rows.fetchall()]
 
     def tell(self, id_: str, told: Mapping[str, object]) -> None:
         """Note what is known of a job beyond its log; nothing is written when it is known already."""
@@ -328,17 +328,17 @@ def _folded(text: str) -> str:
     return text.casefold()
 
 
-def _known(found: Found, kept: tuple[Any, ...]) -> Known:
+def _known(found: FoundJob, kept: tuple[Any, ...]) -> IndexedJob:
     offset, skipping, size, written_ms, over, text, folder_ms = kept
-    known = Known(found.id, found.directory, found.folder_ms, found.owner)
+    known = IndexedJob(found.id, found.directory, found.folder_ms, found.owner)
     if size is None or (over and folder_ms != found.folder_ms):  # an ended job's log was replaced, or ended twice
         return known
     known.offset, known.skipping, known.size, known.written_ms = offset, bool(skipping), size, written_ms
-    known.digest, known.anew = Digest.load(text), False
+    known.digest, known.anew = JobSummary.load(text), False
     return known
 
 
-def _row(root: str, job: Known) -> tuple[object, ...]:
+def _row(root: str, job: IndexedJob) -> tuple[object, ...]:
     one = job.digest
     over = job.over or one.over
     words = " ".join((job.id, one.name, one.user or job.owner, one.queue, one.framework, one.words, one.diagnostics))
@@ -373,7 +373,7 @@ def _row(root: str, job: Known) -> tuple[object, ...]:
     )
 
 
-def _put_attempts(connection: sqlite3.Connection, number: int, job: Known) -> None:
+def _put_attempts(connection: sqlite3.Connection, number: int, job: IndexedJob) -> None:
     digest = job.digest
     if job.anew:
         connection.execute("DELETE FROM attempt WHERE job = ?", (number,))

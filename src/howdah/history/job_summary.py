@@ -27,7 +27,7 @@ _PROGRESS = re.compile(rb'"task":\{"role":"([^"\\]{1,100})","index":(\d{1,6})\}.
 
 
 @dataclass
-class Attempt:
+class AttemptSpan:
     """One attempt of a task: where it ran. `gpus` are their numbers or UUIDs there, separated by commas, as told."""
 
     task: str
@@ -44,7 +44,7 @@ class Attempt:
 
 
 @dataclass
-class Digest:
+class JobSummary:
     """`gpu_hours` are all that ended attempts held; `wasted` those of attempts that came to nothing, by cause.
 
     `live` are attempts that have not ended; `stopped_hours` those that were stopped in order, wasted if the job fails.
@@ -73,15 +73,15 @@ class Digest:
     failed: str = ""
     diagnostics: str = ""
     told: dict[str, float] = field(default_factory=dict)
-    live: dict[str, Attempt] = field(default_factory=dict)
+    live: dict[str, AttemptSpan] = field(default_factory=dict)
     bad: int = 0
-    changed: dict[tuple[str, int], Attempt] = field(default_factory=dict)
+    changed: dict[tuple[str, int], AttemptSpan] = field(default_factory=dict)
 
     @classmethod
-    def load(cls, text: str) -> Digest:
+    def load(cls, text: str) -> JobSummary:
         """The inverse of `dump`; a new one of nothing."""
         digest = cls(**json.loads(text)) if text else cls()
-        digest.live = {task: Attempt(**kept) for task, kept in digest.live.items()}  # type: ignore[arg-type]
+        digest.live = {task: AttemptSpan(**kept) for task, kept in digest.live.items()}  # type: ignore[arg-type]
         return digest
 
     def dump(self) -> str:
@@ -174,7 +174,7 @@ class Digest:
         for before in filter(None, (record.get("giver"), record["task"])):  # one whose container it was is not lost
             self._gone(_task({"task": before}), _number(record.get("time")), "")
         held = self.gpus.get(task.rpartition(":")[0], 0)
-        attempt = Attempt(task, _whole(record.get("attempt")), held=held, since=_number(record.get("time")))
+        attempt = AttemptSpan(task, _whole(record.get("attempt")), held=held, since=_number(record.get("time")))
         attempt.container, attempt.node = _text(container.get("id"), WORD), _text(container.get("node"), NAME)
         self._keep(attempt)
 
@@ -186,11 +186,11 @@ class Digest:
         attempt.gpus = _text(",".join(map(str, record.get("gpus") or ())), SENTENCE) or attempt.gpus
         self._keep(attempt)
 
-    def _attempt(self, record: Mapping[str, Any]) -> Attempt:
+    def _attempt(self, record: Mapping[str, Any]) -> AttemptSpan:
         task = _task(record)
-        return self.live.get(task) or Attempt(task, _whole(record.get("attempt")))
+        return self.live.get(task) or AttemptSpan(task, _whole(record.get("attempt")))
 
-    def _keep(self, attempt: Attempt) -> None:
+    def _keep(self, attempt: AttemptSpan) -> None:
         self.live[attempt.task] = self.changed[attempt.task, attempt.attempt] = attempt
 
     def _formed(self, record: Mapping[str, Any]) -> None:
@@ -293,15 +293,15 @@ def _task(record: Mapping[str, Any]) -> str:
 
 
 _HANDLERS = {
-    "JobStarted": Digest._started,
-    "Launched": Digest._launched,
-    "Joined": Digest._noticed,
-    "Started": Digest._noticed,
-    "WorldFormed": Digest._formed,
-    "Ended": Digest._ended,
-    "GangReleased": Digest._released,
-    "GangRestarted": Digest._restarted,
-    "Resized": Digest._resized,
-    "Used": Digest._gpus,
-    "JobFinished": Digest._finished,
+    "JobStarted": JobSummary._started,
+    "Launched": JobSummary._launched,
+    "Joined": JobSummary._noticed,
+    "Started": JobSummary._noticed,
+    "WorldFormed": JobSummary._formed,
+    "Ended": JobSummary._ended,
+    "GangReleased": JobSummary._released,
+    "GangRestarted": JobSummary._restarted,
+    "Resized": JobSummary._resized,
+    "Used": JobSummary._gpus,
+    "JobFinished": JobSummary._finished,
 }

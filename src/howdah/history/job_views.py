@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from howdah.history.directory_scan import LOG
-from howdah.history.log_reader import Tail
+from howdah.history.log_reader import LineReader
 from howdah.spec import Outcome, State, uris
 from howdah.spec.event_lines import parse_line, read_lines, to_line
 from howdah.spec.events import JobFinished, Noted
@@ -37,11 +37,11 @@ class Replaced(Exception):
 
 
 @dataclass(frozen=True)
-class News:
+class JobChanges:
     """Lines that were not read before, with where the reading ended, and the log's size and time when it began."""
 
     lines: list[list[bytes]]
-    tail: Tail
+    tail: LineReader
     seen: tuple[int, int]
 
 
@@ -53,10 +53,10 @@ class HeldJob:
         self.lines: list[bytes] = []
         self.version, self.bytes = 1, 0
         self.looked_at = float("-inf")
-        self._files, self._tail, self._seen = files, Tail(), (-1, 0)
+        self._files, self._tail, self._seen = files, LineReader(), (-1, 0)
         self._ended = False
 
-    def read(self) -> News | None:
+    def read(self) -> JobChanges | None:
         """What is new; None when nothing is. It changes nothing here: what can't be read to its end is read again.
 
         Raises:
@@ -70,9 +70,9 @@ class HeldJob:
             return None
         if seen[0] < self._tail.offset or self._ended:
             raise Replaced
-        return self._news(uri, seen) if entry else News([], self._tail, seen)
+        return self._news(uri, seen) if entry else JobChanges([], self._tail, seen)
 
-    def _news(self, uri: str, seen: tuple[int, int]) -> News:
+    def _news(self, uri: str, seen: tuple[int, int]) -> JobChanges:
         size, tail = seen[0], replace(self._tail)
         with self._files.open_read(uri) as log:
             log.seek(tail.offset)
@@ -82,12 +82,12 @@ class HeldJob:
                 if tail.offset < size - LAST_BYTES:
                     left_out = Noted(0.0, "the log is too large to be shown whole: what is between is left out")
                     lines.append([to_line(left_out).encode()])
-                    tail = Tail(size - LAST_BYTES, skipping=True)
+                    tail = LineReader(size - LAST_BYTES, skipping=True)
                 log.seek(tail.offset)
                 lines += tail.lines([log.read(LAST_BYTES)])
-        return News(lines, tail, seen)
+        return JobChanges(lines, tail, seen)
 
-    def take(self, news: News | None) -> None:
+    def take(self, news: JobChanges | None) -> None:
         """Add what is new to the view and to the events."""
         if news is None:
             return

@@ -10,7 +10,7 @@ LONGEST = 4 << 20
 
 
 @dataclass
-class Tail:
+class LineReader:
     """`offset` is where the first line not told yet begins; while `skipping`, in the middle of one too long to tell.
 
     `passed_over` counts those.

@@ -23,7 +23,7 @@ from typing import IO, Any
 
 import howdah
 from howdah.errors import EngineUnavailable
-from howdah.logs.search import Wish, search_headed
+from howdah.logs.search import LogQuery, search_headed
 from howdah.spec.codec import encode
 
 Read = Callable[[], Iterable[tuple[str, bytes]]]
@@ -34,7 +34,7 @@ _SIZES = struct.Struct("!II")
 GRACE_S = 5
 
 
-class Searches:
+class SearchProcesses:
     """`at_once` at a time; others wait for them. Each has a thread, which brings what its process looks through."""
 
     def __init__(self, at_once: int) -> None:
@@ -42,7 +42,7 @@ class Searches:
         self._under_way: set[_Search] = set()
 
     async def find(
-        self, read: Read, wish: Wish, wanted: Collection[str], attempt: int, stream: str, limit_s: float
+        self, read: Read, wish: LogQuery, wanted: Collection[str], attempt: int, stream: str, limit_s: float
     ) -> dict[str, Any]:
         """What `search_headed` answers.
 
@@ -145,7 +145,7 @@ def main() -> int:
     asked = json.loads(sys.stdin.buffer.readline())
     signal.alarm(int(asked["limit"]) + GRACE_S)  # the system's, which does not wait for an expression to end
     os.nice(10)
-    wish = Wish(**asked["wish"])
+    wish = LogQuery(**asked["wish"])
     answer = search_headed(_pieces, wish, set(asked["wanted"]), asked["attempt"], asked["stream"])
     print(json.dumps(answer), flush=True)
     return 0

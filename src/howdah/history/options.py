@@ -20,7 +20,7 @@ KEY_VARIABLE = "HOWDAH_HISTORY_KEY"
 
 
 @dataclass(frozen=True)
-class Options:
+class HistoryOptions:
     """`roots` are URIs of homes; `keep_s` is how long an ended job is kept (0: for ever); `state` is where the index
     and the key are. `user` is who removes files on a cluster; by `names` the host is known beside its own; `idle_s` is
     after how long without a question the server ends (0: never); `link_command` prints the link to it."""
@@ -68,7 +68,7 @@ def job_key(key: bytes, job_id: str) -> bytes:
     return auth.derive(key, f"job {job_id}")
 
 
-def index_folder(options: Options) -> Path:
+def index_folder(options: HistoryOptions) -> Path:
     """An index for each set of roots."""
     return options.state / hashlib.sha256("\n".join(sorted(options.roots)).encode()).hexdigest()[:12]
 

@@ -15,7 +15,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from howdah.api.sources import Refused
+from howdah.api.sources import ApiError
 from howdah.spec import State
 
 MOST, USUAL = 500, 50
@@ -46,7 +46,7 @@ def page(connection: sqlite3.Connection, query: Mapping[str, str], now: float) -
     sort = query.get("sort", "") or "-started"
     column, down = SORTS.get(sort.lstrip("-")), sort.startswith("-")
     if column is None:
-        raise Refused(
+        raise ApiError(
             400, f"sort is {sort[:40]!r}, must be one of {', '.join(SORTS)}, with - for the other way", "sort"
         )
     limit = _whole(query, "limit", USUAL)
@@ -186,7 +186,7 @@ def _cursor(text: str, sort: str) -> tuple[Any, int]:
             raise ValueError
         return value, number
     except (ValueError, TypeError):
-        raise Refused(
+        raise ApiError(
             400, f"after is no cursor of a list sorted by {sort}: begin with the first page", "after"
         ) from None
 
@@ -197,12 +197,12 @@ def _moment(query: Mapping[str, str], name: str) -> float:
     except ValueError:
         moment = math.nan
     if not math.isfinite(moment):
-        raise Refused(400, f"{name} is {query[name][:40]!r}, must be epoch seconds", name)
+        raise ApiError(400, f"{name} is {query[name][:40]!r}, must be epoch seconds", name)
     return moment
 
 
 def _whole(query: Mapping[str, str], name: str, usual: int) -> int:
     text = query.get(name) or str(usual)
     if not text.isascii() or not text.isdigit():
-        raise Refused(400, f"{name} is {text[:40]!r}, must be a whole number", name)
+        raise ApiError(400, f"{name} is {text[:40]!r}, must be a whole number", name)
     return max(1, min(int(text[:9]), MOST))

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from howdah.errors import HowdahError, StagingError
 from howdah.history.index import Index
 from howdah.spec import uris
-from howdah.storage.filesystem import Broken, filesystem
+from howdah.storage.filesystem import ConnectionBroken, filesystem
 
 AT_ONCE, MOST_TOLD = 500, 5
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -61,7 +61,7 @@ def _remove(id_: str, directory: str, root: str, me: str, conf_dir: str) -> str:
         if not entry.is_dir or not entry.owner == home.owner == me:
             return f"{directory} stays: it is {entry.owner}'s in a home of {home.owner}'s, and this is {me}"
         files.delete(directory)
-    except Broken:
+    except ConnectionBroken:
         raise
     except StagingError as error:
         return f"{directory} stays: {error}"

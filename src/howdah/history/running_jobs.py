@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from howdah.engines import Engine
 from howdah.errors import HowdahError
-from howdah.history.index import Index, Known
+from howdah.history.index import Index, IndexedJob
 from howdah.spec import JobReport, State
 from howdah.storage.filesystem import filesystem
 from howdah.wire import auth
@@ -22,7 +22,7 @@ FEW = 5
 """More than these are asked for in one go, among all of this user's; but this machine's engine reads each one's log."""
 
 
-class Living:
+class RunningJobs:
     """Asks `engines` about a few jobs at a time."""
 
     def __init__(self, index: Index, engines: Iterable[Engine]) -> None:
@@ -45,7 +45,7 @@ class Living:
             self._settle(job, reports.get(job.id), now, bool(problems))
         return problems
 
-    def _reports(self, jobs: list[Known]) -> tuple[dict[str, JobReport], list[str]]:
+    def _reports(self, jobs: list[IndexedJob]) -> tuple[dict[str, JobReport], list[str]]:
         found: dict[str, JobReport] = {}
         problems = []
         for engine in self.engines:
@@ -60,7 +60,7 @@ class Living:
                 problems.append(f"{engine.name}: {error}")
         return found, problems
 
-    def _settle(self, job: Known, report: JobReport | None, now: float, unsure: bool) -> None:
+    def _settle(self, job: IndexedJob, report: JobReport | None, now: float, unsure: bool) -> None:
         silent = now - max(job.written_ms, job.folder_ms) / 1000
         if report is None:
             if not unsure and silent > FORGOTTEN_S:
@@ -71,13 +71,13 @@ class Living:
             self._describe(job, report)
             self._end(job, report.state, report.finished or job.written_ms / 1000, report.diagnostics)
 
-    def _describe(self, job: Known, report: JobReport) -> None:
+    def _describe(self, job: IndexedJob, report: JobReport) -> None:
         """What the log would have told, had the job begun."""
         if not job.digest.id:
             job.digest.name, job.digest.user, job.digest.queue = report.name, report.user, report.queue
             job.digest.engine, job.digest.started = report.engine, report.started or report.submitted
 
-    def _follow(self, job: Known, report: JobReport) -> None:
+    def _follow(self, job: IndexedJob, report: JobReport) -> None:
         told: dict[str, object] = {"url": page_of(report), "queue": job.digest.queue or report.queue}
         if not job.digest.id:
             told |= {"name": report.name, "user": report.user, "engine": report.engine}
@@ -85,7 +85,7 @@ class Living:
             told["started"] = report.started or report.submitted
         self.index.tell(job.id, told)
 
-    def _end(self, job: Known, state: State, moment: float, diagnostics: str) -> None:
+    def _end(self, job: IndexedJob, state: State, moment: float, diagnostics: str) -> None:
         job.digest.end(state, moment, diagnostics[:400], "" if state is State.CANCELLED else "master")
         job.over = True
         self.index.put(self.index.root_of(job.id), [job])

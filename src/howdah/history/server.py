@@ -17,16 +17,16 @@ import traceback
 from collections.abc import Callable
 
 from howdah.api import history_servers
-from howdah.api.auth import check_place
+from howdah.api.auth import check_host_and_origin
 from howdah.api.http_server import Request, Response, serve
-from howdah.api.router import WebApi, refusal
-from howdah.api.sources import Refused
+from howdah.api.router import ApiRouter, error_response
+from howdah.api.sources import ApiError
 from howdah.errors import StagingError
 from howdah.history.directory_scan import Scanner
 from howdah.history.index import Index
-from howdah.history.options import Options, index_folder, key_of
+from howdah.history.options import HistoryOptions, index_folder, key_of
 from howdah.history.retention import sweep
-from howdah.history.running_jobs import Living
+from howdah.history.running_jobs import RunningJobs
 from howdah.history.source import HistorySource
 from howdah.spec import uris
 from howdah.wire import auth
@@ -40,14 +40,14 @@ EVERYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - asked for by --host only
 class HistoryServer:
     """Built in a running loop; `say` tells people the link."""
 
-    def __init__(self, options: Options, say: Callable[[str], None]) -> None:
+    def __init__(self, options: HistoryOptions, say: Callable[[str], None]) -> None:
         self.options, self._say = options, say
         self.key = key_of(options.state)
         self.index = Index(index_folder(options))
         self.source = HistorySource(self.index, options.engines, options.conf_dir, self.key, options.link_command)
         self._scanner = Scanner(self.index, options.roots, options.conf_dir)
-        self._living = Living(self.index, options.engines)
-        self._web = WebApi(self.source)
+        self._living = RunningJobs(self.index, options.engines)
+        self._web = ApiRouter(self.source)
         self._hosts: set[str] = set()
         self._swept_at = float("-inf")
         self._told: list[str] = []
@@ -115,16 +115,16 @@ class HistoryServer:
 
     async def _answer(self, request: Request) -> Response:
         try:
-            check_place(request, self._hosts)
-        except Refused as refused:
-            return refusal(refused)
+            check_host_and_origin(request, self._hosts)
+        except ApiError as refused:
+            return error_response(refused)
         self._asked_at = time.monotonic()
         try:
             return await self._web.answer(request)
         except sqlite3.Error as error:
             if type(error) is sqlite3.DatabaseError:  # the next look may not come by what is damaged
                 self._damage = error
-            return refusal(Refused(503, f"the index can't be read now: {error}"))
+            return error_response(ApiError(503, f"the index can't be read now: {error}"))
 
     def _look(self) -> None:
         """One look at everything; in a thread of its own."""
@@ -176,7 +176,7 @@ def _own_names() -> set[str]:
     return names
 
 
-def serve_until_told(options: Options, say: Callable[[str], None]) -> None:
+def serve_until_told(options: HistoryOptions, say: Callable[[str], None]) -> None:
     """Run the server until the process is asked to end."""
 
     async def main() -> None:

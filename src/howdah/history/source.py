@@ -12,19 +12,19 @@ from howdah.api.auth import Access
 from howdah.api.handlers.curves import checkpoints
 from howdah.api.http_server import Caller, Request
 from howdah.api.serializers import masked
-from howdah.api.sources import JobSource, Refused
+from howdah.api.sources import ApiError, JobSource
 from howdah.api.trace import describe
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, HowdahError
 from howdah.eventfiles import locations
-from howdah.eventfiles.client import Service
+from howdah.eventfiles.client import EventFileService
 from howdah.history import queries
-from howdah.history.archived_logs import Printed
+from howdah.history.archived_logs import ArchivedLogs
 from howdah.history.index import Index
 from howdah.history.job_views import HeldJob, HeldJobs
 from howdah.history.log_search import environment
 from howdah.history.options import job_key
-from howdah.logs.search import Wish
+from howdah.logs.search import LogQuery
 from howdah.spec import TaskId, redaction
 from howdah.spec.view import JobView
 from howdah.storage.filesystem import filesystem
@@ -47,8 +47,8 @@ class HistorySource:
         self.index, self.engines, self.conf_dir, self.link_command = index, engines, conf_dir, link_command
         self.problems: list[str] = []
         self._notices = 0
-        self.curves = Service(_environment(conf_dir))
-        self.printed = Printed(index.folder / "printed")
+        self.curves = EventFileService(_environment(conf_dir))
+        self.printed = ArchivedLogs(index.folder / "printed")
         self.access = Access(key, lambda id_: job_key(key, id_))
         self._held = HeldJobs(lambda id_, directory: HeldJob(id_, directory, filesystem(directory, conf_dir)))
 
@@ -76,9 +76,9 @@ class HistorySource:
         try:
             return HistoryJob(self, await self._held.get(row, directory), row)
         except EngineUnavailable as error:
-            raise Refused(503, str(error), "job") from error
+            raise ApiError(503, str(error), "job") from error
         except HowdahError as error:
-            raise Refused(404, str(error), "job") from error
+            raise ApiError(404, str(error), "job") from error
 
     def _row(self, job_id: str) -> tuple[dict[str, Any] | None, str]:
         with self.index.reading() as connection:
@@ -96,13 +96,13 @@ class HistorySource:
         """Who has a token, by the request's head alone."""
         return self.access.identify(request)
 
-    def looks(self, request: Request) -> bool:
+    def may_view(self, request: Request) -> bool:
         """Whether who asks may look."""
-        return self.access.looks(request)
+        return self.access.may_view(request)
 
-    def embeds(self, job_id: str, request: Request) -> bool:
+    def may_embed(self, job_id: str, request: Request) -> bool:
         """Whether who asks may see the curves of this job."""
-        return self.access.embeds(job_id, request)
+        return self.access.may_embed(job_id, request)
 
     def note_open_page(self, hidden: bool) -> None:
         """Nothing: this server does not end with a job."""
@@ -128,7 +128,7 @@ class HistorySource:
         """Where two jobs' specs, and what was noted at their submission, differ."""
         found = [await self.job(one), await self.job(other)]
         if None in found:
-            raise Refused(404, f"no job {(one, other)[found.index(None)][:80]}", "jobs")
+            raise ApiError(404, f"no job {(one, other)[found.index(None)][:80]}", "jobs")
         views = [job.view for job in found if job is not None]
         specs = [masked(view.job) if view.job else {} for view in views]
         spec, noted = differences(specs[0], specs[1]), differences(_captured(views[0]), _captured(views[1]))
@@ -143,7 +143,7 @@ class HistorySource:
         row, _ = await asyncio.to_thread(self._row, found["job"])
         try:
             job = await self.job(found["job"])
-        except Refused:  # its log can't be read now; what the list knows of it is more than nothing
+        except ApiError:  # its log can't be read now; what the list knows of it is more than nothing
             job = None
         view = job.view if job is not None else JobView(id=found["job"])
         whole: dict[str, Any] = {**describe(view, found["task"], found["attempt"])}
@@ -181,7 +181,7 @@ class HistoryJob:
         number = attempt or self.view.tasks[task].attempt
         return await self._source.printed.read(self._engine(), self.view.id, task, stream, number, offset, limit)
 
-    async def search(self, wish: Wish, tasks: Sequence[TaskId], attempt: int, stream: str) -> Mapping[str, Any]:
+    async def search(self, wish: LogQuery, tasks: Sequence[TaskId], attempt: int, stream: str) -> Mapping[str, Any]:
         """There, too."""
         return await self._source.printed.search(self._engine(), self.view.id, wish, tasks, attempt, stream)
 
@@ -197,11 +197,11 @@ class HistoryJob:
         """
         if not self.view.state.ended:
             where = self._row["url"]
-            raise Refused(409, f"the job runs: its own page has what it prints{f', {where}' if where else ''}")
+            raise ApiError(409, f"the job runs: its own page has what it prints{f', {where}' if where else ''}")
         name = "yarn" if self.view.id.startswith("application_") else self.view.engine
         engine = next((each for each in self._source.engines if each.name == name), None)
         if engine is None:
-            raise Refused(404, f"what tasks print is kept by the engine, and {self.view.engine} is not here")
+            raise ApiError(404, f"what tasks print is kept by the engine, and {self.view.engine} is not here")
         return engine
 
     async def curves(self, path_and_query: str) -> tuple[int, str, bytes]:
@@ -211,7 +211,7 @@ class HistoryJob:
 
     async def act(self, action: str, wish: Mapping[str, Any]) -> Any:
         """Nothing is changed from here."""
-        raise Refused(404, "a job is changed on its own page only")
+        raise ApiError(404, "a job is changed on its own page only")
 
     def board(self) -> str:
         """None: `howdah tensorboard` shows what a job has left."""

@@ -43,7 +43,7 @@ def listed(staged: StagedJob, task: TaskId) -> Mapping[str, tuple[str, ...]]:
     return found
 
 
-def row(job: JobSpec, roles: Sequence[str], role: str) -> list[TaskId]:
+def sharing_tasks(job: JobSpec, roles: Sequence[str], role: str) -> list[TaskId]:
     """The tasks among which those of `role` have their place, in dealing order, when an input is for `roles` (empty:
     for all that hold data); none when `role` gets nothing."""
     roles = roles or [name for name in job.roles if name not in NO_DATA]
@@ -53,11 +53,11 @@ def row(job: JobSpec, roles: Sequence[str], role: str) -> list[TaskId]:
     return [TaskId(name, n) for name in together if name in roles for n in range(_replicas(job, name))]
 
 
-def without(job: JobSpec, entry: Input, files: Sequence[DataFile]) -> list[TaskId]:
+def tasks_without_files(job: JobSpec, entry: Input, files: Sequence[DataFile]) -> list[TaskId]:
     """The tasks that the job waits for and that would have none of the files, though nobody said so."""
     found: list[TaskId] = []
-    for tasks in dict.fromkeys(tuple(row(job, entry.roles, role)) for role in job.roles):
-        meant = zip(tasks, deal(entry, files, len(tasks)), strict=True)
+    for tasks in dict.fromkeys(tuple(sharing_tasks(job, entry.roles, role)) for role in job.roles):
+        meant = zip(tasks, assign_files(entry, files, len(tasks)), strict=True)
         first = 1 if entry.chief == 0 and len(tasks) > 1 else 0
         found += [
             task for task, dealt in list(meant)[first:] if not dealt and job.roles[task.role].tracked is not False
@@ -72,7 +72,7 @@ def with_fewer_tasks(job: JobSpec, inputs: Sequence[StagedInput]) -> JobSpec:
         if not entry.fewer_tasks or entry.strategy == "stream" or entry.share == "all" or not staged.files:
             continue
         for role in reversed([*job.roles]):
-            tasks = row(job, entry.roles, role)
+            tasks = sharing_tasks(job, entry.roles, role)
             kept = max(1, job.roles[role].replicas - max(0, len(tasks) - len(staged.files)))
             if tasks:
                 least = min(kept, job.roles[role].min_replicas)
@@ -85,17 +85,17 @@ def shortages(asked: JobSpec, staged: StagedJob) -> Iterator[str]:
     """Sentences about inputs with fewer files than the tasks that were `asked` for, where the job allows it."""
     for entry, found in zip(asked.inputs, staged.inputs, strict=False):
         path = entry.path if isinstance(entry.path, str) else ", ".join(entry.path)
-        idle = without(staged.job, entry, found.files) if entry.strategy != "stream" else []
+        idle = tasks_without_files(staged.job, entry, found.files) if entry.strategy != "stream" else []
         if entry.fewer_tasks:
             for name, role in asked.roles.items():
                 there = staged.job.roles[name].replicas
-                if there < role.replicas and row(asked, entry.roles, name):
+                if there < role.replicas and sharing_tasks(asked, entry.roles, name):
                     yield f"{path} has {len(found.files)} files: {name} starts {there} of {role.replicas} tasks"
         elif idle:
             yield f"{path} has {len(found.files)} files: {len(idle)} tasks get none, the first is {idle[0]}"
 
 
-def deal(entry: Input, files: Sequence[DataFile], tasks: int) -> list[tuple[DataFile, ...]]:
+def assign_files(entry: Input, files: Sequence[DataFile], tasks: int) -> list[tuple[DataFile, ...]]:
     """Each task's part, by its place in the row. A single task gets everything, whatever the chief's share."""
     if entry.share == "all" or tasks < 2:
         return [tuple(files)] * tasks
@@ -122,7 +122,7 @@ def _by_bytes(files: Sequence[DataFile], tasks: int) -> list[tuple[DataFile, ...
     return [tuple(files[place] for place in sorted(hand)) for hand in hands]
 
 
-def named(inputs: tuple[StagedInput, ...]) -> tuple[StagedInput, ...]:
+def deduplicate_names(inputs: tuple[StagedInput, ...]) -> tuple[StagedInput, ...]:
     """The inputs with names that don't clash: below one `to` the second `a.csv` becomes `a-2.csv`, the third
     `a-3.csv`, in the order of the inputs and their files. Names that were free stay as they are."""
     folders: dict[str, _Folder] = {}
@@ -196,7 +196,7 @@ class _Table:
     def __init__(self, staged: StagedJob) -> None:
         self.staged = staged
         count = len(staged.job.inputs)
-        self.inputs = list(zip(staged.job.inputs, named(staged.inputs[:count]), strict=True))
+        self.inputs = list(zip(staged.job.inputs, deduplicate_names(staged.inputs[:count]), strict=True))
         # Directories that `files` names: two roles may have different ones of one name, and their files keep theirs.
         directories = staged.inputs[count:]
         self.inputs += [(Input(_OF_FILES, one.to, one.roles, one.share), one) for one in directories]
@@ -206,9 +206,9 @@ class _Table:
         """Of the input of that number, among the tasks of `role` and those it shares with."""
         if (number, role) not in self._deals:
             entry, settled = self.inputs[number]
-            tasks = row(self.staged.job, entry.roles, role)
+            tasks = sharing_tasks(self.staged.job, entry.roles, role)
             places = {task: place for place, task in enumerate(tasks)}
-            self._deals[number, role] = _Deal(places, deal(entry, settled.files, len(tasks)))
+            self._deals[number, role] = _Deal(places, assign_files(entry, settled.files, len(tasks)))
         return self._deals[number, role]
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from howdah.errors import EngineUnavailable, StagingError
 from howdah.localfiles.file_errors import explain
-from howdah.storage.filesystem import Broken, Buffer, Entry, filesystem
+from howdah.storage.filesystem import Buffer, ConnectionBroken, Entry, filesystem
 from howdah.storage.io_tuning import reserve_room
 
 Told = Callable[[int], None]
@@ -26,7 +26,7 @@ WORTH_KEEPING = 8 << 20
 
 
 @dataclass(frozen=True)
-class Copy:
+class FileCopy:
     """One file: `path` here, `uri` there. `size`, `modified_ms` and `etag` are what they must be there; -1, 0 and ""
     when that is not known. With `cache` the node keeps the file."""
 
@@ -38,7 +38,7 @@ class Copy:
     cache: bool = False
 
 
-def look(copy: Copy, known: Entry | None = None) -> Entry:
+def verify_unchanged(copy: FileCopy, known: Entry | None = None) -> Entry:
     """What is there now, or was a moment ago when it is `known`; of a file that may be any size, with what its writer
     has flushed.
 
@@ -48,7 +48,7 @@ def look(copy: Copy, known: Entry | None = None) -> Entry:
     fs = filesystem(copy.uri)
     there = known or fs.stat(copy.uri)
     if there is not None and copy.size < 0:
-        (there,) = fs.flushed([there])
+        (there,) = fs.stat_flushed([there])
     if there is None:
         listed = ": it was there when the job was submitted" if copy.size >= 0 else ""
         raise StagingError(f"{copy.uri}: no such file{listed}")
@@ -58,7 +58,7 @@ def look(copy: Copy, known: Entry | None = None) -> Entry:
     return there
 
 
-def _changed(copy: Copy, there: Entry) -> str:
+def _changed(copy: FileCopy, there: Entry) -> str:
     if there.is_dir:
         return "it is a directory now"
     if 0 <= copy.size != there.size:
@@ -70,20 +70,20 @@ def _changed(copy: Copy, there: Entry) -> str:
     return ""
 
 
-def fetch(copy: Copy, told: Told) -> None:
+def fetch(copy: FileCopy, told: Told) -> None:
     """Bring it to `copy.path`. `told` is told of bytes as they come (or, fewer than 0, that they did not last).
 
     Raises:
         Broken, EngineUnavailable: worth another call, which goes on where this one ended.
         StagingError: it is gone or has changed, or there is no room.
     """
-    settle(look(copy), copy.path, told)
+    download_verified(verify_unchanged(copy), copy.path, told)
 
 
-def settle(there: Entry, path: str, told: Told) -> None:
+def download_verified(there: Entry, path: str, told: Told) -> None:
     """`fetch` of a file that was looked at."""
     part = part_of(path, there)
-    come(there, part, told, path)
+    download_part(there, part, told, path)
     with _explained(path):
         os.replace(part, path)
 
@@ -95,7 +95,7 @@ def part_of(path: str, there: Entry) -> str:
     return os.path.join(os.path.dirname(path), f".{digest[:16]}.part")
 
 
-def come(there: Entry, part: str, told: Told, place: str) -> None:
+def download_part(there: Entry, part: str, told: Told, place: str) -> None:
     """Bring the file's bytes to `part`, behind those it has already. Raises as `fetch`, naming `place`."""
     with _explained(place):
         file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
@@ -113,12 +113,12 @@ def come(there: Entry, part: str, told: Told, place: str) -> None:
         told(size)
         if size < there.size:
             with _behind(take) if there.size >= WORTH_KEEPING else contextlib.nullcontext(take) as write:
-                filesystem(there.uri).pour(there, size, write)
+                filesystem(there.uri).copy_to(there, size, write)
         if size != there.size:
-            raise Broken(f"{there.uri}: {size} bytes came of {there.size}: it is being written, or was cut")
+            raise ConnectionBroken(f"{there.uri}: {size} bytes came of {there.size}: it is being written, or was cut")
     except BaseException as error:
         told(-size)
-        if size < WORTH_KEEPING or not isinstance(error, (Broken, EngineUnavailable)):
+        if size < WORTH_KEEPING or not isinstance(error, (ConnectionBroken, EngineUnavailable)):
             with contextlib.suppress(OSError):
                 os.unlink(part)
         raise

@@ -27,7 +27,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 
-from howdah.inputs.download import Told, come, settle
+from howdah.inputs.download import Told, download_part, download_verified
 from howdah.localfiles.file_errors import explain
 from howdah.storage.content_cache import local_directory
 from howdah.storage.filesystem import Entry
@@ -44,7 +44,7 @@ class NodeCache:
     """`roots` are directories on the node's disks, made when first used; all together hold `limit` bytes."""
 
     def __init__(self, roots: Sequence[str], limit: int) -> None:
-        self.roots, self.limit = tuple(filter(_own, roots)), limit
+        self.roots, self.limit = tuple(filter(_is_private_dir, roots)), limit
         self.hits = 0
         """Bytes that were here already."""
         self._lock = threading.Lock()
@@ -59,7 +59,7 @@ class NodeCache:
         cache = cls(_places(environ), limit) if limit else None
         return cache if cache and cache.roots else None
 
-    def bring(self, there: Entry, path: str, told: Told, turn: Callable[[], AbstractContextManager[object]]) -> None:
+    def fetch(self, there: Entry, path: str, told: Told, turn: Callable[[], AbstractContextManager[object]]) -> None:
         """Put the file at `path`, from here or from where it comes; waits for `turn()` while it is fetched.
 
         Raises:
@@ -68,7 +68,7 @@ class NodeCache:
         key = _key(there)
         with self._locked(key):
             for root in self.roots:
-                if _give(_entry(root, key), there.size, path):
+                if _link_if_valid(_entry(root, key), there.size, path):
                     with self._lock:
                         self.hits += there.size
                     told(there.size)
@@ -78,13 +78,13 @@ class NodeCache:
                 if root:
                     self._take(_entry(root, key), there, path, told)
                 else:
-                    settle(there, path, told)
+                    download_verified(there, path, told)
 
     def _take(self, entry: str, there: Entry, path: str, told: Told) -> None:
         part = f"{entry}.part"
         try:
             os.makedirs(os.path.dirname(entry), mode=0o700, exist_ok=True)
-            come(there, part, told, entry)
+            download_part(there, part, told, entry)
             crc = _crc(part)
             os.chmod(part, 0o400)
             os.utime(part, ns=(time.time_ns(), there.modified_ms * 10**6))
@@ -154,7 +154,7 @@ def _places(environ: Mapping[str, str]) -> list[str]:
     return [str(local_directory() / "inputs")]
 
 
-def _own(root: str) -> bool:
+def _is_private_dir(root: str) -> bool:
     """Whether `root` is this user's alone, now that it is made, if it was not there."""
     try:
         os.makedirs(os.path.dirname(root), mode=0o700, exist_ok=True)
@@ -197,7 +197,7 @@ def _entries(root: str) -> Iterator[tuple[str, os.stat_result]]:
                         yield found.path, status
 
 
-def _give(entry: str, size: int, path: str) -> bool:
+def _link_if_valid(entry: str, size: int, path: str) -> bool:
     """Link the entry to `path`; False when there is none, or it is not what it was, and then it is forgotten."""
     try:
         with open(f"{entry}.crc", encoding="ascii") as note:

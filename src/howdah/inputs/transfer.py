@@ -22,14 +22,14 @@ from pathlib import Path
 from typing import Any
 
 from howdah.errors import EngineUnavailable, HowdahError, StagingError
-from howdah.inputs.download import Copy, Told, look, settle
+from howdah.inputs.download import FileCopy, Told, download_verified, verify_unchanged
 from howdah.inputs.node_cache import NodeCache
 from howdah.spec import uris
-from howdah.storage.filesystem import Broken, Entry, filesystem
+from howdah.storage.filesystem import ConnectionBroken, Entry, filesystem
 from howdah.storage.io_tuning import keep_freed_memory
 from howdah.storage.output_files import OutputFiles
-from howdah.storage.retry import patiently
-from howdah.wire.stderr import forgive
+from howdah.storage.retry import retry_until
+from howdah.wire.stderr import ignore_full_disk
 
 # HDFS takes half a second to close a new file: many at once. Reading small ones is work for the processor, which more
 # threads than hide the network's delay only hinder. Large ones fill the network by a few, and each holds some chunks.
@@ -46,7 +46,7 @@ Report = Callable[[int, int], None]
 
 
 def download(
-    copies: Iterable[Copy], report: Report, cache: NodeCache | None = None, back_off_s: float = BACK_OFF_S
+    copies: Iterable[FileCopy], report: Report, cache: NodeCache | None = None, back_off_s: float = BACK_OFF_S
 ) -> tuple[int, int]:
     """Fetch them; how many files and bytes. A file that is here already in the right size is not fetched again.
 
@@ -57,7 +57,7 @@ def download(
     made: set[str] = set()
     known: dict[str, Entry] = {}
 
-    def bring(copy: Copy, told: Told) -> None:
+    def bring(copy: FileCopy, told: Told) -> None:
         folder = os.path.dirname(copy.path)
         if folder not in made:
             _make(folder)
@@ -66,29 +66,29 @@ def download(
         if copy.size >= 0 and _size(copy.path) == copy.size:
             told(copy.size)
         elif cache is not None and copy.cache:
-            cache.bring(look(copy, before), copy.path, told, lambda: _turn(copy.size))
+            cache.fetch(verify_unchanged(copy, before), copy.path, told, lambda: _turn(copy.size))
         else:
             with _turn(copy.size):
-                settle(look(copy, before), copy.path, told)
+                download_verified(verify_unchanged(copy, before), copy.path, told)
 
     return _all(_foreseen(copies, known), bring, report, READERS, back_off_s)
 
 
-def _foreseen(copies: Iterable[Copy], known: dict[str, Entry]) -> Iterator[Copy]:
+def _foreseen(copies: Iterable[FileCopy], known: dict[str, Entry]) -> Iterator[FileCopy]:
     """The same, some at a time: into `known` comes what can be known of them at once."""
     rest = iter(copies)
     while some := list(itertools.islice(rest, AHEAD)):
         for root in dict.fromkeys(uris.root(copy.uri) for copy in some):
             small = [copy.uri for copy in some if 0 <= copy.size < LARGE and uris.root(copy.uri) == root]
-            known.update(filesystem(small[0]).ahead(small) if small else {})
+            known.update(filesystem(small[0]).prefetch_stats(small) if small else {})
         yield from some
 
 
-def upload(copies: Iterable[Copy], report: Report) -> tuple[int, int]:
+def upload(copies: Iterable[FileCopy], report: Report) -> tuple[int, int]:
     """Store them; how many files and bytes. The directories of their URIs are made. Raises as `download`."""
     made: set[str] = set()
 
-    def store(copy: Copy, told: Told) -> None:
+    def store(copy: FileCopy, told: Told) -> None:
         fs = filesystem(copy.uri)
         folder = uris.parent(copy.uri)
         if folder not in made:
@@ -100,7 +100,7 @@ def upload(copies: Iterable[Copy], report: Report) -> tuple[int, int]:
     return _all(copies, store, report, WRITERS, BACK_OFF_S)
 
 
-def made_in(files: OutputFiles, uri: str) -> Iterator[Copy]:
+def made_in(files: OutputFiles, uri: str) -> Iterator[FileCopy]:
     """A Copy for each of these files that a program has made; none when there is no such directory.
 
     Raises:
@@ -110,12 +110,12 @@ def made_in(files: OutputFiles, uri: str) -> Iterator[Copy]:
         return
     try:
         for name in files:
-            yield Copy(os.path.join(files.directory, name), uris.join(uri, name))
+            yield FileCopy(os.path.join(files.directory, name), uris.join(uri, name))
     except OSError as error:
         _cannot_list(error)
 
 
-def below(directory: str, uri: str) -> Iterator[Copy]:
+def below(directory: str, uri: str) -> Iterator[FileCopy]:
     """A Copy for each file in `directory` and below; none when there is no such directory. Links to files are followed,
     links to directories are not.
 
@@ -128,7 +128,7 @@ def below(directory: str, uri: str) -> Iterator[Copy]:
         for name in sorted(names):
             path = os.path.join(folder, name)
             if os.path.isfile(path):
-                yield Copy(
+                yield FileCopy(
                     path, uris.join(uri, "" if folder == directory else os.path.relpath(folder, directory), name)
                 )
 
@@ -171,7 +171,7 @@ class _Gauge:
 
 
 def _all(
-    copies: Iterable[Copy], move: Callable[[Copy, Told], None], report: Report, threads: int, back_off_s: float
+    copies: Iterable[FileCopy], move: Callable[[FileCopy, Told], None], report: Report, threads: int, back_off_s: float
 ) -> tuple[int, int]:
     work = _Work(iter(copies), move, back_off_s)
     running = [threading.Thread(target=work.run, daemon=True, name="transfer") for _ in range(threads)]
@@ -193,7 +193,7 @@ def _all(
 class _Work:
     """What several threads do together; each takes the next file when it has moved one."""
 
-    def __init__(self, copies: Iterator[Copy], move: Callable[[Copy, Told], None], back_off_s: float) -> None:
+    def __init__(self, copies: Iterator[FileCopy], move: Callable[[FileCopy, Told], None], back_off_s: float) -> None:
         self.files, self.gauge, self.stopped = 0, _Gauge(), threading.Event()
         self.failures: list[BaseException] = []
         self._copies, self._move, self._back_off_s = copies, move, back_off_s
@@ -215,7 +215,7 @@ class _Work:
 
 
 def _persistently(
-    move: Callable[[Copy, Told], None], copy: Copy, gauge: _Gauge, stopped: threading.Event, back_off_s: float
+    move: Callable[[FileCopy, Told], None], copy: FileCopy, gauge: _Gauge, stopped: threading.Event, back_off_s: float
 ) -> None:
     """Try again while something comes: a file of a terabyte may well meet more than a few broken connections."""
     failures = done = most = 0
@@ -232,7 +232,7 @@ def _persistently(
     while True:
         try:
             return move(copy, told)
-        except (Broken, EngineUnavailable):
+        except (ConnectionBroken, EngineUnavailable):
             failures += 1
             if failures == TRIES or stopped.wait(back_off_s * 2**failures):
                 raise
@@ -243,7 +243,7 @@ def run(verb: str, request: dict[str, Any], report: Report) -> dict[str, Any]:
     items = request["items"]
     if verb == "download":
         cache = NodeCache.here(os.environ) if any(item.get("cache") for item in items) else None
-        files, size = download((Copy(**item) for item in items), report, cache)
+        files, size = download((FileCopy(**item) for item in items), report, cache)
         return {"ok": True, "files": files, "bytes": size, **({"cached": cache.hits} if cache else {})}
     if verb != "upload":
         return {"error": f"{verb!r} is neither download nor upload"}
@@ -251,7 +251,7 @@ def run(verb: str, request: dict[str, Any], report: Report) -> dict[str, Any]:
         item["uri"]: OutputFiles(item["path"], item.get("root", ""), inputs=item.get("inputs", ())) for item in items
     }
     empty = [item["path"] for item in items if next(made_in(made[item["uri"]], "/"), None) is None]
-    files, size = patiently(lambda: _upload(made, report))
+    files, size = retry_until(lambda: _upload(made, report))
     left_out = [line for one in made.values() for line in one.problems(f"{Path(one.directory).name}/")]
     return {"ok": True, "files": files, "bytes": size, "empty": empty, "left_out": left_out}
 
@@ -289,5 +289,5 @@ def _leave(status: int) -> None:
 
 
 if __name__ == "__main__":
-    forgive()
+    ignore_full_disk()
     _leave(main(sys.argv))

@@ -21,8 +21,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from howdah.logs.store import Folder, Node, broken_off, open_log, order_of
-from howdah.logs.stream_index import BOTH, TIMES, Order
+from howdah.logs.store import DirectoryLogs, NodeManagerLogs, broken_off, open_log, order_of
+from howdah.logs.stream_index import BOTH, TIMES, StreamIndex
 from howdah.spec.values import dataclass
 
 BLOCK = 1 << 20
@@ -58,7 +58,7 @@ NEWLINE = ord("\n")
 
 
 @dataclass(frozen=True)
-class Wish:
+class LogQuery:
     """Lines that hold `text` (a regular expression if `regex`), of a level, printed in a span of time (epoch seconds;
     lines whose time is not known are taken). At most `limit` of each stream, from its beginning on."""
 
@@ -70,7 +70,7 @@ class Wish:
     limit: int = 200
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> Wish:
+    def of(cls, query: Mapping[str, str]) -> LogQuery:
         """From the query of `search`.
 
         Raises:
@@ -124,7 +124,7 @@ def _moment(query: Mapping[str, str], name: str, default: float) -> float:
 
 
 @dataclass(frozen=True)
-class Hit:
+class LogMatch:
     """A line: its number from 1 and offset in its stream, what is to be seen of it, and when it was printed."""
 
     task: str
@@ -149,7 +149,7 @@ class Search:
     Lines that begin outside `span` (offsets) are passed over, and so are those that `order` dates outside the wish.
     """
 
-    def __init__(self, wish: Wish, task: str, attempt: int, stream: str, order: Order | None = None) -> None:
+    def __init__(self, wish: LogQuery, task: str, attempt: int, stream: str, order: StreamIndex | None = None) -> None:
         self.wish, self.task, self.attempt, self.stream, self.order = wish, task, attempt, stream, order
         self.scanned, self.complete = 0, True
         self.numbers: Callable[[int], int] | None = None
@@ -161,11 +161,11 @@ class Search:
         """Which stream it is."""
         return self.task, self.attempt, self.stream
 
-    def dated(self, order: Order) -> None:
+    def dated(self, order: StreamIndex) -> None:
         """`order` tells when each line was printed: look only where the wish's time is."""
         self.order, self.span = order, order.span(self.stream, self.wish.since, self.wish.until)
 
-    def run(self, fill: Callable[[memoryview], int], base: int = 0) -> Iterator[Hit]:
+    def run(self, fill: Callable[[memoryview], int], base: int = 0) -> Iterator[LogMatch]:
         """Hits of what `fill(buffer)` gives: how many bytes it put there, 0 at the end; the first is at `base`."""
         buffer = bytearray(BLOCK + LONGEST_LINE)
         view = memoryview(buffer)
@@ -212,9 +212,9 @@ class Search:
             if place >= end:
                 return
 
-    def _hit(self, line: bytes, offset: int, number: int) -> Hit:
+    def _hit(self, line: bytes, offset: int, number: int) -> LogMatch:
         when = self.order.when(self.stream, offset) if self.order is not None else None
-        return Hit(self.task, self.attempt, self.stream, offset, number, self._shown(line), level_of(line), when)
+        return LogMatch(self.task, self.attempt, self.stream, offset, number, self._shown(line), level_of(line), when)
 
     def _shown(self, line: bytes) -> str:
         """What is to be seen of it: all, or what is around the match."""
@@ -243,7 +243,7 @@ def _whole(buffer: bytearray, filled: int, last: bool) -> int:
     return end if end or filled < LONGEST_LINE else filled - OVERLAP
 
 
-def _finder(wish: Wish) -> tuple[Find, Find]:
+def _finder(wish: LogQuery) -> tuple[Find, Find]:
     """What finds the next place in a buffer, and what a line with such a place must hold besides."""
     text = wish.text.encode()
     if not text:
@@ -369,11 +369,11 @@ def of_file(file: int, start: int, stop: int) -> Callable[[memoryview], int]:
     return fill
 
 
-class Numbers:
+class LineCounter:
     """How many lines lie before an offset of a stream whose bytes from `start` on, where `lines` have ended before, are
     in an open file: counted from the nearest place that `order` tells. To be asked in ascending order."""
 
-    def __init__(self, file: int, start: int, lines: int, order: Order, stream: str) -> None:
+    def __init__(self, file: int, start: int, lines: int, order: StreamIndex, stream: str) -> None:
         self._file, self._start, self._order, self._stream = file, start, order, stream
         self._known = start, lines
 
@@ -385,9 +385,9 @@ class Numbers:
         return lines
 
 
-def search_files(files: Iterable[Mapping[str, Any]], wish: Wish) -> dict[str, Any]:
+def search_files(files: Iterable[Mapping[str, Any]], wish: LogQuery) -> dict[str, Any]:
     """All of `files`; of those that are gone, or whose node does not answer, `problems` tell."""
-    hits: list[Hit] = []
+    hits: list[LogMatch] = []
     problems: list[str] = []
     scanned, complete = 0, True
     for one in files:
@@ -404,7 +404,7 @@ def search_files(files: Iterable[Mapping[str, Any]], wish: Wish) -> dict[str, An
 
 def search_headed(
     read: Callable[[], Iterable[tuple[str, bytes]]],
-    wish: Wish,
+    wish: LogQuery,
     wanted: Collection[str],
     attempt: int = 0,
     stream: str = BOTH,
@@ -427,20 +427,23 @@ def search_headed(
 
 
 def _looked(
-    pieces: Iterable[tuple[str, bytes]], wish: Wish, takes: Callable[[Key], bool], spans: Mapping[Key, tuple[int, int]]
-) -> tuple[list[tuple[Search, list[Hit]]], dict[Key, tuple[int, int]]]:
+    pieces: Iterable[tuple[str, bytes]],
+    wish: LogQuery,
+    takes: Callable[[Key], bool],
+    spans: Mapping[Key, tuple[int, int]],
+) -> tuple[list[tuple[Search, list[LogMatch]]], dict[Key, tuple[int, int]]]:
     """The streams that `takes` wants, each with its hits, and where to look again in those that were not looked through
     as far as the wish's time."""
-    looked: list[tuple[Search, list[Hit]]] = []
+    looked: list[tuple[Search, list[LogMatch]]] = []
     late: dict[Key, tuple[int, int]] = {}
     for (task, number), files in itertools.groupby(_headed(pieces), key=lambda one: one[:2]):
-        order, here = Order(), list[tuple[Search, list[Hit]]]()
+        order, here = StreamIndex(), list[tuple[Search, list[LogMatch]]]()
         for _, _, name, data in files:
             key = task, number, name
             if not takes(key):
                 continue
             if name == TIMES:
-                order = Order.parse(b"".join(data)[: 1 << 20])
+                order = StreamIndex.parse(b"".join(data)[: 1 << 20])
             else:
                 search = Search(wish, task, number, name)
                 search.span = spans.get(key, search.span)
@@ -461,30 +464,30 @@ def _headed(pieces: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, int, str
             yield found[1], int(found[2]), found[3], (data for _, data in group)
 
 
-def _in_time(hit: Hit, wish: Wish) -> bool:
+def _in_time(hit: LogMatch, wish: LogQuery) -> bool:
     return hit.time is None or wish.since <= hit.time <= wish.until
 
 
-def _search(one: Mapping[str, Any], search: Search) -> Iterator[Hit]:
+def _search(one: Mapping[str, Any], search: Search) -> Iterator[LogMatch]:
     if "file" in one:
-        search.dated(Order.parse(str(one["times"]).encode()))
+        search.dated(StreamIndex.parse(str(one["times"]).encode()))
         yield from _search_file(search, one["file"], int(one["from"]), int(one["to"]), int(one["lines"]))
     elif "path" in one:
-        search.dated(order_of(Folder(Path(one["path"]).parent)))
+        search.dated(order_of(DirectoryLogs(Path(one["path"]).parent)))
         with open_log(Path(one["path"])) as file:
             yield from _search_file(search, file.fileno(), 0, os.fstat(file.fileno()).st_size, 0)
     else:
-        node = Node(one["url"])
+        node = NodeManagerLogs(one["url"])
         search.dated(order_of(node))
         body, size = node.open(one["stream"], 1 << 60)
         with closing(body):
             yield from search.run(of_pieces(_pieces(body, size, one["url"])))
 
 
-def _search_file(search: Search, file: int, start: int, stop: int, lines: int) -> Iterator[Hit]:
+def _search_file(search: Search, file: int, start: int, stop: int, lines: int) -> Iterator[LogMatch]:
     """An open file that holds bytes `start` to `stop` of the stream, `lines` behind its beginning."""
     assert search.order is not None
-    search.numbers = Numbers(file, start, lines, search.order, search.stream)
+    search.numbers = LineCounter(file, start, lines, search.order, search.stream)
     first, last = max(start, search.span[0]), min(stop, search.span[1])
     if first < last:
         yield from search.run(of_file(file, first - start, last - start), first)
@@ -504,7 +507,7 @@ def main() -> int:
     """Search once."""
     request = json.load(sys.stdin)
     os.nice(10)
-    print(json.dumps({"ok": True, **search_files(request["files"], Wish(**request["wish"]))}), flush=True)
+    print(json.dumps({"ok": True, **search_files(request["files"], LogQuery(**request["wish"]))}), flush=True)
     return 0
 
 

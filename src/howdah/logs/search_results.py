@@ -8,7 +8,7 @@ from typing import Any
 MOST_PROBLEMS = 20
 
 
-class Found:
+class SearchResults:
     """At most `limit` hits are shown: those printed first, as far as times are known."""
 
     def __init__(self, limit: int) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from howdah.logs.stream_index import BOTH, STREAMS, TIMES, Order, read_both
+from howdah.logs.stream_index import BOTH, STREAMS, TIMES, StreamIndex, read_both
 
 NODE_S = 10.0
 _INDEX_BYTES = 1 << 20
@@ -25,7 +25,7 @@ _CONTENTS = b"LogContents:"
 _NO_LOG = "is no file that a task has printed to"
 
 
-class Reader(Protocol):
+class StoredLog(Protocol):
     """Files of one attempt. Both methods raise OSError when there is no such file, or nobody answers."""
 
     def size(self, stream: str) -> int:
@@ -56,7 +56,7 @@ def open_log(path: Path) -> BinaryIO:
     return os.fdopen(file, "rb", buffering=0)
 
 
-class Folder:
+class DirectoryLogs:
     """Files of a directory of this machine; `paths` are those that have other names."""
 
     def __init__(self, path: Path, paths: Mapping[str, Path] | None = None) -> None:
@@ -75,7 +75,7 @@ class Folder:
             return start, file.read(most)
 
 
-class Node:
+class NodeManagerLogs:
     """Files of a container whose logs its NodeManager shows at `log_url`, a page of its own.
 
     Raises:
@@ -135,7 +135,7 @@ def broken_off(url: str) -> Iterator[None]:
         raise OSError(f"{url}: {error or type(error).__name__}") from None
 
 
-def chunk(reader: Reader, stream: str, offset: int, limit: int) -> tuple[int, int, bytes]:
+def chunk(reader: StoredLog, stream: str, offset: int, limit: int) -> tuple[int, int, bytes]:
     """(offset, size, bytes) of one stream, or of both as they came; a negative offset counts from the end.
 
     Raises:
@@ -151,22 +151,22 @@ def chunk(reader: Reader, stream: str, offset: int, limit: int) -> tuple[int, in
     return start, sum(sizes.values()), data
 
 
-def order_of(reader: Reader) -> Order:
+def order_of(reader: StoredLog) -> StreamIndex:
     """Its index; an empty one where there is none."""
     try:
-        return Order.parse(reader.read(TIMES, 0, _INDEX_BYTES)[1])
+        return StreamIndex.parse(reader.read(TIMES, 0, _INDEX_BYTES)[1])
     except OSError:
-        return Order()
+        return StreamIndex()
 
 
-def _size(reader: Reader, stream: str) -> int:
+def _size(reader: StoredLog, stream: str) -> int:
     try:
         return reader.size(stream)
     except FileNotFoundError:
         return 0
 
 
-def reader_of(directory: str, slug: str, attempt: int, log_url: str) -> Reader:
+def reader_of(directory: str, slug: str, attempt: int, log_url: str) -> StoredLog:
     """Of an attempt that has ended while its job goes on: on its node, or in the job's directory `directory` (a path).
 
     Raises:
@@ -174,10 +174,10 @@ def reader_of(directory: str, slug: str, attempt: int, log_url: str) -> Reader:
     """
     if log_url:
         try:
-            return Node(log_url)
+            return NodeManagerLogs(log_url)
         except ValueError as error:
             raise OSError(str(error)) from None
     path = Path(directory, "tasks", slug, str(attempt))
     if not directory or not path.is_dir():
         raise FileNotFoundError(2, os.strerror(2), str(path))
-    return Folder(path)
+    return DirectoryLogs(path)

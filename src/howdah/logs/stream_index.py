@@ -18,7 +18,7 @@ Read = Callable[[str, int, int], tuple[int, bytes]]
 """`read(stream, offset, limit)` gives bytes and where they begin: further on than asked, if some are not kept."""
 
 
-class Order:
+class StreamIndex:
     """The index, in memory: 40 bytes a line."""
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Order:
         return len(self.times)
 
     @classmethod
-    def parse(cls, text: bytes) -> Order:
+    def parse(cls, text: bytes) -> StreamIndex:
         """From the file; lines that are none, or go back, are passed over."""
         order = cls()
         for line in text.split(b"\n"):
@@ -104,7 +104,7 @@ class Order:
             number += 1
 
 
-def read_both(order: Order, sizes: Mapping[str, int], read: Read, offset: int, limit: int) -> tuple[int, bytes]:
+def read_both(order: StreamIndex, sizes: Mapping[str, int], read: Read, offset: int, limit: int) -> tuple[int, bytes]:
     """Up to `limit` bytes of the merged stream from `offset` on (from its end if negative), and where they begin."""
     whole = sum(sizes[stream] for stream in STREAMS)
     offset = max(0, whole + offset) if offset < 0 else offset

@@ -15,14 +15,14 @@ from pathlib import Path
 
 from howdah.engines import Allocator, AttemptOver
 from howdah.errors import HowdahError, SpecError
-from howdah.master.app import Identity, Master
+from howdah.master.app import JobMaster, MasterIdentity
 from howdah.master.journal import Superseded
 from howdah.spec import Outcome, StagedJob, State
 from howdah.spec.codec import decode
 from howdah.storage import object_stores
 from howdah.wire import credentials
 from howdah.wire.credentials import JOB, JOB_KEY, SECRET_PREFIX
-from howdah.wire.stderr import forgive
+from howdah.wire.stderr import ignore_full_disk
 
 _ALLOCATORS = {
     "local": ("howdah.engines.local.allocator", "LocalAllocator"),
@@ -35,7 +35,7 @@ ATTEMPT_OVER = 143
 
 def main() -> int:
     """Run the job; 0 when it was seen through to an outcome, whatever that is."""
-    forgive()
+    ignore_full_disk()
     options = _arguments(sys.argv[1:])
     location = os.environ.get("HOWDAH_CREDENTIALS") or os.environ.get("HADOOP_TOKEN_FILE_LOCATION")
     held = credentials.load(location).secrets
@@ -44,7 +44,7 @@ def main() -> int:
     secrets = {name[len(SECRET_PREFIX) :]: value for name, value in held.items() if name.startswith(SECRET_PREFIX)}
     known = {name: os.fsdecode(value) for name, value in secrets.items() if name in staged.job.secrets}
     os.environ.update(object_stores.variables(staged.job.env, known))
-    identity = Identity(
+    identity = MasterIdentity(
         job_id=options["id"],
         engine=options["engine"],
         directory=options["directory"],
@@ -65,8 +65,8 @@ def _arguments(argv: list[str]) -> dict[str, str]:
     return {name[2:]: value for name, value in pairs}
 
 
-async def _run(identity: Identity) -> Outcome:
-    master = Master(identity, find_allocator(identity.engine))
+async def _run(identity: MasterIdentity) -> Outcome:
+    master = JobMaster(identity, find_allocator(identity.engine))
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, _signalled, master, number)
     try:
@@ -87,7 +87,7 @@ async def _run(identity: Identity) -> Outcome:
         return outcome
 
 
-def _signalled(master: Master, number: signal.Signals) -> None:
+def _signalled(master: JobMaster, number: signal.Signals) -> None:
     if master.begun:
         master.api.pages.dismiss()
         master.signalled(number.name)

@@ -24,24 +24,47 @@ from howdah.errors import HowdahError
 from howdah.frameworks import GANG_KEY, find, shares_key
 from howdah.inputs.streaming.split_assignment import hosts_with_data
 from howdah.master import helper_process
-from howdah.master.clock_monitor import Watch
-from howdah.master.decisions import actions as a
-from howdah.master.decisions.executor_orders import Director
+from howdah.master.clock_monitor import ClockMonitor
+from howdah.master.decisions.actions import (
+    Action,
+    CollectStacks,
+    Commit,
+    HandOver,
+    LaunchTask,
+    NotifyExecutors,
+    RecordEvent,
+    ReleaseContainer,
+    RequestContainers,
+    StartRecorded,
+    StatusReceived,
+    Tick,
+)
+from howdah.master.decisions.executor_orders import OrderBuilder
 from howdah.master.decisions.step import step
 from howdah.master.event_log import LAST_S, EventLog
 from howdah.master.health import stack_dumps
 from howdah.master.health.stragglers import Stragglers
 from howdah.master.journal import Superseded
 from howdah.master.recovery import replay
-from howdah.master.server.app import Api
-from howdah.master.server.resource_metrics import Series
+from howdah.master.server.app import MasterServer
+from howdah.master.server.resource_metrics import MetricsRecorder
 from howdah.master.state import FENCE_S, GangState
-from howdah.master.tensorboard import Showing, with_board, with_role
+from howdah.master.tensorboard import TensorBoardTask, resolve_event_dir, with_tensorboard_role
 from howdah.spec import Exit, Outcome, StagedJob, State, TaskId, port_range
-from howdah.spec import events as e
+from howdah.spec.events import (
+    AllocationLost,
+    ContainerEnded,
+    Event,
+    JobFinished,
+    JobStarted,
+    Noted,
+    TimeLost,
+    TookOver,
+    WorldFormed,
+)
 from howdah.spec.values import dataclass
 from howdah.storage.filesystem import filesystem
-from howdah.storage.retry import patiently
+from howdah.storage.retry import retry_until
 from howdah.wire import auth
 from howdah.wire.clock import since_boot
 from howdah.wire.credentials import JOB_KEY, SECRET_PREFIX
@@ -68,7 +91,7 @@ FOLLOWED_S, LAST_LINES_S = 3.0, 0.3
 
 
 @dataclass(frozen=True)
-class Identity:
+class MasterIdentity:
     """What the master was started with. `key` is the job key, `secrets` the user's secret variables."""
 
     job_id: str
@@ -80,23 +103,25 @@ class Identity:
     secrets: dict[str, bytes]
 
 
-class Master:
+class JobMaster:
     """Runs one job to its end."""
 
-    def __init__(self, identity: Identity, allocator: type[Allocator]) -> None:
+    def __init__(self, identity: MasterIdentity, allocator: type[Allocator]) -> None:
         framework = find(identity.staged.job.framework)
         self.identity, self.allocator_class = identity, allocator
-        job = with_board(framework.expand(identity.staged.job), identity.job_id, identity.directory)
+        job = resolve_event_dir(framework.expand(identity.staged.job), identity.job_id, identity.directory)
         self.staged = replace(identity.staged, job=job)
         self.state = GangState.of(identity.job_id, self.staged.job, hosts_with_data(self.staged))
-        self.state.strikes.update(identity.staged.strikes)
-        self.director = Director(identity.job_id, self.staged, framework)
+        self.state.node_penalties.update(identity.staged.strikes)
+        self.director = OrderBuilder(identity.job_id, self.staged, framework)
         self.log = EventLog(identity.directory)
-        self.series = Series(identity.directory, self.state.tasks)
-        self.api = Api(identity.key, self.state, self.director, self.log, self.apply, self._admits, identity.directory)
+        self.series = MetricsRecorder(identity.directory, self.state.tasks)
+        self.api = MasterServer(
+            identity.key, self.state, self.director, self.log, self.apply, self._admits, identity.directory
+        )
         self.stragglers = Stragglers(self.api.here.curves.steps.get)
-        self.clock = Watch(TICK_S)
-        self.showing = Showing(identity.job_id, self.staged, identity.key, self.log.append, self._do_all)
+        self.clock = ClockMonitor(TICK_S)
+        self.showing = TensorBoardTask(identity.job_id, self.staged, identity.key, self.log.append, self._do_all)
         self.api.showing = self.showing
         self.api.is_the_master = self._is_the_master
         self.api.series = self.series
@@ -110,14 +135,20 @@ class Master:
 
     async def run(self) -> Outcome:
         """Serve, register, form the gang, see it through, unregister."""
-        _let_live(len(self.state.tasks))
+        _tune_gc(len(self.state.tasks))
         await self._serve()
         await self._register()
         self.begun = True
-        for work in (self._poll(), self._tick(), self.log.flush_forever(), self._confirm(), self.api.here.tend()):
+        for work in (
+            self._poll(),
+            self._tick(),
+            self.log.flush_forever(),
+            self._confirm(),
+            self.api.here.expire_forever(),
+        ):
             self._spawn(work)
         outcome = await self._end()
-        await self._leave(outcome)
+        await self._shut_down(outcome)
         return outcome
 
     async def _end(self) -> Outcome:
@@ -181,17 +212,19 @@ class Master:
         if self.log.view.outcome is not None:
             return self.log.view.outcome
         outcome = Outcome(State.FAILED, f"the master failed: {error if str(error) else type(error).__name__}")
-        self.log.append(e.JobFinished(time.time(), outcome))
+        self.log.append(JobFinished(time.time(), outcome))
         return outcome
 
     async def _serve(self) -> None:
         host = self.identity.host
-        self._server = await listening(
+        self._server = await bind_with_retry(
             self.api.handle, self.api.identify, host, port_range.ports(self.staged.job.port_range)
         )
         port = self._server.sockets[0].getsockname()[1]
         self.api.hosts = {f"{name}:{port}" for name in (host, "127.0.0.1", "localhost")}
-        self.context = MasterContext(self.identity.job_id, with_role(self.staged), self.identity.directory, host, port)
+        self.context = MasterContext(
+            self.identity.job_id, with_tensorboard_role(self.staged), self.identity.directory, host, port
+        )
 
     async def _register(self) -> None:
         assert self.context is not None
@@ -207,7 +240,7 @@ class Master:
         python = f"{sys.version.split()[0]} {sys.executable}"
         self.series.begin(now, now)
         self.apply(
-            e.JobStarted(
+            JobStarted(
                 now,
                 identity.job_id,
                 identity.engine,
@@ -221,9 +254,9 @@ class Master:
         )
         if anew:
             lost = f"attempt {self.allocator.attempt} of the master found no event log: the job begins anew"
-            self.log.append(e.Noted(now, f"{lost}, when what may still run has ended"))
+            self.log.append(Noted(now, f"{lost}, when what may still run has ended"))
         if identity.directory.startswith("file:"):  # on a cluster the engine tells where the master is
-            announce(identity.directory, self.context.url)
+            publish_master_address(identity.directory, self.context.url)
 
     async def _take_over(self) -> bool:
         """Go on where the master before this one was killed; False when it had not begun."""
@@ -231,9 +264,9 @@ class Master:
         assert self.context is not None
         who = (self.allocator.attempt, self.identity.host, f"{sys.version.split()[0]} {sys.executable}")
 
-        def took_over() -> e.TookOver:
+        def took_over() -> TookOver:
             self.clock.begin()  # nobody is silent before he can have heard of this master
-            return e.TookOver(time.time(), *who)
+            return TookOver(time.time(), *who)
 
         events = await self.log.take_over(took_over)
         if len(events) < 2:  # a log without a whole line tells nothing
@@ -243,21 +276,21 @@ class Master:
         left = replay(self.state, log, now)
         if (claiming := self.clock.since_begin()) > CLAIM_S:
             self.clock.begin()
-            left += step(self.state, e.TimeLost(now, claiming))
-        await asyncio.to_thread(patiently, partial(self.series.begin, self.log.view.started, now, True))
+            left += step(self.state, TimeLost(now, claiming))
+        await asyncio.to_thread(retry_until, partial(self.series.begin, self.log.view.started, now, True))
         held = [task.container for task in self.state.tasks.values() if task.container is not None]
         ends = await self.allocator.adopt(held)
         for action in left:
             self._perform(action)
         for container_id, exit in ends.items() if not self._finished.done() else ():
             told = exit if self.state.open else Exit("stopped", detail=exit.detail)
-            self.apply(e.ContainerEnded(now, container_id, told))
+            self.apply(ContainerEnded(now, container_id, told))
         await self.api.here.restore(log)
-        await asyncio.to_thread(patiently, partial(announce, self.identity.directory, self.context.url))
+        await asyncio.to_thread(retry_until, partial(publish_master_address, self.identity.directory, self.context.url))
         return True
 
     def _admits(self, peer: str, proxy_user: str) -> bool:
-        return self.allocator is not None and self.allocator.admits(peer, proxy_user)
+        return self.allocator is not None and self.allocator.trusts_proxy_request(peer, proxy_user)
 
     def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Run `work` beside the loop; a bug in it ends the master rather than being lost."""
@@ -281,12 +314,12 @@ class Master:
         assert self.allocator is not None
         while not self._finished.done():
             for event in await self.allocator.poll():
-                if isinstance(event, e.ContainerEnded) and (task := self.api.printed.untold(event)):
-                    self._spawn(self._tell_end(task, event))
+                if isinstance(event, ContainerEnded) and (task := self.api.printed.missing_last_lines(event)):
+                    self._spawn(self._apply_container_end(task, event))
                 else:
                     self.apply(event)
 
-    async def _tell_end(self, task: TaskId, event: e.ContainerEnded) -> None:
+    async def _apply_container_end(self, task: TaskId, event: ContainerEnded) -> None:
         """With what the program printed at last, which its executor can't tell any more."""
         lines = await self.api.printed.last_lines(task)
         self.apply(replace(event, exit=replace(event.exit, lines=lines)))
@@ -295,8 +328,8 @@ class Master:
         while not self._finished.done():
             await asyncio.sleep(TICK_S)
             now = time.time()
-            self.apply(a.Tick(now))
-            for event in self.stragglers.look(self.state, now):
+            self.apply(Tick(now))
+            for event in self.stragglers.check(self.state, now):
                 if event is None:
                     await asyncio.sleep(0)
                 else:
@@ -306,64 +339,64 @@ class Master:
             if self.allocator is not None:
                 self.allocator.progress = self.log.view.progress
 
-    def apply(self, event: e.Event) -> None:
+    def apply(self, event: Event) -> None:
         """Let `step` decide on `event` and do what it wants."""
-        if lost := self.clock.lost():
-            gone = e.TimeLost(event.time, lost)
+        if lost := self.clock.elapsed_gap():
+            gone = TimeLost(event.time, lost)
             self._do_all(step(self.state, gone))
             self.showing.apply(gone)
-        if self.showing.concerns(event):
+        if self.showing.owns_event(event):
             return self.showing.apply(event)
-        if isinstance(event, a.Tick):
+        if isinstance(event, Tick):
             self.showing.apply(event)
-        if isinstance(event, a.Heard) and event.status.phase is Phase.RUNNING:
+        if isinstance(event, StatusReceived) and event.status.phase is Phase.RUNNING:
             self.series.take(TaskId.parse(event.status.task), event.status.usage, event.time)
         self._do_all(step(self.state, event))
 
-    def _do_all(self, actions: Iterable[a.Action]) -> None:
+    def _do_all(self, actions: Iterable[Action]) -> None:
         for action in actions:
             self._perform(action)
 
-    def _perform(self, action: a.Action) -> None:
+    def _perform(self, action: Action) -> None:
         assert self.allocator is not None
-        if isinstance(action, a.Record):
+        if isinstance(action, RecordEvent):
             self.log.append(action.event)
             self.api.here.observe(action.event)
-            if isinstance(action.event, e.WorldFormed) and self.staged.job.board.show:
-                self._spawn(self._show())
-            if isinstance(action.event, e.WorldFormed) and action.event.epoch in self.state.unrecorded:
+            if isinstance(action.event, WorldFormed) and self.staged.job.board.show:
+                self._spawn(self._update_tensorboard())
+            if isinstance(action.event, WorldFormed) and action.event.epoch in self.state.unrecorded:
                 self._spawn(self._record_start(action.event.epoch))
-        elif isinstance(action, a.Notify):
+        elif isinstance(action, NotifyExecutors):
             self.api.notify(action.tasks)
-        elif isinstance(action, a.Ask):
-            self.allocator.request(action.role, action.count, action.wish)
-        elif isinstance(action, a.Release):
+        elif isinstance(action, RequestContainers):
+            self.allocator.request(action.role, action.count, action.preferences)
+        elif isinstance(action, ReleaseContainer):
             self.allocator.release(action.container_id)
-        elif isinstance(action, a.Launch):
+        elif isinstance(action, LaunchTask):
             self._spawn(self._launch(action))
-        elif isinstance(action, a.Commit):
+        elif isinstance(action, Commit):
             self._committing = self._spawn(self._commit(action.keep))
-        elif isinstance(action, a.TakeStacks):
-            self._spawn(self._take_stacks(action))
-        elif isinstance(action, helper_process.Chore):
-            self._spawn(self._do(action))
+        elif isinstance(action, CollectStacks):
+            self._spawn(self._collect_stacks(action))
+        elif isinstance(action, helper_process.BackgroundAction):
+            self._spawn(self._perform_in_background(action))
         elif self._finished.done():
             return
-        elif isinstance(action, a.HandOver):
+        elif isinstance(action, HandOver):
             self._finished.set_exception(AttemptOver(action.event.cause))
         else:
             self._finished.set_result(action.outcome)
 
-    async def _launch(self, action: a.Launch) -> None:
+    async def _launch(self, action: LaunchTask) -> None:
         assert self.allocator is not None
         try:
             await self.allocator.launch(action.container, self._executor(action))
         except (HowdahError, OSError) as error:
             self.allocator.release(action.container.id)
             exit = Exit("start", detail=f"its container could not be started: {error}")
-            self.apply(e.ContainerEnded(time.time(), action.container.id, exit))
+            self.apply(ContainerEnded(time.time(), action.container.id, exit))
 
-    def _executor(self, action: a.Launch) -> Launch:
+    def _executor(self, action: LaunchTask) -> Launch:
         assert self.context is not None
         task = str(action.task)
         key = auth.derive(self.identity.key, auth.executor_principal(task, action.attempt))
@@ -389,23 +422,23 @@ class Master:
         files = self.staged.files_of(action.task.role)
         return Launch(action.task, action.attempt, command, environment, {**secrets, JOB_KEY: key}, files)
 
-    async def _take_stacks(self, action: a.TakeStacks) -> None:
+    async def _collect_stacks(self, action: CollectStacks) -> None:
         self.apply(await stack_dumps.look_into(self.api, self.identity.directory, action.tasks, action.stalled))
 
     async def _record_start(self, epoch: int) -> None:
         """Bring the start of `epoch` to the event log's file, within the limit for forming a gang."""
         written = await self.log.flush(self.staged.job.timeouts.gang_s or math.inf)
-        self.apply(a.StartRecorded(time.time(), epoch, "" if written else self.log.problem))
+        self.apply(StartRecorded(time.time(), epoch, "" if written else self.log.problem))
 
-    async def _show(self) -> None:
+    async def _update_tensorboard(self) -> None:
         """The job asked for its TensorBoard; without it, it is as good a job."""
         try:
             await self.showing.open(self.log.view)
         except HowdahError as error:
-            self.apply(e.Noted(time.time(), f"no TensorBoard: {error}"))
+            self.apply(Noted(time.time(), f"no TensorBoard: {error}"))
 
-    async def _do(self, chore: helper_process.Chore) -> None:
-        told = await helper_process.do(chore, self.staged, self.identity.job_id)
+    async def _perform_in_background(self, chore: helper_process.BackgroundAction) -> None:
+        told = await helper_process.run_action(chore, self.staged, self.identity.job_id)
         if told is not None:
             self.apply(told)
 
@@ -422,7 +455,7 @@ class Master:
         while not await self.log.confirm(LAST_S) and self.allocator.may_be_replaced():
             continue
 
-    async def _leave(self, outcome: Outcome) -> None:
+    async def _shut_down(self, outcome: Outcome) -> None:
         assert self.allocator is not None
         self.series.finish()
         written, _ = await asyncio.gather(self.log.flush(), self.series.journal.flush())
@@ -458,7 +491,7 @@ class Master:
         self.log.close()
 
 
-async def listening(handler: Handler, identify: Identify, host: str, among: Sequence[int]) -> asyncio.Server:
+async def bind_with_retry(handler: Handler, identify: Identify, host: str, among: Sequence[int]) -> asyncio.Server:
     """At one of these ports, if there are any; the kernel keeps that of the master before this one for a minute.
 
     Raises:
@@ -475,15 +508,15 @@ async def listening(handler: Handler, identify: Identify, host: str, among: Sequ
             await asyncio.sleep(PORT_AGAIN_S)
 
 
-def _let_live(tasks: int) -> None:
+def _tune_gc(tasks: int) -> None:
     """Don't look for garbage among what lives as long as a heartbeat's poll, some twenty objects for each executor: it
     would take a third of the time of a master of ten thousand, and half a second at once."""
     gc.freeze()
     gc.set_threshold(max(LEAST_GARBAGE, GARBAGE_EACH * tasks), 10, 10)
 
 
-def _files_removed() -> e.AllocationLost:
-    return e.AllocationLost(time.time(), "the node has removed the files that the master runs from")
+def _files_removed() -> AllocationLost:
+    return AllocationLost(time.time(), "the node has removed the files that the master runs from")
 
 
 def _forget_key(directory: str) -> None:
@@ -492,7 +525,7 @@ def _forget_key(directory: str) -> None:
         filesystem(directory).delete(f"{directory.rstrip('/')}/key")
 
 
-def announce(directory: str, url: str) -> None:
+def publish_master_address(directory: str, url: str) -> None:
     """Leave word in the job's directory where the master listens; `start` is field 22 of proc(5) stat."""
     uri = f"{directory.rstrip('/')}/master.json"
     with filesystem(uri).writing(uri) as sink:

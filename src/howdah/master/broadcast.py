@@ -7,7 +7,7 @@ import asyncio
 import time
 
 
-class Bell:
+class Broadcast:
     """Belongs to the running loop; who comes after a ring waits for the next one."""
 
     __slots__ = ("_waiting",)
@@ -15,13 +15,13 @@ class Bell:
     def __init__(self) -> None:
         self._waiting: tuple[asyncio.Future[bool], ...] = ()
 
-    def ring(self) -> None:
+    def notify_all(self) -> None:
         """Wake everyone."""
         waiting, self._waiting = self._waiting, ()
         for one in waiting:
             _answer(one, True)
 
-    async def rung(self, until: float) -> bool:
+    async def wait_until(self, until: float) -> bool:
         """Wait; whether it rang before `until` (of `time.monotonic`, which is an event loop's time)."""
         if until <= time.monotonic():
             return False

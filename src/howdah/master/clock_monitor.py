@@ -8,7 +8,7 @@ STOOD_S, JUMP_S = 2.0, 1.0
 """A loop that did not come round for so long stood still; a clock that left the steady one by so much was set."""
 
 
-class Watch:
+class ClockMonitor:
     """Looks at both clocks; asked before every event, at least every `tick_s` seconds."""
 
     def __init__(self, tick_s: float) -> None:
@@ -22,7 +22,7 @@ class Watch:
         """Seconds since `begin`, whatever the wall's clock says."""
         return time.monotonic() - self._steady
 
-    def lost(self) -> float:
+    def elapsed_gap(self) -> float:
         """Seconds on the wall's clock, since it was asked before, that count for nobody; below 0: it was set back."""
         if not self._begun:
             return 0.0

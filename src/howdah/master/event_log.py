@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from howdah.master.broadcast import Bell
+from howdah.master.broadcast import Broadcast
 from howdah.master.journal import Journal
 from howdah.spec.codec import encode
 from howdah.spec.event_lines import read_lines, to_line
@@ -41,7 +41,7 @@ class EventLog:
         self.records: list[dict[str, Any]] = []
         self.usage: dict[str, dict[str, Any]] = {}
         self.view, self.version = JobView(), 0
-        self.changed = Bell()
+        self.changed = Broadcast()
         self._journal = Journal(f"{directory.rstrip('/')}/events.jsonl", "event log")
         self._urgent = asyncio.Event()
         self._behind = False
@@ -74,7 +74,7 @@ class EventLog:
         events = [*read_lines(lines), *made[-1:]]
         for each in events:
             self._remember(each)
-        self.changed.ring()
+        self.changed.notify_all()
         return events
 
     async def confirm(self, limit_s: float = 0.0) -> bool:
@@ -95,7 +95,7 @@ class EventLog:
         self._journal.write(to_line(event))
         if isinstance(event, _URGENT):
             self._urgent.set()
-        self.changed.ring()
+        self.changed.notify_all()
 
     def _remember(self, event: Event) -> None:
         record = {"kind": type(event).__name__, **encode(event)}

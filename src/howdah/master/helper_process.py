@@ -10,36 +10,43 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from howdah.master.decisions import actions as a
+from howdah.master.decisions.actions import (
+    CommitDone,
+    DiscardSnapshot,
+    FindCheckpoint,
+    NoteNodeFailures,
+    PublishSnapshot,
+    SnapshotPublished,
+)
 from howdah.master.decisions.outputs import commit_request
 from howdah.master.state import GangState
 from howdah.spec import JobSpec, StagedJob
-from howdah.spec import events as e
+from howdah.spec.events import CheckpointFound, Event, Noted
 
 LIMIT_S, COMMIT_S = 120.0, 600.0
 COMMIT_TRIES, COMMIT_AGAIN_S = 3, 5.0
 """A helper that was killed, or could not start, has said nothing about the outputs: another is started."""
 FIND_TRIES, FIND_AGAIN_S = 3, 5.0
 """A job is not given up because the file system did not answer once."""
-Chore = a.PublishSave | a.DiscardSave | a.FindCheckpoint | a.NoteStrikes
+BackgroundAction = PublishSnapshot | DiscardSnapshot | FindCheckpoint | NoteNodeFailures
 
 
-async def do(chore: Chore, staged: StagedJob, job_id: str) -> e.Event | None:
+async def run_action(chore: BackgroundAction, staged: StagedJob, job_id: str) -> Event | None:
     """Do it; the event that tells, if there is something to tell."""
-    if isinstance(chore, a.NoteStrikes):
-        request = {"home": staged.home, "id": job_id, "strikes": chore.strikes}
+    if isinstance(chore, NoteNodeFailures):
+        request = {"home": staged.home, "id": job_id, "strikes": chore.failures}
         problem = (await _answer("howdah.engines.node_penalties", "note", request)).get("error")
-        return e.Noted(time.time(), f"later jobs are not told of bad nodes: {problem}") if problem else None
-    if isinstance(chore, a.PublishSave):
+        return Noted(time.time(), f"later jobs are not told of bad nodes: {problem}") if problem else None
+    if isinstance(chore, PublishSnapshot):
         return await _publish(chore)
-    if isinstance(chore, a.FindCheckpoint):
+    if isinstance(chore, FindCheckpoint):
         return await _find(chore, staged.job)
     answer = await _answer("howdah.outputs.snapshots.snapshot", "discard", {"temporary": chore.temporary})
     left = f"an unfinished copy is left at {chore.temporary}: {answer.get('error')}"
-    return e.Noted(time.time(), left) if answer.get("error") else None
+    return Noted(time.time(), left) if answer.get("error") else None
 
 
-async def commit(keep: bool, state: GangState) -> a.CommitDone:
+async def commit(keep: bool, state: GangState) -> CommitDone:
     """Put the outputs in their places (`keep`), or remove them."""
     verb, answer = "commit" if keep else "discard", dict[str, Any]()
     request = commit_request(state)
@@ -54,13 +61,13 @@ async def commit(keep: bool, state: GangState) -> a.CommitDone:
             continue
         break
     committed, kept = (tuple(answer.get(name, ())) for name in ("committed", "kept"))
-    return a.CommitDone(time.time(), committed, str(answer.get("error", "")), kept)
+    return CommitDone(time.time(), committed, str(answer.get("error", "")), kept)
 
 
-async def _publish(chore: a.PublishSave) -> a.SavePublished:
+async def _publish(chore: PublishSnapshot) -> SnapshotPublished:
     request = {"temporary": chore.temporary, "final": chore.final, "to": chore.to, "keep": chore.keep}
     answer = await _answer("howdah.outputs.snapshots.snapshot", "publish", request)
-    return a.SavePublished(
+    return SnapshotPublished(
         time.time(),
         chore.output,
         str(answer.get("error", "")),
@@ -70,7 +77,7 @@ async def _publish(chore: a.PublishSave) -> a.SavePublished:
     )
 
 
-async def _find(chore: a.FindCheckpoint, job: JobSpec) -> e.CheckpointFound:
+async def _find(chore: FindCheckpoint, job: JobSpec) -> CheckpointFound:
     request = {"directory": job.checkpoint.path, "valid": job.checkpoint.valid}
     answer = await _answer("howdah.checkpoints.discovery", "find", request)
     for _ in range(FIND_TRIES - 1):
@@ -78,7 +85,7 @@ async def _find(chore: a.FindCheckpoint, job: JobSpec) -> e.CheckpointFound:
             break
         await asyncio.sleep(FIND_AGAIN_S)
         answer = await _answer("howdah.checkpoints.discovery", "find", request)
-    return e.CheckpointFound(
+    return CheckpointFound(
         time.time(),
         chore.epochs,
         str(answer.get("uri", "")),

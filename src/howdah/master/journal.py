@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from howdah.errors import HowdahError
-from howdah.storage.retry import patiently
+from howdah.storage.retry import retry_until
 
 if TYPE_CHECKING:
     from howdah.storage.filesystem import FileSystem
@@ -56,7 +56,7 @@ class OwnedFile:
         files = self._files()
         if not files.exists(self.uri):
             return b""
-        files.take_from_writer(self.uri)
+        files.recover_lease(self.uri)
         content = files.read_bytes(self.uri)
         self.known = len(content)
         return content
@@ -70,7 +70,7 @@ class OwnedFile:
             StagingError, EngineUnavailable: the file can't be gone on with.
         """
         if self._files().exists(self.uri):
-            self._files().take_from_writer(self.uri)
+            self._files().recover_lease(self.uri)
         self.known = self._size()
         if self.known:
             self.append(b"\n")
@@ -244,7 +244,7 @@ class Journal:
             Changed: the master before this one writes faster than the file can be read.
         """
         for left in reversed(range(CLAIM_TRIES)):
-            lines = await asyncio.to_thread(patiently, self.read)
+            lines = await asyncio.to_thread(retry_until, self.read)
             if not lines:
                 break
             try:
@@ -264,7 +264,7 @@ class Journal:
         kept, self._pending = self._pending, []  # the end of a line that was cut short
         try:
             text = "".join((*(f"{each}\n" for each in lines), line))
-            await asyncio.to_thread(patiently, partial(self.owned.claim, text.encode()))
+            await asyncio.to_thread(retry_until, partial(self.owned.claim, text.encode()))
         except Changed:
             raise
         except HowdahError as error:

@@ -6,12 +6,12 @@ import enum
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 
-from howdah.master.decisions.checkpoint_lookup import Looks
-from howdah.master.preflight.state import Fitness
-from howdah.master.snapshots.state import Saves
+from howdah.master.decisions.checkpoint_lookup import CheckpointLookups
+from howdah.master.preflight.state import PreflightState
+from howdah.master.snapshots.state import SnapshotState
 from howdah.spec import Container, Exit, JobSpec, Member, Outcome, Role, TaskId, World
 from howdah.spec.values import dataclass
-from howdah.wire.messages import Notice, Phase, Usage
+from howdah.wire.messages import Phase, PreemptionNotice, Usage
 
 LEASE_S = 20.0
 """An executor that hears nothing from its master for this long ends its program, and itself."""
@@ -78,9 +78,9 @@ class TaskState:
     ended_at: float = 0.0
     uploaded: tuple[str, ...] = ()
     kept: bool = False
-    quiet_s: float = 0.0
-    notice: Notice | None = None
-    yields: Mapping[str, str] = field(default_factory=dict)
+    idle_s: float = 0.0
+    notice: PreemptionNotice | None = None
+    announced_values: Mapping[str, str] = field(default_factory=dict)
     worlds: int = 0
 
     @property
@@ -117,7 +117,7 @@ class TaskState:
         """What was said from the container it had is of no interest any more."""
         self.phase, self.sequence, self.joined, self.host, self.ports = None, 0, 0, "", {}
         self.exit, self.uploaded, self.used_at, self.ended_at, self.kept = None, (), 0.0, 0.0, False
-        self.quiet_s, self.notice = 0.0, None
+        self.idle_s, self.notice = 0.0, None
 
 
 @dataclass
@@ -133,20 +133,20 @@ class Formation:
 
 
 @dataclass
-class Stalls:
+class HangState:
     """`told` are the tasks of which it was said that they show no sign of progress, with the epoch and for how long
     they had shown none; `awaited` those that are being looked into, until `until`, and `epochs` those of all that ran
     when that began."""
 
-    told: dict[TaskId, tuple[int, float]] = field(default_factory=dict)
+    reported: dict[TaskId, tuple[int, float]] = field(default_factory=dict)
     awaited: tuple[TaskId, ...] = ()
-    quiet_s: float = 0.0
+    idle_s: float = 0.0
     until: float = 0.0
     epochs: dict[TaskId, int] = field(default_factory=dict)
 
 
 @dataclass
-class Blame:
+class RestartCause:
     """Why tasks started again: that `task` ended in `epoch`, for a reason of so much `weight`; seen at that moment."""
 
     task: TaskId
@@ -181,7 +181,7 @@ class GangState:
     formations: dict[int, Formation] = field(default_factory=dict)
     unrecorded: set[int] = field(default_factory=set)
     replaying: bool = False
-    unplaced: dict[str, dict[TaskId, None]] = field(default_factory=dict)
+    pending_tasks: dict[str, dict[TaskId, None]] = field(default_factory=dict)
     restarted: dict[str, int] = field(default_factory=dict)
     asked_at: float = 0.0
     granted_at: float = 0.0
@@ -189,8 +189,8 @@ class GangState:
     releases: int = 0
     replacements: int = 0
     retries_used: int = 0
-    uncounted: list[float] = field(default_factory=list)
-    blame: Blame | None = None
+    free_restarts: list[float] = field(default_factory=list)
+    last_restart_cause: RestartCause | None = None
     port_retries: int = 0
     taken_over: bool = False
     running_since: float = 0.0
@@ -200,33 +200,35 @@ class GangState:
     incomplete: bool = False
     """The programs ended well, and the job failed because nobody made one of its outputs."""
     containers: dict[str, TaskId] = field(default_factory=dict)
-    saves: Saves = field(default_factory=Saves)
-    looks: Looks = field(default_factory=Looks)
-    near: Mapping[TaskId, tuple[str, ...]] = field(default_factory=dict)
-    strikes: dict[str, float] = field(default_factory=dict)
-    struck: list[tuple[str, float]] = field(default_factory=list)
-    stalls: Stalls = field(default_factory=Stalls)
-    fitness: Fitness = field(default_factory=Fitness)
+    snapshots: SnapshotState = field(default_factory=SnapshotState)
+    checkpoint_lookups: CheckpointLookups = field(default_factory=CheckpointLookups)
+    preferred_hosts: Mapping[TaskId, tuple[str, ...]] = field(default_factory=dict)
+    node_penalties: dict[str, float] = field(default_factory=dict)
+    node_failures: list[tuple[str, float]] = field(default_factory=list)
+    hangs: HangState = field(default_factory=HangState)
+    preflight: PreflightState = field(default_factory=PreflightState)
     notices: int = 0
     formed_at: float = 0.0
-    soon_failed: int = 0
+    quick_failures: int = 0
     wanted: Mapping[str, int] = field(default_factory=dict)
     spares: dict[str, dict[TaskId, None]] = field(default_factory=dict)
     spares_lost: int = 0
-    moves: dict[str, str] = field(default_factory=dict)
-    seats: dict[str, str] = field(default_factory=dict)
+    reassigned_to: dict[str, str] = field(default_factory=dict)
+    launch_attempt_of: dict[str, str] = field(default_factory=dict)
     begun_at: float = 0.0
     handed_over: bool = False
     """The job is left as it is to the next master: this one decides nothing more."""
 
     @classmethod
-    def of(cls, job_id: str, job: JobSpec, near: Mapping[TaskId, tuple[str, ...]] | None = None) -> GangState:
-        """The state before anything happened; `near` are the hosts that hold a task's data."""
+    def of(
+        cls, job_id: str, job: JobSpec, preferred_hosts: Mapping[TaskId, tuple[str, ...]] | None = None
+    ) -> GangState:
+        """The state before anything happened; `preferred_hosts` are the hosts that hold a task's data."""
         ids = [TaskId(name, index) for name, role in job.roles.items() for index in range(role.replicas + role.spares)]
         unplaced: dict[str, dict[TaskId, None]] = {role: {} for role in job.roles}
         wanted = {name: role.replicas for name, role in job.roles.items()}
         tasks = {task: TaskState(task) for task in ids}
-        return cls(job_id, job, tasks, unplaced=unplaced, near=near or {}, wanted=wanted)
+        return cls(job_id, job, tasks, pending_tasks=unplaced, preferred_hosts=preferred_hosts or {}, wanted=wanted)
 
     @property
     def open(self) -> bool:
@@ -236,7 +238,7 @@ class GangState:
     @property
     def missing(self) -> int:
         """Containers wanted and not granted."""
-        return sum(map(len, self.unplaced.values()))
+        return sum(map(len, self.pending_tasks.values()))
 
     def role(self, task: TaskId) -> Role:
         """What the spec says of this task's role."""
@@ -246,7 +248,7 @@ class GangState:
         """The tasks of these roles."""
         return (self.tasks[TaskId(name, index)] for name in names for index in range(self.job.roles[name].replicas))
 
-    def parked(self, name: str) -> Iterator[TaskState]:
+    def inactive_tasks(self, name: str) -> Iterator[TaskState]:
         """The tasks of the role that have no part in the job as it is now."""
         least, most = self.job.roles[name].replicas, self.wanted[name] + self.job.roles[name].spares
         return (self.tasks[TaskId(name, index)] for index in range(least, most))

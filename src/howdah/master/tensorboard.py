@@ -17,14 +17,33 @@ from pathlib import Path
 import howdah
 from howdah.eventfiles import locations
 from howdah.frameworks import find
-from howdah.master.broadcast import Bell
-from howdah.master.decisions import actions as a
-from howdah.master.decisions.executor_orders import Director, satisfied
+from howdah.master.broadcast import Broadcast
+from howdah.master.decisions.actions import (
+    Action,
+    Finish,
+    LaunchTask,
+    RecordEvent,
+    ReleaseContainer,
+    RequestContainers,
+    StartRecorded,
+    StatusReceived,
+)
+from howdah.master.decisions.executor_orders import OrderBuilder, is_up_to_date
 from howdah.master.decisions.step import step
 from howdah.master.state import GangState
 from howdah.spec import JobSpec, Resources, Role, StagedFile, StagedJob, TaskId, Timeouts, uris
-from howdah.spec import events as e
 from howdah.spec.codec import decode
+from howdah.spec.events import (
+    Allocated,
+    BoardChanged,
+    CancelRequested,
+    ContainerEnded,
+    Event,
+    JobStarted,
+    Launched,
+    WorldFormed,
+    Yielded,
+)
 from howdah.spec.staged import RUNTIME
 from howdah.spec.view import JobView
 from howdah.storage.filesystem import filesystem
@@ -38,14 +57,14 @@ IDLE_S, WAIT_S = 1800.0, 300.0
 SIZE = Resources(1024)
 
 
-def with_role(staged: StagedJob) -> StagedJob:
+def with_tensorboard_role(staged: StagedJob) -> StagedJob:
     """As the allocator must know it."""
     return replace(
         staged, job=replace(staged.job, roles={**staged.job.roles, name_of(staged.job): Role(resources=SIZE)})
     )
 
 
-def with_board(job: JobSpec, job_id: str, directory: str) -> JobSpec:
+def resolve_event_dir(job: JobSpec, job_id: str, directory: str) -> JobSpec:
     """The job with the place of its event files as a URI: copies of local ones are in its own directory by default."""
     board = job.board
     where = board.path.replace("{job}", job_id).replace("%7Bjob%7D", job_id)
@@ -59,7 +78,7 @@ def name_of(job: JobSpec) -> str:
     return next(name for name in NAMES if name not in job.roles)
 
 
-class Showing:
+class TensorBoardTask:
     """`tell` records an event in the job's log, `perform` does what is to be done. `state` is None while there is no
     TensorBoard."""
 
@@ -68,18 +87,18 @@ class Showing:
         job_id: str,
         staged: StagedJob,
         key: bytes,
-        tell: Callable[[e.Event], None],
-        perform: Callable[[Iterable[a.Action]], None],
+        tell: Callable[[Event], None],
+        perform: Callable[[Iterable[Action]], None],
     ) -> None:
         self.id, self.staged, self.tell, self.perform = job_id, staged, tell, perform
         self.name = name_of(staged.job)
         self.task_name = str(self.task)
         self.token = auth.board_token(key)
         self.state: GangState | None = None
-        self.director: Director | None = None
+        self.director: OrderBuilder | None = None
         self.files: tuple[StagedFile, ...] = ()
-        self.last = e.BoardChanged(0.0, "")
-        self._bell = Bell()
+        self.last = BoardChanged(0.0, "")
+        self._bell = Broadcast()
         self._attempts, self._opening = 0, False
 
     @property
@@ -97,47 +116,47 @@ class Showing:
         """Those it holds."""
         return tuple(self.state.containers) if self.state is not None else ()
 
-    def concerns(self, event: e.Event) -> bool:
+    def owns_event(self, event: Event) -> bool:
         """Whether it is about this container, not about the job's."""
-        if isinstance(event, e.Allocated):
+        if isinstance(event, Allocated):
             return event.container.role == self.name
-        if isinstance(event, a.Heard):
+        if isinstance(event, StatusReceived):
             return event.status.task == self.task_name
         return (
-            isinstance(event, e.ContainerEnded)
-            and self.state is not None
-            and event.container_id in self.state.containers
+            isinstance(event, ContainerEnded) and self.state is not None and event.container_id in self.state.containers
         )
 
-    def apply(self, event: e.Event) -> None:
+    def apply(self, event: Event) -> None:
         """Let `step` decide; what only this gang's own log would have is left out."""
         if self.state is None:
-            if isinstance(event, e.Allocated):
-                self.perform([a.Release(event.container.id)])
+            if isinstance(event, Allocated):
+                self.perform([ReleaseContainer(event.container.id)])
             return
         found = step(self.state, event)
-        self.perform([action for action in found if isinstance(action, (a.Ask, a.Launch, a.Release))])
-        self._bell.ring()
+        self.perform(
+            [action for action in found if isinstance(action, (RequestContainers, LaunchTask, ReleaseContainer))]
+        )
+        self._bell.notify_all()
         for action in found:
-            if isinstance(action, a.Record):
-                self._told(action.event)
-            elif isinstance(action, a.Finish):
+            if isinstance(action, RecordEvent):
+                self._last_told(action.event)
+            elif isinstance(action, Finish):
                 self._over(action)
 
     async def beat(self, status: Status, wait_s: float) -> Orders | None:
         """Orders for its executor, when there are others than it has or after a while; None: it is not wanted."""
         until = asyncio.get_running_loop().time() + wait_s
-        if self._wants(status):
-            self.apply(a.Heard(time.time(), status))
-        while self._wants(status):
+        if self._is_wanted(status):
+            self.apply(StatusReceived(time.time(), status))
+        while self._is_wanted(status):
             assert self.director is not None
             assert self.state is not None
             orders = self.director.orders(self.state, status)
-            if not satisfied(orders, status) or not await self._bell.rung(until):
+            if not is_up_to_date(orders, status) or not await self._bell.wait_until(until):
                 return orders
         return None
 
-    def _wants(self, status: Status) -> bool:
+    def _is_wanted(self, status: Status) -> bool:
         task = self.state.tasks[self.task] if self.state is not None else None
         return task is not None and task.attempt == status.attempt and task.container is not None
 
@@ -160,13 +179,13 @@ class Showing:
         self.state.tasks[self.task].attempt = self._attempts
         framework = find(job.framework)
         staged = replace(self.staged, job=framework.expand(job), files=self.files, inputs=(), program_path=path)
-        self.director = Director(self.id, staged, framework)
-        self._say("starting")
-        self.apply(e.JobStarted(time.time(), self.id, view.engine, view.user, job))
+        self.director = OrderBuilder(self.id, staged, framework)
+        self._record_change("starting")
+        self.apply(JobStarted(time.time(), self.id, view.engine, view.user, job))
 
     def close(self, by: str) -> None:
         """End it."""
-        self.apply(e.CancelRequested(time.time(), by))
+        self.apply(CancelRequested(time.time(), by))
 
     @property
     def link(self) -> str:
@@ -199,28 +218,28 @@ class Showing:
             port_range=self.staged.job.port_range,
         )
 
-    def _told(self, event: e.Event) -> None:
-        if isinstance(event, e.Launched):
+    def _last_told(self, event: Event) -> None:
+        if isinstance(event, Launched):
             self._attempts = event.attempt
-        elif isinstance(event, e.WorldFormed):  # no event log has it, and it may start twice
-            self.apply(a.StartRecorded(event.time, event.epoch))
-        elif isinstance(event, e.Yielded) and self.state is not None:
+        elif isinstance(event, WorldFormed):  # no event log has it, and it may start twice
+            self.apply(StartRecorded(event.time, event.epoch))
+        elif isinstance(event, Yielded) and self.state is not None:
             task = self.state.tasks[self.task]
-            self._say("open", task.host, task.ports["main"])
+            self._record_change("open", task.host, task.ports["main"])
 
-    def _say(self, state: str, host: str = "", port: int = 0, detail: str = "") -> None:
-        self.last = e.BoardChanged(time.time(), state, host, port, detail)
+    def _record_change(self, state: str, host: str = "", port: int = 0, detail: str = "") -> None:
+        self.last = BoardChanged(time.time(), state, host, port, detail)
         self.tell(self.last)
 
-    def _over(self, end: a.Finish) -> None:
+    def _over(self, end: Finish) -> None:
         outcome, state = end.outcome, self.state
         exit = state.tasks[self.task].exit if state is not None else None
         last = exit.lines[-1] if exit is not None and exit.lines and exit.cause == "exit" and exit.code else ""
         why = last or outcome.diagnostics or "nobody has looked for a while"
         held = self.containers
         self.state = self.director = None
-        self.perform([a.Release(id_) for id_ in held])
-        self._say("ended", detail=why)
+        self.perform([ReleaseContainer(id_) for id_ in held])
+        self._record_change("ended", detail=why)
 
 
 async def _environment(staged: StagedJob) -> tuple[tuple[StagedFile, ...], tuple[str, ...]]:

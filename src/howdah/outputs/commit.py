@@ -27,8 +27,8 @@ from howdah.spec import uris
 from howdah.spec.job import JobSpec
 from howdah.spec.values import dataclass
 from howdah.storage.filesystem import FileSystem, filesystem
-from howdah.storage.retry import patiently
-from howdah.wire.stderr import forgive
+from howdah.storage.retry import retry_until
+from howdah.wire.stderr import ignore_full_disk
 
 SUCCESS = "_SUCCESS"
 
@@ -215,10 +215,10 @@ def run(verb: str, request: dict[str, Any]) -> dict[str, Any]:
             places = (copies.get("to", ""), copies.get("temporary", ""))
             output = Commitment(item["temporary"], item["final"], bool(item.get("overwrite")), parts, *places)
             if verb == "discard" and item.get("failed"):
-                aside = patiently(partial(set_aside, output, filesystem(output.final), item["failed"]))
+                aside = retry_until(partial(set_aside, output, filesystem(output.final), item["failed"]))
                 kept += [item["failed"]] if aside else []
                 continue
-            patiently(partial(act, output, filesystem(output.final)))
+            retry_until(partial(act, output, filesystem(output.final)))
             done.append(item["final"])
         except HowdahError as error:
             errors.append(str(error).replace("\n", "; "))
@@ -237,5 +237,5 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    forgive()
+    ignore_full_disk()
     sys.exit(main(sys.argv))

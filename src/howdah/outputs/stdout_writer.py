@@ -27,7 +27,7 @@ LAST_BYTES = 4096
 REPORT_S = 0.5
 
 
-class Part:
+class OutputPart:
     """One part file, made when the first byte comes. A run of the same attempt before may have left one: it goes."""
 
     def __init__(self, uri: str, name: str, format: str, options: Mapping[str, str]) -> None:
@@ -37,7 +37,7 @@ class Part:
         self.remove()
         self.fs.mkdirs(uri)
         self._sink: Any = None
-        self._writer: formats.Writer | None = None
+        self._writer: formats.RecordWriter | None = None
 
     def write(self, data: bytes) -> None:
         """Take the next bytes."""
@@ -57,10 +57,10 @@ class Part:
             self._sink.close()
 
 
-class Recorder:
+class StdoutWriter:
     """Moves bytes from descriptor `source` to `part` and reports."""
 
-    def __init__(self, part: Part, source: int, verdict: int, stall_s: float) -> None:
+    def __init__(self, part: OutputPart, source: int, verdict: int, stall_s: float) -> None:
         self.part, self.source, self.verdict, self.stall_s = part, source, verdict, stall_s
         self.bytes = 0
         self.tail = b""
@@ -114,8 +114,8 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
     """Take what is printed; the last line's content."""
     # Behind everything of ours: people's own writers are in the program's directory.
     sys.path.append(request["directory"])
-    part = Part(request["uri"], request["name"], request.get("format", "text"), request.get("options", {}))
-    recorder = Recorder(part, request["from"], request["verdict"], float(request["stall_s"]))
+    part = OutputPart(request["uri"], request["name"], request.get("format", "text"), request.get("options", {}))
+    recorder = StdoutWriter(part, request["from"], request["verdict"], float(request["stall_s"]))
     try:
         return recorder.run()
     except HowdahError as error:

@@ -12,9 +12,9 @@ import threading
 import time
 from typing import Any, Dict, Mapping, Optional, Tuple
 
-from howdah.program.task_identity import HereError, HereTimeout, Place, current
+from howdah.program.task_identity import HereError, HereTimeout, TaskIdentity, current
 from howdah.wire import program_protocol as wire
-from howdah.wire.connection import Connection, WireError
+from howdah.wire.connection import MasterConnection, WireError
 
 PATIENCE_S = 60.0
 """A master that is not there for this long has no successor: the executor has ended the program before."""
@@ -75,16 +75,16 @@ def wait_for(name: str, message: Mapping[str, Any], timeout: float, what: str) -
 class _Borrowed:
     """This thread's connection, to where the master is now; one that failed is not kept."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: TaskIdentity) -> None:
         name = wire.principal(place.task, place.attempt, place.epoch)
         self._mark: Tuple[int, str, str] = (os.getpid(), name, _read(place, wire.MASTER_FILE))
         self._place = place
 
-    def __enter__(self) -> Connection:
+    def __enter__(self) -> MasterConnection:
         kept: Optional[_Kept] = getattr(_own, "kept", None)
         if kept is None or kept.mark != self._mark:
             key = bytes.fromhex(_read(self._place, wire.KEY_FILE))
-            _own.kept = kept = _Kept(Connection(self._mark[2], self._mark[1], key), self._mark)
+            _own.kept = kept = _Kept(MasterConnection(self._mark[2], self._mark[1], key), self._mark)
         return kept.connection
 
     def __exit__(self, kind: Any, *_: object) -> None:
@@ -95,7 +95,7 @@ class _Borrowed:
 class _Kept:
     """Of a thread; closed when that ends."""
 
-    def __init__(self, connection: Connection, mark: Tuple[int, str, str]) -> None:
+    def __init__(self, connection: MasterConnection, mark: Tuple[int, str, str]) -> None:
         self.connection, self.mark = connection, mark
 
     def __del__(self) -> None:
@@ -107,7 +107,7 @@ def _let_go() -> None:
     _own.kept = None
 
 
-def _read(place: Place, name: str) -> str:
+def _read(place: TaskIdentity, name: str) -> str:
     path = os.path.join(place.directory, name)
     try:
         with open(path, encoding="ascii") as file:

@@ -87,7 +87,7 @@ class Notice:
 
 
 @dataclass(frozen=True)
-class Place:
+class TaskIdentity:
     """This program's task. `rank` counts from 0 to `size` - 1; `epoch` and `attempt` from 1."""
 
     directory: str
@@ -105,7 +105,7 @@ class Place:
     world_text: str
 
 
-NAMES = frozenset(Place.__dataclass_fields__) - {"directory", "world_text"}
+NAMES = frozenset(TaskIdentity.__dataclass_fields__) - {"directory", "world_text"}
 
 
 def inside() -> bool:
@@ -113,7 +113,7 @@ def inside() -> bool:
     return bool(os.environ.get(VARIABLE))
 
 
-def current() -> Place:
+def current() -> TaskIdentity:
     """Raises HereError outside a howdah job."""
     if not inside():
         raise HereError(
@@ -121,7 +121,7 @@ def current() -> Place:
             "or ask `here.inside` first"
         )
     seen = os.environ
-    return Place(
+    return TaskIdentity(
         directory=seen[VARIABLE],
         job_id=seen["HOWDAH_JOB_ID"],
         job_name=seen["HOWDAH_JOB_NAME"],
@@ -138,7 +138,7 @@ def current() -> Place:
     )
 
 
-def told_notice(place: Place) -> Optional[Notice]:
+def told_notice(place: TaskIdentity) -> Optional[Notice]:
     """What the executor has written down."""
     try:
         with open(os.path.join(place.directory, NOTICE_FILE), encoding="utf-8") as file:
@@ -148,6 +148,6 @@ def told_notice(place: Place) -> Optional[Notice]:
     return Notice(str(said["kind"]), float(said["until"]) or None, str(said["text"]))
 
 
-def told_world(place: Place) -> Optional[World]:
+def told_world(place: TaskIdentity) -> Optional[World]:
     """The world as the environment has it; None in one too large for a variable."""
     return World.of_message(json.loads(place.world_text)) if place.world_text else None

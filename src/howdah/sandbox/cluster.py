@@ -18,7 +18,7 @@ from howdah.errors import EngineUnavailable, SpecError, StagingError
 from howdah.sandbox import addresses, conf, install, record
 from howdah.sandbox.conf import Shape
 from howdah.sandbox.install import Progress
-from howdah.sandbox.record import Record
+from howdah.sandbox.record import SandboxRecord
 from howdah.sandbox.running import Daemon, Running
 from howdah.storage.content_cache import local_directory
 
@@ -220,7 +220,7 @@ class Sandbox:
             raise EngineUnavailable(f"no sandbox in {self.run_dir}: `howdah sandbox up` first")
         return Running(self.run_dir, known)
 
-    def _running_record(self) -> Record | None:
+    def _running_record(self) -> SandboxRecord | None:
         """The record of what runs here already, at least in part, if it is of the shape asked for."""
         known = record.load(self.run_dir)
         if known is None:
@@ -231,7 +231,7 @@ class Sandbox:
             raise SpecError.at("sandbox", f"{self.run_dir} has {difference}; `howdah sandbox down` first")
         return known if running else None
 
-    def _prepare(self, progress: Progress) -> Record:
+    def _prepare(self, progress: Progress) -> SandboxRecord:
         java = install.require_java(self.shape.hadoop, progress)
         jars = install.jars(self.shape.hadoop, java, self.cache, progress)
         ports = addresses.choose(self.shape)
@@ -239,7 +239,7 @@ class Sandbox:
         for folder in ("log", "tmp"):
             (self.run_dir / folder).mkdir(exist_ok=True)
         conf.write(self.run_dir, self.shape, ports)
-        prepared = Record(self.shape, ports, str(java.home), java.release, str(jars))
+        prepared = SandboxRecord(self.shape, ports, str(java.home), java.release, str(jars))
         record.save(self.run_dir, prepared)
         return prepared
 

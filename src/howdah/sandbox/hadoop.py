@@ -26,7 +26,7 @@ ADMIN = {
 
 
 @dataclass(frozen=True)
-class Role:
+class DaemonRole:
     """One daemon: `conf` is a folder in the run dir; addresses are host:port."""
 
     name: str
@@ -44,18 +44,18 @@ class Role:
         return (self.address, self.web, *self.more)
 
 
-def roles(shape: Shape, ports: Ports) -> list[Role]:
+def roles(shape: Shape, ports: Ports) -> list[DaemonRole]:
     """The daemons of this shape in the order they are started."""
     nodes = [_node_manager(number, ports) for number in range(1, shape.nodes + 1)]
     return [*(_hdfs(shape, ports) if shape.hdfs else []), *_resource_managers(shape, ports), *nodes]
 
 
-def _hdfs(shape: Shape, ports: Ports) -> list[Role]:
+def _hdfs(shape: Shape, ports: Ports) -> list[DaemonRole]:
     name_node, data_node = f"{_HDFS}.namenode.NameNode", f"{_HDFS}.datanode.DataNode"
     name_nodes, data_nodes = hdfs.name_nodes(shape, ports), hdfs.data_nodes(shape, ports)
     return [
-        *(Role(id_, "NameNode", name_node, 256, _conf(id_, "nn"), *at) for id_, at in name_nodes.items()),
-        *(Role(id_, "DataNode", data_node, 192, _conf(id_, "dn"), *at[:2]) for id_, at in data_nodes.items()),
+        *(DaemonRole(id_, "NameNode", name_node, 256, _conf(id_, "nn"), *at) for id_, at in name_nodes.items()),
+        *(DaemonRole(id_, "DataNode", data_node, 192, _conf(id_, "dn"), *at[:2]) for id_, at in data_nodes.items()),
     ]
 
 
@@ -63,21 +63,21 @@ def _conf(id_: str, only: str) -> str:
     return "conf" if id_ == only else f"conf-{id_}"
 
 
-def _resource_managers(shape: Shape, ports: Ports) -> list[Role]:
+def _resource_managers(shape: Shape, ports: Ports) -> list[DaemonRole]:
     main = f"{_YARN}.resourcemanager.ResourceManager"
     if shape.resourcemanagers > 1:  # on standby it listens to administrators only
         return [
-            Role(id_, "ResourceManager", main, 512, f"conf-{id_}", f"{host}:{ports.rm_admin}", rm_web(id_, ports))
+            DaemonRole(id_, "ResourceManager", main, 512, f"conf-{id_}", f"{host}:{ports.rm_admin}", rm_web(id_, ports))
             for id_, host in rm_hosts(shape).items()
         ]
     more = (_local(ports.rm_scheduler), _local(ports.rm_tracker), _local(ports.rm_admin))
-    return [Role("rm", "ResourceManager", main, 512, "conf", _local(ports.rm), _local(ports.rm_web), more)]
+    return [DaemonRole("rm", "ResourceManager", main, 512, "conf", _local(ports.rm), _local(ports.rm_web), more)]
 
 
-def _node_manager(number: int, ports: Ports) -> Role:
+def _node_manager(number: int, ports: Ports) -> DaemonRole:
     host, name = node_host(number), f"nm{number}"
     main = f"{_YARN}.nodemanager.NodeManager"
-    return Role(name, "NodeManager", main, 256, f"conf-{name}", f"{host}:{ports.nm}", f"{host}:{ports.nm_web}")
+    return DaemonRole(name, "NodeManager", main, 256, f"conf-{name}", f"{host}:{ports.nm}", f"{host}:{ports.nm_web}")
 
 
 def _local(port: int) -> str:
@@ -93,7 +93,7 @@ class Launcher:
     jars: Path
     run: Path
 
-    def command(self, role: Role) -> list[str]:
+    def command(self, role: DaemonRole) -> list[str]:
         return [*self._java(role.conf, role.heap_mib, role.name), role.main]
 
     def tool(self, main: str, arguments: Sequence[str], conf: str = "conf") -> list[str]:

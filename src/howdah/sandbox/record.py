@@ -15,7 +15,7 @@ NAME = "sandbox.json"
 
 
 @dataclass(frozen=True)
-class Record:
+class SandboxRecord:
     """`java` and `jars` are remembered so that a daemon is started again as it was at first."""
 
     shape: Shape
@@ -25,19 +25,19 @@ class Record:
     jars: str
     processes: Mapping[str, Process] = field(default_factory=dict)
 
-    def with_process(self, name: str, process: Process | None) -> Record:
+    def with_process(self, name: str, process: Process | None) -> SandboxRecord:
         others = {other: kept for other, kept in self.processes.items() if other != name}
         return replace(self, processes=others | ({name: process} if process else {}))
 
 
-def load(run: Path) -> Record | None:
+def load(run: Path) -> SandboxRecord | None:
     """The run dir's record, None when it holds no sandbox; raises StagingError when it can't be read."""
     path = run / NAME
     try:
         known = json.loads(path.read_text())
         processes = {name: Process(**entry) for name, entry in known["pids"].items()}
         shape, ports = Shape(**known["shape"]), Ports(**known["ports"])
-        return Record(shape, ports, known["java"], known["java_release"], known["jars"], processes)
+        return SandboxRecord(shape, ports, known["java"], known["java_release"], known["jars"], processes)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -46,7 +46,7 @@ def load(run: Path) -> Record | None:
         ) from error
 
 
-def save(run: Path, record: Record) -> None:
+def save(run: Path, record: SandboxRecord) -> None:
     document = {
         "hadoop": record.shape.hadoop,
         "conf_dir": str(run / "conf"),

@@ -12,10 +12,10 @@ from pathlib import Path
 from howdah.errors import EngineUnavailable, SpecError
 from howdah.sandbox import hdfs, process, readiness, record
 from howdah.sandbox.conf import EXCLUDED
-from howdah.sandbox.hadoop import ADMIN, Launcher, Role, roles
+from howdah.sandbox.hadoop import ADMIN, DaemonRole, Launcher, roles
 from howdah.sandbox.install import Java
 from howdah.sandbox.process import Process
-from howdah.sandbox.record import Record
+from howdah.sandbox.record import SandboxRecord
 
 TOOL_LIMIT_S = 60
 
@@ -37,14 +37,14 @@ class Daemon:
 class Running:
     """What a record says runs; `record` follows each start and stop."""
 
-    def __init__(self, run: Path, known: Record) -> None:
+    def __init__(self, run: Path, known: SandboxRecord) -> None:
         self.run = run
         self.record = known
         self.roles = {role.name: role for role in roles(known.shape, known.ports)}
         java = Java(Path(known.java), known.java_release)
         self._launcher = Launcher(known.shape.hadoop, java, Path(known.jars), run)
 
-    def role(self, name: str) -> Role:
+    def role(self, name: str) -> DaemonRole:
         if name not in self.roles:
             raise SpecError.at("daemon", f"{name!r} is not one of {', '.join(self.roles)}")
         return self.roles[name]
@@ -57,10 +57,10 @@ class Running:
         known = self.record.processes.get(name)
         return known if known and known.alive() else None
 
-    def missing(self) -> list[Role]:
+    def missing(self) -> list[DaemonRole]:
         return [role for role in self.roles.values() if not self.alive(role.name)]
 
-    def daemon(self, role: Role) -> Daemon:
+    def daemon(self, role: DaemonRole) -> Daemon:
         found = self.alive(role.name)
         pid, rss = (found.pid, found.rss_mib()) if found else (None, 0)
         return Daemon(
@@ -85,22 +85,22 @@ class Running:
         if done.returncode:
             raise EngineUnavailable(f"{failure}:\n{readiness.tail(self.log(name))}")
 
-    def servers(self, title: str) -> list[Role]:
+    def servers(self, title: str) -> list[DaemonRole]:
         """Those of one kind: ResourceManager, NameNode, DataNode, NodeManager."""
         return [role for role in self.roles.values() if role.title == title]
 
-    def active(self, title: str = "ResourceManager") -> Role | None:
+    def active(self, title: str = "ResourceManager") -> DaemonRole | None:
         """The ResourceManager, or NameNode, that serves, if one does."""
         is_active = readiness.SERVES[title]
         return next((role for role in self.servers(title) if is_active(role.web)), None)
 
-    def turn(self, role: Role, state: str) -> None:
+    def turn(self, role: DaemonRole, state: str) -> None:
         """Make one of two ResourceManagers, or NameNodes, `Active` or `Standby`; it has become so on return."""
         forced = ["--forceactive"] if state == "Active" else []  # else it would ask the other, dead or not
         arguments = [f"-transitionTo{state}", *forced, role.name]
         self._tool("admin", ADMIN[role.title], arguments, f"{role.name} does not become {state.lower()}")
 
-    def fail_over(self, title: str, signal: int = 0) -> Role:
+    def fail_over(self, title: str, signal: int = 0) -> DaemonRole:
         """The active server of this kind, if any, goes on standby or ends by `signal`; the other takes over."""
         old = self.active(title)
         others = [role for role in self.servers(title) if role != old and self.alive(role.name)]
@@ -113,7 +113,7 @@ class Running:
         self.turn(others[0], "Active")
         return others[0]
 
-    def exclude(self, nodes: Sequence[Role], within_s: int) -> None:
+    def exclude(self, nodes: Sequence[DaemonRole], within_s: int) -> None:
         """These NodeManagers, and no others, are to go, gracefully within `within_s` or, with 0, at once."""
         hosts = (role.address.rpartition(":")[0] for role in nodes)
         (self.run / EXCLUDED).write_text("".join(f"{host}\n" for host in hosts))
@@ -121,7 +121,7 @@ class Running:
         failure = "the ResourceManager does not read its excluded nodes"
         self._tool("admin", ADMIN["ResourceManager"], ["-refreshNodes", *graceful], failure)
 
-    def spawn(self, role: Role) -> None:
+    def spawn(self, role: DaemonRole) -> None:
         command, environment = self._launcher.command(role), self._launcher.environment()
         self._note(role.name, process.spawn(command, environment, self.log(role.name)))
 
@@ -167,7 +167,7 @@ class Running:
         if not self.record.shape.secure:  # there a ticket is needed, which is not ours to have
             self.wait("places for everyone in HDFS", lambda: readiness.open_to_everyone(active[0]))
 
-    def wait_listening(self, wanted: Iterable[Role]) -> None:
+    def wait_listening(self, wanted: Iterable[DaemonRole]) -> None:
         addresses = [address for role in wanted for address in role.listens]
         self.wait(f"one of {', '.join(addresses)}", lambda: all(map(readiness.accepts, addresses)))
 

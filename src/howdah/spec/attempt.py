@@ -14,7 +14,7 @@ MOST_ATTEMPTS = 50
 """Of one task: the latest."""
 
 
-class Mark(NamedTuple):
+class JobMark(NamedTuple):
     """A moment: `kind` is failed, lost, restarted, takeover, save or note, `task` the one it is about."""
 
     time: float

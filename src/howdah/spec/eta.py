@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Optional
 
 from howdah.spec.task import State
-from howdah.spec.view import JobView, Pace
+from howdah.spec.view import JobView, ProgressRate
 
 LEAST_S, LEAST = 2.0, 0.002
 """Of a shorter or smaller advance nothing is concluded."""
@@ -23,7 +23,7 @@ def eta(view: JobView, now: float) -> Optional[float]:
     return round(max(known), 1) if known else None
 
 
-def _left(pace: Pace, now: float) -> Optional[float]:
+def _left(pace: ProgressRate, now: float) -> Optional[float]:
     seconds, done = pace.last_at - pace.first_at, pace.last - pace.first
     if pace.last >= 1.0:
         return 0.0

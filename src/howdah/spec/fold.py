@@ -4,13 +4,49 @@ from __future__ import annotations
 
 from typing import Callable, Dict, Iterable, Optional, Type
 
-from howdah.spec import events as e
 from howdah.spec.attempt import MOST_ATTEMPTS, AttemptView
+from howdah.spec.events import (
+    Allocated,
+    AllocationLost,
+    Asked,
+    BoardChanged,
+    CancelRequested,
+    CheckpointFound,
+    Committed,
+    Ended,
+    Event,
+    GangReleased,
+    GangRestarted,
+    Greeted,
+    JobFinished,
+    JobStarted,
+    Joined,
+    Launched,
+    LossAnnounced,
+    MasterEnded,
+    Measured,
+    Noted,
+    PreflightPassed,
+    Resized,
+    SaveAdvanced,
+    SaveDone,
+    SaveFailed,
+    SaveStarted,
+    StacksTaken,
+    Stalled,
+    Started,
+    Stopping,
+    Straggling,
+    TimeLost,
+    TookOver,
+    Used,
+    WorldFormed,
+)
 from howdah.spec.task import State, TaskId
-from howdah.spec.view import MOST_SAVES, JobView, Pace, Point, SaveView, TaskView
+from howdah.spec.view import MOST_SAVES, JobView, MetricPoint, ProgressRate, SaveView, TaskView
 
 
-def fold(events: Iterable[e.Event], view: Optional[JobView] = None) -> JobView:
+def fold(events: Iterable[Event], view: Optional[JobView] = None) -> JobView:
     """Apply `events` in order to `view` (a new one by default) and give it back."""
     view = view or JobView()
     for event in events:
@@ -21,7 +57,7 @@ def fold(events: Iterable[e.Event], view: Optional[JobView] = None) -> JobView:
     return view
 
 
-def fold_recorded(events: Iterable[Optional[e.Event]], view: Optional[JobView] = None) -> JobView:
+def fold_recorded(events: Iterable[Optional[Event]], view: Optional[JobView] = None) -> JobView:
     """Apply the events of a log that may be damaged (`event_lines.read_log`): what cannot be read, and what does not
     fit, is passed over and counted; but not the line in the midst of which a writer was killed."""
     view = view or JobView()
@@ -30,7 +66,7 @@ def fold_recorded(events: Iterable[Optional[e.Event]], view: Optional[JobView] =
         if event is None:
             unread += 1
             continue
-        view.unfitting += max(0, unread - isinstance(event, (e.TookOver, e.JobFinished)))
+        view.unfitting += max(0, unread - isinstance(event, (TookOver, JobFinished)))
         unread = 0
         try:
             fold([event], view)
@@ -40,7 +76,7 @@ def fold_recorded(events: Iterable[Optional[e.Event]], view: Optional[JobView] =
     return view
 
 
-def _started(view: JobView, event: e.JobStarted) -> None:
+def _started(view: JobView, event: JobStarted) -> None:
     view.id, view.engine, view.user = event.id, event.engine, event.user
     view.job, view.python, view.host, view.started = event.job, event.python, event.host, event.time
     view.submission = event.submission
@@ -50,15 +86,15 @@ def _started(view: JobView, event: e.JobStarted) -> None:
             view.tasks.setdefault(task, TaskView(task))
 
 
-def _asked(view: JobView, event: e.Asked) -> None:
+def _asked(view: JobView, event: Asked) -> None:
     view.asked[event.role] = event.time
 
 
-def _allocated(view: JobView, event: e.Allocated) -> None:
+def _allocated(view: JobView, event: Allocated) -> None:
     view.allocated[event.container.id] = event.time
 
 
-def _launched(view: JobView, event: e.Launched) -> None:
+def _launched(view: JobView, event: Launched) -> None:
     known, container = view.tasks.get(event.task), event.container
     attempt = AttemptView(event.attempt, container.id, container.node, container.log_url, launched=event.time)
     attempt.first_try = (known.tries if known else 0) + 1
@@ -86,33 +122,33 @@ def _attempt(view: JobView, task: TaskId, number: int) -> AttemptView:
     return next((attempt for attempt in reversed(known) if attempt.attempt == number), AttemptView(number))
 
 
-def _greeted(view: JobView, event: e.Greeted) -> None:
+def _greeted(view: JobView, event: Greeted) -> None:
     task = view.tasks[event.task]
     task.phase, task.host, task.python = "localising", event.host, event.python
     _attempt(view, event.task, event.attempt).greeted = event.time
 
 
-def _joined(view: JobView, event: e.Joined) -> None:
+def _joined(view: JobView, event: Joined) -> None:
     task = view.tasks[event.task]
     task.phase, task.host, task.ports, task.state, task.exit = "joined", event.host, event.ports, State.PENDING, None
     attempt = _attempt(view, event.task, event.attempt)
     attempt.joined, attempt.exit = attempt.joined or event.time, None
 
 
-def _preflight_passed(view: JobView, event: e.PreflightPassed) -> None:
+def _preflight_passed(view: JobView, event: PreflightPassed) -> None:
     where = f"; slowest {event.slowest} on {event.node}" if event.slowest is not None and event.tasks > 1 else ""
     out = f"; left out: {'; '.join(event.left_out)}" if event.left_out else ""
     nodes = f"{event.nodes} node{'s' if event.nodes != 1 else ''}"
     view.mark(event.time, f"pre-flight passed on {nodes} in {event.seconds:.1f} s{where}{out}")
 
 
-def _formed(view: JobView, event: e.WorldFormed) -> None:
+def _formed(view: JobView, event: WorldFormed) -> None:
     view.epoch, view.state = event.epoch, State.RUNNING
     view.running = view.running or event.time
     view.formed[event.epoch] = event.time
 
 
-def _running(view: JobView, event: e.Started) -> None:
+def _running(view: JobView, event: Started) -> None:
     task = view.tasks[event.task]
     task.phase, task.state, task.pid, task.started = "running", State.RUNNING, event.pid, event.time
     task.program, task.pace = event.python, None
@@ -123,7 +159,7 @@ def _running(view: JobView, event: e.Started) -> None:
     attempt.running, attempt.finished = attempt.running or event.time, 0.0
 
 
-def _used(view: JobView, event: e.Used) -> None:
+def _used(view: JobView, event: Used) -> None:
     task = view.tasks[event.task]
     if event.data_total_bytes:
         task.data_bytes, task.data_total_bytes = event.data_bytes, event.data_total_bytes
@@ -140,17 +176,17 @@ def _used(view: JobView, event: e.Used) -> None:
             first = task.pace[:2] if task.pace is not None else (event.time, event.progress)
             if event.first_at:  # who has not seen all samples is told
                 first = (event.first_at, event.first_progress)
-            task.pace = Pace(*first, event.time, event.progress)
+            task.pace = ProgressRate(*first, event.time, event.progress)
         task.progress = event.progress
 
 
-def _measured(view: JobView, event: e.Measured) -> None:
+def _measured(view: JobView, event: Measured) -> None:
     curve = view.tasks[event.task].curves.setdefault(event.name, [])
     if not curve or curve[-1].time < event.time:  # who follows a job is told the latest again and again
-        curve.append(Point(event.time, event.step, event.value))
+        curve.append(MetricPoint(event.time, event.step, event.value))
 
 
-def _ended(view: JobView, event: e.Ended) -> None:
+def _ended(view: JobView, event: Ended) -> None:
     task = view.tasks[event.task]
     task.exit, task.finished, task.phase = event.exit, event.time, "ended"
     if event.exit.ok:
@@ -165,7 +201,7 @@ def _ended(view: JobView, event: e.Ended) -> None:
     attempt.stopped = not event.counts
 
 
-def _released(view: JobView, event: e.GangReleased) -> None:
+def _released(view: JobView, event: GangReleased) -> None:
     for task, old in view.tasks.items():
         for attempt in old.attempts[-1:]:
             attempt.finished = attempt.finished or event.time
@@ -174,7 +210,7 @@ def _released(view: JobView, event: e.GangReleased) -> None:
     view.mark(event.time, f"{event.reason}; asking again in {event.retry_in:.0f} s")
 
 
-def _restarted(view: JobView, event: e.GangRestarted) -> None:
+def _restarted(view: JobView, event: GangRestarted) -> None:
     if not event.tasks:
         view.state = State.PENDING
     who = ", ".join(map(str, event.tasks[:5])) + ("…" if len(event.tasks) > 5 else "")
@@ -182,27 +218,27 @@ def _restarted(view: JobView, event: e.GangRestarted) -> None:
     view.mark(event.time, text, "restarted", event.tasks[0] if len(event.tasks) == 1 else None)
 
 
-def _took_over(view: JobView, event: e.TookOver) -> None:
+def _took_over(view: JobView, event: TookOver) -> None:
     view.host, view.python = event.host, event.python
     view.mark(event.time, f"attempt {event.attempt} of the master took over on {event.host}", "takeover")
 
 
-def _allocation_lost(view: JobView, event: e.AllocationLost) -> None:
+def _allocation_lost(view: JobView, event: AllocationLost) -> None:
     view.mark(event.time, allocation_lost(event))
 
 
-def allocation_lost(event: e.AllocationLost) -> str:
+def allocation_lost(event: AllocationLost) -> str:
     """What people are told of it."""
     if event.comes_back:
         return f"this attempt of the master was ended: {event.cause}; the job goes on if another is started"
     return f"the engine took the job's containers back: {event.cause}"
 
 
-def _master_ended(view: JobView, event: e.MasterEnded) -> None:
+def _master_ended(view: JobView, event: MasterEnded) -> None:
     view.mark(event.time, f"attempt {event.attempt} of the master ended: {event.reason}")
 
 
-def _time_lost(view: JobView, event: e.TimeLost) -> None:
+def _time_lost(view: JobView, event: TimeLost) -> None:
     view.mark(event.time, time_lost(event.seconds))
 
 
@@ -212,23 +248,23 @@ def time_lost(seconds: float) -> str:
     return f"the master stood still, or its clock was set, for {seconds:.0f} s" if seconds > 0 else back
 
 
-def _resized(view: JobView, event: e.Resized) -> None:
+def _resized(view: JobView, event: Resized) -> None:
     view.sizes = {**view.sizes, event.role: event.replicas}
 
 
-def _loss_announced(view: JobView, event: e.LossAnnounced) -> None:
+def _loss_announced(view: JobView, event: LossAnnounced) -> None:
     for task in view.tasks.values():
         if task.container == event.container_id and not task.state.ended:
             task.notice = event.text
             view.mark(event.time, f"{task.id}: {event.text}")
 
 
-def _stalled(view: JobView, event: e.Stalled) -> None:
+def _stalled(view: JobView, event: Stalled) -> None:
     who = ", ".join(map(str, event.tasks[:5])) + ("…" if len(event.tasks) > 5 else "")
     view.mark(event.time, f"{who} showed no sign of progress for {event.quiet_s:.0f} s")
 
 
-def _stacks_taken(view: JobView, event: e.StacksTaken) -> None:
+def _stacks_taken(view: JobView, event: StacksTaken) -> None:
     if event.uri:
         view.stacks = [*view.stacks[-19:], event.uri]
     if event.problem:
@@ -238,37 +274,37 @@ def _stacks_taken(view: JobView, event: e.StacksTaken) -> None:
         view.mark(event.time, f"suspected: {who}{f' ({event.reason})' if event.reason else ''}; stacks: {event.uri}")
 
 
-def _straggling(view: JobView, event: e.Straggling) -> None:
+def _straggling(view: JobView, event: Straggling) -> None:
     text = f"{event.what} {event.value:g}, its role's median {event.median:g}" if event.what else ""
     if text and not view.tasks[event.task].straggler:
         view.mark(event.time, f"{event.task} is out of line: {text}")
     view.tasks[event.task].straggler = text
 
 
-def _board_changed(view: JobView, event: e.BoardChanged) -> None:
+def _board_changed(view: JobView, event: BoardChanged) -> None:
     view.board = event
     if event.state == "ended":
         view.mark(event.time, f"TensorBoard has ended: {event.detail}")
 
 
-def _cancel_requested(view: JobView, _: e.CancelRequested) -> None:
+def _cancel_requested(view: JobView, _: CancelRequested) -> None:
     view.ends_as = view.ends_as or State.CANCELLED
 
 
-def _stopping(view: JobView, event: e.Stopping) -> None:
+def _stopping(view: JobView, event: Stopping) -> None:
     view.ends_as = view.ends_as or State.STOPPED
     view.mark(event.time, event.reason)
 
 
-def _noted(view: JobView, event: e.Noted) -> None:
+def _noted(view: JobView, event: Noted) -> None:
     view.mark(event.time, event.text)
 
 
-def _committed(view: JobView, event: e.Committed) -> None:
+def _committed(view: JobView, event: Committed) -> None:
     view.outputs.append(event.uri)
 
 
-def _save_started(view: JobView, event: e.SaveStarted) -> None:
+def _save_started(view: JobView, event: SaveStarted) -> None:
     save = SaveView(event.number, event.output, event.uri, event.tasks, event.by, started=event.time)
     view.saves = [*view.saves[1 - MOST_SAVES :], save]
 
@@ -278,11 +314,11 @@ def _save(view: JobView, number: int) -> SaveView:
     return next((save for save in view.saves if save.number == number), SaveView(number, 0, "", 0))
 
 
-def _save_advanced(view: JobView, event: e.SaveAdvanced) -> None:
+def _save_advanced(view: JobView, event: SaveAdvanced) -> None:
     _save(view, event.number).done = event.done
 
 
-def _save_done(view: JobView, event: e.SaveDone) -> None:
+def _save_done(view: JobView, event: SaveDone) -> None:
     save = _save(view, event.number)
     save.state, save.finished, save.done = State.SUCCEEDED, event.time, save.tasks
     save.files, save.bytes, save.total, save.skipped = event.files, event.bytes, event.total, event.skipped
@@ -291,23 +327,23 @@ def _save_done(view: JobView, event: e.SaveDone) -> None:
     view.mark(event.time, f"copy {event.number} is at {save.uri}", "save")
 
 
-def _save_failed(view: JobView, event: e.SaveFailed) -> None:
+def _save_failed(view: JobView, event: SaveFailed) -> None:
     save = _save(view, event.number)
     save.state, save.finished, save.reason = State.FAILED, event.time, event.reason
 
 
-def _checkpoint_found(view: JobView, event: e.CheckpointFound) -> None:
+def _checkpoint_found(view: JobView, event: CheckpointFound) -> None:
     view.resumed = event.uri
     for line in event.skipped:
         view.mark(event.time, f"not a whole checkpoint: {line}")
 
 
-def _finished(view: JobView, event: e.JobFinished) -> None:
+def _finished(view: JobView, event: JobFinished) -> None:
     if view.outcome is not None:  # the end is final
         return
     view.outcome, view.state, view.finished = event.outcome, event.outcome.state, event.time
     if view.board.state in ("starting", "open"):
-        view.board = e.BoardChanged(event.time, "ended", detail="the job has ended")
+        view.board = BoardChanged(event.time, "ended", detail="the job has ended")
     for task in view.tasks.values():
         if not task.state.ended:  # nobody told of its end, and nothing of the job runs any more
             cancelled = event.outcome.state is State.CANCELLED
@@ -317,39 +353,39 @@ def _finished(view: JobView, event: e.JobFinished) -> None:
             attempt.finished = attempt.finished or event.time
 
 
-_HANDLERS: Dict[Type[e.Event], Callable[..., None]] = {
-    e.JobStarted: _started,
-    e.Asked: _asked,
-    e.Allocated: _allocated,
-    e.Launched: _launched,
-    e.Greeted: _greeted,
-    e.Joined: _joined,
-    e.PreflightPassed: _preflight_passed,
-    e.WorldFormed: _formed,
-    e.Started: _running,
-    e.Used: _used,
-    e.Measured: _measured,
-    e.Ended: _ended,
-    e.GangReleased: _released,
-    e.GangRestarted: _restarted,
-    e.TookOver: _took_over,
-    e.AllocationLost: _allocation_lost,
-    e.MasterEnded: _master_ended,
-    e.TimeLost: _time_lost,
-    e.Resized: _resized,
-    e.SaveStarted: _save_started,
-    e.SaveAdvanced: _save_advanced,
-    e.SaveDone: _save_done,
-    e.SaveFailed: _save_failed,
-    e.CheckpointFound: _checkpoint_found,
-    e.LossAnnounced: _loss_announced,
-    e.Stalled: _stalled,
-    e.StacksTaken: _stacks_taken,
-    e.Straggling: _straggling,
-    e.BoardChanged: _board_changed,
-    e.CancelRequested: _cancel_requested,
-    e.Stopping: _stopping,
-    e.Noted: _noted,
-    e.Committed: _committed,
-    e.JobFinished: _finished,
+_HANDLERS: Dict[Type[Event], Callable[..., None]] = {
+    JobStarted: _started,
+    Asked: _asked,
+    Allocated: _allocated,
+    Launched: _launched,
+    Greeted: _greeted,
+    Joined: _joined,
+    PreflightPassed: _preflight_passed,
+    WorldFormed: _formed,
+    Started: _running,
+    Used: _used,
+    Measured: _measured,
+    Ended: _ended,
+    GangReleased: _released,
+    GangRestarted: _restarted,
+    TookOver: _took_over,
+    AllocationLost: _allocation_lost,
+    MasterEnded: _master_ended,
+    TimeLost: _time_lost,
+    Resized: _resized,
+    SaveStarted: _save_started,
+    SaveAdvanced: _save_advanced,
+    SaveDone: _save_done,
+    SaveFailed: _save_failed,
+    CheckpointFound: _checkpoint_found,
+    LossAnnounced: _loss_announced,
+    Stalled: _stalled,
+    StacksTaken: _stacks_taken,
+    Straggling: _straggling,
+    BoardChanged: _board_changed,
+    CancelRequested: _cancel_requested,
+    Stopping: _stopping,
+    Noted: _noted,
+    Committed: _committed,
+    JobFinished: _finished,
 }

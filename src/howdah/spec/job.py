@@ -1,6 +1,6 @@
 """What a user asks for: a job is roles × replicas × resources × command, with its data and its environment.
 
-Units are in the names. A JobSpec can be built wrong; `howdah.spec.validation.mistakes` says everything that is.
+Units are in the names. A JobSpec can be built wrong; `howdah.spec.validation.find_mistakes` says everything that is.
 """
 
 from __future__ import annotations

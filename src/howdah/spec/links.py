@@ -11,7 +11,7 @@ from howdah.spec.view import TaskView
 _TASK = re.compile(r"\{([a-z][a-z0-9_-]*:[0-9]+)(?::([a-z][a-z0-9_-]*))?\}")
 
 
-def filled(links: Mapping[str, str], tasks: Mapping[TaskId, TaskView]) -> Dict[str, str]:
+def resolve_links(links: Mapping[str, str], tasks: Mapping[TaskId, TaskView]) -> Dict[str, str]:
     """`{worker:0}` is that task's host, `{worker:0:main}` its port of that name. Links to tasks that have not joined
     yet are left out."""
     found = {}

@@ -60,7 +60,7 @@ _ANYWHERE = Input.to
 _Found = Iterator[Mistake]
 
 
-def mistakes(
+def find_mistakes(
     job: JobSpec, frameworks: Collection[str] = (), origins: Optional[Mapping[str, str]] = None
 ) -> List[Mistake]:
     """All that is wrong with `job`, in the spec's order; empty when it can be planned.

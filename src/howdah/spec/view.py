@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from howdah.spec import events as e
-from howdah.spec.attempt import MOST_MARKS, AttemptView, Mark
+from howdah.spec.attempt import MOST_MARKS, AttemptView, JobMark
+from howdah.spec.events import BoardChanged
 from howdah.spec.gpu import Gpu
 from howdah.spec.job import JobSpec
 from howdah.spec.provenance import Submission
@@ -16,7 +16,7 @@ from howdah.spec.values import dataclass
 MOST_SAVES = 100
 
 
-class Point(NamedTuple):
+class MetricPoint(NamedTuple):
     """Of a curve; `value` None is no number."""
 
     time: float
@@ -24,7 +24,7 @@ class Point(NamedTuple):
     value: Optional[float]
 
 
-class Pace(NamedTuple):
+class ProgressRate(NamedTuple):
     """The first progress that a run of a program told, and the latest."""
 
     first_at: float
@@ -79,8 +79,8 @@ class TaskView:
     gpus: Sequence[Gpu] = ()
     gpu_mean: Optional[float] = None
     used: float = 0.0
-    pace: Optional[Pace] = None
-    curves: Dict[str, List[Point]] = field(default_factory=dict)
+    pace: Optional[ProgressRate] = None
+    curves: Dict[str, List[MetricPoint]] = field(default_factory=dict)
     exit: Optional[Exit] = None
     straggler: str = ""
     notice: str = ""
@@ -134,7 +134,7 @@ class JobView:
     running: float = 0.0
     finished: float = 0.0
     tasks: Dict[TaskId, TaskView] = field(default_factory=dict)
-    marks: List[Mark] = field(default_factory=list)
+    marks: List[JobMark] = field(default_factory=list)
     formed: Dict[int, float] = field(default_factory=dict)
     asked: Dict[str, float] = field(default_factory=dict)
     allocated: Dict[str, float] = field(default_factory=dict)
@@ -145,7 +145,7 @@ class JobView:
     stacks: List[str] = field(default_factory=list)
     """URIs of the newest stacks that were kept."""
     resumed: str = ""
-    board: e.BoardChanged = field(default_factory=lambda: e.BoardChanged(0.0, ""))
+    board: BoardChanged = field(default_factory=lambda: BoardChanged(0.0, ""))
     """What was last told of its TensorBoard."""
     sizes: Mapping[str, int] = field(default_factory=dict)
     """Of roles that run with other numbers of tasks than were asked for."""
@@ -169,7 +169,7 @@ class JobView:
 
     def mark(self, time: float, text: str, kind: str = "note", task: Optional[TaskId] = None) -> None:
         """Remember that it happened."""
-        self.marks.append(Mark(time, kind, text, task))
+        self.marks.append(JobMark(time, kind, text, task))
         if len(self.marks) > MOST_MARKS:
             del self.marks[MOST_MARKS // 2]
 

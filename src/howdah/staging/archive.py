@@ -32,7 +32,7 @@ all: a part ends at a file whose name says so, which files elsewhere have no inf
 
 
 @dataclass(frozen=True)
-class Member:
+class ArchiveMember:
     """A file or a symbolic link (`link` is where it points) to be packed under `name`. `mark` differs when the file has
     been changed."""
 
@@ -43,7 +43,7 @@ class Member:
     mark: str = ""
 
 
-def members(directory: Path, as_they_are: bool = False) -> Iterator[Member]:
+def members(directory: Path, as_they_are: bool = False) -> Iterator[ArchiveMember]:
     """All files in `directory`, sorted; links that stay inside it are kept as links, others to files are followed.
 
     `as_they_are`: of an environment, whose links to a Python outside are kept, too, and of which nothing is ignored.
@@ -54,7 +54,9 @@ def members(directory: Path, as_they_are: bool = False) -> Iterator[Member]:
 Ignored = Callable[[str], bool]
 
 
-def _below(folder: str, prefix: str, rules: tuple[Ignored, ...], root: str, as_they_are: bool) -> Iterator[Member]:
+def _below(
+    folder: str, prefix: str, rules: tuple[Ignored, ...], root: str, as_they_are: bool
+) -> Iterator[ArchiveMember]:
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
@@ -69,20 +71,20 @@ def _below(folder: str, prefix: str, rules: tuple[Ignored, ...], root: str, as_t
 
 def _of(
     entries: list[os.DirEntry[str]], prefix: str, rules: tuple[Ignored, ...], root: str, as_they_are: bool
-) -> Iterator[Member]:
+) -> Iterator[ArchiveMember]:
     for entry in entries:
         name, is_link = prefix + entry.name, entry.is_symlink()
         if rules and any(ignored(f"{name}/" if entry.is_dir() else name) for ignored in rules):
             continue
         if is_link and (stays_inside(entry.path, root) or (as_they_are and is_interpreter(name))):
-            yield Member(name, entry.path, os.readlink(entry.path))
+            yield ArchiveMember(name, entry.path, os.readlink(entry.path))
         elif entry.is_dir(follow_symlinks=False):
             if entry.name not in NEVER:
                 yield from _below(entry.path, f"{name}/", rules, root, as_they_are)
         elif entry.is_file():
             status = entry.stat()
             mark = f"{status.st_ino} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_mode}"
-            yield Member(name, entry.path, "", status.st_size, mark)
+            yield ArchiveMember(name, entry.path, "", status.st_size, mark)
 
 
 def _rules(path: str, prefix: str) -> Ignored:
@@ -116,8 +118,8 @@ def directory(source: Path, into: Path) -> list[Path]:
     return targets
 
 
-def _parts(found: list[Member]) -> Iterator[list[Member]]:
-    part: list[Member] = []
+def _parts(found: list[ArchiveMember]) -> Iterator[list[ArchiveMember]]:
+    part: list[ArchiveMember] = []
     size = 0
     for member in found:
         part.append(member)
@@ -129,19 +131,19 @@ def _parts(found: list[Member]) -> Iterator[list[Member]]:
         yield part
 
 
-def _note(found: list[Member]) -> Path:
+def _note(found: list[ArchiveMember]) -> Path:
     lines = "".join(f"{member.path}\0{member.link}\0{member.size}\0{member.mark}\n" for member in found)
     digest = hashlib.sha256(os.fsencode(lines)).hexdigest()
     return local_directory() / "packed" / "known" / digest
 
 
-def _remembered(found: list[Member]) -> list[str]:
+def _remembered(found: list[ArchiveMember]) -> list[str]:
     with contextlib.suppress(OSError):
         return _note(found).read_text().split()
     return []
 
 
-def _remember(found: list[Member], names: list[str]) -> None:
+def _remember(found: list[ArchiveMember], names: list[str]) -> None:
     with contextlib.suppress(OSError):  # it costs time only
         note = _note(found)
         note.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -150,7 +152,7 @@ def _remember(found: list[Member], names: list[str]) -> None:
         fresh.replace(note)
 
 
-def write(found: Iterable[Member], target: Path) -> None:
+def write(found: Iterable[ArchiveMember], target: Path) -> None:
     """Write a .tar (or, by its name, .tar.gz) of `found`, whole or not at all."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -165,7 +167,7 @@ def write(found: Iterable[Member], target: Path) -> None:
         raise explain(error, error.filename or str(target)) from error
 
 
-def _write_to(found: Iterable[Member], file: BinaryIO, compress: bool) -> None:
+def _write_to(found: Iterable[ArchiveMember], file: BinaryIO, compress: bool) -> None:
     if not compress:
         _write_tar(found, file)
         return
@@ -174,13 +176,13 @@ def _write_to(found: Iterable[Member], file: BinaryIO, compress: bool) -> None:
         _write_tar(found, zipped)  # type: ignore[arg-type]
 
 
-def _write_tar(found: Iterable[Member], file: BinaryIO) -> None:
+def _write_tar(found: Iterable[ArchiveMember], file: BinaryIO) -> None:
     with tarfile.open(fileobj=file, mode="w|", format=tarfile.PAX_FORMAT) as tar:
         for member in found:
             _add(tar, member)
 
 
-def _add(tar: tarfile.TarFile, member: Member) -> None:
+def _add(tar: tarfile.TarFile, member: ArchiveMember) -> None:
     info = tarfile.TarInfo(member.name)
     if member.link:
         info.type, info.linkname = tarfile.SYMTYPE, member.link
@@ -193,7 +195,7 @@ def _add(tar: tarfile.TarFile, member: Member) -> None:
         tar.addfile(info, file)
 
 
-def _digest(found: Iterable[Member]) -> str:
+def _digest(found: Iterable[ArchiveMember]) -> str:
     digest = hashlib.sha256()
     for member in found:
         what = member.link or f"{sha256_of(member.path)} {os.access(member.path, os.X_OK)}"

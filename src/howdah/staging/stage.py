@@ -241,9 +241,9 @@ class _Stager:
         """A task without data trains nothing, and may keep the others waiting: whoever wants that says so."""
         if entry.strategy == "stream" or entry.allow_empty or entry.fewer_tasks:
             return  # splits of one file go to several tasks
-        without = assignment.without(job, entry, files)
+        without = assignment.tasks_without_files(job, entry, files)
         if without:
-            tasks = len(assignment.row(job, entry.roles, without[0].role))
+            tasks = len(assignment.sharing_tasks(job, entry.roles, without[0].role))
             others = f" and {len(without) - 1} more" if len(without) > 1 else ""
             self.wrong(
                 f"{place}.share",

@@ -31,7 +31,7 @@ class Writable(Protocol):
     def write(self, data: bytes, /) -> object: ...
 
 
-class Background:
+class CpuThrottle:
     """This process: its threads never take a core from a running one (sched(7), SCHED_BATCH), but for those that are
     there already."""
 
@@ -42,7 +42,7 @@ class Background:
         self._lock = threading.Lock()
         self._since, self._ran, self._waited = 0.0, float("-inf"), 0.0
 
-    def rest(self) -> None:
+    def throttle(self) -> None:
         """To be called after each piece of work: sleeps if it was done on cores that are wanted elsewhere. What led to
         the first piece is not counted."""
         with self._lock:
@@ -55,22 +55,22 @@ class Background:
             self._since, self._ran, self._waited = time.monotonic(), time.process_time(), _waited()
 
 
-_ours: Background | None = None
+_ours: CpuThrottle | None = None
 
 
-def step_back(uri: str) -> None:
+def enable(uri: str) -> None:
     """The program comes first from now on, whatever this process writes by `pour`, to `uri` and below."""
     global _ours
-    _ours = _ours or Background(LOCAL_SHARE if uris.split(uri)[0] == "file" else SHARE)
+    _ours = _ours or CpuThrottle(LOCAL_SHARE if uris.split(uri)[0] == "file" else SHARE)
 
 
-def pour(source: BinaryIO, sink: Writable, size: int) -> None:
-    """Copy up to `size` bytes, at the pace that `step_back` has set."""
+def copy_throttled(source: BinaryIO, sink: Writable, size: int) -> None:
+    """Copy up to `size` bytes, at the pace that `enable` has set."""
     while size and (data := source.read(min(size, CHUNK))):
         sink.write(data)
         size -= len(data)
         if _ours is not None:
-            _ours.rest()
+            _ours.throttle()
 
 
 def _waited() -> float:

@@ -25,11 +25,11 @@ CHUNK = 1 << 20
 """Bytes per read. HDFS reads open a block stream each: 1 to 8 MiB are four times as fast as 64 KiB or 64 MiB."""
 
 
-class Broken(StagingError):
+class ConnectionBroken(StagingError):
     """The connection broke in the middle of a file: the same call may succeed when it is made again."""
 
 
-class NoRoom(StagingError):
+class NoSpace(StagingError):
     """The file system is full, or the directory's quota: somebody may make room."""
 
 
@@ -103,7 +103,7 @@ class FileSystem(ABC):
     def append(self, uri: str, data: bytes) -> None:
         """Add to its end, creating it; on return the bytes are visible to readers."""
 
-    def take_from_writer(self, uri: str) -> None:  # noqa: B027 - most file systems know no such thing
+    def recover_lease(self, uri: str) -> None:  # noqa: B027 - most file systems know no such thing
         """Make a file whole whose writer died while it was open: only then can all of it be read, or appended to."""
 
     @abstractmethod
@@ -126,20 +126,20 @@ class FileSystem(ABC):
     def touch(self, uri: str) -> None:
         """Set its access time to now; its modification time stays."""
 
-    def pieces(self, uri: str, start: int = 0) -> Iterator[bytes]:
+    def iter_chunks(self, uri: str, start: int = 0) -> Iterator[bytes]:
         """Its bytes from `start` on, in order, in pieces of at most CHUNK: the quickest way to move them elsewhere."""
         with self.open_read(uri) as file:
             file.seek(start)
             while data := file.read(CHUNK):
                 yield data
 
-    def pour(self, entry: Entry, start: int, take: Callable[[Sequence[Buffer]], object]) -> None:
+    def copy_to(self, entry: Entry, start: int, take: Callable[[Sequence[Buffer]], object]) -> None:
         """Hand a file's bytes from `start` on to `take`, in order, in pieces of about CHUNK together: quicker still
         than `pieces`, for `take` is called by the thread that reads. A view is good until it returns."""
-        for piece in self.pieces(entry.uri, start):
+        for piece in self.iter_chunks(entry.uri, start):
             take([piece])
 
-    def flushed(self, entries: Sequence[Entry]) -> list[Entry]:
+    def stat_flushed(self, entries: Sequence[Entry]) -> list[Entry]:
         """The same files with what their writers have flushed by now, which not every listing tells. `pieces` and
         `pour` give that, too."""
         return list(entries)
@@ -148,7 +148,7 @@ class FileSystem(ABC):
         """Why `flushed` can tell no more than a listing, for people; "" where nothing is in its way."""
         return ""
 
-    def ahead(self, uris: Sequence[str]) -> dict[str, Entry]:
+    def prefetch_stats(self, uris: Sequence[str]) -> dict[str, Entry]:
         """What is known at little cost of files that will be read next: of all, of some or of none of them."""
         return {}
 
@@ -278,6 +278,6 @@ def filesystem(uri: str, conf_dir: str = "") -> FileSystem:
         from howdah.storage.viewfs import ViewFileSystem
 
         return ViewFileSystem(uris.root(uri), conf_dir)
-    from howdah.storage.fsspec_adapter import RemoteFileSystem
+    from howdah.storage.fsspec_adapter import FsspecFileSystem
 
-    return RemoteFileSystem(uri)
+    return FsspecFileSystem(uri)

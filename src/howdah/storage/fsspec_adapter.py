@@ -10,12 +10,12 @@ from typing import Any, BinaryIO
 from howdah.errors import HowdahError, StagingError
 from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
-from howdah.storage.filesystem import Broken, Entry, FileSystem, Sink
+from howdah.storage.filesystem import ConnectionBroken, Entry, FileSystem, Sink
 
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "oss"}
 
 
-class RemoteFileSystem(FileSystem):
+class FsspecFileSystem(FileSystem):
     """The filesystem of one URI's scheme and authority. Object stores rename by copying: slow, and not atomic."""
 
     def __init__(self, uri: str, fs: Any = None) -> None:
@@ -48,9 +48,9 @@ class RemoteFileSystem(FileSystem):
         with _explained(uri):
             return self._fs.open(uri, "rb")  # type: ignore[no-any-return]
 
-    def pieces(self, uri: str, start: int = 0) -> Iterator[bytes]:
+    def iter_chunks(self, uri: str, start: int = 0) -> Iterator[bytes]:
         with _explained(uri):
-            yield from super().pieces(uri, start)
+            yield from super().iter_chunks(uri, start)
 
     def create(self, uri: str, mode: int = 0o644) -> Sink:
         with _explained(uri):
@@ -135,4 +135,4 @@ def _explained(uri: str) -> Iterator[None]:
     except OSError as error:
         raise explain(error, uri) from error
     except Exception as error:
-        raise Broken(f"{uri}: {error or type(error).__name__}") from error
+        raise ConnectionBroken(f"{uri}: {error or type(error).__name__}") from error

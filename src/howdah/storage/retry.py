@@ -14,13 +14,13 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from howdah.errors import EngineUnavailable
-from howdah.storage.filesystem import NoRoom
+from howdah.storage.filesystem import NoSpace
 
 T = TypeVar("T")
 PATIENCE_S, ROOM_S, AGAIN_S = 180.0, 60.0, 3.0
 
 
-def patiently(
+def retry_until(
     act: Callable[[], T], patience_s: float = PATIENCE_S, again_s: float = AGAIN_S, room_s: float = ROOM_S
 ) -> T:
     """Do it, again and again within the limit as long as nobody answers; within `room_s` as long as there is no room.
@@ -32,8 +32,8 @@ def patiently(
     while True:
         try:
             return act()
-        except (EngineUnavailable, NoRoom) as error:
-            waited, limit = time.monotonic() - began, room_s if isinstance(error, NoRoom) else patience_s
+        except (EngineUnavailable, NoSpace) as error:
+            waited, limit = time.monotonic() - began, room_s if isinstance(error, NoSpace) else patience_s
             if waited + again_s > limit:
                 raise
             print(f"waits for {waited:.0f} of {limit:.0f} s: {error}", file=sys.stderr, flush=True)

@@ -103,19 +103,19 @@ class ViewFileSystem(FileSystem):
         fs, target = self._there(uri)
         return fs.open_read(target)
 
-    def pieces(self, uri: str, start: int = 0) -> Iterator[bytes]:
+    def iter_chunks(self, uri: str, start: int = 0) -> Iterator[bytes]:
         fs, target = self._there(uri)
-        return fs.pieces(target, start)
+        return fs.iter_chunks(target, start)
 
-    def pour(self, entry: Entry, start: int, take: Callable[[Sequence[Buffer]], object]) -> None:
+    def copy_to(self, entry: Entry, start: int, take: Callable[[Sequence[Buffer]], object]) -> None:
         fs, target = self._there(entry.uri)
-        fs.pour(dataclasses.replace(entry, uri=target), start, take)
+        fs.copy_to(dataclasses.replace(entry, uri=target), start, take)
 
     def why_not_flushed(self) -> str:
         found = (filesystem(target, self._conf_dir).why_not_flushed() for target in set(self._mounts.values()))
         return next(filter(None, found), "")
 
-    def flushed(self, entries: Sequence[Entry]) -> list[Entry]:
+    def stat_flushed(self, entries: Sequence[Entry]) -> list[Entry]:
         mounted: dict[FileSystem, list[tuple[Entry, str]]] = {}
         for entry in entries:
             fs, target = self._there(entry.uri)
@@ -123,7 +123,7 @@ class ViewFileSystem(FileSystem):
         found = {}
         for fs, those in mounted.items():
             asked = [dataclasses.replace(entry, uri=target) for entry, target in those]
-            for (entry, _), there in zip(those, fs.flushed(asked), strict=True):
+            for (entry, _), there in zip(those, fs.stat_flushed(asked), strict=True):
                 found[entry.uri] = dataclasses.replace(there, uri=entry.uri)
         return [found[entry.uri] for entry in entries]
 
@@ -131,9 +131,9 @@ class ViewFileSystem(FileSystem):
         fs, target = self._there(uri)
         return fs.create(target, mode)
 
-    def take_from_writer(self, uri: str) -> None:
+    def recover_lease(self, uri: str) -> None:
         fs, target = self._there(uri)
-        fs.take_from_writer(target)
+        fs.recover_lease(target)
 
     def append(self, uri: str, data: bytes) -> None:
         fs, target = self._there(uri)

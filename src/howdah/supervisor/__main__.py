@@ -25,13 +25,13 @@ if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 from howdah.supervisor.masters import SECRETS, lock_job, master_pid, read_start_record, start_master
-from howdah.supervisor.state import Change, Damaged, MachineState, decide_end, has_room, unlink, unlink_all
+from howdah.supervisor.state import Damaged, MachineState, StateChange, decide_end, has_room, unlink, unlink_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from howdah.supervisor.state import Entry, Waiting
+    from howdah.supervisor.state import Entry, WaitingJob
 
 LOOK_S, LOOK_SOON_S = 60.0, 1.0
 """Between two looks when nothing wakes the supervisor; the second while it waits for something that wakes nobody, such
@@ -105,7 +105,7 @@ class Supervisor:
                     _log(f"the state of the jobs cannot be changed, trying again: {error}")
             self._wait(fifo)
 
-    def _nothing_left(self, change: Change) -> bool:
+    def _nothing_left(self, change: StateChange) -> bool:
         """Whether it may exit. Jobs whose settling has failed too often are left to the next supervisor."""
         given_up = {job_id for job_id, (count, _) in self.failed_tries.items() if count >= SETTLE_TRIES}
         return not self.helpers and not self.state.waiting() and not change.entries.keys() - given_up
@@ -149,7 +149,7 @@ class Supervisor:
 
     # Decisions
 
-    def _look_at_all(self, change: Change) -> None:
+    def _look_at_all(self, change: StateChange) -> None:
         """Decide about every job, first about those that may leave room for others."""
         self.watches_locks = False
         for job_id in list(change.entries):
@@ -162,7 +162,7 @@ class Supervisor:
             if job.job_id in change.entries:
                 self._try_to_look_at(change, job.job_id)
 
-    def _admit(self, change: Change, job: Waiting) -> bool:
+    def _admit(self, change: StateChange, job: WaitingJob) -> bool:
         """Take the first waiting job out of the queue; False when there is no room for it yet."""
         if job.job_id in change.entries or not _exists(self._directory(job.job_id)):
             # What moved the job to the ledger, or submitted it, was killed between two steps.
@@ -179,7 +179,7 @@ class Supervisor:
         change.admit(job, wants)
         return True
 
-    def _try_to_look_at(self, change: Change, job_id: str) -> None:
+    def _try_to_look_at(self, change: StateChange, job_id: str) -> None:
         """What goes wrong with one job must not stop the others."""
         now = time.monotonic()
         since, not_before = self.problems.get(job_id, (now, 0.0))
@@ -194,7 +194,7 @@ class Supervisor:
             if now - since > TRY_WITHIN_S and "end" not in change.entries[job_id]:
                 self._end(job_id, change.entries[job_id], "FAILED", f"the master cannot be started: {error}")
 
-    def _look_at(self, change: Change, job_id: str) -> None:
+    def _look_at(self, change: StateChange, job_id: str) -> None:
         """Decide about a job in the ledger, and do what follows.
 
         Raises:

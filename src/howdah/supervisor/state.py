@@ -56,7 +56,7 @@ class Offer:
         self.memory_mib, self.vcores, self.gpus = memory_mib, vcores, gpus
 
 
-class Waiting:
+class WaitingJob:
     """A waiting job: its place in the order of submission, and its id."""
 
     def __init__(self, ticket: int, job_id: str) -> None:
@@ -100,9 +100,9 @@ class MachineState:
                 except FileExistsError:
                     continue
 
-    def change(self) -> Change:
+    def change(self) -> StateChange:
         """Lock everything; what is changed in `entries` is written when the `with` block ends without an error."""
-        return Change(self)
+        return StateChange(self)
 
     def entries(self) -> Entries:
         """The ledger's entry of each job that has left the queue.
@@ -124,16 +124,16 @@ class MachineState:
             raise Damaged(f"{self.ledger_file} is damaged ({error}); {hint}") from error
         return found
 
-    def waiting(self) -> list[Waiting]:
+    def waiting(self) -> list[WaitingJob]:
         """The waiting jobs in their order."""
         try:
             names = sorted(os.listdir(self.queue_directory))
         except FileNotFoundError:
             return []
         parts = (name.partition("-") for name in names)
-        return [Waiting(int(ticket), job_id) for ticket, _, job_id in parts if ticket.isdigit() and job_id]
+        return [WaitingJob(int(ticket), job_id) for ticket, _, job_id in parts if ticket.isdigit() and job_id]
 
-    def demand(self, job: Waiting) -> tuple[Sequence[int], Offer]:
+    def demand(self, job: WaitingJob) -> tuple[Sequence[int], Offer]:
         """What a waiting job asks for first, and the machine as its submitter saw it.
 
         Raises:
@@ -152,16 +152,16 @@ class MachineState:
             raise Damaged(f"{path} is damaged: {error!r}") from error
 
 
-class Change:
+class StateChange:
     """The locked state. `entries` are the ledger's and may be changed."""
 
     def __init__(self, state: MachineState) -> None:
         self.state = state
         self.entries: Entries = {}
         self._lock, self._before = -1, "{}"
-        self._leaving: list[Waiting] = []
+        self._leaving: list[WaitingJob] = []
 
-    def __enter__(self) -> Change:
+    def __enter__(self) -> StateChange:
         self.state.make()
         self._lock = os.open(self.state.lock_file, os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -187,14 +187,14 @@ class Change:
         for job in self._leaving:  # not before it is in the ledger: it must be in one of the two
             self.unlink(job)
 
-    def unlink(self, job: Waiting) -> None:
+    def unlink(self, job: WaitingJob) -> None:
         """Take a job out of the queue at once."""
         unlink(os.path.join(self.state.queue_directory, job.file_name))
 
-    def enqueue(self, job_id: str, wants: Sequence[int], machine: Machine) -> Waiting:
+    def enqueue(self, job_id: str, wants: Sequence[int], machine: Machine) -> WaitingJob:
         """Add a job at the end of the queue."""
         record = {"wants": list(wants), "machine": [machine.memory_mib, machine.vcores, list(machine.gpus)]}
-        job = Waiting(self.next_ticket(), job_id)
+        job = WaitingJob(self.next_ticket(), job_id)
         write_whole(os.path.join(self.state.queue_directory, job.file_name), json.dumps(record).encode())
         return job
 
@@ -203,18 +203,18 @@ class Change:
         tickets = [job.ticket for job in self.state.waiting()]
         return 1 + max([*tickets, *(entry["ticket"] for entry in self.entries.values())], default=0)
 
-    def find(self, job_id: str) -> Waiting | None:
+    def find(self, job_id: str) -> WaitingJob | None:
         """The job, if it waits."""
         return next((job for job in self.state.waiting() if job.job_id == job_id), None)
 
-    def admit(self, job: Waiting, wants: Sequence[int] | None = None) -> Entry:
+    def admit(self, job: WaitingJob, wants: Sequence[int] | None = None) -> Entry:
         """Move a job from the queue to the ledger, with `wants` set aside for it until its master reserves that."""
         entry = self.entries.setdefault(job.job_id, new_entry(job.ticket))
         entry["promised"] = None if wants is None else list(wants)
         self.remove(job)
         return entry
 
-    def remove(self, job: Waiting) -> None:
+    def remove(self, job: WaitingJob) -> None:
         """Take a job out of the queue, when everything else is written."""
         self._leaving.append(job)
 

@@ -20,9 +20,9 @@ from typing import Any
 
 from howdah.frameworks import GANG_KEY
 from howdah.spec import uris
-from howdah.tensorboard.gfile_adapter import ROOT, SCHEME, Places, Tree
-from howdah.tensorboard.job_directories import Chosen, Jobs
-from howdah.tensorboard.token_middleware import Door
+from howdah.tensorboard.gfile_adapter import ROOT, SCHEME, GFileTree, Places
+from howdah.tensorboard.job_directories import Chosen, JobDirectories
+from howdah.tensorboard.token_middleware import TokenMiddleware
 from howdah.tensorboard.wsgi_server import WsgiServer
 from howdah.wire.tensorboard_link import READY, VARIABLE, path
 
@@ -52,17 +52,17 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _open(request: Mapping[str, Any], token: str) -> list[Door]:
+def _open(request: Mapping[str, Any], token: str) -> list[TokenMiddleware]:
     # TensorFlow, where it is installed, would read HDFS with a JVM, and needs ten times the memory.
     sys.modules["tensorboard.compat.notf"] = types.ModuleType("tensorboard.compat.notf")
     from tensorboard import default, program, version
     from tensorboard.compat.tensorflow_stub.io import gfile
 
-    doors: list[Door] = []
+    doors: list[TokenMiddleware] = []
 
     class Server(program.TensorBoardServer):  # type: ignore[misc] # its package has no types
         def __init__(self, application: Any, flags: Any) -> None:
-            doors.append(Door(application, token))
+            doors.append(TokenMiddleware(application, token))
             self._server = WsgiServer(doors[0], flags.host, flags.port)
             host = f"[{flags.host}]" if ":" in flags.host else flags.host
             self._url = f"http://{host}:{self._server.port}{flags.path_prefix}/"
@@ -73,7 +73,7 @@ def _open(request: Mapping[str, Any], token: str) -> list[Door]:
         def get_url(self) -> str:
             return self._url
 
-    gfile.register_filesystem(SCHEME, Tree(_places(request), str(request.get("conf_dir", ""))))
+    gfile.register_filesystem(SCHEME, GFileTree(_places(request), str(request.get("conf_dir", ""))))
     board = program.TensorBoard(default.get_plugins(), server_class=Server)
     host = str(request.get("host", "127.0.0.1"))
     port = int(request.get("port") or os.environ.get("HOWDAH_PORT") or 0)
@@ -96,7 +96,7 @@ def _places(request: Mapping[str, Any]) -> Places:
     if "homes" in request:
         users = tuple(str(user) for user in request.get("users", ()))
         chosen = Chosen(users, str(request.get("name", "")), int(request.get("last", 200)))
-        return Jobs(list(request["homes"]), str(request.get("conf_dir", "")), chosen, _notice)
+        return JobDirectories(list(request["homes"]), str(request.get("conf_dir", "")), chosen, _notice)
     if "places" not in request:
         where = os.environ["HOWDAH_BOARD_DIR"]
         return lambda: {"": where if uris.has_scheme(where) else uris.of_local(where)}

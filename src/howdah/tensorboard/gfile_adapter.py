@@ -30,7 +30,7 @@ class Size:
     length: int
 
 
-class Tree:
+class GFileTree:
     """`places` gives directories (URIs) by their path in the tree, "" being all of it; asked again every round."""
 
     def __init__(self, places: Places, conf_dir: str = "") -> None:

@@ -37,7 +37,7 @@ class Chosen:
         return named and (not self.users or started.user in self.users)
 
 
-class Jobs:
+class JobDirectories:
     """Places of the chosen jobs below engine homes (`<home>/jobs/<id>`; `*` stands for any name in a home), looked for
     again from time to time. `told` gets a sentence when there are more than are shown."""
 

@@ -26,7 +26,7 @@ _HEADERS = [
 ]
 
 
-class Door:
+class TokenMiddleware:
     """A WSGI application in front of another. `asked_at` (monotonic) is when somebody who may was last here."""
 
     def __init__(self, application: Application, token: str, clock: Callable[[], float] = time.monotonic) -> None:

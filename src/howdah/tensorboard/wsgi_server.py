@@ -15,7 +15,7 @@ from typing import Any
 
 from howdah.api.async_tasks import cancel_all
 from howdah.api.http_server import Caller, Request, Response, serve
-from howdah.tensorboard.token_middleware import Door
+from howdah.tensorboard.token_middleware import TokenMiddleware
 
 THREADS = 16
 MAX_BODY = 4 << 20
@@ -31,7 +31,7 @@ class WsgiServer:
         OSError: the port is not free.
     """
 
-    def __init__(self, door: Door, host: str, port: int) -> None:
+    def __init__(self, door: TokenMiddleware, host: str, port: int) -> None:
         self._door, self._pool = door, ThreadPoolExecutor(THREADS, "board")
         self._loop = asyncio.new_event_loop()
         self._server = self._loop.run_until_complete(serve(self._answer, self._identify, host, port))

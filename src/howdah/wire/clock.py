@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 
-class SteadyClock:
+class SignatureClock:
     """Epoch seconds, by the wall's clock as it was at first: who has begun to speak is understood when one is set."""
 
     def __init__(self) -> None:

@@ -23,7 +23,7 @@ class WireError(Exception):
         self.status, self.reason = status, reason
 
 
-class Connection:
+class MasterConnection:
     """Calls to `base_url` as `principal`. `timeout` (seconds) bounds connecting and each read."""
 
     def __init__(self, base_url: str, principal: str, key: bytes, timeout: float = 10.0) -> None:
@@ -31,7 +31,7 @@ class Connection:
         self.principal, self.key, self.timeout = principal, key, timeout
         self._http: Optional[http.client.HTTPConnection] = None
 
-    def __enter__(self) -> Connection:
+    def __enter__(self) -> MasterConnection:
         return self
 
     def __exit__(self, *_: object) -> None:

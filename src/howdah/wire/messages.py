@@ -39,7 +39,7 @@ class Goal(str, enum.Enum):
     RUN = "run"
     STOP = "stop"
     LEAVE = "leave"
-    BECOME = "become"
+    REASSIGN = "become"
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ class SaveOrder:
 
 
 @dataclass(frozen=True)
-class Capture:
+class StdoutOutput:
     """What the program prints to its standard output is written to part files in directory `uri` (this attempt's own
     place), whose names begin with `name`; `output` is the output that they are for, for messages."""
 
@@ -219,7 +219,7 @@ class Capture:
 
 
 @dataclass(frozen=True)
-class MirrorOrder:
+class CheckpointSyncOrder:
     """Checkpoints of the program: local directory `path`, kept alike `uri`; fetched before it starts, and if `writes`
     stored every `every_s`. Without `replaces` files that other tasks have stored are left alone. `valid` as in the
     spec."""
@@ -233,7 +233,7 @@ class MirrorOrder:
 
 
 @dataclass(frozen=True)
-class BoardOrder:
+class EventFileSyncOrder:
     """What the program writes to local directory `path` is sent to `uri` every `every_s`; "" sends it nowhere."""
 
     path: str
@@ -294,7 +294,7 @@ class Assignment:
     listed: Mapping[str, Tuple[str, ...]] = field(default_factory=dict)
     uploads: Tuple[Upload, ...] = ()
     feeds: Tuple[Feed, ...] = ()
-    capture: Optional[Capture] = None
+    capture: Optional[StdoutOutput] = None
     ports: Tuple[str, ...] = ("main",)
     hold_ports: bool = False
     program_path: Tuple[str, ...] = ()
@@ -306,14 +306,14 @@ class Assignment:
     spread: Mapping[str, str] = field(default_factory=dict)
     yields: Mapping[str, str] = field(default_factory=dict)
     extend: Mapping[str, str] = field(default_factory=dict)
-    mirror: Optional[MirrorOrder] = None
-    board: Optional[BoardOrder] = None
+    mirror: Optional[CheckpointSyncOrder] = None
+    board: Optional[EventFileSyncOrder] = None
     checks: CheckOrder = CheckOrder()
     port_range: str = ""
 
 
 @dataclass(frozen=True)
-class Notice:
+class PreemptionNotice:
     """The container will be taken away: tell the program, once for each `number`, by `signal` (`URG`, `none`) and a
     file. `kind` is `preemption`, `decommission` or `unhealthy`; it has `within_s` seconds from now, 0: nobody knows."""
 
@@ -348,7 +348,7 @@ class Orders:
     saves: Tuple[SaveOrder, ...] = ()
     keep: bool = False
     become: str = ""
-    notice: Optional[Notice] = None
+    notice: Optional[PreemptionNotice] = None
     pairs: Optional[PairOrder] = None
 
     @property

@@ -9,7 +9,7 @@ import os
 import sys
 
 
-class Forgiving(io.TextIOBase):
+class FullDiskIgnored(io.TextIOBase):
     """Text to a descriptor, at once; nothing is kept back that the interpreter's end would stumble over."""
 
     encoding = "utf-8"
@@ -32,6 +32,6 @@ class Forgiving(io.TextIOBase):
         return len(text)
 
 
-def forgive() -> None:
+def ignore_full_disk() -> None:
     """Let what this process says never be the end of it."""
-    sys.stderr = Forgiving(2)
+    sys.stderr = FullDiskIgnored(2)

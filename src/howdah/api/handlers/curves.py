@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from howdah.api.http_server import Response
 from howdah.api.router import ANSWER_HEADERS, packed
-from howdah.api.routes import Asked
+from howdah.api.routes import ApiRequest
 from howdah.eventfiles import locations
 from howdah.eventfiles.client import EMBED_HEADERS
 from howdah.spec.view import JobView
@@ -29,7 +29,7 @@ _SHOWN = (
 )
 
 
-async def relay(asked: Asked) -> Response:
+async def relay(asked: ApiRequest) -> Response:
     """The service's answer."""
     path = asked.request.path.split(f"/jobs/{asked.places['job']}/", 1)[1]
     embedded = path == "curves/embed.html"  # whose script asks with the page's own token

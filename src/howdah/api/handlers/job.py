@@ -6,8 +6,8 @@ import codecs
 import time
 
 from howdah.api import schemas, serializers
-from howdah.api.routes import Asked
-from howdah.api.sources import Refused
+from howdah.api.routes import ApiRequest
+from howdah.api.sources import ApiError
 from howdah.api.timeline import timeline as job_timeline
 from howdah.logs.stream_index import BOTH, STREAMS
 from howdah.spec import TaskId
@@ -19,7 +19,7 @@ LONGEST_CHARACTER = 4
 """Bytes."""
 
 
-async def server(asked: Asked) -> schemas.Server:
+async def server(asked: ApiRequest) -> schemas.Server:
     """Who answers."""
     source = asked.source
     return {
@@ -34,7 +34,7 @@ async def server(asked: Asked) -> schemas.Server:
     }
 
 
-async def session(asked: Asked) -> schemas.PageLink:
+async def session(asked: ApiRequest) -> schemas.PageLink:
     """What a link to this page is made of. Behind an engine's proxy every application's page could ask for the token:
     none is told there."""
     if not asked.source.owns_origin(asked.request):
@@ -53,35 +53,35 @@ def version() -> str:
         return ""
 
 
-async def job(asked: Asked) -> schemas.Job:
+async def job(asked: ApiRequest) -> schemas.Job:
     """The job."""
     view = asked.one.view
     return serializers.job(view, asked.one.actions(), view.finished or time.time(), asked.one.board())
 
 
-async def tasks(asked: Asked) -> schemas.Tasks:
+async def tasks(asked: ApiRequest) -> schemas.Tasks:
     """Its tasks."""
     return {"tasks": serializers.tasks(asked.one.view)}
 
 
-async def timeline(asked: Asked) -> schemas.Timeline:
+async def timeline(asked: ApiRequest) -> schemas.Timeline:
     """Where its time went."""
     return job_timeline(asked.one.view)
 
 
-async def events(asked: Asked) -> schemas.Events:
+async def events(asked: ApiRequest) -> schemas.Events:
     """Its event log."""
     since, limit = asked.number("since", 0, least=0), asked.number("limit", 1000, 1, MOST_EVENTS)
     following, records = asked.one.records(since, limit)
     return {"next": following, "events": [dict(serializers.masked_record(record)) for record in records]}
 
 
-async def logs(asked: Asked) -> schemas.Log:
+async def logs(asked: ApiRequest) -> schemas.Log:
     """What a task printed; a byte that is part of no character becomes one."""
     task = task_of(asked)
     stream = asked.query.get("stream") or "stdout"
     if stream not in (BOTH, *STREAMS):
-        raise Refused(400, f"stream is {stream[:40]!r}, must be stdout, stderr or both", "stream")
+        raise ApiError(400, f"stream is {stream[:40]!r}, must be stdout, stderr or both", "stream")
     limit = max(LONGEST_CHARACTER, asked.number("limit", 65536, 1, MOST_LOG_BYTES))
     attempt = asked.number("attempt", 0, least=0)
     chunk = await asked.one.log(task, stream, attempt, asked.number("offset", -limit), limit)
@@ -121,7 +121,7 @@ def _beginning(data: bytes) -> int:
     return next(found, 0)
 
 
-def task_of(asked: Asked) -> TaskId:
+def task_of(asked: ApiRequest) -> TaskId:
     """The task in a call's path.
 
     Raises:
@@ -131,7 +131,7 @@ def task_of(asked: Asked) -> TaskId:
     try:
         task = TaskId.parse(name)
     except ValueError as error:
-        raise Refused(400, str(error), "task") from None
+        raise ApiError(400, str(error), "task") from None
     if task not in asked.one.view.tasks:
-        raise Refused(404, f"the job has no task {name[:80]}", "task")
+        raise ApiError(404, f"the job has no task {name[:80]}", "task")
     return task

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Protocol, cast, runtime_checkable
 
 from howdah.api import schemas
-from howdah.api.routes import Asked
-from howdah.api.sources import Refused
+from howdah.api.routes import ApiRequest
+from howdah.api.sources import ApiError
 from howdah.api.trace import trace as within
 
 
@@ -32,29 +32,29 @@ class Catalogue(Protocol):
         ...
 
 
-async def jobs(asked: Asked) -> schemas.Jobs:
+async def jobs(asked: ApiRequest) -> schemas.Jobs:
     """The list."""
     return cast(schemas.Jobs, await _catalogue(asked).jobs(asked.query))
 
 
-async def users(asked: Asked) -> schemas.Users:
+async def users(asked: ApiRequest) -> schemas.Users:
     """Who used what."""
     return cast(schemas.Users, await _catalogue(asked).users(asked.query))
 
 
-async def compare(asked: Asked) -> schemas.Compare:
+async def compare(asked: ApiRequest) -> schemas.Compare:
     """Two jobs side by side."""
     ids = asked.query.get("jobs", "").split(",")
     if len(ids) != 2:
-        raise Refused(400, "jobs must be two ids with a comma between", "jobs")
+        raise ApiError(400, "jobs must be two ids with a comma between", "jobs")
     return cast(schemas.Compare, await _catalogue(asked).compare(*ids))
 
 
-async def trace(asked: Asked) -> schemas.Traced:
+async def trace(asked: ApiRequest) -> schemas.Traced:
     """Whose it is."""
     of = asked.query.get("of", "").strip()
     if not of:
-        raise Refused(400, "of must be a container, host:pid or host/gpu3", "of")
+        raise ApiError(400, "of must be a container, host:pid or host/gpu3", "of")
     found: Mapping[str, Any] | None
     if isinstance(asked.source, Catalogue):
         found = await asked.source.trace(of)
@@ -62,11 +62,11 @@ async def trace(asked: Asked) -> schemas.Traced:
         job = await asked.source.job(asked.source.only)
         found = within(job.view, of) if job else None
     if found is None:
-        raise Refused(404, f"no job here had {of[:80]}", "of")
+        raise ApiError(404, f"no job here had {of[:80]}", "of")
     return cast(schemas.Traced, found)
 
 
-def _catalogue(asked: Asked) -> Catalogue:
+def _catalogue(asked: ApiRequest) -> Catalogue:
     if not isinstance(asked.source, Catalogue):
-        raise Refused(404, f"this is the page of {asked.source.only} alone; `howdah history` serves the list of jobs")
+        raise ApiError(404, f"this is the page of {asked.source.only} alone; `howdah history` serves the list of jobs")
     return asked.source

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from howdah.api.http_server import Response
-from howdah.api.routes import Asked
-from howdah.api.sources import JobSource, Refused
-from howdah.logs.search import QueryError, Wish, whole_number
+from howdah.api.routes import ApiRequest
+from howdah.api.sources import ApiError, JobSource
+from howdah.logs.search import LogQuery, QueryError, whole_number
 from howdah.logs.stream_index import BOTH, STREAMS
 from howdah.spec import TaskId
 from howdah.spec.view import JobView
@@ -18,7 +18,7 @@ AT_ONCE = 4
 """Downloads of one program: each has a few pieces in memory."""
 
 
-async def search(asked: Asked) -> Any:
+async def search(asked: ApiRequest) -> Any:
     """Lines that hold a text, or are of a level."""
     return await find(asked.one, asked.query)
 
@@ -30,12 +30,12 @@ async def find(job: JobSource, query: Mapping[str, str]) -> Any:
         Refused: it makes no sense.
     """
     try:
-        wish, attempt = Wish.of(query), whole_number(query, "attempt", 0)
+        wish, attempt = LogQuery.of(query), whole_number(query, "attempt", 0)
     except QueryError as error:
-        raise Refused(400, str(error), error.name) from None
+        raise ApiError(400, str(error), error.name) from None
     stream = query.get("stream") or BOTH
     if stream not in (BOTH, *STREAMS):
-        raise Refused(400, f"stream is {stream[:40]!r}, must be stdout, stderr or both", "stream")
+        raise ApiError(400, f"stream is {stream[:40]!r}, must be stdout, stderr or both", "stream")
     return await job.search(wish, tasks_of(job.view, query.get("task", "")), attempt, stream)
 
 
@@ -51,7 +51,7 @@ def tasks_of(view: JobView, text: str) -> list[TaskId]:
     for word in text.split(","):
         chosen = [task for task in view.tasks if _names(word, task)]
         if not chosen:
-            raise Refused(404, f"the job has no task {word[:80]}", "task")
+            raise ApiError(404, f"the job has no task {word[:80]}", "task")
         found.update(dict.fromkeys(chosen))
     return list(found)
 
@@ -71,7 +71,7 @@ class Download:
 
     def __init__(self, job: JobSource, task: TaskId, stream: str, attempt: int) -> None:
         if Download.under_way >= AT_ONCE:
-            raise Refused(503, f"{AT_ONCE} logs are being downloaded, which are the most at once: ask again later")
+            raise ApiError(503, f"{AT_ONCE} logs are being downloaded, which are the most at once: ask again later")
         Download.under_way += 1
         self._asked = job, task, stream, attempt
         self._offset, self._first = 0, b""
@@ -105,13 +105,13 @@ class Download:
         Download.under_way -= 1
 
 
-async def download(asked: Asked) -> Response:
+async def download(asked: ApiRequest) -> Response:
     """All of a stream as a file."""
     from howdah.api.handlers.job import task_of
 
     task, stream = task_of(asked), asked.query.get("stream") or BOTH
     if stream not in (BOTH, *STREAMS):
-        raise Refused(400, f"stream is {stream[:40]!r}, must be stdout, stderr or both", "stream")
+        raise ApiError(400, f"stream is {stream[:40]!r}, must be stdout, stderr or both", "stream")
     attempt = asked.number("attempt", 0, least=0)
     pieces = Download(asked.one, task, stream, attempt)
     await pieces.begin()

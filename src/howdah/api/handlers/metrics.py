@@ -18,8 +18,8 @@ from typing import Any
 
 from howdah.api import metric_series, prometheus
 from howdah.api.http_server import Response
-from howdah.api.routes import Asked
-from howdah.api.sources import JobSource, Refused
+from howdah.api.routes import ApiRequest
+from howdah.api.sources import ApiError, JobSource
 from howdah.spec.codec import encode
 
 READ_S = 60.0
@@ -32,7 +32,7 @@ KEPT, KEPT_BYTES = 32, 8 << 20
 _kept: OrderedDict[str, tuple[int, asyncio.Future[bytes]]] = OrderedDict()
 
 
-class Reader:
+class SeriesReader:
     """The process that reads, while there are questions."""
 
     def __init__(self) -> None:
@@ -49,13 +49,13 @@ class Reader:
         try:
             self._questions.put_nowait((request, answer))
         except asyncio.QueueFull:
-            raise Refused(503, "what was sampled is being read for others: ask again in a few seconds") from None
+            raise ApiError(503, "what was sampled is being read for others: ask again in a few seconds") from None
         if self._serving is None or self._serving.done():
             self._serving = asyncio.create_task(self._serve())
         try:
             return await asyncio.wait_for(answer, READ_S)
         except asyncio.TimeoutError:
-            raise Refused(504, f"what was sampled could not be read within {READ_S:.0f} s") from None
+            raise ApiError(504, f"what was sampled could not be read within {READ_S:.0f} s") from None
 
     async def _serve(self) -> None:
         while not self._questions.empty():
@@ -75,7 +75,7 @@ class Reader:
                 except (OSError, EOFError, ValueError, asyncio.TimeoutError):
                     if not answer.done():
                         answer.set_exception(
-                            Refused(503, "what was sampled can't be read now: the log of the server has more")
+                            ApiError(503, "what was sampled can't be read now: the log of the server has more")
                         )
                     return
                 if not answer.done():
@@ -89,7 +89,7 @@ class Reader:
                 await process.wait()
 
 
-_readers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Reader] = weakref.WeakKeyDictionary()
+_readers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, SeriesReader] = weakref.WeakKeyDictionary()
 
 
 async def _started() -> asyncio.subprocess.Process:
@@ -108,14 +108,14 @@ async def _asked(process: asyncio.subprocess.Process, request: dict[str, Any]) -
     return await process.stdout.readexactly(size)
 
 
-async def one_series(asked: Asked) -> Response | dict[str, Any]:
+async def one_series(asked: ApiRequest) -> Response | dict[str, Any]:
     """`series` of the API."""
     job = asked.one
     try:
-        wish = metric_series.Wish.of(asked.query)
+        wish = metric_series.SeriesQuery.of(asked.query)
         tasks = metric_series.tasks_of(job.view, wish)
     except ValueError as error:
-        raise Refused(400, str(error), "name") from None
+        raise ApiError(400, str(error), "name") from None
     version, unwritten = job.samples()
     if asked.query.get("since") == str(version):
         return {"version": version, "unchanged": True}
@@ -129,7 +129,7 @@ async def one_series(asked: Asked) -> Response | dict[str, Any]:
     return _answer(head[:-1] + b',"series":' + both + b"}", asked)
 
 
-def _answer(body: bytes, asked: Asked) -> Response:
+def _answer(body: bytes, asked: ApiRequest) -> Response:
     from howdah.api.response_cache import pack
     from howdah.api.router import ANSWER_HEADERS
 
@@ -139,7 +139,7 @@ def _answer(body: bytes, asked: Asked) -> Response:
 
 
 async def _sampled(
-    job: JobSource, wish: metric_series.Wish, tasks: list[str], version: int, unwritten: list[str]
+    job: JobSource, wish: metric_series.SeriesQuery, tasks: list[str], version: int, unwritten: list[str]
 ) -> tuple[int, bytes]:
     """JSON, made once for a version, and which one it is of: who asks while it is being made gets that."""
     key = f"{job.directory} {urllib.parse.quote(repr((wish, tasks)))}"
@@ -165,11 +165,11 @@ def _size(made: asyncio.Future[bytes]) -> int:
     return len(made.result()) if made.done() and not made.cancelled() and not made.exception() else 0
 
 
-def _reader() -> Reader:
-    return _readers.setdefault(asyncio.get_running_loop(), Reader())
+def _reader() -> SeriesReader:
+    return _readers.setdefault(asyncio.get_running_loop(), SeriesReader())
 
 
-async def metrics(asked: Asked) -> Response:
+async def metrics(asked: ApiRequest) -> Response:
     """As Prometheus wants it."""
     text = prometheus.exposition(asked.one.view, time.time())
     headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from howdah.compat import Parsed
 from howdah.compat.submarine import launch, option_values, service_runtime, tony_runtime
-from howdah.compat.submarine.options import FLAGS, OPTIONS, PAGE, Options, taken_apart
+from howdah.compat.submarine.options import FLAGS, OPTIONS, PAGE, SubmarineOptions, parse_options
 from howdah.errors import SpecError
 from howdah.spec import JobSpec
 from howdah.spec.containers import PREFIX, requested_image, runtime_variables
@@ -55,7 +55,7 @@ class Submarine:
     def parse(self, argv: Sequence[str]) -> Parsed:
         return self.job(self.read(argv))
 
-    def read(self, argv: Sequence[str]) -> Options:
+    def read(self, argv: Sequence[str]) -> SubmarineOptions:
         """The options of `job run …`, those of its YAML file among them.
 
         Raises:
@@ -64,7 +64,7 @@ class Submarine:
         name, rest = words(argv)
         if rest[:2] != ["job", "run"]:
             raise SpecError.at(" ".join(rest[:2]) or "job run", "is missing" if not rest else "is not job run")
-        options = taken_apart(rest[2:])
+        options = parse_options(rest[2:])
         if options.text("f"):
             from howdah.compat.submarine import yaml_file  # YAML is slow to import
 
@@ -74,7 +74,7 @@ class Submarine:
             options.runtime = "tony"
         return options
 
-    def job(self, options: Options) -> Parsed:
+    def job(self, options: SubmarineOptions) -> Parsed:
         """The job of these options.
 
         Raises:
@@ -101,7 +101,7 @@ class Submarine:
         origins = {**parsed.origins, **launch.origins(options, job)}
         return Parsed(job, origins, tuple(dict.fromkeys(notes)), variables)
 
-    def _check(self, options: Options) -> None:
+    def _check(self, options: SubmarineOptions) -> None:
         framework = options.text("framework", FRAMEWORKS[0]).lower()
         if framework not in FRAMEWORKS:
             options.wrong("framework", f"is {framework!r}, must be one of {', '.join(FRAMEWORKS)}")
@@ -114,7 +114,7 @@ class Submarine:
         if options.text("keytab") and not (self.folder / options.text("keytab")).is_file():
             options.wrong("keytab", f"is {options.text('keytab')!r}: no such file on this machine")
 
-    def _login(self, options: Options) -> Mapping[str, str]:
+    def _login(self, options: SubmarineOptions) -> Mapping[str, str]:
         """Kerberos logs in by the keytab itself, in this process alone; no ticket of the user's is touched."""
         if options.given("distribute_keytab"):
             options.notes.append("--distribute_keytab: the keytab stays here, tasks get tokens of HDFS instead")
@@ -123,7 +123,7 @@ class Submarine:
         keytab = (self.folder / options.text("keytab")).absolute()
         return {"KRB5_CLIENT_KTNAME": f"FILE:{keytab}", "KRB5CCNAME": "MEMORY:howdah"}
 
-    def _home(self, options: Options) -> str:
+    def _home(self, options: SubmarineOptions) -> str:
         """Where the user's files are: on the cluster, else here."""
         if not self.home:
             from howdah.hadoop import conf as hadoop_conf  # most command lines name all their paths
@@ -147,7 +147,7 @@ class Submarine:
         return "tony" in raw.get("submarine.runtime.class", "tony" if name == _NEW else "").lower()
 
 
-def _with_variables(options: Options, job: JobSpec) -> JobSpec:
+def _with_variables(options: SubmarineOptions, job: JobSpec) -> JobSpec:
     env = option_values.variables(options, "env")
     inside = {name.removeprefix("DOCKER_"): value for name, value in env.items() if name.startswith("DOCKER_")}
     environment = job.environment
@@ -160,7 +160,7 @@ def _with_variables(options: Options, job: JobSpec) -> JobSpec:
     return replace(job, roles=roles, env={**job.env, **inside, **env}, environment=environment)
 
 
-def _with_mounts(options: Options, job: JobSpec) -> JobSpec:
+def _with_mounts(options: SubmarineOptions, job: JobSpec) -> JobSpec:
     """Without an image there is no container to mount anything in, which is told."""
     images = _images(job)
     env = dict(job.env)
@@ -178,7 +178,7 @@ def _with_mounts(options: Options, job: JobSpec) -> JobSpec:
     return replace(job, env=env, roles=roles, environment=environment)
 
 
-def _with_files(options: Options, job: JobSpec) -> JobSpec:
+def _with_files(options: SubmarineOptions, job: JobSpec) -> JobSpec:
     """What is localised below a role of the YAML file is that role's alone. An absolute path is a mount, where there
     is a container."""
     images = _images(job)
@@ -205,7 +205,7 @@ def _images(job: JobSpec) -> dict[str, str]:
 
 
 def _localised(
-    options: Options, option: str, others: Sequence[option_values.Local] = ()
+    options: SubmarineOptions, option: str, others: Sequence[option_values.Local] = ()
 ) -> tuple[option_values.Local, ...]:
     """What an option localises; two things of one name are a mistake."""
     named = {one.name: one for one in others}

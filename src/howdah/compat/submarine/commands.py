@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from howdah.cli.i18n import retold, say
+from howdah.cli.i18n import say, translate_stored
 from howdah.cli.run import notice, run_prepared, upload_and_submit
 from howdah.client.engine_registry import settings_for
 from howdah.client.submit import prepare
 from howdah.compat.submarine import PAGE, Submarine, words
 from howdah.compat.submarine.launch import CHECKPOINT_PATH
-from howdah.config.job_file import to_yaml, wrong
+from howdah.config.job_file import job_mistakes, to_yaml
 from howdah.errors import JobCancelled, SpecError
 from howdah.spec import JobSpec
 from howdah.spec.validation import nearest
@@ -63,11 +63,11 @@ def _run(argv: Sequence[str]) -> None:
     door = Submarine(hadoop=_settings()["hadoop_conf_dir"])
     options = door.read(argv)
     parsed = door.job(options)
-    mistakes = wrong(parsed.job, parsed.origins)
+    mistakes = job_mistakes(parsed.job, parsed.origins)
     if mistakes:
         raise SpecError(mistakes)
     for note in parsed.notes:
-        notice(f"howdah: {retold(note)}")
+        notice(f"howdah: {translate_stored(note)}")
     if options.given("verbose"):
         notice(to_yaml(parsed.job))
     os.environ.update(parsed.variables)

@@ -18,7 +18,7 @@ MASTER = "master"
 _SERVING = ("ps", "tensorboard")
 
 
-class Submarine:
+class SubmarineFramework:
     """Containers that know nothing of each other."""
 
     native: Framework = Generic()
@@ -38,7 +38,7 @@ class Submarine:
         return {"_TASK_TYPE": kind, "_TASK_INDEX": str(task.index), **self.native.environment(world, task)}
 
 
-class SubmarineTensorFlow(Submarine):
+class SubmarineTensorFlow(SubmarineFramework):
     """TF_CONFIG with its `environment`."""
 
     native = TensorFlow()
@@ -55,7 +55,7 @@ class SubmarineTensorFlow(Submarine):
         return {**told, "TF_CONFIG": text}
 
 
-class SubmarinePyTorch(Submarine):
+class SubmarinePyTorch(SubmarineFramework):
     """The process group, which it left to the programs."""
 
     native = PyTorch()

@@ -12,13 +12,13 @@ from howdah.cli.jobs import table
 from howdah.cli.terminal import Plain, task_lines
 from howdah.client.engine_registry import engine, engine_of, settings_for
 from howdah.client.follow import Update, look
-from howdah.client.job_end import end
+from howdah.client.job_end import cancel_job
 from howdah.client.master_client import board_url
 from howdah.compat.submarine.commands import flags
 from howdah.engines import Engine
 from howdah.errors import SpecError, StagingError
 from howdah.spec import JobReport, JobSpec, redaction
-from howdah.spec.links import filled
+from howdah.spec.links import resolve_links
 from howdah.spec.validation import nearest
 
 
@@ -32,7 +32,7 @@ class Linked(Plain):
     def show(self, update: Update) -> None:
         """Print what is new."""
         super().show(update)
-        for label, address in filled(self._links, update.view.tasks).items():
+        for label, address in resolve_links(self._links, update.view.tasks).items():
             del self._links[label]
             self._print(f"{label}: {address}")
 
@@ -41,7 +41,7 @@ def show(argv: Sequence[str]) -> None:
     """What theirs printed, and how it goes."""
     there, report = _named(argv)
     update = look(there, report.id)
-    links = filled(update.view.job.links, update.view.tasks) if update.view.job else {}
+    links = resolve_links(update.view.job.links, update.view.tasks) if update.view.job else {}
     board = "" if report.state.ended else board_url(report, update.view)
     links = {**links, **({"Tensorboard": board} if board else {})}
     parameters = run_parameters(update.view.submission.command)
@@ -76,7 +76,7 @@ def kill(argv: Sequence[str]) -> None:
     there, report = _named(argv, running=True)
     if not report.state.ended:
         click.echo(say("cancelling {id}", id=report.id), err=True)
-        report = end(there, report)
+        report = cancel_job(there, report)
     click.echo(f"{report.id} {report.state.value} {report.diagnostics}".rstrip())
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from howdah.compat.submarine import option_values, service_runtime
-from howdah.compat.submarine.options import OF_ROLE, ROLES, Options
+from howdah.compat.submarine.options import OF_ROLE, ROLES, SubmarineOptions
 from howdah.spec import Board, JobSpec, Role
 
 BOARD, _TASK = "tensorboard", "tensorboard-0"
@@ -29,7 +29,7 @@ class Commands:
     board: str = ""
 
 
-def commands(options: Options, home: Callable[[], str]) -> Commands:
+def commands(options: SubmarineOptions, home: Callable[[], str]) -> Commands:
     """What each kind of task runs and gets; mistakes go to `options`."""
     counts = {role: options.number(option, 1 if role == "worker" else 0) for role, option in ROLES.items()}
     for role in _foreign(options):
@@ -57,7 +57,7 @@ def commands(options: Options, home: Callable[[], str]) -> Commands:
     return Commands(counts, roles, paths, board)
 
 
-def _foreign(options: Options) -> Iterator[str]:
+def _foreign(options: SubmarineOptions) -> Iterator[str]:
     """Kinds of task that the framework does not have; each option that asks for one is a mistake."""
     framework = options.text("framework", "tensorflow").lower()
     kinds = {"ps": framework == "pytorch", "scheduler": framework != "mxnet"}
@@ -73,7 +73,7 @@ def _foreign(options: Options) -> Iterator[str]:
             yield role
 
 
-def _without_effect(options: Options, counts: Mapping[str, int]) -> Iterator[str]:
+def _without_effect(options: SubmarineOptions, counts: Mapping[str, int]) -> Iterator[str]:
     """Of each option of a task that there is none of, one sentence."""
     for role, count in counts.items():
         if not count:
@@ -84,7 +84,7 @@ def _without_effect(options: Options, counts: Mapping[str, int]) -> Iterator[str
         yield from (f"{options.where(one)}: has no effect without --tensorboard" for one in idle)
 
 
-def _role(options: Options, role: str, path: Callable[[str], str]) -> Role:
+def _role(options: SubmarineOptions, role: str, path: Callable[[str], str]) -> Role:
     for what in ("resources", "launch_cmd"):
         if not options.text(f"{role}_{what}").strip():
             options.absent(f"{role}_{what}", f", but there are tasks of that kind (--{ROLES[role]})")
@@ -98,7 +98,7 @@ def _role(options: Options, role: str, path: Callable[[str], str]) -> Role:
     return Role(line, resources=size, image=options.text(f"{role}_docker_image"))
 
 
-def with_board(options: Options, job: JobSpec, commands: Commands) -> JobSpec:
+def with_board(options: SubmarineOptions, job: JobSpec, commands: Commands) -> JobSpec:
     """TensorBoard beside the tasks, or alone: then it is the job. In an image, or with --legacy, it is the image's own,
     and so it is where a quicklink leads to it."""
     if not commands.board:
@@ -117,7 +117,7 @@ def with_board(options: Options, job: JobSpec, commands: Commands) -> JobSpec:
     return replace(job, roles={BOARD: role}, framework="board", board=Board(commands.board))
 
 
-def _with_their_own(options: Options, job: JobSpec, commands: Commands) -> JobSpec:
+def _with_their_own(options: SubmarineOptions, job: JobSpec, commands: Commands) -> JobSpec:
     line = f'exec tensorboard --host 0.0.0.0 --port "$HOWDAH_PORT" --logdir {shlex.quote(commands.board)}'
     size = option_values.resources(options, "tensorboard_resources", _BOARD_SIZE)
     role = Role(line, resources=size, image=options.text("tensorboard_docker_image"), env={"LC_ALL": "C"})
@@ -126,7 +126,7 @@ def _with_their_own(options: Options, job: JobSpec, commands: Commands) -> JobSp
     return replace(job, roles={**job.roles, BOARD: role})
 
 
-def links(options: Options, job: JobSpec, commands: Commands) -> dict[str, str]:
+def links(options: SubmarineOptions, job: JobSpec, commands: Commands) -> dict[str, str]:
     """Quicklinks, TensorBoard, and the paths that `job show` prints."""
     found = {label: commands.paths[name] for name, label in _PATHS.items() if commands.paths.get(name)}
     if BOARD in job.roles and job.framework != "board":
@@ -147,7 +147,7 @@ def links(options: Options, job: JobSpec, commands: Commands) -> dict[str, str]:
     return found
 
 
-def origins(options: Options, job: JobSpec) -> dict[str, str]:
+def origins(options: SubmarineOptions, job: JobSpec) -> dict[str, str]:
     """By place of the spec, the words that say what is there."""
     found = {name: options.where(name) for name in ("name", "framework", "queue", "env")}
     found |= {"files": options.where("localization"), "inputs": options.where("localization")}

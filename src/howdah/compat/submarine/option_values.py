@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from howdah.compat.submarine.options import PAGE, Options
+from howdah.compat.submarine.options import PAGE, SubmarineOptions
 from howdah.spec import Resources, uris
 from howdah.spec.validation import nearest
 
@@ -20,7 +20,7 @@ _LEAST_WITHOUT_UNIT = 128
 """`memory=4` was meant to be 4 GiB: no program of this kind runs in 4 MiB."""
 
 
-def resources(options: Options, name: str, default: str = "") -> Resources:
+def resources(options: SubmarineOptions, name: str, default: str = "") -> Resources:
     """`memory=4G,vcores=2,gpu=1`. Memory without a unit was bytes, and is MiB here unless --legacy."""
     found, named = {"memory": 1024, "vcores": 1, "gpus": 0}, {}
     typed: dict[str, str] = {}
@@ -49,7 +49,7 @@ def resources(options: Options, name: str, default: str = "") -> Resources:
     return Resources(found["memory"], found["vcores"], found["gpus"], named)
 
 
-def _without_unit(options: Options, name: str, amount: int) -> int:
+def _without_unit(options: SubmarineOptions, name: str, amount: int) -> int:
     if options.given("legacy"):
         return amount >> 20
     if 0 < amount < _LEAST_WITHOUT_UNIT:
@@ -81,7 +81,7 @@ class Local:
         return f"{self.name}:{self.mount}:rw"
 
 
-def localised(options: Options, option: str, text: str) -> Local | None:
+def localised(options: SubmarineOptions, option: str, text: str) -> Local | None:
     """`REMOTE:LOCAL[:rw]`. What comes after the last colon is local, so that REMOTE may have a port and any scheme."""
     rest, _, mode = text.rpartition(":")
     if mode not in ("rw", "wr", "ro"):
@@ -98,7 +98,7 @@ def localised(options: Options, option: str, text: str) -> Local | None:
     return None
 
 
-def quicklink(options: Options, text: str, tasks: Collection[str]) -> tuple[str, str]:
+def quicklink(options: SubmarineOptions, text: str, tasks: Collection[str]) -> tuple[str, str]:
     """`Label=http://master-0:8080` as label and address; `tasks` are all `role:index`."""
     match = _LINK.fullmatch(text)
     if match is None or not 0 < int(match[4]) < 1 << 16:
@@ -115,7 +115,7 @@ def quicklink(options: Options, text: str, tasks: Collection[str]) -> tuple[str,
     return label, f"{scheme}{{{task}}}:{port}{path}"
 
 
-def variables(options: Options, option: str) -> dict[str, str]:
+def variables(options: SubmarineOptions, option: str) -> dict[str, str]:
     """`K=V`; of a name that comes again the values are joined, as the PATH-like ones want it."""
     found: dict[str, str] = {}
     for text in options.listed(option):

@@ -30,7 +30,7 @@ PAGE = "docs/coming-from-submarine.md"
 
 
 @dataclass
-class Options:
+class SubmarineOptions:
     """Values by option, and for those of a YAML file their key and line; `runtime` is `service` or `tony`. `misread`:
     something in them was no option, or no key."""
 
@@ -84,9 +84,9 @@ class Options:
             self.mistakes.append(mistake)
 
 
-def taken_apart(argv: Sequence[str]) -> Options:
+def parse_options(argv: Sequence[str]) -> SubmarineOptions:
     """Read the words after `job run`; what is wrong with them is in `mistakes`."""
-    options, rest, passed_over = Options(), list(argv), []
+    options, rest, passed_over = SubmarineOptions(), list(argv), []
     while rest:
         word = rest.pop(0)
         name, equals, value = word.lstrip("-").partition("=")
@@ -112,7 +112,7 @@ def taken_apart(argv: Sequence[str]) -> Options:
     return options
 
 
-def _drop_truth(options: Options, name: str, value: str, rest: list[str]) -> None:
+def _drop_truth(options: SubmarineOptions, name: str, value: str, rest: list[str]) -> None:
     """Their own scripts write `--tensorboard true`."""
     if not value and rest and rest[0].lower() in ("true", "false"):
         value = rest.pop(0)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from howdah.compat.submarine.options import Options
+from howdah.compat.submarine.options import SubmarineOptions
 from howdah.spec import JobSpec
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def kind(role: str) -> str:
     return {"master": "worker", "server": "ps"}.get(role, role)
 
 
-def job(options: Options, commands: Commands) -> JobSpec:
+def job(options: SubmarineOptions, commands: Commands) -> JobSpec:
     """The roles and who decides on the end."""
     roles, count = dict(commands.roles), commands.counts["worker"]
     legacy = options.given("legacy")
@@ -41,7 +41,7 @@ def job(options: Options, commands: Commands) -> JobSpec:
     )
 
 
-def notes(options: Options, job: JobSpec) -> Iterator[str]:
+def notes(options: SubmarineOptions, job: JobSpec) -> Iterator[str]:
     """What is otherwise here, where that can be seen in this job."""
     ours = not options.given("legacy")
     if ours and "worker" in job.roles and "ps" not in job.roles and job.framework.startswith("submarine-"):

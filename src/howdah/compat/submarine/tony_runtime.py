@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from howdah.compat import Parsed
-from howdah.compat.submarine.options import ROLES, Options
+from howdah.compat.submarine.options import ROLES, SubmarineOptions
 from howdah.compat.submarine.service_runtime import kind
 
 if TYPE_CHECKING:
     from howdah.compat.submarine.launch import Commands
 
 
-def wanted(options: Options) -> bool:
+def wanted(options: SubmarineOptions) -> bool:
     """Whether something is asked for that only this runtime had."""
     return options.given("insecure") or any(text.startswith("tony.") for text in options.listed("conf"))
 
 
-def job(options: Options, commands: Commands, folder: Path, environ: Mapping[str, str], hadoop: str) -> Parsed:
+def job(options: SubmarineOptions, commands: Commands, folder: Path, environ: Mapping[str, str], hadoop: str) -> Parsed:
     """What TonY makes of the roles.
 
     Raises:
@@ -28,7 +28,7 @@ def job(options: Options, commands: Commands, folder: Path, environ: Mapping[str
     """
     from howdah.compat.tony import Tony  # only these jobs need it
     from howdah.compat.tony.conf import Conf
-    from howdah.compat.tony.options import Options as TonyOptions
+    from howdah.compat.tony.options import TonyOptions as TonyOptions
     from howdah.compat.tony.options import pair
 
     conf = Conf(environ, hadoop)

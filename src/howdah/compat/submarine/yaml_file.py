@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from howdah.compat.submarine.options import FLAGS, OF_ROLE, ROLES, Options
+from howdah.compat.submarine.options import FLAGS, OF_ROLE, ROLES, SubmarineOptions
 from howdah.config.yaml_tree import MOST_BYTES, Items, Keys, Node, Text, parse
 from howdah.errors import Mistake, SpecError, StagingError
 from howdah.localfiles import regular_file
@@ -29,7 +29,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def add(options: Options, folder: Path) -> None:
+def add(options: SubmarineOptions, folder: Path) -> None:
     """Read the file of `-f` into `options`.
 
     Raises:
@@ -57,7 +57,7 @@ def _snake_case(key: str) -> str:
 class _Reader:
     """Keys are compared in snake_case; what they are set to goes to `options`."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: SubmarineOptions) -> None:
         self.options = options
         self._typed = set(options.values)
 

@@ -14,7 +14,7 @@ from howdah.compat import Parsed
 from howdah.compat.tony import keys, roles, task_command
 from howdah.compat.tony.conf import Conf, merged
 from howdah.compat.tony.files import Files, collected
-from howdah.compat.tony.options import OPTIONS, Options, mode, taken_apart
+from howdah.compat.tony.options import OPTIONS, TonyOptions, mode, parse_options
 from howdah.compat.tony.origins import origins
 from howdah.errors import SpecError
 from howdah.spec import JobSpec
@@ -39,10 +39,10 @@ class Tony:
 
     def parse(self, argv: Sequence[str]) -> Parsed:
         submitter, rest = mode(argv)
-        options = taken_apart(rest)
+        options = parse_options(rest)
         return self.job(submitter, options, merged(options, self.directory, self.environ, self.hadoop))
 
-    def job(self, submitter: str, options: Options, conf: Conf) -> Parsed:
+    def job(self, submitter: str, options: TonyOptions, conf: Conf) -> Parsed:
         """The job of these options under this configuration.
 
         Raises:
@@ -58,7 +58,7 @@ class Tony:
         return Parsed(job, origins(job, options, conf), (*notes, *files.notes, *_notes(options, conf, types)))
 
 
-def _job(submitter: str, options: Options, conf: Conf, types: Mapping[str, int], files: Files) -> JobSpec:
+def _job(submitter: str, options: TonyOptions, conf: Conf, types: Mapping[str, int], files: Files) -> JobSpec:
     found = files.given(_roles(submitter, options, conf, types))
     env = task_command.variables(options, conf, found)
     gang = conf.get("tony.application.distributed-mode").upper() != "FCFS"
@@ -84,7 +84,7 @@ def _job(submitter: str, options: Options, conf: Conf, types: Mapping[str, int],
     return roles.deciding(job)
 
 
-def _roles(submitter: str, options: Options, conf: Conf, types: Mapping[str, int]) -> dict[str, Role]:
+def _roles(submitter: str, options: TonyOptions, conf: Conf, types: Mapping[str, int]) -> dict[str, Role]:
     line = task_command.line(options, conf)
     if types:
         found = roles.roles(conf, types, line)
@@ -142,7 +142,7 @@ def _timeouts(conf: Conf, submitter: str) -> Timeouts:
     return Timeouts(gang_s=sum(forming), run_s=min(filter(None, running), default=0.0), total_s=total)
 
 
-def _notes(options: Options, conf: Conf, types: Mapping[str, int]) -> list[str]:
+def _notes(options: TonyOptions, conf: Conf, types: Mapping[str, int]) -> list[str]:
     notes = []
     if conf.get("tony.am.startup-timeout") not in ("", "0"):
         notes.append("tony.am.startup-timeout has no effect: while the master waits for room, you are told")

@@ -15,7 +15,7 @@ from pathlib import Path
 from howdah.compat import Parsed
 from howdah.compat.tony import Tony
 from howdah.compat.tony.conf import merged
-from howdah.compat.tony.options import Options
+from howdah.compat.tony.options import TonyOptions
 from howdah.config.yaml_tree import MOST_BYTES
 from howdah.errors import Mistake, SpecError
 from howdah.hadoop.conf import Property, expand
@@ -63,8 +63,8 @@ def _configuration(names: Iterable[str], values: Mapping[str, str]) -> Iterator[
             yield Property(name, values[name])
 
 
-def _options(values: Mapping[str, str], directory: Path) -> Options:
-    options = Options({name: [values[name]] for name in ARGUMENTS if values.get(name)})
+def _options(values: Mapping[str, str], directory: Path) -> TonyOptions:
+    options = TonyOptions({name: [values[name]] for name in ARGUMENTS if values.get(name)})
     if "src_dir" not in options.values and (directory / "src").is_dir():
         options.values["src_dir"] = ["src"]
     variables = [

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from howdah.cli.i18n import retold, say
+from howdah.cli.i18n import say, translate_stored
 from howdah.cli.mistakes import error_lines
 from howdah.cli.run import notice, upload_and_submit
-from howdah.client.job_end import end, report_of
+from howdah.client.job_end import cancel_job, report_of
 from howdah.client.submit import prepare
 from howdah.compat import Parsed
-from howdah.config.job_file import wrong
+from howdah.config.job_file import job_mistakes
 from howdah.errors import HowdahError, SpecError, StagingError
 
 if TYPE_CHECKING:
@@ -75,11 +75,11 @@ def _ending_as_theirs(
 
 
 def _run(parsed: Parsed, engine: str, notebook: bool, base: Path, ending: Ending) -> None:
-    mistakes = wrong(parsed.job, parsed.origins)
+    mistakes = job_mistakes(parsed.job, parsed.origins)
     if mistakes:
         raise SpecError(mistakes)
     for note in parsed.notes:
-        notice(f"howdah: {retold(note)}")
+        notice(f"howdah: {translate_stored(note)}")
     chosen = engine or ("" if os.environ.get("HOWDAH_ENGINE") else "yarn")
     prepared = prepare(parsed.job, base, {"engine": chosen or None}, notice, origins=parsed.origins)
     ending.waits = True
@@ -93,7 +93,7 @@ def _run(parsed: Parsed, engine: str, notebook: bool, base: Path, ending: Ending
         follow(prepared.engine, job_id, "chief", "cancel", False, lambda: _screen(notebook), await_engine=True)
     except KeyboardInterrupt:  # before anybody followed it, or again
         notice(say("cancelling {id}", id=job_id))
-        end(prepared.engine, report_of(prepared.engine, job_id))
+        cancel_job(prepared.engine, report_of(prepared.engine, job_id))
         raise
 
 
@@ -131,9 +131,9 @@ def _let_go_of_the_terminal() -> None:
 
 
 def _screen(notebook: bool) -> Plain:
-    from howdah.compat.tony.output import Notebook, Tasks  # when the job is on its way
+    from howdah.compat.tony.output import NotebookScreen, TaskScreen  # when the job is on its way
 
-    return Notebook() if notebook else Tasks()
+    return NotebookScreen() if notebook else TaskScreen()
 
 
 @click.command("import-history")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from howdah.compat.tony.options import Options, pair, split_pairs
+from howdah.compat.tony.options import TonyOptions, pair, split_pairs
 from howdah.errors import Mistake, SpecError
 from howdah.hadoop.conf import Property, environment_variable, expand, parse, read_properties
 from howdah.spec import uris
@@ -125,7 +125,7 @@ class Conf:
 
 
 def merged(
-    options: Options,
+    options: TonyOptions,
     directory: Path,
     environ: Mapping[str, str],
     hadoop: str = "",

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from howdah.compat.tony.conf import Conf
-from howdah.compat.tony.options import Options
+from howdah.compat.tony.options import TonyOptions
 from howdah.errors import Mistake
 from howdah.spec import Role, uris
 
@@ -50,7 +50,7 @@ class Files:
         }
 
 
-def collected(options: Options, conf: Conf, types: list[str], directory: Path) -> Files:
+def collected(options: TonyOptions, conf: Conf, types: list[str], directory: Path) -> Files:
     """All of them, by who gets them."""
     found = Files()
     source, venv = options.last("src_dir"), options.last("python_venv")

@@ -19,7 +19,7 @@ SINGLE = ("driver", "notebook", "preprocess")
 _PORT = "tensorboard"
 
 
-class Tony:
+class TonyFramework:
     """Who a task is, and the port for its TensorBoard."""
 
     hold_ports = False
@@ -52,7 +52,7 @@ class Tony:
         return ports.get(_PORT, 0) if task.role == TENSORBOARD or leads(world, task) else 0
 
 
-class TonyTensorFlow(Tony):
+class TonyTensorFlow(TonyFramework):
     """CLUSTER_SPEC has every role. TF_CONFIG has no tensorboard, and an evaluator in the evaluator's own alone."""
 
     # TensorFlow's gRPC server sets SO_REUSEADDR.
@@ -69,7 +69,7 @@ class TonyTensorFlow(Tony):
         }
 
 
-class TonyPyTorch(Tony):
+class TonyPyTorch(TonyFramework):
     """INIT_METHOD, RANK and WORLD, and the variables that torch itself reads, which TonY left out."""
 
     hold_ports = True
@@ -82,7 +82,7 @@ class TonyPyTorch(Tony):
         return {**super().environment(world, task), **group, "WORLD": group["WORLD_SIZE"]}
 
 
-class TonyMXNet(Tony):
+class TonyMXNet(TonyFramework):
     """The roles of ps-lite: scheduler, server, worker."""
 
     hold_ports = MXNet.hold_ports

@@ -19,8 +19,8 @@ from howdah.compat.tony.conf import Conf
 from howdah.errors import SpecError, StagingError
 from howdah.hadoop.conf import parse
 from howdah.spec import Container, Exit, JobSpec, Outcome, Role, StagedJob, State, TaskId, event_lines, uris
-from howdah.spec import events as e
 from howdah.spec.codec import encode
+from howdah.spec.events import Ended, Event, JobFinished, JobStarted, Joined, Launched, Started, Used, WorldFormed
 from howdah.storage.filesystem import FileSystem, filesystem
 from howdah.supervisor.state import SUBMITTED
 
@@ -38,7 +38,7 @@ class History:
     id: str
     state: State
     staged: StagedJob
-    events: tuple[e.Event, ...]
+    events: tuple[Event, ...]
 
 
 def histories(places: Iterable[str], hadoop: str = "") -> Iterator[str]:
@@ -174,10 +174,10 @@ class _Log:
     end: float
     state: State
 
-    def events(self, found: list[Mapping[str, Any]]) -> Iterator[e.Event]:
+    def events(self, found: list[Mapping[str, Any]]) -> Iterator[Event]:
         host = next((str(_body(one).get("host", "")) for one in found if one["type"] == "APPLICATION_INITED"), "")
-        yield e.JobStarted(self.begin, self.id, "tony", self.user, self.job, host)
-        yield e.WorldFormed(self.begin, 1)  # from here on TonY counted how long the job took
+        yield JobStarted(self.begin, self.id, "tony", self.user, self.job, host)
+        yield WorldFormed(self.begin, 1)  # from here on TonY counted how long the job took
         reason = ""
         for one in found:
             moment, body = float(one.get("timestamp", self.begin * 1000)) / 1000, _body(one)
@@ -189,23 +189,23 @@ class _Log:
                     reason = reason or f"{self._task(body)}: {_exit(body)}"
             elif one["type"] == "APPLICATION_FINISHED":
                 reason = str(body.get("diagnostics") or reason)
-        yield e.JobFinished(self.end, Outcome(self.state, "" if self.state is State.SUCCEEDED else reason))
+        yield JobFinished(self.end, Outcome(self.state, "" if self.state is State.SUCCEEDED else reason))
 
-    def _started(self, moment: float, body: Mapping[str, Any]) -> Iterator[e.Event]:
+    def _started(self, moment: float, body: Mapping[str, Any]) -> Iterator[Event]:
         task, host = self._task(body), str(body.get("host", ""))
         container = Container(_text(body.get("containerID")), host, task.role, self.job.roles[task.role].resources)
-        yield e.Launched(moment, task, 1, container)
-        yield e.Joined(moment, task, 1, 1, host)
-        yield e.Started(moment, task, 1, 1, 0)
+        yield Launched(moment, task, 1, container)
+        yield Joined(moment, task, 1, 1, host)
+        yield Started(moment, task, 1, 1, 0)
 
-    def _finished(self, moment: float, body: Mapping[str, Any]) -> Iterator[e.Event]:
+    def _finished(self, moment: float, body: Mapping[str, Any]) -> Iterator[Event]:
         metrics = {str(one["name"]): float(one["value"]) for one in body.get("metrics") or ()}
         peak, mean = metrics.get("MAX_MEMORY_BYTES", 0.0), metrics.get("AVG_MEMORY_BYTES", 0.0)
         task = self._task(body)
         if peak > 0:
-            yield e.Used(moment, task, mean / (1 << 20), peak / (1 << 20))
+            yield Used(moment, task, mean / (1 << 20), peak / (1 << 20))
         exit = _exit(body)
-        yield e.Ended(moment, task, 1, 1, exit, counts=exit.cause == "exit")
+        yield Ended(moment, task, 1, 1, exit, counts=exit.cause == "exit")
 
     def _task(self, body: Mapping[str, Any]) -> TaskId:
         return TaskId(str(body["taskType"]), int(body["taskIndex"]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from howdah.compat.tony.frameworks import TENSORBOARD, Tony
+from howdah.compat.tony.frameworks import TENSORBOARD, TonyFramework
 from howdah.frameworks import decided
 from howdah.frameworks.horovod import RENDEZVOUS, Horovod, by_host, meeting
 from howdah.spec import JobSpec, TaskId, World
@@ -48,7 +48,7 @@ is reached through the port that all know before it begins."""
 __all__ = ["DRIVER", "RELAY", "RENDEZVOUS", "TonyHorovod"]
 
 
-class TonyHorovod(Tony):
+class TonyHorovod(TonyFramework):
     """Its workers find each other through the driver, which starts with them."""
 
     hold_ports = Horovod.hold_ports

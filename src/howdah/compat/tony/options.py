@@ -28,7 +28,7 @@ MODES = {
 
 
 @dataclass
-class Options:
+class TonyOptions:
     """The values of each option, in order."""
 
     values: dict[str, list[str]] = field(default_factory=dict)
@@ -52,9 +52,9 @@ def mode(argv: Sequence[str]) -> tuple[str, list[str]]:
     return "cluster", list(argv)
 
 
-def taken_apart(argv: Sequence[str]) -> Options:
+def parse_options(argv: Sequence[str]) -> TonyOptions:
     """Read the options; what is wrong with them is in `mistakes`."""
-    options, rest = Options(), list(argv)
+    options, rest = TonyOptions(), list(argv)
     while rest:
         word = rest.pop(0)
         name, equals, value = word.lstrip("-").partition("=")

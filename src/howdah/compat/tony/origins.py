@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from howdah.compat.tony.conf import Conf
 from howdah.compat.tony.files import VENV
-from howdah.compat.tony.options import Options
+from howdah.compat.tony.options import TonyOptions
 from howdah.spec import JobSpec
 
 _KEYS = {
@@ -23,7 +23,7 @@ _FILES = {".": "--src_dir", VENV: "--python_venv"}
 _FILES |= {f"{which}-site.xml": f"tony.application.{which}-conf-path" for which in ("hdfs", "yarn", "mapred")}
 
 
-def origins(job: JobSpec, options: Options, conf: Conf) -> dict[str, str]:
+def origins(job: JobSpec, options: TonyOptions, conf: Conf) -> dict[str, str]:
     """By place of the spec."""
 
     def written(key: str) -> str:

@@ -7,12 +7,12 @@ import os
 from howdah.cli.i18n import say
 from howdah.cli.terminal import Plain, task_lines
 from howdah.client.follow import Update
-from howdah.client.port_forward import Forward
+from howdah.client.port_forward import PortForward
 from howdah.spec import State, TaskId
-from howdah.spec import events as e
+from howdah.spec.events import Joined
 
 
-class Tasks(Plain):
+class TaskScreen(Plain):
     """Lines, and a table of the tasks whose state has changed."""
 
     def __init__(self) -> None:
@@ -29,18 +29,18 @@ class Tasks(Plain):
         self._states = {task.id: task.state for task in tasks}
 
 
-class Notebook(Tasks):
+class NotebookScreen(TaskScreen):
     """Tells how to reach the notebook, by a port of this machine that leads to it."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._forward: Forward | None = None
+        self._forward: PortForward | None = None
 
     def show(self, update: Update) -> None:
         """Print what is new."""
         super().show(update)
         for event in update.events:
-            if isinstance(event, e.Joined):
+            if isinstance(event, Joined):
                 self._open(event.host, event.ports["main"])
 
     def close(self) -> None:
@@ -50,7 +50,7 @@ class Notebook(Tasks):
 
     def _open(self, host: str, port: int) -> None:
         self.close()
-        self._forward = Forward(host, port)
+        self._forward = PortForward(host, port)
         local = self._forward.port
         self._print(say("the notebook is at http://localhost:{port}", port=local))
         self._print(say("from elsewhere: ssh -L 18888:localhost:{port} {host}", port=local, host=os.uname().nodename))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from howdah.compat.tony import roles
 from howdah.compat.tony.conf import Conf
 from howdah.compat.tony.files import VENV
-from howdah.compat.tony.options import Options
+from howdah.compat.tony.options import TonyOptions
 from howdah.errors import Mistake
 from howdah.spec.job import Resources, Role
 
@@ -18,7 +18,7 @@ _RENDEZVOUS_MIB = 512
 _HOME = 'export HOME="$PWD"\n'
 
 
-def line(options: Options, conf: Conf) -> str:
+def line(options: TonyOptions, conf: Conf) -> str:
     """`<python> <executes> <task_params>`; a relative interpreter is in the virtual environment, if there is one."""
     line = _bare(options.last("executes"))
     if not line:
@@ -38,7 +38,7 @@ def _bare(text: str) -> str:
     return text[1:-1] if quoted else text
 
 
-def with_rendezvous(conf: Conf, options: Options, found: Mapping[str, Role]) -> dict[str, Role]:
+def with_rendezvous(conf: Conf, options: TonyOptions, found: Mapping[str, Role]) -> dict[str, Role]:
     """Horovod's driver, a role that TonY added in secret; it starts with the workers, and nobody waits for its end. The
     user's own, in debug mode, takes its place, behind a port that the workers know."""
     from howdah.compat.tony.horovod import RELAY, RENDEZVOUS  # few jobs have need of it
@@ -64,7 +64,7 @@ def _check_driver(conf: Conf, driver: Role) -> None:
         conf.wrong("tony.driver.instances", f"is {driver.replicas}, must be 1")
 
 
-def with_tensorboard(options: Options, conf: Conf, found: dict[str, Role]) -> dict[str, Role]:
+def with_tensorboard(options: TonyOptions, conf: Conf, found: dict[str, Role]) -> dict[str, Role]:
     """The sidecar, which gets TB_PORT alone; without it the chief does."""
     logs = options.last("sidecar_tensorboard_log_dir") or conf.get("tony.application.tensorboard-log-dir")
     if logs:
@@ -82,7 +82,7 @@ def links(found: Mapping[str, Role]) -> dict[str, str]:
     return {"TensorBoard": f"http://{{{serving}:0}}:{{{serving}:0:tensorboard}}"} if serving else {}
 
 
-def _python(options: Options) -> str:
+def _python(options: TonyOptions) -> str:
     python = options.last("python_binary_path") or "python3"
     inside = options.last("python_venv") and "/" in python and not python.startswith("/")
     return shlex.quote(f"{VENV}/{python}" if inside else python)
@@ -98,7 +98,7 @@ def check(conf: Conf, found: Mapping[str, Role]) -> None:
         )
 
 
-def variables(options: Options, conf: Conf, found: Mapping[str, Role]) -> dict[str, str]:
+def variables(options: TonyOptions, conf: Conf, found: Mapping[str, Role]) -> dict[str, str]:
     """The user's variables over TonY's; a container's were inherited by its program."""
     tracked = sum(role.replicas for name, role in found.items() if role.tracked and name != roles.PREPROCESS)
     ours = {

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from howdah.compat import Parsed
 from howdah.compat.xlearning import data, roles, site, tensorboard
-from howdah.compat.xlearning.app_types import SLEEPERS
-from howdah.compat.xlearning.options import MANY, OPTIONS, Words, taken_apart
-from howdah.compat.xlearning.settings import PAGE, Settings
+from howdah.compat.xlearning.app_types import IDLE_APP_TYPES
+from howdah.compat.xlearning.options import MANY, OPTIONS, ParsedOptions, parse_options
+from howdah.compat.xlearning.settings import PAGE, XLearningSettings
 from howdah.errors import SpecError
 from howdah.spec import Environment, JobSpec, Master, Resources, Timeouts
 from howdah.spec.validation import nearest
@@ -25,7 +25,7 @@ PRIORITIES = ("DEFAULT", "VERY_LOW", "LOW", "NORMAL", "HIGH", "VERY_HIGH")
 
 
 @dataclass(frozen=True)
-class Door:
+class CommandVariant:
     """One of the two commands; `splits` says that --launch-cmd is split at spaces, else it is a line for a shell.
     `master` is the size of what runs in the master there, `boards` that it showed TensorBoard unasked."""
 
@@ -42,7 +42,7 @@ class Door:
     """There are no more workers than files to read."""
 
 
-XLEARNING = Door(
+XLEARNING = CommandVariant(
     *("xl-submit", "xlearning", "XLEARNING"),
     splits=False,
     strategy=False,
@@ -52,7 +52,7 @@ XLEARNING = Door(
     boards=True,
     fewer_workers=True,
 )
-HBOX = Door(
+HBOX = CommandVariant(
     *("hbox-submit", "hbox", "HBOX"),
     splits=True,
     strategy=True,
@@ -73,7 +73,7 @@ class XlSubmit:
         self.environ = os.environ if environ is None else environ
 
     def parse(self, argv: Sequence[str]) -> Parsed:
-        settings = _gathered(self.door, taken_apart(argv, self.door.program), self.environ)
+        settings = _gathered(self.door, parse_options(argv, self.door.program), self.environ)
         kind = roles.kind_of(settings, self.door.app_type, self.door.strategy)
         command = _command(settings, self.door, kind.name)
         gang = roles.gang(settings, kind, command, self.door.growth, self.door.master)
@@ -86,7 +86,7 @@ class XlSubmit:
             files=data.files(settings),
             archives=data.archives(settings),
             inputs=data.inputs(settings, gang, kind.name, self.door.fewer_workers),
-            directories=() if kind.name in SLEEPERS else data.directories(settings, self.door.boards),
+            directories=() if kind.name in IDLE_APP_TYPES else data.directories(settings, self.door.boards),
             outputs=data.outputs(settings, gang, self.door.saved),
             environment=Environment(image=_image(settings, kind.name)),
             board=tensorboard.board(settings, gang, kind.name, self.door.boards),
@@ -115,8 +115,8 @@ class HboxSubmit(XlSubmit):
     door = HBOX
 
 
-def _gathered(door: Door, words: Words, environ: Mapping[str, str]) -> Settings:
-    settings = Settings(words, mistakes=list(words.mistakes))
+def _gathered(door: CommandVariant, words: ParsedOptions, environ: Mapping[str, str]) -> XLearningSettings:
+    settings = XLearningSettings(words, mistakes=list(words.mistakes))
     file = f"{door.prefix}-site.xml"
     settings.add_site(site.properties(door.prefix, environ), file)
     settings.add_options(file, door.program)
@@ -125,13 +125,13 @@ def _gathered(door: Door, words: Words, environ: Mapping[str, str]) -> Settings:
     return settings
 
 
-def _command(settings: Settings, door: Door, kind: str) -> roles.Command:
+def _command(settings: XLearningSettings, door: CommandVariant, kind: str) -> roles.Command:
     """The words at the end as they are, or --launch-cmd as this door took it."""
     words, line = settings.words, settings.text("cmd")
     option = settings.where("cmd")
     if words.command and line:
         settings.wrong_at(option, f"is given, and a command at the end too, from {words.command[0]!r} on: keep one")
-    if not words.command and not line and kind not in SLEEPERS:
+    if not words.command and not line and kind not in IDLE_APP_TYPES:
         taken = [f"--{name}" for name in MANY if len(words.values.get(name, [])) > 1]
         hint = f" (an option like {taken[0]} takes every word up to the next option)" if taken else ""
         settings.wrong_at(option, f"is missing: give a command by it, or as the last words{hint}")
@@ -146,7 +146,7 @@ def _command(settings: Settings, door: Door, kind: str) -> roles.Command:
     return tuple(line.split())
 
 
-def _queue(settings: Settings, door: Door) -> str:
+def _queue(settings: XLearningSettings, door: CommandVariant) -> str:
     if not settings.given("app.queue"):
         settings.notes.append(
             f"--queue isn't given: the cluster's default queue is used, where {door.program} took your user name"
@@ -154,7 +154,7 @@ def _queue(settings: Settings, door: Door) -> str:
     return settings.text("app.queue")
 
 
-def _priority(settings: Settings) -> int | None:
+def _priority(settings: XLearningSettings) -> int | None:
     """Theirs asked for NORMAL where nobody said."""
     word = settings.text("app.priority", "NORMAL")
     if word.isdigit():
@@ -166,7 +166,7 @@ def _priority(settings: Settings) -> int | None:
     return None
 
 
-def _extend(settings: Settings) -> Mapping[str, str]:
+def _extend(settings: XLearningSettings) -> Mapping[str, str]:
     """Lists that the user adds to; the working directory is among the libraries', as it was."""
     libraries = [settings.text("user.ldlibrarypath"), settings.text("mpi.extra.ld.lirbary.path")]
     libraries.append(settings.text("horovod.extra.ld.lirbary.path"))
@@ -179,11 +179,11 @@ def _extend(settings: Settings) -> Mapping[str, str]:
     return {name: ":".join(filter(None, entries)) for name, entries in lists.items() if any(entries)}
 
 
-def _image(settings: Settings, kind: str) -> str:
+def _image(settings: XLearningSettings, kind: str) -> str:
     wanted = settings.choice("container.type") == "DOCKER"
     older = settings.text("container.mode").lower() == "docker"
     image = settings.text("docker.image.name") if wanted else settings.text("docker.executor.image") if older else ""
-    image = image or (settings.text("digits.image-name") if kind in SLEEPERS else "")
+    image = image or (settings.text("digits.image-name") if kind in IDLE_APP_TYPES else "")
     if (wanted or older) and not image:
         settings.wrong("container.type", "is docker, and no --docker-image says which")
     if settings.given("docker.image.name") and not (wanted or older):
@@ -192,26 +192,26 @@ def _image(settings: Settings, kind: str) -> str:
     return f"{host}:{port}/{image}" if host and port and image else image
 
 
-def _timeouts(settings: Settings) -> Timeouts:
+def _timeouts(settings: XLearningSettings) -> Timeouts:
     localise = settings.number("localresource.timeout", 0) / 1000
     run_s = settings.number("job.exec.timeout", 0) / 1000
     return Timeouts(run_s=run_s, localise_s=localise) if localise else Timeouts(run_s=run_s)
 
 
-def _master(settings: Settings) -> Master:
+def _master(settings: XLearningSettings) -> Master:
     memory = settings.memory("driver.memory") if settings.given("driver.memory") else 0
     label = settings.text("am.nodeLabelExpression", settings.text("job.labelname"))
     return Master(memory, settings.number("driver.cores", 0), label)
 
 
-def _port_range(settings: Settings) -> str:
+def _port_range(settings: XLearningSettings) -> str:
     """Theirs when only one end of it is said."""
     if not settings.given("reserve.port.begin") and not settings.given("reserve.port.end"):
         return ""
     return f"{settings.number('reserve.port.begin', 20000)}-{settings.number('reserve.port.end', 30000)}"
 
 
-def _cluster(settings: Settings) -> Iterator[str]:
+def _cluster(settings: XLearningSettings) -> Iterator[str]:
     """The configuration files of --cluster, which lie over this machine's own."""
     name = settings.text("cluster.name")
     if name and name not in settings.clusters:
@@ -222,7 +222,7 @@ def _cluster(settings: Settings) -> Iterator[str]:
         yield from (part.strip() for part in settings.clusters[name].split(",") if part.strip())
 
 
-def _origins(settings: Settings, job: JobSpec) -> Iterator[tuple[str, str]]:
+def _origins(settings: XLearningSettings, job: JobSpec) -> Iterator[tuple[str, str]]:
     """Which words say what is at a place of the spec."""
     for place, key in (("name", "app.name"), ("framework", "app.type"), ("queue", "app.queue")):
         yield place, settings.where(key)

@@ -43,7 +43,7 @@ TYPES = {
     "TENSORNET": AppType("xlearning-mpi"),
     "HOROVOD": AppType("xlearning-horovod"),
 }
-SLEEPERS = ("VPC", "DIGITS")
+IDLE_APP_TYPES = ("VPC", "DIGITS")
 """They run no command of the user's, for a while (--duration)."""
 TENSORFLOWS = ("TENSORFLOW", "TENSOR2TENSOR")
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from howdah.compat.xlearning.app_types import TENSORFLOWS
-from howdah.compat.xlearning.roles import Gang
-from howdah.compat.xlearning.settings import PAGE, Settings
+from howdah.compat.xlearning.roles import JobRoles
+from howdah.compat.xlearning.settings import PAGE, XLearningSettings
 from howdah.spec import Input, Output, Save
 
 INPUT_STRATEGIES = {"DOWNLOAD": "download", "PLACEHOLDER": "placeholder", "STREAM": "stream"}
@@ -15,17 +15,17 @@ OUTPUT_STRATEGIES = {"UPLOAD": "upload", "STREAM": "stream"}
 SECRETS = {"s3.key.access": "AWS_ACCESS_KEY_ID", "s3.key.secret": "AWS_SECRET_ACCESS_KEY"}
 
 
-def files(settings: Settings) -> tuple[str, ...]:
+def files(settings: XLearningSettings) -> tuple[str, ...]:
     """--files of this machine, --cacheFile of the cluster's, and --jars of either."""
     return (*settings.listed("files"), *_on_cluster(settings, "cacheFile"), *settings.listed("jars"))
 
 
-def archives(settings: Settings) -> tuple[str, ...]:
+def archives(settings: XLearningSettings) -> tuple[str, ...]:
     """--archiveFiles of this machine, --cacheArchive of the cluster's."""
     return (*settings.listed("archiveFiles"), *_on_cluster(settings, "cacheArchive"))
 
 
-def inputs(settings: Settings, gang: Gang, kind: str, fewer_workers: bool) -> tuple[Input, ...]:
+def inputs(settings: XLearningSettings, gang: JobRoles, kind: str, fewer_workers: bool) -> tuple[Input, ...]:
     """One input for each directory: paths of one option that share a directory are dealt out together. Where there are
     more workers than files XLearning started `fewer_workers`, HBox as many as it was asked for."""
     strategy = INPUT_STRATEGIES[settings.choice("input.strategy")]
@@ -58,19 +58,19 @@ def inputs(settings: Settings, gang: Gang, kind: str, fewer_workers: bool) -> tu
     return tuple(found) if strategy != "stream" else tuple(_streamed(settings, entry) for entry in found[:1])
 
 
-def _readers(settings: Settings, gang: Gang, kind: str) -> tuple[str, ...]:
+def _readers(settings: XLearningSettings, gang: JobRoles, kind: str) -> tuple[str, ...]:
     servers = ("ps",) if "ps" in gang.roles and settings.flag("tf.input.ps.enable") and kind in TENSORFLOWS else ()
     readers = (*gang.trainers, *servers)
     return () if set(gang.roles) - {"ps", "evaluator"} == set(readers) else readers
 
 
-def _chiefs_share(settings: Settings) -> int | None:
+def _chiefs_share(settings: XLearningSettings) -> int | None:
     if not settings.flag("chief.worker.minimum.data"):
         return None
     return settings.number("chief.worker.minimum.file.num", 1)
 
 
-def _streamed(settings: Settings, entry: Input) -> Input:
+def _streamed(settings: XLearningSettings, entry: Input) -> Input:
     format_, options = _format(settings, "inputformat.class")
     return replace(
         entry,
@@ -81,7 +81,7 @@ def _streamed(settings: Settings, entry: Input) -> Input:
     )
 
 
-def _format(settings: Settings, key: str) -> tuple[str, Mapping[str, str]]:
+def _format(settings: XLearningSettings, key: str) -> tuple[str, Mapping[str, str]]:
     """Howdah's name for what a class of Hadoop's reads or writes, and its options."""
     name = settings.text(key)
     if not name:
@@ -95,7 +95,7 @@ def _format(settings: Settings, key: str) -> tuple[str, Mapping[str, str]]:
         return "text", {}
 
 
-def directories(settings: Settings, boards: bool) -> tuple[str, ...]:
+def directories(settings: XLearningSettings, boards: bool) -> tuple[str, ...]:
     """Those that both had made in each container before the program started: of the outputs, and of the board's logs,
     if it was not switched off (`boards`: it was on unless somebody said otherwise)."""
     if not settings.flag("container.auto.create.output.dir", True):
@@ -108,7 +108,7 @@ def directories(settings: Settings, boards: bool) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def outputs(settings: Settings, gang: Gang, dir_: str) -> tuple[Output, ...]:
+def outputs(settings: XLearningSettings, gang: JobRoles, dir_: str) -> tuple[Output, ...]:
     """`dir_` is what the names of saved models begin with, where nobody has said so."""
     strategy = OUTPUT_STRATEGIES[settings.choice("output.strategy")]
     strategy = "stream" if settings.flag("out.stream") else strategy
@@ -133,7 +133,7 @@ def outputs(settings: Settings, gang: Gang, dir_: str) -> tuple[Output, ...]:
     return tuple(found)
 
 
-def _one_writer(settings: Settings, gang: Gang) -> str:
+def _one_writer(settings: XLearningSettings, gang: JobRoles) -> str:
     """The only task whose output counts, "" when all do."""
     order = [f"{name}:{n}" for name in gang.trainers for n in range(gang.roles[name].replicas)]
     index = settings.number("output.index", -1)
@@ -146,7 +146,7 @@ def _one_writer(settings: Settings, gang: Gang) -> str:
     return ""
 
 
-def _save(settings: Settings, path: str, dir_: str) -> Save:
+def _save(settings: XLearningSettings, path: str, dir_: str) -> Save:
     dir_ = settings.text("interresult.dir", dir_).lstrip("/")
     return Save(
         every_s=settings.number("interresult.upload.interval", 0) / 1000,
@@ -155,7 +155,7 @@ def _save(settings: Settings, path: str, dir_: str) -> Save:
     )
 
 
-def _paths(settings: Settings, option: str) -> Iterator[tuple[str, str, str]]:
+def _paths(settings: XLearningSettings, option: str) -> Iterator[tuple[str, str, str]]:
     """Option, local directory and path of every `path#directory`."""
     default = settings.text("output.local.dir", "output") if option.endswith("output") else "input"
     for value in settings.words.values.get(option, []):
@@ -163,7 +163,7 @@ def _paths(settings: Settings, option: str) -> Iterator[tuple[str, str, str]]:
         yield option, directory.strip() or default, path.strip()
 
 
-def _there(settings: Settings, option: str, path: str) -> str:
+def _there(settings: XLearningSettings, option: str, path: str) -> str:
     """Where a path is: of --s3input and --s3output in a bucket, of the others on the file system that was set."""
     if option.startswith("s3"):
         bucket, _, prefix = path.lstrip("/").partition(settings.text("s3.bucket.dir.split", "/"))
@@ -172,7 +172,7 @@ def _there(settings: Settings, option: str, path: str) -> str:
     return f"{default}{path}" if default and path.startswith("/") else path
 
 
-def variables(settings: Settings) -> Mapping[str, str]:
+def variables(settings: XLearningSettings) -> Mapping[str, str]:
     """Where the S3 buckets are."""
     cluster = settings.text("s3.cluster")
     if not cluster:
@@ -181,17 +181,17 @@ def variables(settings: Settings) -> Mapping[str, str]:
     return {"AWS_ENDPOINT_URL": cluster if "://" in cluster else f"{prefix}{cluster}"}
 
 
-def client_variables(settings: Settings) -> Mapping[str, str]:
+def client_variables(settings: XLearningSettings) -> Mapping[str, str]:
     """What the submitting process needs to look into the buckets."""
     return {**variables(settings), **secrets(settings)}
 
 
-def secrets(settings: Settings) -> Mapping[str, str]:
+def secrets(settings: XLearningSettings) -> Mapping[str, str]:
     """Keys of S3, by the variable they become: they are no part of a job."""
     return {variable: settings.text(key) for key, variable in SECRETS.items() if settings.given(key)}
 
 
-def _on_cluster(settings: Settings, key: str) -> list[str]:
+def _on_cluster(settings: XLearningSettings, key: str) -> list[str]:
     """Files of the cluster's: a relative path would be looked for on this machine."""
     entries = settings.listed(key)
     for entry in entries:

@@ -92,7 +92,7 @@ _NAMES = {**{spelling: name for name in (*OPTIONS, *MANY) for spelling in (name,
 
 
 @dataclass
-class Words:
+class ParsedOptions:
     """The command line, taken apart: what each option was given, in order, and the user's command."""
 
     values: dict[str, list[str]] = field(default_factory=dict)
@@ -101,9 +101,9 @@ class Words:
     notes: list[str] = field(default_factory=list)
 
 
-def taken_apart(argv: Sequence[str], program: str) -> Words:
+def parse_options(argv: Sequence[str], program: str) -> ParsedOptions:
     """The words of `argv`; `program` is what the command is called in messages."""
-    words, rest = Words(), list(argv)
+    words, rest = ParsedOptions(), list(argv)
     while rest and rest != [_LINE_END]:
         name, glued = _option(rest[0])
         if name is None:
@@ -119,7 +119,7 @@ def taken_apart(argv: Sequence[str], program: str) -> Words:
     return words
 
 
-def _values(name: str, rest: list[str], words: Words, program: str) -> Sequence[str]:
+def _values(name: str, rest: list[str], words: ParsedOptions, program: str) -> Sequence[str]:
     """Takes the option's values from `rest`."""
     values: list[str] = []
     while rest and rest != [_LINE_END] and (not values or name in MANY) and _option(rest[0])[0] is None:
@@ -131,7 +131,7 @@ def _values(name: str, rest: list[str], words: Words, program: str) -> Sequence[
     return values
 
 
-def _given(words: Words, name: str, values: list[str], program: str) -> None:
+def _given(words: ParsedOptions, name: str, values: list[str], program: str) -> None:
     values = [unquoted(value) for value in values]
     before = words.values.get(name)
     if not values:

@@ -14,7 +14,7 @@ from typing import Any
 
 from howdah.api.http_server import Request
 from howdah.api.response_cache import compact
-from howdah.api.sources import JobSource, Refused
+from howdah.api.sources import ApiError, JobSource
 from howdah.spec import Resources, Role
 from howdah.spec.view import JobView, TaskView
 
@@ -56,10 +56,10 @@ async def act(job: JobSource, request: Request) -> tuple[str, bytes]:
     if request.path.startswith(_SIGNAL):
         number = request.path.removeprefix(_SIGNAL)
         if number not in _ENDING:
-            raise Refused(409, _no_signal(job.view, number))
+            raise ApiError(409, _no_signal(job.view, number))
         await job.act("cancel", {})
         return TEXT, b"SUCCEED"
-    raise Refused(405, f"nothing is changed by {request.method} {request.path}")
+    raise ApiError(405, f"nothing is changed by {request.method} {request.path}")
 
 
 def answer(view: JobView, path: str, board: str = "") -> Any:
@@ -74,13 +74,13 @@ def answer(view: JobView, path: str, board: str = "") -> Any:
     if path in fixed:
         return fixed[path](view)
     if path == _SAVE:
-        raise Refused(405, _how(view, "save"))
+        raise ApiError(405, _how(view, "save"))
     if path.startswith(_SIGNAL):
         number = path.removeprefix(_SIGNAL)
-        raise Refused(405, _how(view, "cancel") if number in _ENDING else _no_signal(view, number))
+        raise ApiError(405, _how(view, "cancel") if number in _ENDING else _no_signal(view, number))
     if path.startswith(_CONTAINERS):
         return _container(view, _task(view, path.removeprefix(_CONTAINERS)))
-    raise Refused(404, f"nothing answers GET {path}")
+    raise ApiError(404, f"nothing answers GET {path}")
 
 
 def _how(view: JobView, command: str) -> str:
@@ -162,7 +162,7 @@ def _container(view: JobView, task: TaskView) -> Mapping[str, Any]:
 def _task(view: JobView, container: str) -> TaskView:
     task = next((each for each in view.tasks.values() if each.container and each.container == container), None)
     if task is None:
-        raise Refused(404, f"no container {container[:80]}")
+        raise ApiError(404, f"no container {container[:80]}")
     return task
 
 

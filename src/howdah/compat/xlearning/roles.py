@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from howdah.compat.xlearning.app_types import INDEPENDENT, SLEEPERS, TENSORFLOWS, AppType, of
-from howdah.compat.xlearning.settings import PAGE, Setting, Settings
+from howdah.compat.xlearning.app_types import IDLE_APP_TYPES, INDEPENDENT, TENSORFLOWS, AppType, of
+from howdah.compat.xlearning.settings import PAGE, XLearningSetting, XLearningSettings
 from howdah.frameworks import BUILT_IN
 from howdah.spec import Placement, Resources, Role
 
@@ -26,7 +26,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 @dataclass(frozen=True)
-class Gang:
+class JobRoles:
     """`trainers` are the roles that hold data and make outputs; `success` is the spec's rule."""
 
     roles: Mapping[str, Role]
@@ -36,7 +36,7 @@ class Gang:
 
 
 @dataclass(frozen=True)
-class Kind:
+class AppKind:
     """The application type by its name; `single` makes its tasks strangers to each other."""
 
     name: str
@@ -45,7 +45,7 @@ class Kind:
     strategy: bool = False
 
 
-def kind_of(settings: Settings, default: str, strategy: bool) -> Kind:
+def kind_of(settings: XLearningSettings, default: str, strategy: bool) -> AppKind:
     """`strategy` is the door's default for TensorFlow's distribution strategies."""
     name = settings.text("app.type", default).upper()
     type_ = of(name)
@@ -58,15 +58,17 @@ def kind_of(settings: Settings, default: str, strategy: bool) -> Kind:
         single = single or settings.flag("tf.mode.single")
     else:
         single = type_.servers and (servers == 0 or settings.flag("mxnet.mode.single"))
-    return Kind(name, type_, single, strategy)
+    return AppKind(name, type_, single, strategy)
 
 
-def gang(settings: Settings, kind: Kind, command: Command, growth: Mapping[str, str], master: Resources) -> Gang:
+def gang(
+    settings: XLearningSettings, kind: AppKind, command: Command, growth: Mapping[str, str], master: Resources
+) -> JobRoles:
     """All roles, with who shares the data. Defaults of the door's: `growth` after a failure, the `master`'s size."""
     if settings.number("app.max.attempts", 1) > 1:
         for name, share in growth.items():
-            settings.values.setdefault(f"{name}.mem.autoscale", Setting(share, f"{name}.mem.autoscale"))
-    command = _sleep(settings, kind.name) if kind.name in SLEEPERS else command
+            settings.values.setdefault(f"{name}.mem.autoscale", XLearningSetting(share, f"{name}.mem.autoscale"))
+    command = _sleep(settings, kind.name) if kind.name in IDLE_APP_TYPES else command
     workers = _role(settings, "worker", command, 1)
     roles = {"worker": workers}
     if kind.name in TENSORFLOWS and not kind.single and workers.replicas > 1:
@@ -80,17 +82,17 @@ def gang(settings: Settings, kind: Kind, command: Command, growth: Mapping[str, 
         settings.notes.append(f"--ps-… is ignored: {kind.name} has no parameter servers")
     if kind.type.helper and not kind.single:
         roles |= _helper(settings, kind.type, command, master)
-    return Gang(roles, _framework(kind), trainers, "all" if strict else _share(settings, roles, trainers))
+    return JobRoles(roles, _framework(kind), trainers, "all" if strict else _share(settings, roles, trainers))
 
 
-def _framework(kind: Kind) -> str:
+def _framework(kind: AppKind) -> str:
     if not kind.single:
         strategy = kind.strategy and kind.name == "TENSORFLOW"
         return "xlearning-tensorflow-strategy" if strategy else kind.type.framework
     return "xlearning-tensorflow-single" if kind.name in TENSORFLOWS else INDEPENDENT.framework
 
 
-def _role(settings: Settings, name: str, command: Command, replicas: int) -> Role:
+def _role(settings: XLearningSettings, name: str, command: Command, replicas: int) -> Role:
     return Role(
         command=command,
         replicas=settings.number(f"{name}.num", replicas),
@@ -105,7 +107,7 @@ def _role(settings: Settings, name: str, command: Command, replicas: int) -> Rol
     )
 
 
-def _with_overhead(settings: Settings, memory_mib: int) -> int:
+def _with_overhead(settings: XLearningSettings, memory_mib: int) -> int:
     """The memory is the program's alone here; what was added for a JVM is added when somebody has set it."""
     if not (settings.given("memory.overhead.fraction") or settings.given("memory.overhead.minimum")):
         return memory_mib
@@ -113,7 +115,7 @@ def _with_overhead(settings: Settings, memory_mib: int) -> int:
     return memory_mib + max(math.ceil(share), settings.memory("memory.overhead.minimum", 384))
 
 
-def _with_chief_and_evaluator(settings: Settings, workers: Role) -> dict[str, Role]:
+def _with_chief_and_evaluator(settings: XLearningSettings, workers: Role) -> dict[str, Role]:
     """A chief of another size is a role of its own, and so is the evaluator: both are workers in the count."""
     roles, left = {"worker": workers}, workers.replicas
     memory = settings.memory("worker.memory")
@@ -128,12 +130,12 @@ def _with_chief_and_evaluator(settings: Settings, workers: Role) -> dict[str, Ro
     return {name: role for name, role in roles.items() if name != "worker"}
 
 
-def _of_size(settings: Settings, workers: Role, key: str, memory_mib: int) -> Role:
+def _of_size(settings: XLearningSettings, workers: Role, key: str, memory_mib: int) -> Role:
     size = _with_overhead(settings, settings.memory(key, memory_mib))
     return replace(workers, replicas=1, resources=replace(workers.resources, memory_mib=size))
 
 
-def _helper(settings: Settings, type_: AppType, command: Command, master: Resources) -> dict[str, Role]:
+def _helper(settings: XLearningSettings, type_: AppType, command: Command, master: Resources) -> dict[str, Role]:
     """What ran in the master's container there has one of its own here, of that size."""
     memory = settings.memory("driver.memory", master.memory_mib)
     size = Resources(memory, settings.number("driver.cores", master.vcores))
@@ -143,7 +145,7 @@ def _helper(settings: Settings, type_: AppType, command: Command, master: Resour
     return {type_.helper: Role(type_.helper_command, resources=size)} if type_.helper_archive in aliases else {}
 
 
-def _share(settings: Settings, roles: Mapping[str, Role], trainers: tuple[str, ...]) -> str:
+def _share(settings: XLearningSettings, roles: Mapping[str, Role], trainers: tuple[str, ...]) -> str:
     """Fewer than half of the tasks may fail, or than the rate: the others go on, and the job ends well."""
     rate = settings.fraction("container.maxFailures.rate", 0.5)
     count = sum(roles[name].replicas for name in trainers)
@@ -160,7 +162,7 @@ def _percent(needed: int, count: int) -> str:
     return f"{text}%"
 
 
-def variables(settings: Settings, gang: Gang, kind: Kind) -> Mapping[str, str]:
+def variables(settings: XLearningSettings, gang: JobRoles, kind: AppKind) -> Mapping[str, str]:
     """What some types' programs are told of their job's settings."""
     if kind.name == "HOROVOD":
         return dict(_horovod(settings))
@@ -176,7 +178,7 @@ def variables(settings: Settings, gang: Gang, kind: Kind) -> Mapping[str, str]:
     return {"PS_CPU_CORES": str(servers.vcores), "PS_MEMORY_M": str(servers.memory_mib)}
 
 
-def _horovod(settings: Settings) -> Iterator[tuple[str, str]]:
+def _horovod(settings: XLearningSettings) -> Iterator[tuple[str, str]]:
     for key, variable in HOROVOD.items():
         text = settings.text(f"horovod.{key}")
         if text and text.lower() not in ("false", "-1"):
@@ -185,7 +187,7 @@ def _horovod(settings: Settings) -> Iterator[tuple[str, str]]:
         settings.wrong("horovod.process.num.per.worker", "must be 1 here: one task is one process; raise --worker-num")
 
 
-def _sleep(settings: Settings, kind: str) -> Command:
+def _sleep(settings: XLearningSettings, kind: str) -> Command:
     text = settings.text("vpc.duration", "1d")
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([smhd]?)", text)
     if not match:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from howdah.compat.xlearning import keys
-from howdah.compat.xlearning.options import MANY, OPTIONS, Words
+from howdah.compat.xlearning.options import MANY, OPTIONS, ParsedOptions
 from howdah.errors import Mistake
 from howdah.spec.validation import nearest
 
@@ -18,7 +18,7 @@ PAGE = "docs/coming-from-xlearning.md"
 
 
 @dataclass(frozen=True)
-class Setting:
+class XLearningSetting:
     """A value, and the words it was set with: `--worker-num`, `--conf hbox.worker.num`, `hbox-site.xml: …`."""
 
     text: str
@@ -26,11 +26,11 @@ class Setting:
 
 
 @dataclass
-class Settings:
+class XLearningSettings:
     """`environment` are the tasks' variables, `clusters` the configuration files of other clusters, by name."""
 
-    words: Words
-    values: dict[str, Setting] = field(default_factory=dict)
+    words: ParsedOptions
+    values: dict[str, XLearningSetting] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
     clusters: dict[str, str] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Settings:
         for name, value in properties.items():
             key = keys.plain(name)
             if not self._cluster(name, value) and key is not None:
-                self._set(key, Setting(value.strip(), f"{file}: {name}"), name, told=False)
+                self._set(key, XLearningSetting(value.strip(), f"{file}: {name}"), name, told=False)
 
     def add_options(self, file: str, program: str) -> None:
         """What the command line's options say, over the site file."""
@@ -56,7 +56,7 @@ class Settings:
             self.notes.append(f"{file} counts here: {names} ({program} took its own defaults instead)")
         for name, values in self.words.values.items():
             if name not in MANY:
-                self._set(OPTIONS[name], Setting(values[0].strip(), f"--{name}"), name)
+                self._set(OPTIONS[name], XLearningSetting(values[0].strip(), f"--{name}"), name)
 
     def add_conf(self) -> None:
         """`--conf key=value`, over everything."""
@@ -70,7 +70,7 @@ class Settings:
             elif key is None:
                 self._foreign.append(name.strip())
             else:
-                self._set(key, Setting(value.strip(), f"--conf {name.strip()}"), name.strip())
+                self._set(key, XLearningSetting(value.strip(), f"--conf {name.strip()}"), name.strip())
 
     def _cluster(self, name: str, value: str) -> bool:
         cluster = (keys.plain(name) or name).removesuffix(".conf.path")
@@ -81,7 +81,7 @@ class Settings:
     def _typed(self, key: str) -> bool:
         return any(OPTIONS.get(name) == key for name in self.words.values)
 
-    def _set(self, key: str, setting: Setting, name: str, told: bool = True) -> None:
+    def _set(self, key: str, setting: XLearningSetting, name: str, told: bool = True) -> None:
         if key.startswith(keys.VARIABLE) and key != keys.VARIABLE:
             self.environment[key[len(keys.VARIABLE) :]] = setting.text
         elif key in keys.REFUSED:
@@ -95,7 +95,7 @@ class Settings:
         elif told:
             self._needless.append(name)
 
-    def _refuse(self, key: str, setting: Setting, name: str) -> None:
+    def _refuse(self, key: str, setting: XLearningSetting, name: str) -> None:
         if setting.text.lower() in ("", keys.HARMLESS.get(key, "")):
             return
         if not setting.where.startswith("-"):

@@ -10,8 +10,8 @@ import shlex
 from collections.abc import Mapping
 
 from howdah.compat.xlearning.app_types import TENSORFLOWS
-from howdah.compat.xlearning.roles import Gang
-from howdah.compat.xlearning.settings import PAGE, Settings
+from howdah.compat.xlearning.roles import JobRoles
+from howdah.compat.xlearning.settings import PAGE, XLearningSettings
 from howdah.spec import Board, Resources, Role
 
 NAME = "tensorboard"
@@ -19,7 +19,7 @@ _LEAST_S = 1
 _SHOWN = ("tf.board.log.dir", "tf.board.history.dir", "board.modelpb")
 
 
-def board(settings: Settings, gang: Gang, kind: str, unasked: bool) -> Board:
+def board(settings: XLearningSettings, gang: JobRoles, kind: str, unasked: bool) -> Board:
     """Of the one worker whose board it was, or of what is on the cluster. `unasked`: theirs was there for those
     who had not asked for it, too. Ours is not; the directory of its logs is made all the same."""
     directory = settings.text("tf.board.log.dir", "eventLog")
@@ -48,7 +48,7 @@ def board(settings: Settings, gang: Gang, kind: str, unasked: bool) -> Board:
     )
 
 
-def _whose(settings: Settings, gang: Gang) -> str:
+def _whose(settings: XLearningSettings, gang: JobRoles) -> str:
     order = [f"{name}:{n}" for name in gang.trainers for n in range(gang.roles[name].replicas)]
     index = settings.number("tf.board.worker.index", 0)
     if index < len(order):
@@ -57,7 +57,7 @@ def _whose(settings: Settings, gang: Gang) -> str:
     return ""
 
 
-def role(settings: Settings, kind: str) -> Mapping[str, Role]:
+def role(settings: XLearningSettings, kind: str) -> Mapping[str, Role]:
     """VisualDL's, if it was asked for and can see what the workers write."""
     directory = settings.text("tf.board.log.dir", "eventLog")
     if not settings.flag("tf.board.enable") or "://" not in directory or kind in TENSORFLOWS:

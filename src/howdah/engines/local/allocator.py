@@ -10,13 +10,13 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from howdah.engines import ANYWHERE, GONE, Allocator, Launch, MasterContext, Wish
+from howdah.engines import GONE, NO_PREFERENCES, Allocator, ContainerPreferences, Launch, MasterContext
 from howdah.engines.local.cgroup import MemoryGroup
 from howdah.engines.local.container import LocalContainer
 from howdah.engines.local.leftovers import kill_leftovers, remove_program_key
 from howdah.engines.local.machine import Machine
 from howdah.engines.local.processes import alive
-from howdah.engines.local.resource_ledger import Ledger, Waiting
+from howdah.engines.local.resource_ledger import Ledger, NotGranted
 from howdah.engines.local.workdir import prepare
 from howdah.errors import EngineRejected
 from howdah.spec import Container, Exit, Outcome, Resources, uris
@@ -41,7 +41,7 @@ class LocalAllocator(Allocator):
         self._state = MachineState.of(str(home))
         self._ledger = Ledger(self._state, Machine.here(), context.job_id)
         self._wanted: dict[str, int] = {}
-        self._wishes: dict[str, Wish] = {}
+        self._wishes: dict[str, ContainerPreferences] = {}
         self._containers: dict[str, LocalContainer] = {}
         self._numbers = itertools.count(1)
         self._events: list[Event] = []
@@ -83,7 +83,7 @@ class LocalAllocator(Allocator):
         by = self._ledger.cancelled_by()
         return CancelRequested(time.time(), by) if by else AllocationLost(time.time(), f"signal {signal}")
 
-    def request(self, role: str, count: int, wish: Wish = ANYWHERE) -> None:
+    def request(self, role: str, count: int, wish: ContainerPreferences = NO_PREFERENCES) -> None:
         self._wanted[role], self._wishes[role] = count, wish
         if any(self._wanted.values()):
             self._news.set()
@@ -140,7 +140,7 @@ class LocalAllocator(Allocator):
         if not wanted:
             return True
         granted = self._ledger.reserve({name: self._resources(role) for name, role in wanted.items()})
-        if isinstance(granted, Waiting):
+        if isinstance(granted, NotGranted):
             if all(self._wishes[role].spare for role in wanted.values()):
                 self._ledger.withdraw()
             elif self._context.staged.job.gang or not self._containers:

@@ -20,11 +20,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from howdah.config.paths import state_directory
-from howdah.engines import MASTER_ATTEMPTS, Engine, Hindrance, Progress, silent
+from howdah.engines import MASTER_ATTEMPTS, Engine, PendingReason, Progress, silent
 from howdah.engines.local.jobs import JobDirectory, Places, unreadable_report
 from howdah.engines.local.machine import Machine, figures, first_demand, refusals
 from howdah.engines.local.resource_ledger import explain_shortage, total
-from howdah.engines.local.submission import Submission, remove_killed, remove_secrets_of_killed
+from howdah.engines.local.submission import LocalSubmission, remove_killed, remove_secrets_of_killed
 from howdah.errors import EngineRejected, EngineUnavailable, HowdahError, StagingError
 from howdah.logs.store import open_log
 from howdah.logs.stream_index import STREAMS, TIMES
@@ -67,7 +67,7 @@ class LocalEngine(Engine):
 
     def submit(self, plan: Plan, secrets: Mapping[str, str], progress: Progress = silent) -> str:
         conf_dir = self._settings.get("hadoop_conf_dir", "")
-        submission = Submission(self._state)
+        submission = LocalSubmission(self._state)
         try:
             with _explained(StagingError):
                 submission.begin()
@@ -81,7 +81,7 @@ class LocalEngine(Engine):
             remove_killed(self._state, conf_dir)
         return submission.job_id
 
-    def _submit(self, submission: Submission, plan: Plan, secrets: Mapping[str, str], progress: Progress) -> None:
+    def _submit(self, submission: LocalSubmission, plan: Plan, secrets: Mapping[str, str], progress: Progress) -> None:
         job = plan.job.job
         submission.write("job.json", _as_json(plan.job))  # whoever tidies up after a killed submission needs it
         reserve(job, submission.job_id, self._settings.get("hadoop_conf_dir", ""))
@@ -95,7 +95,7 @@ class LocalEngine(Engine):
         submission.write(START, self._start_record(submission, plan))
         submission.complete(first_demand(job), Machine.here())
 
-    def _start_record(self, submission: Submission, plan: Plan) -> bytes:
+    def _start_record(self, submission: LocalSubmission, plan: Plan) -> bytes:
         directory = submission.directory
         command = [*plan.request["master"], "--engine", self.name, "--id", submission.job_id]
         command += ["--job", str(directory / "job.json"), "--directory", uris.of_local(directory)]
@@ -160,7 +160,7 @@ class LocalEngine(Engine):
             while not self.describe(job_id)[0].state.ended and time.monotonic() < deadline:
                 time.sleep(_LOOK_S)
 
-    def hindrances(self, job_id: str, job: JobSpec | None, missing: Mapping[str, int]) -> list[Hindrance]:
+    def pending_reasons(self, job_id: str, job: JobSpec | None, missing: Mapping[str, int]) -> list[PendingReason]:
         with _explained(EngineUnavailable):
             places = Places(self._state)
         said = places.waiting_because(job_id)
@@ -168,7 +168,7 @@ class LocalEngine(Engine):
             wanted = [job.roles[role].resources for role, count in missing.items() for _ in range(count)]
             asked = total(wanted if job.gang else wanted[:1])
             said = explain_shortage(places.entries, asked, Machine.here())
-        return [Hindrance("said", {"text": said})] if said else []
+        return [PendingReason("said", {"text": said})] if said else []
 
     def logs(self, job_id: str, task: TaskId | None, stream: str = "") -> Iterator[tuple[str, bytes]]:
         for job in map(JobDirectory, self._paths(job_id)):
@@ -216,7 +216,7 @@ def _placed(staged: StagedJob, progress: Progress) -> StagedJob:
         return staged
     # Not worth its import for a job without files.
     from howdah.inputs import transfer
-    from howdah.inputs.download import Copy
+    from howdah.inputs.download import FileCopy
     from howdah.storage.content_cache import Cache
 
     cache = Cache(staged.home, progress=progress)
@@ -224,7 +224,7 @@ def _placed(staged: StagedJob, progress: Progress) -> StagedJob:
     for file in staged.files:
         if not file.uri.startswith("file:"):
             target = _cached(staged.home, file)
-            transfer.download([Copy(uris.path(target), file.uri, file.size)], lambda _files, _bytes: None)
+            transfer.download([FileCopy(uris.path(target), file.uri, file.size)], lambda _files, _bytes: None)
             file = dataclasses.replace(file, uri=target)
         placed.append(cache.place(file))
     return dataclasses.replace(staged, files=tuple(placed))

@@ -12,7 +12,7 @@ from howdah.engines.local.resource_ledger import explain_shortage
 from howdah.spec import JobReport, StagedJob, State, uris
 from howdah.spec.codec import decode, is_well_typed
 from howdah.spec.values import dataclass
-from howdah.supervisor.state import SUBMITTED, Damaged, MachineState, Waiting
+from howdah.supervisor.state import SUBMITTED, Damaged, MachineState, WaitingJob
 
 if TYPE_CHECKING:
     from howdah.spec.events import Event
@@ -54,7 +54,7 @@ class Places:
             return f"number {number + 1} in this machine's queue, in which {first} is the first"
         return self._first_waits(self.queue[0])
 
-    def _first_waits(self, job: Waiting) -> str:
+    def _first_waits(self, job: WaitingJob) -> str:
         try:
             wants, machine = self.state.demand(job)
         except (FileNotFoundError, Damaged):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Waiting:
+class NotGranted:
     """Not granted yet, because of `reason`."""
 
     reason: str
@@ -33,7 +33,7 @@ class Ledger:
     def __init__(self, state: MachineState, machine: Machine, job_id: str) -> None:
         self.state, self.machine, self.job_id = state, machine, job_id
 
-    def reserve(self, wanted: Mapping[str, Resources]) -> dict[str, tuple[str, ...]] | Waiting:
+    def reserve(self, wanted: Mapping[str, Resources]) -> dict[str, tuple[str, ...]] | NotGranted:
         """All of `wanted` (by container id) or nothing; the GPUs of each. While it waits the job keeps its turn."""
         with self.state.change() as change:
             if self.job_id not in change.entries:
@@ -42,10 +42,10 @@ class Ledger:
             own["waiting"] = True
             first = None if own["held"] else _first_before(change.entries, own)
             if first is not None:
-                return Waiting(f"waiting behind {first}, which came first")
+                return NotGranted(f"waiting behind {first}, which came first")
             problem = explain_shortage(change.entries, total(wanted.values()), self.machine)
             if problem:
-                return Waiting(problem)
+                return NotGranted(problem)
             own["waiting"], own["promised"] = False, None
             return {name: self._grant(change.entries, own, name, resources) for name, resources in wanted.items()}
 

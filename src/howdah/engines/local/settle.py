@@ -18,7 +18,7 @@ from howdah.spec import Outcome, State
 from howdah.spec.events import JobFinished, JobStarted
 from howdah.supervisor.masters import lock_job
 from howdah.supervisor.state import MachineState
-from howdah.wire.stderr import forgive
+from howdah.wire.stderr import ignore_full_disk
 
 
 def main(directory: str, job_id: str) -> int:
@@ -52,5 +52,5 @@ def main(directory: str, job_id: str) -> int:
 
 
 if __name__ == "__main__":
-    forgive()
+    ignore_full_disk()
     sys.exit(main(*sys.argv[1:]))

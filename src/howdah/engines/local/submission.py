@@ -27,7 +27,7 @@ from howdah.supervisor.state import SUBMITTED, MachineState
 _LOCK = "submitting.lock"
 
 
-class Submission:
+class LocalSubmission:
     """One submission. `begin`, any number of `write`, then `complete`; or `abort`, at any point."""
 
     def __init__(self, state: MachineState) -> None:

@@ -14,17 +14,17 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from howdah.engines import ANYWHERE, GONE, Allocator, AttemptOver, Launch, MasterContext, Wish
+from howdah.engines import GONE, NO_PREFERENCES, Allocator, AttemptOver, ContainerPreferences, Launch, MasterContext
 from howdah.engines.yarn import conf, exit_codes, placement_constraints, records
 from howdah.engines.yarn.admission_checks import label_of
 from howdah.engines.yarn.diagnostics import attempt_end
 from howdah.engines.yarn.nm.container_management_protocol import NodeManagers
 from howdah.engines.yarn.nm.launch_context import common_environment, context, literal
-from howdah.engines.yarn.preemption_warnings import Forewarnings
+from howdah.engines.yarn.preemption_warnings import PreemptionWarnings
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient
-from howdah.engines.yarn.rm.application_master_protocol import TOKEN_KIND, ApplicationMaster, Ask
-from howdah.engines.yarn.unsatisfied_constraints import Unplaced
+from howdah.engines.yarn.rm.application_master_protocol import TOKEN_KIND, ApplicationMaster, ContainerAsk
+from howdah.engines.yarn.unsatisfied_constraints import UnsatisfiedConstraints
 from howdah.errors import EngineRejected, EngineUnavailable, HowdahError
 from howdah.hadoop.rpc import RpcError
 from howdah.spec import Container, Exit, Outcome, State
@@ -62,7 +62,7 @@ class YarnAllocator(Allocator):
         self._sizes: dict[int, Mapping[str, int]] = {}
         self._leaders, _ = placement_constraints.order(job)
         self._standing: dict[str, str] = {}
-        self._unplaced = Unplaced(job)
+        self._unplaced = UnsatisfiedConstraints(job)
         self._avoided: dict[str, frozenset[str]] = {}
         self._racks: dict[str, str] = json.loads(served.staged.settings.get(RACKS) or "{}")
         self._granted: dict[str, pb.Container] = {}
@@ -72,7 +72,7 @@ class YarnAllocator(Allocator):
         self._silent_since = 0.0
         self._heard_at = since_boot()
         self._dismissed = False
-        self._forewarnings = Forewarnings(configuration)
+        self._forewarnings = PreemptionWarnings(configuration)
         self._proxies: set[str] = set()
         self._question: asyncio.Task[MasterEnded | None] | None = None
 
@@ -128,14 +128,14 @@ class YarnAllocator(Allocator):
         left = self._configuration.number("yarn.nodemanager.sleep-delay-before-sigkill.ms", 250) / 1000
         return AllocationLost(time.time(), f"signal {signal}", within_s=left)
 
-    def request(self, role: str, count: int, wish: Wish = ANYWHERE) -> None:
+    def request(self, role: str, count: int, wish: ContainerPreferences = NO_PREFERENCES) -> None:
         job = self._served.staged.job
         resources = job.roles[role].resources
         if wish.memory_mib:
             resources = replace(resources, memory_mib=wish.memory_mib)
         wanted = records.amounts(resources)
         prefer = {host: count for host, count in wish.prefer.items() if host in self._racks}
-        ask = Ask(
+        ask = ContainerAsk(
             0, 0, count, wanted, label_of(job, role), prefer, self._racks, placement_constraints.tags_of(job, role)
         )
         ask = replace(ask, constraint=placement_constraints.constraint_of(job, role))
@@ -163,7 +163,7 @@ class YarnAllocator(Allocator):
         avoided = [self._avoided.get(role, frozenset()) for role in roles]
         return frozenset.intersection(*avoided) if avoided else frozenset()
 
-    def _ask(self, role: str, ask: Ask, leads: bool = False) -> None:
+    def _ask(self, role: str, ask: ContainerAsk, leads: bool = False) -> None:
         """Under the number of the role's ask; one of another size is another ask, and the one before is taken back."""
         key = (role, leads)
         number = self._numbers.setdefault(key, max(self._roles) + 1)
@@ -293,7 +293,7 @@ class YarnAllocator(Allocator):
             await self._am.finish(_FINAL_STATUS[outcome.state], outcome.diagnostics)
         await self._am.close()
 
-    def admits(self, peer: str, proxy_user: str) -> bool:
+    def trusts_proxy_request(self, peer: str, proxy_user: str) -> bool:
         """YARN's proxy vouches for a user only to those who know that it is the proxy: by its address.
 
         Without access control YARN shows everybody everything, and calls whoever has no name its static user.

@@ -25,7 +25,7 @@ _LIMITS = {
 }
 
 
-def tidy(diagnostics: str) -> str:
+def clean(diagnostics: str) -> str:
     """Without what YARN adds to every application; for a master that could not say how it ended, its exit and lines."""
     died = _MASTER.search(diagnostics)
     if died:
@@ -39,7 +39,7 @@ def attempt_end(diagnostics: str) -> str:
     died = _MASTER.search(diagnostics)
     if died:
         return str(explain(int(died[1]), _HEAD.sub("", diagnostics[died.end() :]).partition(_TRACKING)[0]))
-    return next(iter(tidy(diagnostics).splitlines()), "")
+    return next(iter(clean(diagnostics).splitlines()), "")
 
 
 def _death(status: int, diagnostics: str) -> str:
@@ -50,7 +50,7 @@ def _death(status: int, diagnostics: str) -> str:
 
 def waiting(diagnostics: str, queue: str) -> str:
     """Why an application without a running master has none yet; "" when nothing is said."""
-    text = _STAMP.sub("", tidy(diagnostics))
+    text = _STAMP.sub("", clean(diagnostics))
     if not text or _MASTER.search(diagnostics):
         return text
     if _STARTING.match(text):

@@ -14,13 +14,13 @@ import zlib
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from howdah.engines import ATTEMPTS_WITHIN_S, MASTER_ATTEMPTS, Engine, Hindrance, Progress, cleanup, silent
+from howdah.engines import ATTEMPTS_WITHIN_S, MASTER_ATTEMPTS, Engine, PendingReason, Progress, cleanup, silent
 from howdah.engines.yarn import admission_checks, conf, placement_constraints, records
 from howdah.engines.yarn.allocator import RACKS
-from howdah.engines.yarn.diagnostics import tidy, waiting
+from howdah.engines.yarn.diagnostics import clean, waiting
 from howdah.engines.yarn.logs import aggregated as logs
 from howdah.engines.yarn.nm import launch_context
-from howdah.engines.yarn.pending_reasons import hindrances, setting
+from howdah.engines.yarn.pending_reasons import pending_reasons, setting
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient
 from howdah.engines.yarn.staging import Stager, job_text
@@ -238,7 +238,7 @@ class YarnEngine(Engine):
             started=found.launched_ms / 1000,
             finished=found.finished_ms / 1000,
             progress=found.progress,
-            diagnostics=waiting(said, found.queue) if state is State.PENDING else tidy(said),
+            diagnostics=waiting(said, found.queue) if state is State.PENDING else clean(said),
             master=master,
             tracking_url="" if found.tracking_url == "N/A" else found.tracking_url,
             directory=uris.join(home, "jobs", id_),
@@ -252,13 +252,15 @@ class YarnEngine(Engine):
         async with ResourceManagerClient(self._configuration) as rm:
             await rm.kill(_parse(job_id), f"cancelled by {getpass.getuser()}")
 
-    def hindrances(self, job_id: str, job: JobSpec | None, missing: Mapping[str, int]) -> list[Hindrance]:
-        return self._ask(self._hindrances(job_id, job, missing))
+    def pending_reasons(self, job_id: str, job: JobSpec | None, missing: Mapping[str, int]) -> list[PendingReason]:
+        return self._ask(self._pending_reasons(job_id, job, missing))
 
-    async def _hindrances(self, job_id: str, job: JobSpec | None, missing: Mapping[str, int]) -> list[Hindrance]:
+    async def _pending_reasons(
+        self, job_id: str, job: JobSpec | None, missing: Mapping[str, int]
+    ) -> list[PendingReason]:
         async with ResourceManagerClient(self._configuration) as rm:
             report = await rm.report(_parse(job_id))
-            return [] if report is None else await hindrances(rm, self._configuration, report, job, missing)
+            return [] if report is None else await pending_reasons(rm, self._configuration, report, job, missing)
 
     def logs(self, job_id: str, task: TaskId | None, stream: str = "") -> Iterator[tuple[str, bytes]]:
         found = self.describe(job_id)
@@ -275,7 +277,7 @@ class YarnEngine(Engine):
                 who = f"{owner.task} attempt {owner.attempt}" if owner else _unnamed(container)
                 yield f"{who} {name}", piece
 
-    def settled(self, job_id: str) -> bool:
+    def logs_complete(self, job_id: str) -> bool:
         return self._ask(self._aggregated(job_id))
 
     async def _aggregated(self, job_id: str) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from http.client import HTTPException
 from typing import Any
 
-from howdah.engines import Hindrance
+from howdah.engines import PendingReason
 from howdah.engines.yarn import records
 from howdah.engines.yarn.admission_checks import label_of, show
 from howdah.engines.yarn.conf import Configuration
@@ -30,18 +30,18 @@ _OUT = (3, 5, 6, 7, 8)  # unhealthy, lost, rebooted, decommissioning, shut down
 _RUNNING_QUEUE = 2
 
 
-async def hindrances(
+async def pending_reasons(
     rm: ResourceManagerClient,
     configuration: Configuration,
     report: pb.ApplicationReport,
     job: JobSpec | None,
     missing: Mapping[str, int],
-) -> list[Hindrance]:
+) -> list[PendingReason]:
     """`missing` containers by role; none means that the application waits for its master's."""
-    found: list[Hindrance] = []
+    found: list[PendingReason] = []
     if not missing:
         said = waiting(report.diagnostics, report.queue)
-        found += [Hindrance("said", {"text": said})] if said else []
+        found += [PendingReason("said", {"text": said})] if said else []
     root, nodes = await rm.queue("root"), await rm.nodes()
     asked = await rm.nodes(_OUT)
     path = queue_path(root, report.queue) if root is not None else []
@@ -55,21 +55,21 @@ async def hindrances(
             found += _nodes(job, role, count, nodes, default)
     if asked:
         states = [{"node": node.node.host, "state": records.name(records.NODE_STATES, node.state)} for node in asked]
-        found.append(Hindrance("nodes-out", {"nodes": states}))
+        found.append(PendingReason("nodes-out", {"nodes": states}))
     return found
 
 
 # The queue
 
 
-def _queue(path: Sequence[pb.QueueInfo], name: str) -> Iterator[Hindrance]:
+def _queue(path: Sequence[pb.QueueInfo], name: str) -> Iterator[PendingReason]:
     if not path:
         return
     if path[-1].state and path[-1].state != _RUNNING_QUEUE:
-        yield Hindrance("queue-stopped", {"queue": name})
+        yield PendingReason("queue-stopped", {"queue": name})
     others = path[-1].statistics.applications_pending
     if others > 1:
-        yield Hindrance("queue-pending", {"queue": name, "count": int(others)})
+        yield PendingReason("queue-pending", {"queue": name, "count": int(others)})
 
 
 def _limits(
@@ -79,7 +79,7 @@ def _limits(
     label: str,
     wanted: Mapping[str, int],
     nodes: Sequence[pb.NodeReport],
-) -> list[Hindrance]:
+) -> list[PendingReason]:
     """Of the queue, and of the user in it, on the nodes of one label."""
     total = queue_limits.whole(queue_limits.partition(nodes, label))
     with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):  # another scheduler's, or version's
@@ -150,7 +150,7 @@ def web_address(configuration: Configuration) -> str:
 
 def _nodes(
     job: JobSpec, role: str, count: int, nodes: Sequence[pb.NodeReport], default: str = ""
-) -> Iterator[Hindrance]:
+) -> Iterator[PendingReason]:
     """`default` is the label of the queue, for a role that has none."""
     wanted, label = records.amounts(job.roles[role].resources), label_of(job, role) or default
     usable = queue_limits.partition(nodes, label)
@@ -161,10 +161,10 @@ def _nodes(
         "needs": ", ".join(show(key, n) for key, n in wanted.items()),
     }
     if label and not usable:
-        yield Hindrance("label", {**facts, "label": label})
+        yield PendingReason("label", {**facts, "label": label})
         return
     if text := job.roles[role].placement.constraint:
-        yield Hindrance("constraint", {**facts, "constraint": text})
+        yield PendingReason("constraint", {**facts, "constraint": text})
     small, full, room = [], [], []
     for node in usable:
         if node.node.host in avoided:
@@ -183,7 +183,7 @@ def _nodes(
             room.append({"node": _name(node), "has": ", ".join(show(key, free.get(key, 0)) for key in wanted)})
     for kind, those in (("too-small", small), ("full", full), ("room", room)):
         if those:
-            yield Hindrance(kind, {**facts, "nodes": those})
+            yield PendingReason(kind, {**facts, "nodes": those})
 
 
 def _name(node: pb.NodeReport) -> str:

@@ -21,7 +21,7 @@ _GONE = (4, 5, 6, 8)
 Granted = Mapping[str, pb.Container]
 
 
-class Forewarnings:
+class PreemptionWarnings:
     """Remembers what was told."""
 
     def __init__(self, configuration: Configuration) -> None:

@@ -16,7 +16,7 @@ _REASONS = {1: "no node satisfies it", 2: "a node satisfies it, but could not ta
 _NOT_SAID = "no node satisfies it, or none of those has room"
 
 
-class Unplaced:
+class UnsatisfiedConstraints:
     """Remembers how long each role has waited, and what was told."""
 
     def __init__(self, job: JobSpec) -> None:

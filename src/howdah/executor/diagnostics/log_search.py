@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from typing import Any, Callable, List, Mapping, Set, Tuple
 
-from howdah.executor.event_loop import Loop
-from howdah.executor.helper_process import Sidecar
+from howdah.executor.event_loop import EventLoop
+from howdah.executor.helper_process import HelperProcess
 from howdah.executor.identity import Identity
-from howdah.executor.io.task_output import Printed
+from howdah.executor.io.task_output import TaskOutput
 from howdah.executor.process.process_tree import Reaper
 from howdah.logs.stream_index import BOTH, STREAMS
 from howdah.wire.messages import SEARCH, LogChunk, LogRequest
@@ -20,11 +20,16 @@ LIMIT_S = 60.0
 AT_ONCE = 2
 
 
-class Searches:
+class LogSearches:
     """`answer` sends a chunk, whose text is the JSON of what was found."""
 
     def __init__(
-        self, loop: Loop, reaper: Reaper, identity: Identity, printed: Printed, answer: Callable[[LogChunk], None]
+        self,
+        loop: EventLoop,
+        reaper: Reaper,
+        identity: Identity,
+        printed: TaskOutput,
+        answer: Callable[[LogChunk], None],
     ) -> None:
         self.loop, self.reaper, self.identity, self.printed, self.answer = loop, reaper, identity, printed, answer
         self._taken: Set[int] = set()
@@ -48,11 +53,13 @@ class Searches:
         request = {"files": files, "wish": wish}
         passed = sorted({int(one["file"]) for one in files})
         try:
-            helper = Sidecar(self.loop, self.reaper, ("howdah.logs.search",), request, found.told, found.over, passed)
+            helper = HelperProcess(
+                self.loop, self.reaper, ("howdah.logs.search",), request, found.told, found.over, passed
+            )
         except OSError as error:
             found.over(str(error))
         else:
-            self.loop.later(LIMIT_S, helper.kill)
+            self.loop.call_later(LIMIT_S, helper.kill)
 
     def _files(self, stream: str) -> List[Mapping[str, Any]]:
         index = self.printed.times
@@ -82,7 +89,7 @@ class Searches:
 class _Found:
     """The answer to one request, while it is looked for."""
 
-    def __init__(self, searches: Searches, request: int) -> None:
+    def __init__(self, searches: LogSearches, request: int) -> None:
         self.searches, self.request = searches, request
         self.text = ""
 

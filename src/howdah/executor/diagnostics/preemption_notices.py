@@ -7,27 +7,27 @@ import time
 from dataclasses import replace
 from typing import Callable, Optional
 
-from howdah.executor.io.program_api_files import Here
+from howdah.executor.io.program_api_files import ProgramApiDir
 from howdah.executor.process import process_tree
 from howdah.executor.process.program import Program
 from howdah.spec.task import Exit
-from howdah.wire.messages import Notice
+from howdah.wire.messages import PreemptionNotice
 
 AFTER_S = 60.0
 """Who announces a loss may be late with it."""
 UNKNOWN_S = 3600.0
 
 
-class Notices:
+class PreemptionNotices:
     """`tell` writes a line where people look."""
 
-    def __init__(self, here: Here, tell: Callable[[str], None]) -> None:
+    def __init__(self, here: ProgramApiDir, tell: Callable[[str], None]) -> None:
         self.here, self.tell = here, tell
         self._number = 0
-        self._last: Optional[Notice] = None
+        self._last: Optional[PreemptionNotice] = None
         self._until = 0.0
 
-    def want(self, notice: Optional[Notice], program: Optional[Program]) -> None:
+    def want(self, notice: Optional[PreemptionNotice], program: Optional[Program]) -> None:
         """Hand it on, if it is new and a program runs."""
         if notice is None or notice.number <= self._number or program is None or not program.running:
             return
@@ -36,7 +36,7 @@ class Notices:
         sent = "" if notice.signal == "none" else f"; SIG{notice.signal} tells the program"
         self.tell(f"{notice.text}{sent}")
         try:
-            self.here.tell(notice.kind, notice.within_s, notice.text)
+            self.here.write_notice(notice.kind, notice.within_s, notice.text)
         except OSError as error:
             self.tell(f"the program can't be told by a file: {error}")
         if sent:

@@ -8,8 +8,8 @@ import sys
 from typing import Any, Callable, List, Mapping, Sequence, Set, Tuple
 
 from howdah.executor.diagnostics import stack_dump
-from howdah.executor.event_loop import Loop
-from howdah.executor.helper_process import Sidecar
+from howdah.executor.event_loop import EventLoop
+from howdah.executor.helper_process import HelperProcess
 from howdah.executor.process.process_tree import Reaper
 from howdah.spec.staged import PY_SPY
 from howdah.wire.messages import LogChunk, LogRequest
@@ -18,12 +18,12 @@ STREAMS = ("stacks", "stacks-native")
 LIMIT_S = 20.0
 
 
-class Stacks:
+class StackDumps:
     """`pids()` are the processes of the program now, `answer` sends a chunk; `secrets` are shown to nobody."""
 
     def __init__(
         self,
-        loop: Loop,
+        loop: EventLoop,
         reaper: Reaper,
         directory: str,
         pids: Callable[[], List[int]],
@@ -48,7 +48,7 @@ class Stacks:
 class _Look:
     """One answer."""
 
-    def __init__(self, stacks: Stacks, wanted: LogRequest, found: str) -> None:
+    def __init__(self, stacks: StackDumps, wanted: LogRequest, found: str) -> None:
         self.stacks, self.wanted, self.text = stacks, wanted, ""
         request = stack_dump.request_of(stacks.pids(), found, wanted.stream == "stacks-native", stacks.secrets)
         if not request["pids"]:
@@ -56,11 +56,11 @@ class _Look:
             return
         try:
             argv = ("howdah.executor.diagnostics.stack_dump",)
-            helper = Sidecar(stacks.loop, stacks.reaper, argv, request, self._told, self._ended)
+            helper = HelperProcess(stacks.loop, stacks.reaper, argv, request, self._told, self._ended)
         except OSError as error:
             self._ended(str(error))
         else:
-            stacks.loop.later(LIMIT_S, helper.kill)
+            stacks.loop.call_later(LIMIT_S, helper.kill)
 
     def _told(self, message: Mapping[str, Any]) -> None:
         self.text = str(message.get("text", self.text))

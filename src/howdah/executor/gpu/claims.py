@@ -22,7 +22,7 @@ PREFIX = "/tmp/howdah-gpus"  # noqa: S108
 _TRIES, _AGAIN_S = 20, 0.05
 
 
-class TooFew(Exception):
+class NotEnoughGpus(Exception):
     """Fewer devices are free than asked for."""
 
 
@@ -34,13 +34,13 @@ def count(environment: Mapping[str, str]) -> int:
     return sum(1 for name in os.listdir("/dev") if re.fullmatch(r"nvidia\d+", name))
 
 
-def dealt(environment: Mapping[str, str]) -> bool:
+def assigned_by_engine(environment: Mapping[str, str]) -> bool:
     """Whether the engine has said which devices are ours ("all" is what images say, not engines)."""
     names = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
     return any(environment.get(name, "all") != "all" for name in names)
 
 
-class Claim:
+class GpuClaim:
     """`wanted` devices out of `total`, by number, ours until `release` or our death.
 
     Raises:
@@ -63,7 +63,7 @@ class Claim:
         if len(self.numbers) < wanted:
             free, held = len(self.numbers), "".join(f"; {who} holds {number}" for number, who in sorted(others.items()))
             self.release()
-            raise TooFew(f"{wanted} GPUs are asked for, {free} of this node's {total} are free{held}")
+            raise NotEnoughGpus(f"{wanted} GPUs are asked for, {free} of this node's {total} are free{held}")
 
     def _take(self, wanted: int, total: int) -> Dict[int, str]:
         """Lock as many as are wanted, as far as they are free; those that other users hold."""
@@ -91,12 +91,12 @@ class Claim:
         self._files = []
 
 
-class Deal:
+class GpuAssignment:
     """The devices of one task: those that the engine dealt out, else as many as it asked for, claimed once."""
 
     def __init__(self, container: Mapping[str, str], note: Callable[[str], None]) -> None:
         self.container, self.note = container, note
-        self.claim: Optional[Claim] = None
+        self.claim: Optional[GpuClaim] = None
 
     def add_to(self, variables: Dict[str, str], asked: int) -> None:
         """Say in `variables` of a program which they are; one that asked for none is told what its node tells.
@@ -105,14 +105,14 @@ class Deal:
             TooFew: others hold them.
             OSError: nobody can claim any here.
         """
-        if dealt(variables) or not asked:
+        if assigned_by_engine(variables) or not asked:
             return
         total = count(self.container)
         if not total:
             self.note(f"{asked} GPUs were asked for, but this node shows none; the program sees what there is")
             return
         if self.claim is None:
-            self.claim = Claim(asked, total)
+            self.claim = GpuClaim(asked, total)
         variables["CUDA_VISIBLE_DEVICES"] = ",".join(str(number) for number in self.claim.numbers)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
-from howdah.executor.event_loop import Loop
+from howdah.executor.event_loop import EventLoop
 from howdah.executor.gpu.claims import count
-from howdah.executor.helper_process import Sidecar
+from howdah.executor.helper_process import HelperProcess
 from howdah.executor.process.process_tree import Reaper
 from howdah.executor.process.usage import PERIOD_S
 from howdah.spec.codec import decode
@@ -15,23 +15,27 @@ from howdah.spec.gpu import HARDWARE, Gpu
 _NAMES = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 
 
-class GpuWatch:
+class GpuMonitor:
     """`gpus` is the last sample, `mean` the mean use (0..1) since the first; empty where nothing can be said, for which
     `note` gets the reason."""
 
-    def __init__(self, loop: Loop, reaper: Reaper, environment: Mapping[str, str], note: Callable[[str], None]) -> None:
+    def __init__(
+        self, loop: EventLoop, reaper: Reaper, environment: Mapping[str, str], note: Callable[[str], None]
+    ) -> None:
         self.gpus: Tuple[Gpu, ...] = ()
         self._sum, self._count = 0.0, 0
         self._ecc: Dict[str, int] = {}
         self._note = note
-        self._sidecar: Optional[Sidecar] = None
+        self._sidecar: Optional[HelperProcess] = None
         ids = wanted(environment)
         self._all_of_the_node = ids == ()
         if ids is None or not count(environment):
             return
         request = {"ids": ids, "period_s": PERIOD_S}
         try:
-            self._sidecar = Sidecar(loop, reaper, ("howdah.executor.gpu.sampler",), request, self._told, self._ended)
+            self._sidecar = HelperProcess(
+                loop, reaper, ("howdah.executor.gpu.sampler",), request, self._told, self._ended
+            )
         except OSError as error:
             note(f"the GPUs are not measured: {error}")
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 from typing import Any, Callable, Dict, Mapping, Optional
 
-from howdah.executor.event_loop import Loop, Timer
-from howdah.executor.helper_process import Sidecar
+from howdah.executor.event_loop import EventLoop, Timer
+from howdah.executor.helper_process import HelperProcess
 from howdah.executor.process.process_tree import Reaper
 from howdah.spec import uris
-from howdah.wire.messages import MirrorOrder, Orders
+from howdah.wire.messages import CheckpointSyncOrder, Orders
 
 DIRECTORY, RESUME = "HOWDAH_CHECKPOINT_DIR", "HOWDAH_RESUME_FROM"
 LAST_S = 60.0
@@ -22,16 +22,22 @@ _SETTLE_S, _LAST_SETTLE_S = 5.0, 1.0
 Done = Callable[[str], None]
 
 
-class Mirror:
+class CheckpointSync:
     """`fetched` is the epoch for which the directory is ready. `note` writes a line for people."""
 
     def __init__(
-        self, loop: Loop, reaper: Reaper, order: MirrorOrder, directory: str, limit: float, note: Callable[[str], None]
+        self,
+        loop: EventLoop,
+        reaper: Reaper,
+        order: CheckpointSyncOrder,
+        directory: str,
+        limit: float,
+        note: Callable[[str], None],
     ) -> None:
         self.loop, self.reaper, self.order, self.limit, self.note = loop, reaper, order, limit, note
         self.path, self.directory = os.path.join(directory, order.path), directory
         self.fetched = 0
-        self._helper: Optional[Sidecar] = None
+        self._helper: Optional[HelperProcess] = None
         self._next: Optional[Timer] = None
         self._limit: Optional[Timer] = None
         self._last_limit: Optional[Timer] = None
@@ -39,7 +45,7 @@ class Mirror:
         self._reason = self._told = ""
         self._last = False
 
-    def here(self, variables: Mapping[str, str]) -> Dict[str, str]:
+    def local_variables(self, variables: Mapping[str, str]) -> Dict[str, str]:
         """The program's variables, which name the shared directory, for the one here."""
         local = {**variables, DIRECTORY: self.path}
         if variables.get(RESUME):
@@ -60,13 +66,13 @@ class Mirror:
     def begin(self) -> None:
         """The program runs: store what it writes, from time to time."""
         if self.order.writes:
-            self._next = self.loop.later(self.order.every_s, self._store)
+            self._next = self.loop.call_later(self.order.every_s, self._store)
 
     def finish(self, done: Done) -> None:
         """The program has ended: store what it has left, then `done(problem)`."""
         self.fetched = 0
         if not self.order.writes:
-            self.loop.later(0.0, lambda: done(""))
+            self.loop.call_later(0.0, lambda: done(""))
             return
         self._done = done
         if self._next is not None:
@@ -79,7 +85,7 @@ class Mirror:
         if self._done is not None:
             wait = max(grace, LAST_S)
             late = f"it took longer than {wait:.0f} s after the program's end"
-            self._last_limit = self._last_limit or self.loop.later(wait, lambda: self._give_up(late))
+            self._last_limit = self._last_limit or self.loop.call_later(wait, lambda: self._give_up(late))
         else:
             self._give_up("stopped while checkpoints were fetched")
 
@@ -106,7 +112,7 @@ class Mirror:
         elif self._done is not None:
             self._store_last()
         else:
-            self._next = self.loop.later(self.order.every_s, self._store)
+            self._next = self.loop.call_later(self.order.every_s, self._store)
 
     def _run(self, verb: str, request: Mapping[str, Any], limit: float, ended: Done) -> None:
         self._reason = ""
@@ -121,12 +127,12 @@ class Mirror:
         argv = ("howdah.checkpoints.directory_sync", verb)
         whole = {"path": self.path, "root": self.directory, "uri": self.order.uri, **request}
         try:
-            self._helper = Sidecar(self.loop, self.reaper, argv, whole, lambda _: None, over)
+            self._helper = HelperProcess(self.loop, self.reaper, argv, whole, lambda _: None, over)
         except OSError as error:
             reason = str(error)
-            self.loop.later(0.0, lambda: ended(reason))
+            self.loop.call_later(0.0, lambda: ended(reason))
             return
-        self._limit = self.loop.later(limit, lambda: self._give_up(f"it took longer than {limit:.0f} s"))
+        self._limit = self.loop.call_later(limit, lambda: self._give_up(f"it took longer than {limit:.0f} s"))
 
     def _give_up(self, reason: str) -> None:
         if self._helper is not None:

@@ -6,11 +6,11 @@ from __future__ import annotations
 import os
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
-from howdah.executor.event_loop import Loop, Timer
-from howdah.executor.helper_process import Sidecar
+from howdah.executor.event_loop import EventLoop, Timer
+from howdah.executor.helper_process import HelperProcess
 from howdah.executor.io.checkpoint_sync import LAST_S
 from howdah.executor.process.process_tree import Reaper
-from howdah.wire.messages import BoardOrder
+from howdah.wire.messages import EventFileSyncOrder
 
 DIRECTORY, OF_TRAINER = "HOWDAH_BOARD_DIR", "TENSORBOARD_LOGGING_DIR"
 """Ours, and that which Hugging Face's Trainer reads."""
@@ -18,22 +18,22 @@ _LIMIT_S, _STOP_S = 600.0, 1.0
 _MOST_FILES = 10_000
 
 
-class BoardCopy:
+class EventFileSync:
     """Of one program's directory. `note` writes a line for people."""
 
     def __init__(
-        self, loop: Loop, reaper: Reaper, order: BoardOrder, directory: str, note: Callable[[str], None]
+        self, loop: EventLoop, reaper: Reaper, order: EventFileSyncOrder, directory: str, note: Callable[[str], None]
     ) -> None:
         self.loop, self.reaper, self.order, self.note = loop, reaper, order, note
         self.path = os.path.join(directory, order.path)
         self._sent: Mapping[str, Any] = {}
         self._seen: List[Tuple[str, int, int]] = []
-        self._helper: Optional[Sidecar] = None
+        self._helper: Optional[HelperProcess] = None
         self._timers: List[Timer] = []
         self._done: Optional[Callable[[str], None]] = None
         self._told = ""
 
-    def here(self, variables: Mapping[str, str]) -> Dict[str, str]:
+    def local_variables(self, variables: Mapping[str, str]) -> Dict[str, str]:
         """The program's variables, with the directory, which is there from the start."""
         os.makedirs(self.path, exist_ok=True)
         return {**variables, DIRECTORY: self.path, OF_TRAINER: variables.get(OF_TRAINER) or self.path}
@@ -57,7 +57,7 @@ class BoardCopy:
         """Whoever waits waits a minute at most, as without it."""
 
     def _again(self) -> None:
-        self._timers = [self.loop.later(self.order.every_s, self._look)]
+        self._timers = [self.loop.call_later(self.order.every_s, self._look)]
 
     def _cancel(self) -> None:
         for timer in self._timers:
@@ -76,7 +76,7 @@ class BoardCopy:
             self._seen = self._files()
             self._run(LAST_S, last=True)
         else:
-            self.loop.later(0.0, self._over)
+            self.loop.call_later(0.0, self._over)
 
     def _over(self) -> None:
         done, self._done = self._done, None
@@ -100,18 +100,18 @@ class BoardCopy:
     def _run(self, limit: float, last: bool = False) -> None:
         request = {"path": self.path, "uri": self.order.uri, "sent": self._sent, "last": last}
         try:
-            self._helper = Sidecar(
+            self._helper = HelperProcess(
                 self.loop, self.reaper, ("howdah.checkpoints.event_file_sync",), request, self._heard, self._ended
             )
         except OSError as error:
             reason = str(error)
-            self.loop.later(0.0, lambda: self._ended(reason))
+            self.loop.call_later(0.0, lambda: self._ended(reason))
             return
         self._limit(limit)
 
     def _limit(self, seconds: float) -> None:
         self._cancel()
-        self._timers = [self.loop.later(seconds, self._give_up)]
+        self._timers = [self.loop.call_later(seconds, self._give_up)]
 
     def _give_up(self) -> None:
         if self._helper is not None:

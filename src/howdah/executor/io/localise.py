@@ -6,11 +6,11 @@ import os
 import time
 from typing import Callable, Union
 
-from howdah.executor.event_loop import Loop
+from howdah.executor.event_loop import EventLoop
 from howdah.executor.io.transfer import Misplaced, Totals, Transfer, link_local, make_directories, make_executable
-from howdah.executor.io.unpack_into_workdir import spread
+from howdah.executor.io.unpack_into_workdir import unpack_into_workdir
 from howdah.executor.process import process_tree
-from howdah.executor.process.interpreter_probe import Trial, interpreter
+from howdah.executor.process.interpreter_probe import InterpreterProbe, interpreter
 from howdah.wire.messages import Assignment
 
 
@@ -20,7 +20,7 @@ class Localisation:
 
     def __init__(
         self,
-        loop: Loop,
+        loop: EventLoop,
         reaper: process_tree.Reaper,
         assignment: Assignment,
         directory: str,
@@ -30,7 +30,7 @@ class Localisation:
         self.directory, self.done = directory, done
         self._linked, self.seconds = Totals(), 0.0
         self._began = time.monotonic()
-        self._step: Union[Transfer, Trial, None] = None
+        self._step: Union[Transfer, InterpreterProbe, None] = None
 
     @property
     def totals(self) -> Totals:
@@ -41,7 +41,7 @@ class Localisation:
     def begin(self) -> None:
         """The first step."""
         try:
-            spread(self.assignment.spread, self.directory)
+            unpack_into_workdir(self.assignment.spread, self.directory)
             make_directories(self.assignment.directories, self.directory)
             remote = link_local(self.assignment.fetches, self.directory, self._linked)
             if remote:
@@ -72,7 +72,7 @@ class Localisation:
         try:
             python = interpreter([os.path.join(self.directory, entry) for entry in self.assignment.program_path])
             if python:
-                self._step = Trial(self.loop, self.reaper, python, self._tried)
+                self._step = InterpreterProbe(self.loop, self.reaper, python, self._tried)
                 return
         except OSError as error:
             problem = f"the job's environment: {error}"

@@ -13,7 +13,7 @@ _PROGRESS = re.compile(rb"(?:reporter progress:|howdah progress )[ \t]*([0-9]+(?
 _SAVE = re.compile(rb"(?:\A|[\r\n])(?:reporter|howdah) save[ \t]*[\r\n]")
 
 
-class Tail:
+class LogTail:
     """Fed with every piece of a stream, in order. `progress` is 0..1, None as long as nothing was reported; `saves`
     counts the lines `reporter save`."""
 

@@ -11,14 +11,14 @@ import time
 from typing import Callable, Mapping, Tuple
 
 from howdah.executor.io.log_file import StreamLog
-from howdah.logs.stream_index import STREAMS, TIMES, Order, read_both
+from howdah.logs.stream_index import STREAMS, TIMES, StreamIndex, read_both
 
 MOST_LINES = 8192
 APART_S, SWITCH_S = 0.1, 0.001
 """Between two lines; and when the program turns to its other stream."""
 
 
-class Times:
+class LogTimes:
     """Of the streams in `logs`, in `directory`. It can be read as they can.
 
     Raises:
@@ -26,7 +26,7 @@ class Times:
     """
 
     def __init__(self, directory: str, logs: Mapping[str, StreamLog]) -> None:
-        self.logs, self.order = logs, Order()
+        self.logs, self.order = logs, StreamIndex()
         flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC
         self._file = os.open(os.path.join(directory, TIMES), flags, 0o640)
         self.size = 0
@@ -66,14 +66,14 @@ class Times:
             return
 
     def _thin(self) -> None:
-        old, kept = self.order, Order()
+        old, kept = self.order, StreamIndex()
         recent = len(old) * 3 // 4
         for number in range(len(old)):
             if number >= recent or number % 2 == 0:
                 kept.add(old.times[number], old.place("stdout", number), old.place("stderr", number))
         self._replace(kept)
 
-    def _replace(self, order: Order) -> None:
+    def _replace(self, order: StreamIndex) -> None:
         self.order, self.size = order, 0
         os.ftruncate(self._file, 0)
         os.lseek(self._file, 0, os.SEEK_SET)
@@ -82,7 +82,7 @@ class Times:
     def close(self) -> None:
         """Before the streams are closed: offsets become those in their files."""
         if any(log.dropped for log in self.logs.values()):
-            moved, old = Order(), self.order
+            moved, old = StreamIndex(), self.order
             for number in range(len(old)):
                 out, err = (self.logs[name].in_file(*old.place(name, number)) for name in STREAMS)
                 moved.add(old.times[number], out, err)
@@ -90,10 +90,10 @@ class Times:
         os.close(self._file)
 
 
-class Both:
+class MergedLog:
     """Both streams as one, in the order in which they came; read as one of them."""
 
-    def __init__(self, times: Times) -> None:
+    def __init__(self, times: LogTimes) -> None:
         self._times = times
 
     @property

@@ -30,7 +30,7 @@ __path__ = [one for one in _all if one != _ours and os.path.isfile(os.path.join(
 '''
 
 
-class Here:
+class ProgramApiDir:
     """A directory beside the program's working directory, or in it where the container has no other place."""
 
     def __init__(self, identity: Identity, directory: str) -> None:
@@ -54,7 +54,7 @@ class Here:
         path = os.pathsep.join(filter(None, [environment.get("PYTHONPATH"), modules]))
         return {**environment, wire.VARIABLE: self.path, "PYTHONPATH": path}
 
-    def turn_to(self, master: Tuple[str, int]) -> None:
+    def set_master(self, master: Tuple[str, int]) -> None:
         """Another master has taken over."""
         self._master = master
         try:
@@ -79,7 +79,7 @@ class Here:
             os.close(file)
 
     @property
-    def spoke_at(self) -> float:
+    def last_sign_at(self) -> float:
         """When the program showed last that it goes on, on the file system's clock; 0 when it never did."""
         found = 0.0
         for name in (wire.PROGRESS_FILE, wire.BEAT_FILE):
@@ -89,7 +89,7 @@ class Here:
                 continue
         return found
 
-    def tell(self, kind: str, within_s: float, text: str) -> None:
+    def write_notice(self, kind: str, within_s: float, text: str) -> None:
         """The container will be taken away: `howdah.program.notice()` says so from now on.
 
         Raises:

@@ -6,18 +6,18 @@ import os
 from dataclasses import replace
 from typing import Any, Callable, Dict, List, Mapping, Tuple
 
-from howdah.executor.event_loop import Loop, Timer
-from howdah.executor.helper_process import Sidecar
+from howdah.executor.event_loop import EventLoop, Timer
+from howdah.executor.helper_process import HelperProcess
 from howdah.executor.process.process_tree import Reaper
 from howdah.wire.messages import SaveOrder, SaveReport
 
 _STOP_S = 2.0
 
 
-class Saves:
+class SnapshotProcesses:
     """Makes the copies that are wanted; `changed()` is called when one is done."""
 
-    def __init__(self, loop: Loop, reaper: Reaper, directory: str, changed: Callable[[], None]) -> None:
+    def __init__(self, loop: EventLoop, reaper: Reaper, directory: str, changed: Callable[[], None]) -> None:
         self.loop, self.reaper, self.directory, self.changed = loop, reaper, directory, changed
         self._saves: Dict[int, _Save] = {}
 
@@ -38,28 +38,28 @@ class Saves:
 
 
 class _Save:
-    def __init__(self, loop: Loop, order: SaveOrder, changed: Callable[[], None]) -> None:
+    def __init__(self, loop: EventLoop, order: SaveOrder, changed: Callable[[], None]) -> None:
         self.loop, self.order, self.changed = loop, order, changed
         self.report = SaveReport(order.number)
-        self._helpers: List[Sidecar] = []
+        self._helpers: List[HelperProcess] = []
         self._timers: List[Timer] = []
 
     def start(self, reaper: Reaper, directory: str) -> None:
         order, path = self.order, os.path.join(directory, self.order.source)
         if not os.path.isdir(path):
             self.report = replace(self.report, done=True)
-            self.loop.later(0.0, self.changed)
+            self.loop.call_later(0.0, self.changed)
             return
         places = {"path": path, "root": directory, "uri": order.uri}
         request = {**places, "final": order.final, "previous": order.previous}
         try:
             argv = ("howdah.outputs.snapshots.snapshot", "take")
-            self._helpers.append(Sidecar(self.loop, reaper, argv, request, self._told, self._ended))
+            self._helpers.append(HelperProcess(self.loop, reaper, argv, request, self._told, self._ended))
         except OSError as error:
             self.report = replace(self.report, done=True, problem=str(error))
-            self.loop.later(0.0, self.changed)
+            self.loop.call_later(0.0, self.changed)
             return
-        self._timers.append(self.loop.later(order.limit_s, self._too_late))
+        self._timers.append(self.loop.call_later(order.limit_s, self._too_late))
 
     def stop(self) -> None:
         """Nobody wants it any more."""

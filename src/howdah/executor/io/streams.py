@@ -10,15 +10,15 @@ import os
 from dataclasses import replace
 from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple
 
-from howdah.executor.event_loop import Loop
-from howdah.executor.helper_process import Sidecar, Told
+from howdah.executor.event_loop import EventLoop
+from howdah.executor.helper_process import HelperProcess, Told
 from howdah.executor.identity import Identity
-from howdah.executor.io.log_tail import Tail
+from howdah.executor.io.log_tail import LogTail
 from howdah.executor.process.process_tree import Reaper
 from howdah.executor.process.program import wide_pipe
 from howdah.spec.codec import encode
 from howdah.spec.staged import Feed
-from howdah.wire.messages import Assignment, Capture, Usage
+from howdah.wire.messages import Assignment, StdoutOutput, Usage
 
 _OURS = ("text", "whole", "csv", "jsonl", "sequencefile", "tfrecord", "gzip")
 """Formats that take no library but howdah's."""
@@ -26,7 +26,7 @@ _STOP_S, _REMOVE_S = 2.0, 10.0
 Done = Callable[[str], None]
 
 
-class Streams:
+class ProgramStreams:
     """Of one run. `broke(problem)` is called, at most once, when they fail while the program runs; `finish` must be
     called in the end, whatever happened. `stdin` and `stdout` are the program's ends, None where it has no stream.
 
@@ -39,7 +39,7 @@ class Streams:
 
     def __init__(
         self,
-        loop: Loop,
+        loop: EventLoop,
         reaper: Reaper,
         assignment: Assignment,
         identity: Identity,
@@ -54,11 +54,11 @@ class Streams:
         self.streamed_bytes = self.local_bytes = self.printed_bytes = 0
         self.starved_s = 0.0
         self.capture = assignment.capture
-        self._tail = Tail()
+        self._tail = LogTail()
         self._held: Optional[int] = None
         self._verdict: Optional[int] = None
-        self._feeder: Optional[Sidecar] = None
-        self._capturer: Optional[Sidecar] = None
+        self._feeder: Optional[HelperProcess] = None
+        self._capturer: Optional[HelperProcess] = None
         self._problem, self._stopped = "", ""
         self._running, self._abandoned = True, False
         self._done: Optional[Done] = None
@@ -95,7 +95,7 @@ class Streams:
             "inputs.streaming.stdin_feeder", request, self._fed, self._feeder_ended, (self._held,), python
         )
 
-    def _record(self, capture: Capture, common: Mapping[str, Any]) -> None:
+    def _record(self, capture: StdoutOutput, common: Mapping[str, Any]) -> None:
         source, self.stdout = wide_pipe()
         verdict, self._verdict = os.pipe()
         request = {**encode(capture), **common, "from": source, "verdict": verdict}
@@ -110,8 +110,8 @@ class Streams:
 
     def _helper(
         self, name: str, request: Mapping[str, Any], told: Told, ended: Done, passed: Sequence[int], python: str
-    ) -> Sidecar:
-        return Sidecar(self.loop, self.reaper, (f"howdah.{name}",), request, told, ended, passed, python)
+    ) -> HelperProcess:
+        return HelperProcess(self.loop, self.reaper, (f"howdah.{name}",), request, told, ended, passed, python)
 
     def _reading(self, *formats: str) -> str:
         """The interpreter for them: the job's, if it brings one, where they take libraries or are somebody's own."""
@@ -150,10 +150,10 @@ class Streams:
             self._feeder.kill()
         if self._capturer is not None and not keep:
             self._abandoned = True
-            self.loop.later(_REMOVE_S, self._capturer.kill)
+            self.loop.call_later(_REMOVE_S, self._capturer.kill)
         self._finish_if_over()
 
-    def _living(self) -> List[Sidecar]:
+    def _living(self) -> List[HelperProcess]:
         return [one for one in (self._feeder, self._capturer) if one is not None]
 
     def _let_go(self) -> None:

@@ -7,7 +7,7 @@ import os
 from typing import Dict, Protocol, Tuple
 
 from howdah.executor.io.log_file import StreamLog
-from howdah.executor.io.log_times import Both, Times
+from howdah.executor.io.log_times import LogTimes, MergedLog
 from howdah.executor.process import process_tree
 from howdah.logs.stream_index import BOTH, STREAMS, TIMES
 from howdah.wire.messages import PROCESSES
@@ -34,7 +34,7 @@ class ProcessList:
         return 0, data
 
 
-class Printed:
+class TaskOutput:
     """In files of `directory`, `limit` bytes of each stream. `readable` has them by the names people ask for.
 
     Raises:
@@ -43,8 +43,8 @@ class Printed:
 
     def __init__(self, directory: str, limit: int) -> None:
         self.logs = {name: StreamLog(os.path.join(directory, name), limit) for name in STREAMS}
-        self.times = Times(directory, self.logs)
-        self.readable: Dict[str, Readable] = {**self.logs, BOTH: Both(self.times), TIMES: self.times}
+        self.times = LogTimes(directory, self.logs)
+        self.readable: Dict[str, Readable] = {**self.logs, BOTH: MergedLog(self.times), TIMES: self.times}
         self.readable[PROCESSES] = ProcessList()
 
     def add_last(self, lines: Tuple[str, ...]) -> None:

@@ -7,8 +7,8 @@ import dataclasses
 import os
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Set, Tuple
 
-from howdah.executor.event_loop import Loop, Timer
-from howdah.executor.helper_process import Sidecar
+from howdah.executor.event_loop import EventLoop, Timer
+from howdah.executor.helper_process import HelperProcess
 from howdah.executor.process import process_tree
 from howdah.spec import uris
 from howdah.spec.staged import DataFile, Fetch
@@ -109,7 +109,7 @@ class Transfer:
 
     def __init__(
         self,
-        loop: Loop,
+        loop: EventLoop,
         reaper: process_tree.Reaper,
         verb: str,
         items: Sequence[Dict[str, Any]],
@@ -121,8 +121,8 @@ class Transfer:
         self.left_out: Tuple[str, ...] = ()
         self._reason = ""
         argv = ("howdah.inputs.transfer", verb)
-        self._process = Sidecar(loop, reaper, argv, {"items": list(items)}, self._take, self._ended)
-        self._timer: Timer = loop.later(limit, self._too_late)
+        self._process = HelperProcess(loop, reaper, argv, {"items": list(items)}, self._take, self._ended)
+        self._timer: Timer = loop.call_later(limit, self._too_late)
 
     def stop(self, grace: float) -> None:
         """TERM, then KILL."""

@@ -15,7 +15,7 @@ from howdah.localfiles.symlinks import is_interpreter, stays_inside
 LINK_FROM = 64 << 20
 
 
-def spread(places: Mapping[str, str], directory: str) -> None:
+def unpack_into_workdir(places: Mapping[str, str], directory: str) -> None:
     """Copy what is in the directories that `places` names to where it says below `directory`; what is there already
     stays. Large files are linked.
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Callable, Optional, Sequence, Tuple
 
-from howdah.executor.event_loop import Loop
+from howdah.executor.event_loop import EventLoop
 from howdah.executor.io.transfer import Misplaced, Transfer, upload_items
 from howdah.executor.process.process_tree import Reaper
 from howdah.wire.messages import Assignment, Upload
@@ -19,7 +19,7 @@ class Uploads:
     """`done` are the URIs that are there. `keeping` holds while what is to be kept is uploaded, `kept` from then on.
     `tell` writes a line where people look."""
 
-    def __init__(self, loop: Loop, reaper: Reaper, directory: str, tell: Callable[[str], None]) -> None:
+    def __init__(self, loop: EventLoop, reaper: Reaper, directory: str, tell: Callable[[str], None]) -> None:
         self.loop, self.reaper, self.directory, self.tell = loop, reaper, directory, tell
         self._transfer: Optional[Transfer] = None
         self.forget()

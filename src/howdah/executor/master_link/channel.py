@@ -10,9 +10,9 @@ import json
 import socket
 from typing import Any, Callable, Dict, Optional, Tuple
 
-from howdah.executor.event_loop import READ, WRITE, Loop, Timer
+from howdah.executor.event_loop import READ, WRITE, EventLoop, Timer
 from howdah.wire import auth
-from howdah.wire.clock import SteadyClock
+from howdah.wire.clock import SignatureClock
 
 
 class Channel:
@@ -24,7 +24,7 @@ class Channel:
 
     def __init__(
         self,
-        loop: Loop,
+        loop: EventLoop,
         address: Tuple[str, int],
         principal: str,
         key: bytes,
@@ -34,7 +34,7 @@ class Channel:
         self.loop, self.address, self.principal, self.key = loop, address, principal, key
         self.answered, self.failed = answered, failed
         self.busy = False
-        self._clock, self._asked_at = SteadyClock(), 0.0
+        self._clock, self._asked_at = SignatureClock(), 0.0
         self._socket: Optional[socket.socket] = None
         self._path, self._body = "", b""
         self._out, self._in = b"", b""
@@ -45,7 +45,7 @@ class Channel:
         """Send `message` as JSON to `path` (with its query). Not to be called while `busy`."""
         self.busy = True
         self._path, self._body = path, json.dumps(message, separators=(",", ":")).encode()
-        self._timer = self.loop.later(timeout, lambda: self._fail(f"no answer within {timeout:.0f} s"))
+        self._timer = self.loop.call_later(timeout, lambda: self._fail(f"no answer within {timeout:.0f} s"))
         self._reused = self._socket is not None
         self._begin()
 
@@ -54,7 +54,7 @@ class Channel:
         if self._timer is not None:
             self._timer.cancel()
         if self._socket is not None:
-            self.loop.forget(self._socket.fileno())
+            self.loop.remove_fd(self._socket.fileno())
             self._socket.close()
         self._socket, self.busy = None, False
 
@@ -66,7 +66,7 @@ class Channel:
         except OSError as error:
             self._fail(str(error))
             return
-        self.loop.watch(self._socket.fileno(), WRITE, self._ready)
+        self.loop.add_fd(self._socket.fileno(), WRITE, self._ready)
 
     def _connect(self) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(*self.address, type=socket.SOCK_STREAM)[0]
@@ -103,7 +103,7 @@ class Channel:
         assert self._socket is not None
         self._out = self._out[self._socket.send(self._out) :]
         if not self._out:
-            self.loop.watch(self._socket.fileno(), READ, self._ready)
+            self.loop.add_fd(self._socket.fileno(), READ, self._ready)
 
     def _read(self) -> None:
         assert self._socket is not None
@@ -141,7 +141,7 @@ class Channel:
             self._fail("the answer is not signed by this job's master")
         else:
             assert self._socket is not None
-            self.loop.forget(self._socket.fileno())
+            self.loop.remove_fd(self._socket.fileno())
             if headers.get("connection", "").lower() == "close":
                 self._disconnect()
             self._finish()
@@ -159,7 +159,7 @@ class Channel:
 
     def _disconnect(self) -> None:
         if self._socket is not None:
-            self.loop.forget(self._socket.fileno())
+            self.loop.remove_fd(self._socket.fileno())
             self._socket.close()
             self._socket = None
 

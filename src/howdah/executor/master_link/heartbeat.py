@@ -10,11 +10,11 @@ import dataclasses
 import time
 from typing import Any, Callable, List, Mapping, Optional, Set, Tuple
 
-from howdah.executor.event_loop import Loop
+from howdah.executor.event_loop import EventLoop
 from howdah.executor.identity import Identity
 from howdah.executor.io.task_output import Readable
 from howdah.executor.master_link.channel import Channel
-from howdah.executor.master_link.master_discovery import Successor
+from howdah.executor.master_link.master_discovery import MasterDiscovery
 from howdah.executor.process.process_tree import Reaper
 from howdah.spec.codec import decode, encode
 from howdah.wire.messages import NOT_HEARD, NOT_WANTED, LogChunk, LogRequest, Orders, Status
@@ -28,13 +28,13 @@ _UNWANTED = (403, 409, 410)
 _CHUNK_LIMIT = 1 << 20
 
 
-class Link:
+class Heartbeat:
     """Sends `status()` and hands orders to `obey`; `lost(exit status, reason)` is called when it is given up,
     `moved(host and port)` when another master has taken over."""
 
     def __init__(
         self,
-        loop: Loop,
+        loop: EventLoop,
         reaper: Reaper,
         identity: Identity,
         status: Callable[[], Status],
@@ -45,7 +45,7 @@ class Link:
         self.identity, self.reaper = identity, reaper
         self.moved: Callable[[Tuple[str, int]], None] = lambda _: None
         self._turn_to(identity.master)
-        self._successor: Optional[Successor] = None
+        self._successor: Optional[MasterDiscovery] = None
         self._sequence = 0
         self._news_waiting = False
         self._chunks: List[LogChunk] = []
@@ -65,7 +65,7 @@ class Link:
         self._poll()
         self._check_lease()
 
-    def push(self) -> None:
+    def send_now(self) -> None:
         """The status has changed: tell now."""
         if self._closed:
             return
@@ -96,12 +96,12 @@ class Link:
             offset, data = log.read(one.offset, min(one.limit, _CHUNK_LIMIT))
             self._chunks.append(LogChunk(one.request, offset, log.size, data.decode("latin-1")))
         if fresh:
-            self.push()
+            self.send_now()
 
     def answer(self, chunk: LogChunk) -> None:
         """Send what was asked for and took its time."""
         self._chunks.append(chunk)
-        self.push()
+        self.send_now()
 
     def close(self) -> None:
         """No more messages."""
@@ -120,7 +120,7 @@ class Link:
 
     def _beat_answered(self, message: Any) -> None:
         self._heard(message, self._beat_at)
-        self.loop.later(0.0, self._poll)
+        self.loop.call_later(0.0, self._poll)
 
     def _news_answered(self, message: Any) -> None:
         self._heard(message, self._news_at)
@@ -133,16 +133,16 @@ class Link:
         self._lease = orders.lease_s
         self.obey(orders)
         if (self._news_waiting or self._chunks) and not self._news.busy:
-            self.push()
+            self.send_now()
 
     def _beat_failed(self, reason: str, status: int) -> None:
         if not self._unwanted(reason, status):
-            self.loop.later(_RETRY_S, self._poll)
+            self.loop.call_later(_RETRY_S, self._poll)
 
     def _news_failed(self, reason: str, status: int) -> None:
         self._answered.clear()
         if not self._unwanted(reason, status):
-            self.loop.later(_RETRY_S, self.push)
+            self.loop.call_later(_RETRY_S, self.send_now)
 
     def _unwanted(self, reason: str, status: int) -> bool:
         if status in _UNWANTED:
@@ -158,10 +158,10 @@ class Link:
             self._give_up(NOT_HEARD, f"{silent} ({self._problem or 'no answer'})")
         elif not self._closed:
             if silence >= _LOOK_AFTER_S and self._successor is None and self.identity.directory:
-                self._successor = Successor(self.loop, self.reaper, self.identity.directory, self._told_of)
-            self.loop.later(min(1.0, left + 0.01), self._check_lease)
+                self._successor = MasterDiscovery(self.loop, self.reaper, self.identity.directory, self._master_found)
+            self.loop.call_later(min(1.0, left + 0.01), self._check_lease)
 
-    def _told_of(self, where: Optional[Tuple[str, int]]) -> None:
+    def _master_found(self, where: Optional[Tuple[str, int]]) -> None:
         """Word of a master, or none yet: then it is looked for again a while later."""
         if where is not None and f"{where[0]}:{where[1]}" != self.where and not self._closed:
             self._beat.close()
@@ -170,7 +170,7 @@ class Link:
             self.moved(where)
             self._answered.clear()
             self._poll()
-        self.loop.later(_LOOK_AGAIN_S, self._look_again)
+        self.loop.call_later(_LOOK_AGAIN_S, self._look_again)
 
     def _look_again(self) -> None:
         self._successor = None

@@ -9,7 +9,7 @@ import tempfile
 import urllib.parse
 from typing import Callable, Optional, Tuple
 
-from howdah.executor.event_loop import Loop
+from howdah.executor.event_loop import EventLoop
 from howdah.executor.io.transfer import Transfer
 from howdah.executor.process.process_tree import Reaper
 from howdah.spec import uris
@@ -19,15 +19,15 @@ _LIMIT_S = 8.0
 Found = Callable[[Optional[Tuple[str, int]]], None]
 
 
-class Successor:
+class MasterDiscovery:
     """One look at `master.json` in `directory`; then `found` is called with host and port, or None."""
 
-    def __init__(self, loop: Loop, reaper: Reaper, directory: str, found: Found) -> None:
+    def __init__(self, loop: EventLoop, reaper: Reaper, directory: str, found: Found) -> None:
         self.found = found
         uri = uris.join(directory, "master.json")
         self._temporary = ""
         if uris.split(uri)[0] == "file":
-            loop.later(0.0, lambda: self.found(_address(uris.path(uri))))
+            loop.call_later(0.0, lambda: self.found(_address(uris.path(uri))))
             return
         # In the container's own directory: it goes with the container when this process is killed.
         self._temporary = tempfile.mkdtemp(prefix=".howdah-", dir=os.getcwd())

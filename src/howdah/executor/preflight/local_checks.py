@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
 from howdah.executor.gpu import claims
 from howdah.executor.gpu.monitor import wanted as visible
-from howdah.executor.preflight.torch_probe import ask_torch
+from howdah.executor.preflight.torch_probe import run_torch_check
 from howdah.executor.process import oom_detection
 
 _MIB = 1 << 20
@@ -110,7 +110,7 @@ def _ecc(ids: Tuple[str, ...]) -> Optional[Answer]:
 def matmul(request: Mapping[str, Any]) -> Answer:
     """By the job's torch; on the CPU where no GPUs are asked for."""
     question = {"check": "matmul", "gpus": request["gpus"]}
-    answer = ask_torch(request["python"], request["variables"], question, 3600.0)  # the executor has the limit
+    answer = run_torch_check(request["python"], request["variables"], question, 3600.0)  # the executor has the limit
     word = next(iter(answer))
     return word, str(answer[word])
 

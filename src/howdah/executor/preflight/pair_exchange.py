@@ -19,7 +19,7 @@ import zlib
 from typing import Any, BinaryIO, Dict, Mapping, Tuple
 
 from howdah.executor.preflight.local_checks import say
-from howdah.executor.preflight.torch_probe import ask_torch
+from howdah.executor.preflight.torch_probe import run_torch_check
 
 _MIB = 1 << 20
 _SEND_MIB = 16
@@ -37,7 +37,7 @@ class Failed(Exception):
     """The exchange did not come about, or what came was wrong."""
 
 
-class Line:
+class PeerConnection:
     """A connection to the other: JSON lines, and bytes. `torch` is what the other said of its own."""
 
     def __init__(self, connection: socket.socket, deadline: float) -> None:
@@ -79,7 +79,7 @@ class Line:
         self.connection.settimeout(max(0.01, self.deadline - time.monotonic()))
 
 
-class Exchange:
+class PairExchange:
     """All rounds of one task."""
 
     def __init__(self, request: Mapping[str, Any]) -> None:
@@ -87,7 +87,7 @@ class Exchange:
         self.listener = socket.socket(fileno=int(request["listener"]))
         self.listener.listen(128)
         self.listener.settimeout(1.0)
-        self._early: Dict[Hello, Line] = {}
+        self._early: Dict[Hello, PeerConnection] = {}
         self._silent: Dict[socket.socket, float] = {}
         partners = enumerate(request["rounds"])
         self._expected = {(self.epoch, number, str(one["task"])) for number, one in partners if one is not None}
@@ -123,14 +123,14 @@ class Exchange:
 
     # Meeting
 
-    def _meet(self, number: int, partner: Mapping[str, Any], deadline: float) -> Line:
+    def _meet(self, number: int, partner: Mapping[str, Any], deadline: float) -> PeerConnection:
         if not partner["listens"]:
             return self._accepted((self.epoch, number, str(partner["task"])), deadline)
         address, problem = (partner["host"], partner["port"]), "no time was left"
         while time.monotonic() < deadline:
             try:
                 left = max(0.01, deadline - time.monotonic())
-                line = Line(socket.create_connection(address, left), deadline)
+                line = PeerConnection(socket.create_connection(address, left), deadline)
                 line.tell(epoch=self.epoch, round=number, task=self.task, torch=self._torch)
                 return line
             except OSError as error:  # its executor may not have got as far yet
@@ -138,7 +138,7 @@ class Exchange:
                 time.sleep(min(_RETRY_S, max(0.0, deadline - time.monotonic())))
         raise Failed(f"{partner['host']}:{partner['port']} can't be reached: {problem}")
 
-    def _accepted(self, wanted: Hello, deadline: float) -> Line:
+    def _accepted(self, wanted: Hello, deadline: float) -> PeerConnection:
         """The connection of the one that is expected; others wait for their round. Who does not say at once who it is
         keeps nobody waiting: anybody may call."""
         while wanted not in self._early:
@@ -176,11 +176,11 @@ class Exchange:
             return
         self._silent.pop(one)
         if b"\n" in said:
-            self._greet(Line(one, time.monotonic() + _HELLO_S))
+            self._greet(PeerConnection(one, time.monotonic() + _HELLO_S))
         else:
             one.close()
 
-    def _greet(self, line: Line) -> None:
+    def _greet(self, line: PeerConnection) -> None:
         try:
             hello = line.hear()
             key = (int(hello["epoch"]), int(hello["round"]), str(hello["task"]))
@@ -196,7 +196,7 @@ class Exchange:
 
     # Exchanging
 
-    def _exchange(self, line: Line, listens: bool) -> Tuple[str, str]:
+    def _exchange(self, line: PeerConnection, listens: bool) -> Tuple[str, str]:
         """What was found, and why torch was left out, if it was. `listens` says that the other one does."""
         if listens:
             port = int(line.hear()["port"])
@@ -218,7 +218,7 @@ class Exchange:
         self._agree(line, str(answer.get("error", "")))
         return found + (f", {answer['found']}" if "found" in answer else ""), str(answer.get("left_out", ""))
 
-    def _all_reduce(self, line: Line, listens: bool, port: int) -> Dict[str, Any]:
+    def _all_reduce(self, line: PeerConnection, listens: bool, port: int) -> Dict[str, Any]:
         left = line.deadline - time.monotonic() - _VERDICT_S
         host = line.peer if listens else line.address
         gpu = self._torch == "gpu"
@@ -230,9 +230,9 @@ class Exchange:
             "gpu": gpu,
             "limit_s": left,
         }
-        return ask_torch(self.request["python"], self.request["variables"], question, left)
+        return run_torch_check(self.request["python"], self.request["variables"], question, left)
 
-    def _agree(self, line: Line, problem: str) -> None:
+    def _agree(self, line: PeerConnection, problem: str) -> None:
         """Both know then what either has found."""
         line.tell(problem=problem)
         problem = problem or str(line.hear()["problem"])
@@ -261,7 +261,7 @@ def _free_port(address: str) -> int:
 
 def main() -> int:
     """All rounds; that one failed is no failure of this program."""
-    Exchange(json.load(sys.stdin)).run()
+    PairExchange(json.load(sys.stdin)).run()
     say(ok=True)
     return 0
 

@@ -10,16 +10,16 @@ import time
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from howdah.executor.environment import build, python_of
-from howdah.executor.event_loop import Loop
+from howdah.executor.event_loop import EventLoop
 from howdah.executor.gpu import claims
-from howdah.executor.helper_process import Sidecar
+from howdah.executor.helper_process import HelperProcess
 from howdah.executor.identity import Identity
-from howdah.executor.ports import Reservation
+from howdah.executor.ports import PortReservation
 from howdah.executor.process import process_tree
 from howdah.spec import port_range
 from howdah.wire.messages import Assignment, CheckReport, PairOrder
 
-PASSED = "HOWDAH_CHECKED"
+PASSED = "HOWDAH_PREFLIGHT_PASSED"
 """Set for an executor that becomes another task's in a container that has passed."""
 _PAIR = "pair"
 _MARGIN_S = 5.0
@@ -27,7 +27,7 @@ _MARGIN_S = 5.0
 Done = Callable[[str], None]
 
 
-class Checkup:
+class CheckProcess:
     """One of the check programs, beside the executor; `done(problem)` is called once, "" when nothing was wrong.
 
     Raises:
@@ -36,7 +36,7 @@ class Checkup:
 
     def __init__(
         self,
-        loop: Loop,
+        loop: EventLoop,
         reaper: process_tree.Reaper,
         module: str,
         request: Mapping[str, Any],
@@ -51,9 +51,9 @@ class Checkup:
         self.failed: Dict[str, str] = {}
         self._done, self._doing, self._late = done, "", ""
         self._began = time.monotonic()
-        self._sidecar = Sidecar(loop, reaper, (module,), request, self._told, self._ended, passed)
+        self._sidecar = HelperProcess(loop, reaper, (module,), request, self._told, self._ended, passed)
         late = f"not done within {limit_s:.0f} s (preflight.limit)"
-        self._timer = loop.later(limit_s + margin_s, lambda: self._give_up(late))
+        self._timer = loop.call_later(limit_s + margin_s, lambda: self._give_up(late))
 
     def stop(self, grace: float) -> None:
         """It is not worth waiting for."""
@@ -87,22 +87,22 @@ class Checkup:
         self._done(problem)
 
 
-class Preflight:
+class PreflightRunner:
     """Of one container. `reports` is what the master is told, `port` (0: none) where others try it."""
 
     def __init__(
         self,
-        loop: Loop,
+        loop: EventLoop,
         reaper: process_tree.Reaper,
         identity: Identity,
         container: Mapping[str, str],
-        deal: claims.Deal,
+        deal: claims.GpuAssignment,
     ) -> None:
         self.loop, self.reaper, self.identity, self.container, self.deal = loop, reaper, identity, container, deal
         self.directory = os.getcwd()
         self._alone = CheckReport(found=("passed before",)) if container.get(PASSED) else None
         self._pairs: Optional[CheckReport] = None
-        self._listener: Optional[Reservation] = None
+        self._listener: Optional[PortReservation] = None
 
     @property
     def reports(self) -> Tuple[CheckReport, ...]:
@@ -117,7 +117,7 @@ class Preflight:
     def port(self) -> int:
         return self._listener.ports.get(_PAIR, 0) if self._listener is not None else 0
 
-    def begin(self, assignment: Assignment, pairs: Optional[PairOrder], done: Done) -> Optional[Checkup]:
+    def begin(self, assignment: Assignment, pairs: Optional[PairOrder], done: Done) -> Optional[CheckProcess]:
         """Check this container, or try the `pairs`; None when nothing is to be checked.
 
         Raises:
@@ -126,7 +126,7 @@ class Preflight:
         """
         return self._alone_check(assignment, done) if pairs is None else self._try(assignment, pairs, done)
 
-    def _alone_check(self, assignment: Assignment, done: Done) -> Optional[Checkup]:
+    def _alone_check(self, assignment: Assignment, done: Done) -> Optional[CheckProcess]:
         order = assignment.checks
         if not order.checks or self._alone is not None:
             return None
@@ -146,7 +146,7 @@ class Preflight:
                 self._alone = checkup.report(0)
             done(f"pre-flight: {problem}" if problem else "")
 
-        checkup = Checkup(
+        checkup = CheckProcess(
             self.loop, self.reaper, "howdah.executor.preflight.local_checks", request, order.limit_s, ended
         )
         return checkup
@@ -160,7 +160,7 @@ class Preflight:
         self.close()
         if assignment.checks.pairs:
             among = port_range.ports(assignment.port_range)
-            self._listener = Reservation("", [_PAIR], among)  # what others call us may be the loopback to ourselves
+            self._listener = PortReservation("", [_PAIR], among)  # what others call us may be the loopback to ourselves
 
     def close(self) -> None:
         """No more of it."""
@@ -173,7 +173,7 @@ class Preflight:
         told = self._pairs.epoch if self._pairs is not None else 0
         return order is not None and order.epoch == epoch != told and self._listener is not None
 
-    def _try(self, assignment: Assignment, order: PairOrder, done: Done) -> Checkup:
+    def _try(self, assignment: Assignment, order: PairOrder, done: Done) -> CheckProcess:
         """`done` comes with "" however the exchange went, for it is the master who judges."""
         variables = self._variables(assignment)
         assert self._listener is not None
@@ -202,7 +202,7 @@ class Preflight:
             done("")
 
         module = "howdah.executor.preflight.pair_exchange"  # keeps the limit itself, and says more
-        checkup = Checkup(self.loop, self.reaper, module, request, order.limit_s, ended, [listener], _MARGIN_S)
+        checkup = CheckProcess(self.loop, self.reaper, module, request, order.limit_s, ended, [listener], _MARGIN_S)
         return checkup
 
     def _variables(self, assignment: Assignment) -> Dict[str, str]:

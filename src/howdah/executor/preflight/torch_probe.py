@@ -10,7 +10,9 @@ from typing import Any, Dict, Mapping
 _OF_A_GROUP = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "LOCAL_RANK")
 
 
-def ask_torch(python: str, variables: Mapping[str, str], request: Mapping[str, Any], limit_s: float) -> Dict[str, Any]:
+def run_torch_check(
+    python: str, variables: Mapping[str, str], request: Mapping[str, Any], limit_s: float
+) -> Dict[str, Any]:
     """What `howdah.executor.preflight.torch_check_script` answers: one of `found`, `left_out` and `error`."""
     if not python:
         return {"left_out": "the job has no Python"}

@@ -8,7 +8,7 @@ LONGEST = 64 << 10
 """A longer line is passed over: half a value is none, and no variable may be much longer."""
 
 
-class Yields:
+class AnnouncedValues:
     """Fed with every piece of a stream, in order. `found` has the first value of each variable in `wanted`, which
     gives the words that stand before it."""
 

@@ -9,20 +9,20 @@ import os
 import signal
 from typing import Any, Callable, Sequence
 
-from howdah.executor.event_loop import Loop
+from howdah.executor.event_loop import EventLoop
 from howdah.executor.process import process_tree
 
 _LIMIT_S = 60.0
 
 
-class Trial:
+class InterpreterProbe:
     """One start of the interpreter in `directories` (the environment's own); `done` is called with "" or what is wrong.
 
     Raises:
         OSError: it can't even be started.
     """
 
-    def __init__(self, loop: Loop, reaper: process_tree.Reaper, python: str, done: Callable[[str], None]) -> None:
+    def __init__(self, loop: EventLoop, reaper: process_tree.Reaper, python: str, done: Callable[[str], None]) -> None:
         self.python, self._done, self._reason = python, done, ""
         self._said = os.memfd_create("trial")
         nothing = os.open(os.devnull, os.O_RDWR)
@@ -34,7 +34,9 @@ class Trial:
             raise
         finally:
             os.close(nothing)
-        self._timer = loop.later(_LIMIT_S, lambda: self._give_up(f"{python} did not start within {_LIMIT_S:.0f} s"))
+        self._timer = loop.call_later(
+            _LIMIT_S, lambda: self._give_up(f"{python} did not start within {_LIMIT_S:.0f} s")
+        )
 
     def stop(self, grace: float) -> None:
         """It is not worth waiting for."""

@@ -13,7 +13,7 @@ TASK, NODE = "task", "node"
 _MIB = 1 << 20
 
 
-class Network:
+class NetworkUsage:
     """Of the namespace of process `pid`; `own` says that nothing but this task is in ours."""
 
     def __init__(self, pid: int, own: bool = False) -> None:

@@ -9,7 +9,7 @@ _ROOT = "/sys/fs/cgroup"
 _MIB = 1 << 20
 
 
-class MemoryGroup:
+class OomDetector:
     """The control group (version 1 or 2) this process is in. `kills` is None where the kernel does not tell."""
 
     def __init__(self) -> None:

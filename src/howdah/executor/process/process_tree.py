@@ -49,7 +49,7 @@ class Reaper:
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
-            _become(argv, environment, streams, directory, parent, writer)
+            _exec_child(argv, environment, streams, directory, parent, writer)
         os.close(writer)
         with os.fdopen(reader, "rb") as failure:
             reason = failure.read()
@@ -84,13 +84,13 @@ class Reaper:
         """Whether one of our helpers lives."""
         return bool(self._helpers)
 
-    def strays(self) -> List[int]:
+    def program_processes(self) -> List[int]:
         """All living processes below us but our helpers, as far as /proc tells."""
         ours = {one for helper in self._helpers for one in tree(helper)}
         return [pid for pid in descendants() if pid not in ours]
 
 
-def _become(
+def _exec_child(
     argv: Sequence[str],
     environment: Mapping[str, str],
     streams: Tuple[int, int, int],

@@ -13,15 +13,15 @@ import time
 from dataclasses import replace
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from howdah.executor.event_loop import READ, Loop
-from howdah.executor.gpu.monitor import GpuWatch
+from howdah.executor.event_loop import READ, EventLoop
+from howdah.executor.gpu.monitor import GpuMonitor
 from howdah.executor.io.log_file import StreamLog
-from howdah.executor.io.log_tail import Tail
-from howdah.executor.io.program_api_files import Here
+from howdah.executor.io.log_tail import LogTail
+from howdah.executor.io.program_api_files import ProgramApiDir
 from howdah.executor.process import network_usage, process_tree
-from howdah.executor.process.announced_values import Yields
-from howdah.executor.process.oom_detection import MemoryGroup
-from howdah.executor.process.read_throttle import Pace
+from howdah.executor.process.announced_values import AnnouncedValues
+from howdah.executor.process.oom_detection import OomDetector
+from howdah.executor.process.read_throttle import ReadThrottle
 from howdah.executor.process.usage import Meter
 from howdah.spec.task import Exit
 from howdah.wire.messages import Usage
@@ -45,23 +45,23 @@ class Program:
 
     def __init__(
         self,
-        loop: Loop,
+        loop: EventLoop,
         reaper: process_tree.Reaper,
         logs: Mapping[str, StreamLog],
         ended: Callable[[Exit], None],
         note: Callable[[str], None],
     ) -> None:
         self.loop, self.reaper, self.logs, self.ended, self.note = loop, reaper, logs, ended, note
-        self.tails = {name: Tail() for name in logs}
-        self._pace, self._taken = Pace(_PIPE), 0
+        self.tails = {name: LogTail() for name in logs}
+        self._pace, self._taken = ReadThrottle(_PIPE), 0
         self.pid = 0
         self.meter: Optional[Meter] = None
-        self.yields = Yields({})
+        self.yields = AnnouncedValues({})
         self.asked: Callable[[int], None] = lambda _: None
-        self.here: Optional[Here] = None
-        self.gpus: Optional[GpuWatch] = None
+        self.here: Optional[ProgramApiDir] = None
+        self.gpus: Optional[GpuMonitor] = None
         self._first: Optional[Tuple[float, float]] = None
-        self._memory = MemoryGroup()
+        self._memory = OomDetector()
         self._readers: Dict[str, int] = {}
         self._started = 0.0
         self._status: Optional[int] = None
@@ -103,18 +103,18 @@ class Program:
             for file in opened:
                 os.close(file)
         self._started = time.monotonic()
-        self.meter = Meter(self.pid, self.reaper.strays, network_usage.is_own(environment))
-        self.gpus = GpuWatch(self.loop, self.reaper, environment, self.note)
+        self.meter = Meter(self.pid, self.reaper.program_processes, network_usage.is_own(environment))
+        self.gpus = GpuMonitor(self.loop, self.reaper, environment, self.note)
         room = [fcntl.fcntl(reader, _F_GETPIPE_SZ) for reader in self._readers.values()]
-        self._pace = Pace(min(room, default=_PIPE))
+        self._pace = ReadThrottle(min(room, default=_PIPE))
         self._listen()
-        self.loop.later(0.2, self._sample)
+        self.loop.call_later(0.2, self._sample)
 
     def stop(self, grace: float) -> None:
         """TERM to its group now, KILL after `grace` seconds."""
         if self._status is None:
             process_tree.kill_group(self.pid, signal.SIGTERM)
-            self.loop.later(grace, self._kill)
+            self.loop.call_later(grace, self._kill)
 
     def drain(self) -> None:
         """Take what is left in the pipes, now that nobody writes any more."""
@@ -152,11 +152,11 @@ class Program:
             if progress is not None and self._first is None:
                 self._first = (round(time.time(), 1), progress)
             self.meter.sample(progress)
-            self.loop.later(self.meter.period, self._sample)
+            self.loop.call_later(self.meter.period, self._sample)
 
     def _listen(self) -> None:
         for reader in self._readers.values():
-            self.loop.watch(reader, READ, self._readable)
+            self.loop.add_fd(reader, READ, self._readable)
 
     def _readable(self, _: int) -> None:
         """Both streams are read, whichever has something: their order is known as exactly as they are read often."""
@@ -164,12 +164,12 @@ class Program:
         self._taken += sum(sizes)
         if not self._taken or _PIECE in sizes or self._swept:  # there may be more
             return
-        rest = self._pace.rest(time.monotonic(), self._taken)
+        rest = self._pace.pause_s(time.monotonic(), self._taken)
         self._taken = 0
         if rest:
             for reader in self._readers.values():
-                self.loop.forget(reader)
-            self.loop.later(rest, self._listen)
+                self.loop.remove_fd(reader)
+            self.loop.call_later(rest, self._listen)
 
     def _pump(self, name: str) -> int:
         """Take one piece; its size."""
@@ -179,7 +179,7 @@ class Program:
         except BlockingIOError:
             return 0
         if not data:
-            self.loop.forget(reader)
+            self.loop.remove_fd(reader)
             os.close(self._readers.pop(name))
             self._finish_if_drained()
             return 0
@@ -209,24 +209,24 @@ class Program:
         waited = time.monotonic() - since
         if not self._alone() and waited < _SWEEP_LIMIT_S:
             if waited >= _LEAVE_S:
-                for pid in self.reaper.strays():
+                for pid in self.reaper.program_processes():
                     self._strays.setdefault(pid, process_tree.name(pid))
                     process_tree.kill(pid, signal.SIGKILL)
-            self.loop.later(_SWEEP_S, lambda: self._sweep(since))
+            self.loop.call_later(_SWEEP_S, lambda: self._sweep(since))
             return
         if self._strays:
             names = ", ".join(f"{name} (pid {pid})" for pid, name in list(self._strays.items())[:10])
             self.note(f"the program left {len(self._strays)} processes, which were killed: {names}")
         self._swept = True
         self._listen()  # though they may rest: nothing more is to come
-        self.loop.later(_DRAIN_LIMIT_S, self._finish)
+        self.loop.call_later(_DRAIN_LIMIT_S, self._finish)
         self._finish_if_drained()
 
     def _alone(self) -> bool:
         """The kernel's word that nothing is left, or, while helpers live, twice that of /proc, which may miss one."""
         if self.reaper.reap():
             return True
-        self._looks = self._looks + 1 if self.reaper.has_helpers and not self.reaper.strays() else 0
+        self._looks = self._looks + 1 if self.reaper.has_helpers and not self.reaper.program_processes() else 0
         return self._looks > 1
 
     def _finish_if_drained(self) -> None:
@@ -244,7 +244,7 @@ class Program:
 
     def _close_readers(self) -> None:
         for reader in self._readers.values():
-            self.loop.forget(reader)
+            self.loop.remove_fd(reader)
             os.close(reader)
         self._readers = {}
 

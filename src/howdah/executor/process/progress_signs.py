@@ -17,7 +17,7 @@ LEAST_GPU = 0.05
 """Share of the time."""
 
 
-class Signs:
+class ProgressDetector:
     """Of one run of a program. `clock` tells seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -29,7 +29,7 @@ class Signs:
         self._speaks = False
 
     @property
-    def quiet_s(self) -> float:
+    def idle_s(self) -> float:
         """Since the last sign."""
         return self._clock() - self._last
 

@@ -12,7 +12,7 @@ import time
 from typing import Callable, List, Optional, Tuple
 
 from howdah.executor.process import process_tree
-from howdah.executor.process.network_usage import Network
+from howdah.executor.process.network_usage import NetworkUsage
 from howdah.wire.messages import Usage
 
 PERIOD_S = 2.0
@@ -32,7 +32,7 @@ class Meter:
         self.usage = Usage()
         self.period = PERIOD_S
         self._pids = pids or (lambda: process_tree.tree(pid))
-        self._network = Network(pid, own_network)
+        self._network = NetworkUsage(pid, own_network)
         self._time = time.monotonic()
         self._totals: Tuple[float, ...] = (0.0, 0.0, 0.0, *self._network.totals())
         self._begun = self._totals

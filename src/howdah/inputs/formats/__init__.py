@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from howdah.errors import HowdahError, SpecError
-from howdah.inputs.formats.base import PIECE_BYTES, Corrupt, Piece, Reader, Sink, Split, Writer, cut, joined
+from howdah.inputs.formats.base import PIECE_BYTES, Corrupt, Piece, RecordReader, RecordWriter, Sink, Split, cut, joined
 from howdah.inputs.formats.hadoop_classes import from_hadoop_class
 
 READERS: dict[str, str] = {
@@ -34,22 +34,22 @@ WRITERS: dict[str, str] = {
 }
 
 
-def reader(name: str, options: Mapping[str, str]) -> Reader:
+def reader(name: str, options: Mapping[str, str]) -> RecordReader:
     """The reader of format `name`, for one stream.
 
     Raises:
         SpecError: no such format or option.
     """
-    return cast(Reader, _factory("format", name, READERS, "howdah.readers")(options))
+    return cast(RecordReader, _factory("format", name, READERS, "howdah.readers")(options))
 
 
-def writer(name: str, options: Mapping[str, str], sink: Sink) -> Writer:
+def writer(name: str, options: Mapping[str, str], sink: Sink) -> RecordWriter:
     """The writer of format `name`, for one part file.
 
     Raises:
         SpecError: no such format or option.
     """
-    return cast(Writer, _factory("format", name, WRITERS, "howdah.writers")(options, sink))
+    return cast(RecordWriter, _factory("format", name, WRITERS, "howdah.writers")(options, sink))
 
 
 def suffix(name: str) -> str:
@@ -106,10 +106,10 @@ __all__ = [
     "WRITERS",
     "Corrupt",
     "Piece",
-    "Reader",
+    "RecordReader",
+    "RecordWriter",
     "Sink",
     "Split",
-    "Writer",
     "check",
     "cut",
     "from_hadoop_class",

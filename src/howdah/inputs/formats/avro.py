@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
 from howdah.errors import HowdahError
-from howdah.inputs.formats.base import Corrupt, Reader, Split, cut
-from howdah.inputs.formats.format_options import Options
-from howdah.inputs.formats.read_window import Window
+from howdah.inputs.formats.base import Corrupt, RecordReader, Split, cut
+from howdah.inputs.formats.format_options import FormatOptions
+from howdah.inputs.formats.read_window import ReadWindow
 from howdah.storage.filesystem import FileSystem
 from howdah.storage.native_codecs import Missing
 
@@ -20,11 +20,11 @@ _MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16
 
 
-class AvroReader(Reader):
+class AvroReader(RecordReader):
     """Options: `columns`, the fields wanted, `max_record` (of a block)."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        asked = Options(options)
+        asked = FormatOptions(options)
         self.columns = asked.words("columns")
         self.limit = asked.max_record()
         asked.end("avro")
@@ -37,7 +37,7 @@ class AvroReader(Reader):
         from howdah.inputs.formats.json_text import dumps
 
         with fs.open_read(split.uri) as file:
-            window = Window(file, split.uri, self.limit)
+            window = ReadWindow(file, split.uri, self.limit)
             header, mark = _header(window)
             if not self._begin(window, split, mark):
                 return
@@ -51,7 +51,7 @@ class AvroReader(Reader):
                 reason = f"{type(error).__name__}: {error}"
                 raise Corrupt.at(split.uri, joined.position, f"Avro: {reason}") from error
 
-    def _begin(self, window: Window, split: Split, mark: bytes) -> bool:
+    def _begin(self, window: ReadWindow, split: Split, mark: bytes) -> bool:
         """Go to the first block of the split; whether there may be one."""
         if not split.start:
             return True
@@ -110,7 +110,7 @@ class _Joined:
         return self._at
 
 
-def _header(window: Window) -> tuple[bytes, bytes]:
+def _header(window: ReadWindow) -> tuple[bytes, bytes]:
     """The header, to its end, and the sync mark, with which it ends."""
     try:
         if window.take(4) != _MAGIC:
@@ -129,7 +129,7 @@ def _header(window: Window) -> tuple[bytes, bytes]:
     return window.take(end), mark
 
 
-def _long(window: Window) -> int:
+def _long(window: ReadWindow) -> int:
     """A number as Avro has it: seven bits a byte, lowest first, zigzag."""
     value = shift = 0
     while True:

@@ -27,7 +27,7 @@ class Corrupt(StagingError):
         return cls(f"{uri}: at byte {offset}: {problem}")
 
 
-class Reader(ABC):
+class RecordReader(ABC):
     """Made once per stream with its options (`reader(name, options)`); a stranger's need only implement `records`.
 
     All methods raise StagingError, `Corrupt` for content, with the file's URI.
@@ -55,7 +55,7 @@ class Reader(ABC):
         """The split's records, each in the form it has on standard input: with its line end or its frame."""
 
 
-class Writer(ABC):
+class RecordWriter(ABC):
     """Made once per part file with options and a sink; takes what the program prints, cut anywhere.
 
     A class (or the stranger's function that makes one) has `suffix`, the end of the part files' names.
@@ -108,4 +108,4 @@ def cut(uri: str, size: int, block_size: int, wanted_bytes: int) -> list[Split]:
     return [Split(uri, at, end - at) for at, end in zip(borders, [*borders[1:], size], strict=False)]
 
 
-__all__ = ["PIECE_BYTES", "Corrupt", "Piece", "Reader", "Sink", "Split", "Writer", "cut", "joined"]
+__all__ = ["PIECE_BYTES", "Corrupt", "Piece", "RecordReader", "RecordWriter", "Sink", "Split", "cut", "joined"]

@@ -42,7 +42,7 @@ _MOST_RATIO = 255
 _LENGTH = struct.Struct(">I")
 
 
-class Damaged(ValueError):
+class CorruptData(ValueError):
     """Compressed data is cut or no such data; who knows the file and the place makes a Corrupt of it."""
 
 
@@ -62,7 +62,7 @@ def decompressed(codec: str, pieces: Iterable[bytes], uri: str) -> Iterator[byte
     counted = _Counted(pieces)
     try:
         yield from _DECODERS[codec](counted)
-    except Damaged as error:
+    except CorruptData as error:
         raise Corrupt.at(uri, counted.size, f"{codec}: {error}") from error
 
 
@@ -79,7 +79,7 @@ def decompress(codec: str, data: bytes, limit: int = LARGEST_BLOCK) -> bytes:
         parts.append(part)
         size += len(part)
         if size > limit:
-            raise Damaged(f"a buffer holds more than {limit} bytes (max_record)")
+            raise CorruptData(f"a buffer holds more than {limit} bytes (max_record)")
     return b"".join(parts)
 
 
@@ -117,11 +117,11 @@ def _inflated(data: bytes, limit: int) -> bytes:
     try:
         found: bytes = stream.decompress(data, limit + 1)
     except inflate.ERRORS as error:
-        raise Damaged(str(error)) from error
+        raise CorruptData(str(error)) from error
     if len(found) > limit:
-        raise Damaged(f"a buffer holds more than {limit} bytes (max_record)")
+        raise CorruptData(f"a buffer holds more than {limit} bytes (max_record)")
     if not stream.eof:
-        raise Damaged("it is cut")
+        raise CorruptData("it is cut")
     return found
 
 
@@ -136,12 +136,12 @@ def _members(pieces: Iterator[bytes], fresh: Any, errors: Any) -> Iterator[bytes
             try:
                 yield stream.decompress(piece, PIECE_BYTES)
             except errors as error:
-                raise Damaged(str(error) or type(error).__name__) from error
+                raise CorruptData(str(error) or type(error).__name__) from error
             piece = b""
             if stream.eof:
                 piece, stream, begun = stream.unused_data, fresh(), False
     if begun:
-        raise Damaged("the file is cut: its compressed data does not end")
+        raise CorruptData("the file is cut: its compressed data does not end")
 
 
 def _zstd(pieces: Iterator[bytes]) -> Iterator[bytes]:
@@ -158,9 +158,9 @@ def _blocks(pieces: Iterator[bytes], raw: native_codecs.Raw) -> Iterator[bytes]:
             try:
                 found = raw.decompress(part, min(wanted, _MOST_RATIO * len(part) + 64))
             except ValueError as error:
-                raise Damaged(str(error)) from error
+                raise CorruptData(str(error)) from error
             if not 0 < len(found) <= wanted:
-                raise Damaged(f"a part of {len(found)} bytes, where {wanted} are left of its block")
+                raise CorruptData(f"a part of {len(found)} bytes, where {wanted} are left of its block")
             wanted -= len(found)
             yield found
 
@@ -178,7 +178,7 @@ class _Buffer:
             while have < size:
                 piece = next(self._pieces, b"")
                 if not piece:
-                    raise Damaged(f"the file is cut: {have} of {size} bytes are there")
+                    raise CorruptData(f"the file is cut: {have} of {size} bytes are there")
                 parts.append(piece)
                 have += len(piece)
             self._held, self._at = b"".join(parts), 0
@@ -193,7 +193,7 @@ class _Buffer:
                 return -1
         (size,) = _LENGTH.unpack(self.take(4))
         if size > LARGEST_BLOCK:
-            raise Damaged(f"a block of {size} bytes, which nothing writes")
+            raise CorruptData(f"a block of {size} bytes, which nothing writes")
         return int(size)
 
 

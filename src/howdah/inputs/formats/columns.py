@@ -11,8 +11,8 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
-from howdah.inputs.formats.base import Corrupt, Piece, Reader, Split, cut
-from howdah.inputs.formats.format_options import Options
+from howdah.inputs.formats.base import Corrupt, Piece, RecordReader, Split, cut
+from howdah.inputs.formats.format_options import FormatOptions
 from howdah.storage.filesystem import FileSystem
 from howdah.storage.native_codecs import Missing
 
@@ -20,13 +20,13 @@ ROWS = 4096
 """Rows that are turned into text at a time."""
 
 
-class _ColumnReader(Reader):
+class _ColumnReader(RecordReader):
     """Options: `columns`, those wanted, in the order of the file."""
 
     name = ""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        asked = Options(options)
+        asked = FormatOptions(options)
         self.columns = asked.words("columns")
         asked.end(self.name)
 

@@ -15,7 +15,7 @@ _PLAIN = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "\\": "\\"}
 LARGEST_RECORD = 256 << 20
 
 
-class Options:
+class FormatOptions:
     """Ask for each option by its type, then `end` says what was wrong."""
 
     def __init__(self, given: Mapping[str, str]) -> None:

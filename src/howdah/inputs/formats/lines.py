@@ -18,7 +18,7 @@ BOM = b"\xef\xbb\xbf"
 _ANY_END = re.compile(rb"\r\n|\n|\r")
 
 
-class Lines:
+class TextLines:
     """How lines end, in the file `uri`, and how long (`limit` bytes) one may be.
 
     Without a delimiter they end with LF on standard input, as Hadoop has it, whatever they end with in the file; with

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from howdah.inputs.formats.base import Corrupt, Sink, Writer
-from howdah.inputs.formats.format_options import Options
+from howdah.inputs.formats.base import Corrupt, RecordWriter, Sink
+from howdah.inputs.formats.format_options import FormatOptions
 from howdah.inputs.formats.framing import PROGRAM, Unframed
 from howdah.storage.native_codecs import Missing
 
@@ -24,14 +24,14 @@ _KINDS = {
 _KNOWN = ("int32", "int64", "float32", "float64", "string", "bool", "date32", "timestamp[us]", *_KINDS)
 
 
-class ParquetWriter(Writer):
+class ParquetWriter(RecordWriter):
     """Options: `schema` (`id: int64, name: string`), `compression`, `batch` (bytes of text that become rows together:
     a row group), `max_record`."""
 
     suffix = ".parquet"
 
     def __init__(self, options: Mapping[str, str], sink: Sink) -> None:
-        asked = Options(options)
+        asked = FormatOptions(options)
         self._fields = [_field(asked, word) for word in asked.words("schema")]
         self._compression = asked.choice("compression", _COMPRESSIONS)
         self._batch = asked.size("batch", _BATCH)
@@ -127,7 +127,7 @@ class _Target:
         return False
 
 
-def _field(asked: Options, word: str) -> tuple[str, str]:
+def _field(asked: FormatOptions, word: str) -> tuple[str, str]:
     name, _, kind = (part.strip() for part in word.partition(":"))
     if not name or kind not in _KNOWN:
         asked.wrong("schema", f"has {word!r}, must be name: type, where type is one of {', '.join(_KNOWN)}")

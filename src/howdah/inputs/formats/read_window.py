@@ -8,7 +8,7 @@ from howdah.inputs.formats import writables
 from howdah.inputs.formats.base import PIECE_BYTES, Corrupt
 
 
-class Source(Protocol):
+class WindowSource(Protocol):
     """What is read: a file, or one that has only `read`."""
 
     def read(self, size: int, /) -> bytes:
@@ -18,11 +18,11 @@ class Source(Protocol):
         """Go on at `position`."""
 
 
-class Window:
+class ReadWindow:
     """`data` from file position `base` on, of which `at` is the next byte to take. Nothing larger than `limit` is
     taken. Errors are ValueError for the caller to place, and `Corrupt` for a file that is cut."""
 
-    def __init__(self, file: Source, uri: str, limit: int) -> None:
+    def __init__(self, file: WindowSource, uri: str, limit: int) -> None:
         self._file, self.uri, self.limit = file, uri, limit
         self.data, self.base, self.at = b"", 0, 0
 

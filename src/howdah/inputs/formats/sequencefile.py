@@ -13,9 +13,9 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from howdah.inputs.formats import codecs, framing, writables
-from howdah.inputs.formats.base import Corrupt, Piece, Reader, Split, cut
-from howdah.inputs.formats.format_options import Options
-from howdah.inputs.formats.read_window import Window
+from howdah.inputs.formats.base import Corrupt, Piece, RecordReader, Split, cut
+from howdah.inputs.formats.format_options import FormatOptions
+from howdah.inputs.formats.read_window import ReadWindow
 from howdah.storage.filesystem import FileSystem
 
 ESCAPE = b"\xff\xff\xff\xff"
@@ -39,11 +39,11 @@ class Header(NamedTuple):
     end: int
 
 
-class SequenceFileReader(Reader):
+class SequenceFileReader(RecordReader):
     """Values, or keys and values. Options: `key` (`false`, `true`, `only`), `framing`, `max_record`."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        asked = Options(options)
+        asked = FormatOptions(options)
         self.key = asked.choice("key", ("false", "true", "only"))
         self.framing = asked.choice("framing", framing.NAMES)
         self.limit = asked.max_record()
@@ -67,7 +67,7 @@ class SequenceFileReader(Reader):
     def _contents(self, fs: FileSystem, split: Split) -> Iterator[tuple[Sequence[bytes], bool]]:
         """What is to be framed, and whether it is still binary."""
         with fs.open_read(split.uri) as file:
-            window = Window(file, split.uri, self.limit)
+            window = ReadWindow(file, split.uri, self.limit)
             header = read_header(window)
             self._note(split.uri, header)
             kinds = (writables.kind(header.key), writables.kind(header.value))
@@ -78,7 +78,7 @@ class SequenceFileReader(Reader):
     def _merged(
         self,
         header: Header,
-        kinds: tuple[writables.Kind, writables.Kind],
+        kinds: tuple[writables.WritableType, writables.WritableType],
         keys: Sequence[bytes] | None,
         values: Sequence[bytes],
     ) -> tuple[Sequence[bytes], bool]:
@@ -106,7 +106,12 @@ class _Records:
     """Batches of the records of a split."""
 
     def __init__(
-        self, window: Window, header: Header, kinds: tuple[writables.Kind, writables.Kind], key: str, split: Split
+        self,
+        window: ReadWindow,
+        header: Header,
+        kinds: tuple[writables.WritableType, writables.WritableType],
+        key: str,
+        split: Split,
     ) -> None:
         self._window, self._header, self._kinds = window, header, kinds
         self._keys, self._values = key != "false", key != "only"
@@ -221,7 +226,7 @@ class _Records:
         return begin < self._end
 
 
-def read_header(window: Window) -> Header:
+def read_header(window: ReadWindow) -> Header:
     """The header at the window's begin.
 
     Raises:
@@ -247,5 +252,5 @@ def read_header(window: Window) -> Header:
     return Header(key, value, codec, bool(is_block), mark, window.position)
 
 
-def _one_line(contents: Sequence[bytes], kind: writables.Kind) -> Sequence[bytes]:
+def _one_line(contents: Sequence[bytes], kind: writables.WritableType) -> Sequence[bytes]:
     return [line[:-1] for line in framing.frames("lines", contents, True)] if kind.binary else contents

@@ -10,8 +10,8 @@ import struct
 from collections.abc import Mapping, Sequence
 
 from howdah.inputs.formats import codecs, framing, writables
-from howdah.inputs.formats.base import Corrupt, Sink, Writer
-from howdah.inputs.formats.format_options import Options
+from howdah.inputs.formats.base import Corrupt, RecordWriter, Sink
+from howdah.inputs.formats.format_options import FormatOptions
 from howdah.inputs.formats.sequencefile import ESCAPE, SYNC_BYTES
 
 _BLOCK = 1_000_000
@@ -21,14 +21,14 @@ _LENGTH = struct.Struct(">i")
 _CLASS_OF = {codec: name for name, codec in reversed(list(codecs.CLASSES.items()))}
 
 
-class SequenceFileWriter(Writer):
+class SequenceFileWriter(RecordWriter):
     """Options: `key` (`true`: a line is a key, a tab, a value; frames come in pairs), `value` (`text`, `bytes`),
     `framing`, `base64` of lines, `compression` (`block`, `record`, `none`), `codec`, `max_record`."""
 
     suffix = ".seq"
 
     def __init__(self, options: Mapping[str, str], sink: Sink) -> None:
-        asked = Options(options)
+        asked = FormatOptions(options)
         self._keyed = asked.flag("key")
         self._compression = asked.choice("compression", ("block", "record", "none"))
         self._codec = asked.choice("codec", codecs.NAMES, "deflate")

@@ -9,21 +9,21 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 
 from howdah.inputs.formats import bzip2, codecs
-from howdah.inputs.formats.base import Corrupt, Piece, Reader, Sink, Split, Writer, cut
-from howdah.inputs.formats.format_options import Options
-from howdah.inputs.formats.lines import Chunk, Lines, overlaps
+from howdah.inputs.formats.base import Corrupt, Piece, RecordReader, RecordWriter, Sink, Split, cut
+from howdah.inputs.formats.format_options import FormatOptions
+from howdah.inputs.formats.lines import Chunk, TextLines, overlaps
 from howdah.storage.filesystem import FileSystem
 
 _BEYOND = 1 << 16
 
 
-class TextReader(Reader):
+class TextReader(RecordReader):
     """Lines. Options: `delimiter`, `lines` (of each split), `codec`, `max_record`."""
 
     name = "text"
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        asked = Options(options)
+        asked = FormatOptions(options)
         self.codec = asked.choice("codec", ("auto", "none", *codecs.NAMES))
         self.limit = asked.max_record()
         self.delimiter = b""
@@ -31,7 +31,7 @@ class TextReader(Reader):
         self._own_options(asked)
         asked.end(self.name)
 
-    def _own_options(self, asked: Options) -> None:
+    def _own_options(self, asked: FormatOptions) -> None:
         self.delimiter = asked.bytes("delimiter")
         self.lines = asked.number("lines")
 
@@ -52,12 +52,12 @@ class TextReader(Reader):
         lines = self._lines(split)
         yield from lines.one_by_one(lines.owned(self._chunks(fs, split), split.start))
 
-    def _lines(self, split: Split) -> Lines:
-        return Lines(split.uri, self.delimiter, self.limit)
+    def _lines(self, split: Split) -> TextLines:
+        return TextLines(split.uri, self.delimiter, self.limit)
 
     def _counted(self, fs: FileSystem, uri: str, size: int) -> list[Split]:
         """As NLineInputFormat: a split begins one byte early, since it leaves out the line that it begins in."""
-        ends = self._lines(Split(uri, 0, size)).ends(fs.pieces(uri))
+        ends = self._lines(Split(uri, 0, size)).ends(fs.iter_chunks(uri))
         starts = [0, *(end - 1 for number, end in enumerate(ends, 1) if number % self.lines == 0 and end < size)]
         parts = zip(starts, [*starts[1:], size], strict=True)
         return [Split(uri, start, end - start) for start, end in parts if end > start]
@@ -68,7 +68,7 @@ class TextReader(Reader):
             with fs.open_read(split.uri) as file:
                 yield from bzip2.blocks(file, split.uri, split.start, split.start + split.length)
         elif codec:
-            yield from ((piece, False) for piece in codecs.decompressed(codec, fs.pieces(split.uri), split.uri))
+            yield from ((piece, False) for piece in codecs.decompressed(codec, fs.iter_chunks(split.uri), split.uri))
         else:
             yield from _plain(fs, split, self._lines(split).overlap)
 
@@ -78,7 +78,7 @@ class JsonLinesReader(TextReader):
 
     name = "jsonl"
 
-    def _own_options(self, asked: Options) -> None:
+    def _own_options(self, asked: FormatOptions) -> None:
         self.lines = asked.number("lines")
 
 
@@ -88,7 +88,7 @@ class CsvReader(TextReader):
 
     name = "csv"
 
-    def _own_options(self, asked: Options) -> None:
+    def _own_options(self, asked: FormatOptions) -> None:
         self.lines = asked.number("lines")
         self.header = asked.choice("header", ("keep", "drop", "once"))
         self.quoted = asked.flag("quoted_newlines")
@@ -144,11 +144,11 @@ class CsvReader(TextReader):
             raise Corrupt(f"{uri}: the file ends within quotes, in the record {held[0][:60]!r}")
 
 
-class TextWriter(Writer):
+class TextWriter(RecordWriter):
     """What the program prints, as it is. No options."""
 
     def __init__(self, options: Mapping[str, str], sink: Sink) -> None:
-        Options(options).end("text")
+        FormatOptions(options).end("text")
         self._sink = sink
 
     def write(self, data: bytes) -> None:
@@ -158,13 +158,13 @@ class TextWriter(Writer):
         """Nothing is held."""
 
 
-class GzipWriter(Writer):
+class GzipWriter(RecordWriter):
     """What the program prints, in gzip. Options: `level`, 1 (fast) to 9."""
 
     suffix = ".gz"
 
     def __init__(self, options: Mapping[str, str], sink: Sink) -> None:
-        asked = Options(options)
+        asked = FormatOptions(options)
         level = int(asked.choice("level", tuple("123456789"), "6"))
         asked.end("gzip")
         self._sink, self._member = sink, zlib.compressobj(level, zlib.DEFLATED, 31)
@@ -180,7 +180,7 @@ class GzipWriter(Writer):
 
 def _plain(fs: FileSystem, split: Split, overlap: int) -> Iterator[Chunk]:
     at, end = max(0, split.start - overlap), split.start + split.length
-    for data in fs.pieces(split.uri, at):
+    for data in fs.iter_chunks(split.uri, at):
         inside = data[: max(0, end - at)]
         if inside:
             yield inside, False

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 from howdah.inputs.formats import codecs, framing
-from howdah.inputs.formats.base import PIECE_BYTES, Corrupt, Piece, Reader, Sink, Split, Writer
-from howdah.inputs.formats.format_options import Options
-from howdah.inputs.formats.read_window import Window
+from howdah.inputs.formats.base import PIECE_BYTES, Corrupt, Piece, RecordReader, RecordWriter, Sink, Split
+from howdah.inputs.formats.format_options import FormatOptions
+from howdah.inputs.formats.read_window import ReadWindow
 from howdah.storage import native_codecs
 from howdah.storage.filesystem import FileSystem
 
@@ -22,11 +22,11 @@ _FRAME = 16
 _MOST_HEADS = 1 << 16
 
 
-class TFRecordReader(Reader):
+class TFRecordReader(RecordReader):
     """Records. Options: `framing` (`tfrecord`, the default, or `length`, `lines`: base64), `codec`, `max_record`."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        asked = Options(options)
+        asked = FormatOptions(options)
         self.framing = asked.choice("framing", framing.NAMES, "tfrecord")
         self.codec = asked.choice("codec", ("auto", "none", *codecs.NAMES))
         self.limit = asked.max_record()
@@ -53,7 +53,7 @@ class TFRecordReader(Reader):
         """Bytes, where the first record in them begins and where each ends, frames included."""
         codec = codecs.codec_of(split.uri, self.codec)
         source = Unpacked(codecs.decompressed(codec, _read(file), split.uri)) if codec else file
-        window = Window(source, split.uri, self.limit)
+        window = ReadWindow(source, split.uri, self.limit)
         crc32c = native_codecs.crc32c()
         while window.size or window.need(1, optional=True):
             window.need(_FRAME)
@@ -64,7 +64,7 @@ class TFRecordReader(Reader):
             else:
                 window.need(following)
 
-    def _ends(self, window: Window, crc32c: native_codecs.Checksum) -> tuple[list[int], int]:
+    def _ends(self, window: ReadWindow, crc32c: native_codecs.Checksum) -> tuple[list[int], int]:
         """Where the records end that lie whole in the window; how many bytes the one after them has."""
         data, at, size = window.data, window.at, len(window.data)
         ends: list[int] = []
@@ -84,7 +84,7 @@ class TFRecordReader(Reader):
             add(at)
         return ends, _FRAME
 
-    def _checked(self, window: Window, at: int, head: bytes, crc32c: native_codecs.Checksum) -> int:
+    def _checked(self, window: ReadWindow, at: int, head: bytes, crc32c: native_codecs.Checksum) -> int:
         """The length that a record's head has, kept, since most heads come again and again."""
         if framing.masked(crc32c(head[:8])) != _SUM.unpack_from(head, 8)[0]:
             raise self._corrupt(window, at, "the length of a record does not have the sum it must have")
@@ -96,18 +96,18 @@ class TFRecordReader(Reader):
         self._heads[head] = length
         return length
 
-    def _corrupt(self, window: Window, at: int, problem: str) -> Corrupt:
+    def _corrupt(self, window: ReadWindow, at: int, problem: str) -> Corrupt:
         return Corrupt.at(window.uri, window.base + at, f"TFRecord: {problem}")
 
 
-class TFRecordWriter(Writer):
+class TFRecordWriter(RecordWriter):
     """Records of what the program prints. Options: `framing` (`lines`, the default: each a record without its LF;
     `length`; `tfrecord`), `base64` of lines, `max_record`."""
 
     suffix = ".tfrecord"
 
     def __init__(self, options: Mapping[str, str], sink: Sink) -> None:
-        asked = Options(options)
+        asked = FormatOptions(options)
         name = asked.choice("framing", framing.NAMES)
         binary = asked.flag("base64")
         limit = asked.max_record()

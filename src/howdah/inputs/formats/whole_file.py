@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from howdah.inputs.formats import codecs, framing
-from howdah.inputs.formats.base import PIECE_BYTES, Corrupt, Reader, Split
-from howdah.inputs.formats.format_options import Options
+from howdah.inputs.formats.base import PIECE_BYTES, Corrupt, RecordReader, Split
+from howdah.inputs.formats.format_options import FormatOptions
 from howdah.storage.filesystem import FileSystem
 
 
-class WholeReader(Reader):
+class WholeReader(RecordReader):
     """Options: `framing` (`length`, the default, `tfrecord`, or `lines`: base64), `name` (`true`: before each content
     goes the file's URI), `codec`, `max_record`."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        asked = Options(options)
+        asked = FormatOptions(options)
         self.framing = asked.choice("framing", framing.NAMES, "length")
         self.with_name = asked.flag("name")
         self.codec = asked.choice("codec", ("auto", "none", *codecs.NAMES))

@@ -12,7 +12,7 @@ TEXT, BYTES, NULL = f"{IO}Text", f"{IO}BytesWritable", f"{IO}NullWritable"
 _SKIP = bytes(1 if first < 128 else 145 - first if 136 <= first < 144 else 0 for first in range(256))
 
 
-class Kind(NamedTuple):
+class WritableType(NamedTuple):
     """`contents(data, spans)` are those of the values that lie at `spans`; `binary` ones are no text."""
 
     contents: Callable[[bytes, list[tuple[int, int]]], list[bytes]]
@@ -20,9 +20,9 @@ class Kind(NamedTuple):
     known: bool = True
 
 
-def kind(name: str) -> Kind:
+def kind(name: str) -> WritableType:
     """How values of the Java class `name` are read."""
-    return _KINDS.get(name, Kind(_stored, binary=True, known=False))
+    return _KINDS.get(name, WritableType(_stored, binary=True, known=False))
 
 
 def vint(data: bytes, at: int) -> tuple[int, int]:
@@ -128,17 +128,17 @@ def _shortest(value: float) -> bytes:
     return repr(value).encode()
 
 
-_KINDS: dict[str, Kind] = {
-    TEXT: Kind(_text),
-    BYTES: Kind(_bytes, binary=True),
-    NULL: Kind(_null),
-    f"{IO}IntWritable": Kind(_number(">i")),
-    f"{IO}LongWritable": Kind(_number(">q")),
-    f"{IO}ShortWritable": Kind(_number(">h")),
-    f"{IO}ByteWritable": Kind(_number(">b")),
-    f"{IO}FloatWritable": Kind(_single),
-    f"{IO}DoubleWritable": Kind(_number(">d")),
-    f"{IO}BooleanWritable": Kind(_boolean),
-    f"{IO}VIntWritable": Kind(_variable),
-    f"{IO}VLongWritable": Kind(_variable),
+_KINDS: dict[str, WritableType] = {
+    TEXT: WritableType(_text),
+    BYTES: WritableType(_bytes, binary=True),
+    NULL: WritableType(_null),
+    f"{IO}IntWritable": WritableType(_number(">i")),
+    f"{IO}LongWritable": WritableType(_number(">q")),
+    f"{IO}ShortWritable": WritableType(_number(">h")),
+    f"{IO}ByteWritable": WritableType(_number(">b")),
+    f"{IO}FloatWritable": WritableType(_single),
+    f"{IO}DoubleWritable": WritableType(_number(">d")),
+    f"{IO}BooleanWritable": WritableType(_boolean),
+    f"{IO}VIntWritable": WritableType(_variable),
+    f"{IO}VLongWritable": WritableType(_variable),
 }

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from howdah.errors import HowdahError, StagingError
 from howdah.inputs import formats
-from howdah.inputs.download import Copy, look
+from howdah.inputs.download import FileCopy, verify_unchanged
 from howdah.inputs.formats import Piece
 from howdah.spec import uris
 from howdah.spec.staged import Feed, Split
-from howdah.storage.filesystem import Broken, FileSystem, filesystem
+from howdah.storage.filesystem import ConnectionBroken, FileSystem, filesystem
 
 TRIES = 3
 GATHER = 1 << 18
@@ -27,7 +27,7 @@ WINDOW_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
-class Place:
+class ReadPosition:
     """Where the stream stands: bytes of the splits that have been read, those of them on this node, and in words."""
 
     bytes: int = 0
@@ -35,7 +35,7 @@ class Place:
     at: str = ""
 
 
-class Passes:
+class RecordStream:
     """All passes over `feeds` by `task`; iterate once. `names` are those of this node, where blocks are listed.
 
     The inputs follow each other within an epoch, in their order; one with fewer epochs drops out. `bytes` is the sum of
@@ -50,7 +50,7 @@ class Passes:
         self._at = ""
         self._looked_at = ""
 
-    def __iter__(self) -> Iterator[tuple[Piece, Place]]:
+    def __iter__(self) -> Iterator[tuple[Piece, ReadPosition]]:
         """Blocks, each with where the stream stands after it.
 
         Raises:
@@ -66,7 +66,7 @@ class Passes:
             if not something and not any(feed.epochs > epoch for feed in self._feeds):
                 return  # the epochs are over, or without end over nothing
 
-    def _pass(self, feed: Feed, epoch: int) -> Iterator[tuple[Piece, Place]]:
+    def _pass(self, feed: Feed, epoch: int) -> Iterator[tuple[Piece, ReadPosition]]:
         self._looked_at = ""  # the files may have changed since the pass before
         chance = random.Random(f"{feed.seed}/{feed.number}/{self._task}/{epoch}")  # noqa: S311
         splits = list(feed.splits)
@@ -84,10 +84,10 @@ class Passes:
         for block in gathered(mixed(each, feed.window, chance)):
             yield block, self.place()
 
-    def place(self) -> Place:
+    def place(self) -> ReadPosition:
         """Where the stream stands, as far as it has been iterated."""
         share = f", {self._read / self.bytes:.0%} of all" if self.bytes else ""
-        return Place(self._read, self._local, f"{self._at}{share}")
+        return ReadPosition(self._read, self._local, f"{self._at}{share}")
 
     def _read_split(
         self,
@@ -107,7 +107,7 @@ class Passes:
                     self._count(begun, split, done)
                     yield item
                 break
-            except Broken as error:
+            except ConnectionBroken as error:
                 if attempt == TRIES:
                     raise named(error, split) from error
                 self._looked_at = ""
@@ -130,7 +130,7 @@ class Passes:
             StagingError: it is not there any more, or it has changed.
         """
         if self._looked_at != split.uri:
-            look(Copy("", split.uri, split.size, split.modified_ms, split.etag))
+            verify_unchanged(FileCopy("", split.uri, split.size, split.modified_ms, split.etag))
             self._looked_at = split.uri
         return filesystem(split.uri)
 

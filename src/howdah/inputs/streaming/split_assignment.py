@@ -63,7 +63,7 @@ def splits_of(file: DataFile, hosts: Sequence[str] = ()) -> list[Split]:
     ]
 
 
-def hands(entry: Input, splits: Sequence[Split], tasks: int) -> list[tuple[Split, ...]]:
+def shares(entry: Input, splits: Sequence[Split], tasks: int) -> list[tuple[Split, ...]]:
     """Each task's splits, by its place in the row. A single task gets everything, whatever the chief's share."""
     if entry.share == "all" or tasks < 2:
         return [tuple(splits)] * tasks
@@ -163,8 +163,8 @@ class _Table:
         """What `task` has of an input; None when its role gets nothing."""
         if (number, task.role) not in self.dealt:
             entry, staged = self.staged.job.inputs[number], self.staged.inputs[number]
-            row = assignment.row(self.staged.job, entry.roles, task.role)
-            self.dealt[number, task.role] = dict(zip(row, hands(entry, all_splits(staged), len(row)), strict=True))
+            row = assignment.sharing_tasks(self.staged.job, entry.roles, task.role)
+            self.dealt[number, task.role] = dict(zip(row, shares(entry, all_splits(staged), len(row)), strict=True))
         return self.dealt[number, task.role].get(task)
 
 

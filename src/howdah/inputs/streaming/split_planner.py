@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from howdah.errors import Mistake, SpecError, StagingError
 from howdah.inputs import assignment, formats
-from howdah.inputs.streaming.split_assignment import all_splits, hands
+from howdah.inputs.streaming.split_assignment import all_splits, shares
 from howdah.spec.job import Input, JobSpec, Output
 from howdah.spec.staged import StagedInput
 from howdah.spec.task import TaskId
@@ -34,7 +34,7 @@ def prepared(
     place = f"inputs.{number}"
     if mistakes := format_mistakes(place, entry):
         return staged, mistakes
-    rows = {tuple(assignment.row(job, entry.roles, role)) for role in job.roles}
+    rows = {tuple(assignment.sharing_tasks(job, entry.roles, role)) for role in job.roles}
     try:
         done = cut(entry, staged, max(map(len, rows), default=1), blocks_of(staged.files, conf_dir), conf_dir)
     except StagingError as error:
@@ -55,7 +55,7 @@ def _without(place: str, entry: Input, staged: StagedInput, rows: Iterable[tuple
     """A task without data trains nothing, and may keep the others waiting: whoever wants that says so."""
     splits = all_splits(staged)
     for row in rows:
-        dealt = hands(entry, splits, len(row))
+        dealt = shares(entry, splits, len(row))
         first = 1 if entry.chief == 0 and len(row) > 1 else 0
         idle = [task for task, hand in list(zip(row, dealt, strict=True))[first:] if not hand]
         count = "1 split" if len(splits) == 1 else f"{len(splits)} splits"
@@ -88,7 +88,7 @@ def cut(entry: Input, staged: StagedInput, tasks: int, blocks: Mapping[str, Bloc
     return replace(staged, files=tuple(files), hosts=tuple(names))
 
 
-def _reader(entry: Input) -> formats.Reader | None:
+def _reader(entry: Input) -> formats.RecordReader | None:
     """None for somebody's own that can't be imported here: the nodes may have it, and get whole files."""
     try:
         return formats.reader(entry.format, entry.options)

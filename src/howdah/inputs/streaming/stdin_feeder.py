@@ -25,7 +25,7 @@ from typing import Any
 
 from howdah.errors import HowdahError, StagingError
 from howdah.inputs.formats import Piece
-from howdah.inputs.streaming.record_stream import Passes, Place
+from howdah.inputs.streaming.record_stream import ReadPosition, RecordStream
 from howdah.spec.codec import decode
 from howdah.spec.staged import Feed
 
@@ -38,23 +38,23 @@ QUIET_S = 600.0
 REPORT_S = 0.5
 
 
-class Stalled(HowdahError):
+class ProgramStalled(HowdahError):
     """The program does not read."""
 
 
-class Ahead:
+class ReadAhead:
     """Blocks that a thread has read and nobody has taken yet, `limit` bytes at most (or one block, if that is more)."""
 
-    def __init__(self, blocks: Iterator[tuple[Piece, Place]], limit: int = AHEAD) -> None:
+    def __init__(self, blocks: Iterator[tuple[Piece, ReadPosition]], limit: int = AHEAD) -> None:
         self._blocks, self._limit = blocks, limit
-        self._waiting: list[tuple[Piece, Place]] = []
+        self._waiting: list[tuple[Piece, ReadPosition]] = []
         self._size = 0
         self._failure: BaseException | None = None
         self._ended = False
         self._changed = threading.Condition()
         threading.Thread(target=self._read, name="ahead", daemon=True).start()
 
-    def take(self, limit_s: float) -> list[tuple[Piece, Place]]:
+    def take(self, limit_s: float) -> list[tuple[Piece, ReadPosition]]:
         """The next blocks, all that there are; none after `limit_s` seconds without one.
 
         Raises:
@@ -91,9 +91,9 @@ class Ahead:
 class Feeder:
     """Moves blocks into the pipe `to` and reports. `task` is for messages."""
 
-    def __init__(self, passes: Passes, to: int, task: str, stall_s: float) -> None:
+    def __init__(self, passes: RecordStream, to: int, task: str, stall_s: float) -> None:
         self.passes, self.to, self.task, self.stall_s = passes, to, task, stall_s
-        self.place, self._giving = Place(), ""
+        self.place, self._giving = ReadPosition(), ""
         self.starved_s = 0.0
         self._reported = time.monotonic()
         os.set_blocking(to, False)
@@ -106,7 +106,7 @@ class Feeder:
         Raises:
             HowdahError: it can't be read, or the program does not read it.
         """
-        ahead, since = Ahead(iter(self.passes)), time.monotonic()
+        ahead, since = ReadAhead(iter(self.passes)), time.monotonic()
         try:
             while True:
                 blocks = self._take(ahead)
@@ -127,7 +127,7 @@ class Feeder:
         except BrokenPipeError:
             return {"ok": True, "closed": True, **self.told()}
 
-    def _take(self, ahead: Ahead) -> list[tuple[Piece, Place]]:
+    def _take(self, ahead: ReadAhead) -> list[tuple[Piece, ReadPosition]]:
         """The next blocks; while the pipe is empty, the program waits for them."""
         begun = time.monotonic()
         blocks = ahead.take(REPORT_S)
@@ -157,7 +157,7 @@ class Feeder:
                 self._room.poll(REPORT_S * 1000)
                 self._report()
                 if 0 < self.stall_s < time.monotonic() - since:
-                    raise Stalled(self._stalled(since)) from None
+                    raise ProgramStalled(self._stalled(since)) from None
 
     def _stalled(self, since: float) -> str:
         waited = time.monotonic() - since
@@ -192,7 +192,7 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
     # Behind everything of ours: people's own readers are in the program's directory.
     sys.path.append(request["directory"])
     feeds: Sequence[Feed] = [decode(Feed, one) for one in request["feeds"]]
-    passes = Passes(feeds, request["task"], names_of(request["host"]))
+    passes = RecordStream(feeds, request["task"], names_of(request["host"]))
     return Feeder(passes, request["to"], request["task"], float(request["stall_s"])).run()
 
 

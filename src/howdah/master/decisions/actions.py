@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from howdah.engines import ANYWHERE, Wish
+from howdah.engines import NO_PREFERENCES, ContainerPreferences
 from howdah.spec import Container, Outcome, TaskId
 from howdah.spec.events import AllocationLost, Event
 from howdah.spec.values import dataclass
@@ -10,16 +10,16 @@ from howdah.wire.messages import Status
 
 
 @dataclass(frozen=True)
-class Ask:
+class RequestContainers:
     """Tell the allocator that `count` containers of `role` are outstanding."""
 
     role: str
     count: int
-    wish: Wish = ANYWHERE
+    preferences: ContainerPreferences = NO_PREFERENCES
 
 
 @dataclass(frozen=True)
-class Launch:
+class LaunchTask:
     """Start an executor for this attempt in the container."""
 
     task: TaskId
@@ -28,21 +28,21 @@ class Launch:
 
 
 @dataclass(frozen=True)
-class Release:
+class ReleaseContainer:
     """Give the container back."""
 
     container_id: str
 
 
 @dataclass(frozen=True)
-class Record:
+class RecordEvent:
     """Append to the event log."""
 
     event: Event
 
 
 @dataclass(frozen=True)
-class Notify:
+class NotifyExecutors:
     """These tasks' orders have changed: answer their executors' waiting polls."""
 
     tasks: tuple[TaskId, ...]
@@ -56,7 +56,7 @@ class Commit:
 
 
 @dataclass(frozen=True)
-class PublishSave:
+class PublishSnapshot:
     """Let a finished copy of `output` appear at `final`, remove those beyond the last `keep` of the ones whose names
     begin with `to`; then tell by a SavePublished event."""
 
@@ -68,7 +68,7 @@ class PublishSave:
 
 
 @dataclass(frozen=True)
-class DiscardSave:
+class DiscardSnapshot:
     """Remove what an unfinished copy has left at `temporary`."""
 
     temporary: str
@@ -82,7 +82,7 @@ class FindCheckpoint:
 
 
 @dataclass(frozen=True)
-class TakeStacks:
+class CollectStacks:
     """Look what the programs of `tasks` are doing, of which `stalled` show no sign of progress; then tell by a
     StacksTaken event."""
 
@@ -91,10 +91,10 @@ class TakeStacks:
 
 
 @dataclass(frozen=True)
-class NoteStrikes:
+class NoteNodeFailures:
     """Leave word for later jobs: nodes that were to blame for a failure, and when."""
 
-    strikes: tuple[tuple[str, float], ...]
+    failures: tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True)
@@ -112,17 +112,17 @@ class Finish:
 
 
 Action = (
-    Ask
-    | Launch
-    | Release
-    | Record
-    | Notify
+    RequestContainers
+    | LaunchTask
+    | ReleaseContainer
+    | RecordEvent
+    | NotifyExecutors
     | Commit
-    | PublishSave
-    | DiscardSave
+    | PublishSnapshot
+    | DiscardSnapshot
     | FindCheckpoint
-    | TakeStacks
-    | NoteStrikes
+    | CollectStacks
+    | NoteNodeFailures
     | HandOver
     | Finish
 )
@@ -137,7 +137,7 @@ class Tick(Event):
 
 
 @dataclass(frozen=True)
-class Heard(Event):
+class StatusReceived(Event):
     """An executor of the current attempt of its task sent its status."""
 
     status: Status
@@ -161,7 +161,7 @@ class CommitDone(Event):
 
 
 @dataclass(frozen=True)
-class SavePublished(Event):
+class SnapshotPublished(Event):
     """A copy of `output` is in its place and older ones were `removed`, but for a `problem` with those; or it was
     `empty`, or why it is not there."""
 

@@ -9,10 +9,10 @@ from howdah.wire.messages import Goal, Orders, Status
 
 def reassignment(state: GangState, status: Status) -> Orders | None:
     """The orders for an executor whose container is that of another attempt now; None for any other executor."""
-    become = state.moves.get(f"{status.task}/{status.attempt}")
+    become = state.reassigned_to.get(f"{status.task}/{status.attempt}")
     if become is None:
         return None
-    return Orders(status.epoch, Goal.BECOME, stop_s=state.job.timeouts.stop_s, become=become)
+    return Orders(status.epoch, Goal.REASSIGN, stop_s=state.job.timeouts.stop_s, become=become)
 
 
 def refusal(state: GangState, status: Status) -> str:

@@ -9,7 +9,7 @@ from howdah.spec.values import dataclass
 
 
 @dataclass
-class Looks:
+class CheckpointLookups:
     """`found` are the checkpoints by epoch, "" where there is none; `looking` the epochs for which somebody looks now,
     `waiting` those that joined since then."""
 

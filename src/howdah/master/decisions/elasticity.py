@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from howdah.engines import Wish
-from howdah.master.decisions.actions import Action, Ask, Notify, Record
+from howdah.engines import ContainerPreferences
+from howdah.master.decisions.actions import Action, NotifyExecutors, RecordEvent, RequestContainers
 from howdah.master.state import GangState, TaskState
 from howdah.spec import JobSpec, TaskId
-from howdah.spec import events as e
+from howdah.spec.events import Asked, Launched, Resized
 
 GROW_AFTER_S = 60.0
 """A gang that was formed anew runs at least this long before it grows: each time its programs start again."""
@@ -22,72 +22,75 @@ MOST_LOST = 10
 """Spares that were lost are replaced this often."""
 
 
-def ready(state: GangState, role: str) -> list[TaskState]:
+def is_spare_ready(state: GangState, role: str) -> list[TaskState]:
     """Those of the role that hold a container without having a part in the job, and whose executors have spoken."""
-    return [task for task in state.parked(role) if task.container is not None and task.phase is not None]
+    return [task for task in state.inactive_tasks(role) if task.container is not None and task.phase is not None]
 
 
-def spare(state: GangState, role: str) -> TaskState | None:
+def find_spare(state: GangState, role: str) -> TaskState | None:
     """Whose container may be taken: rather of one that has spoken."""
     return next(_givers(state, role), None)
 
 
-def give(state: GangState, giver: TaskState, taker: TaskState, now: float, actions: list[Action]) -> None:
+def reassign_container(state: GangState, giver: TaskState, taker: TaskState, now: float, actions: list[Action]) -> None:
     """The container of `giver`, which may be `taker` itself, is that of a new attempt of `taker`."""
     container, before = giver.container, giver.attempt_name
     assert container is not None
     giver.container = None
     giver.leave()
     taker.move_to(container, now)
-    state.moves[before] = taker.attempt_name
-    state.seats[taker.attempt_name] = state.seats.get(before, before)
+    state.reassigned_to[before] = taker.attempt_name
+    state.launch_attempt_of[taker.attempt_name] = state.launch_attempt_of.get(before, before)
     state.containers[container.id] = taker.id
-    actions += [Record(e.Launched(now, taker.id, taker.attempt, container, giver.id)), Notify((giver.id,))]
+    actions += [
+        RecordEvent(Launched(now, taker.id, taker.attempt, container, giver.id)),
+        NotifyExecutors((giver.id,)),
+    ]
 
 
 # Asking
 
 
-def lacking(state: GangState, name: str) -> dict[TaskId, None]:
+def missing_spares(state: GangState, name: str) -> dict[TaskId, None]:
     """The tasks without a part in the job that should hold a container: spares, and what an elastic role lacks. Growing
     starts programs again, so that only those grow that can go on from a checkpoint."""
     role = state.job.roles[name]
     if state.spares_lost >= MOST_LOST or state.tasks[TaskId(name, 0)].epoch == 0:
         return {}
     grows = state.wanted[name] - role.replicas if state.job.checkpoint.path else 0
-    held = sum(task.container is not None for task in state.parked(name))
-    free = (task.id for task in state.parked(name) if task.container is None)
+    held = sum(task.container is not None for task in state.inactive_tasks(name))
+    free = (task.id for task in state.inactive_tasks(name) if task.container is None)
     return dict.fromkeys(id_ for id_, _ in zip(free, range(grows + role.spares - held), strict=False))
 
 
-def ask(state: GangState, now: float, actions: list[Action]) -> None:
+def request_spares(state: GangState, now: float, actions: list[Action]) -> None:
     """What the gang can do without is asked for once it runs: it must not stand in its way."""
     for name in state.job.roles:
-        wanted = {} if state.formations else lacking(state, name)
-        if wanted != state.spares.get(name, {}) and not state.unplaced[name]:
+        wanted = {} if state.formations else missing_spares(state, name)
+        if wanted != state.spares.get(name, {}) and not state.pending_tasks[name]:
             state.spares[name] = wanted
-            wish = Wish(avoid=state.job.roles[name].placement.avoid, spare=True)
-            actions += [Ask(name, len(wanted), wish), Record(e.Asked(now, name, len(wanted)))]
+            wish = ContainerPreferences(avoid=state.job.roles[name].placement.avoid, spare=True)
+            actions += [RequestContainers(name, len(wanted), wish), RecordEvent(Asked(now, name, len(wanted)))]
 
 
 # Sizes
 
 
-def shrunk(state: GangState) -> dict[str, int]:
+def shrink_sizes(state: GangState) -> dict[str, int]:
     """The sizes with which the gang can go on without the containers that it lacks; empty when it can't."""
-    lacks = {name: len(tasks) for name, tasks in state.unplaced.items() if tasks}
+    lacks = {name: len(tasks) for name, tasks in state.pending_tasks.items() if tasks}
     sizes = {name: state.job.roles[name].replicas - count for name, count in lacks.items()}
     enough = all(0 < state.job.roles[name].min_replicas <= size for name, size in sizes.items())
     return sizes if enough else {}
 
 
-def grown(state: GangState, now: float) -> dict[str, int]:
+def grow_sizes(state: GangState, now: float) -> dict[str, int]:
     """The sizes to which the gang can grow now: when all that is missing is there, or more has not come for a while."""
     sizes: dict[str, int] = {}
     if now - state.formed_at < GROW_AFTER_S:
         return sizes
     for name, role in state.job.roles.items():
-        missing, there = state.wanted[name] - role.replicas, ready(state, name)
+        missing, there = state.wanted[name] - role.replicas, is_spare_ready(state, name)
         late = bool(there) and now - max(task.launched_at for task in there) > state.job.timeouts.hold_s
         if missing > 0 and (len(there) >= missing or late):
             sizes[name] = role.replicas + min(missing, len(there))
@@ -102,11 +105,11 @@ def resize(
     names = {id_.role for name in sizes for id_ in state.tasks[TaskId(name, 0)].peers}
     state.job = resized(state.job, sizes)
     for name, size in sizes.items():
-        actions += [Record(e.Resized(now, name, size, reason)), Ask(name, 0)]
+        actions += [RecordEvent(Resized(now, name, size, reason)), RequestContainers(name, 0)]
     for name in state.job.roles:
         if name in names:
-            _seat(state, name, now, actions)
-            state.unplaced[name].clear()
+            _reassign_all(state, name, now, actions)
+            state.pending_tasks[name].clear()
     return tuple(task.id for name in state.job.roles if name in names for task in state.of_role(name))
 
 
@@ -117,17 +120,17 @@ def resized(job: JobSpec, sizes: Mapping[str, int]) -> JobSpec:
     )
 
 
-def _seat(state: GangState, name: str, now: float, actions: list[Action]) -> None:
+def _reassign_all(state: GangState, name: str, now: float, actions: list[Action]) -> None:
     givers = _givers(state, name)
     for task in list(state.of_role(name)):
         giver = task if task.container is not None else next(givers, None)
         if giver is not None:
-            give(state, giver, task, now, actions)
-    for task in state.parked(name):
+            reassign_container(state, giver, task, now, actions)
+    for task in state.inactive_tasks(name):
         task.epoch, task.peers, task.world, task.exit, task.started = 0, (), None, None, 0
 
 
 def _givers(state: GangState, name: str) -> Iterator[TaskState]:
     """First those that have spoken."""
-    there = [task for task in state.parked(name) if task.container is not None]
+    there = [task for task in state.inactive_tasks(name) if task.container is not None]
     yield from sorted(there, key=lambda task: (task.phase is None, task.id.index))

@@ -18,11 +18,11 @@ from howdah.outputs.commit import temporary
 from howdah.spec import JobSpec, StagedJob, TaskId, chief, preflight, uris
 from howdah.wire.messages import (
     Assignment,
-    BoardOrder,
     CheckOrder,
+    CheckpointSyncOrder,
+    EventFileSyncOrder,
     Goal,
     LogRequest,
-    MirrorOrder,
     Orders,
     Phase,
     Status,
@@ -35,7 +35,7 @@ _BEYOND_START = (Phase.RUNNING, Phase.UPLOADING, Phase.ENDED)
 
 
 @dataclass(frozen=True)
-class Director:
+class OrderBuilder:
     """Gives orders for one job. `staged.job` is the spec as its framework expanded it."""
 
     job_id: str
@@ -58,9 +58,9 @@ class Director:
             lease_s=STOPPED_LEASE_S if goal is Goal.STOP else LEASE_S,
             log_requests=logs,
             saves=snapshot_policy.orders(state, task),
-            keep=goal is Goal.STOP and failed_outputs.wanted(state),
+            keep=goal is Goal.STOP and failed_outputs.is_keeping(state),
             notice=task.notice,
-            pairs=preflight_policy.order(state, task) if goal is Goal.JOIN else None,
+            pairs=preflight_policy.pair_test_order(state, task) if goal is Goal.JOIN else None,
         )
 
     def assignment(self, state: GangState, task: TaskState) -> Assignment:
@@ -96,8 +96,8 @@ class Director:
             stall_s=job.timeouts.stall_s,
             spread={file.name: file.into for file in staged.files_of(task.id.role) if file.kind == "spread"},
             yields=role.yields,
-            mirror=_mirror(job, task.id),
-            board=_board(job, task.id),
+            mirror=_checkpoint_sync(job, task.id),
+            board=_event_file_sync(job, task.id),
             checks=_checks(job, role.resources.gpus),
             port_range=job.port_range,
         )
@@ -123,7 +123,7 @@ class Director:
             replicas=state.role(task.id).replicas,
         )
         kept = {**_checkpoint(state, task), **_board_directory(state.job)}
-        return {**_yielded(state), **kept, **ours, **self.framework.environment(world, task.id)}
+        return {**_announced_values(state), **kept, **ours, **self.framework.environment(world, task.id)}
 
     def world_files(self, state: GangState, task: TaskState) -> Mapping[str, str]:
         """Files that only the whole gang determines."""
@@ -135,7 +135,7 @@ def _checkpoint(state: GangState, task: TaskState) -> dict[str, str]:
     """Where the programs keep what they go on from, and what that is; on this machine they know it by its path."""
     found = {
         "HOWDAH_CHECKPOINT_DIR": state.job.checkpoint.path,
-        "HOWDAH_RESUME_FROM": state.looks.found.get(task.epoch, ""),
+        "HOWDAH_RESUME_FROM": state.checkpoint_lookups.found.get(task.epoch, ""),
     }
     local = not state.job.checkpoint.local
     return {name: uris.path(uri) if local and uri.startswith("file:") else uri for name, uri in found.items() if uri}
@@ -158,7 +158,7 @@ def _checks(job: JobSpec, gpus: int) -> CheckOrder:
     return CheckOrder(alone, spec.disk_mib, spec.limit_s, preflight.pairs_wanted(job))
 
 
-def _board(job: JobSpec, task: TaskId) -> BoardOrder | None:
+def _event_file_sync(job: JobSpec, task: TaskId) -> EventFileSyncOrder | None:
     spec = job.board
     if not spec.local:
         return None
@@ -168,23 +168,25 @@ def _board(job: JobSpec, task: TaskId) -> BoardOrder | None:
         mine = spec.tasks in ("", task.role, str(task))
         alone = ":" in spec.tasks or (job.roles[task.role].replicas if spec.tasks else job.task_count) == 1
     where = spec.path if alone else uris.join(spec.path, task.slug)
-    return BoardOrder(spec.local, where if mine else "", spec.every_s)
+    return EventFileSyncOrder(spec.local, where if mine else "", spec.every_s)
 
 
-def _mirror(job: JobSpec, task: TaskId) -> MirrorOrder | None:
+def _checkpoint_sync(job: JobSpec, task: TaskId) -> CheckpointSyncOrder | None:
     spec = job.checkpoint
     if not spec.path or not spec.local:
         return None
     leads = task == chief(job)
     writes = spec.tasks in ("all", task.role, str(task)) or (leads and spec.tasks == "chief")
-    return MirrorOrder(spec.local, spec.path, spec.every_s, writes, leads or spec.tasks == str(task), spec.valid)
+    return CheckpointSyncOrder(
+        spec.local, spec.path, spec.every_s, writes, leads or spec.tasks == str(task), spec.valid
+    )
 
 
-def _yielded(state: GangState) -> dict[str, str]:
+def _announced_values(state: GangState) -> dict[str, str]:
     """What tasks have announced for later ones; of several in a role the first is believed."""
     if not any(role.yields for role in state.job.roles.values()):  # each task of a large gang asks
         return {}
-    return {name: value for task in reversed(state.tasks.values()) for name, value in task.yields.items()}
+    return {name: value for task in reversed(state.tasks.values()) for name, value in task.announced_values.items()}
 
 
 def _goal(state: GangState, task: TaskState) -> Goal:
@@ -194,7 +196,7 @@ def _goal(state: GangState, task: TaskState) -> Goal:
     return Goal.RUN if task.formed and task.epoch not in state.unrecorded else Goal.JOIN
 
 
-def satisfied(orders: Orders, status: Status) -> bool:
+def is_up_to_date(orders: Orders, status: Status) -> bool:
     """Whether the executor has these orders already, so that the answer can wait for news."""
     news = orders.assignment is not None or orders.log_requests or orders.goal is Goal.LEAVE
     return not news and status.told == orders.mark

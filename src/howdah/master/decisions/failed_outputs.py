@@ -14,20 +14,20 @@ LIMIT_S = 600.0
 """For the uploads, after everything has stopped."""
 
 
-def wanted(state: GangState) -> bool:
+def is_keeping(state: GangState) -> bool:
     """Whether the job has failed, and has an output of which something is to be kept then."""
     failed = state.outcome is not None and state.outcome.state is State.FAILED
     return failed and any(map(keeps_failed, state.job.outputs))
 
 
-def waits(state: GangState, now: float) -> bool:
+def is_awaited(state: GangState, now: float) -> bool:
     """Whether some task that can still be heard has not uploaded yet."""
-    if not wanted(state) or now >= state.stop_by + LIMIT_S:
+    if not is_keeping(state) or now >= state.stop_by + LIMIT_S:
         return False
     return any(_missing(state, task, now) for task in state.tasks.values())
 
 
-def heard(task: TaskState, status: Status) -> bool:
+def on_reported(task: TaskState, status: Status) -> bool:
     """Take note that the task has uploaded; whether that is news."""
     if not status.kept or task.kept or task.exit is None or status.epoch != task.epoch:
         return False

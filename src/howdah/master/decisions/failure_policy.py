@@ -6,36 +6,36 @@ import math
 import re
 from fractions import Fraction
 
-from howdah.master.decisions.actions import Action, NoteStrikes, Notify, Record
+from howdah.master.decisions.actions import Action, NoteNodeFailures, NotifyExecutors, RecordEvent
 from howdah.master.decisions.gang_formation import (
     MAX_BACKOFF_S,
     MOST_STRIKES,
     bad_nodes,
     begin_stages,
+    deadline_passed,
     form_together,
     give_up_container,
-    leave_out,
-    over,
+    remove_from_formation,
 )
-from howdah.master.decisions.job_completion import conclude_if_ended, drop, stop
+from howdah.master.decisions.job_completion import commit_if_all_ended, release_container, stop
 from howdah.master.decisions.restart_policy import UNCOUNTED, may_start_again, restarts_alone
-from howdah.master.state import Blame, GangState, Stage, TaskState
+from howdah.master.state import GangState, RestartCause, Stage, TaskState
 from howdah.spec import Exit, Outcome, State, TaskId, chief
-from howdah.spec import events as e
+from howdah.spec.events import ContainerEnded, Ended, GangRestarted, Noted
 from howdah.wire.messages import NOT_HEARD, Status
 
 MAX_REPLACEMENTS = 5
 """Containers lost or preempted before the gang has formed are replaced this often."""
 MAX_PORT_RETRIES = 3
 """The gang is formed anew this often because somebody else took a reserved port; not counted as a retry."""
-SOON_S = 10.0
+QUICK_FAILURE_S = 10.0
 """A gang that fails within this time of its start has failed soon."""
-LATE_S = 5.0
+LATE_EXIT_S = 5.0
 """What is heard so long after a failure may have been its cause."""
 MAX_UNCOUNTED, UNCOUNTED_S, INCIDENT_S = 20, 86400.0, 30.0
 """Restarts for which nobody but the cluster is to blame use up no retry, but there are no more than 20 in a day; those
 within 30 s are one."""
-MAX_UNFIT = 3
+MAX_FAILED_PREFLIGHTS = 3
 """A task whose containers did not pass pre-flight on so many nodes gets no other."""
 
 # A failure that explains others beats one that may be their consequence: a peer's "connection reset" is an `exit`.
@@ -68,7 +68,9 @@ _NO_ROOM = re.compile("no space left on device|no space available in any of the 
 _UNCERTAIN = (*_CONTAINER_GONE, "silent", "localise", "start")
 
 
-def end(state: GangState, task: TaskState, exit: Exit, now: float, actions: list[Action], lost: bool = False) -> None:
+def task_ended(
+    state: GangState, task: TaskState, exit: Exit, now: float, actions: list[Action], lost: bool = False
+) -> None:
     """The task's program, or its container (`lost`), ended for this epoch; decide what follows."""
     task.exit, task.ended_at = exit, now
     node = task.node
@@ -76,10 +78,10 @@ def end(state: GangState, task: TaskState, exit: Exit, now: float, actions: list
     counts = state.open and not task.stopped and not parked
     blamed = counts and not exit.ok
     told = (task.id, task.attempt, task.epoch, exit, node or task.host, blamed, lost, task.uploaded, task.fenced_until)
-    actions.append(Record(e.Ended(now, *told)))
+    actions.append(RecordEvent(Ended(now, *told)))
     if not state.open:
-        _reconsider(state, task, exit, node)
-        conclude_if_ended(state, now, actions)
+        _replace_first_cause(state, task, exit, node)
+        commit_if_all_ended(state, now, actions)
         return
     if parked:
         give_up_container(state, task, now, actions)
@@ -87,17 +89,17 @@ def end(state: GangState, task: TaskState, exit: Exit, now: float, actions: list
         state.spares_lost += 1
         return
     if blamed and exit.cause == "preflight":
-        _unfit(state, task, exit, node, now, actions)
+        _failed_preflight(state, task, exit, node, now, actions)
     elif exit.ok or not counts or _ignored(state, task):
-        leave_out(state, task, now, actions)
+        remove_from_formation(state, task, now, actions)
         if not state.job.gang:
             give_up_container(state, task, now, actions)  # others wait for the room
         _go_on(state, now, actions)
     else:
-        _fail(state, task, exit, node, now, actions)
+        _fail_job(state, task, exit, node, now, actions)
 
 
-def end_lost(state: GangState, task: TaskState, event: e.ContainerEnded, actions: list[Action]) -> None:
+def container_lost(state: GangState, task: TaskState, event: ContainerEnded, actions: list[Action]) -> None:
     """The container went before its program's end was told. The task keeps no container, so a restart asks for one."""
     container, task.container = task.container, None
     task.joined = 0
@@ -108,20 +110,20 @@ def end_lost(state: GangState, task: TaskState, event: e.ContainerEnded, actions
         detail = f"its container ended ({exit}) before its program's end was told"
         exit = Exit("silent", exit.code, exit.signal, exit.detail or detail, exit.lines)
     task.host = container.node if container else task.host
-    end(state, task, exit, event.time, actions, lost=True)
+    task_ended(state, task, exit, event.time, actions, lost=True)
 
 
-def replay_end(state: GangState, event: e.Ended, actions: list[Action]) -> None:
+def replay_end(state: GangState, event: Ended, actions: list[Action]) -> None:
     """The end that `event` recorded, once more, for a master that takes over."""
     task = state.tasks[event.task]
     task.uploaded, task.fenced_until = event.uploaded, event.fenced_until
     if event.lost and task.container is not None:
         state.containers.pop(task.container.id, None)
         task.container, task.joined, task.host = None, 0, event.node
-    end(state, task, event.exit, event.time, actions, event.lost)
+    task_ended(state, task, event.exit, event.time, actions, event.lost)
 
 
-def on_container_ended(state: GangState, event: e.ContainerEnded, actions: list[Action]) -> None:
+def on_container_ended(state: GangState, event: ContainerEnded, actions: list[Action]) -> None:
     """The engine tells that a container is gone."""
     task_id = state.containers.pop(event.container_id, None)
     if task_id is None:
@@ -129,17 +131,17 @@ def on_container_ended(state: GangState, event: e.ContainerEnded, actions: list[
     task = state.tasks[task_id]
     if task.exit is None:
         task.host = task.host or task.node
-        end_lost(state, task, event, actions)
+        container_lost(state, task, event, actions)
     elif task.container is not None and task.container.id == event.container_id:
         task.container = None
         if state.open:  # the next master must not count on it
-            actions.append(Record(event))
-        conclude_if_ended(state, event.time, actions)
+            actions.append(RecordEvent(event))
+        commit_if_all_ended(state, event.time, actions)
 
 
-def end_dropped(state: GangState, task: TaskState, exit: Exit, now: float, actions: list[Action]) -> None:
+def executor_unreachable(state: GangState, task: TaskState, exit: Exit, now: float, actions: list[Action]) -> None:
     """Whoever should speak for it does not: its container goes back, and the task has ended."""
-    end_lost(state, task, drop(state, task, exit, now, actions), actions)
+    container_lost(state, task, release_container(state, task, exit, now, actions), actions)
 
 
 # What goes on
@@ -157,12 +159,12 @@ def _ignored(state: GangState, task: TaskState) -> bool:
 
 
 def _go_on(state: GangState, now: float, actions: list[Action]) -> None:
-    if _decide(state, now, actions):
+    if _decide_by_role(state, now, actions):
         return
     begin_stages(state, now, actions)
 
 
-def _decide(state: GangState, now: float, actions: list[Action]) -> bool:
+def _decide_by_role(state: GangState, now: float, actions: list[Action]) -> bool:
     """End the job if it is done, or cannot be done any more."""
     deciding = [task for task in state.tracked_tasks() if not _leads_to_others(state, task.id.role)]
     well = sum(task.exit is not None and task.exit.ok for task in deciding)
@@ -200,7 +202,7 @@ def _decide_by_share(
         first = min(failed, key=lambda task: task.ended_at)
         reason = (
             f"{len(failed)} of {len(deciding)} tasks failed (success: {state.job.success}); "
-            f"the first was {first.id}{_on(first.node)}: {first.exit}"
+            f"the first was {first.id}{_on_node(first.node)}: {first.exit}"
         )
         stop(state, Outcome(State.FAILED, reason, first.id, first.exit), reason, now, actions)
     elif not left:
@@ -223,54 +225,57 @@ def classify(state: GangState, task: TaskId, exit: Exit) -> str:
     for sign, meaning in state.role(task).causes.items():
         if sign == str(exit.code) or (not sign.isdigit() and re.search(sign, text)):
             return meaning
-    if exit.cause == "silent" and (exit.code == NOT_HEARD or (_untold(exit) and state.fitness.elsewhere)):
+    if exit.cause == "silent" and (exit.code == NOT_HEARD or (_exit_unknown(exit) and state.preflight.elsewhere)):
         return "node"  # or the network between it and the master; or there was no master
     return _CLASSES.get(exit.cause, "transient")
 
 
-def hear_late(state: GangState, task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
+def late_exit(state: GangState, task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
     """A program had ended before its executor heard that all start again: this may be what made the others fail."""
-    blame, exit = state.blame, status.exit
-    if blame is None or exit is None or exit.cause == "stopped" or now - blame.seen_at > LATE_S:
+    blame, exit = state.last_restart_cause, status.exit
+    if blame is None or exit is None or exit.cause == "stopped" or now - blame.seen_at > LATE_EXIT_S:
         return
-    if status.epoch == blame.epoch and _weight(exit) > blame.weight:
-        state.blame = Blame(task.id, blame.epoch, _weight(exit), blame.seen_at)
-        told = f"{task.id}{_on(task.node)}: {exit}; heard later than {blame.task}, whose end may have followed from it"
-        actions.append(Record(e.Noted(now, told)))
+    if status.epoch == blame.epoch and _cause_weight(exit) > blame.weight:
+        state.last_restart_cause = RestartCause(task.id, blame.epoch, _cause_weight(exit), blame.seen_at)
+        heard = f"heard later than {blame.task}, whose end may have followed from it"
+        told = f"{task.id}{_on_node(task.node)}: {exit}; {heard}"
+        actions.append(RecordEvent(Noted(now, told)))
 
 
-def _fail(state: GangState, task: TaskState, exit: Exit, node: str, now: float, actions: list[Action]) -> None:
-    state.blame = Blame(task.id, task.epoch, _weight(exit), now)
-    reason = f"{task.id}{_on(node)}: {exit}"
+def _fail_job(state: GangState, task: TaskState, exit: Exit, node: str, now: float, actions: list[Action]) -> None:
+    state.last_restart_cause = RestartCause(task.id, task.epoch, _cause_weight(exit), now)
+    reason = f"{task.id}{_on_node(node)}: {exit}"
     kind = classify(state, task.id, exit)
     announced = task.notice is not None and task.notice.kind == "decommission"  # people's doing, not the node's fault
     if kind == "node" and exit.cause != "silent" and node and not announced:
-        _strike(state, node, now, actions)
+        _count_node_failure(state, node, now, actions)
     forming = not task.formed
-    if node and state.fitness.elsewhere and _NO_ROOM.search("\n".join((*exit.lines, exit.detail))):
+    if node and state.preflight.elsewhere and _NO_ROOM.search("\n".join((*exit.lines, exit.detail))):
         _avoid_full_disk(state, node, now, actions)
-    if exit.cause == "gpu" and kind == "node" and node and state.fitness.elsewhere:  # a device that is ill stays so
-        _avoid(state, node, f"{node} has a GPU that failed: it gets no more tasks of this job", now, actions)
+    if exit.cause == "gpu" and kind == "node" and node and state.preflight.elsewhere:  # a device that is ill stays so
+        _avoid_node(state, node, f"{node} has a GPU that failed: it gets no more tasks of this job", now, actions)
     # It left before it had to, its devices are ill, or its files are gone: so does its container.
     if exit.cause in ("preempted", "gpu", "withdrawn") and task.container is not None:
         give_up_container(state, task, now, actions)
         task.joined = 0
-    gone = exit.cause in _CONTAINER_GONE or _cut_off(state, task, exit)
+    gone = exit.cause in _CONTAINER_GONE or _only_this_container_silent(state, task, exit)
     safe = all(_may_start(state, state.tasks[peer]) for peer in task.peers)
     if gone and forming and state.replacements < MAX_REPLACEMENTS:
         state.replacements += 1
-        _restart(state, _formed_with(state, task), reason, now, actions)
+        _restart_gang(state, _formed_with(state, task), reason, now, actions)
     elif exit.cause == "port" and safe and state.port_retries < MAX_PORT_RETRIES:
         state.port_retries += 1
-        _restart(state, task.peers, reason, now, actions)
+        _restart_gang(state, task.peers, reason, now, actions)
     elif kind != "user" and _restarted_alone(state, task, kind, reason, now, actions):
         return
     elif (kind in UNCOUNTED or exit.cause == "port") and not safe:
         final = f"{reason}; nothing starts again, because the job has no retries"
         stop(state, Outcome(State.FAILED, final, task.id, exit), final, now, actions)
-    elif kind != "user" and _affordable(state, kind, state.retries_used, state.job.retries, now):
+    elif kind != "user" and _within_retry_budget(state, kind, state.retries_used, state.job.retries, now):
         state.retries_used += kind not in UNCOUNTED
-        _restart(state, task.peers, f"{reason} ({_count(state, kind)})", now, actions, _pause(state, now))
+        _restart_gang(
+            state, task.peers, f"{reason} ({_describe_budget(state, kind)})", now, actions, _backoff_s(state, now)
+        )
     else:
         stop(state, Outcome(State.FAILED, reason, task.id, exit), reason, now, actions)
 
@@ -286,86 +291,88 @@ def _formed_with(state: GangState, task: TaskState) -> tuple[TaskId, ...]:
     return formation.tasks if formation is not None else task.peers
 
 
-def _weight(exit: Exit) -> int:
+def _cause_weight(exit: Exit) -> int:
     return _WEIGHT.get(exit.cause, 1)
 
 
-def _untold(exit: Exit) -> bool:
+def _exit_unknown(exit: Exit) -> bool:
     """Nobody knows how it ended."""
     return exit.code is exit.signal is None
 
 
-def _cut_off(state: GangState, task: TaskState, exit: Exit) -> bool:
+def _only_this_container_silent(state: GangState, task: TaskState, exit: Exit) -> bool:
     """Nothing is heard from its container, while others are heard: the way to the master is there for them."""
-    unheard = task.container is None and exit.cause in ("silent", "start") and _untold(exit)
+    unheard = task.container is None and exit.cause in ("silent", "start") and _exit_unknown(exit)
     return unheard and any(other.live and other.phase is not None for other in state.tasks.values())
 
 
-def _unfit(state: GangState, task: TaskState, exit: Exit, node: str, now: float, actions: list[Action]) -> None:
+def _failed_preflight(
+    state: GangState, task: TaskState, exit: Exit, node: str, now: float, actions: list[Action]
+) -> None:
     """The container did not pass pre-flight: another is asked for elsewhere, where there is an elsewhere."""
-    fitness, reason = state.fitness, f"{task.id}{_on(node)}: {exit}"
-    again = node in fitness.forgiven & fitness.nodes
-    tried = fitness.unfit.setdefault(task.id, [])
+    fitness, reason = state.preflight, f"{task.id}{_on_node(node)}: {exit}"
+    again = node in fitness.readmitted_nodes & fitness.nodes
+    tried = fitness.failed_nodes.setdefault(task.id, [])
     tried.append(node)
     fitness.took.pop(task.id, None)
     if fitness.elsewhere:
         _leave_node(state, task, node, now, actions)
-    if again or not fitness.elsewhere or len(tried) >= MAX_UNFIT:
+    if again or not fitness.elsewhere or len(tried) >= MAX_FAILED_PREFLIGHTS:
         nodes = list(dict.fromkeys(tried))
         more = f"; tried on {len(nodes)} nodes: {', '.join(nodes)}" if len(nodes) > 1 else ""
         stop(state, Outcome(State.FAILED, reason + more, task.id, exit), reason, now, actions)
         return
     give_up_container(state, task, now, actions)
     task.leave()
-    _restart(state, _formed_with(state, task), f"{reason} (not counted as a retry: node)", now, actions)
+    _restart_gang(state, _formed_with(state, task), f"{reason} (not counted as a retry: node)", now, actions)
 
 
 def _leave_node(state: GangState, task: TaskState, node: str, now: float, actions: list[Action]) -> None:
     """At once for this job; other jobs are told of what is certain."""
-    certain = task.container is None or task.container.id not in state.fitness.doubted
-    _avoid(state, node, f"{node} did not pass pre-flight: it gets no more tasks", now, actions)
-    if certain and node not in dict(state.struck):  # what a job wants may be too much for any
-        state.struck.append((node, now))
-        actions.append(NoteStrikes(tuple(state.struck)))
+    certain = task.container is None or task.container.id not in state.preflight.suspected_containers
+    _avoid_node(state, node, f"{node} did not pass pre-flight: it gets no more tasks", now, actions)
+    if certain and node not in dict(state.node_failures):  # what a job wants may be too much for any
+        state.node_failures.append((node, now))
+        actions.append(NoteNodeFailures(tuple(state.node_failures)))
 
 
 def _avoid_full_disk(state: GangState, node: str, now: float, actions: list[Action]) -> None:
     """Only this job leaves the node, and the failure counts: it may be the program that fills every disk it meets."""
-    _avoid(state, node, f"the disk of {node} is full: it gets no more tasks of this job", now, actions)
-    state.fitness.full.add(node)
+    _avoid_node(state, node, f"the disk of {node} is full: it gets no more tasks of this job", now, actions)
+    state.preflight.full.add(node)
 
 
-def _avoid(state: GangState, node: str, told: str, now: float, actions: list[Action]) -> None:
+def _avoid_node(state: GangState, node: str, told: str, now: float, actions: list[Action]) -> None:
     if node not in bad_nodes(state):
-        actions.append(Record(e.Noted(now, told)))
-    state.strikes[node] = max(state.strikes.get(node, 0.0), MOST_STRIKES + 0.5)
+        actions.append(RecordEvent(Noted(now, told)))
+    state.node_penalties[node] = max(state.node_penalties.get(node, 0.0), MOST_STRIKES + 0.5)
 
 
-def _strike(state: GangState, node: str, now: float, actions: list[Action]) -> None:
-    state.strikes[node] = state.strikes.get(node, 0.0) + 1
-    state.struck.append((node, now))
-    actions.append(NoteStrikes(tuple(state.struck)))
+def _count_node_failure(state: GangState, node: str, now: float, actions: list[Action]) -> None:
+    state.node_penalties[node] = state.node_penalties.get(node, 0.0) + 1
+    state.node_failures.append((node, now))
+    actions.append(NoteNodeFailures(tuple(state.node_failures)))
     if node in bad_nodes(state):
-        actions.append(Record(e.Noted(now, f"{node} was to blame too often: it gets no more tasks")))
+        actions.append(RecordEvent(Noted(now, f"{node} was to blame too often: it gets no more tasks")))
 
 
-def _pause(state: GangState, now: float) -> float:
+def _backoff_s(state: GangState, now: float) -> float:
     """The first restart is at once; a gang that fails again and again soon after its start waits, longer each time."""
-    soon = bool(state.formed_at) and now - state.formed_at < SOON_S
-    state.soon_failed = state.soon_failed + 1 if soon else 0
-    return min(2.0 ** (state.soon_failed - 2), MAX_BACKOFF_S) if state.soon_failed > 1 else 0.0
+    soon = bool(state.formed_at) and now - state.formed_at < QUICK_FAILURE_S
+    state.quick_failures = state.quick_failures + 1 if soon else 0
+    return min(2.0 ** (state.quick_failures - 2), MAX_BACKOFF_S) if state.quick_failures > 1 else 0.0
 
 
-def _affordable(state: GangState, kind: str, used: int, limit: int, now: float) -> bool:
+def _within_retry_budget(state: GangState, kind: str, used: int, limit: int, now: float) -> bool:
     if kind in UNCOUNTED:
-        state.uncounted = [moment for moment in state.uncounted if now - moment < UNCOUNTED_S]
-        if not state.uncounted or now - state.uncounted[-1] > INCIDENT_S:  # a node takes many tasks with it
-            state.uncounted.append(now)
-        return len(state.uncounted) <= MAX_UNCOUNTED
+        state.free_restarts = [moment for moment in state.free_restarts if now - moment < UNCOUNTED_S]
+        if not state.free_restarts or now - state.free_restarts[-1] > INCIDENT_S:  # a node takes many tasks with it
+            state.free_restarts.append(now)
+        return len(state.free_restarts) <= MAX_UNCOUNTED
     return used < limit
 
 
-def _count(state: GangState, kind: str) -> str:
+def _describe_budget(state: GangState, kind: str) -> str:
     if kind in UNCOUNTED:
         return f"not counted as a retry: {kind}"
     return f"retry {state.retries_used} of {state.job.retries}"
@@ -378,7 +385,7 @@ def _restarted_alone(
     role = state.role(task.id)
     if not restarts_alone(role):
         return False
-    if not _affordable(state, kind, task.restarts, role.restarts, now):
+    if not _within_retry_budget(state, kind, task.restarts, role.restarts, now):
         return False
     alone = role.on_failure == "restart"
     again = (task.id,) if alone else tuple(peer for peer in task.peers if peer.role == task.id.role)
@@ -386,11 +393,11 @@ def _restarted_alone(
         state.tasks[id_].restarts += kind not in UNCOUNTED
     wait = min(role.backoff_s * 2 ** max(0, task.restarts - 1), MAX_BACKOFF_S)
     count = f"not counted: {kind}" if kind in UNCOUNTED else f"restart {task.restarts} of {role.restarts}"
-    _restart(state, again, f"{reason} ({count})", now, actions, wait)
+    _restart_gang(state, again, f"{reason} ({count})", now, actions, wait)
     return True
 
 
-def _restart(
+def _restart_gang(
     state: GangState, tasks: tuple[TaskId, ...], reason: str, now: float, actions: list[Action], wait: float = 0.0
 ) -> None:
     """These programs start again in a new epoch; containers that live are kept, the others asked for anew."""
@@ -400,21 +407,21 @@ def _restart(
     for other in [each for each in state.formations.values() if set(each.tasks) & set(tasks)]:
         del state.formations[other.epoch]  # what was forming forms in the new epoch
         tasks = tuple(dict.fromkeys((*tasks, *other.tasks)))
-    full = state.fitness.full.intersection(bad_nodes(state))  # but for those that had to be forgiven
+    full = state.preflight.full.intersection(bad_nodes(state))  # but for those that had to be forgiven
     for id_ in tasks:
         # Larger from now on, or on a disk that is full: the container it has will not do.
         if state.role(id_).resources.growth or state.tasks[id_].node in full:
             give_up_container(state, state.tasks[id_], now, actions)
             state.tasks[id_].leave()
     whole = () if len(tasks) == state.job.task_count else tasks
-    actions.append(Record(e.GangRestarted(now, state.epoch + 1, reason, whole)))
+    actions.append(RecordEvent(GangRestarted(now, state.epoch + 1, reason, whole)))
     form_together(state, [tasks], peers, now, actions, now + wait if wait else 0.0)
-    actions.append(Notify(tasks))
+    actions.append(NotifyExecutors(tasks))
     if not any(task.formed and task.exit is None for task in state.tasks.values()):
         state.stage = Stage.FORMING
 
 
-def catch_up(state: GangState, task: TaskState, epoch: int, now: float, actions: list[Action]) -> None:
+def advance_epoch(state: GangState, task: TaskState, epoch: int, now: float, actions: list[Action]) -> None:
     """Some executor is in an epoch that the master before this one began and could not write down any more: the gang
     starts together once more, in one that is newer still; but for programs that must not, which that one had left
     running, too."""
@@ -424,34 +431,34 @@ def catch_up(state: GangState, task: TaskState, epoch: int, now: float, actions:
             peer.epoch = peer.epoch if peer.exit else state.epoch
         return
     again = tuple(id_ for id_ in task.peers if id_ == task.id or _may_start(state, state.tasks[id_]))
-    _restart(state, again, "the master before this one had started the tasks again, with others", now, actions)
+    _restart_gang(state, again, "the master before this one had started the tasks again, with others", now, actions)
 
 
-def runs_ahead(state: GangState, task: TaskState) -> bool:
+def peer_already_running(state: GangState, task: TaskState) -> bool:
     """A peer of the new `task` runs already, in a world that the master before this one formed without it."""
     peers = (state.tasks[id_] for id_ in task.peers)
     return not task.adopted and any(peer.started == task.epoch and not peer.formed for peer in peers)
 
 
-def _on(node: str) -> str:
+def _on_node(node: str) -> str:
     return f" on {node}" if node else ""
 
 
-def _reconsider(state: GangState, task: TaskState, exit: Exit, node: str) -> None:
+def _replace_first_cause(state: GangState, task: TaskState, exit: Exit, node: str) -> None:
     """A failure seen while stopping may be the one that caused the first: a killed peer is heard of late."""
     before = state.outcome
     if before is None or before.state is not State.FAILED or before.exit is None:
         return
     if exit.cause == "stopped" or exit.code == NOT_HEARD:  # it left while it was stopping
         return
-    if _weight(exit) > _weight(before.exit):
-        state.outcome = Outcome(State.FAILED, f"{task.id}{_on(node)}: {exit}", task.id, exit)
+    if _cause_weight(exit) > _cause_weight(before.exit):
+        state.outcome = Outcome(State.FAILED, f"{task.id}{_on_node(node)}: {exit}", task.id, exit)
 
 
 # Limits
 
 
-def watch_ends(state: GangState, now: float, actions: list[Action]) -> None:
+def check_end_deadlines(state: GangState, now: float, actions: list[Action]) -> None:
     """The chief's grace, and tasks that are not needed any more."""
     if state.done_at and now - state.done_at >= state.job.timeouts.grace_s and state.open:
         seconds = state.job.timeouts.grace_s
@@ -460,16 +467,16 @@ def watch_ends(state: GangState, now: float, actions: list[Action]) -> None:
         )
     for name, role in state.job.roles.items():
         if role.deadline.within_s and role.deadline.after and state.open:
-            _watch_deadline(state, name, now, actions)
+            _check_role_deadline(state, name, now, actions)
 
 
-def _watch_deadline(state: GangState, name: str, now: float, actions: list[Action]) -> None:
+def _check_role_deadline(state: GangState, name: str, now: float, actions: list[Action]) -> None:
     deadline = state.job.roles[name].deadline
     before = list(state.of_role(*deadline.after))
     if any(task.exit is None for task in before):
         return
     late = [task for task in state.of_role(name) if task.exit is None and not task.stopped and not task.untracked]
-    if not late or not over(deadline.within_s, now - max(task.ended_at for task in before)):
+    if not late or not deadline_passed(deadline.within_s, now - max(task.ended_at for task in before)):
         return
     reason = f"{late[0].id} still runs {deadline.within_s:.0f} s after {', '.join(deadline.after)} ended"
     if deadline.then == "fail":
@@ -479,12 +486,15 @@ def _watch_deadline(state: GangState, name: str, now: float, actions: list[Actio
     if deadline.then == "untrack":
         for task in late:
             task.untracked = True
-        actions.append(Record(e.Noted(now, f"{reason}: the job waits for it no more", decided=True)))
+        actions.append(RecordEvent(Noted(now, f"{reason}: the job waits for it no more", decided=True)))
         _go_on(state, now, actions)
         return
     for task in late:
         task.stopped = True
-    actions += [Record(e.Noted(now, f"{reason}: stopped", decided=True)), Notify(tuple(task.id for task in late))]
+    actions += [
+        RecordEvent(Noted(now, f"{reason}: stopped", decided=True)),
+        NotifyExecutors(tuple(task.id for task in late)),
+    ]
     for task in late:
         if task.container is None:
-            end(state, task, Exit("stopped", detail="stopped before it began"), now, actions)
+            task_ended(state, task, Exit("stopped", detail="stopped before it began"), now, actions)

@@ -10,15 +10,32 @@ import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
-from howdah.engines import ANYWHERE, Wish
+from howdah.engines import NO_PREFERENCES, ContainerPreferences
 from howdah.master.decisions import elasticity
-from howdah.master.decisions.actions import Action, Ask, Launch, Notify, Record, Release, StartRecorded
+from howdah.master.decisions.actions import (
+    Action,
+    LaunchTask,
+    NotifyExecutors,
+    RecordEvent,
+    ReleaseContainer,
+    RequestContainers,
+    StartRecorded,
+)
 from howdah.master.decisions.job_completion import stop
 from howdah.master.decisions.restart_policy import may_start_again
 from howdah.master.preflight import preflight_policy
 from howdah.master.state import Formation, GangState, Stage, TaskState
 from howdah.spec import Outcome, State, TaskId
-from howdah.spec import events as e
+from howdah.spec.events import (
+    Allocated,
+    Asked,
+    CheckpointFound,
+    GangReleased,
+    GangRestarted,
+    Launched,
+    Noted,
+    WorldFormed,
+)
 
 MAX_BACKOFF_S = 300.0
 LEAST_WAIT_S = 2.0
@@ -31,23 +48,27 @@ MOST_STRIKES = 1.5
 
 def begin_stages(state: GangState, now: float, actions: list[Action]) -> None:
     """Roles whose predecessors have ended well are wanted from now on."""
-    begun = [name for name, role in state.job.roles.items() if _not_begun(state, name) and _ready(state, role.after)]
+    begun = [
+        name
+        for name, role in state.job.roles.items()
+        if _stage_not_begun(state, name) and _stage_ready(state, role.after)
+    ]
     if not begun:
         return
     before = {other for name in begun for other in state.job.roles[name].after}
     if before:
-        actions.append(Record(e.Noted(now, f"{', '.join(sorted(before))} ended: {', '.join(begun)} can begin")))
-        for task in [*state.of_role(*before), *(task for name in before for task in state.parked(name))]:
+        actions.append(RecordEvent(Noted(now, f"{', '.join(sorted(before))} ended: {', '.join(begun)} can begin")))
+        for task in [*state.of_role(*before), *(task for name in before for task in state.inactive_tasks(name))]:
             give_up_container(state, task, now, actions)
     tasks = tuple(task.id for task in state.of_role(*begun))
     form_together(state, [tasks] if state.job.gang else [(task,) for task in tasks], tasks, now, actions)
 
 
-def _not_begun(state: GangState, role: str) -> bool:
+def _stage_not_begun(state: GangState, role: str) -> bool:
     return next(state.of_role(role)).epoch == 0
 
 
-def _ready(state: GangState, after: Sequence[str]) -> bool:
+def _stage_ready(state: GangState, after: Sequence[str]) -> bool:
     return all(task.exit is not None for task in state.of_role(*after))
 
 
@@ -71,16 +92,16 @@ def form_together(
                 _replace(state, task, now, actions)
         state.formations[state.epoch] = Formation(state.epoch, group, set(group), not_before)
     state.asked_at = now
-    ask(state, now, actions)
+    request_containers(state, now, actions)
 
 
 def _replace(state: GangState, task: TaskState, now: float, actions: list[Action]) -> None:
     """By a spare, or by a container still to come."""
-    spare = elasticity.spare(state, task.id.role)
+    spare = elasticity.find_spare(state, task.id.role)
     if spare is None:
-        state.unplaced[task.id.role][task.id] = None
+        state.pending_tasks[task.id.role][task.id] = None
     else:
-        elasticity.give(state, spare, task, now, actions)
+        elasticity.reassign_container(state, spare, task, now, actions)
 
 
 def give_up_container(state: GangState, task: TaskState, now: float, actions: list[Action]) -> None:
@@ -88,7 +109,7 @@ def give_up_container(state: GangState, task: TaskState, now: float, actions: li
     if task.container is not None:
         if task.started == task.epoch and (task.exit is None or task.exit.cause == "stalled"):
             task.fence(now)  # nobody has said that its program ended
-        actions.append(Release(task.container.id))
+        actions.append(ReleaseContainer(task.container.id))
         state.containers.pop(task.container.id, None)
         task.container = None
 
@@ -96,26 +117,29 @@ def give_up_container(state: GangState, task: TaskState, now: float, actions: li
 # Containers
 
 
-def ask(state: GangState, now: float, actions: list[Action]) -> None:
+def request_containers(state: GangState, now: float, actions: list[Action]) -> None:
     """Ask for everything that is missing."""
     state.granted_at, state.ask_again_at = now, 0.0
-    for role, tasks in state.unplaced.items():
+    for role, tasks in state.pending_tasks.items():
         if tasks or state.spares.get(role):
-            actions += [Ask(role, len(tasks), _wish(state, role)), Record(e.Asked(now, role, len(tasks)))]
+            actions += [
+                RequestContainers(role, len(tasks), _container_preferences(state, role)),
+                RecordEvent(Asked(now, role, len(tasks))),
+            ]
     state.spares.clear()
 
 
-def _wish(state: GangState, name: str) -> Wish:
+def _container_preferences(state: GangState, name: str) -> ContainerPreferences:
     role = state.job.roles[name]
     grown = int(role.resources.memory_mib * role.resources.growth * state.restarted.get(name, 0))
-    unplaced = state.unplaced[name]
-    prefer = Counter(host for id_ in unplaced for host in state.near.get(id_, ()))
+    unplaced = state.pending_tasks[name]
+    prefer = Counter(host for id_ in unplaced for host in state.preferred_hosts.get(id_, ()))
     prefer.update(dict.fromkeys(role.placement.prefer, len(unplaced)))
-    wish = Wish(role.resources.memory_mib + grown if grown else 0, prefer, _avoided(state, name))
-    return ANYWHERE if wish == ANYWHERE else wish
+    wish = ContainerPreferences(role.resources.memory_mib + grown if grown else 0, prefer, _avoided_nodes(state, name))
+    return NO_PREFERENCES if wish == NO_PREFERENCES else wish
 
 
-def _avoided(state: GangState, name: str) -> tuple[str, ...]:
+def _avoided_nodes(state: GangState, name: str) -> tuple[str, ...]:
     placement = state.job.roles[name].placement
     taken = [task.node for task in state.of_role(name) if task.container] if placement.spread else []
     return tuple(dict.fromkeys((*placement.avoid, *bad_nodes(state), *taken)))
@@ -123,91 +147,94 @@ def _avoided(state: GangState, name: str) -> tuple[str, ...]:
 
 def bad_nodes(state: GangState) -> list[str]:
     """Nodes that were to blame for too many failures."""
-    return [node for node, weight in state.strikes.items() if weight > MOST_STRIKES]
+    return [node for node, weight in state.node_penalties.items() if weight > MOST_STRIKES]
 
 
-def on_allocated(state: GangState, event: e.Allocated, actions: list[Action]) -> None:
+def on_allocated(state: GangState, event: Allocated, actions: list[Action]) -> None:
     """A container came: the first task that wants one gets it."""
     container = event.container
-    wanting = state.unplaced.get(container.role, {}) or state.spares.get(container.role, {})
+    wanting = state.pending_tasks.get(container.role, {}) or state.spares.get(container.role, {})
     if not wanting or not state.open or state.ask_again_at:
-        actions.append(Release(container.id))
+        actions.append(ReleaseContainer(container.id))
         return
-    if container.node in _avoided(state, container.role):
-        actions += [Release(container.id), Ask(container.role, len(wanting), _wish(state, container.role))]
+    if container.node in _avoided_nodes(state, container.role):
+        actions += [
+            ReleaseContainer(container.id),
+            RequestContainers(container.role, len(wanting), _container_preferences(state, container.role)),
+        ]
         return
-    id_ = _nearest(state, container.node, wanting)
+    id_ = _closest_task(state, container.node, wanting)
     del wanting[id_]
     task = state.tasks[id_]
     state.granted_at = event.time
     state.containers[container.id] = id_
     task.move_to(container, event.time)
     actions += [
-        Record(event),
-        Record(e.Launched(event.time, id_, task.attempt, container)),
-        Launch(id_, task.attempt, container),
+        RecordEvent(event),
+        RecordEvent(Launched(event.time, id_, task.attempt, container)),
+        LaunchTask(id_, task.attempt, container),
     ]
 
 
-def _nearest(state: GangState, node: str, wanting: Collection[TaskId]) -> TaskId:
+def _closest_task(state: GangState, node: str, wanting: Collection[TaskId]) -> TaskId:
     """The task that has most of its data there, else the next that has none anywhere, else the next."""
-    if state.near:
-        at_node = [id_ for id_ in wanting if node in state.near.get(id_, ())]
-        here = min(at_node, key=lambda id_: state.near[id_].index(node), default=None)
-        free = here or next((id_ for id_ in wanting if not state.near.get(id_)), None)
+    if state.preferred_hosts:
+        at_node = [id_ for id_ in wanting if node in state.preferred_hosts.get(id_, ())]
+        here = min(at_node, key=lambda id_: state.preferred_hosts[id_].index(node), default=None)
+        free = here or next((id_ for id_ in wanting if not state.preferred_hosts.get(id_)), None)
         if free is not None:
             return free
     return next(iter(wanting))
 
 
-def _give_back(state: GangState, now: float, actions: list[Action]) -> None:
+def _release_partial_gang(state: GangState, now: float, actions: list[Action]) -> None:
     """Two half-granted gangs must not wait for each other: let go, wait a while that differs by job, ask again."""
     state.releases += 1
     base = min(5.0 * 2 ** (state.releases - 1), 120.0)
     jitter = zlib.crc32(f"{state.id}/{state.releases}".encode()) % 1000 / 1000
     wait = base * (1.0 + jitter)
-    reason = f"only part of the gang was granted within {state.job.timeouts.hold_s:.0f} s ({_shortage(state)})"
-    actions.append(Record(e.GangReleased(now, reason, wait)))
+    reason = f"only part of the gang was granted within {state.job.timeouts.hold_s:.0f} s ({_describe_shortage(state)})"
+    actions.append(RecordEvent(GangReleased(now, reason, wait)))
     for role in state.job.roles:
-        actions.append(Ask(role, 0))
+        actions.append(RequestContainers(role, 0))
     for task in list(state.forming()):
         give_up_container(state, task, now, actions)
         task.leave()
-        state.unplaced[task.id.role][task.id] = None
+        state.pending_tasks[task.id.role][task.id] = None
     for formation in state.formations.values():
         formation.waiting = set(formation.tasks)
     state.ask_again_at = now + wait
 
 
-def _shortage(state: GangState) -> str:
+def _describe_shortage(state: GangState) -> str:
     return ", ".join(
         f"{role}: {state.job.roles[role].replicas - len(tasks)} of {state.job.roles[role].replicas}"
-        for role, tasks in state.unplaced.items()
+        for role, tasks in state.pending_tasks.items()
     )
 
 
 # Joining
 
 
-def joined(state: GangState, task: TaskState, now: float, actions: list[Action]) -> None:
+def on_joined(state: GangState, task: TaskState, now: float, actions: list[Action]) -> None:
     """The task is ready; with the last of its formation the programs start."""
     formation = state.formations.get(task.epoch)
     if formation is not None:
         formation.waiting.discard(task.id)
-        form_if_complete(state, formation, now, actions)
+        start_if_all_joined(state, formation, now, actions)
 
 
-def leave_out(state: GangState, task: TaskState, now: float, actions: list[Action]) -> None:
+def remove_from_formation(state: GangState, task: TaskState, now: float, actions: list[Action]) -> None:
     """It ended before its gang formed, which does not matter: the others form without it."""
-    state.unplaced[task.id.role].pop(task.id, None)
+    state.pending_tasks[task.id.role].pop(task.id, None)
     formation = state.formations.get(task.epoch)
     if formation is not None:
         formation.waiting.discard(task.id)
         formation.tasks = tuple(id_ for id_ in formation.tasks if id_ != task.id)
-        form_if_complete(state, formation, now, actions)
+        start_if_all_joined(state, formation, now, actions)
 
 
-def form_if_complete(state: GangState, formation: Formation, now: float, actions: list[Action]) -> None:
+def start_if_all_joined(state: GangState, formation: Formation, now: float, actions: list[Action]) -> None:
     """Let the programs start, if all have joined and the time has come."""
     if formation.waiting or not state.open:  # asked at each join: nothing may be done for all tasks before this
         return
@@ -215,9 +242,9 @@ def form_if_complete(state: GangState, formation: Formation, now: float, actions
     if now < max(formation.not_before, not_before):
         _announce_wait(state, formation, max(formation.not_before, not_before) - now, now, actions)
         return
-    if state.job.checkpoint.path and state.looks.needed(formation.epoch, actions):
+    if state.job.checkpoint.path and state.checkpoint_lookups.needed(formation.epoch, actions):
         return
-    if preflight_policy.needed(state, formation, now, actions):
+    if preflight_policy.begin_if_needed(state, formation, now, actions):
         return
     if formation.tasks and state.replaying:
         return  # when the master before this one came to it, and whether, the log says
@@ -240,7 +267,7 @@ def form_world(state: GangState, formation: Formation, now: float, actions: list
         state.unrecorded.add(formation.epoch)
     state.stage, state.formed_at = Stage.RUNNING, now
     state.running_since = state.running_since or now
-    actions += [Record(e.WorldFormed(now, formation.epoch)), Notify(formation.tasks)]
+    actions += [RecordEvent(WorldFormed(now, formation.epoch)), NotifyExecutors(formation.tasks)]
 
 
 def _announce_wait(state: GangState, formation: Formation, wait_s: float, now: float, actions: list[Action]) -> None:
@@ -252,7 +279,7 @@ def _announce_wait(state: GangState, formation: Formation, wait_s: float, now: f
     told = f"all have joined; the programs start in {wait_s:.0f} s"
     if fenced.fenced_until > max(now, formation.not_before):
         told = f"{told}: until then an earlier program of {fenced.id} may run, of whose end nobody has said"
-    actions.append(Record(e.Noted(now, told, decided=True)))
+    actions.append(RecordEvent(Noted(now, told, decided=True)))
 
 
 def on_start_recorded(state: GangState, event: StartRecorded, actions: list[Action]) -> None:
@@ -262,67 +289,67 @@ def on_start_recorded(state: GangState, event: StartRecorded, actions: list[Acti
         reason = f"the start of the programs can't be written to the event log: {event.problem}"
         stop(state, Outcome(State.FAILED, reason), reason, event.time, actions, unrecorded=True)
     elif state.open:
-        actions.append(Notify(tuple(task.id for task in state.tasks.values() if task.epoch == event.epoch)))
+        actions.append(NotifyExecutors(tuple(task.id for task in state.tasks.values() if task.epoch == event.epoch)))
 
 
-def on_checkpoint_found(state: GangState, event: e.CheckpointFound, actions: list[Action]) -> None:
+def on_checkpoint_found(state: GangState, event: CheckpointFound, actions: list[Action]) -> None:
     """What programs go on from is known. Where nobody could look they must not begin anew, over what is there."""
-    actions.append(Record(event))
-    state.looks.end(event.epochs, event.uri, actions)
+    actions.append(RecordEvent(event))
+    state.checkpoint_lookups.end(event.epochs, event.uri, actions)
     if event.error and state.open:
         reason = f"the checkpoints in {state.job.checkpoint.path} can't be read: {event.error}"
         stop(state, Outcome(State.FAILED, reason), reason, event.time, actions)
     for formation in [state.formations[epoch] for epoch in event.epochs if epoch in state.formations]:
-        form_if_complete(state, formation, event.time, actions)
+        start_if_all_joined(state, formation, event.time, actions)
 
 
 # Limits
 
 
-def watch_forming(state: GangState, now: float, actions: list[Action]) -> None:
+def check_formation_deadlines(state: GangState, now: float, actions: list[Action]) -> None:
     """The gang must be complete in time, and may not hold a part of itself for long."""
     for formation in list(state.formations.values()):
         if not formation.waiting:
-            form_if_complete(state, formation, now, actions)
+            start_if_all_joined(state, formation, now, actions)
     limits, missing = state.job.timeouts, state.missing
     part = 0 < missing < sum(len(formation.tasks) for formation in state.formations.values())
     if state.ask_again_at:
         if now >= state.ask_again_at:
-            ask(state, now, actions)
+            request_containers(state, now, actions)
     elif not state.formations:
         return
-    elif over(limits.gang_s, now - state.asked_at) and (state.job.gang or not _anything_runs(state, now)):
-        what = f"granted: {_shortage(state)}" if missing else f"not joined: {_laggards(state)}"
+    elif deadline_passed(limits.gang_s, now - state.asked_at) and (state.job.gang or not _anything_runs(state, now)):
+        what = f"granted: {_describe_shortage(state)}" if missing else f"not joined: {_laggards(state)}"
         diagnostics = f"the gang was not complete after {limits.gang_s:.0f} s (timeouts.gang); {what}"
         stop(state, Outcome(State.FAILED, diagnostics), diagnostics, now, actions, unrecorded=True)
-    elif missing and over(limits.hold_s, now - state.granted_at):
-        bad, sizes = bad_nodes(state), elasticity.shrunk(state) if state.job.gang and part else {}
-        if bad and not (sizes and state.fitness.nodes):
-            _forgive(state, bad, now, actions)
+    elif missing and deadline_passed(limits.hold_s, now - state.granted_at):
+        bad, sizes = bad_nodes(state), elasticity.shrink_sizes(state) if state.job.gang and part else {}
+        if bad and not (sizes and state.preflight.nodes):
+            _readmit_nodes(state, bad, now, actions)
         elif not (state.job.gang and part):
             return
         elif sizes:
             _resize(state, sizes, f"no container came within {limits.hold_s:.0f} s (timeouts.hold)", now, actions)
         else:
-            _give_back(state, now, actions)
+            _release_partial_gang(state, now, actions)
 
 
-def _forgive(state: GangState, bad: list[str], now: float, actions: list[Action]) -> None:
+def _readmit_nodes(state: GangState, bad: list[str], now: float, actions: list[Action]) -> None:
     """Better a bad node than none."""
     told = f"no other node had room within {state.job.timeouts.hold_s:.0f} s: {', '.join(bad)} may have tasks again"
-    actions.append(Record(e.Noted(now, told, decided=True)))
-    state.fitness.forgiven.update(bad)
-    state.strikes.clear()
-    ask(state, now, actions)
+    actions.append(RecordEvent(Noted(now, told, decided=True)))
+    state.preflight.readmitted_nodes.update(bad)
+    state.node_penalties.clear()
+    request_containers(state, now, actions)
 
 
-def watch_spares(state: GangState, now: float, actions: list[Action]) -> None:
+def check_spares(state: GangState, now: float, actions: list[Action]) -> None:
     """Ask for what the running gang can do without; grow when it has come."""
     if state.job.gang and state.stage is Stage.RUNNING and not state.formations:
-        sizes = elasticity.grown(state, now)
+        sizes = elasticity.grow_sizes(state, now)
         if sizes:
             _resize(state, sizes, "there is room again", now, actions)
-        elasticity.ask(state, now, actions)
+        elasticity.request_spares(state, now, actions)
 
 
 def _resize(state: GangState, sizes: dict[str, int], reason: str, now: float, actions: list[Action]) -> None:
@@ -330,9 +357,9 @@ def _resize(state: GangState, sizes: dict[str, int], reason: str, now: float, ac
     state.formations = {epoch: each for epoch, each in state.formations.items() if not set(each.tasks) & set(tasks)}
     told = ", ".join(f"{name} goes on with {size} of {state.wanted[name]}" for name, size in sizes.items())
     whole = () if len(tasks) == state.job.task_count else tasks
-    actions.append(Record(e.GangRestarted(now, state.epoch + 1, f"{told}: {reason}", whole)))
+    actions.append(RecordEvent(GangRestarted(now, state.epoch + 1, f"{told}: {reason}", whole)))
     form_together(state, [tasks], tasks, now, actions)
-    actions.append(Notify(tasks))
+    actions.append(NotifyExecutors(tasks))
     state.stage = Stage.FORMING
 
 
@@ -342,7 +369,7 @@ def _anything_runs(state: GangState, now: float) -> bool:
     return granted_lately or any(task.live for task in state.tasks.values())
 
 
-def over(limit_s: float, elapsed_s: float) -> bool:
+def deadline_passed(limit_s: float, elapsed_s: float) -> bool:
     """Whether a limit is passed; 0 is none."""
     return 0 < limit_s < elapsed_s
 

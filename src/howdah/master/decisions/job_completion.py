@@ -5,24 +5,24 @@ from __future__ import annotations
 from howdah.master.decisions import failed_outputs
 from howdah.master.decisions.actions import (
     Action,
-    Ask,
     Commit,
     CommitDone,
     Finish,
     HandOver,
-    Notify,
-    Record,
-    Release,
-    SavePublished,
+    NotifyExecutors,
+    RecordEvent,
+    ReleaseContainer,
+    RequestContainers,
+    SnapshotPublished,
 )
 from howdah.master.decisions.outputs import empty_outputs, missing_outputs
 from howdah.master.snapshots import snapshot_policy
 from howdah.master.state import GangState, Stage, TaskState
 from howdah.spec import Exit, Outcome, State
-from howdah.spec import events as e
+from howdah.spec.events import AllocationLost, CancelRequested, Committed, ContainerEnded, JobFinished, Noted, Stopping
 
 STOP_MARGIN_S = 5.0
-MIRROR_S = 65.0
+LAST_SYNC_S = 65.0
 """An executor stores the checkpoints that a stopped program has left within a minute."""
 
 
@@ -34,37 +34,39 @@ def stop(
     state.stage, state.outcome = Stage.STOPPING, outcome
     state.stop_by = now + state.job.timeouts.stop_s + STOP_MARGIN_S
     if state.job.checkpoint.local or state.job.board.local:
-        state.stop_by += MIRROR_S
-    actions += [Ask(role, 0) for role, tasks in state.unplaced.items() if tasks]
+        state.stop_by += LAST_SYNC_S
+    actions += [RequestContainers(role, 0) for role, tasks in state.pending_tasks.items() if tasks]
     for task in state.tasks.values():
         if task.live and task.phase is None:
-            drop(state, task, Exit("stopped"), now, actions)
+            release_container(state, task, Exit("stopped"), now, actions)
             task.container = None
     live = any(task.live for task in state.tasks.values())
     if live or unrecorded:
-        actions.append(Record(e.Stopping(now, reason, outcome if unrecorded else None)))
-    if live or failed_outputs.waits(state, now):
-        actions.append(Notify(tuple(state.tasks)))
-    conclude_if_ended(state, now, actions)
+        actions.append(RecordEvent(Stopping(now, reason, outcome if unrecorded else None)))
+    if live or failed_outputs.is_awaited(state, now):
+        actions.append(NotifyExecutors(tuple(state.tasks)))
+    commit_if_all_ended(state, now, actions)
 
 
-def drop(state: GangState, task: TaskState, exit: Exit, now: float, actions: list[Action]) -> e.ContainerEnded:
+def release_container(
+    state: GangState, task: TaskState, exit: Exit, now: float, actions: list[Action]
+) -> ContainerEnded:
     """Give back the container of a task that will not speak any more."""
     assert task.container is not None
-    actions.append(Release(task.container.id))
+    actions.append(ReleaseContainer(task.container.id))
     state.containers.pop(task.container.id, None)
-    return e.ContainerEnded(now, task.container.id, exit)
+    return ContainerEnded(now, task.container.id, exit)
 
 
-def conclude_if_ended(state: GangState, now: float, actions: list[Action]) -> None:
+def commit_if_all_ended(state: GangState, now: float, actions: list[Action]) -> None:
     """Go on to the outputs when the last program has ended."""
     if state.stage is not Stage.STOPPING or any(task.live for task in state.tasks.values()):
         return
-    if not failed_outputs.waits(state, now):
-        conclude(state, now, actions)
+    if not failed_outputs.is_awaited(state, now):
+        begin_commit(state, now, actions)
 
 
-def conclude(state: GangState, now: float, actions: list[Action]) -> None:
+def begin_commit(state: GangState, now: float, actions: list[Action]) -> None:
     """The outputs are put in their places, or removed."""
     assert state.outcome is not None
     if snapshot_policy.end(state, now, actions):
@@ -73,7 +75,7 @@ def conclude(state: GangState, now: float, actions: list[Action]) -> None:
     if missing:
         state.incomplete, state.outcome = True, Outcome(State.FAILED, "; ".join(missing))
     state.stage = Stage.COMMITTING
-    actions.append(Notify(tuple(state.tasks)))
+    actions.append(NotifyExecutors(tuple(state.tasks)))
     if state.job.outputs or state.job.checkpoint.path:
         actions.append(commit(state.outcome))
     else:
@@ -88,21 +90,21 @@ def commit(outcome: Outcome) -> Commit:
 def on_committed(state: GangState, event: CommitDone, actions: list[Action]) -> None:
     """The outputs are where they should be, or not: that, too, decides."""
     assert state.outcome is not None
-    actions += [Record(e.Committed(event.time, uri)) for uri in event.uris]
-    actions += [Record(e.Noted(event.time, f"what the tasks made is kept in {uri}")) for uri in event.kept]
+    actions += [RecordEvent(Committed(event.time, uri)) for uri in event.uris]
+    actions += [RecordEvent(Noted(event.time, f"what the tasks made is kept in {uri}")) for uri in event.kept]
     if state.outcome.state is State.SUCCEEDED:
-        actions += [Record(e.Noted(event.time, text)) for text in empty_outputs(state)]
+        actions += [RecordEvent(Noted(event.time, text)) for text in empty_outputs(state)]
     if event.error and state.outcome.state is State.SUCCEEDED:
         state.outcome = Outcome(State.FAILED, f"the programs ended well, but the outputs were not kept: {event.error}")
     elif event.error:
-        actions.append(Record(e.Noted(event.time, f"outputs of this job were not removed: {event.error}")))
+        actions.append(RecordEvent(Noted(event.time, f"outputs of this job were not removed: {event.error}")))
     _finish(state, event.time, actions)
 
 
 def _finish(state: GangState, now: float, actions: list[Action]) -> None:
     assert state.outcome is not None
     state.stage = Stage.DONE
-    actions += [Record(e.JobFinished(now, state.outcome)), Finish(state.outcome)]
+    actions += [RecordEvent(JobFinished(now, state.outcome)), Finish(state.outcome)]
 
 
 def finish_again(state: GangState, outcome: Outcome) -> list[Action]:
@@ -111,23 +113,23 @@ def finish_again(state: GangState, outcome: Outcome) -> list[Action]:
     return [Finish(outcome)]
 
 
-def on_save_published(state: GangState, event: SavePublished, actions: list[Action]) -> None:
+def on_save_published(state: GangState, event: SnapshotPublished, actions: list[Action]) -> None:
     """A copy is done with; the end of the job may have waited for it."""
     snapshot_policy.on_published(state, event, actions)
-    conclude_if_ended(state, event.time, actions)
+    commit_if_all_ended(state, event.time, actions)
 
 
-def on_cancel(state: GangState, event: e.CancelRequested, actions: list[Action]) -> None:
+def on_cancel(state: GangState, event: CancelRequested, actions: list[Action]) -> None:
     """Somebody wants the job to end."""
-    actions.append(Record(event))
+    actions.append(RecordEvent(event))
     if state.open:
         outcome = Outcome(State.CANCELLED, f"cancelled by {event.by}")
         stop(state, outcome, outcome.diagnostics, event.time, actions)
 
 
-def on_allocation_lost(state: GangState, event: e.AllocationLost, actions: list[Action]) -> None:
+def on_allocation_lost(state: GangState, event: AllocationLost, actions: list[Action]) -> None:
     """The engine ends this master. If another may follow, everything is left to it as it is; if not, the job fails."""
-    actions.append(Record(event))
+    actions.append(RecordEvent(event))
     if event.comes_back:
         state.handed_over = True
         actions.append(HandOver(event))

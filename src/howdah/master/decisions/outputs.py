@@ -8,7 +8,7 @@ from howdah.master.state import GangState, TaskState
 from howdah.outputs.commit import temporary
 from howdah.outputs.snapshots import snapshot
 from howdah.spec import JobSpec, Output, State, TaskId, chief
-from howdah.wire.messages import Capture
+from howdah.wire.messages import StdoutOutput
 
 
 def commit_request(state: GangState) -> dict[str, object]:
@@ -56,12 +56,12 @@ def is_flat(output: Output, takers: int) -> bool:
     return output.strategy == "stream" or bool(output.tasks and takers == 1)
 
 
-def capture(job_id: str, job: JobSpec, task: TaskState) -> Capture | None:
+def capture(job_id: str, job: JobSpec, task: TaskState) -> StdoutOutput | None:
     """What becomes of this task's standard output, if anything."""
     for number, output in enumerate(job.outputs):
         if output.strategy == "stream" and uploads(job, output, task.id):
             uri = posixpath.join(temporary(job_id, number, output.path), part(task))
-            return Capture(uri, f"part-{task.id.slug}", output.path, output.format, output.options)
+            return StdoutOutput(uri, f"part-{task.id.slug}", output.path, output.format, output.options)
     return None
 
 

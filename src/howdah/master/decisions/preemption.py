@@ -5,18 +5,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from howdah.master.decisions.actions import Action, Notify, Record
+from howdah.master.decisions.actions import Action, NotifyExecutors, RecordEvent
 from howdah.master.state import GangState
-from howdah.spec import events as e
-from howdah.wire.messages import Notice
+from howdah.spec.events import LossAnnounced
+from howdah.wire.messages import PreemptionNotice
 
 
-def on_announced(state: GangState, event: e.LossAnnounced, actions: list[Action]) -> None:
+def on_announced(state: GangState, event: LossAnnounced, actions: list[Action]) -> None:
     """It is in the orders of the container's executor from now on."""
     id_ = state.containers.get(event.container_id)
     if id_ is None or not state.open:
         return
     task, told = state.tasks[id_], state.role(id_).preemption
     state.notices += 1
-    task.notice = Notice(state.notices, event.cause, event.within_s or told.grace_s, event.text, told.signal)
-    actions += [Record(replace(event, task=id_)), Notify((id_,))]
+    task.notice = PreemptionNotice(state.notices, event.cause, event.within_s or told.grace_s, event.text, told.signal)
+    actions += [RecordEvent(replace(event, task=id_)), NotifyExecutors((id_,))]

@@ -18,13 +18,42 @@ from howdah.master.decisions import (
     preemption,
     time_shift,
 )
-from howdah.master.decisions.actions import Action, CommitDone, Heard, Record, SavePublished, StartRecorded, Tick
+from howdah.master.decisions.actions import (
+    Action,
+    CommitDone,
+    RecordEvent,
+    SnapshotPublished,
+    StartRecorded,
+    StatusReceived,
+    Tick,
+)
 from howdah.master.health import hang_detection
 from howdah.master.preflight import results
 from howdah.master.snapshots import snapshot_policy
 from howdah.master.state import GangState, Stage, TaskState
 from howdah.spec import Exit, Outcome, State, TaskId
-from howdah.spec import events as e
+from howdah.spec.events import (
+    Allocated,
+    AllocationLost,
+    CancelRequested,
+    Checked,
+    CheckpointFound,
+    ContainerEnded,
+    Event,
+    Greeted,
+    JobStarted,
+    Joined,
+    LossAnnounced,
+    MasterEnded,
+    Noted,
+    SaveRequested,
+    StacksTaken,
+    Stalled,
+    Started,
+    TimeLost,
+    Used,
+    Yielded,
+)
 from howdah.wire.messages import Phase, Status, Usage
 
 GREET_S = 120.0
@@ -33,11 +62,11 @@ SILENT_S = 9.0
 """An executor not heard for this long is taken for dead: decided within 10 s, for it is looked at twice a second. It
 beats every 2 s."""
 
-_USED = tuple(name for name in e.Used.__dataclass_fields__ if name in Usage.__dataclass_fields__)
+_USED = tuple(name for name in Used.__dataclass_fields__ if name in Usage.__dataclass_fields__)
 """What of a sample is a fact for the log; how it went in between is for the series."""
 
 
-def step(state: GangState, event: e.Event) -> list[Action]:
+def step(state: GangState, event: Event) -> list[Action]:
     """Apply `event` to `state`; what is to be done, in order."""
     actions: list[Action] = []
     if state.stage is Stage.DONE or state.handed_over:
@@ -46,39 +75,41 @@ def step(state: GangState, event: e.Event) -> list[Action]:
     return actions
 
 
-def _on_started(state: GangState, event: e.JobStarted, actions: list[Action]) -> None:
-    actions.append(Record(event))
+def _on_started(state: GangState, event: JobStarted, actions: list[Action]) -> None:
+    actions.append(RecordEvent(event))
     state.begun_at = event.time
     for task in state.tasks.values():
         task.fenced_until = event.fenced_until
-    state.fitness.elsewhere = event.engine != "local"
+    state.preflight.elsewhere = event.engine != "local"
     if bad := gang_formation.bad_nodes(state):
         told = f"{', '.join(bad)} get no tasks: failures of earlier jobs were their fault"
-        actions.append(Record(e.Noted(event.time, told)))
+        actions.append(RecordEvent(Noted(event.time, told)))
     gang_formation.begin_stages(state, event.time, actions)
 
 
 # What executors say
 
 
-def _on_heard(state: GangState, event: Heard, actions: list[Action]) -> None:
+def _on_heard(state: GangState, event: StatusReceived, actions: list[Action]) -> None:
     status = event.status
     task = state.tasks[TaskId.parse(status.task)]
     task.heard_at = max(task.heard_at, event.time)
     if status.sequence <= task.sequence or task.container is None:
         return
-    task.sequence, task.quiet_s = status.sequence, status.quiet_s
+    task.sequence, task.idle_s = status.sequence, status.quiet_s
     if task.phase is None:
-        actions.append(Record(e.Greeted(event.time, task.id, status.attempt, status.host, status.pid, status.python)))
+        actions.append(
+            RecordEvent(Greeted(event.time, task.id, status.attempt, status.host, status.pid, status.python))
+        )
     task.phase = status.phase
     _note_usage(task, status, event.time, actions)
     snapshot_policy.on_heard(state, task, status, event.time, actions)
     if status.epoch > state.epoch:
-        failure_policy.catch_up(state, task, status.epoch, event.time, actions)
-    if failed_outputs.heard(task, status):
-        job_completion.conclude_if_ended(state, event.time, actions)
+        failure_policy.advance_epoch(state, task, status.epoch, event.time, actions)
+    if failed_outputs.on_reported(task, status):
+        job_completion.commit_if_all_ended(state, event.time, actions)
     if status.phase is Phase.ENDED and status.exit is not None and status.epoch < task.epoch:
-        failure_policy.hear_late(state, task, status, event.time, actions)
+        failure_policy.late_exit(state, task, status, event.time, actions)
     if status.epoch == task.epoch and task.exit is None:
         results.on_heard(state, task, status, event.time, actions)
     if status.epoch != task.epoch or task.exit is not None:
@@ -88,13 +119,13 @@ def _on_heard(state: GangState, event: Heard, actions: list[Action]) -> None:
     if status.program_pid and task.started != task.epoch:
         task.started = task.epoch
         told = (status.program_pid, status.program_python, status.program_gpus)
-        actions.append(Record(e.Started(event.time, task.id, task.attempt, task.epoch, *told)))
-    if status.yields != task.yields and status.yields:
-        task.yields = status.yields
-        actions.append(Record(e.Yielded(event.time, task.id, status.yields)))
+        actions.append(RecordEvent(Started(event.time, task.id, task.attempt, task.epoch, *told)))
+    if status.yields != task.announced_values and status.yields:
+        task.announced_values = status.yields
+        actions.append(RecordEvent(Yielded(event.time, task.id, status.yields)))
     if status.phase is Phase.ENDED and status.exit is not None:
         task.uploaded = status.uploaded
-        failure_policy.end(state, task, status.exit, event.time, actions)
+        failure_policy.task_ended(state, task, status.exit, event.time, actions)
 
 
 def _note_usage(task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
@@ -102,13 +133,13 @@ def _note_usage(task: TaskState, status: Status, now: float, actions: list[Actio
     if status.phase is Phase.LOCALISING and status.data_total_bytes and now - task.used_at >= _between(task, now, 2.0):
         task.used_at = now
         fetched: dict[str, Any] = {"data_bytes": status.data_bytes, "data_total_bytes": status.data_total_bytes}
-        actions.append(Record(e.Used(now, task.id, **fetched)))
+        actions.append(RecordEvent(Used(now, task.id, **fetched)))
     further = _percent(status.usage.progress) != _percent(task.usage.progress)
     telling = further or (status.exit is not None and task.exit is None)
     task.usage = status.usage
     if task.started and (telling or now - task.used_at >= _between(task, now, 5.0)):
         task.used_at = now
-        actions.append(Record(e.Used(now, task.id, **{name: getattr(status.usage, name) for name in _USED})))
+        actions.append(RecordEvent(Used(now, task.id, **{name: getattr(status.usage, name) for name in _USED})))
 
 
 def _percent(progress: float | None) -> int | None:
@@ -125,15 +156,15 @@ def _join(state: GangState, task: TaskState, status: Status, now: float, actions
     task.pair_port = status.pair_port
     data = (status.data_files, status.data_bytes, status.data_seconds, status.ip, status.data_cached_bytes)
     who = (task.id, task.attempt, task.epoch, status.host, dict(status.ports))
-    actions.append(Record(e.Joined(now, *who, *data, task.pair_port)))
-    if state.taken_over and failure_policy.runs_ahead(state, task):
-        failure_policy.catch_up(state, task, task.epoch, now, actions)
+    actions.append(RecordEvent(Joined(now, *who, *data, task.pair_port)))
+    if state.taken_over and failure_policy.peer_already_running(state, task):
+        failure_policy.advance_epoch(state, task, task.epoch, now, actions)
     else:
-        gang_formation.joined(state, task, now, actions)
+        gang_formation.on_joined(state, task, now, actions)
 
 
-def _on_noted(_: GangState, event: e.Noted | e.MasterEnded, actions: list[Action]) -> None:
-    actions.append(Record(event))
+def _on_noted(_: GangState, event: Noted | MasterEnded, actions: list[Action]) -> None:
+    actions.append(RecordEvent(event))
 
 
 # Deadlines
@@ -143,28 +174,32 @@ def _on_tick(state: GangState, event: Tick, actions: list[Action]) -> None:
     decide_by_time(state, event.time, actions)
     if state.open:
         _watch_silence(state, event.time, actions)
-        hang_detection.watch(state, event.time, actions)
+        hang_detection.check_for_hangs(state, event.time, actions)
     snapshot_policy.on_tick(state, event.time, actions)
 
 
 def decide_by_time(state: GangState, now: float, actions: list[Action]) -> None:
     """What follows from the time alone; who is silent is another matter."""
     if state.open:
-        gang_formation.watch_forming(state, now, actions)
+        gang_formation.check_formation_deadlines(state, now, actions)
     if state.open:
-        gang_formation.watch_spares(state, now, actions)
-    if state.open and state.fitness.trials:
-        results.watch(state, now, actions)
-    if state.open and state.running_since and gang_formation.over(state.job.timeouts.run_s, now - state.running_since):
+        gang_formation.check_spares(state, now, actions)
+    if state.open and state.preflight.pair_tests:
+        results.check_deadlines(state, now, actions)
+    if (
+        state.open
+        and state.running_since
+        and gang_formation.deadline_passed(state.job.timeouts.run_s, now - state.running_since)
+    ):
         diagnostics = f"still running after {state.job.timeouts.run_s:.0f} s (timeouts.run)"
         job_completion.stop(state, Outcome(State.FAILED, diagnostics), diagnostics, now, actions, unrecorded=True)
-    elif state.open and gang_formation.over(state.job.timeouts.total_s, now - state.begun_at):
+    elif state.open and gang_formation.deadline_passed(state.job.timeouts.total_s, now - state.begun_at):
         diagnostics = f"not done {state.job.timeouts.total_s:.0f} s after it began (timeouts.total)"
         job_completion.stop(state, Outcome(State.FAILED, diagnostics), diagnostics, now, actions, unrecorded=True)
-    elif state.stage is Stage.STOPPING and now > state.stop_by and not failed_outputs.waits(state, now):
-        job_completion.conclude(state, now, actions)
+    elif state.stage is Stage.STOPPING and now > state.stop_by and not failed_outputs.is_awaited(state, now):
+        job_completion.begin_commit(state, now, actions)
     if state.open:
-        failure_policy.watch_ends(state, now, actions)
+        failure_policy.check_end_deadlines(state, now, actions)
 
 
 def _watch_silence(state: GangState, now: float, actions: list[Action]) -> None:
@@ -173,7 +208,7 @@ def _watch_silence(state: GangState, now: float, actions: list[Action]) -> None:
             continue
         late = _lateness(state, task, now)
         if late is not None:
-            failure_policy.end_dropped(state, task, late, now, actions)
+            failure_policy.executor_unreachable(state, task, late, now, actions)
 
 
 def _lateness(state: GangState, task: TaskState, now: float) -> Exit | None:
@@ -183,30 +218,30 @@ def _lateness(state: GangState, task: TaskState, now: float) -> Exit | None:
             return Exit("start", detail=f"its executor did not report within {GREET_S:.0f} s of its container's start")
     elif now - task.heard_at > SILENT_S:
         return Exit("silent", detail=f"not heard for {now - task.heard_at:.0f} s")
-    elif task.joined != task.epoch and gang_formation.over(limits.localise_s, now - task.launched_at):
+    elif task.joined != task.epoch and gang_formation.deadline_passed(limits.localise_s, now - task.launched_at):
         detail = f"files and data not in place after {limits.localise_s:.0f} s (timeouts.localise)"
         return Exit("localise", detail=detail)
     return None
 
 
-_HANDLERS: dict[type[e.Event], Callable[[GangState, Any, list[Action]], None]] = {
-    e.JobStarted: _on_started,
-    e.Allocated: gang_formation.on_allocated,
-    e.ContainerEnded: failure_policy.on_container_ended,
-    e.CancelRequested: job_completion.on_cancel,
-    e.AllocationLost: job_completion.on_allocation_lost,
-    e.Noted: _on_noted,
-    e.MasterEnded: _on_noted,
-    e.LossAnnounced: preemption.on_announced,
-    e.Stalled: hang_detection.on_stalled,
-    e.StacksTaken: hang_detection.on_taken,
-    Heard: _on_heard,
+_HANDLERS: dict[type[Event], Callable[[GangState, Any, list[Action]], None]] = {
+    JobStarted: _on_started,
+    Allocated: gang_formation.on_allocated,
+    ContainerEnded: failure_policy.on_container_ended,
+    CancelRequested: job_completion.on_cancel,
+    AllocationLost: job_completion.on_allocation_lost,
+    Noted: _on_noted,
+    MasterEnded: _on_noted,
+    LossAnnounced: preemption.on_announced,
+    Stalled: hang_detection.on_stalled,
+    StacksTaken: hang_detection.on_stacks_collected,
+    StatusReceived: _on_heard,
     Tick: _on_tick,
     CommitDone: job_completion.on_committed,
-    e.SaveRequested: snapshot_policy.on_requested,
+    SaveRequested: snapshot_policy.on_requested,
     StartRecorded: gang_formation.on_start_recorded,
-    SavePublished: job_completion.on_save_published,
-    e.Checked: results.on_checked,
-    e.CheckpointFound: gang_formation.on_checkpoint_found,
-    e.TimeLost: time_shift.on_time_lost,
+    SnapshotPublished: job_completion.on_save_published,
+    Checked: results.on_checked,
+    CheckpointFound: gang_formation.on_checkpoint_found,
+    TimeLost: time_shift.on_time_lost,
 }

@@ -2,46 +2,46 @@
 
 from __future__ import annotations
 
-from howdah.master.decisions.actions import Action, Record
+from howdah.master.decisions.actions import Action, RecordEvent
 from howdah.master.state import GangState
-from howdah.spec import events as e
+from howdah.spec.events import TimeLost
 
 
-def on_time_lost(state: GangState, event: e.TimeLost, actions: list[Action]) -> None:
+def on_time_lost(state: GangState, event: TimeLost, actions: list[Action]) -> None:
     """Nobody is silent, late, or fenced for long enough, because the master did not run or its clock was set."""
-    actions.append(Record(event))
-    move(state, event.seconds)
+    actions.append(RecordEvent(event))
+    shift_deadlines(state, event.seconds)
 
 
-def move(state: GangState, seconds: float) -> None:
+def shift_deadlines(state: GangState, seconds: float) -> None:
     """Every moment that is waited from, or for, is so much later."""
-    _move(state, seconds, "begun_at", "asked_at", "granted_at", "ask_again_at", "running_since", "formed_at")
-    _move(state, seconds, "done_at", "stop_by")
-    _move(state.stalls, seconds, "until")
-    if state.blame is not None:
-        _move(state.blame, seconds, "seen_at")
+    _shift(state, seconds, "begun_at", "asked_at", "granted_at", "ask_again_at", "running_since", "formed_at")
+    _shift(state, seconds, "done_at", "stop_by")
+    _shift(state.hangs, seconds, "until")
+    if state.last_restart_cause is not None:
+        _shift(state.last_restart_cause, seconds, "seen_at")
     for task in state.tasks.values():
-        _move(task, seconds, "launched_at", "heard_at", "used_at", "ended_at")
+        _shift(task, seconds, "launched_at", "heard_at", "used_at", "ended_at")
     for formation in state.formations.values():
-        _move(formation, seconds, "not_before")
-    for trial in state.fitness.trials.values():
-        _move(trial, seconds, "began")
-    for run in state.saves.running.values():
-        _move(run, seconds, "started_at", "told_at")
-    for wish in state.saves.wanted.values():
-        _move(wish, seconds, "not_before")
-    state.saves.due = {number: moment + seconds for number, moment in state.saves.due.items()}
-    state.uncounted = [moment + seconds for moment in state.uncounted]
-    move_fences(state, seconds)
+        _shift(formation, seconds, "not_before")
+    for trial in state.preflight.pair_tests.values():
+        _shift(trial, seconds, "began")
+    for run in state.snapshots.running.values():
+        _shift(run, seconds, "started_at", "told_at")
+    for wish in state.snapshots.wanted.values():
+        _shift(wish, seconds, "not_before")
+    state.snapshots.due = {number: moment + seconds for number, moment in state.snapshots.due.items()}
+    state.free_restarts = [moment + seconds for moment in state.free_restarts]
+    shift_fences(state, seconds)
 
 
-def move_fences(state: GangState, seconds: float) -> None:
+def shift_fences(state: GangState, seconds: float) -> None:
     """What may still run has so much longer to end."""
     for task in state.tasks.values():
-        _move(task, seconds, "fenced_until")
+        _shift(task, seconds, "fenced_until")
 
 
-def _move(what: object, seconds: float, *moments: str) -> None:
+def _shift(what: object, seconds: float, *moments: str) -> None:
     for name in moments:
         if moment := getattr(what, name):
             setattr(what, name, moment + seconds)

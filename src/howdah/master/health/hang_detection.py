@@ -10,35 +10,39 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from howdah.master.decisions import failure_policy
-from howdah.master.decisions.actions import Action, Notify, Record, TakeStacks
-from howdah.master.decisions.gang_formation import over
+from howdah.master.decisions.actions import Action, CollectStacks, NotifyExecutors, RecordEvent
+from howdah.master.decisions.gang_formation import deadline_passed
 from howdah.master.decisions.job_completion import stop
 from howdah.master.state import GangState, TaskState
 from howdah.spec import Exit, Outcome, State, TaskId
-from howdah.spec import events as e
+from howdah.spec.events import StacksTaken, Stalled
 
 WAIT_S = 90.0
 """For the stacks."""
 
 
-def watch(state: GangState, now: float, actions: list[Action]) -> None:
+def check_for_hangs(state: GangState, now: float, actions: list[Action]) -> None:
     """Whose time is over."""
-    stalls, limit = state.stalls, state.job.timeouts.stall_s
+    stalls, limit = state.hangs, state.job.timeouts.stall_s
     if stalls.awaited and now > stalls.until:
-        on_taken(state, e.StacksTaken(now, problem=f"nobody brought them within {WAIT_S:.0f} s"), actions)
+        on_stacks_collected(state, StacksTaken(now, problem=f"nobody brought them within {WAIT_S:.0f} s"), actions)
     if stalls.awaited or not state.open:
         return
     fresh: list[TaskState] = []
     for task in state.tasks.values():
-        epoch, quiet_s = stalls.told.get(task.id, (0, 0.0))
-        if epoch and (task.epoch != epoch or task.quiet_s < limit / 2):
-            del stalls.told[task.id]
+        epoch, quiet_s = stalls.reported.get(task.id, (0, 0.0))
+        if epoch and (task.epoch != epoch or task.idle_s < limit / 2):
+            del stalls.reported[task.id]
             epoch, quiet_s = 0, 0.0
-        if over(limit, task.quiet_s - quiet_s) and (not epoch or _acts(state, task)) and _watched(state, task):
+        if (
+            deadline_passed(limit, task.idle_s - quiet_s)
+            and (not epoch or _acts(state, task))
+            and _watched(state, task)
+        ):
             fresh.append(task)
     if fresh:
-        longest = max(task.quiet_s for task in fresh)
-        on_stalled(state, e.Stalled(now, tuple(task.id for task in fresh), longest), actions)
+        longest = max(task.idle_s for task in fresh)
+        on_stalled(state, Stalled(now, tuple(task.id for task in fresh), longest), actions)
 
 
 def _watched(state: GangState, task: TaskState) -> bool:
@@ -54,13 +58,13 @@ def _runs(task: TaskState) -> bool:
     return task.live and task.started == task.epoch and task.formed and not task.stopped
 
 
-def on_stalled(state: GangState, event: e.Stalled, actions: list[Action]) -> None:
+def on_stalled(state: GangState, event: Stalled, actions: list[Action]) -> None:
     """Look what all programs are doing."""
-    stalls = state.stalls
-    stalls.told |= {id_: (state.tasks[id_].epoch, state.tasks[id_].quiet_s) for id_ in event.tasks}
-    stalls.awaited, stalls.quiet_s, stalls.until = event.tasks, event.quiet_s, event.time + WAIT_S
+    stalls = state.hangs
+    stalls.reported |= {id_: (state.tasks[id_].epoch, state.tasks[id_].idle_s) for id_ in event.tasks}
+    stalls.awaited, stalls.idle_s, stalls.until = event.tasks, event.quiet_s, event.time + WAIT_S
     stalls.epochs = {id_: state.tasks[id_].epoch for id_ in running(state)}
-    actions += [Record(event), TakeStacks(tuple(stalls.epochs), event.tasks)]
+    actions += [RecordEvent(event), CollectStacks(tuple(stalls.epochs), event.tasks)]
 
 
 def running(state: GangState) -> Iterable[TaskId]:
@@ -68,34 +72,34 @@ def running(state: GangState) -> Iterable[TaskId]:
     return (task.id for task in state.tasks.values() if _runs(task))
 
 
-def on_taken(state: GangState, event: e.StacksTaken, actions: list[Action]) -> None:
+def on_stacks_collected(state: GangState, event: StacksTaken, actions: list[Action]) -> None:
     """They are there, or will not be; those that a stall asked for have consequences."""
-    actions.append(Record(event))
+    actions.append(RecordEvent(event))
     if event.by:
         return
-    stalled, state.stalls.awaited = state.stalls.awaited, ()
+    stalled, state.hangs.awaited = state.hangs.awaited, ()
     if not stalled or not state.open:
         return
     named = [state.tasks[id_] for id_ in (*event.suspects, *stalled) if id_ in state.tasks]
-    candidates = [task.id for task in named if _runs(task) and state.stalls.epochs.get(task.id) == task.epoch]
+    candidates = [task.id for task in named if _runs(task) and state.hangs.epochs.get(task.id) == task.epoch]
     candidates = [id_ for id_ in candidates if _acts(state, state.tasks[id_])]
     if candidates:
         _deal_with(state, candidates[0], stalled, event, actions)
 
 
 def _deal_with(
-    state: GangState, id_: TaskId, stalled: tuple[TaskId, ...], event: e.StacksTaken, actions: list[Action]
+    state: GangState, id_: TaskId, stalled: tuple[TaskId, ...], event: StacksTaken, actions: list[Action]
 ) -> None:
     why = f"; {event.reason}" if event.reason else ""
     others = len({*stalled} - {id_})
     more = f", with {others} more" if others else ""
-    detail = f"no sign of progress for {state.stalls.quiet_s:.0f} s (timeouts.stall){more}{why}"
+    detail = f"no sign of progress for {state.hangs.idle_s:.0f} s (timeouts.stall){more}{why}"
     exit, task = Exit("stalled", detail=detail), state.tasks[id_]
     if state.role(id_).on_stall == "fail":
         reason = f"{id_}{f' on {task.node}' if task.node else ''}: {detail}"
         stop(state, Outcome(State.FAILED, reason, id_, exit), reason, event.time, actions)
         return
-    failure_policy.end(state, task, exit, event.time, actions)
+    failure_policy.task_ended(state, task, exit, event.time, actions)
     if state.open and task.exit is not None:  # its failure does not matter, but its program must not go on
         task.stopped = True
-        actions.append(Notify((id_,)))
+        actions.append(NotifyExecutors((id_,)))

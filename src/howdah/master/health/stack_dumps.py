@@ -7,16 +7,16 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from howdah.api.sources import Refused
+from howdah.api.sources import ApiError
 from howdah.errors import HowdahError
 from howdah.master.health import hang_detection
-from howdah.master.health.stack_suspects import suspect
+from howdah.master.health.stack_suspects import find_suspect
 from howdah.spec import TaskId
-from howdah.spec import events as e
+from howdah.spec.events import StacksTaken
 from howdah.storage.filesystem import filesystem
 
 if TYPE_CHECKING:
-    from howdah.master.server.app import Api
+    from howdah.master.server.app import MasterServer
 
 WAIT_S = 30.0
 """An executor gives up looking after 20 s."""
@@ -25,7 +25,7 @@ MOST_BYTES = 1 << 20
 FOLDER = "stacks"
 
 
-async def of(api: Api, tasks: Iterable[TaskId], native: bool = False) -> dict[TaskId, str]:
+async def of(api: MasterServer, tasks: Iterable[TaskId], native: bool = False) -> dict[TaskId, str]:
     """What the programs of these tasks are doing; for one that can't be looked into, why not."""
     turns = asyncio.Semaphore(AT_ONCE)
     stream = "stacks-native" if native else "stacks"
@@ -34,7 +34,7 @@ async def of(api: Api, tasks: Iterable[TaskId], native: bool = False) -> dict[Ta
         async with turns:
             try:
                 chunk = await api.log_of(task, stream, 0, MOST_BYTES, WAIT_S)
-            except Refused as refused:
+            except ApiError as refused:
                 return task, f"no stacks: {refused}\n"
         return task, chunk.text.encode("latin-1").decode("utf-8", "replace")
 
@@ -60,13 +60,15 @@ async def keep(directory: str, found: Mapping[TaskId, str], now: float) -> str:
     return uri
 
 
-async def look_into(api: Api, directory: str, tasks: Sequence[TaskId], stalled: Iterable[TaskId]) -> e.StacksTaken:
+async def look_into(
+    api: MasterServer, directory: str, tasks: Sequence[TaskId], stalled: Iterable[TaskId]
+) -> StacksTaken:
     """For a stall: the stacks of all these tasks, and whom they point to, of those that are nearly as silent."""
-    silence = {task: api.state.tasks[task].quiet_s for task in tasks if api.state.tracked(task)}
+    silence = {task: api.state.tasks[task].idle_s for task in tasks if api.state.tracked(task)}
     longest = max((silence.get(task, 0.0) for task in stalled), default=0.0)
     quiet = {task: seconds for task, seconds in silence.items() if 2 * seconds >= longest}
     found = await of(api, tasks)
-    whom = suspect({task: text for task, text in found.items() if task in quiet}, quiet)
+    whom = find_suspect({task: text for task, text in found.items() if task in quiet}, quiet)
     # What is about to be ended can't be asked later; of one that goes on `howdah stacks --native` costs less.
     doomed = [task for task in whom.tasks if api.state.role(task).on_stall in ("restart", "fail")][:MOST_NATIVE]
     for task, text in (await of(api, doomed, native=True)).items():
@@ -75,10 +77,10 @@ async def look_into(api: Api, directory: str, tasks: Sequence[TaskId], stalled: 
         uri, problem = await keep(directory, found, time.time()), ""
     except HowdahError as error:
         uri, problem = "", f"they can't be kept: {error}"
-    return e.StacksTaken(time.time(), "", uri, whom.tasks, whom.reason, problem)
+    return StacksTaken(time.time(), "", uri, whom.tasks, whom.reason, problem)
 
 
-async def wanted(api: Api, directory: str, words: Mapping[str, Any], by: str) -> Any:
+async def wanted(api: MasterServer, directory: str, words: Mapping[str, Any], by: str) -> Any:
     """For people: {"stacks": {task: text}, "uri", "problem"}. `words` are `task` ("" or absent: all) and `native`.
 
     Raises:
@@ -86,20 +88,22 @@ async def wanted(api: Api, directory: str, words: Mapping[str, Any], by: str) ->
     """
     asked, native = words.get("task") or "", words.get("native", False)
     if not isinstance(asked, str) or not isinstance(native, bool):
-        raise Refused(400, "`task` is a text such as worker:1, `native` true or false", "task")
+        raise ApiError(400, "`task` is a text such as worker:1, `native` true or false", "task")
     running = list(hang_detection.running(api.state))
     try:
         chosen = [TaskId.parse(asked)] if asked else running
     except ValueError as error:
-        raise Refused(400, str(error), "task") from None
+        raise ApiError(400, str(error), "task") from None
     if asked and chosen[0] not in api.state.tasks:
-        raise Refused(404, f"no task {asked[:80]}; there are {', '.join(map(str, list(api.state.tasks)[:20]))}", "task")
+        raise ApiError(
+            404, f"no task {asked[:80]}; there are {', '.join(map(str, list(api.state.tasks)[:20]))}", "task"
+        )
     if not chosen or chosen[0] not in running:
-        raise Refused(409, f"{asked or 'the job'} has no program that runs now", "task")
+        raise ApiError(409, f"{asked or 'the job'} has no program that runs now", "task")
     found, uri, problem = await of(api, chosen, native), "", ""
     try:
         uri = await keep(directory, found, time.time())
     except HowdahError as error:
         problem = str(error)
-    api.apply(e.StacksTaken(time.time(), by or "somebody", uri, problem=problem))
+    api.apply(StacksTaken(time.time(), by or "somebody", uri, problem=problem))
     return {"stacks": {str(task): text for task, text in found.items()}, "uri": uri, "problem": problem}

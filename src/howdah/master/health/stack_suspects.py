@@ -23,7 +23,7 @@ LEAD_S = 5.0
 """Executors speak every two seconds: a smaller difference of silence means nothing."""
 
 
-class Frame(NamedTuple):
+class StackFrame(NamedTuple):
     """`line` is "" in native code."""
 
     function: str
@@ -34,60 +34,60 @@ class Frame(NamedTuple):
         return f"{self.function} ({self.file}{':' + self.line if self.line else ''})"
 
 
-class Suspicion(NamedTuple):
+class Suspect(NamedTuple):
     """Nobody in particular when `tasks` is empty."""
 
     tasks: tuple[TaskId, ...] = ()
     reason: str = ""
 
 
-def suspect(stacks: Mapping[TaskId, str], quiet: Mapping[TaskId, float]) -> Suspicion:
+def find_suspect(stacks: Mapping[TaskId, str], quiet: Mapping[TaskId, float]) -> Suspect:
     """Who is to blame, of tasks whose stacks are known, else of those that have been silent for `quiet` seconds."""
     known = {task: frames for task, text in stacks.items() if (frames := main_frames(text))}
-    return _not_waiting(known) or _unlike(known) or _first_silent(quiet) or Suspicion()
+    return _not_waiting(known) or _differs_from_majority(known) or _first_silent(quiet) or Suspect()
 
 
-def main_frames(text: str) -> tuple[Frame, ...]:
+def main_frames(text: str) -> tuple[StackFrame, ...]:
     """The innermost frames first of the main thread, of the process that has the deepest; () when there is none."""
-    found: list[tuple[Frame, ...]] = []
+    found: list[tuple[StackFrame, ...]] = []
     for part in re.split(r"^(?=Process \d+:)", text, flags=re.MULTILINE):
         threads = list(_THREAD.finditer(part))
         named = [one for one in threads if '"MainThread"' in one[0].split("\n", 1)[0]]
         main = (named or threads)[:1]
-        frames = [Frame(each[1], each[2], each[3] or "") for one in main for each in _FRAME.finditer(one[1])]
+        frames = [StackFrame(each[1], each[2], each[3] or "") for one in main for each in _FRAME.finditer(one[1])]
         if frames:
             found.append(tuple(frames))
     return max(found, key=len, default=())
 
 
-def _waits(frames: Sequence[Frame]) -> bool:
+def _waits(frames: Sequence[StackFrame]) -> bool:
     return any(_COLLECTIVE.search(f"{frame.function} {frame.file}") for frame in frames)
 
 
-def _not_waiting(known: Mapping[TaskId, tuple[Frame, ...]]) -> Suspicion | None:
+def _not_waiting(known: Mapping[TaskId, tuple[StackFrame, ...]]) -> Suspect | None:
     waiting = [task for task, frames in known.items() if _waits(frames)]
     others = tuple(task for task in known if task not in waiting)
     if not waiting or not others or len(others) > len(waiting):
         return None
     place = next(frame for frame in known[waiting[0]] if _COLLECTIVE.search(f"{frame.function} {frame.file}"))
-    return Suspicion(others, f"it is in {known[others[0]][0]}, while {len(waiting)} wait in {place}")
+    return Suspect(others, f"it is in {known[others[0]][0]}, while {len(waiting)} wait in {place}")
 
 
-def _unlike(known: Mapping[TaskId, tuple[Frame, ...]]) -> Suspicion | None:
+def _differs_from_majority(known: Mapping[TaskId, tuple[StackFrame, ...]]) -> Suspect | None:
     shapes = {task: tuple(frame[:2] for frame in frames) for task, frames in known.items()}
     common = Counter(shapes.values()).most_common(1)
     if not common or common[0][1] == len(known) or common[0][1] * 2 <= len(known):
         return None
     others = tuple(task for task, shape in shapes.items() if shape != common[0][0])
     like = next(frames for task, frames in known.items() if shapes[task] == common[0][0])
-    return Suspicion(others, f"it is in {known[others[0]][0]}, while {common[0][1]} are in {like[0]}")
+    return Suspect(others, f"it is in {known[others[0]][0]}, while {common[0][1]} are in {like[0]}")
 
 
-def _first_silent(quiet: Mapping[TaskId, float]) -> Suspicion | None:
+def _first_silent(quiet: Mapping[TaskId, float]) -> Suspect | None:
     if len(quiet) < 2:
-        return Suspicion(tuple(quiet)) if quiet else None
+        return Suspect(tuple(quiet)) if quiet else None
     first, second = sorted(quiet, key=lambda task: -quiet[task])[:2]
     lead = quiet[first] - quiet[second]
     if lead < LEAD_S:
         return None
-    return Suspicion((first,), f"it fell silent {lead:.0f} s before any other")
+    return Suspect((first,), f"it fell silent {lead:.0f} s before any other")

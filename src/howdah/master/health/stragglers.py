@@ -34,7 +34,7 @@ class Stragglers:
         self._told: dict[TaskId, str] = {}
         self._due = 0.0
 
-    def look(self, state: GangState, now: float) -> Iterator[Straggling | None]:
+    def check(self, state: GangState, now: float) -> Iterator[Straggling | None]:
         """Who is out of line since now. None is a pause, in which others may have their turn: of ten thousand tasks the
         figures take a tenth of a second."""
         if now < self._due:

@@ -11,7 +11,7 @@ from itertools import zip_longest
 from typing import TypeVar
 
 T = TypeVar("T")
-Pair = tuple[str, str]
+TestPair = tuple[str, str]
 """Two containers, by id."""
 
 
@@ -34,7 +34,9 @@ def rounds(order: Sequence[T], fresh: Collection[T]) -> tuple[list[tuple[T, T]],
     return wanted[0], wanted[1]
 
 
-def blame(failed: Collection[Pair], passed: Collection[Pair]) -> tuple[list[str], list[Pair], list[Pair]]:
+def blame(
+    failed: Collection[TestPair], passed: Collection[TestPair]
+) -> tuple[list[str], list[TestPair], list[TestPair]]:
     """The containers that are bad; the pairs of which one is, and nobody knows which; those both of whose members get
     on with others, so that it must lie between them."""
     bad: list[str] = []
@@ -44,8 +46,8 @@ def blame(failed: Collection[Pair], passed: Collection[Pair]) -> tuple[list[str]
         counts: dict[str, int] = {}
         for one in (one for pair in left for one in pair):
             counts[one] = counts.get(one, 0) + 1
-        worst = max(counts, key=lambda one: (_alone(one, left, well), counts[one]))
-        if counts[worst] < 2 and not _alone(worst, left, well):
+        worst = max(counts, key=lambda one: (_is_to_blame(one, left, well), counts[one]))
+        if counts[worst] < 2 and not _is_to_blame(worst, left, well):
             break
         bad.append(worst)
         left = [pair for pair in left if worst not in pair]
@@ -53,7 +55,7 @@ def blame(failed: Collection[Pair], passed: Collection[Pair]) -> tuple[list[str]
     return bad, [pair for pair in left if pair not in between], between
 
 
-def _alone(one: str, failed: Collection[Pair], well: Collection[str]) -> bool:
+def _is_to_blame(one: str, failed: Collection[TestPair], well: Collection[str]) -> bool:
     """It gets on with nobody, and the one with whom it does not gets on with another."""
     partners = {other for pair in failed if one in pair for other in pair if other != one}
     return one not in well and any(other in well for other in partners)

@@ -5,29 +5,29 @@ The rule: only containers that have not passed, and their neighbours, take part;
 
 from __future__ import annotations
 
-from howdah.master.decisions.actions import Action, Notify, Record
+from howdah.master.decisions.actions import Action, NotifyExecutors, RecordEvent
 from howdah.master.preflight.pair_tests import ring, rounds
-from howdah.master.preflight.state import Partners, Trial
+from howdah.master.preflight.state import PairTest, Partners
 from howdah.master.state import Formation, GangState, TaskState
 from howdah.spec import TaskId
-from howdah.spec import events as e
+from howdah.spec.events import PreflightPassed
 from howdah.spec.preflight import pairs_wanted
 from howdah.wire.messages import PairOrder, Partner
 
 
-def needed(state: GangState, formation: Formation, now: float, actions: list[Action]) -> bool:
+def begin_if_needed(state: GangState, formation: Formation, now: float, actions: list[Action]) -> bool:
     """Whether the programs of a complete formation have to wait for a trial, which is begun if need be."""
     if not pairs_wanted(state.job):
         return False
-    trials = state.fitness.trials
+    trials = state.preflight.pair_tests
     if formation.epoch not in trials:
         partners = _partners(state, formation)
         if not partners:
             return False
         for epoch in [epoch for epoch in trials if epoch not in state.formations]:
             del trials[epoch]
-        trials[formation.epoch] = Trial(partners, set(partners), began=now)
-        actions.append(Notify(tuple(partners)))
+        trials[formation.epoch] = PairTest(partners, set(partners), began=now)
+        actions.append(NotifyExecutors(tuple(partners)))
     trials[formation.epoch].awaited &= set(formation.tasks)
     return bool(trials[formation.epoch].awaited)
 
@@ -44,16 +44,16 @@ def _partners(state: GangState, formation: Formation) -> dict[TaskId, Partners]:
     return {id_: tuple(partners) for id_, partners in found.items()}
 
 
-def order(state: GangState, task: TaskState) -> PairOrder | None:
+def pair_test_order(state: GangState, task: TaskState) -> PairOrder | None:
     """Whom the task should try now."""
-    trial = state.fitness.trials.get(task.epoch)
+    trial = state.preflight.pair_tests.get(task.epoch)
     if trial is None or task.formed or task.id not in trial.awaited:
         return None
-    partners = tuple(_partner(state, one) for one in trial.partners[task.id])
+    partners = tuple(_find_partner(state, one) for one in trial.partners[task.id])
     return PairOrder(task.epoch, partners, state.job.preflight.limit_s)
 
 
-def _partner(state: GangState, one: tuple[TaskId, bool] | None) -> Partner | None:
+def _find_partner(state: GangState, one: tuple[TaskId, bool] | None) -> Partner | None:
     if one is None:
         return None
     other = state.tasks[one[0]]
@@ -62,10 +62,10 @@ def _partner(state: GangState, one: tuple[TaskId, bool] | None) -> Partner | Non
 
 def passed(state: GangState, formation: Formation, now: float, actions: list[Action]) -> None:
     """The programs start: tell how long the checks took, if there were any."""
-    took = {id_: state.fitness.took.pop(id_) for id_ in formation.tasks if id_ in state.fitness.took}
+    took = {id_: state.preflight.took.pop(id_) for id_ in formation.tasks if id_ in state.preflight.took}
     if took:
         slowest = max(took, key=lambda id_: took[id_])
         nodes = {state.tasks[id_].node for id_ in took}
         whole = (len(took), len(nodes), took[slowest], slowest, state.tasks[slowest].node)
-        actions.append(Record(e.PreflightPassed(now, formation.epoch, *whole, tuple(state.fitness.left_out))))
-        state.fitness.left_out.clear()
+        actions.append(RecordEvent(PreflightPassed(now, formation.epoch, *whole, tuple(state.preflight.left_out))))
+        state.preflight.left_out.clear()

@@ -7,14 +7,14 @@ while both get on with others is not to blame.
 from __future__ import annotations
 
 from howdah.master.decisions import failure_policy
-from howdah.master.decisions.actions import Action, Record
-from howdah.master.decisions.gang_formation import form_if_complete, over
+from howdah.master.decisions.actions import Action, RecordEvent
+from howdah.master.decisions.gang_formation import deadline_passed, start_if_all_joined
 from howdah.master.decisions.job_completion import stop
 from howdah.master.preflight.pair_tests import blame
-from howdah.master.preflight.state import Trial
+from howdah.master.preflight.state import PairTest
 from howdah.master.state import GangState, TaskState
 from howdah.spec import Exit, Outcome, State, TaskId
-from howdah.spec import events as e
+from howdah.spec.events import Checked, Noted
 from howdah.wire.messages import Status
 
 MARGIN_S = 30.0
@@ -26,26 +26,26 @@ MOST_ALONE = 3
 def on_heard(state: GangState, task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
     """What an executor has found and not told before."""
     for report in status.checks:
-        trial = state.fitness.trials.get(report.epoch)
+        trial = state.preflight.pair_tests.get(report.epoch)
         if report.epoch == 0:
             fresh = task.checked != status.attempt
         else:
             fresh = report.epoch == task.epoch and trial is not None and task.id in trial.awaited
         if fresh:
             what = (report.seconds, report.found, report.left_out, report.epoch > 0, report.passed, report.failed)
-            on_checked(state, e.Checked(now, task.id, status.attempt, status.epoch, *what), actions)
+            on_checked(state, Checked(now, task.id, status.attempt, status.epoch, *what), actions)
 
 
-def on_checked(state: GangState, event: e.Checked, actions: list[Action]) -> None:
+def on_checked(state: GangState, event: Checked, actions: list[Action]) -> None:
     """A container has passed what it checks alone, or its exchange with others is over."""
-    actions.append(Record(event))
-    fitness, task = state.fitness, state.tasks[event.task]
+    actions.append(RecordEvent(event))
+    fitness, task = state.preflight, state.tasks[event.task]
     fitness.took[task.id] = round(fitness.took.get(task.id, 0.0) + event.seconds, 3)
     fitness.left_out.update(dict.fromkeys(event.left_out))
     if not event.pairs:
         task.checked = event.attempt
         return
-    trial = fitness.trials.get(event.epoch)
+    trial = fitness.pair_tests.get(event.epoch)
     if trial is None or task.id not in trial.awaited:
         return
     trial.awaited.discard(task.id)
@@ -55,12 +55,12 @@ def on_checked(state: GangState, event: e.Checked, actions: list[Action]) -> Non
         _conclude(state, event.epoch, trial, event.time, actions)
 
 
-def _conclude(state: GangState, epoch: int, trial: Trial, now: float, actions: list[Action]) -> None:
-    fitness = state.fitness
+def _conclude(state: GangState, epoch: int, trial: PairTest, now: float, actions: list[Action]) -> None:
+    fitness = state.preflight
     failed = {_pair(state, pair): why for pair, why in trial.failed.items()}
     passed = [pair for pair in (_pair(state, pair) for pair in sorted(trial.passed)) if pair not in failed]
     if len(failed) >= MOST_ALONE and not passed:
-        _nobody(state, trial, now, actions)
+        _blame_nobody(state, trial, now, actions)
         return
     fitness.failed += [pair for pair in failed if pair not in fitness.failed]
     fitness.passed.update(passed)
@@ -72,12 +72,12 @@ def _conclude(state: GangState, epoch: int, trial: Trial, now: float, actions: l
         if container is not None and container.id in well:
             state.tasks[id_].paired = container.id
     for pair in between:
-        actions.append(Record(e.Noted(now, f"pre-flight: {_between(state, pair)}: both get on with others")))
+        actions.append(RecordEvent(Noted(now, f"pre-flight: {_between(state, pair)}: both get on with others")))
     doubted = [pair[1] if pair[1] in state.containers else pair[0] for pair in fitness.failed]
-    fitness.doubted.update(doubted)
+    fitness.suspected_containers.update(doubted)
     _replace(state, [*bad, *doubted], failed, now, actions)
     if state.open and epoch in state.formations:
-        form_if_complete(state, state.formations[epoch], now, actions)
+        start_if_all_joined(state, state.formations[epoch], now, actions)
 
 
 def _pair(state: GangState, pair: tuple[TaskId, TaskId]) -> tuple[str, str]:
@@ -102,16 +102,16 @@ def _replace(
             ends[state.containers[container]] = _exit(state, container, mine)
     for id_, exit in ends.items():
         if state.open:
-            failure_policy.end(state, state.tasks[id_], exit, now, actions)
+            failure_policy.task_ended(state, state.tasks[id_], exit, now, actions)
 
 
 def _exit(state: GangState, container: str, failed: list[tuple[tuple[str, str], str]]) -> Exit:
     others = [str(state.containers.get(one, one)) for pair, _ in failed for one in pair if one != container]
-    doubt = "; which of the two is to blame is not known" if container in state.fitness.doubted else ""
+    doubt = "; which of the two is to blame is not known" if container in state.preflight.suspected_containers else ""
     return Exit("preflight", detail=f"pre-flight: all-reduce with {' and with '.join(others)}: {failed[0][1]}{doubt}")
 
 
-def _nobody(state: GangState, trial: Trial, now: float, actions: list[Action]) -> None:
+def _blame_nobody(state: GangState, trial: PairTest, now: float, actions: list[Action]) -> None:
     (one, other), why = next(iter(trial.failed.items()))
     what = f"pre-flight: all-reduce: no two of {len(trial.partners)} tasks can exchange data"
     reason = f"{what}; {one} with {other}: {why}"
@@ -119,12 +119,13 @@ def _nobody(state: GangState, trial: Trial, now: float, actions: list[Action]) -
     stop(state, outcome, reason, now, actions, unrecorded=True)
 
 
-def watch(state: GangState, now: float, actions: list[Action]) -> None:
+def check_deadlines(state: GangState, now: float, actions: list[Action]) -> None:
     """Who says nothing about an exchange that was ordered."""
     limit = state.job.preflight.limit_s + MARGIN_S
-    for trial in list(state.fitness.trials.values()):
-        late = [id_ for id_ in sorted(trial.awaited) if state.tasks[id_].live] if over(limit, now - trial.began) else []
+    for trial in list(state.preflight.pair_tests.values()):
+        is_over = deadline_passed(limit, now - trial.began)
+        late = [id_ for id_ in sorted(trial.awaited) if is_over and state.tasks[id_].live]
         for id_ in late[:1]:
             if state.open:
                 detail = f"pre-flight: all-reduce: nothing heard of it within {limit:.0f} s"
-                failure_policy.end(state, state.tasks[id_], Exit("preflight", detail=detail), now, actions)
+                failure_policy.task_ended(state, state.tasks[id_], Exit("preflight", detail=detail), now, actions)

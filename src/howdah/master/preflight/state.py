@@ -11,7 +11,7 @@ Partners = tuple[tuple[TaskId, bool] | None, ...]
 
 
 @dataclass
-class Trial:
+class PairTest:
     """The tasks of an epoch exchange data with their `partners`: `awaited` have not told yet, `passed` and `failed`
     (why) are pairs as one of them tells it, itself first. `began` is the moment of the order."""
 
@@ -23,18 +23,18 @@ class Trial:
 
 
 @dataclass
-class Fitness:
+class PreflightState:
     """`trials` are those that go on, by epoch. `passed` and `failed` are pairs of containers, `doubted` the containers
     that may be to blame. `unfit` are the nodes on which a task did not pass, `forgiven` those that had to be tried once
     more, `full` those whose disk was full. `took` (seconds) and `left_out` are of the tasks that were checked and have
     not started yet. There may be no other node (`elsewhere`)."""
 
-    trials: dict[int, Trial] = field(default_factory=dict)
+    pair_tests: dict[int, PairTest] = field(default_factory=dict)
     passed: set[tuple[str, str]] = field(default_factory=set)
     failed: list[tuple[str, str]] = field(default_factory=list)
-    doubted: set[str] = field(default_factory=set)
-    unfit: dict[TaskId, list[str]] = field(default_factory=dict)
-    forgiven: set[str] = field(default_factory=set)
+    suspected_containers: set[str] = field(default_factory=set)
+    failed_nodes: dict[TaskId, list[str]] = field(default_factory=dict)
+    readmitted_nodes: set[str] = field(default_factory=set)
     full: set[str] = field(default_factory=set)
     took: dict[TaskId, float] = field(default_factory=dict)
     left_out: dict[str, None] = field(default_factory=dict)
@@ -43,4 +43,4 @@ class Fitness:
     @property
     def nodes(self) -> set[str]:
         """On which somebody did not pass."""
-        return {node for nodes in self.unfit.values() for node in nodes}
+        return {node for nodes in self.failed_nodes.values() for node in nodes}

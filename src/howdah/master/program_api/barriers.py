@@ -10,8 +10,8 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import field
 
-from howdah.master.broadcast import Bell
-from howdah.master.program_api.kv_store import Owner, Refused
+from howdah.master.broadcast import Broadcast
+from howdah.master.program_api.kv_store import ApiError, Owner
 from howdah.spec import TaskId
 from howdah.spec.values import dataclass
 
@@ -19,7 +19,7 @@ MAX_OPEN = 10_000
 
 
 @dataclass(frozen=True)
-class Name:
+class BarrierName:
     """A barrier's round. `scope` is the oldest epoch among those it is for: with their restart the rounds begin anew,
     while one task that is started again catches up with its peers."""
 
@@ -29,7 +29,7 @@ class Name:
 
 
 @dataclass
-class Meeting:
+class BarrierRound:
     """A round that is not over: `came` by process; `missing` are the tasks still needed, or `count` processes are.
 
     `never` says why it can't be complete any more.
@@ -38,19 +38,19 @@ class Meeting:
     count: int | None
     needed: frozenset[TaskId]
     missing: set[TaskId] = field(default_factory=set)
-    came: dict[str, Owner] = field(default_factory=dict)
-    never: str = ""
-    bell: Bell = field(default_factory=Bell)
+    arrived: dict[str, Owner] = field(default_factory=dict)
+    unreachable_reason: str = ""
+    broadcast: Broadcast = field(default_factory=Broadcast)
 
     @property
     def complete(self) -> bool:
-        return len(self.came) >= self.count if self.count is not None else not self.missing
+        return len(self.arrived) >= self.count if self.count is not None else not self.missing
 
     @property
-    def lacking(self) -> str:
+    def missing_text(self) -> str:
         """Who is not there, for people."""
         if self.count is not None:
-            return f"{len(self.came)} of {self.count} have come"
+            return f"{len(self.arrived)} of {self.count} have come"
         names = ", ".join(map(str, sorted(self.missing)[:5])) + (", …" if len(self.missing) > 5 else "")
         return f"{len(self.needed) - len(self.missing)} of {len(self.needed)} have come; missing: {names}"
 
@@ -61,13 +61,15 @@ class Barriers:
     def __init__(self, journal: Callable[[str], None]) -> None:
         self.journal = journal
         self.over: dict[tuple[str, int], int] = {}
-        self._open: dict[Name, Meeting] = {}
+        self._open: dict[BarrierName, BarrierRound] = {}
 
-    def passed(self, name: Name) -> bool:
+    def passed(self, name: BarrierName) -> bool:
         """Whether this round is over."""
         return self.over.get((name.name, name.scope), 0) >= name.round
 
-    def arrive(self, name: Name, who: str, owner: Owner, count: int | None, needed: frozenset[TaskId]) -> Meeting:
+    def arrive(
+        self, name: BarrierName, who: str, owner: Owner, count: int | None, needed: frozenset[TaskId]
+    ) -> BarrierRound:
         """It is here, as it may have said before; with the last one the round is over.
 
         Raises:
@@ -76,37 +78,37 @@ class Barriers:
         meeting = self._open.get(name)
         if meeting is None:
             if len(self._open) >= MAX_OPEN:
-                raise Refused(413, f"barrier {name.name!r}: the job has {MAX_OPEN} barriers at which somebody waits")
-            meeting = self._open[name] = Meeting(count, needed, set(needed))
+                raise ApiError(413, f"barrier {name.name!r}: the job has {MAX_OPEN} barriers at which somebody waits")
+            meeting = self._open[name] = BarrierRound(count, needed, set(needed))
         if (meeting.count, meeting.needed) != (count, needed):
-            raise Refused(409, f"barrier {name.name!r}: others wait there with another count or other roles")
-        meeting.came[who] = owner
+            raise ApiError(409, f"barrier {name.name!r}: others wait there with another count or other roles")
+        meeting.arrived[who] = owner
         meeting.missing.discard(owner.task)
         if meeting.complete:
             del self._open[name]
             self.over[name.name, name.scope] = max(name.round, self.over.get((name.name, name.scope), 0))
             self.journal(self._line(name.name, name.scope))
-            meeting.bell.ring()
+            meeting.broadcast.notify_all()
         return meeting
 
-    def withdraw(self, name: Name, who: str) -> None:
+    def withdraw(self, name: BarrierName, who: str) -> None:
         """It does not wait any more."""
         meeting = self._open.get(name)
-        if meeting is not None and who in meeting.came:
+        if meeting is not None and who in meeting.arrived:
             self._leave(name, meeting, who)
 
     def forget(self, alive: Callable[[Owner], bool]) -> None:
         """Who is not `alive` does not wait."""
         for name, meeting in list(self._open.items()):
-            for who in [who for who, owner in meeting.came.items() if not alive(owner)]:
+            for who in [who for who, owner in meeting.arrived.items() if not alive(owner)]:
                 self._leave(name, meeting, who)
 
     def ended(self, task: TaskId, why: str) -> None:
         """This task will not come any more."""
         for meeting in self._open.values():
             if task in meeting.missing:
-                meeting.never = f"{task} will not come: {why}"
-                meeting.bell.ring()
+                meeting.unreachable_reason = f"{task} will not come: {why}"
+                meeting.broadcast.notify_all()
 
     def restore(self, lines: Iterable[str]) -> None:
         """The rounds that were over under the master before this one."""
@@ -126,11 +128,11 @@ class Barriers:
         """No task is in an epoch before `oldest` any more."""
         self.over = {key: round for key, round in self.over.items() if key[1] >= oldest}
 
-    def _leave(self, name: Name, meeting: Meeting, who: str) -> None:
-        owner = meeting.came.pop(who)
-        if owner.task in meeting.needed and not any(one.task == owner.task for one in meeting.came.values()):
+    def _leave(self, name: BarrierName, meeting: BarrierRound, who: str) -> None:
+        owner = meeting.arrived.pop(who)
+        if owner.task in meeting.needed and not any(one.task == owner.task for one in meeting.arrived.values()):
             meeting.missing.add(owner.task)
-        if not meeting.came:
+        if not meeting.arrived:
             del self._open[name]
 
     def _line(self, name: str, scope: int) -> str:

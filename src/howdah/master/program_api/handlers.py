@@ -15,15 +15,27 @@ from dataclasses import field
 from typing import Any
 
 from howdah.errors import HowdahError
-from howdah.master.broadcast import Bell
+from howdah.master.broadcast import Broadcast
 from howdah.master.journal import Journal
-from howdah.master.program_api.barriers import Barriers, Meeting, Name
-from howdah.master.program_api.kv_store import Entry, Owner, Refused, Store, Value
-from howdah.master.program_api.metrics import Curves
+from howdah.master.program_api.barriers import BarrierName, BarrierRound, Barriers
+from howdah.master.program_api.kv_store import ApiError, KeyValueEntry, KeyValueStore, Owner, Value
+from howdah.master.program_api.metrics import MetricThinning
 from howdah.master.snapshots import snapshot_policy
 from howdah.master.state import LEASE_S, GangState, TaskState
 from howdah.spec import State, TaskId
-from howdah.spec import events as e
+from howdah.spec.events import (
+    Ended,
+    Event,
+    GangReleased,
+    GangRestarted,
+    Launched,
+    Measured,
+    SaveDone,
+    SaveFailed,
+    SaveRequested,
+    TimeLost,
+    WorldFormed,
+)
 from howdah.spec.values import dataclass
 from howdah.spec.view import JobView
 from howdah.wire import program_protocol as wire
@@ -34,13 +46,13 @@ GATHER_S = 0.05
 PAGE = 2 << 20
 """Bytes of values in one answer to a watcher, about."""
 COMPACT_FROM = 8 << 20
-_PASSING = (e.Ended, e.GangRestarted, e.GangReleased, e.Launched, e.WorldFormed)
-_COPIES = (e.SaveDone, e.SaveFailed)
+_PASSING = (Ended, GangRestarted, GangReleased, Launched, WorldFormed)
+_COPIES = (SaveDone, SaveFailed)
 
 Message = Mapping[str, Any]
 
 
-class HereCalls:
+class ProgramApi:
     """`directory` is the job's, as a URI; `apply` hands an event to `step`, `append` writes one to the event log."""
 
     def __init__(
@@ -48,13 +60,17 @@ class HereCalls:
         state: GangState,
         directory: str,
         view: JobView,
-        apply: Callable[[e.Event], None],
-        append: Callable[[e.Event], None],
+        apply: Callable[[Event], None],
+        append: Callable[[Event], None],
     ) -> None:
         self.state, self.view, self.apply, self.append = state, view, apply, append
         self.journal = Journal(f"{directory.rstrip('/')}/here.jsonl", "values of the programs")
-        self.store, self.barriers, self.curves = Store(self.journal.write), Barriers(self.journal.write), Curves()
-        self._keys, self._prefixes, self._copied = _Bells(), _Bells(), Bell()
+        self.store, self.barriers, self.curves = (
+            KeyValueStore(self.journal.write),
+            Barriers(self.journal.write),
+            MetricThinning(),
+        )
+        self._keys, self._prefixes, self._copied = _KeyedBroadcast(), _KeyedBroadcast(), Broadcast()
         self._needs: dict[tuple[int, tuple[str, ...] | None], tuple[frozenset[TaskId], int]] = {}
         self._name = f"{time.time():.6f}"
         self._calls: dict[str, Callable[[TaskState, Owner, Message], Awaitable[Any]]] = {
@@ -63,7 +79,7 @@ class HereCalls:
             "get": self._get,
             "keys": self._list,
             "delete": self._delete,
-            "swap": self._swap,
+            "swap": self._compare_and_set,
             "watch": self._watch,
             "barrier": self._barrier,
             "withdraw": self._withdraw,
@@ -82,30 +98,30 @@ class HereCalls:
         owner = _owner(principal)
         task = self._known(owner)
         if call not in self._calls:
-            raise Refused(404, f"no call here.{call}")
+            raise ApiError(404, f"no call here.{call}")
         message = json.loads(body)
         if not isinstance(message, dict):
             raise ValueError("an object is wanted")
         return await self._calls[call](task, owner, message)
 
-    def observe(self, event: e.Event) -> None:
+    def observe(self, event: Event) -> None:
         """An event was recorded: what it ends, it ends here as well."""
         if isinstance(event, _COPIES):
-            self._copied.ring()
-        elif isinstance(event, e.TimeLost):
-            self.store.postpone(lambda deadline: deadline + event.seconds)
+            self._copied.notify_all()
+        elif isinstance(event, TimeLost):
+            self.store.shift_deadlines(lambda deadline: deadline + event.seconds)
         elif isinstance(event, _PASSING):
             self._needs.clear()
-            task = event.task if isinstance(event, (e.Ended, e.Launched)) else None
-            self._settle(self.store.owners(task))
-            self.barriers.forget(self._alive)
-            if isinstance(event, e.Ended):
+            task = event.task if isinstance(event, (Ended, Launched)) else None
+            self._drop_values_of_ended(self.store.owners(task))
+            self.barriers.forget(self._heartbeat)
+            if isinstance(event, Ended):
                 self._note_end(event)
-            elif isinstance(event, e.GangRestarted):
+            elif isinstance(event, GangRestarted):
                 members = (task for task in self.state.tasks.values() if self.state.takes_part(task.id))
                 self.barriers.prune(min(task.epoch for task in members))
 
-    async def restore(self, log: Iterable[e.Event]) -> None:
+    async def restore(self, log: Iterable[Event]) -> None:
         """Go on where the master before this one was killed. `state` is that of its last moment already.
 
         Raises:
@@ -114,18 +130,18 @@ class HereCalls:
         lines = await self.journal.take_over(lambda: "\n")
         self.store.restore(lines)
         spared = time.time() + LEASE_S  # so long programs may look for this master
-        self.store.postpone(lambda deadline: max(deadline, spared))
+        self.store.shift_deadlines(lambda deadline: max(deadline, spared))
         self.barriers.restore(lines)
         for event in log:
-            if isinstance(event, e.Measured):
+            if isinstance(event, Measured):
                 self.curves.restore(event)
-        self._settle(self.store.owners())
+        self._drop_values_of_ended(self.store.owners())
 
-    async def tend(self) -> None:
+    async def expire_forever(self) -> None:
         """Values have their time, and the journal its size, until cancelled."""
         while True:
             await asyncio.sleep(EXPIRE_S)
-            self._ring(self.store.expire(time.time()))
+            self._notify(self.store.expire(time.time()))
             if self.journal.size > COMPACT_FROM + 3 * self.store.bytes:
                 await self._compact()
 
@@ -143,12 +159,12 @@ class HereCalls:
     def _known(self, owner: Owner) -> TaskState:
         task = self.state.tasks.get(owner.task)
         if task is not None and owner.epoch > task.epoch and owner.attempt >= task.attempt:
-            raise Refused(503, f"{owner.task} is not known in epoch {owner.epoch} yet")
-        if task is None or not self._alive(owner):
-            raise Refused(410, f"{owner.task} of epoch {owner.epoch} (attempt {owner.attempt}) is over: {_now(task)}")
+            raise ApiError(503, f"{owner.task} is not known in epoch {owner.epoch} yet")
+        if task is None or not self._heartbeat(owner):
+            raise ApiError(410, f"{owner.task} of epoch {owner.epoch} (attempt {owner.attempt}) is over: {_now(task)}")
         return task
 
-    def _alive(self, owner: Owner) -> bool:
+    def _heartbeat(self, owner: Owner) -> bool:
         task = self.state.tasks[owner.task]
         return self._current(owner) and task.exit is None and task.container is not None
 
@@ -156,11 +172,11 @@ class HereCalls:
         task = self.state.tasks[owner.task]
         return (task.attempt, task.epoch) == (owner.attempt, owner.epoch)
 
-    def _settle(self, owners: Iterable[Owner]) -> None:
-        gone = [owner for owner in owners if not self._alive(owner)]
-        self._ring(self.store.forget(gone, ended=self._current))
+    def _drop_values_of_ended(self, owners: Iterable[Owner]) -> None:
+        gone = [owner for owner in owners if not self._heartbeat(owner)]
+        self._notify(self.store.drop_owned_by(gone, ended=self._current))
 
-    def _note_end(self, event: e.Ended) -> None:
+    def _note_end(self, event: Ended) -> None:
         task = self.state.tasks[event.task]
         for point in self.curves.end(task.id):
             self.append(point)
@@ -169,7 +185,7 @@ class HereCalls:
 
     async def _world(self, task: TaskState, _: Owner, message: Message) -> Any:
         if task.world is None:
-            raise Refused(503, f"the world of {task.id} has not formed")
+            raise ApiError(503, f"the world of {task.id} has not formed")
         now = bool(message.get("now"))
         roles: dict[str, list[Any]] = {}
         for member in task.world.members:
@@ -184,21 +200,21 @@ class HereCalls:
     # Values
 
     async def _put(self, _: TaskState, owner: Owner, message: Message) -> Any:
-        self._ring(self._set(owner, message, _value(message)))
+        self._notify(self._set(owner, message, _value(message)))
         await self._written()
         return {}
 
     def _set(self, owner: Owner, message: Message, value: Value) -> tuple[str, ...]:
         life, ttl = str(message["life"]), message.get("ttl")
         if life not in wire.LIVES:
-            raise Refused(400, f"life {life!r}: one of {', '.join(wire.LIVES)} is wanted")
+            raise ApiError(400, f"life {life!r}: one of {', '.join(wire.LIVES)} is wanted")
         deadline = time.time() + float(ttl) if ttl else 0.0
         return self.store.put(str(message["key"]), value, owner, life, deadline, str(message["op"]))
 
     async def _get(self, _: TaskState, __: Owner, message: Message) -> Any:
         key = str(message["key"])
         until = _until(message)
-        while (entry := self.store.get(key)) is None and await self._keys.rung(key, until):
+        while (entry := self.store.get(key)) is None and await self._keys.wait_until(key, until):
             pass
         return {"done": entry is not None, **(_told(entry) if entry else {})}
 
@@ -207,18 +223,18 @@ class HereCalls:
 
     async def _delete(self, _: TaskState, __: Owner, message: Message) -> Any:
         gone = self.store.remove(str(message["key"]))
-        self._ring(gone)
+        self._notify(gone)
         await self._written()
         return {"done": bool(gone)}
 
-    async def _swap(self, _: TaskState, owner: Owner, message: Message) -> Any:
+    async def _compare_and_set(self, _: TaskState, owner: Owner, message: Message) -> Any:
         key, op = str(message["key"]), str(message["op"])
         expected, new = (_value(message[name]) if message[name] else None for name in ("expected", "new"))
         known = self.store.get(key)
         done = known is not None and known.op == op  # asked before, and the answer was lost
         if not done and (known.value if known else None) == expected:
             done = True
-            self._ring(self.store.remove(key) if new is None else self._set(owner, message, new))
+            self._notify(self.store.remove(key) if new is None else self._set(owner, message, new))
         await self._written()
         return {"done": done}
 
@@ -226,7 +242,7 @@ class HereCalls:
         prefix, seen = str(message["prefix"]), message["since"]
         same = seen["master"] == self._name
         since, until = int(seen["revision"]) if same else 0, _until(message)
-        while same and not self._news(prefix, since) and await self._prefixes.rung(prefix, until):
+        while same and not self._changes_since(prefix, since) and await self._prefixes.wait_until(prefix, until):
             pass
         entries, size, upto = [], 0, self.store.revision
         for key, entry in self.store.newer(prefix, since):
@@ -238,20 +254,20 @@ class HereCalls:
         names = self.store.keys(prefix) if not same or self.store.removed_at > since else None
         return {"since": {"master": self._name, "revision": upto}, "entries": entries, "names": names}
 
-    def _news(self, prefix: str, since: int) -> bool:
+    def _changes_since(self, prefix: str, since: int) -> bool:
         return self.store.removed_at > since or any(True for _ in self.store.newer(prefix, since))
 
-    def _ring(self, keys: tuple[str, ...]) -> None:
+    def _notify(self, keys: tuple[str, ...]) -> None:
         if keys:
             for key in keys:
-                self._keys.ring(key)
+                self._keys.notify_all(key)
             for prefix in self._prefixes.names():
                 if any(key.startswith(prefix) for key in keys):
-                    asyncio.get_running_loop().call_later(GATHER_S, self._prefixes.ring, prefix)
+                    asyncio.get_running_loop().call_later(GATHER_S, self._prefixes.notify_all, prefix)
 
     async def _written(self) -> None:
         if not await self.journal.flush():
-            raise Refused(503, f"{self.journal.uri} can't be written at the moment")
+            raise ApiError(503, f"{self.journal.uri} can't be written at the moment")
 
     async def _compact(self) -> None:
         try:
@@ -263,61 +279,61 @@ class HereCalls:
     # Barriers
 
     async def _barrier(self, task: TaskState, owner: Owner, message: Message) -> Any:
-        name, count, needed = self._meeting(task, message)
+        name, count, needed = self._barrier_round(task, message)
         until = _until(message)
         if not self.barriers.passed(name):
             meeting = self.barriers.arrive(name, str(message["who"]), owner, count, needed)
-            self._note_gone(meeting)
-            while not (meeting.complete or meeting.never) and await meeting.bell.rung(until):
+            self._check_already_ended(meeting)
+            while not (meeting.complete or meeting.unreachable_reason) and await meeting.broadcast.wait_until(until):
                 pass
             self._known(owner)
-            if meeting.never and not meeting.complete:
-                raise Refused(409, f"barrier {name.name!r}: {meeting.never}")
+            if meeting.unreachable_reason and not meeting.complete:
+                raise ApiError(409, f"barrier {name.name!r}: {meeting.unreachable_reason}")
             if not meeting.complete:
-                return {"done": False, "lacking": meeting.lacking}
+                return {"done": False, "lacking": meeting.missing_text}
         await self._written()
         return {"done": True}
 
     async def _withdraw(self, task: TaskState, _: Owner, message: Message) -> Any:
-        name = self._meeting(task, message)[0]
+        name = self._barrier_round(task, message)[0]
         self.barriers.withdraw(name, str(message["who"]))
         return {"done": self.barriers.passed(name)}
 
-    def _meeting(self, task: TaskState, message: Message) -> tuple[Name, int | None, frozenset[TaskId]]:
+    def _barrier_round(self, task: TaskState, message: Message) -> tuple[BarrierName, int | None, frozenset[TaskId]]:
         count, roles = message.get("count"), message.get("roles")
         if count is not None and (not isinstance(count, int) or count < 1):
-            raise Refused(400, f"count={count!r}: a number of processes is wanted")
+            raise ApiError(400, f"count={count!r}: a number of processes is wanted")
         needed, scope = self._needed(task, None if roles is None else tuple(map(str, roles)))
-        name = Name(str(message["name"]), scope, int(message["round"]))
+        name = BarrierName(str(message["name"]), scope, int(message["round"]))
         return (name, count, frozenset()) if count is not None else (name, None, needed)
 
     def _needed(self, task: TaskState, roles: tuple[str, ...] | None) -> tuple[frozenset[TaskId], int]:
         """Found once for all that ask: a thousand come at the same time."""
         if (task.epoch, roles) not in self._needs:
             if task.world is None:
-                raise Refused(503, f"the world of {task.id} has not formed")
+                raise ApiError(503, f"the world of {task.id} has not formed")
             members = [member.task for member in task.world.members]
             unknown = set(roles or ()) - {member.role for member in members}
             if unknown:
                 known = ", ".join(dict.fromkeys(member.role for member in members))
-                raise Refused(400, f"roles={sorted(unknown)}: the roles of this world are {known}")
+                raise ApiError(400, f"roles={sorted(unknown)}: the roles of this world are {known}")
             needed = frozenset(member for member in members if roles is None or member.role in roles)
             self._needs[task.epoch, roles] = needed, min(self.state.tasks[each].epoch for each in needed)
         return self._needs[task.epoch, roles]
 
-    def _note_gone(self, meeting: Meeting) -> None:
+    def _check_already_ended(self, meeting: BarrierRound) -> None:
         """The first to come finds out who has ended already; later ends are told when they happen."""
-        if len(meeting.came) == 1 and not meeting.never:
+        if len(meeting.arrived) == 1 and not meeting.unreachable_reason:
             ended = (self.state.tasks[task] for task in sorted(meeting.missing))
             gone = next((task for task in ended if task.exit is not None and task.exit.ok), None)
-            meeting.never = f"{gone.id} will not come: {gone.exit}" if gone else ""
+            meeting.unreachable_reason = f"{gone.id} will not come: {gone.exit}" if gone else ""
 
     # Curves and copies
 
     async def _metrics(self, task: TaskState, _: Owner, message: Message) -> Any:
         points = message["points"]
         if len(points) > wire.MAX_POINTS or any(len(str(point[0])) > wire.MAX_KEY for point in points):
-            raise Refused(413, f"at most {wire.MAX_POINTS} points at once, with names of {wire.MAX_KEY} bytes")
+            raise ApiError(413, f"at most {wire.MAX_POINTS} points at once, with names of {wire.MAX_KEY} bytes")
         kept, problem = self.curves.take(task.id, points)
         for point in kept:
             self.append(point)
@@ -325,16 +341,16 @@ class HereCalls:
 
     async def _save(self, task: TaskState, _: Owner, __: Message) -> Any:
         if task.started != task.epoch:
-            raise Refused(503, f"that the program of {task.id} runs is not known yet")
+            raise ApiError(503, f"that the program of {task.id} runs is not known yet")
         if problem := snapshot_policy.refusal(self.state, -1):
-            raise Refused(409, problem)
-        self.apply(e.SaveRequested(time.time(), str(task.id)))
+            raise ApiError(409, problem)
+        self.apply(SaveRequested(time.time(), str(task.id)))
         outputs = snapshot_policy.wanted_outputs(self.state, -1)
         return {"saves": [[number, snapshot_policy.number_of(self.state, number)] for number in outputs]}
 
     async def _saved(self, _: TaskState, __: Owner, message: Message) -> Any:
         numbers, until = set(map(int, message["numbers"])), _until(message)
-        while (lacking := numbers - {one.number for one in self._copies()}) and await self._copied.rung(until):
+        while (lacking := numbers - {one.number for one in self._copies()}) and await self._copied.wait_until(until):
             pass
         if lacking:
             return {"done": False, "lacking": f"{len(numbers) - len(lacking)} of {len(numbers)} copies are there"}
@@ -348,24 +364,24 @@ class HereCalls:
 
 
 @dataclass
-class _Bells:
+class _KeyedBroadcast:
     """A bell for each name that somebody waits for."""
 
-    _waiting: dict[str, tuple[Bell, list[None]]] = field(default_factory=dict)
+    _waiting: dict[str, tuple[Broadcast, list[None]]] = field(default_factory=dict)
 
     def names(self) -> list[str]:
         return list(self._waiting)
 
-    def ring(self, name: str) -> None:
+    def notify_all(self, name: str) -> None:
         if name in self._waiting:
-            self._waiting[name][0].ring()
+            self._waiting[name][0].notify_all()
 
-    async def rung(self, name: str, until: float) -> bool:
+    async def wait_until(self, name: str, until: float) -> bool:
         """Whether it rang before `until` (loop time)."""
-        bell, waiting = self._waiting.setdefault(name, (Bell(), []))
+        bell, waiting = self._waiting.setdefault(name, (Broadcast(), []))
         waiting.append(None)
         try:
-            return await bell.rung(until)
+            return await bell.wait_until(until)
         finally:
             waiting.pop()
             if not waiting and self._waiting.get(name, (None,))[0] is bell:
@@ -388,11 +404,11 @@ def _now(task: TaskState | None) -> str:
 def _value(message: Message) -> Value:
     text, binary = message["value"], bool(message["binary"])
     if not isinstance(text, str) or (binary and not text.isascii()):
-        raise Refused(400, "a value is text, or base64")
+        raise ApiError(400, "a value is text, or base64")
     return Value(text, binary)
 
 
-def _told(entry: Entry) -> dict[str, Any]:
+def _told(entry: KeyValueEntry) -> dict[str, Any]:
     return {"value": entry.value.text, "binary": entry.value.binary}
 
 

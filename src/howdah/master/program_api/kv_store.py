@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
-from howdah.api.sources import Refused as Refused
+from howdah.api.sources import ApiError as ApiError
 from howdah.spec import TaskId
 from howdah.spec.values import dataclass
 from howdah.wire.program_protocol import MAX_KEY, MAX_TOTAL, MAX_VALUE
@@ -46,7 +46,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Entry:
+class KeyValueEntry:
     """`life` as in `wire.here.LIVES`; `deadline` 0 is none; `op` marks the change that made it."""
 
     value: Value
@@ -57,20 +57,20 @@ class Entry:
     op: str = ""
 
 
-class Store:
+class KeyValueStore:
     """Keys and values, in the order of their last change. `bytes` are those of all names and values."""
 
     def __init__(self, journal: Callable[[str], None]) -> None:
         self.journal = journal
         self.revision = self.removed_at = self.bytes = 0
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, KeyValueEntry] = {}
         self._owned: dict[Owner, set[str]] = {}
         self._deadlines: list[tuple[float, str]] = []
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> KeyValueEntry | None:
         """What it is now."""
         return self._entries.get(key)
 
@@ -78,7 +78,7 @@ class Store:
         """The names that begin so, sorted."""
         return sorted(key for key in self._entries if key.startswith(prefix))
 
-    def newer(self, prefix: str, since: int) -> Iterator[tuple[str, Entry]]:
+    def newer(self, prefix: str, since: int) -> Iterator[tuple[str, KeyValueEntry]]:
         """What changed after revision `since`, the oldest change first."""
         found = []
         for key, entry in reversed(self._entries.items()):
@@ -98,20 +98,20 @@ class Store:
         if known is not None and known.op == op:
             return ()
         self._check(key, value, known)
-        self._set(key, Entry(value, self.revision + 1, owner, life, deadline, op))
+        self._set(key, KeyValueEntry(value, self.revision + 1, owner, life, deadline, op))
         self.journal(_line(put=key, **asdict(self._entries[key])))
         return (key,)
 
     def remove(self, *keys: str) -> tuple[str, ...]:
         """Those of them that were there."""
-        found = tuple(key for key in keys if self._take(key) is not None)
+        found = tuple(key for key in keys if self._pop(key) is not None)
         if found:
             self.revision += 1
             self.removed_at = self.revision
             self.journal(_line(removed=found, revision=self.revision))
         return found
 
-    def forget(self, owners: Iterable[Owner], ended: Callable[[Owner], bool]) -> tuple[str, ...]:
+    def drop_owned_by(self, owners: Iterable[Owner], ended: Callable[[Owner], bool]) -> tuple[str, ...]:
         """Remove what these owners kept alive; those that merely `ended` leave what lives for their epoch."""
         gone = []
         for owner in list(owners):
@@ -134,7 +134,7 @@ class Store:
                 due.append(key)
         return self.remove(*due)
 
-    def postpone(self, moved: Callable[[float], float]) -> None:
+    def shift_deadlines(self, moved: Callable[[float], float]) -> None:
         """Each value has the time that `moved` makes of its deadline."""
         for key, entry in self._entries.items():
             if entry.deadline and (deadline := moved(entry.deadline)) != entry.deadline:
@@ -160,14 +160,14 @@ class Store:
         if "put" in record:
             owner = Owner(TaskId(**record["owner"]["task"]), record["owner"]["attempt"], record["owner"]["epoch"])
             fields = {name: record[name] for name in ("revision", "life", "deadline", "op")}
-            self._set(record["put"], Entry(Value(**record["value"]), owner=owner, **fields))
+            self._set(record["put"], KeyValueEntry(Value(**record["value"]), owner=owner, **fields))
         elif "removed" in record:
             for key in record["removed"]:
-                self._take(key)
+                self._pop(key)
             self.revision = self.removed_at = max(self.revision, int(record["revision"]))
 
-    def _set(self, key: str, entry: Entry) -> None:
-        self._take(key)
+    def _set(self, key: str, entry: KeyValueEntry) -> None:
+        self._pop(key)
         self._entries[key] = entry
         self.bytes += len(key.encode("utf-8", "surrogatepass")) + entry.value.size
         self.revision = max(self.revision, entry.revision)
@@ -176,7 +176,7 @@ class Store:
         if entry.deadline:
             heapq.heappush(self._deadlines, (entry.deadline, key))
 
-    def _take(self, key: str) -> Entry | None:
+    def _pop(self, key: str) -> KeyValueEntry | None:
         entry = self._entries.pop(key, None)
         if entry is not None:
             self.bytes -= len(key.encode("utf-8", "surrogatepass")) + entry.value.size
@@ -186,17 +186,17 @@ class Store:
                 self._owned.pop(entry.owner, None)
         return entry
 
-    def _check(self, key: str, value: Value, known: Entry | None) -> None:
+    def _check(self, key: str, value: Value, known: KeyValueEntry | None) -> None:
         length = len(key.encode("utf-8", "surrogatepass"))
         if not 0 < length <= MAX_KEY:
-            raise Refused(400, f"a key has 1 to {MAX_KEY} bytes, not {length}")
+            raise ApiError(400, f"a key has 1 to {MAX_KEY} bytes, not {length}")
         if value.size > MAX_VALUE:
-            raise Refused(413, f"{key!r}: {value.size} bytes; a value has at most {MAX_VALUE}")
+            raise ApiError(413, f"{key!r}: {value.size} bytes; a value has at most {MAX_VALUE}")
         after = self.bytes + value.size + (length if known is None else -known.value.size)
         if after > MAX_TOTAL:
-            raise Refused(413, f"{key!r}: no room: with it the job's keys would have {after} bytes, of {MAX_TOTAL}")
+            raise ApiError(413, f"{key!r}: no room: with it the job's keys would have {after} bytes, of {MAX_TOTAL}")
         if known is None and len(self._entries) >= MAX_KEYS:
-            raise Refused(413, f"{key!r}: no room: the job has {MAX_KEYS} keys already")
+            raise ApiError(413, f"{key!r}: no room: the job has {MAX_KEYS} keys already")
 
 
 def _line(**record: Any) -> str:

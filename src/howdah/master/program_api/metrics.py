@@ -22,17 +22,17 @@ FEW = 10
 
 
 @dataclass
-class _Curve:
+class _Metric:
     begun: float
     kept_at: float = float("-inf")
     last: Measured | None = None
 
 
 @dataclass
-class Curves:
+class MetricThinning:
     """All curves of a job."""
 
-    _curves: dict[tuple[TaskId, str], _Curve] = field(default_factory=dict)
+    _curves: dict[tuple[TaskId, str], _Metric] = field(default_factory=dict)
     steps: dict[TaskId, int] = field(default_factory=dict)
     """The latest that each task told of."""
 
@@ -58,7 +58,7 @@ class Curves:
                 if len(self._curves) >= MAX_CURVES:
                     refused.add(point.name)
                     continue
-                curve = self._curves[task, point.name] = _Curve(point.time)
+                curve = self._curves[task, point.name] = _Metric(point.time)
             kept += self._keep(curve, point)
         few = ", ".join(sorted(refused)[:5])
         return kept, f"the job has {MAX_CURVES} curves already: no room for {few} of {task}" if refused else ""
@@ -73,10 +73,10 @@ class Curves:
 
     def restore(self, point: Measured) -> None:
         """It was kept by the master before this one."""
-        curve = self._curves.setdefault((point.task, point.name), _Curve(point.time))
+        curve = self._curves.setdefault((point.task, point.name), _Metric(point.time))
         curve.kept_at = point.time
 
-    def _keep(self, curve: _Curve, point: Measured) -> list[Measured]:
+    def _keep(self, curve: _Metric, point: Measured) -> list[Measured]:
         points = POINTS / max(1.0, len(self._curves) / FEW)
         between = max(LEAST_S, (point.time - curve.begun) / points)
         if point.time - curve.kept_at < between:

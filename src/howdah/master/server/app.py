@@ -16,32 +16,32 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from howdah.api.auth import check_place
+from howdah.api.auth import check_host_and_origin
 from howdah.api.http_server import Caller, Request, Response
-from howdah.api.sources import Refused
-from howdah.master.broadcast import Bell
-from howdah.master.decisions.actions import Heard
+from howdah.api.sources import ApiError
+from howdah.master.broadcast import Broadcast
+from howdah.master.decisions.actions import StatusReceived
 from howdah.master.decisions.admission import reassignment, refusal
-from howdah.master.decisions.executor_orders import Director, satisfied
+from howdah.master.decisions.executor_orders import OrderBuilder, is_up_to_date
 from howdah.master.event_log import EventLog
-from howdah.master.program_api.handlers import HereCalls
+from howdah.master.program_api.handlers import ProgramApi
 from howdah.master.server import user_actions
 from howdah.master.server.job_source import MasterSource
 from howdah.master.server.open_pages import OpenPages
-from howdah.master.server.resource_metrics import Series
-from howdah.master.server.task_logs import Printed
+from howdah.master.server.resource_metrics import MetricsRecorder
+from howdah.master.server.task_logs import TaskLogs
 from howdah.master.state import GangState
-from howdah.master.tensorboard import Showing
+from howdah.master.tensorboard import TensorBoardTask
 from howdah.spec import TaskId
 from howdah.spec.codec import decode, encode
 from howdah.spec.events import Event
 from howdah.wire import auth
 from howdah.wire import program_protocol as programs
-from howdah.wire.clock import SteadyClock
+from howdah.wire.clock import SignatureClock
 from howdah.wire.messages import LogChunk, LogRequest, Orders, Status
 
 if TYPE_CHECKING:
-    from howdah.api.router import WebApi
+    from howdah.api.router import ApiRouter
 
 ACTIONS = "/v1/actions/"
 MAX_WAIT_S = 30.0
@@ -53,7 +53,7 @@ AT_ONCE, APART_S = 100, 0.01
 """A large gang is woken in parts: between them the loop reads and writes, and not all answers lie in memory at once."""
 
 
-class Api:
+class MasterServer:
     """`apply` hands an event to the master's step; `admits(peer, proxy_user)` is the engine's word for its proxy;
     `directory` is the URI of the job's. `here` answers the programs themselves."""
 
@@ -61,26 +61,26 @@ class Api:
         self,
         job_key: bytes,
         state: GangState,
-        director: Director,
+        director: OrderBuilder,
         log: EventLog,
         apply: Callable[[Event], None],
         admits: Callable[[str, str], bool],
         directory: str,
     ) -> None:
-        self.here = HereCalls(state, directory, log.view, apply, log.append)
+        self.here = ProgramApi(state, directory, log.view, apply, log.append)
         self.job_key, self.director, self.log, self.directory = job_key, director, log, directory
         self.state: GangState = state
         self.apply, self.admits = apply, admits
         self.hosts: set[str] = set()
         self.is_the_master: Callable[[], bool] = lambda: True
         """False where another master may run the job: then no executor's lease is renewed."""
-        self.showing: Showing | None = None
-        self.printed = Printed(self, directory)
-        self.series: Series | None = None
+        self.showing: TensorBoardTask | None = None
+        self.printed = TaskLogs(self, directory)
+        self.series: MetricsRecorder | None = None
         self.source = MasterSource(self, directory)
         self.pages = OpenPages()
-        self.followed_at, self._clock = 0.0, SteadyClock()
-        self._bells: dict[TaskId, Bell] = defaultdict(Bell)
+        self.followed_at, self._clock = 0.0, SignatureClock()
+        self._bells: dict[TaskId, Broadcast] = defaultdict(Broadcast)
         self._log_requests: dict[TaskId, dict[int, LogRequest]] = defaultdict(dict)
         self._log_answers: dict[int, asyncio.Future[LogChunk]] = {}
         self._numbers = itertools.count(1)
@@ -90,26 +90,26 @@ class Api:
         """Answer these tasks' waiting polls: their orders have changed."""
         loop = asyncio.get_running_loop()
         for number, task in enumerate(tasks):
-            loop.call_later(number // AT_ONCE * APART_S, self._bells[task].ring)
+            loop.call_later(number // AT_ONCE * APART_S, self._bells[task].notify_all)
 
     async def handle(self, request: Request) -> Response:
         """Every request comes through here. A master that has left the job to the next one takes nothing more."""
         if self.state.handed_over:
             return _refuse(503, "this attempt of the master is over; the next one answers")
         try:
-            check_place(request, self.hosts, self.admits(request.peer, self.log.view.user))
-        except Refused as refused:
+            check_host_and_origin(request, self.hosts, self.admits(request.peer, self.log.view.user))
+        except ApiError as refused:
             return Response(refused.status, json.dumps({"error": str(refused), "place": refused.place}).encode())
         if auth.HEADER.lower() in request.headers:
             return await self._signed(request)
         return await self.web.answer(request)
 
     @functools.cached_property
-    def web(self) -> WebApi:
+    def web(self) -> ApiRouter:
         """For people; a job at which nobody looks does without."""
-        from howdah.api.router import WebApi
+        from howdah.api.router import ApiRouter
 
-        return WebApi(self.source)
+        return ApiRouter(self.source)
 
     def identify(self, request: Request) -> Caller | None:
         """Who has signed the head of a request, or shows a token in it; None for everybody else."""
@@ -133,7 +133,7 @@ class Api:
             return _refuse(403, "the signature does not fit (wrong key, or clocks more than 5 minutes apart)")
         try:
             response = await self._route(caller.name, request)
-        except Refused as refused:
+        except ApiError as refused:
             response = _refuse(refused.status, str(refused))
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             response = _refuse(400, f"malformed message: {error}")
@@ -145,7 +145,7 @@ class Api:
         if principal.startswith(programs.PROGRAM):
             attempt = principal[len(programs.PROGRAM) :].rpartition("/")[0]
             return programs.key(self._key(f"executor {attempt}"), principal)
-        seat = self.state.seats.get(principal.partition("executor ")[2])
+        seat = self.state.launch_attempt_of.get(principal.partition("executor ")[2])
         if seat is not None:
             return auth.derive(auth.derive(self.job_key, f"executor {seat}"), principal)
         return auth.derive(self.job_key, principal)
@@ -157,13 +157,13 @@ class Api:
                 return _nothing(request)
             return _json(await self.here.answer(principal, request.path[len(programs.PATH) :], request.body))
         if principal != auth.CLIENT:
-            return await self._beat(principal, request) if route == ("POST", "/v1/executor") else _nothing(request)
+            return await self._heartbeat(principal, request) if route == ("POST", "/v1/executor") else _nothing(request)
         if route == ("GET", "/v1/events"):
             return await self._events(request)
         if request.method == "POST" and request.path.startswith(ACTIONS):
             words = _object(request.body or b"{}")
             by = str(words.pop("by", "the client"))
-            return _json(await user_actions.grant(self, request.path[len(ACTIONS) :], words, by))
+            return _json(await user_actions.execute(self, request.path[len(ACTIONS) :], words, by))
         if route == ("GET", "/v1/search"):
             from howdah.api.handlers.logs import find
 
@@ -172,7 +172,7 @@ class Api:
             return await self._logs(TaskId.parse(request.path[len("/v1/logs/") :]), request.query)
         return _nothing(request)
 
-    async def _beat(self, principal: str, request: Request) -> Response:
+    async def _heartbeat(self, principal: str, request: Request) -> Response:
         status = decode(Status, _object(request.body))
         if principal != auth.executor_principal(status.task, status.attempt):
             return _refuse(403, f"{principal} may not speak for {status.task}/{status.attempt}")
@@ -187,16 +187,16 @@ class Api:
             return _refuse(410, refused)
         task = TaskId.parse(status.task)
         self._take_chunks(task, status.chunks)
-        self.apply(Heard(time.time(), status))
+        self.apply(StatusReceived(time.time(), status))
         until = time.monotonic() + _seconds(request.query)
         orders = self._orders(task, status)
-        while satisfied(orders, status) and await self._bells[task].rung(until):
+        while is_up_to_date(orders, status) and await self._bells[task].wait_until(until):
             if moved := reassignment(self.state, status):
                 return _json(encode(moved))
             orders = self._orders(task, status)
-        return self._told(orders)
+        return self._parse_status(orders)
 
-    def _told(self, orders: Orders) -> Response:
+    def _parse_status(self, orders: Orders) -> Response:
         """Most executors are told the same, most of the time."""
         if orders != self._last[0]:
             self._last = orders, _json(encode(orders))
@@ -216,7 +216,7 @@ class Api:
         self.followed_at = time.monotonic()
         since = int(request.query.get("since", "0"))
         until = time.monotonic() + _seconds(request.query)
-        while len(self.log.records) <= since and await self.log.changed.rung(until):
+        while len(self.log.records) <= since and await self.log.changed.wait_until(until):
             self.followed_at = time.monotonic()
         return _json(
             {
@@ -241,11 +241,11 @@ class Api:
             Refused: there is no such task, it has no container any more, or its executor does not answer.
         """
         if task not in self.state.tasks:
-            raise Refused(404, f"no task {task}; there are {', '.join(map(str, self.state.tasks))}")
+            raise ApiError(404, f"no task {task}; there are {', '.join(map(str, self.state.tasks))}")
         if self.state.tasks[task].phase is None:
             return LogChunk(0, 0, 0)
         if self.state.tasks[task].container is None:
-            raise Refused(410, f"the container of {task} is gone; what it printed is read when the job has ended")
+            raise ApiError(410, f"the container of {task} is gone; what it printed is read when the job has ended")
         self.followed_at = time.monotonic()
         number = next(self._numbers)
         wanted = LogRequest(number, stream, offset, limit, search)
@@ -256,7 +256,7 @@ class Api:
         try:
             return await asyncio.wait_for(answer, wait_s)
         except asyncio.TimeoutError:
-            raise Refused(504, f"the executor of {task} did not send its log within {wait_s:.0f} s") from None
+            raise ApiError(504, f"the executor of {task} did not send its log within {wait_s:.0f} s") from None
         finally:
             self._log_answers.pop(number, None)
 

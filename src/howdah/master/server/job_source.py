@@ -12,7 +12,7 @@ from howdah.api.auth import Access
 from howdah.api.http_server import Caller, Request
 from howdah.api.sources import JobSource
 from howdah.config.paths import state_directory
-from howdah.logs.search import Wish
+from howdah.logs.search import LogQuery
 from howdah.master.server import user_actions
 from howdah.spec import State, TaskId
 from howdah.spec.view import JobView
@@ -21,8 +21,8 @@ from howdah.wire.messages import LogChunk
 from howdah.wire.tensorboard_link import link
 
 if TYPE_CHECKING:
-    from howdah.eventfiles.client import Service
-    from howdah.master.server.app import Api
+    from howdah.eventfiles.client import EventFileService
+    from howdah.master.server.app import MasterServer
 
 
 class MasterSource:
@@ -30,9 +30,9 @@ class MasterSource:
 
     kind = "master"
 
-    def __init__(self, api: Api, directory: str) -> None:
+    def __init__(self, api: MasterServer, directory: str) -> None:
         self._api, self._directory = api, directory
-        self._service: Service | None = None
+        self._service: EventFileService | None = None
         self.access = Access(api.job_key, self._key, api.admits)
 
     def _key(self, job_id: str) -> bytes | None:
@@ -90,17 +90,17 @@ class MasterSource:
         """Who has a token, by the request's head alone."""
         return self.access.identify(request)
 
-    def looks(self, request: Request) -> bool:
+    def may_view(self, request: Request) -> bool:
         """Whether who asks may look."""
-        return self.access.looks(request)
+        return self.access.may_view(request)
 
     def note_open_page(self, hidden: bool) -> None:
         """Stay after the end until this page, which is open in a tab, has shown it."""
         self._api.pages.note_question(hidden, time.monotonic())
 
-    def embeds(self, job_id: str, request: Request) -> bool:
+    def may_embed(self, job_id: str, request: Request) -> bool:
         """Whether who asks may see the curves."""
-        return self.access.embeds(job_id, request)
+        return self.access.may_embed(job_id, request)
 
     def may_act(self, job_id: str, token: str) -> bool:
         """Whether `token` lets its holder change the job now."""
@@ -115,7 +115,7 @@ class MasterSource:
         """From the task's executor while it is alive, else from where it lies."""
         return await self._api.printed.read(task, stream, attempt, offset, limit)
 
-    async def search(self, wish: Wish, tasks: Sequence[TaskId], attempt: int, stream: str) -> Mapping[str, Any]:
+    async def search(self, wish: LogQuery, tasks: Sequence[TaskId], attempt: int, stream: str) -> Mapping[str, Any]:
         """By the executors, and where earlier attempts lie."""
         return await self._api.printed.search(wish, tasks, attempt, stream)
 
@@ -128,9 +128,9 @@ class MasterSource:
         """From the curves service, which is started when it is first asked."""
         from howdah.api.handlers import curves as relayed
         from howdah.eventfiles import locations
-        from howdah.eventfiles.client import Service
+        from howdah.eventfiles.client import EventFileService
 
-        self._service = self._service or Service()
+        self._service = self._service or EventFileService()
         return await self._service.get(path_and_query, locations.of(self.view), relayed.checkpoints(self.view))
 
     async def close(self) -> None:
@@ -140,7 +140,7 @@ class MasterSource:
 
     async def act(self, action: str, wish: Mapping[str, Any]) -> Any:
         """Do what somebody wants who has the owner's word for it."""
-        return await user_actions.grant(self._api, action, wish, f"{self.view.user} (page)")
+        return await user_actions.execute(self._api, action, wish, f"{self.view.user} (page)")
 
     def board(self) -> str:
         """Of the one in a container of the job's, or of the job that is one."""
@@ -153,4 +153,4 @@ class MasterSource:
 
     def actions(self) -> Mapping[str, bool]:
         """The actions there are, and whether each is possible now."""
-        return {name: wish.possible(self._api) for name, wish in user_actions.WISHES.items() if name != "check"}
+        return {name: wish.possible(self._api) for name, wish in user_actions.USER_ACTIONS.items() if name != "check"}

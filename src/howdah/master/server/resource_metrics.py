@@ -20,13 +20,13 @@ VERSION_S = 5.0
 """Who asks again within this time gets what there was."""
 
 
-class Series:
+class MetricsRecorder:
     """Of one job, whose directory has the URI `directory`. `version` grows when there is more to see."""
 
     def __init__(self, directory: str, tasks: Iterable[TaskId]) -> None:
         self.journal = Journal(f"{directory.rstrip('/')}/{web.FILE}", "metrics")
         self._numbers = {task: number for number, task in enumerate(tasks)}
-        self._columns: dict[str, _Column] = {}
+        self._columns: dict[str, _BucketColumn] = {}
         self._begun = self._start = self._end = self._told_at = 0.0
         self.version = 0
 
@@ -51,7 +51,7 @@ class Series:
         for name, value in _values(usage):
             column = self._columns.get(name)
             if column is None:
-                column = self._columns[name] = _Column(len(self._numbers))
+                column = self._columns[name] = _BucketColumn(len(self._numbers))
             column.add(number, value)
         if now - self._told_at >= VERSION_S:
             self._told_at, self.version = now, self.version + 1
@@ -94,7 +94,7 @@ class Series:
             )
 
 
-class _Column:
+class _BucketColumn:
     """One name's samples in the open bucket, by task."""
 
     __slots__ = ("count", "least", "most", "sum")

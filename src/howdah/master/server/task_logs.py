@@ -9,11 +9,11 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from howdah.api.sources import Refused
+from howdah.api.sources import ApiError
 from howdah.errors import HowdahError
 from howdah.logs.last_lines import LAST_BYTES, readable
-from howdah.logs.search import Wish
-from howdah.logs.search_results import Found
+from howdah.logs.search import LogQuery
+from howdah.logs.search_results import SearchResults
 from howdah.logs.store import chunk, reader_of
 from howdah.logs.stream_index import BOTH, STREAMS
 from howdah.master.helper_process import run_helper
@@ -24,7 +24,7 @@ from howdah.spec.events import ContainerEnded
 from howdah.wire.messages import SEARCH, LogChunk, Phase
 
 if TYPE_CHECKING:
-    from howdah.master.server.app import Api
+    from howdah.master.server.app import MasterServer
 
 SEARCH_S = 60.0
 LAST_WORDS_S = 3.0
@@ -34,10 +34,10 @@ MOST_TOGETHER, LEAST_EACH = 4000, 20
 """Hits that are taken in, whatever is shown of them."""
 
 
-class Printed:
+class TaskLogs:
     """`directory` is the path of the job's directory where it is on this machine, else ""."""
 
-    def __init__(self, api: Api, directory: str) -> None:
+    def __init__(self, api: MasterServer, directory: str) -> None:
         self._api = api
         self._directory = uris.path(directory) if directory.startswith("file:") else ""
         self._searching = asyncio.Semaphore(2)
@@ -57,13 +57,13 @@ class Printed:
         try:
             start, size, data = await asyncio.to_thread(self._read, task, past, stream, offset, limit)
         except OSError as error:
-            raise Refused(410, f"what attempt {past.attempt} of {task} printed can't be read now: {error}") from None
+            raise ApiError(410, f"what attempt {past.attempt} of {task} printed can't be read now: {error}") from None
         return LogChunk(0, start, size, data.decode("latin-1"))
 
     def _read(self, task: TaskId, past: AttemptView, stream: str, offset: int, limit: int) -> tuple[int, int, bytes]:
         return chunk(reader_of(self._directory, task.slug, past.attempt, past.log_url), stream, offset, limit)
 
-    def untold(self, event: ContainerEnded) -> TaskId | None:
+    def missing_last_lines(self, event: ContainerEnded) -> TaskId | None:
         """Whose program's last words nobody has told: the executor died, the node did not."""
         id_ = self._api.state.containers.get(event.container_id)
         task = self._api.state.tasks[id_] if id_ is not None else None
@@ -101,17 +101,17 @@ class Printed:
     def _attempt(self, task: TaskId, attempt: int) -> AttemptView | None:
         view = self._api.log.view.tasks.get(task)
         if view is None:
-            raise Refused(404, f"no task {task}; there are {', '.join(map(str, self._api.state.tasks))}", "task")
+            raise ApiError(404, f"no task {task}; there are {', '.join(map(str, self._api.state.tasks))}", "task")
         found = [one for one in view.attempts if attempt in (0, one.attempt)]
         if attempt and not found:
-            raise Refused(404, f"{task} had no attempt {attempt}", "attempt")
+            raise ApiError(404, f"{task} had no attempt {attempt}", "attempt")
         return found[-1] if found else None
 
-    async def search(self, wish: Wish, tasks: Iterable[TaskId], attempt: int, stream: str) -> Mapping[str, Any]:
+    async def search(self, wish: LogQuery, tasks: Iterable[TaskId], attempt: int, stream: str) -> Mapping[str, Any]:
         """What is found in all attempts (0) or one; those who don't answer in time make it incomplete."""
         async with self._searching:
             began = time.monotonic()
-            found = Found(wish.limit)
+            found = SearchResults(wish.limit)
             asked = list(tasks)
             turns = asyncio.Semaphore(AT_ONCE)
             each = max(LEAST_EACH, min(wish.limit, MOST_TOGETHER // max(1, len(asked))))
@@ -127,12 +127,12 @@ class Printed:
     def _wanted(self, task: TaskId, attempt: int) -> bool:
         return attempt in (0, self._api.log.view.tasks[task].attempt)
 
-    async def _ask(self, task: TaskId, words: str, turns: asyncio.Semaphore, found: Found) -> None:
+    async def _ask(self, task: TaskId, words: str, turns: asyncio.Semaphore, found: SearchResults) -> None:
         async with turns:
             try:
                 told = await self._api.log_of(task, SEARCH, 0, 0, SEARCH_S, words)
                 found.add(json.loads(told.text))
-            except (Refused, ValueError) as error:
+            except (ApiError, ValueError) as error:
                 found.lack(f"{task}: {error}")
 
     def _past(
@@ -151,7 +151,7 @@ class Printed:
             return {"url": one.log_url}
         return {"path": f"{self._directory}/tasks/{task.slug}/{one.attempt}/{stream}"}
 
-    async def _look(self, files: list[dict[str, Any]], wish: Mapping[str, Any], found: Found) -> None:
+    async def _look(self, files: list[dict[str, Any]], wish: Mapping[str, Any], found: SearchResults) -> None:
         """In a process of its own: the master has better things to do."""
         try:
             request = {"files": files, "wish": wish}

@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from howdah.api.sources import Refused
+from howdah.api.sources import ApiError
 from howdah.errors import HowdahError
 from howdah.eventfiles import locations
 from howdah.master.health import hang_detection, stack_dumps
@@ -17,104 +17,104 @@ from howdah.spec.events import CancelRequested, SaveRequested
 LONGEST_IDLE_S = 86400
 
 if TYPE_CHECKING:
-    from howdah.master.server.app import Api
+    from howdah.master.server.app import MasterServer
 
 
-class Wish(NamedTuple):
+class UserAction(NamedTuple):
     """`possible(api)` says whether it can be had now; `grant(api, words, by)` does it and gives the JSON to answer.
     `by` is who wants it."""
 
-    possible: Callable[[Api], bool]
-    grant: Callable[[Api, Mapping[str, Any], str], Awaitable[Any]]
+    possible: Callable[[MasterServer], bool]
+    execute: Callable[[MasterServer, Mapping[str, Any], str], Awaitable[Any]]
 
 
-async def _cancel(api: Api, _: Mapping[str, Any], by: str) -> Any:
+async def _cancel(api: MasterServer, _: Mapping[str, Any], by: str) -> Any:
     api.apply(CancelRequested(time.time(), by))
     return {}
 
 
-async def _save(api: Api, words: Mapping[str, Any], by: str) -> Any:
+async def _save(api: MasterServer, words: Mapping[str, Any], by: str) -> Any:
     """Numbers of the copies that answer the wish, by output."""
     output = words.get("output", -1)
     if not isinstance(output, int):
-        raise Refused(400, f"output is {str(output)[:40]!r}, must be a number, -1 for all", "output")
+        raise ApiError(400, f"output is {str(output)[:40]!r}, must be a number, -1 for all", "output")
     if problem := snapshot_policy.refusal(api.state, output):
-        raise Refused(409, problem)
+        raise ApiError(409, problem)
     api.apply(SaveRequested(time.time(), by, output))
     wanted = snapshot_policy.wanted_outputs(api.state, output)
     return {"saves": [[number, snapshot_policy.number_of(api.state, number)] for number in wanted]}
 
 
-async def _stacks(api: Api, words: Mapping[str, Any], by: str) -> Any:
+async def _stacks(api: MasterServer, words: Mapping[str, Any], by: str) -> Any:
     """What the programs are doing."""
     return await stack_dumps.wanted(api, api.directory, words, by)
 
 
-async def _check(_: Api, __: Mapping[str, Any], ___: str) -> Any:
+async def _check(_: MasterServer, __: Mapping[str, Any], ___: str) -> Any:
     """Nothing: a page asks whether its link may still act."""
     return {}
 
 
-def _runs(api: Api) -> bool:
+def _is_running(api: MasterServer) -> bool:
     return not api.log.view.state.ended
 
 
-def _can_save(api: Api) -> bool:
+def _can_save(api: MasterServer) -> bool:
     return not snapshot_policy.refusal(api.state, -1)
 
 
-def _can_look(api: Api) -> bool:
+def _can_dump_stacks(api: MasterServer) -> bool:
     return any(True for _ in hang_detection.running(api.state))
 
 
-def _can_show(api: Api) -> bool:
-    return _runs(api) and bool(locations.of(api.log.view))
+def _can_open_tensorboard(api: MasterServer) -> bool:
+    return _is_running(api) and bool(locations.of(api.log.view))
 
 
-async def _tensorboard(api: Api, words: Mapping[str, Any], _: str) -> Any:
+async def _tensorboard(api: MasterServer, words: Mapping[str, Any], _: str) -> Any:
     """Start it where it does not run; `url` is "" until it is open: ask again."""
-    if not _runs(api) or api.showing is None:
-        raise Refused(409, "the job has ended: `howdah tensorboard` shows what it left")
+    if not _is_running(api) or api.showing is None:
+        raise ApiError(409, "the job has ended: `howdah tensorboard` shows what it left")
     idle = words.get("idle_s", IDLE_S)
     if not isinstance(idle, (int, float)) or not 1 <= idle <= LONGEST_IDLE_S:
-        raise Refused(400, f"idle_s is {str(idle)[:40]!r}, must be 1 to {LONGEST_IDLE_S} seconds", "idle_s")
+        raise ApiError(400, f"idle_s is {str(idle)[:40]!r}, must be 1 to {LONGEST_IDLE_S} seconds", "idle_s")
     if not locations.of(api.log.view):
-        raise Refused(409, "nobody knows where its event files are: `board` in the job file says it")
+        raise ApiError(409, "nobody knows where its event files are: `board` in the job file says it")
     try:
         await api.showing.open(api.log.view, float(idle))
     except HowdahError as error:
-        raise Refused(503, str(error)) from error
+        raise ApiError(503, str(error)) from error
     last = api.showing.last
     return {"state": last.state, "url": api.showing.link, "detail": last.detail}
 
 
-async def _no_tensorboard(api: Api, _: Mapping[str, Any], by: str) -> Any:
+async def _no_tensorboard(api: MasterServer, _: Mapping[str, Any], by: str) -> Any:
     if api.showing is not None:
         api.showing.close(by)
     return {}
 
 
-def _shows(api: Api) -> bool:
+def _shows(api: MasterServer) -> bool:
     return api.showing is not None and api.showing.state is not None
 
 
-WISHES: dict[str, Wish] = {
-    "cancel": Wish(_runs, _cancel),
-    "save": Wish(_can_save, _save),
-    "stacks": Wish(_can_look, _stacks),
-    "tensorboard": Wish(_can_show, _tensorboard),
-    "tensorboard/stop": Wish(_shows, _no_tensorboard),
-    "check": Wish(_runs, _check),
+USER_ACTIONS: dict[str, UserAction] = {
+    "cancel": UserAction(_is_running, _cancel),
+    "save": UserAction(_can_save, _save),
+    "stacks": UserAction(_can_dump_stacks, _stacks),
+    "tensorboard": UserAction(_can_open_tensorboard, _tensorboard),
+    "tensorboard/stop": UserAction(_shows, _no_tensorboard),
+    "check": UserAction(_is_running, _check),
 }
 
 
-async def grant(api: Api, action: str, words: Mapping[str, Any], by: str) -> Any:
+async def execute(api: MasterServer, action: str, words: Mapping[str, Any], by: str) -> Any:
     """Do what is wanted; the JSON value to answer.
 
     Raises:
         Refused: 404 for an action that there is not, 409 for what is not possible now.
     """
-    wish = WISHES.get(action)
+    wish = USER_ACTIONS.get(action)
     if wish is None:
-        raise Refused(404, f"no action {action[:40]!r}; there are {', '.join(WISHES)}")
-    return await wish.grant(api, words, by)
+        raise ApiError(404, f"no action {action[:40]!r}; there are {', '.join(USER_ACTIONS)}")
+    return await wish.execute(api, words, by)

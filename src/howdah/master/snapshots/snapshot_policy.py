@@ -9,35 +9,42 @@ from __future__ import annotations
 
 import time
 
-from howdah.master.decisions.actions import Action, DiscardSave, Notify, PublishSave, Record, SavePublished
+from howdah.master.decisions.actions import (
+    Action,
+    DiscardSnapshot,
+    NotifyExecutors,
+    PublishSnapshot,
+    RecordEvent,
+    SnapshotPublished,
+)
 from howdah.master.decisions.outputs import is_flat, takers
-from howdah.master.snapshots.state import SaveRun, SaveWish
+from howdah.master.snapshots.state import SnapshotRequest, SnapshotRun
 from howdah.master.state import GangState, TaskState
 from howdah.outputs.snapshots import snapshot
 from howdah.outputs.snapshots.snapshot import place
 from howdah.spec import TaskId, uris
-from howdah.spec import events as e
+from howdah.spec.events import Event, Noted, SaveAdvanced, SaveDone, SaveFailed, SaveRequested, SaveStarted
 from howdah.wire.messages import SaveOrder, SaveReport, Status
 
 GATHER_S = 1.0
 """Tasks of a gang ask at nearly the same time: one copy answers them all."""
-TELL_S = 2.0
+REPORT_EVERY_S = 2.0
 """How far a copy is, is recorded this often at most."""
 MARGIN_S = 60.0
 """An executor keeps a copy's limit itself; the master's is for one that does not tell."""
-ASIDE = (e.SaveRequested, e.SaveStarted, e.SaveAdvanced, e.SaveDone, e.SaveFailed)
+SNAPSHOT_EVENTS = (SaveRequested, SaveStarted, SaveAdvanced, SaveDone, SaveFailed)
 """Events that decide nothing about the job itself."""
 
 
 # Who wants one
 
 
-def on_requested(state: GangState, event: e.SaveRequested, actions: list[Action]) -> None:
+def on_requested(state: GangState, event: SaveRequested, actions: list[Action]) -> None:
     """Somebody wants a copy: as soon as may be."""
-    actions.append(Record(event))
+    actions.append(RecordEvent(event))
     gather = GATHER_S if _is_task(state, event.by) else 0.0
     for number in wanted_outputs(state, event.output):
-        _want(state, number, event.by, event.time, gather)
+        _request(state, number, event.by, event.time, gather)
     _begin_wanted(state, event.time, actions)
 
 
@@ -56,9 +63,9 @@ def wanted_outputs(state: GangState, output: int) -> list[int]:
 
 def number_of(state: GangState, output: int) -> int:
     """The copy that answers who asked last: the one that waits, else the one just begun."""
-    if output in state.saves.wanted:
-        return state.saves.wanted[output].number
-    return state.saves.running[output].number if output in state.saves.running else state.saves.number
+    if output in state.snapshots.wanted:
+        return state.snapshots.wanted[output].number
+    return state.snapshots.running[output].number if output in state.snapshots.running else state.snapshots.number
 
 
 def refusal(state: GangState, output: int) -> str:
@@ -68,49 +75,49 @@ def refusal(state: GangState, output: int) -> str:
         return f"the job has no directory to copy for {there}"
     if not state.open:
         return "the job is ending: its programs do not run any more"
-    if not any(_makes(task) for number in wanted_outputs(state, output) for task in _parts(state, number)):
+    if not any(_takes_part(task) for number in wanted_outputs(state, output) for task in _parts(state, number)):
         return "no program runs yet that writes it"
     return ""
 
 
 def on_heard(state: GangState, task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
     """An executor says how far its copies are, and how often its programs asked for one."""
-    known = state.saves.asked.get(task.id, (0, 0))
+    known = state.snapshots.asked.get(task.id, (0, 0))
     seen = known[1] if known[0] == task.attempt else 0
-    state.saves.asked[task.id] = (task.attempt, status.asked_saves)
+    state.snapshots.asked[task.id] = (task.attempt, status.asked_saves)
     if status.asked_saves > seen and state.open:
-        actions.append(Record(e.SaveRequested(now, str(task.id))))
+        actions.append(RecordEvent(SaveRequested(now, str(task.id))))
         for number in wanted_outputs(state, -1):
-            _want(state, number, str(task.id), now, GATHER_S)
+            _request(state, number, str(task.id), now, GATHER_S)
     for report in status.saves:
-        run = next((run for run in state.saves.running.values() if run.number == report.number), None)
+        run = next((run for run in state.snapshots.running.values() if run.number == report.number), None)
         if run is not None and run.parts.get(task.id) == (task.attempt, task.epoch):
             run.reports[task.id] = report
             _advance(state, run, now, actions)
 
 
-def _want(state: GangState, output: int, by: str, now: float, wait_s: float = 0.0) -> None:
-    if output not in state.saves.wanted:
-        state.saves.number += 1
-        state.saves.wanted[output] = SaveWish(state.saves.number, by, now + wait_s)
+def _request(state: GangState, output: int, by: str, now: float, wait_s: float = 0.0) -> None:
+    if output not in state.snapshots.wanted:
+        state.snapshots.number += 1
+        state.snapshots.wanted[output] = SnapshotRequest(state.snapshots.number, by, now + wait_s)
     else:
-        wish = state.saves.wanted[output]
+        wish = state.snapshots.wanted[output]
         wish.not_before = min(wish.not_before, now + wait_s)
 
 
 def on_tick(state: GangState, now: float, actions: list[Action]) -> None:
     """Copies come due, take too long, or lose a task."""
-    for run in list(state.saves.running.values()):
-        _watch(state, run, now, actions)
+    for run in list(state.snapshots.running.values()):
+        _check_deadlines(state, run, now, actions)
     if not state.open:
         return
     for number in wanted_outputs(state, -1):
         every = state.job.outputs[number].save.every_s
-        if every and state.running_since and number not in state.saves.running:
-            due = state.saves.due.setdefault(number, state.running_since + every)
+        if every and state.running_since and number not in state.snapshots.running:
+            due = state.snapshots.due.setdefault(number, state.running_since + every)
             if now >= due:
-                state.saves.due[number] = now + every
-                _want(state, number, "interval", now)
+                state.snapshots.due[number] = now + every
+                _request(state, number, "interval", now)
     _begin_wanted(state, now, actions)
 
 
@@ -118,35 +125,35 @@ def on_tick(state: GangState, now: float, actions: list[Action]) -> None:
 
 
 def _begin_wanted(state: GangState, now: float, actions: list[Action]) -> None:
-    for number, wish in list(state.saves.wanted.items()):
+    for number, wish in list(state.snapshots.wanted.items()):
         name = time.strftime("%Y_%m_%d_%H_%M_%S", time.localtime(now))
-        if number in state.saves.running or now < wish.not_before or name == state.saves.names.get(number):
+        if number in state.snapshots.running or now < wish.not_before or name == state.snapshots.names.get(number):
             continue
-        del state.saves.wanted[number]
+        del state.snapshots.wanted[number]
         _begin(state, number, wish, name, now, actions)
 
 
-def _begin(state: GangState, number: int, wish: SaveWish, name: str, now: float, actions: list[Action]) -> None:
-    output, saves = state.job.outputs[number], state.saves
-    parts = {task.id: (task.attempt, task.epoch) for task in _parts(state, number) if _makes(task)}
+def _begin(state: GangState, number: int, wish: SnapshotRequest, name: str, now: float, actions: list[Action]) -> None:
+    output, saves = state.job.outputs[number], state.snapshots
+    parts = {task.id: (task.attempt, task.epoch) for task in _parts(state, number) if _takes_part(task)}
     uri = uris.normal(place(output) + name)
     saves.names[number] = name
-    actions.append(Record(e.SaveStarted(now, wish.number, number, uri, len(parts), wish.by)))
+    actions.append(RecordEvent(SaveStarted(now, wish.number, number, uri, len(parts), wish.by)))
     if not parts:
-        actions.append(Record(e.SaveFailed(now, wish.number, "no program runs that writes it")))
+        actions.append(RecordEvent(SaveFailed(now, wish.number, "no program runs that writes it")))
         return
     grown = uris.join(snapshot.temporary(state.id, number, output), name)
     previous = saves.last.get(number, "") if output.save.incremental else ""
     saves.due[number] = now + output.save.every_s
-    saves.running[number] = SaveRun(wish.number, number, name, uri, grown, now, parts, previous, told_at=now)
-    actions.append(Notify(tuple(parts)))
+    saves.running[number] = SnapshotRun(wish.number, number, name, uri, grown, now, parts, previous, reported_at=now)
+    actions.append(NotifyExecutors(tuple(parts)))
 
 
 def _parts(state: GangState, number: int) -> list[TaskState]:
     return takers(state, state.job.outputs[number])
 
 
-def _makes(task: TaskState) -> bool:
+def _takes_part(task: TaskState) -> bool:
     """Its program runs, or has run, in a container that is still there."""
     return task.container is not None and task.epoch > 0 and task.started == task.epoch
 
@@ -155,12 +162,12 @@ def orders(state: GangState, task: TaskState) -> tuple[SaveOrder, ...]:
     """The copies that this task is to make now."""
     return tuple(
         _order(state, run, task.id)
-        for run in state.saves.running.values()
+        for run in state.snapshots.running.values()
         if run.parts.get(task.id) == (task.attempt, task.epoch) and not run.publishing
     )
 
 
-def _order(state: GangState, run: SaveRun, task: TaskId) -> SaveOrder:
+def _order(state: GangState, run: SnapshotRun, task: TaskId) -> SaveOrder:
     output = state.job.outputs[run.output]
     flat = is_flat(output, len(_parts(state, run.output)))
 
@@ -172,7 +179,7 @@ def _order(state: GangState, run: SaveRun, task: TaskId) -> SaveOrder:
     )
 
 
-def _advance(state: GangState, run: SaveRun, now: float, actions: list[Action]) -> None:
+def _advance(state: GangState, run: SnapshotRun, now: float, actions: list[Action]) -> None:
     if run.publishing:
         return
     broken = next(((task, report) for task, report in run.reports.items() if report.problem), None)
@@ -181,35 +188,35 @@ def _advance(state: GangState, run: SaveRun, now: float, actions: list[Action]) 
     elif run.done == len(run.parts):
         run.publishing = True
         output = state.job.outputs[run.output]
-        actions.append(PublishSave(run.output, run.temporary, run.uri, place(output), output.save.keep))
-        actions.append(Notify(tuple(run.parts)))
-    elif run.done > run.told and now - run.told_at >= TELL_S:
-        run.told, run.told_at = run.done, now
-        actions.append(Record(e.SaveAdvanced(now, run.number, run.done)))
+        actions.append(PublishSnapshot(run.output, run.temporary, run.uri, place(output), output.save.keep))
+        actions.append(NotifyExecutors(tuple(run.parts)))
+    elif run.done > run.reported and now - run.reported_at >= REPORT_EVERY_S:
+        run.reported, run.reported_at = run.done, now
+        actions.append(RecordEvent(SaveAdvanced(now, run.number, run.done)))
 
 
-def _count(run: SaveRun) -> str:
+def _count(run: SnapshotRun) -> str:
     return f"{run.done} of {len(run.parts)} tasks had made their part"
 
 
-def on_published(state: GangState, event: SavePublished, actions: list[Action]) -> None:
+def on_published(state: GangState, event: SnapshotPublished, actions: list[Action]) -> None:
     """The copy is in its place, or not."""
-    run = state.saves.running.pop(event.output, None)
+    run = state.snapshots.running.pop(event.output, None)
     if run is None:
         return
     if event.error or event.empty:
         source = state.job.outputs[event.output].source
         reason = event.error or f"nothing to copy: no task has a finished file in {source!r}"
-        actions.append(Record(e.SaveFailed(event.time, run.number, reason)))
+        actions.append(RecordEvent(SaveFailed(event.time, run.number, reason)))
         if event.error:
-            actions.append(DiscardSave(run.temporary))
+            actions.append(DiscardSnapshot(run.temporary))
         return
-    state.saves.last[run.output] = run.uri
+    state.snapshots.last[run.output] = run.uri
     reports = run.reports.values()
     sums = (sum(one.files for one in reports), sum(one.bytes for one in reports), sum(one.total for one in reports))
-    actions.append(Record(e.SaveDone(event.time, run.number, *sums, _skipped(run.reports), event.removed)))
+    actions.append(RecordEvent(SaveDone(event.time, run.number, *sums, _skipped(run.reports), event.removed)))
     if event.problem:
-        actions.append(Record(e.Noted(event.time, event.problem)))
+        actions.append(RecordEvent(Noted(event.time, event.problem)))
     _begin_wanted(state, event.time, actions)
 
 
@@ -222,11 +229,11 @@ def _skipped(reports: dict[TaskId, SaveReport]) -> tuple[str, ...]:
 # What goes wrong
 
 
-def _watch(state: GangState, run: SaveRun, now: float, actions: list[Action]) -> None:
+def _check_deadlines(state: GangState, run: SnapshotRun, now: float, actions: list[Action]) -> None:
     if run.publishing:
         return
     limit = state.job.outputs[run.output].save.limit_s
-    gone = next((id_ for id_, part in run.parts.items() if not _still(state.tasks[id_], part)), None)
+    gone = next((id_ for id_, part in run.parts.items() if not _still_wanted(state.tasks[id_], part)), None)
     if gone is not None:
         _give_up(state, run, f"{gone} was started again, or is gone ({_count(run)})", now, actions)
     elif now - run.started_at > limit + MARGIN_S:
@@ -235,31 +242,35 @@ def _watch(state: GangState, run: SaveRun, now: float, actions: list[Action]) ->
         _give_up(state, run, reason, now, actions)
 
 
-def _still(task: TaskState, part: tuple[int, int]) -> bool:
+def _still_wanted(task: TaskState, part: tuple[int, int]) -> bool:
     return task.container is not None and (task.attempt, task.epoch) == part
 
 
-def _give_up(state: GangState, run: SaveRun, reason: str, now: float, actions: list[Action]) -> None:
-    del state.saves.running[run.output]
-    actions += [Record(e.SaveFailed(now, run.number, reason)), DiscardSave(run.temporary), Notify(tuple(run.parts))]
+def _give_up(state: GangState, run: SnapshotRun, reason: str, now: float, actions: list[Action]) -> None:
+    del state.snapshots.running[run.output]
+    actions += [
+        RecordEvent(SaveFailed(now, run.number, reason)),
+        DiscardSnapshot(run.temporary),
+        NotifyExecutors(tuple(run.parts)),
+    ]
 
 
 def end(state: GangState, now: float, actions: list[Action]) -> bool:
     """The job ends: what is not complete is given up. Whether one is being published, which is let finish."""
-    state.saves.wanted.clear()
-    for run in list(state.saves.running.values()):
+    state.snapshots.wanted.clear()
+    for run in list(state.snapshots.running.values()):
         if not run.publishing:
             _give_up(state, run, f"the job ended ({_count(run)})", now, actions)
-    return bool(state.saves.running)
+    return bool(state.snapshots.running)
 
 
-def remember(state: GangState, event: e.Event) -> None:
+def remember(state: GangState, event: Event) -> None:
     """For a master that takes over: what the one before it did. A copy that was being made is nobody's."""
-    saves = state.saves
-    if isinstance(event, e.SaveDone) and event.number in saves.started:
+    saves = state.snapshots
+    if isinstance(event, SaveDone) and event.number in saves.started:
         output, uri = saves.started[event.number]
         saves.last[output] = uri
-    elif isinstance(event, e.SaveStarted):
+    elif isinstance(event, SaveStarted):
         saves.number = max(saves.number, event.number)
         saves.started[event.number] = (event.output, event.uri)
         saves.names[event.output] = event.uri[-19:]

@@ -10,7 +10,7 @@ from howdah.wire.messages import SaveReport
 
 
 @dataclass
-class SaveRun:
+class SnapshotRun:
     """One copy being made. `parts` are the tasks that make it, with attempt and epoch: another one makes none of it."""
 
     number: int
@@ -23,8 +23,8 @@ class SaveRun:
     previous: str = ""
     reports: dict[TaskId, SaveReport] = field(default_factory=dict)
     publishing: bool = False
-    told: int = 0
-    told_at: float = 0.0
+    reported: int = 0
+    reported_at: float = 0.0
 
     @property
     def done(self) -> int:
@@ -33,7 +33,7 @@ class SaveRun:
 
 
 @dataclass
-class SaveWish:
+class SnapshotRequest:
     """A copy that somebody wants; not before a moment, so that all who want it at once get the same."""
 
     number: int
@@ -42,14 +42,14 @@ class SaveWish:
 
 
 @dataclass
-class Saves:
+class SnapshotState:
     """By output: what is wanted next, what is being made, when the next is due, the last complete one's URI, the last
     name; `asked` are the programs' requests that were seen, by task: its attempt, and how many; `started` what a
     master before this one had begun, by number."""
 
     number: int = 0
-    wanted: dict[int, SaveWish] = field(default_factory=dict)
-    running: dict[int, SaveRun] = field(default_factory=dict)
+    wanted: dict[int, SnapshotRequest] = field(default_factory=dict)
+    running: dict[int, SnapshotRun] = field(default_factory=dict)
     due: dict[int, float] = field(default_factory=dict)
     last: dict[int, str] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)

@@ -63,7 +63,7 @@ def folder_of(to: str) -> str:
 # One task's part
 
 
-def take(item: Mapping[str, Any], report: Callable[[int, int], None]) -> dict[str, Any]:
+def copy_part(item: Mapping[str, Any], report: Callable[[int, int], None]) -> dict[str, Any]:
     """Copy directory `path` to `uri` as it is at one moment; `final` is where that will be seen, `root` the working
     directory.
 
@@ -75,11 +75,11 @@ def take(item: Mapping[str, Any], report: Callable[[int, int], None]) -> dict[st
     """
     uri, previous = str(item["uri"]), str(item.get("previous", ""))
     fs = filesystem(uri)
-    part = _Part(fs, uri, _manifest(fs, previous) if previous else {}, report)
+    part = _PartCopy(fs, uri, _manifest(fs, previous) if previous else {}, report)
     stamps = {name: Stamp(entry["size"], entry["modified_ns"]) for name, entry in part.earlier.items()}
     try:
         settle_s, root = float(item.get("settle_s", directory_snapshot.SETTLE_S)), str(item.get("root", ""))
-        found = directory_snapshot.take(str(item["path"]), part.put, part.drop, stamps, settle_s, root)
+        found = directory_snapshot.copy_directory(str(item["path"]), part.put, part.drop, stamps, settle_s, root)
     except OSError as error:
         raise explain(error, str(item["path"])) from error
     if found.files:
@@ -96,7 +96,7 @@ def take(item: Mapping[str, Any], report: Callable[[int, int], None]) -> dict[st
     }
 
 
-class _Part:
+class _PartCopy:
     """Where the files of one task's part are put; `earlier` are those that an earlier copy has."""
 
     def __init__(
@@ -114,7 +114,7 @@ class _Part:
                 self.fs.mkdirs(uris.parent(target))
                 self._folders.add(uris.parent(target))
         with self.fs.writing(target) as sink:
-            cpu_throttle.pour(file, sink, size)
+            cpu_throttle.copy_throttled(file, sink, size)
         with self._lock:
             self.earlier.pop(name, None)
             self.files, self.bytes = self.files + 1, self.bytes + size
@@ -271,8 +271,8 @@ def main(argv: list[str]) -> int:
     request = json.load(sys.stdin)
     try:
         if verb == "take":
-            cpu_throttle.step_back(str(request["uri"]))
-            answer = take(request, report)
+            cpu_throttle.enable(str(request["uri"]))
+            answer = copy_part(request, report)
         elif verb == "publish":
             answer = publish(request)
         else:

@@ -11,7 +11,7 @@ from typing import Any
 from howdah.errors import SpecError, StagingError
 from howdah.spec import uris
 from howdah.storage.filesystem import Entry
-from howdah.storage.fsspec_adapter import RemoteFileSystem
+from howdah.storage.fsspec_adapter import FsspecFileSystem
 
 VARIABLE = "HOWDAH_HDFS_CLIENT"
 CLIENTS = ("hdfs-native", "pyarrow")
@@ -29,7 +29,7 @@ def chosen() -> bool:
     return client == "pyarrow"
 
 
-class ArrowHdfsFileSystem(RemoteFileSystem):
+class ArrowHdfsFileSystem(FsspecFileSystem):
     """One cluster. A file that is replaced is away for a moment, for libhdfs can't rename over one."""
 
     def __init__(self, root: str, fs: Any = None) -> None:

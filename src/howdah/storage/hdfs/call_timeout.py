@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class Overdue(Exception):
+class CallTimeout(Exception):
     """The call has not returned within its limit, and may never."""
 
 
@@ -46,7 +46,7 @@ _idle: list[_Worker] = []
 os.register_at_fork(after_in_child=_idle.clear)
 
 
-def call(function: Callable[[], T], limit_s: float) -> T:
+def call_with_timeout(function: Callable[[], T], limit_s: float) -> T:
     """What `function()` returns or raises, if it does so within `limit_s`.
 
     Raises:
@@ -56,13 +56,13 @@ def call(function: Callable[[], T], limit_s: float) -> T:
     try:
         returned, value = answer.get(timeout=limit_s)
     except queue.Empty:
-        raise Overdue from None
+        raise CallTimeout from None
     if not returned:
         raise value
     return value  # type: ignore[no-any-return]
 
 
-def flow(read: Callable[[], T | None], take: Callable[[T], object], limit_s: float) -> None:
+def stream_with_timeout(read: Callable[[], T | None], take: Callable[[T], object], limit_s: float) -> None:
     """Hand what `read()` returns to `take`, until that is None, all in one thread: handing over costs as much as
     reading a megabyte. No read may last longer than `limit_s`; what one brings that does is not taken any more.
 
@@ -88,7 +88,7 @@ def flow(read: Callable[[], T | None], take: Callable[[T], object], limit_s: flo
             with lock:
                 over = time.monotonic() - moved >= limit_s
             if over:
-                raise Overdue from None
+                raise CallTimeout from None
         else:
             if not returned:
                 raise error

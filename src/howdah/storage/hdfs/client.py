@@ -22,14 +22,14 @@ import hdfs_native
 from howdah.errors import EngineUnavailable, HowdahError
 from howdah.hadoop import conf as hadoop_conf
 from howdah.spec import uris
-from howdah.storage.filesystem import CHUNK, Broken, Buffer, Entry, FileSystem, Sink
+from howdah.storage.filesystem import CHUNK, Buffer, ConnectionBroken, Entry, FileSystem, Sink
 from howdah.storage.hdfs import call_timeout, lease_recovery
-from howdah.storage.hdfs.errors import BeingWritten, NodeLost, Stuck, Unable, explain, overdue, unreachable
+from howdah.storage.hdfs.errors import BeingWritten, NodeLost, NotSupported, Stuck, explain, overdue, unreachable
 from howdah.storage.hdfs.writer import PACKET_BYTES, PacketWriter
 
 if TYPE_CHECKING:
     from howdah.hadoop.proto import namenode_pb2
-    from howdah.storage.hdfs.direct_reader import Direct
+    from howdah.storage.hdfs.direct_reader import DirectReader
 
 T = TypeVar("T")
 # hdfs-native waits sleep.base * 2^n between tries: about 4 s in all for one NameNode that refuses connections (its own
@@ -74,7 +74,10 @@ class HdfsFileSystem(FileSystem):
         return self._bounded(uri, lambda: call(client.inner, path), client.namenode_limit_s, _Silent)
 
     def _move(
-        self, uri: str, call: Callable[[], T], run: Callable[[Callable[[], T], float], Any] = call_timeout.call
+        self,
+        uri: str,
+        call: Callable[[], T],
+        run: Callable[[Callable[[], T], float], Any] = call_timeout.call_with_timeout,
     ) -> T:
         """Bytes from or to a DataNode. Raises Broken when it is that one's fault."""
         try:
@@ -92,14 +95,14 @@ class HdfsFileSystem(FileSystem):
         call: Callable[[], T],
         limit_s: float,
         late: type[HowdahError],
-        run: Callable[[Callable[[], T], float], Any] = call_timeout.call,
+        run: Callable[[Callable[[], T], float], Any] = call_timeout.call_with_timeout,
     ) -> T:
         begun = time.monotonic()
         try:
             return run(call, limit_s)  # type: ignore[no-any-return]
         except (HowdahError, KeyboardInterrupt, SystemExit):
             raise
-        except call_timeout.Overdue:
+        except call_timeout.CallTimeout:
             raise late(overdue(uri, limit_s, late is Stuck, self._conf_dir)) from None
         except BaseException as error:  # among them the library's panics
             raise explain(error, uri, time.monotonic() - begun, self._conf_dir) from error
@@ -130,7 +133,7 @@ class HdfsFileSystem(FileSystem):
         """Without the room in memory that reading on would want."""
         return _Reader(self, uri).first(most)
 
-    def pieces(self, uri: str, start: int = 0) -> Iterator[bytes]:
+    def iter_chunks(self, uri: str, start: int = 0) -> Iterator[bytes]:
         """One stream from a DataNode for each block, in packets; `open_read` opens one for each read."""
         first = start
         try:
@@ -139,9 +142,9 @@ class HdfsFileSystem(FileSystem):
                 start += len(piece)
                 yield piece
             return
-        except Unable as reason:
+        except NotSupported as reason:
             if start > first:  # the library would open what has taken the file's place, too
-                raise Broken(f"{uri}: {reason}") from reason
+                raise ConnectionBroken(f"{uri}: {reason}") from reason
         reader = self._ask(uri, lambda client, path: client.read(path))
         left = len(reader) - start
         stream = iter(reader.read_range_stream(start, left)) if left > 0 else iter(())
@@ -150,27 +153,27 @@ class HdfsFileSystem(FileSystem):
             left = left - sum(map(len, packets)) if packets else 0
             yield from packets
 
-    def pour(self, entry: Entry, start: int, take: Callable[[Sequence[Buffer]], object]) -> None:
+    def copy_to(self, entry: Entry, start: int, take: Callable[[Sequence[Buffer]], object]) -> None:
         sure = entry.places is None  # that the library opens what was looked up: nothing was read yet
         try:
             for views in self._straight(entry.uri, start, entry):
                 take(views)
                 start, sure = start + sum(map(len, views)), False
             return
-        except Unable:
+        except NotSupported:
             there = entry if sure else self.stat(entry.uri)
             if there is None or there.modified_ms != entry.modified_ms:  # the size grows while it is written
-                raise Broken(f"{entry.uri}: has changed since it was looked up") from None
+                raise ConnectionBroken(f"{entry.uri}: has changed since it was looked up") from None
         self._pour(entry.uri, start, take)
 
     def _straight(self, uri: str, start: int, entry: Entry | None = None) -> Iterator[list[memoryview]]:
         """Not by the library; of a known `entry` as much as it has. Raises Unable, Stuck."""
         direct = self._client.direct
         if direct is None:
-            raise Unable("its bytes don't travel plainly")
+            raise NotSupported("its bytes don't travel plainly")
         try:
             yield from direct.read(uri, start, entry and entry.places, entry.size if entry else None)
-        except Unable as reason:
+        except NotSupported as reason:
             if reason.slow:
                 raise Stuck(overdue(uri, self._client.datanode_limit_s, True, self._conf_dir)) from reason
             raise
@@ -178,7 +181,7 @@ class HdfsFileSystem(FileSystem):
     def why_not_flushed(self) -> str:
         return "" if self._client.direct is not None else self._client.why_not_direct
 
-    def flushed(self, entries: Sequence[Entry]) -> list[Entry]:
+    def stat_flushed(self, entries: Sequence[Entry]) -> list[Entry]:
         asked = [entry for entry in entries if entry.may_be_open]
         direct = self._client.direct if asked else None
         if direct is None:
@@ -192,9 +195,9 @@ class HdfsFileSystem(FileSystem):
         if start < len(reader):
             stream = iter(reader.read_range_stream(start, len(reader) - start))
             read = lambda: list(itertools.islice(stream, _PACKETS)) or None  # noqa: E731
-            self._move(uri, read, lambda read, limit_s: call_timeout.flow(read, take, limit_s))
+            self._move(uri, read, lambda read, limit_s: call_timeout.stream_with_timeout(read, take, limit_s))
 
-    def ahead(self, uris_: Sequence[str]) -> dict[str, Entry]:
+    def prefetch_stats(self, uris_: Sequence[str]) -> dict[str, Entry]:
         """By listings, where many are in one directory."""
         folders: dict[str, list[str]] = {}
         for uri in uris_:
@@ -202,11 +205,11 @@ class HdfsFileSystem(FileSystem):
         direct, found = self._client.direct, dict[str, Entry]()
         for folder, names in folders.items():
             if direct and len(names) >= _WORTH_LISTING:
-                with contextlib.suppress(Unable):
+                with contextlib.suppress(NotSupported):
                     found.update(self._listed(direct, folder, set(names)))
         return found
 
-    def _listed(self, direct: Direct, folder: str, names: set[str]) -> Iterator[tuple[str, Entry]]:
+    def _listed(self, direct: DirectReader, folder: str, names: set[str]) -> Iterator[tuple[str, Entry]]:
         from howdah.storage.hdfs.direct_reader import readable
 
         hits = 0
@@ -255,7 +258,7 @@ class HdfsFileSystem(FileSystem):
                 self._append(uri, data)
                 client.remember(path, known, data)
                 return
-        except (Broken, BeingWritten) as error:
+        except (ConnectionBroken, BeingWritten) as error:
             # The library does not do without that DataNode, and leaves the file open: its last block is invisible.
             if known is None or (isinstance(error, BeingWritten) and ours is None):
                 raise
@@ -274,7 +277,7 @@ class HdfsFileSystem(FileSystem):
         sink.write(data)
         sink.close()
 
-    def take_from_writer(self, uri: str) -> None:
+    def recover_lease(self, uri: str) -> None:
         recover = lambda: self._ask(uri, lambda client, path: client.recover_lease(path))  # noqa: E731
         lease_recovery.wait_for_recovery(uri, recover)
 
@@ -363,7 +366,7 @@ class _Client:
             _seconds(conf, name) for name in (NAMENODE_LIMIT, DATANODE_LIMIT)
         )
         self._inner: hdfs_native.Client | None = None
-        self._direct: list[Direct | None] = []
+        self._direct: list[DirectReader | None] = []
         self.why_not_direct = ""
         self._making = threading.Lock()
         self.appended: dict[str, bytearray] = {}
@@ -388,15 +391,15 @@ class _Client:
         return self._inner
 
     @property
-    def direct(self) -> Direct | None:
+    def direct(self) -> DirectReader | None:
         """The quick way to read, where there is one; else `why_not_direct` tells."""
         with self._making:
             if not self._direct:
-                from howdah.storage.hdfs.direct_reader import Direct
+                from howdah.storage.hdfs.direct_reader import DirectReader
 
                 try:
-                    self._direct.append(Direct.of(self._root, self._conf, self.datanode_limit_s))
-                except Unable as error:
+                    self._direct.append(DirectReader.of(self._root, self._conf, self.datanode_limit_s))
+                except NotSupported as error:
                     self._direct.append(None)
                     self.why_not_direct = str(error)
         return self._direct[0]
@@ -475,6 +478,6 @@ class _Reader(io.RawIOBase):
         position = self._position
         try:
             return self._fs._move(self._uri, lambda: self._inner.read_range(position, length))
-        except Broken:
+        except ConnectionBroken:
             inner = self._inner = self._open()
             return self._fs._move(self._uri, lambda: inner.read_range(position, length))

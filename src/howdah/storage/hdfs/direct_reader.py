@@ -18,13 +18,13 @@ from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from howdah.errors import HowdahError, SpecError
-from howdah.hadoop.datanode import Connection, Sum, token_of, visible_length
+from howdah.hadoop.datanode import DataNodeConnection, Sum, token_of, visible_length
 from howdah.hadoop.identity import is_secure
 from howdah.hadoop.namenode import NameNodes, before, login
 from howdah.hadoop.proto import namenode_pb2 as pb
 from howdah.spec import uris
 from howdah.storage import native_codecs
-from howdah.storage.hdfs.errors import Unable
+from howdah.storage.hdfs.errors import NotSupported
 
 T = TypeVar("T")
 _PROTECTION = "dfs.data.transfer.protection"
@@ -41,7 +41,7 @@ _PRIVILEGED = 1024
 Address = tuple[str, int]
 
 
-class Direct:
+class DirectReader:
     """A cluster as this user sees it. Safe to use from several threads; not after a fork."""
 
     def __init__(self, root: str, conf: Mapping[str, str], limit_s: float, sums: Mapping[int, Sum]) -> None:
@@ -52,12 +52,12 @@ class Direct:
         self._by_name = conf.get("dfs.client.use.datanode.hostname") == "true"
         self._sums = sums
         self._calls = _Calls()
-        self._idle: dict[Address, list[tuple[float, Connection]]] = defaultdict(list)
+        self._idle: dict[Address, list[tuple[float, DataNodeConnection]]] = defaultdict(list)
         self._failed: dict[Address, float] = {}
         self._names = {socket.gethostname(), socket.getfqdn()}
 
     @classmethod
-    def of(cls, root: str, conf: Mapping[str, str], limit_s: float) -> Direct:
+    def of(cls, root: str, conf: Mapping[str, str], limit_s: float) -> DirectReader:
         """For file system `root`, whose NameNodes it names.
 
         Raises:
@@ -65,15 +65,15 @@ class Direct:
         """
         known = ("", "authentication") if is_secure(conf) else ("",)
         if conf.get("dfs.encrypt.data.transfer") == "true" or conf.get(_PROTECTION, "").strip() not in known:
-            raise Unable("its bytes travel encrypted")
+            raise NotSupported("its bytes travel encrypted")
         crc32c = native_codecs.more_crc32c()
         if crc32c is None:
-            raise Unable("google-crc32c, or libcrc32c, is not installed here")
+            raise NotSupported("google-crc32c, or libcrc32c, is not installed here")
         sums = {_CRC32: lambda value, data: zlib.crc32(data, value), _CRC32C: crc32c}
         try:
             return cls(root, conf, limit_s, sums)
         except SpecError as error:
-            raise Unable(error) from error
+            raise NotSupported(error) from error
 
     def read(self, uri: str, start: int, places: object = None, size: int | None = None) -> Iterator[list[memoryview]]:
         """Its bytes from `start` to the end, or up to `size`, checked; each list is good until the next but one is
@@ -87,14 +87,14 @@ class Direct:
                     yield from self._block(block, start - block.offset, end - block.offset)
                     start = end
             if start == reached:
-                raise Unable(f"nobody says where byte {start} of {uri} is")
+                raise NotSupported(f"nobody says where byte {start} of {uri} is")
             if start < stop:
                 located = self._locate(uri, start)
 
     def listed(self, folder: str, first: str, last: str) -> Iterator[pb.FileStatus]:
         """The files of a directory from one name to another, with the places of their blocks."""
         if self._wants_tokens:
-            raise Unable("a listing brings no tokens for its blocks")
+            raise NotSupported("a listing brings no tokens for its blocks")
         after, end = before(first), last.encode()
         while after < end:
             request = pb.GetListingRequest(source=uris.path(folder), start_after=after, need_location=True)
@@ -114,7 +114,7 @@ class Direct:
             try:
                 async with turns:
                     return (await self._located(uri, start)).file_length
-            except (HowdahError, Unable):
+            except (HowdahError, NotSupported):
                 return None
 
         async def all_of_them() -> list[int | None]:
@@ -126,7 +126,7 @@ class Direct:
         try:
             return self._calls.run(self._located(uri, start))
         except HowdahError as error:
-            raise Unable(error) from error
+            raise NotSupported(error) from error
 
     async def _located(self, uri: str, start: int) -> pb.LocatedBlocks:
         request = pb.GetBlockLocationsRequest(source=uris.path(uri), offset=start, length=_LOCATED)
@@ -135,7 +135,7 @@ class Direct:
         if located.under_construction:
             await self._flush_of(located)
         if not _is_plain(located):
-            raise Unable(f"{uri} is encrypted, erasure-coded or damaged")
+            raise NotSupported(f"{uri} is encrypted, erasure-coded or damaged")
         return located
 
     async def _flush_of(self, located: pb.LocatedBlocks) -> None:
@@ -149,7 +149,7 @@ class Direct:
         places = [(self._host(node.id), node.id.ipc_port) for node in last.locations]
         length = await visible_length(last, places, self._user, _CONNECT_S)
         if length is None:
-            raise Unable(f"nobody says how much of block {last.block.block_id} is flushed")
+            raise NotSupported(f"nobody says how much of block {last.block.block_id} is flushed")
         if length:
             last.block.length = length
             located.blocks.append(last)
@@ -159,7 +159,7 @@ class Direct:
         try:
             return self._calls.run(self._namenodes.call(method, request, kind, _ANSWER_S))
         except HowdahError as error:
-            raise Unable(error) from error
+            raise NotSupported(error) from error
 
     def _block(self, block: pb.LocatedBlock, start: int, stop: int) -> Iterator[list[memoryview]]:
         """From the nearest node that has it; from the next one what that one fails to send."""
@@ -187,7 +187,7 @@ class Direct:
                 if isinstance(failure, TimeoutError):  # another connection would wait as long
                     break
             self._failed[address] = time.monotonic()
-        raise Unable(failure, isinstance(failure, TimeoutError)) from failure
+        raise NotSupported(failure, isinstance(failure, TimeoutError)) from failure
 
     def _places(self, block: pb.LocatedBlock) -> list[Address]:
         """This machine first, what failed lately last, else in any order: a directory's listing tells no nearest."""
@@ -202,7 +202,7 @@ class Direct:
     def _host(self, node: pb.DatanodeId) -> str:
         return node.host_name if self._by_name else node.ip_address
 
-    def _kept(self, address: Address) -> Connection | None:
+    def _kept(self, address: Address) -> DataNodeConnection | None:
         while idle := self._idle[address]:
             try:
                 since, connection = idle.pop()
@@ -213,11 +213,11 @@ class Direct:
             connection.close()
         return None
 
-    def _fresh(self, address: Address, block: pb.LocatedBlock) -> Connection:
+    def _fresh(self, address: Address, block: pb.LocatedBlock) -> DataNodeConnection:
         # Those of root's own ports need no login: nobody else could have them.
         token = token_of(block) if self._guarded and address[1] >= _PRIVILEGED else None
         try:
-            return Connection(*address, self._limit_s, min(_CONNECT_S, self._limit_s), token)
+            return DataNodeConnection(*address, self._limit_s, min(_CONNECT_S, self._limit_s), token)
         except TimeoutError as error:  # it is not there: that is soon known, and no reason to give up
             raise ConnectionError(f"no connection to {address[0]}:{address[1]}") from error
 

@@ -13,7 +13,7 @@ import time
 
 from howdah.errors import EngineRejected, EngineUnavailable, HowdahError, StagingError
 from howdah.spec import uris
-from howdah.storage.filesystem import Broken, NoRoom
+from howdah.storage.filesystem import ConnectionBroken, NoSpace
 
 _REMOTE = re.compile(r'RPCError\("(?:[\w$]+\.)*([\w$]+)", "(.*)"\)', re.DOTALL)
 _DENIED = re.compile(r'user=([^,]+), access=(\w+), inode="([^"]*)":([^:]*):([^:]*):(\S+)')
@@ -30,15 +30,15 @@ _OPEN = ("lease", "already the current", "being created", "being recovered", "un
 _DEEDS = {"WRITE": "write to", "READ": "read", "EXECUTE": "enter", "READ_EXECUTE": "list"}
 
 
-class NodeLost(Broken):
+class NodeLost(ConnectionBroken):
     """A DataNode is gone. Until the NameNode knows, it hands that one out: writing again may meet others."""
 
 
-class Stuck(Broken):
+class Stuck(ConnectionBroken):
     """A DataNode has taken a call and moves nothing."""
 
 
-class Unable(Exception):
+class NotSupported(Exception):
     """A file can't be read straight from DataNodes; `slow`: because none has moved anything within the limit."""
 
     def __init__(self, reason: object, slow: bool = False) -> None:
@@ -82,12 +82,12 @@ def explain(error: BaseException, uri: str, waited_s: float, conf_dir: str) -> H
     if any(sign in str(error) for sign in _LOGIN):
         return _no_login(uri, str(error))
     if "All DataNodes failed" in str(error):
-        return Broken(_no_copy(uri, str(error)))
+        return ConnectionBroken(_no_copy(uri, str(error)))
     if any(sign in str(error) for sign in _ENCRYPTED):
         return StagingError(f"{uri}: {_NO_KEY}")
     if any(sign in str(error) for sign in _LOST):
         return NodeLost(f"{uri}: a DataNode failed while it was written to: {_said(str(error))}")
-    return Broken(f"{uri}: {_first_line(str(error)) or type(error).__name__}")
+    return ConnectionBroken(f"{uri}: {_first_line(str(error)) or type(error).__name__}")
 
 
 def _no_login(uri: str, message: str) -> EngineRejected:
@@ -128,7 +128,7 @@ def _refusal(kind: str, message: str, uri: str) -> HowdahError:
     if kind == "AccessControlException":
         return _denied(message, uri)
     if kind in ("DSQuotaExceededException", "NSQuotaExceededException", "QuotaByStorageTypeExceededException"):
-        return NoRoom(f"{uri}: over the quota: {message}")
+        return NoSpace(f"{uri}: over the quota: {message}")
     if kind == "NotReplicatedYetException":  # Hadoop's own client writes on after a pause; this library gives up
         return NodeLost(f"{uri}: the NameNode waits to hear from the DataNodes of the last block: {message}")
     if kind in ("SafeModeException", "StandbyException", "RetriableException"):
@@ -137,7 +137,7 @@ def _refusal(kind: str, message: str, uri: str) -> HowdahError:
     if any(sign in message for sign in _NO_DATANODE):
         # The library has excluded those that failed it: others, or these again, may take the block soon.
         lost = re.search(r"[1-9]\d* node\(s\) are excluded", message)
-        return (NodeLost if lost else NoRoom)(f"{uri}: no DataNode takes the block: all are full, or down ({message})")
+        return (NodeLost if lost else NoSpace)(f"{uri}: no DataNode takes the block: all are full, or down ({message})")
     if "must both be directories" in message or "must both be files" in message:
         return StagingError(f"{uri}: exists already")
     if kind in ("RecoveryInProgressException", "AlreadyBeingCreatedException"):

@@ -99,7 +99,7 @@ def _key(container: bytes) -> bytes:
     return struct.pack(">H", len(container)) + container
 
 
-def _read_container(container: str, value: tfile.Value) -> Iterator[tuple[str, str, bytes]]:
+def _read_container(container: str, value: tfile.TFileValue) -> Iterator[tuple[str, str, bytes]]:
     """A container's value: for each file its name and its size, as Java's writeUTF writes them, then its bytes."""
     while head := value.take(2):
         name = value.take(int.from_bytes(head, "big")).decode()

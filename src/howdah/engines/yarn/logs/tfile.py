@@ -83,7 +83,7 @@ class Stream:
         return self.take(self.vlong()).decode()
 
 
-class Value:
+class TFileValue:
     """One record's value, in chunks of which all but the last have a negative length."""
 
     def __init__(self, stream: Stream) -> None:
@@ -133,7 +133,7 @@ class Block:
         return self.count if self.last in keys else self.count - 1
 
 
-def records(file: BinaryIO, keys: Collection[bytes] | None = None) -> Iterator[tuple[bytes, Value]]:
+def records(file: BinaryIO, keys: Collection[bytes] | None = None) -> Iterator[tuple[bytes, TFileValue]]:
     """The records with these keys, or all, in order; what of a value is not read by the time the next record is asked
     for is skipped.
 
@@ -146,7 +146,7 @@ def records(file: BinaryIO, keys: Collection[bytes] | None = None) -> Iterator[t
         stream = Stream(file, block.offset, block.stored, block.compression)
         while left and not stream.at_end():
             key = stream.take(stream.vlong())
-            value = Value(stream)
+            value = TFileValue(stream)
             if keys is None or key in keys:
                 yield key, value
             left -= 1

@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.errors import EngineRejected, EngineUnavailable
-from howdah.hadoop.rpc import Address, Connection, M
+from howdah.hadoop.rpc import Address, M, RpcConnection
 from howdah.wire.credentials import Token
 
 PROTOCOL = "org.apache.hadoop.yarn.api.ContainerManagementProtocolPB"
@@ -61,7 +61,7 @@ class NodeManagers:
         if token is None:
             raise EngineUnavailable(f"no token for node {node.host}:{node.port} has come")
         async with self._slots:
-            connection = Connection(Address(node.host, node.port, "NodeManager"), PROTOCOL, token)
+            connection = RpcConnection(Address(node.host, node.port, "NodeManager"), PROTOCOL, token)
             try:
                 return await connection.call(method, request, kind)
             finally:

@@ -32,7 +32,7 @@ _ENDED = ("ApplicationAttemptNotFoundException", "InvalidToken")  # the attempt,
 
 
 @dataclass(frozen=True)
-class Ask:
+class ContainerAsk:
     """`count` containers, all alike, not granted yet. Asks that differ in size need different ids and priorities.
 
     `prefer` says how many would like to be on which host, `racks` on which rack these are: a ResourceManager that
@@ -96,7 +96,7 @@ class ApplicationMaster:
         self._rm, self._patience = ResourceManagers(addresses, PROTOCOL, token), patience
         self._registration = pb.RegisterRequest()
         self._response_id = 0
-        self._asks: dict[int, Ask] = {}
+        self._asks: dict[int, ContainerAsk] = {}
         self._releases: dict[str, pb.ContainerId] = {}
         self._unsaid: set[int | str] = set()  # the ids of asks, the names of released containers
         self._blacklist: set[str] = set()
@@ -151,7 +151,7 @@ class ApplicationMaster:
         renewed, self._renewed = self._renewed, False
         return renewed
 
-    def ask(self, ask: Ask) -> None:
+    def ask(self, ask: ContainerAsk) -> None:
         """From now on this is what is wanted under `ask.id`; a count of 0 takes it back."""
         if ask.count or ask.id in self._asks:
             self._asks[ask.id] = ask

@@ -13,7 +13,7 @@ from typing import ClassVar
 from google.protobuf.message import Message
 
 from howdah.errors import EngineUnavailable, SpecError
-from howdah.hadoop.rpc import CALL_TIMEOUT_S, Address, Connection, Login, M, RpcError
+from howdah.hadoop.rpc import CALL_TIMEOUT_S, Address, Login, M, RpcConnection, RpcError
 
 NOT_ACTIVE = ("StandbyException", "RetriableException", "ObserverRetryOnActiveException")
 PAUSE_S = 1.0
@@ -39,8 +39,8 @@ class ResourceManagers:
         self._connect_timeout, self._current = connect_timeout, self._answered.get(self._addresses, 0)
         self._connections = self._connect(login)
 
-    def _connect(self, login: Login) -> list[Connection]:
-        return [Connection(address, self._protocol, login, self._connect_timeout) for address in self._addresses]
+    def _connect(self, login: Login) -> list[RpcConnection]:
+        return [RpcConnection(address, self._protocol, login, self._connect_timeout) for address in self._addresses]
 
     @property
     def current(self) -> Address:

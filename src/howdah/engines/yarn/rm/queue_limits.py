@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from howdah.engines import Hindrance
+from howdah.engines import PendingReason
 from howdah.engines.yarn import records
 from howdah.engines.yarn.admission_checks import label_of, show
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
@@ -44,7 +44,7 @@ def whole(nodes: Iterable[pb.NodeReport]) -> dict[str, int]:
 
 def told(
     info: Mapping[str, Any], queue: str, user: str, label: str, wanted: Amounts, total: Amounts
-) -> list[Hindrance] | None:
+) -> list[PendingReason] | None:
     """By what the web service says; `total` is what the partition has. None where it says nothing of the queue."""
     path = _path(info, queue)
     if len(path) < 2:
@@ -59,7 +59,7 @@ def told(
     return [*found, *([] if label else _of_user(path[-1], queue, user, wanted))]
 
 
-def of_protocol(path: Sequence[pb.QueueInfo], queue: str, wanted: Amounts, total: Amounts) -> list[Hindrance]:
+def of_protocol(path: Sequence[pb.QueueInfo], queue: str, wanted: Amounts, total: Amounts) -> list[PendingReason]:
     """By what the protocol says, of nodes without label; `path` leads from the root to the queue."""
     statistics, share = path[-1].statistics, 1.0
     for each in path[1:]:
@@ -69,9 +69,9 @@ def of_protocol(path: Sequence[pb.QueueInfo], queue: str, wanted: Amounts, total
     return [_over(queue, "", *over) for over in _exceeded(used, limit, wanted)]
 
 
-def _over(queue: str, label: str, used: str, limit: str, more: str) -> Hindrance:
+def _over(queue: str, label: str, used: str, limit: str, more: str) -> PendingReason:
     facts = {"queue": queue, "used": used, "limit": limit, "needs": more}
-    return Hindrance("label-limit", {**facts, "label": label}) if label else Hindrance("queue-limit", facts)
+    return PendingReason("label-limit", {**facts, "label": label}) if label else PendingReason("queue-limit", facts)
 
 
 def _exceeded(used: Amounts, limit: Amounts, wanted: Amounts) -> Iterator[tuple[str, str, str]]:
@@ -96,7 +96,7 @@ def _of_queue(queue: Mapping[str, Any], label: str, total: Amounts) -> tuple[dic
     return _amounts(used or {}), limit
 
 
-def _of_user(queue: Mapping[str, Any], name: str, user: str, wanted: Amounts) -> Iterator[Hindrance]:
+def _of_user(queue: Mapping[str, Any], name: str, user: str, wanted: Amounts) -> Iterator[PendingReason]:
     """The limit is of nodes without label."""
     held: Any = (queue.get("users") or {}).get("user", [])
     for entry in held if isinstance(held, list) else [held]:
@@ -104,7 +104,9 @@ def _of_user(queue: Mapping[str, Any], name: str, user: str, wanted: Amounts) ->
             within = _partition(entry, "resources", "resourceUsagesByPartition", "").get("used")
             used, limit = _amounts(within or entry["resourcesUsed"]), _amounts(entry["userResourceLimit"])
             for now, most, more in _exceeded(used, limit, wanted):
-                yield Hindrance("user-limit", {"queue": name, "user": user, "used": now, "limit": most, "needs": more})
+                yield PendingReason(
+                    "user-limit", {"queue": name, "user": user, "used": now, "limit": most, "needs": more}
+                )
 
 
 def _partition(place: Mapping[str, Any], outer: str, inner: str, label: str) -> Mapping[str, Any]:

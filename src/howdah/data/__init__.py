@@ -1,0 +1,1 @@
+"""The earlier place of modules that programs import."""

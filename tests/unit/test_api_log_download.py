@@ -1,0 +1,92 @@
+"""A log as a file: piece by piece, few at once, whatever becomes of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from howdah.api.handlers import logs
+from howdah.api.handlers.logs import AT_ONCE, PIECE, Download
+from howdah.api.http_server import Request, Response
+from howdah.api.routes import ApiRequest
+from howdah.api.sources import ApiError
+from howdah.spec import TaskId
+from howdah.spec.view import JobView, TaskView
+from howdah.wire.messages import LogChunk
+
+TASK = TaskId("worker", 0)
+LOG = "第一行\n".encode() * 200_000
+
+
+@dataclass
+class Job:
+    """Of one task, which has printed `log`, if anything."""
+
+    log_: bytes | None = LOG
+    reads: int = 0
+    view: JobView = field(default_factory=lambda: JobView(tasks={TASK: TaskView(TASK)}))
+
+    async def log(self, task: TaskId, stream: str, attempt: int, offset: int, limit: int) -> LogChunk:
+        if self.log_ is None:
+            raise ApiError(404, "nothing is kept")
+        self.reads += 1
+        return LogChunk(0, offset, len(self.log_), self.log_[offset : offset + limit].decode("latin-1"))
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    yield
+    assert Download.under_way == 0
+
+
+async def begun(job: Job) -> Response:
+    request = Request("GET", "/", {}, b"", "127.0.0.1")
+    return await logs.download(ApiRequest(request, None, job, {"task": str(TASK)}, {}))  # type: ignore[arg-type]
+
+
+async def taken(response: Response) -> bytes:
+    assert response.pieces is not None
+    found = b"".join([piece async for piece in response.pieces])
+    await response.pieces.aclose()
+    return found
+
+
+def test_it_comes_whole_and_a_piece_at_a_time() -> None:
+    async def run() -> None:
+        job = Job()
+        response = await begun(job)
+        assert job.reads == 1
+        assert response.file is None
+        assert await taken(response) == LOG
+        assert job.reads == -(-len(LOG) // PIECE) + 1
+        assert await taken(await begun(Job(b""))) == b""
+
+    asyncio.run(run())
+
+
+def test_few_at_once_and_the_next_when_one_has_ended() -> None:
+    async def run() -> None:
+        responses = [await begun(Job()) for _ in range(AT_ONCE)]
+        with pytest.raises(ApiError) as refused:
+            await begun(Job())
+        assert refused.value.status == 503
+        assert responses[0].pieces is not None
+        await responses[0].pieces.aclose()  # its caller left before a piece was sent
+        responses[0] = await begun(Job())
+        for response in responses:
+            assert await taken(response) == LOG
+
+    asyncio.run(run())
+
+
+def test_what_is_not_there_is_refused_with_a_status() -> None:
+    async def run() -> None:
+        for _ in range(AT_ONCE + 1):
+            with pytest.raises(ApiError) as refused:
+                await begun(Job(None))
+            assert refused.value.status == 404
+
+    asyncio.run(run())

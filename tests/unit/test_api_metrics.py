@@ -1,0 +1,116 @@
+"""Pages that ask for what tasks use: how many processes read for them at once, and what the others are told."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from howdah.api import metric_series
+from howdah.api.handlers import metrics
+from howdah.api.sources import ApiError
+from howdah.spec import uris
+
+SOON_S = 60.0
+HEADER = metric_series.header(0, ["worker:0"])
+
+
+@dataclass
+class Job:
+    directory: str
+
+
+def readers() -> list[psutil.Process]:
+    """The processes that read for this one."""
+    found = []
+    for child in psutil.Process().children():
+        try:
+            if "howdah.api.metric_series" in child.cmdline():
+                found.append(child)
+        except psutil.Error:
+            continue
+    return found
+
+
+def asked(job: Job, number: int) -> asyncio.Task[tuple[int, bytes]]:
+    """A question that nobody else asks."""
+    wish = metric_series.SeriesQuery(("cpu",), points=100 + number)
+    return asyncio.ensure_future(metrics._sampled(job, wish, ["worker:0"], 1, []))  # type: ignore[arg-type]
+
+
+async def until_one_reads() -> None:
+    async def look() -> None:
+        while not readers():
+            await asyncio.sleep(0.02)
+
+    await asyncio.wait_for(look(), SOON_S)
+
+
+def test_different_questions_are_read_one_after_the_other_and_not_too_many_wait(tmp_path: Path) -> None:
+    pipe = tmp_path / metric_series.FILE
+    os.mkfifo(pipe)  # who reads it waits until somebody writes
+    job = Job(uris.of_local(tmp_path))
+
+    async def questions() -> None:
+        first = [asked(job, number) for number in range(metrics.MOST_WAITING)]
+        await until_one_reads()
+        first.append(asked(job, metrics.MOST_WAITING))  # for the one that is being read is out of the queue
+        await asyncio.sleep(0)
+        with pytest.raises(ApiError) as refused:
+            await asked(job, 1 + metrics.MOST_WAITING)
+        assert refused.value.status == 503
+        again = asked(job, 0)  # waits with who asked it before, and not for a turn
+        pipe.unlink()  # who comes next finds a file
+        pipe.write_text(HEADER + '{"t":10,"s":10,"cpu":[3]}\n')
+        (hangs,) = readers()
+        hangs.kill()
+        seen, most = set(), 0
+        while not all(one.done() for one in first):
+            now = readers()
+            seen.update(now)
+            most = max(most, len(now))
+            await asyncio.wait(first, timeout=0.01)
+        assert most == 1
+        assert len(seen - {hangs}) == 1  # one has answered all the others
+        with pytest.raises(ApiError):
+            await first[0]
+        answers = await asyncio.gather(*first[1:])
+        assert all(version == 1 and b"[10.0,3" in rows for version, rows in answers)
+        with pytest.raises(ApiError, match="can't be read now"):
+            await again
+        assert b"[10.0,3" in (await asked(job, 0))[1]  # a failure is not kept
+
+    asyncio.run(asyncio.wait_for(questions(), 2 * SOON_S))
+
+
+def test_who_asks_for_more_while_it_is_read_gets_what_is_read_with_its_own_version(tmp_path: Path) -> None:
+    (tmp_path / metric_series.FILE).write_text(HEADER + '{"t":10,"s":10,"cpu":[3]}\n')
+    job, wish = Job(uris.of_local(tmp_path)), metric_series.SeriesQuery(("cpu",))
+
+    async def ask(version: int) -> tuple[int, bytes]:
+        return await metrics._sampled(job, wish, ["worker:0"], version, [])  # type: ignore[arg-type]
+
+    async def questions() -> None:
+        (one, rows), (other, same) = await asyncio.gather(ask(1), ask(2))
+        assert (one, other) == (1, 1)
+        assert rows is same
+        assert (await ask(2))[0] == 2
+
+    asyncio.run(asyncio.wait_for(questions(), SOON_S))
+
+
+def test_answers_are_kept_within_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / metric_series.FILE).write_text(HEADER + '{"t":10,"s":10,"cpu":[3]}\n')
+    job = Job(uris.of_local(tmp_path))
+    monkeypatch.setattr(metrics, "KEPT_BYTES", 100)
+
+    async def questions() -> None:
+        for number in range(3):
+            await asked(job, number)
+        assert len(metrics._kept) == 1
+
+    asyncio.run(asyncio.wait_for(questions(), SOON_S))

@@ -1,0 +1,42 @@
+"""A flow of reads in one thread: each has the limit, not all of them together; what comes too late is not taken."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from howdah.storage.hdfs.call_timeout import CallTimeout, stream_with_timeout
+
+
+def test_everything_is_taken_in_order() -> None:
+    left = iter(range(1000))
+    taken: list[int] = []
+    stream_with_timeout(lambda: next(left, None), taken.append, 10)
+    assert taken == list(range(1000))
+
+
+def test_an_error_of_either_side_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        stream_with_timeout(lambda: 1 // 0, print, 10)
+    with pytest.raises(KeyError):
+        stream_with_timeout(lambda: 1, {}.__getitem__, 10)
+
+
+def test_what_comes_after_the_limit_is_not_taken() -> None:
+    release, gone = threading.Event(), threading.Event()
+    taken: list[int] = []
+
+    def read() -> int | None:
+        if not taken:
+            return 1
+        release.wait(10)
+        gone.set()
+        return 2
+
+    with pytest.raises(CallTimeout):
+        stream_with_timeout(read, taken.append, 0.05)
+    release.set()
+    assert gone.wait(10)
+    stream_with_timeout(iter([3, None]).__next__, taken.append, 10)  # the worker may be used again, or another is
+    assert 2 not in taken

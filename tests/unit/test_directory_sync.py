@@ -1,0 +1,208 @@
+"""Checkpoints here and there: what is fetched, what is stored and in which order, and what is never overwritten."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from test_checkpoint_discovery import Folder, archive, tensorflow
+
+from howdah.checkpoints import discovery
+from howdah.checkpoints.directory_snapshot import Stamp
+from howdah.checkpoints.directory_sync import MEMORY, DirectorySync
+from howdah.spec import uris
+from howdah.storage.filesystem import filesystem
+
+
+class Task:
+    """A task with a directory of its own."""
+
+    def __init__(self, folder: Path, name: str, replace: bool = True) -> None:
+        self.path, self.shared, self.replace = folder / name, folder / "shared", replace
+        self.shared.mkdir(exist_ok=True)
+        self.clock = time.time() - 1000.0
+
+    @property
+    def mirror(self) -> DirectorySync:
+        return DirectorySync(str(self.path), uris.of_local(self.shared), self.replace)
+
+    def write(self, name: str, data: bytes) -> None:
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        self.clock += 1
+        os.utime(path, (self.clock, self.clock))
+
+    def up(self) -> DirectorySync:
+        mirror = self.mirror
+        mirror.up(0.0)
+        return mirror
+
+    def down(self) -> str:
+        """Fetch the newest whole one; its name."""
+        shared = uris.of_local(self.shared)
+        found = discovery.find(filesystem(shared), shared).checkpoint
+        name = found.name if found else ""
+        self.mirror.down(uris.join(shared, name) if found else "")
+        return name
+
+    @property
+    def there(self) -> set[str]:
+        return {str(path.relative_to(self.shared)) for path in self.shared.rglob("*") if path.is_file()}
+
+    @property
+    def here(self) -> set[str]:
+        found = {str(path.relative_to(self.path)) for path in self.path.rglob("*") if path.is_file()}
+        return found - {MEMORY}
+
+
+class Watched(DirectorySync):
+    """Looks what somebody who came after each file would go on from."""
+
+    def __init__(self, path: str, uri: str) -> None:
+        super().__init__(path, uri)
+        self.order: list[str] = []
+        self.newest: list[str] = []
+
+    def _store(self, name: str, stamp: Stamp) -> None:
+        super()._store(name, stamp)
+        self.order.append(name)
+        found = discovery.find(self.fs, self.uri).checkpoint
+        self.newest.append(found.name if found else "")
+
+
+@pytest.fixture
+def chief(tmp_path: Path) -> Task:
+    return Task(tmp_path, "chief")
+
+
+def test_what_is_written_is_stored_and_what_changed_is_stored_again(chief: Task) -> None:
+    chief.write("a.pt", archive(b"1"))
+    assert chief.up().files == 1
+    assert chief.up().files == 0
+    changed = archive(b"2")
+    chief.write("a.pt", changed)
+    chief.write("sub/b.pt", archive())
+    assert chief.up().files == 2
+    assert (chief.shared / "a.pt").read_bytes() == changed
+
+
+def test_half_a_file_is_not_stored(chief: Task) -> None:
+    chief.write("a.pt", archive()[:-3])
+    mirror = chief.up()
+    assert chief.there == set()
+    assert mirror.skipped == ["a.pt: it is cut: the archive has no end"]
+
+
+def test_the_newest_and_what_names_it_is_fetched_with_its_time(tmp_path: Path, chief: Task) -> None:
+    shared = Folder(chief.shared)
+    tensorflow(shared, "ckpt-1", 100)
+    tensorflow(shared, "ckpt-2", 100)
+    shared.write("checkpoint", 'model_checkpoint_path: "ckpt-2"\n')
+    assert chief.down() == "ckpt-2"
+    assert chief.here == {"checkpoint", "ckpt-2.index", "ckpt-2.data-00000-of-00001"}
+    assert (chief.path / "ckpt-2.index").stat().st_mtime == (chief.shared / "ckpt-2.index").stat().st_mtime
+    assert chief.up().files == 0
+
+
+def test_tensorflows_own_search_is_led_to_the_whole_one(chief: Task) -> None:
+    shared = Folder(chief.shared)
+    tensorflow(shared, "ckpt-1", 100)
+    shared.write("ckpt-2.index", b"half")
+    shared.write("checkpoint", 'model_checkpoint_path: "ckpt-2"\n')
+    assert chief.down() == "ckpt-1"
+    assert (chief.path / "checkpoint").read_text().startswith('model_checkpoint_path: "ckpt-1"\n')
+
+
+def test_nothing_there_makes_an_empty_directory(chief: Task) -> None:
+    assert chief.down() == ""
+    assert chief.path.is_dir()
+
+
+def test_a_file_overwritten_half_is_fetched_again(chief: Task) -> None:
+    chief.write("a.pt", archive(b"good"))
+    chief.up()
+    chief.write("a.pt", archive(b"good")[:-5])
+    assert chief.down() == "a.pt"
+    assert (chief.path / "a.pt").read_bytes() == archive(b"good")
+
+
+def test_what_the_program_removes_is_removed_there_but_nothing_else(chief: Task) -> None:
+    (chief.shared / "theirs.pt").write_bytes(archive())
+    for number in range(3):
+        chief.write(f"epoch-{number}.pt", archive())
+    chief.up()
+    (chief.path / "epoch-0.pt").unlink()
+    chief.up()
+    assert chief.there == {"theirs.pt", "epoch-1.pt", "epoch-2.pt"}
+    for name in ("epoch-1.pt", "epoch-2.pt"):
+        (chief.path / name).unlink()
+    chief.up()
+    assert chief.there == {"theirs.pt", "epoch-1.pt", "epoch-2.pt"}, "an emptied directory empties nothing"
+
+
+def test_interrupted_anywhere_the_newest_there_is_whole(chief: Task) -> None:
+    """Stored one after another, and the file that names a checkpoint after it: any beginning of the row is fine."""
+    local = Folder(chief.path)
+    local.clock = int(time.time()) - 1000
+    tensorflow(local, "ckpt-1", 100)
+    local.write("checkpoint", 'model_checkpoint_path: "ckpt-1"\n')
+    chief.up()
+    tensorflow(local, "ckpt-2", 50, 60)
+    local.write("checkpoint", 'model_checkpoint_path: "ckpt-2"\n')
+    mirror = Watched(str(chief.path), uris.of_local(chief.shared))
+    mirror.up(0.0)
+    assert mirror.order[-2:] == ["ckpt-2.index", "checkpoint"]
+    assert mirror.newest == ["ckpt-1", "ckpt-1", "ckpt-2", "ckpt-2"]
+
+
+def test_another_tasks_files_are_left_alone_unless_one_leads(tmp_path: Path, chief: Task) -> None:
+    worker = Task(tmp_path, "worker-1", replace=False)
+    chief.write("model.pt", archive(b"chief"))
+    chief.up()
+    worker.write("model.pt", archive(b"worker"))
+    worker.write("rank-1.pt", archive(b"own"))
+    mirror = worker.up()
+    assert mirror.skipped == ["model.pt: another task has written it"]
+    assert (worker.shared / "model.pt").read_bytes() == archive(b"chief")
+    worker.write("rank-1.pt", archive(b"own, newer"))
+    worker.up()
+    assert (worker.shared / "rank-1.pt").read_bytes() == archive(b"own, newer")
+
+
+SECOND_EPOCH = """
+import signal, sys
+from howdah.executor.event_loop import EventLoop
+from howdah.executor.io.checkpoint_sync import CheckpointSync
+from howdah.executor.process.process_tree import Reaper
+from howdah.wire.messages import Goal, CheckpointSyncOrder, Orders
+
+here, uri = sys.argv[1:]
+loop, reaper, told = EventLoop(), Reaper(), []
+loop.on_signal(signal.SIGCHLD, reaper.reap)
+mirror = CheckpointSync(loop, reaper, CheckpointSyncOrder("local", uri, writes=False), here, 60.0, told.append)
+
+def wait(count):
+    while len(told) < count:
+        loop.run_once()
+
+mirror.fetch(Orders(1, Goal.RUN), told.append)
+wait(1)
+mirror.begin()
+mirror.finish(told.append)
+wait(2)
+mirror.fetch(Orders(2, Goal.RUN), told.append)
+mirror.stop(5.0)
+wait(3)
+print(told)
+"""
+
+
+def test_who_writes_none_gives_a_fetch_up_in_any_epoch(tmp_path: Path, chief: Task) -> None:
+    command = (sys.executable, "-c", SECOND_EPOCH, str(tmp_path), uris.of_local(chief.shared))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "['', '', 'stopped while checkpoints were fetched']", done.stderr

@@ -1,0 +1,106 @@
+"""Event files sent while they grow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from howdah.checkpoints.event_file_sync import Sent, run
+from howdah.master.decisions.executor_orders import _event_file_sync
+from howdah.spec import Board, JobSpec, Role, TaskId, uris
+
+EVENTS = "events.out.tfevents.1"
+
+
+class Copied:
+    def __init__(self, folder: Path) -> None:
+        self.here, self.there = folder / "here", folder / "there"
+        self.here.mkdir()
+        self.sent: Sent = {}
+
+    def again(self) -> dict[str, bytes]:
+        answer = run({"path": str(self.here), "uri": uris.of_local(self.there), "sent": self.sent, "last": True})
+        self.sent, self.problem = answer["sent"], answer.get("error", "")
+        return {
+            str(path.relative_to(self.there)): path.read_bytes() for path in self.there.rglob("*") if path.is_file()
+        }
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Copied:
+    return Copied(tmp_path)
+
+
+def test_only_what_is_new_of_an_event_file_is_sent(copied: Copied) -> None:
+    events = copied.here / "run" / EVENTS
+    events.parent.mkdir()
+    events.write_bytes(b"one")
+    assert copied.again() == {f"run/{EVENTS}": b"one"}
+    (copied.there / "run" / EVENTS).write_bytes(b"ONE")  # what is there is not written again
+    with events.open("ab") as file:
+        file.write(b"two")
+    assert copied.again() == {f"run/{EVENTS}": b"ONEtwo"}
+    assert copied.again() == {f"run/{EVENTS}": b"ONEtwo"}
+
+
+@pytest.mark.parametrize("there", [b"", b"one", b"onet", b"onetwo", b"onetwothree", b"onetwothreefour", None])
+def test_what_a_helper_sent_before_it_was_ended_is_not_sent_twice(copied: Copied, there: bytes | None) -> None:
+    events = copied.here / EVENTS
+    events.write_bytes(b"onetwo")
+    copied.again()
+    with events.open("ab") as file:
+        file.write(b"three")
+    copied.there.joinpath(EVENTS).unlink()
+    if there is not None:
+        copied.there.joinpath(EVENTS).write_bytes(there)
+    assert copied.again() == {EVENTS: b"onetwothree"}
+
+
+def test_what_is_no_event_file_or_has_shrunk_is_sent_whole(copied: Copied) -> None:
+    (copied.here / "config.txt").write_bytes(b"long text")
+    (copied.here / EVENTS).write_bytes(b"onetwo")
+    copied.again()
+    (copied.here / "config.txt").write_bytes(b"longer text than before")
+    (copied.here / EVENTS).write_bytes(b"new")
+    assert copied.again() == {"config.txt": b"longer text than before", EVENTS: b"new"}
+
+
+def test_hidden_files_and_links_stay_here(copied: Copied) -> None:
+    (copied.here / ".hidden").write_bytes(b"x")
+    (copied.here / ".ipynb").mkdir()
+    (copied.here / ".ipynb" / EVENTS).write_bytes(b"x")
+    (copied.here / EVENTS).symlink_to("/etc/passwd")
+    assert copied.again() == {}
+
+
+def test_what_could_not_be_sent_is_told_and_sent_later(copied: Copied) -> None:
+    copied.there.write_bytes(b"a file is in the way")
+    (copied.here / EVENTS).write_bytes(b"one")
+    copied.again()
+    assert "there" in copied.problem
+    assert copied.sent == {}
+    copied.there.unlink()
+    assert copied.again() == {EVENTS: b"one"}
+    assert not copied.problem
+
+
+@pytest.mark.parametrize(
+    ("tasks", "task", "uri"),
+    [
+        ("", "worker:1", "hdfs://n/b/worker-1"),
+        ("", "ps:0", "hdfs://n/b/ps-0"),
+        ("chief", "worker:0", "hdfs://n/b"),
+        ("chief", "worker:1", ""),
+        ("worker:1", "worker:1", "hdfs://n/b"),
+        ("ps", "ps:0", "hdfs://n/b"),
+        ("worker", "worker:1", "hdfs://n/b/worker-1"),
+        ("worker", "ps:0", ""),
+    ],
+)
+def test_where_it_goes(tasks: str, task: str, uri: str) -> None:
+    roles = {"worker": Role("t", replicas=2), "ps": Role("t")}
+    job = JobSpec(roles, board=Board("hdfs://n/b", local="logs", tasks=tasks))
+    order = _event_file_sync(job, TaskId.parse(task))
+    assert order is not None
+    assert (order.path, order.uri) == ("logs", uri)

@@ -1,0 +1,111 @@
+"""A failed job waits for what its tasks upload, as far as they can be heard; where it says so, that is kept aside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from howdah.master.decisions.actions import CommitDone
+from howdah.master.decisions.failed_outputs import LIMIT_S
+from howdah.master.decisions.outputs import commit_request
+from howdah.master.state import Stage
+from howdah.outputs.commit import run
+from howdah.spec import Exit, Output, Role, State, uris
+from howdah.spec.events import CancelRequested, ContainerEnded, Noted
+from howdah.testing import Gang, job
+from howdah.wire.messages import Phase
+
+FAILED, STOPPED = Exit("exit", 3), Exit("stopped", signal=15)
+ROLES = {"worker": Role("train", 2, tracked=True)}
+
+
+def failing(**changes: Any) -> Gang:
+    """Two workers, of which the second fails and the first is then stopped."""
+    output = Output("hdfs://n/out", keep_failed=True)
+    gang = Gang(job(roles=ROLES, **{"outputs": (output,), **changes}))
+    gang.form()
+    gang.end("worker:1", FAILED)
+    gang.end("worker:0", STOPPED)
+    return gang
+
+
+def stage(gang: Gang) -> Stage:
+    return gang.state.stage
+
+
+def outputs(gang: Gang) -> list[dict[str, Any]]:
+    found: Any = commit_request(gang.state)["outputs"]
+    return list(found)
+
+
+def keep(gang: Gang, task: str, exit: Exit) -> None:
+    gang.say(task, Phase.ENDED, exit=exit, kept=True, uploaded=(f"hdfs://n/{task}",))
+
+
+def test_the_end_waits_for_the_uploads_and_takes_them_all() -> None:
+    gang = failing()
+    keep(gang, "worker:1", FAILED)
+    assert stage(gang) is Stage.STOPPING
+    keep(gang, "worker:0", STOPPED)
+    assert stage(gang) is Stage.COMMITTING
+    (output,) = outputs(gang)
+    assert output["failed"] == "hdfs://n/out.failed"
+    assert [part["to"] for part in output["parts"]] == ["worker-0", "worker-1"]
+    gang.feed(CommitDone(gang.now, (), "", ("hdfs://n/out.failed",)))
+    assert gang.outcome is not None
+    assert gang.outcome.state is State.FAILED
+    assert gang.recorded(Noted)[-1].text == "what the tasks made is kept in hdfs://n/out.failed"
+
+
+def test_it_does_not_wait_for_the_silent_or_for_those_whose_container_is_gone() -> None:
+    gang = failing()
+    gang.wait(40)
+    assert stage(gang) is Stage.COMMITTING
+    gang = failing()
+    for container in list(gang.state.containers):
+        gang.feed(ContainerEnded(gang.now, container, Exit("exit", 0)))
+    assert stage(gang) is Stage.COMMITTING
+
+
+def test_nor_for_ever() -> None:
+    gang = failing()
+    waited = 0.0
+    while stage(gang) is Stage.STOPPING:
+        for task in ("worker:0", "worker:1"):
+            gang.say(task, Phase.ENDED, exit=FAILED)
+        gang.wait(5)
+        waited += 5
+    assert LIMIT_S < waited < LIMIT_S + 60
+
+
+@pytest.mark.parametrize("output", [Output("x"), Output("x", strategy="stream", keep_failed=True)])
+def test_nothing_is_kept_unless_the_output_says_so(output: Output) -> None:
+    gang = failing(outputs=(output,))
+    assert stage(gang) is Stage.COMMITTING
+    (told,) = outputs(gang)
+    assert told["failed"] == ""
+
+
+def test_a_cancelled_job_keeps_nothing() -> None:
+    gang = Gang(job(roles=ROLES, outputs=(Output("x", keep_failed=True),)))
+    gang.form()
+    gang.feed(CancelRequested(gang.now, "me"))
+    for task in ("worker:0", "worker:1"):
+        gang.end(task, STOPPED)
+    assert stage(gang) is Stage.COMMITTING
+
+
+def test_set_aside_replaces_an_earlier_one_and_leaves_nothing_else(tmp_path: Path) -> None:
+    for name in ("temporary/worker-0.1/a", "temporary/worker-1.2/b", "out.failed/old"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    at = {name: uris.of_local(tmp_path / name) for name in ("temporary", "out", "out.failed")}
+    parts = [{"from": f"worker-{n}.{n + 1}", "to": f"worker-{n}"} for n in (0, 1, 2)]
+    item = {"temporary": at["temporary"], "final": at["out"], "failed": at["out.failed"], "parts": parts}
+    assert run("discard", {"outputs": [item]}) == {"committed": [], "kept": [at["out.failed"]]}
+    found = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
+    assert found == ["out.failed/worker-0/a", "out.failed/worker-1/b"]
+    assert run("discard", {"outputs": [item]}) == {"committed": []}
+    assert (tmp_path / "out.failed/worker-0/a").exists()

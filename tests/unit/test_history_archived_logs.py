@@ -1,0 +1,337 @@
+"""What tasks of ended jobs printed, as the history server brings it: late nodes, slow ones, those that have nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from history_jobs import BEGAN, begun, ended, launched
+from history_jobs import write as write_log
+
+from howdah.api.sources import ApiError
+from howdah.engines.local.engine import LocalEngine
+from howdah.errors import EngineUnavailable
+from howdah.history import archived_logs
+from howdah.history.archived_logs import ArchivedLogs
+from howdah.logs.search import LogQuery
+from howdah.spec import TaskId
+from howdah.wire.messages import LogChunk
+
+JOB, TASK, OTHER = "local-1", TaskId("worker", 0), TaskId("worker", 1)
+SOON_S = 60.0
+HOURS_LONG = 1 << 40
+"""Bytes of a log without content, which nobody gets to the end of."""
+
+
+class Engine(LocalEngine):
+    """This machine's, with nodes that take their time: who asks for a log waits for `open`, and gets all of it at last,
+    or never where it `goes_on`."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__({"local_home": str(home)})
+        self.is_settled, self.asked, self.open = True, 0, threading.Event()
+        self.open.set()
+        self.goes_on = False
+
+    def logs_complete(self, job_id: str) -> bool:
+        return self.is_settled
+
+    def logs(self, job_id: str, task: TaskId | None, stream: str = "") -> Iterator[tuple[str, bytes]]:
+        self.asked += 1
+        if task == TASK:
+            assert self.open.wait(SOON_S)
+        yield from super().logs(job_id, task, stream)
+        while self.goes_on:
+            time.sleep(0.01)
+            yield f"{OTHER} attempt 1 stdout", b"and on\n"
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Engine:
+    made = Engine(tmp_path / "home")
+    (tmp_path / "home" / "jobs" / JOB).mkdir(parents=True)
+    write(tmp_path, OTHER, 1, "the other")
+    return made
+
+
+def write(base: Path, task: TaskId, attempt: int, text: str) -> None:
+    folder = base / "home" / "jobs" / JOB / "tasks" / task.slug / str(attempt)
+    folder.mkdir(parents=True)
+    (folder / "stdout").write_text(text)
+
+
+def ask(
+    tmp_path: Path, engine: Engine, questions: Callable[[Callable[..., Awaitable[LogChunk]]], Awaitable[None]]
+) -> None:
+    async def main() -> None:
+        kept = ArchivedLogs(tmp_path / "printed")
+        await questions(lambda task, attempt=1: kept.read(engine, JOB, task, "stdout", attempt, 0, 1000))
+
+    asyncio.run(asyncio.wait_for(main(), 2 * SOON_S))
+
+
+def test_a_node_that_is_late_is_waited_for_and_one_that_is_done_is_not_asked_again(
+    tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archived_logs, "AGAIN_S", 0.0)
+    monkeypatch.setattr(archived_logs, "SHARE", 0)
+    write(tmp_path, TASK, 1, "first")
+    engine.is_settled = False
+
+    async def questions(read: Callable[..., Awaitable[LogChunk]]) -> None:
+        assert (await read(TASK)).text == "first"
+        with pytest.raises(ApiError) as refused:
+            await read(TASK, 2)
+        assert refused.value.status == 503
+        write(tmp_path, TASK, 2, "second")
+        engine.is_settled = True
+        found = None
+        while found is None:  # what there was is shown while it is looked for again
+            with contextlib.suppress(ApiError):
+                found = await read(TASK, 2)
+            await asyncio.sleep(0.01)
+        assert found.text == "second"
+        asked = engine.asked
+        assert [(await read(TASK, attempt)).text for attempt in (1, 2)] == ["first", "second"]
+        with pytest.raises(ApiError) as refused:
+            await read(TASK, 3)
+        assert (refused.value.status, engine.asked) == (404, asked)
+
+    ask(tmp_path, engine, questions)
+
+
+def test_one_that_takes_long_holds_up_nobody(tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, TASK, 1, "at last")
+    engine.open.clear()
+
+    async def questions(read: Callable[..., Awaitable[LogChunk]]) -> None:
+        with monkeypatch.context() as quickly:
+            quickly.setattr(archived_logs, "WAIT_S", 0.01)
+            for _ in range(2 * archived_logs.AT_ONCE):
+                with pytest.raises(ApiError) as refused:
+                    await read(TASK)
+                assert refused.value.status == 504
+        assert (await read(OTHER)).text == "the other"
+        engine.open.set()
+        assert (await read(TASK)).text == "at last"
+        assert engine.asked == 2  # the same copy was gone on with
+
+    ask(tmp_path, engine, questions)
+
+
+def test_one_that_takes_too_long_is_given_up(tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archived_logs, "BRING_S", -1.0)
+
+    async def questions(read: Callable[..., Awaitable[LogChunk]]) -> None:
+        with pytest.raises(ApiError, match="could not be brought here") as refused:
+            await read(OTHER)
+        assert refused.value.status == 503
+        assert isinstance(refused.value.__cause__, EngineUnavailable)
+        monkeypatch.undo()
+        assert (await read(OTHER)).text == "the other"
+
+    ask(tmp_path, engine, questions)
+    assert [path.name for path in (tmp_path / "printed" / JOB).iterdir()] == [OTHER.slug]
+
+
+def test_those_who_wait_for_a_log_get_it_whatever_has_to_go(
+    tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archived_logs, "MOST_BYTES", 1)
+    tasks = [TaskId("many", index) for index in range(24)]
+    for task in tasks:
+        write(tmp_path, task, 1, str(task))
+
+    async def questions(read: Callable[..., Awaitable[LogChunk]]) -> None:
+        for _ in range(3):
+            found = await asyncio.gather(*map(read, tasks))
+            assert [chunk.text for chunk in found] == [str(task) for task in tasks]
+        assert (await read(OTHER)).text == "the other"
+        assert [path.name for path in (tmp_path / "printed" / JOB).iterdir()] == [OTHER.slug]
+
+    ask(tmp_path, engine, questions)
+
+
+class TestSearch:
+    def test_a_pattern_that_takes_for_ever_holds_up_nobody(
+        self, tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(archived_logs, "SEARCH_S", 3.0)
+        write(tmp_path, TASK, 1, "a" * 30 + "b\n")  # which takes minutes
+
+        async def questions(kept: ArchivedLogs) -> None:
+            searching = asyncio.ensure_future(find(kept, engine, LogQuery("(a+)+$", regex=True)))
+            longest, began = 0.0, time.monotonic()
+            while not searching.done():
+                await asyncio.sleep(0.05)
+                longest, began = max(longest, time.monotonic() - began), time.monotonic()
+            assert (await read(kept, engine)).text == "the other"
+            with pytest.raises(ApiError, match="not ended within 3 s") as refused:
+                await searching
+            assert refused.value.status == 504
+            assert longest < 10
+            await until(lambda: not helpers(os.getpid()))
+
+        asked(tmp_path, questions)
+
+    def test_slow_ones_hold_up_no_log_and_end(
+        self, tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        engine.goes_on = True
+
+        async def questions(kept: ArchivedLogs) -> None:
+            with monkeypatch.context() as quickly:
+                quickly.setattr(archived_logs, "SEARCH_S", 0.5)
+                many = [find(kept, engine, LogQuery("nowhere")) for _ in range(2 * archived_logs.AT_ONCE)]
+                slow = asyncio.gather(*many, return_exceptions=True)
+                await asyncio.sleep(0)
+                assert (await read(kept, LocalEngine({"local_home": str(tmp_path / "home")}))).text == "the other"
+                assert [each.status for each in await slow if isinstance(each, ApiError)] == [504] * len(many)
+            engine.goes_on = False
+            assert [hit["text"] for hit in (await find(kept, engine, LogQuery("the other")))["hits"]] == ["the other"]
+
+        asked(tmp_path, questions)
+
+    def test_what_was_printed_in_a_span_of_time_is_read_twice(self, tmp_path: Path, engine: Engine) -> None:
+        lines = [f"line {number:04}\n" for number in range(1000)]
+        write(tmp_path, TASK, 1, "".join(lines))
+        folder = tmp_path / "home" / "jobs" / JOB / "tasks" / TASK.slug / "1"
+        (folder / "times").write_text("".join(f"{100 + at} {at * 100} 0 {at * 10} 0\n" for at in range(100)))
+
+        async def questions(kept: ArchivedLogs) -> None:
+            found = await find(kept, engine, LogQuery("line", since=190.0, limit=5), TASK)
+            assert [hit["text"] for hit in found["hits"]] == [f"line {number:04}" for number in range(900, 905)]
+            assert engine.asked == 2
+
+        asked(tmp_path, questions)
+
+    def test_an_engine_that_does_not_answer(self, tmp_path: Path, engine: Engine) -> None:
+        class Away(Engine):
+            def logs(self, job_id: str, task: TaskId | None, stream: str = "") -> Iterator[tuple[str, bytes]]:
+                raise EngineUnavailable("nobody is there")
+
+        async def questions(kept: ArchivedLogs) -> None:
+            with pytest.raises(ApiError, match="nobody is there") as refused:
+                await find(kept, Away(tmp_path / "home"), LogQuery("x"))
+            assert refused.value.status == 503
+
+        asked(tmp_path, questions)
+
+    def test_one_whose_process_is_killed(self, tmp_path: Path, engine: Engine) -> None:
+        engine.goes_on = True
+
+        async def questions(kept: ArchivedLogs) -> None:
+            searching = asyncio.ensure_future(find(kept, engine, LogQuery("x")))
+            await until(lambda: bool(helpers(os.getpid())))
+            os.kill(helpers(os.getpid())[0], signal.SIGKILL)
+            with pytest.raises(ApiError, match="it ended with status -9") as refused:
+                await searching
+            assert refused.value.status == 503
+
+        asked(tmp_path, questions)
+
+
+class TestEnd:
+    def test_copies_and_searches_end_with_it(self, tmp_path: Path, engine: Engine) -> None:
+        engine.goes_on = True
+
+        async def questions(kept: ArchivedLogs) -> None:
+            others = set(threading.enumerate())
+            calls = [read(kept, engine), find(kept, engine, LogQuery("nowhere"))]
+            under_way = [asyncio.ensure_future(call) for call in calls]
+            await until(lambda: engine.asked == 2)
+            kept.close()
+            refused = await asyncio.gather(*under_way, return_exceptions=True)
+            assert [each.status for each in refused if isinstance(each, ApiError)] == [503, 503]
+            ours = [
+                each for each in threading.enumerate() if each not in others and each.name.startswith(("pri", "sea"))
+            ]
+            await until(lambda: not any(each.is_alive() for each in ours))
+
+        asked(tmp_path, questions)
+
+    def test_a_server_that_is_told_to_end_does_so_while_it_searches(self, tmp_path: Path) -> None:
+        home = tmp_path / "home"
+        log = write_log(home, JOB, [next(begun(1)), *launched(1, 0, BEGAN, 1, 1), *ended(1)])
+        log.write_text(log.read_text().replace('"engine":"yarn"', '"engine":"local"'))
+        folder = home / "jobs" / JOB / "tasks" / TASK.slug / "1"
+        folder.mkdir(parents=True)
+        with (folder / "stdout").open("wb") as long:
+            long.truncate(HOURS_LONG)
+        command = [sys.executable, "-m", "howdah.history", "--engine", "local", "--set", f"local_home={home}"]
+        server = subprocess.Popen([*command, "--state", str(tmp_path / "state")], stdout=subprocess.PIPE, text=True)
+        try:
+            assert server.stdout is not None
+            base, _, token = server.stdout.readline().strip().partition("/#token=")
+            target = f"{base}/api/v1/jobs/{JOB}/search?text=x&token={urllib.parse.quote(token)}"
+            threading.Thread(target=fetched, args=(target,), daemon=True).start()
+            asyncio.run(until(lambda: bool(helpers(server.pid))))
+            left = helpers(server.pid)
+            server.send_signal(signal.SIGTERM)
+            assert server.wait(SOON_S) == 0
+            asyncio.run(until(lambda: not [one for one in left if Path(f"/proc/{one}").exists()]))
+        finally:
+            server.kill()
+            server.communicate()
+
+
+def asked(tmp_path: Path, questions: Callable[[ArchivedLogs], Awaitable[None]]) -> None:
+    async def main() -> None:
+        kept = ArchivedLogs(tmp_path / "printed")
+        try:
+            await questions(kept)
+        finally:
+            kept.close()
+
+    asyncio.run(asyncio.wait_for(main(), 2 * SOON_S))
+
+
+async def read(kept: ArchivedLogs, engine: LocalEngine) -> LogChunk:
+    return await kept.read(engine, JOB, OTHER, "stdout", 1, 0, 1000)
+
+
+async def find(kept: ArchivedLogs, engine: Engine, wish: LogQuery, *tasks: TaskId) -> Mapping[str, Any]:
+    return await kept.search(engine, JOB, wish, tasks or (TASK, OTHER), 0, "both")
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait for it, but not for ever."""
+    last = time.monotonic() + SOON_S
+    while not holds():
+        assert time.monotonic() < last
+        await asyncio.sleep(0.02)
+
+
+def helpers(pid: int) -> list[int]:
+    """Processes that search for this one."""
+    children = [
+        int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()
+    ]
+    return [child for child in children if b"log_search" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+def fetched(target: str) -> None:
+    """Ask, and go on asking until the job is in the index; whatever comes of it."""
+    for _ in range(1000):
+        try:
+            urllib.request.urlopen(target, timeout=SOON_S).close()
+        except urllib.error.HTTPError as error:
+            error.close()
+            if error.code != 404:
+                return
+            time.sleep(0.05)
+        except OSError:
+            return

@@ -1,0 +1,65 @@
+"""What programs ask of the master: a change is confirmed when it is written down; a request has its limits."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from typing import Any
+
+import pytest
+
+from howdah.master.program_api.handlers import ProgramApi
+from howdah.master.program_api.kv_store import ApiError
+from howdah.spec import Role
+from howdah.spec.view import JobView
+from howdah.storage.filesystem import filesystem
+from howdah.testing import Gang, job
+from howdah.wire.program_protocol import MAX_POINTS, PROGRAM
+
+VALUE = {"value": "v", "binary": False}
+ONE = f"{PROGRAM}worker:0/1/1"
+
+
+def calls_of_one(directory: str) -> ProgramApi:
+    """For a job whose one program runs."""
+    gang = Gang(job(roles={"worker": Role("train")}))
+    gang.form()
+    return ProgramApi(gang.state, directory, JobView(), lambda _: None, lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("put", {"key": "k", "life": "job", "op": "1", **VALUE}),
+        ("swap", {"key": "k", "life": "job", "op": "1", "expected": None, "new": VALUE}),
+        ("delete", {"key": "there"}),
+    ],
+)
+def test_a_change_that_cannot_be_written_down_is_not_confirmed(call: str, message: dict[str, Any]) -> None:
+    directory = f"memory://here/{os.getpid()}-{time.monotonic_ns()}"
+
+    async def ask() -> Any:
+        calls = calls_of_one(directory)
+        there = {"key": "there", "life": "job", "op": "0", **VALUE}
+        await calls.answer(ONE, "put", json.dumps(there).encode())
+        filesystem(directory).delete(f"{directory}/here.jsonl")
+        filesystem(directory).mkdirs(f"{directory}/here.jsonl")  # it is in the way
+        return await calls.answer(ONE, call, json.dumps(message).encode())
+
+    with pytest.raises(ApiError, match=r"here\.jsonl can't be written at the moment") as refused:
+        asyncio.run(ask())
+    assert refused.value.status == 503
+
+
+def test_points_have_a_limit() -> None:
+    async def ask(count: int) -> Any:
+        points = [["loss", number, 0.5, 1.0] for number in range(count)]
+        calls = calls_of_one("memory://here/points")
+        return await calls.answer(ONE, "metrics", json.dumps({"points": points}).encode())
+
+    assert asyncio.run(ask(MAX_POINTS)) == {"problem": ""}
+    with pytest.raises(ApiError) as refused:
+        asyncio.run(ask(MAX_POINTS + 1))
+    assert refused.value.status == 413
