@@ -1,4 +1,4 @@
-// Mistakes that types do not show. Format is that of two spaces and 120 columns.
+// Rules for mistakes that types do not show. The format is that of prettier with a print width of 120.
 import hooks from "eslint-plugin-react-hooks";
 import { defineConfig } from "eslint/config";
 import tseslint from "typescript-eslint";

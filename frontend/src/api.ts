@@ -1,5 +1,5 @@
-// The types of the server's answers, from the API's own document (docs/openapi.json): times are epoch seconds, the unit of
-// a size is in its name. `python build.py check` generates what is imported here.
+// The types of the server's answers, from the API's own document (docs/openapi.json). Times are Unix seconds; the name of
+// a size says its unit. `python build.py check` generates the imported file.
 
 import type { components, paths } from "../generated/openapi";
 
@@ -12,7 +12,9 @@ type GetOperations = {
     : never;
 };
 type PutOperations = {
-  [Path in keyof paths as Path extends `${Prefix}jobs/{job}/actions/${infer Name}` ? Name : never]: paths[Path] extends {
+  [
+    Path in keyof paths as Path extends `${Prefix}jobs/{job}/actions/${infer Name}` ? Name : never
+  ]: paths[Path] extends {
     put: infer Put;
   }
     ? Put
@@ -27,7 +29,10 @@ type ResponseBody<Operation, Kind> = Operation extends { responses: { 200: { con
 /** The path of everything that answers GET, as in the document: `jobs/{job}/tasks`. */
 export type ApiPath = keyof GetOperations;
 /** The JSON that a path answers with, when something has changed. */
-export type ApiResponse<C extends ApiPath> = Exclude<ResponseBody<GetOperations[C], "application/json">, Schemas["Unchanged"]>;
+export type ApiResponse<C extends ApiPath> = Exclude<
+  ResponseBody<GetOperations[C], "application/json">,
+  Schemas["Unchanged"]
+>;
 /** The parameters in a path: `{job}`. */
 export type PathParams<C extends string> = C extends `${string}{${infer Name}}${infer Rest}`
   ? Record<Name, string> & PathParams<Rest>

@@ -1,25 +1,25 @@
-// Requests to the server: below the page's own address, whatever prefix a proxy has put before it.
+// Sends requests to the server. Addresses are relative to the page's own, so that they work behind any proxy prefix.
 
 import type { ActionResponse, ActionName, ActionBody, ApiResponse, ApiPath, PathParams, QueryParams } from "./api";
 import { t } from "./language";
 import { getActionToken, getViewToken } from "./tokens";
 import { translateStored, type StoredSentence } from "./translateStored";
 
-/** The server said no. */
+/** The server answered with an error status. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
     message: string,
-    /** The parameter that is wrong; `token` where a link is needed. */
+    /** The name of the invalid parameter; `token` if an access link is needed. */
     readonly parameter = "",
-    /** The command that prints such a link. */
+    /** The command that prints an access link. */
     readonly command = "",
   ) {
     super(message);
   }
 }
 
-/** Nobody answered, or somebody else in the server's place, as YARN does after a job's end. */
+/** No server answered, or another one did: YARN's proxy answers in the server's place after the job's end. */
 export class ServerUnreachable extends Error {
   constructor() {
     super(t("The server cannot be reached."));
@@ -28,7 +28,7 @@ export class ServerUnreachable extends Error {
 
 const API_PREFIX = "api/v1/";
 
-/** The address of a call, with the token for looking: for links and images. */
+/** Builds the URL of an API path, with the view token, for links and images. */
 export function apiUrl<C extends ApiPath>(path: C, pathParams: PathParams<C>, query?: QueryParams<C>): string {
   return buildUrl(path, pathParams as Record<string, string>, query ?? {});
 }
@@ -44,7 +44,7 @@ function buildUrl(call: string, pathParams: Record<string, string>, query: objec
   return API_PREFIX + path + (text && `?${text}`);
 }
 
-/** A call's JSON answer. */
+/** Fetches the JSON answer of an API path. */
 export async function apiGet<C extends ApiPath>(
   path: C,
   pathParams: PathParams<C>,
@@ -54,7 +54,7 @@ export async function apiGet<C extends ApiPath>(
   return (await apiGetVersion(path, pathParams as Record<string, string>, query ?? {}, signal)) as ApiResponse<C>;
 }
 
-/** The same for whoever keeps answers: with their version, or only that nothing has changed. */
+/** Fetches an answer for a caller who keeps the last one: the new one has a version, or says that nothing changed. */
 export async function apiGetVersion(
   path: ApiPath,
   pathParams: Record<string, string>,
@@ -66,7 +66,7 @@ export async function apiGetVersion(
   return parseResponse(await fetchFromServer(buildUrl(path, pathParams, query), options));
 }
 
-/** Change something: PUT, because YARN's proxy lets no POST through. */
+/** Runs an action on a job. The method is PUT, because YARN's proxy lets no POST through. */
 export async function apiPutAction<A extends ActionName>(
   job: string,
   action: A,

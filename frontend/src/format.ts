@@ -1,4 +1,4 @@
-// Numbers and times as people read them.
+// Formats numbers and times for people.
 
 const NO_VALUE = "–";
 
@@ -28,7 +28,7 @@ export function formatPercent(value: number | null | undefined): string {
   return value === null || value === undefined ? "" : `${Math.floor(100 * value)} %`;
 }
 
-/** 4 s, 3:05, 2:03:05, 3 d 2:03:05. */
+/** Formats seconds as 4 s, 3:05, 2:03:05 or 3 d 2:03:05. */
 export function formatDuration(seconds: number): string {
   if (!Number.isFinite(seconds) || seconds < 0) return "";
   if (seconds < 60) return `${seconds < 10 ? Number(seconds.toFixed(1)) : Math.round(seconds)} s`;
@@ -39,11 +39,12 @@ export function formatDuration(seconds: number): string {
     Math.floor(whole / 3600) % 24,
     Math.floor(whole / 60) % 60,
   ];
-  const clock = whole < 3600 ? `${minutes}:${twoDigits(whole % 60)}` : `${hours}:${twoDigits(minutes)}:${twoDigits(whole % 60)}`;
+  const clock =
+    whole < 3600 ? `${minutes}:${twoDigits(whole % 60)}` : `${hours}:${twoDigits(minutes)}:${twoDigits(whole % 60)}`;
   return days ? `${days} d ${clock}` : clock;
 }
 
-/** Local time; the day only where it is not today. */
+/** Formats a time in the local time zone, with the date unless it is today. */
 export function formatTime(seconds: number | null | undefined): string {
   if (!seconds) return NO_VALUE;
   const when = new Date(seconds * 1000);
@@ -51,7 +52,7 @@ export function formatTime(seconds: number | null | undefined): string {
   return when.toDateString() === new Date().toDateString() ? clock : `${formatDate(seconds)} ${clock}`;
 }
 
-/** A mark of a time axis whose marks are `step` seconds apart. */
+/** Formats a tick of a time axis whose ticks are `step` seconds apart. */
 export function formatAxisTick(seconds: number, step: number): string {
   if (step >= 86400) return formatDate(seconds).slice(5);
   const clock = new Date(seconds * 1000).toTimeString();
@@ -68,7 +69,7 @@ export function formatElapsed(started: number, finished: number): string {
   return started ? formatDuration((finished || Date.now() / 1000) - started) : "";
 }
 
-/** One line of anything that JSON can say. */
+/** Formats any JSON value as one line. */
 export function toPlainText(value: unknown): string {
   if (typeof value === "string") return value;
   return value === undefined ? "" : JSON.stringify(value);

@@ -1,4 +1,4 @@
-// What the page says, in English or Chinese. English is the key; tests/unit/test_page_language.py finds what lacks.
+// Translates the page's texts; the English text is the key. tests/unit/test_page_language.py finds what is missing.
 
 import { ZH } from "./words.zh";
 
@@ -19,20 +19,20 @@ export function currentLanguage(): Language {
   return current;
 }
 
-/** The page is built anew by whoever asked. */
+/** Changes the language. The caller renders the page again. */
 export function setLanguage(chosen: Language): void {
   current = chosen;
   window.localStorage.setItem(STORAGE_KEY, chosen);
   document.documentElement.lang = chosen;
 }
 
-/** A sentence in the reader's language; `{name}` is filled from `values`. */
+/** Translates a text to the user's language and replaces `{name}` by values. */
 export function t(text: string, values: Record<string, string | number> = {}): string {
   const found = current === "zh" ? (ZH[text] ?? text) : text;
   return found.replace(/\{(\w+)\}/g, (mark, name: string) => `${values[name] ?? mark}`);
 }
 
-/** A sentence that `say` is given later, by name. */
+/** Marks a text that is passed to `t` later, so that the test of the translations finds it. */
 export function messageKey(text: string): string {
   return text;
 }

@@ -1,4 +1,4 @@
-// Where the reader is: `#/jobs/ID/logs?task=worker:0`. The whole place is in the address, so it can be sent to others.
+// A router for the hash: `#/jobs/ID/logs?task=worker:0`. The address holds the whole view, so that it can be shared.
 
 import { useSyncExternalStore } from "react";
 import { openSession, readTokensFromUrl } from "./tokens";
@@ -33,7 +33,7 @@ function decodeSegment(text: string): string {
   }
 }
 
-/** The address of a place in the page, for links. */
+/** Returns the address of a view of the page, for links. */
 export function href(path: string[], query: QueryValues = {}): string {
   const params = new URLSearchParams();
   for (const [name, value] of Object.entries(query))
@@ -42,7 +42,7 @@ export function href(path: string[], query: QueryValues = {}): string {
   return `#/${path.map(encodeURIComponent).join("/")}${text && `?${text}`}`;
 }
 
-/** Go there. With `replace` the reader's way back does not lead here. */
+/** Opens a view. With `replace` it takes the place of the current entry in the browser's history. */
 export function navigate(path: string[], query: QueryValues = {}, replace = false): void {
   const to = href(path, query);
   if (to === window.location.hash) return;
@@ -53,7 +53,7 @@ export function navigate(path: string[], query: QueryValues = {}, replace = fals
   } else window.location.hash = to;
 }
 
-/** Change what the query says of this place. */
+/** Changes parameters of the current view in the address. */
 export function updateQuery(changes: QueryValues): void {
   const query: QueryValues = { ...Object.fromEntries(currentRoute.query), ...changes };
   navigate(currentRoute.path, query, true);

@@ -1,4 +1,4 @@
-// Light or dark, and the few colours that are ours: each is told from its background at 4.5 to 1 or better.
+// The light and the dark theme, with the page's own colours: each has a contrast of at least 4.5 to 1.
 
 import { type ThemeConfig, theme } from "antd";
 import { createContext, useContext } from "react";
@@ -105,7 +105,7 @@ const DARK_LINES = [
   "#a3c76d",
 ];
 
-/** The colour of the n-th line of a chart. */
+/** Returns the colour of the n-th line of a chart. */
 export function lineColour(index: number, dark: boolean): string {
   const colours = dark ? DARK_LINES : LIGHT_LINES;
   return colours[index % colours.length] as string;

@@ -1,7 +1,7 @@
-// Tokens come in the page's own address and go from it at once. Where the server has an origin of its own the one for
-// looking is exchanged for a cookie, so that new tabs, bookmarks and addresses open (docs/adr/0011). Behind YARN's proxy,
-// which drops cookies, it is kept with the entry of the tab's history for a reload. The one for changing is in a variable
-// alone (docs/adr/0008). Neither is in a storage: behind that proxy it is everybody's.
+// Tokens arrive in the page's address and are removed from it at once. If the server has an origin of its own, the view
+// token is exchanged for a cookie, so that new tabs and bookmarks open (docs/adr/0011). YARN's proxy drops cookies:
+// behind it the view token is kept in the tab's history entry, for a reload. The action token is kept in a variable only
+// (docs/adr/0008). Neither is kept in localStorage, which all jobs behind that proxy share.
 
 interface Tokens {
   view: string;
@@ -10,10 +10,10 @@ interface Tokens {
 
 let tokens: Tokens = { view: "", act: "" };
 
-/** What is asked again waits for this event of the window: a token has come that lets in. */
+/** The window event that tells polling requests to try again, because a valid token has arrived. */
 export const ACCESS_GRANTED_EVENT = "howdah-access";
 
-/** Take the tokens from the address, or from this entry of the history after a reload. */
+/** Reads the tokens from the address, or from the history entry after a reload, and removes them from the address. */
 export function readTokensFromUrl(): void {
   const historyState = (window.history.state ?? {}) as { view?: string };
   const query = new URLSearchParams(window.location.search);
@@ -26,7 +26,7 @@ export function readTokensFromUrl(): void {
   replaceUrl(window.location.pathname, query.toString(), rest);
 }
 
-/** `#token=…&act=…`, or behind a place: `#/jobs/ID?task=worker%3A0&token=…`; and what stays in the address. */
+/** Splits `#token=…&act=…`, or `#/jobs/ID?task=worker%3A0&token=…`, into parameters and the rest of the hash. */
 function fragmentTokens(hash: string): { found: URLSearchParams; rest: string } {
   if (!hash.startsWith("#/")) return { found: new URLSearchParams(hash.slice(1)), rest: "" };
   const [place = "", words = ""] = hash.split("?", 2);
@@ -39,7 +39,7 @@ function replaceUrl(path: string, query: string, hash: string): void {
   window.history.replaceState({ view: tokens.view }, "", path + (query && `?${query}`) + hash);
 }
 
-/** Exchange the token for the cookie of a path, and go on below that path; whether the token is right. */
+/** Exchanges the view token for a cookie. Returns whether the server accepted the token. */
 export async function openSession(): Promise<boolean> {
   const accepted = tokens.view !== "" && (await exchangeTokenForCookie());
   if (accepted) window.dispatchEvent(new Event(ACCESS_GRANTED_EVENT));
@@ -58,11 +58,11 @@ async function exchangeTokenForCookie(): Promise<boolean> {
     }
     return true;
   } catch {
-    return false; // the calls that follow say why
+    return false; // the requests that follow show the reason
   }
 }
 
-/** Take what a person has typed, a token or a whole link; whether it lets in. */
+/** Takes the text that a person entered, a token or a whole link. Returns whether the server accepted it. */
 export async function submitToken(text: string): Promise<boolean> {
   const previous = { ...tokens };
   tokens.view = /token=([^&#\s]+)/.exec(text)?.[1] ?? text.trim();
@@ -73,12 +73,12 @@ export async function submitToken(text: string): Promise<boolean> {
   return accepted;
 }
 
-/** The token for looking; empty where the browser's cookie, or the engine's proxy, vouches. */
+/** Returns the view token; empty if a cookie or the engine's proxy gives access. */
 export function getViewToken(): string {
   return tokens.view;
 }
 
-/** The token for changing; empty without one. */
+/** Returns the action token; empty without one. */
 export function getActionToken(): string {
   return tokens.act;
 }

@@ -1,9 +1,9 @@
-// Sentences that the server has kept in English, in the reader's language; as howdah.locale.stored_sentences does it.
+// Translates English sentences that the server has stored, with the rules of howdah.locale.stored_sentences.
 
 import table from "../../src/howdah/locale/stored_sentences.zh.json";
 import { currentLanguage } from "./language";
 
-/** English as it was written down. No node of a page: it is shown by `retold`, and sought in by `english`, too. */
+/** A stored English sentence. React cannot render it: `translateStored` shows it, `storedText` is to be searched. */
 export interface StoredSentence {
   readonly [written]: "in English";
 }
@@ -16,7 +16,7 @@ const PLACEHOLDER = /\{(\w+)\}/;
 const cache = new Map<string, string>();
 let templates: [RegExp, string][] = [];
 
-/** The sentence, as far as its template is known; else as it is. */
+/** Translates a sentence whose template is known; returns others unchanged. */
 export function translateStored(sentence: StoredSentence): string {
   const text = storedText(sentence);
   if (currentLanguage() !== "zh" || !text) return text;
@@ -44,7 +44,7 @@ function translateNested(text: string, depth: number): string {
   return text;
 }
 
-/** Those that say most of themselves come first. */
+/** Compiles the templates; those with the longest fixed text come first, because they match most exactly. */
 function compileTemplates(): [RegExp, string][] {
   const fixedLength = (template: string): number => template.replace(/\{\w+\}/g, "").length;
   const ordered = Object.entries(table.sentences).sort(([a], [b]) => fixedLength(b) - fixedLength(a));

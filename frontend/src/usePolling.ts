@@ -1,4 +1,4 @@
-// Asking again and again: never while the tab is hidden, more slowly while nobody answers.
+// Polls the server: not while the tab is hidden, and less often while the server does not answer.
 
 import { useEffect, useRef, useState } from "react";
 import type { ApiResponse, ApiPath, PathParams, QueryParams } from "./api";
@@ -8,15 +8,15 @@ import { ACCESS_GRANTED_EVENT } from "./tokens";
 export interface PollingResult<T> {
   data: T | undefined;
   error: Error | undefined;
-  /** When the last answer came, epoch seconds; 0 before the first. */
+  /** When the last answer arrived, Unix seconds; 0 before the first answer. */
   receivedAt: number;
 }
 
 const MAX_WAIT_S = 15;
-/** In a hidden tab, of what is asked there at all. The server waits a little longer after a job's end. */
+/** The interval in a hidden tab. The server stays a little longer than this after a job's end. */
 const HIDDEN_TAB_WAIT_S = 60;
 const GATEWAY_TIMEOUT = 504;
-/** Who answers nothing for so long does not answer; what is asked once may be a search through all logs. */
+/** A server that is silent for this long does not answer. A single request may take longer: it may search all logs. */
 const POLL_TIMEOUT_S = 20;
 const SINGLE_REQUEST_TIMEOUT_S = 150;
 
@@ -25,9 +25,9 @@ interface VersionedResponse {
   unchanged?: boolean;
 }
 
-/** The newest answer of a call, asked every `seconds` (0: until there is one, or the server has run out of time for it).
- * An empty call asks nothing; `hidden`: it is asked in a hidden tab, too, once a minute; another `round`: it is asked
- * anew, as if it had not been before. */
+/** Returns the newest answer of an API path and requests it every `seconds` (0: until there is an answer or the server
+ * says that it ran out of time). An empty path requests nothing. `hidden`: also requests once a minute in a hidden tab.
+ * Another `requestCount` starts from scratch. */
 export function usePolling<C extends ApiPath>(
   path: C | "",
   pathParams: PathParams<C>,
@@ -36,7 +36,11 @@ export function usePolling<C extends ApiPath>(
   hidden = false,
   requestCount = 0,
 ): PollingResult<ApiResponse<C>> {
-  const [result, setResult] = useState<PollingResult<ApiResponse<C>>>({ data: undefined, error: undefined, receivedAt: 0 });
+  const [result, setResult] = useState<PollingResult<ApiResponse<C>>>({
+    data: undefined,
+    error: undefined,
+    receivedAt: 0,
+  });
   const key = path && JSON.stringify([path, pathParams, query ?? {}]);
   const lastRequest = useRef("");
   useEffect(() => {
@@ -52,7 +56,12 @@ export function usePolling<C extends ApiPath>(
 type ApiRequest = [call: ApiPath, places: Record<string, string>, query: object];
 type UpdateResult<T> = (change: (last: PollingResult<T>) => PollingResult<T>) => void;
 
-function startPolling<T>([path, pathParams, query]: ApiRequest, seconds: number, hidden: boolean, update: UpdateResult<T>): () => void {
+function startPolling<T>(
+  [path, pathParams, query]: ApiRequest,
+  seconds: number,
+  hidden: boolean,
+  update: UpdateResult<T>,
+): () => void {
   const stopped = new AbortController();
   let version: number | undefined;
   let failures = 0;
@@ -69,9 +78,14 @@ function startPolling<T>([path, pathParams, query]: ApiRequest, seconds: number,
     if (document.hidden && !hidden) return;
     try {
       const timeout = AbortSignal.timeout(1000 * (seconds ? POLL_TIMEOUT_S : SINGLE_REQUEST_TIMEOUT_S));
-      const visibility = hidden ? (document.hidden ? "hidden" : "visible") : undefined; // the server waits for such pages
+      const visibility = hidden ? (document.hidden ? "hidden" : "visible") : undefined; // the server waits for open pages at the job's end
       const params = { ...query, since: version, open: visibility };
-      const response = (await apiGetVersion(path, pathParams, params, AbortSignal.any([stopped.signal, timeout]))) as T & VersionedResponse;
+      const response = (await apiGetVersion(
+        path,
+        pathParams,
+        params,
+        AbortSignal.any([stopped.signal, timeout]),
+      )) as T & VersionedResponse;
       failures = 0;
       done = !seconds;
       const at = Date.now() / 1000;
@@ -85,7 +99,7 @@ function startPolling<T>([path, pathParams, query]: ApiRequest, seconds: number,
       failures += 1;
       update((last) => ({ ...last, error: error as Error }));
       if (error instanceof ApiError && (error.status === 404 || error.status === 403)) failures = 4;
-      done = !seconds && error instanceof ApiError && error.status === GATEWAY_TIMEOUT; // it would be no quicker again
+      done = !seconds && error instanceof ApiError && error.status === GATEWAY_TIMEOUT; // a second request would take as long
     }
     scheduleNext();
   };

@@ -73,7 +73,7 @@ def test_a_copied_link_opens_the_same_place_for_somebody_else(
     tab.page.get_by_role("tab", name="Logs").click()
     tab.page.get_by_label("Search all tasks' logs").fill("begun")
     tab.page.keyboard.press("Enter")
-    tab.page.get_by_role("table", name="Found").get_by_role("button", name="worker:0").first.click()
+    tab.page.get_by_role("table", name="Search results").get_by_role("button", name="worker:0").first.click()
     tab.page.get_by_role("button", name="Copy link").click()
     tab.sees("Copied")
     link = str(tab.page.evaluate("navigator.clipboard.readText()"))

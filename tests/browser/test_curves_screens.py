@@ -152,7 +152,7 @@ def test_checkpoints_and_what_could_not_be_searched(
     eventually(lambda: "begun" in run.text, "its board")
     other = Tab(browser, run.link)
     go(other, run, "/checkpoints")
-    other.page.get_by_text("1 places could not be searched").click()
+    other.page.get_by_text("1 locations could not be searched").click()
     other.sees("too many levels of symbolic links")
     assert other.wrong == []
 

@@ -78,7 +78,7 @@ def test_the_page_of_a_running_job_leads_to_the_history_that_will_have_it(jobs: 
     tab.go(f"jobs/{run.job}/logs?task=worker:0&stream=stdout")
     jobs.tell()
     assert run.done() == 0
-    after = tab.page.get_by_role("link", name="Its page in the history")
+    after = tab.page.get_by_role("link", name="The job's page in the history")
     after.wait_for(timeout=20_000)
     after.click()
     tab.page.get_by_role("log").get_by_text("begun").wait_for()

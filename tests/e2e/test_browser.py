@@ -51,7 +51,7 @@ for step in range(14_000):  # an hour: until it is cancelled
     time.sleep(0.25)
 """
 TABS = {
-    "overview": "Times and places",
+    "overview": "Master host",
     "tasks": "worker:1",
     "tasks/worker:0": "Attempts",
     "timeline": "allocated",
@@ -142,7 +142,7 @@ def _log_comes(tab: Tab, job: str) -> None:
     eventually(lambda: _steps(log.inner_text()) > last, "later lines")
     tab.page.get_by_label("Search all tasks' logs").fill("step 7")
     tab.page.keyboard.press("Enter")
-    tab.page.get_by_role("table", name="Found").get_by_role("button", name="worker:1").first.click()
+    tab.page.get_by_role("table", name="Search results").get_by_role("button", name="worker:1").first.click()
     tab.page.locator(".log .found").filter(has_text="step 7").wait_for()
 
 
@@ -231,7 +231,7 @@ def test_embedded_in_a_page_of_another_origin(howdah: CommandLine, running: Runn
 def test_cancelled_on_the_page(howdah: CommandLine, running: Running, browser: Browser) -> None:
     tab = Tab(browser, _link(howdah, running.job))
     tab.page.get_by_role("button", name="Cancel job…").click()
-    tab.page.get_by_role("button", name="End the job").click()
+    tab.page.get_by_role("button", name="Cancel the job").click()
     assert running.done().code != 0
     assert eventually(lambda: b"CANCELLED" in howdah("status", running.job).out, "its end")
     assert tab.wrong == []
@@ -258,7 +258,10 @@ def test_found_in_the_history(howdah: CommandLine, running: Running, browser: Br
     chinese.go(f"jobs/{failed}")
     chinese.sees("退出码 1", "section.failure")
     assert chinese.looked_over("zh-failure") == []
-    for place, text in (("users", "Wasted GPU hours"), (f"compare?a={job}&b={failed}", "Where their specs differ")):
+    for place, text in (
+        ("users", "Wasted GPU hours"),
+        (f"compare?a={job}&b={failed}", "Differences between the specs"),
+    ):
         tab.go(place)
         tab.sees(text)
         assert tab.looked_over(place.partition("?")[0]) == []

@@ -1,4 +1,4 @@
-// What is shown to somebody without access: which command prints a link, and a field for what it printed.
+// Shown without access: the command that prints an access link, and a field for that link.
 
 import { Button, Input } from "antd";
 import { type ReactNode, useState } from "react";
@@ -25,7 +25,7 @@ export function AccessForm({ error }: { error: ApiError }): ReactNode {
       }}
     >
       <h1>{t("You need an access link")}</h1>
-      <p>{t("Run this command and open the link that it prints, or put the link in here:")}</p>
+      <p>{t("Run this command and open the link that it prints, or enter the link here:")}</p>
       <p>
         <code>{error.command.replace(/\bID$/, id)}</code>
       </p>

@@ -1,4 +1,4 @@
-// The whole page: language and theme around it, the bar, and what the address says is to be seen.
+// The root component: language, theme, header, and the page that the address names.
 
 import { ConfigProvider } from "antd";
 import type { Locale } from "antd/es/locale";
@@ -83,7 +83,7 @@ function ServerNotice({ error }: { error: Error | undefined }): ReactNode {
   );
 }
 
-/** A job that the address names is asked for at once, whoever answers here. */
+/** Chooses the page. A job that the address names is requested before the server has described itself. */
 function CurrentPage({ server, error }: { server: ServerInfo | undefined; error: Error | undefined }): ReactNode {
   const { path } = useRoute();
   const [first, id] = path;

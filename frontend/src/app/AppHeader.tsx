@@ -1,4 +1,4 @@
-// The bar at the top: where one can go, and how the page looks and speaks.
+// The header at the top: navigation, search for a job, theme and language.
 
 import { Button, Select } from "antd";
 import type { ReactNode } from "react";
@@ -36,7 +36,7 @@ export function AppHeader({ server, theme, onThemeChange, onLanguageChange }: Pr
       {server && <CopyLinkButton />}
       <Select
         size="small"
-        aria-label={t("Colours")}
+        aria-label={t("Theme")}
         value={theme}
         options={themes}
         onChange={onThemeChange}
@@ -57,7 +57,7 @@ function MainNavigation(): ReactNode {
     ["compare", t("Compare")],
   ];
   return (
-    <nav aria-label={t("Places")}>
+    <nav aria-label={t("Main navigation")}>
       {places.map(([place, label]) => (
         <a key={place} href={href([place])} aria-current={first === place ? "page" : undefined}>
           {label}

@@ -5,12 +5,12 @@ import { copyToClipboard } from "../components/clipboard";
 import { t } from "../language";
 import { getViewToken } from "../tokens";
 
-/** Copies a link to this very place which lets its reader look. */
+/** Copies a link to the current view, with a token that permits viewing only. */
 export function CopyLinkButton(): ReactNode {
   return (
     <Button
       size="small"
-      title={t("Who opens this link may look at all that you see here, and change nothing.")}
+      title={t("Whoever opens this link can see everything that you see here, but cannot change anything.")}
       onClick={() => void buildViewLink().then(copyToClipboard)}
     >
       {t("Copy link")}

@@ -1,4 +1,4 @@
-// What is not a line, by ECharts: loaded when first needed, with the parts that are used. Its tips are drawn, not HTML.
+// Charts other than lines, with the parts of ECharts that are used. Tooltips are drawn on the canvas, never as HTML.
 
 import { BarChart, CustomChart } from "echarts/charts";
 import { DataZoomComponent, GridComponent, MarkLineComponent, TooltipComponent } from "echarts/components";
@@ -7,7 +7,15 @@ import { CanvasRenderer } from "echarts/renderers";
 import { type ReactNode, useEffect, useRef } from "react";
 import { useDarkMode, cssVariables } from "../theme";
 
-withParts([BarChart, CustomChart, DataZoomComponent, GridComponent, MarkLineComponent, TooltipComponent, CanvasRenderer]);
+withParts([
+  BarChart,
+  CustomChart,
+  DataZoomComponent,
+  GridComponent,
+  MarkLineComponent,
+  TooltipComponent,
+  CanvasRenderer,
+]);
 
 interface Props {
   label: string;

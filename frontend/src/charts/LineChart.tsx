@@ -1,4 +1,4 @@
-// Lines over an axis, by uPlot. What it shows is also told in the table below it, which is its legend.
+// A line chart with uPlot. The legend below it is a table of the same values.
 
 import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
@@ -18,7 +18,7 @@ interface Props {
   axis: AxisKind;
   height?: number;
   log?: boolean;
-  /** Charts of one name show the same place of the pointer. */
+  /** Charts with the same key share the position of the pointer. */
   syncKey?: string;
   formatValue?: (value: number) => string;
 }
@@ -57,7 +57,7 @@ export function LineChart(props: Props): ReactNode {
       plot.destroy();
       chart.current = null;
     };
-    // eslint-disable-next-line react-hooks/exhaustive-deps -- new data alone goes into the chart that there is
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- new data alone updates the existing plot
   }, [names, axis, log, dark, height, syncKey]);
   useEffect(() => {
     if (chart.current && chart.current.data !== data) chart.current.setData(data);
@@ -70,7 +70,13 @@ export function LineChart(props: Props): ReactNode {
         aria-label={`${label}: ${lines.filter((line) => !line.faint).length}`}
         style={{ minHeight: height }}
       />
-      <Legend label={label} lines={lines} x={cursorIndex === null ? null : (data[0][cursorIndex] ?? null)} axis={axis} formatValue={formatValue} />
+      <Legend
+        label={label}
+        lines={lines}
+        x={cursorIndex === null ? null : (data[0][cursorIndex] ?? null)}
+        axis={axis}
+        formatValue={formatValue}
+      />
     </figure>
   );
 }
@@ -148,7 +154,7 @@ interface PlotSettings {
 
 const MARK_SIZE = 4;
 
-/** A cross for each NaN at the lower edge, a wedge for each infinity at the edge beyond which it lies. */
+/** Draws a cross at the lower edge for each NaN, and a wedge at the upper or lower edge for each infinity. */
 function drawNonFiniteMarks(plot: uPlot, lines: ChartLine[], dark: boolean): void {
   const { ctx } = plot;
   const { left, top, width, height } = plot.bbox;
@@ -178,7 +184,7 @@ function drawNonFiniteMarks(plot: uPlot, lines: ChartLine[], dark: boolean): voi
   }
 }
 
-/** Points with a gap on both sides: no line leads to them. */
+/** Returns the points with a gap on both sides: no line connects them, so a dot must show them. */
 function isolatedPoints(plot: uPlot, series: number): number[] {
   const values = plot.data[series] as (number | null | undefined)[];
   const [first, last] = [plot.series[0]?.idxs?.[0] ?? 0, plot.series[0]?.idxs?.[1] ?? values.length - 1];
@@ -216,10 +222,9 @@ function plotOptions({ lines, axis, log, dark, height, width, formatValue }: Plo
     });
     if (!line.low || !line.high) continue;
     bands.push({ series: [series.length, series.length + 1], fill: `${colour}2e` });
-    for (let edge = 0; edge < 2; edge += 1)
-      series.push({ stroke: "transparent", points: { show: false } });
+    for (let edge = 0; edge < 2; edge += 1) series.push({ stroke: "transparent", points: { show: false } });
   }
-  // As wide as "15:49:30" and a gap.
+  // The width of "15:49:30" and a gap.
   const x: uPlot.Axis = { ...axisStyle, font: "11px system-ui", ...(axis === "step" ? {} : { space: 64 }) };
   if (axis === "relative") x.values = (_, splits) => splits.map((value) => formatDuration(value));
   if (axis === "time") x.values = (_, splits, __, ___, step) => splits.map((value) => formatAxisTick(value, step));

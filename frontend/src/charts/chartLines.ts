@@ -1,4 +1,4 @@
-// Lines as charts take them: all of a chart over one axis.
+// The lines of a chart, and how they are aligned, smoothed and averaged.
 
 import uPlot from "uplot";
 
@@ -6,25 +6,26 @@ export interface ChartLine {
   name: string;
   x: ArrayLike<number>;
   y: (number | null)[];
-  /** What lies between them was seen, though only one value a place is drawn. */
+  /** The range of the values that one drawn value stands for. */
   low?: (number | null)[];
   high?: (number | null)[];
-  /** Where a value is no number, or infinite: `NaN`, `Infinity`, `-Infinity`. */
+  /** Values that are not finite, by name: `NaN`, `Infinity`, `-Infinity`. */
   nonFinite?: { x: number; name: string }[];
-  /** Number of its colour. */
+  /** The number of the line's colour. */
   colour: number;
-  /** Drawn behind another of the same name, and not named. */
+  /** Drawn pale behind the smoothed line of the same name, and not in the legend. */
   faint?: boolean;
   note?: string;
 }
 
 type ValueColumn = (number | null | undefined)[];
 
-/** uPlot's table: the axis, then each line with its edges where it has them. */
+/** Returns the data for uPlot: the axis, then each line, with its range if it has one. */
 export function toPlotData(lines: ChartLine[]): uPlot.AlignedData {
   const firstLine = lines[0];
   if (!firstLine) return [[], []];
-  if (lines.every((line) => isSameAxis(line.x, firstLine.x))) return [firstLine.x, ...lines.flatMap(lineColumns)] as uPlot.AlignedData;
+  if (lines.every((line) => isSameAxis(line.x, firstLine.x)))
+    return [firstLine.x, ...lines.flatMap(lineColumns)] as uPlot.AlignedData;
   const tables = lines.map((line) => [line.x, ...lineColumns(line)] as uPlot.AlignedData);
   return uPlot.join(tables);
 }
@@ -40,7 +41,7 @@ function isSameAxis(a: ArrayLike<number>, b: ArrayLike<number>): boolean {
   return true;
 }
 
-/** Exponential mean without the first values' pull, as TensorBoard smooths; `weight` 0 to 0.999. */
+/** Returns the exponential moving average without bias to the first values, as TensorBoard smooths. */
 export function smooth(values: (number | null)[], weight: number): (number | null)[] {
   let mean = 0;
   let seen = 0;
@@ -52,7 +53,7 @@ export function smooth(values: (number | null)[], weight: number): (number | nul
   });
 }
 
-/** The mean line of several over their common time, cut into `parts`. */
+/** Returns the mean of several lines, in `buckets` equal parts of their common time. */
 export function averageLines(lines: ChartLine[], buckets: number, name: string, colour: number): ChartLine {
   const ends = lines.flatMap((line) =>
     line.x.length ? [line.x[0] as number, line.x[line.x.length - 1] as number] : [],

@@ -1,4 +1,4 @@
-// Histograms as ECharts draws them: bars of one step, and a map of all.
+// ECharts options for histograms: the bars of one step, and a heat map of all steps.
 
 import type { Histograms } from "../api";
 import { formatNumber } from "../format";
@@ -15,20 +15,20 @@ interface RenderItemApi {
 
 const BINS = 60;
 
-/** Left, right, count. */
+/** The left edge, the right edge and the count. */
 type Bucket = [number, number, number];
 
-/** A number that JSON has, null for the name of another. */
+/** Returns a finite number, or null for the name of a number that JSON does not have (`NaN`, `Infinity`). */
 export function numberOrNull(value: number | string | undefined): number | null {
   return typeof value === "number" ? value : null;
 }
 
-/** Buckets of which all is known; their outermost edges may be infinite. */
+/** Returns the buckets with finite edges; the outermost edges may be infinite. */
 function finiteBuckets({ buckets }: HistogramStep): Bucket[] {
   return buckets.filter((bucket): bucket is Bucket => bucket.every((value) => typeof value === "number"));
 }
 
-/** The same numbers in buckets of one width from `low` to `high`: those of event files grow away from zero. */
+/** Converts buckets, which are wider the further they are from zero, to bins of one width from `low` to `high`. */
 function toEqualBins(buckets: Bucket[], low: number, high: number): Bucket[] {
   const width = (high - low) / BINS || 1;
   const counts = new Array<number>(BINS).fill(0);
@@ -44,7 +44,7 @@ function toEqualBins(buckets: Bucket[], low: number, high: number): Bucket[] {
   return counts.map((count, bin) => [low + bin * width, low + (bin + 1) * width, count]);
 }
 
-/** Where the numbers of these steps lie. */
+/** Returns the least and the greatest value of these steps. */
 function valueRange(steps: HistogramStep[]): [number, number] {
   let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
   for (const step of steps) {
@@ -57,7 +57,7 @@ function valueRange(steps: HistogramStep[]): [number, number] {
   return low < high ? [low, high] : [0, 1];
 }
 
-/** Steps to the right, values up, the deeper the colour the more of them. */
+/** Builds a heat map: steps run to the right, values up; a deeper colour means a higher count. */
 export function stepsHeatmapOption(steps: HistogramStep[], dark: boolean): object {
   const [low, high] = valueRange(steps);
   const all = steps.map((each) => ({ step: each.step, buckets: toEqualBins(finiteBuckets(each), low, high) }));
@@ -96,7 +96,7 @@ function heatmapCell(columns: number): (params: { coordSys: { width: number } },
   };
 }
 
-/** Values to the right, how many of them up; a bucket is as wide as it is. */
+/** Builds a bar chart: values run to the right, counts up. */
 export function histogramOption(step: HistogramStep | undefined, dark: boolean): object {
   const buckets = step ? toEqualBins(finiteBuckets(step), ...valueRange([step])) : [];
   const bar = (_: unknown, api: RenderItemApi): object => {

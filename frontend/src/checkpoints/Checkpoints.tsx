@@ -1,4 +1,4 @@
-// The job's checkpoints, and what lies in one of them: names, shapes, and how a tensor's numbers are spread.
+// The job's checkpoints, the tensors in one of them, and the statistics of a tensor.
 
 import { Input } from "antd";
 import { lazy, type ReactNode, useMemo, useState } from "react";
@@ -24,7 +24,9 @@ export default function Checkpoints({ job }: { job: Job }): ReactNode {
   if (uri) return <TensorTable job={job.id} uri={uri} />;
   const found = polled.data?.checkpoints;
   const failures = polled.data?.errors ?? [];
-  const errors = <FileErrorList title={t("{count} places could not be searched", { count: failures.length })} errors={failures} />;
+  const errors = (
+    <FileErrorList title={t("{count} locations could not be searched", { count: failures.length })} errors={failures} />
+  );
   if (!found) return <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />;
   if (!found.length)
     return (
@@ -36,7 +38,12 @@ export default function Checkpoints({ job }: { job: Job }): ReactNode {
   return (
     <>
       {errors}
-      <VirtualTable label={t("Checkpoints")} columns={checkpointColumns(job.id)} rows={found} rowKey={(row) => row.uri} />
+      <VirtualTable
+        label={t("Checkpoints")}
+        columns={checkpointColumns(job.id)}
+        rows={found}
+        rowKey={(row) => row.uri}
+      />
     </>
   );
 }
@@ -45,7 +52,7 @@ function checkpointColumns(job: string): TableColumn<Checkpoint>[] {
   return [
     {
       key: "uri",
-      title: t("Where"),
+      title: t("Location"),
       width: "minmax(300px, 3fr)",
       sortValue: (row) => row.uri,
       tooltip: (row) => row.uri,
@@ -68,12 +75,20 @@ function checkpointColumns(job: string): TableColumn<Checkpoint>[] {
       sortValue: (row) => row.bytes,
       cell: (row) => formatBytes(row.bytes),
     },
-    { key: "files", title: t("Files"), width: "70px", alignEnd: true, sortValue: (row) => row.files, cell: (row) => row.files },
+    {
+      key: "files",
+      title: t("Files"),
+      width: "70px",
+      alignEnd: true,
+      sortValue: (row) => row.files,
+      cell: (row) => row.files,
+    },
     {
       key: "valid",
-      title: t("Whole"),
+      title: t("Complete"),
       width: "minmax(120px, 1fr)",
-      cell: (row) => (row.valid === false ? <span className="bad">{translateStored(row.reason) || "✕"}</span> : row.valid ? "✓" : ""),
+      cell: (row) =>
+        row.valid === false ? <span className="bad">{translateStored(row.reason) || "✕"}</span> : row.valid ? "✓" : "",
       tooltip: (row) => translateStored(row.reason),
     },
   ];
@@ -107,7 +122,7 @@ function TensorTable({ job, uri }: { job: string; uri: string }): ReactNode {
               style={{ width: 260 }}
             />
             <span className="muted">
-              {t("{tensors} tensors, {count} numbers", { tensors: tensors.length, count: formatNumber(count, 4) })}
+              {t("{tensors} tensors, {count} elements", { tensors: tensors.length, count: formatNumber(count, 4) })}
             </span>
           </div>
           {name && <TensorStatistics job={job} uri={uri} name={name} />}
@@ -143,7 +158,7 @@ function tensorColumns(): TableColumn<Tensor>[] {
     { key: "shape", title: t("Shape"), width: "minmax(120px, 1fr)", cell: (row) => row.shape.join(" × ") },
     {
       key: "count",
-      title: t("Numbers"),
+      title: t("Elements"),
       width: "120px",
       alignEnd: true,
       sortValue: (row) => row.count,
@@ -180,17 +195,17 @@ function TensorStatistics({ job, uri, name }: { job: string; uri: string; name: 
             <h2>{name}</h2>
             <DescriptionList
               items={[
-                [t("Least"), formatStatistic(found.min)],
-                [t("Most"), formatStatistic(found.max)],
+                [t("Minimum"), formatStatistic(found.min)],
+                [t("Maximum"), formatStatistic(found.max)],
                 [t("Mean"), formatStatistic(found.mean)],
-                [t("Deviation"), formatStatistic(found.std)],
+                [t("Standard deviation"), formatStatistic(found.std)],
                 [t("Zeros"), `${found.zeros}`],
                 [t("NaN"), `${found.nan}`],
                 [t("Infinite"), `${found.infinite}`],
               ]}
             />
           </div>
-          <EChart label={t("How {name} is spread", { name })} option={option} height={150} />
+          <EChart label={t("Histogram of {name}", { name })} option={option} height={150} />
         </>
       ) : (
         <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />

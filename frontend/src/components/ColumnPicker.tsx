@@ -1,4 +1,4 @@
-// Which columns of a table are shown: as many as fit the window well, or those that the address names.
+// Chooses the columns of a table: those that fit the window's width, or those that the address names.
 
 import { Select } from "antd";
 import { type ReactNode, useMemo, useSyncExternalStore } from "react";
@@ -6,7 +6,7 @@ import { t } from "../language";
 import { updateQuery, useRoute } from "../router";
 import type { TableColumn } from "./VirtualTable";
 
-/** Stands in the address for none: an empty word is left out of it, and then the window decides. */
+/** Means in the address that no column is chosen. An empty value is left out, and then the window's width decides. */
 const NO_COLUMNS = "-";
 
 interface Props<T> {
@@ -14,13 +14,15 @@ interface Props<T> {
   visible: TableColumn<T>[];
 }
 
-/** Of `possible` those that are shown; the first one, which is each row's link, always is. */
+/** Returns the columns to show. The first column holds each row's link and is always shown. */
 export function useVisibleColumns<T>(columns: TableColumn<T>[]): TableColumn<T>[] {
   const width = useSyncExternalStore(subscribeToResize, () => window.innerWidth);
   const chosen = useRoute().query.get("columns");
   return useMemo(() => {
     const keys = chosen?.split(",");
-    return columns.filter(({ key, minWindowWidth = 0 }, index) => index === 0 || (keys ? keys.includes(key) : width >= minWindowWidth));
+    return columns.filter(
+      ({ key, minWindowWidth = 0 }, index) => index === 0 || (keys ? keys.includes(key) : width >= minWindowWidth),
+    );
   }, [columns, chosen, width]);
 }
 

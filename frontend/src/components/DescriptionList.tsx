@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 
 export type DescriptionItem = [name: string, value: ReactNode];
 
-/** Names and values; those without a value are left out. */
+/** A list of names and values. Items without a value are left out. */
 export function DescriptionList({ items }: { items: DescriptionItem[] }): ReactNode {
   return (
     <dl className="facts">

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 
-/** Said in the place of what there is not. */
+/** A text in the place of content that does not exist or is not loaded yet. */
 export function EmptyState({ text }: { text: string }): ReactNode {
   return (
     <p className="nothing" role="status">

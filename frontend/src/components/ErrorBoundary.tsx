@@ -1,15 +1,15 @@
-// A screen that fails says so in its place; the rest of the page stays.
+// Shows an error in the place of a component that fails; the rest of the page stays.
 
 import { Component, type ReactNode } from "react";
 import { ServerUnreachable } from "../apiClient";
 import { t } from "../language";
 import { EmptyState } from "./EmptyState";
 
-/** What browsers say of a part of the page that cannot be loaded. */
+/** Matches the messages of browsers about a script that cannot be loaded. */
 const LOADING_ERROR = /dynamically imported module|module script failed|preload CSS/i;
 
 interface Props {
-  /** The reader's place: at another one it is tried again. */
+  /** When this key changes, the children are rendered again. */
   resetKey: string;
   children: ReactNode;
 }

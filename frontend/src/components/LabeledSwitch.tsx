@@ -1,7 +1,7 @@
 import { Switch } from "antd";
 import { type ReactNode, useId } from "react";
 
-/** A switch with its words beside it. */
+/** A switch with its label beside it. */
 export function LabeledSwitch(props: { text: string; on: boolean; onChange: (on: boolean) => void }): ReactNode {
   const id = useId();
   return (

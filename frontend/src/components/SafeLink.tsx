@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 
-/** A link that a job has given us: followed only to the web, telling nothing of this page. Others are text. */
+/** A link that comes from a job. Only http and https links can be followed; others are shown as text. */
 export function SafeLink({ url, children }: { url: string; children: ReactNode }): ReactNode {
   if (!/^https?:\/\//i.test(url)) return <span>{children}</span>;
   return (

@@ -3,7 +3,7 @@ import { formatTime } from "../format";
 import { t } from "../language";
 import type { PollingResult } from "../usePolling";
 
-/** Says since when what is shown is old, and why; nothing while answers come. */
+/** Shows since when the data is out of date, and why. Shows nothing while the server answers. */
 export function StaleNotice({ polled }: { polled: PollingResult<unknown> }): ReactNode {
   const { error, receivedAt } = polled;
   if (!error) return null;

@@ -2,9 +2,16 @@ import type { ReactNode } from "react";
 import type { TaskState } from "../api";
 import { t } from "../language";
 
-const STATE_SYMBOLS: Record<TaskState, string> = { PENDING: "◌", RUNNING: "▶", SUCCEEDED: "✓", FAILED: "✕", CANCELLED: "■", STOPPED: "■" };
+const STATE_SYMBOLS: Record<TaskState, string> = {
+  PENDING: "◌",
+  RUNNING: "▶",
+  SUCCEEDED: "✓",
+  FAILED: "✕",
+  CANCELLED: "■",
+  STOPPED: "■",
+};
 
-/** A state, told by a mark and a word as well as by its colour. */
+/** A state as a symbol and a word, because colour alone is not enough. */
 export function StateTag({ state, text }: { state: TaskState; text?: string | undefined }): ReactNode {
   return (
     <span className={`state ${state in STATE_SYMBOLS ? state : ""}`}>

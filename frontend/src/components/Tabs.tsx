@@ -1,4 +1,4 @@
-// Tabs of which each has an address: it can be opened beside, and sent. In a narrow window they have several rows.
+// Tabs that are links, so that each can be opened in a new tab of the browser. In a narrow window they wrap.
 
 import { type KeyboardEvent, type ReactNode, useId, useRef } from "react";
 
@@ -11,7 +11,7 @@ export interface TabLink {
 interface Props {
   label: string;
   tabs: TabLink[];
-  /** The key of the tab that is shown. */
+  /** The key of the selected tab. */
   selected: string;
   children: ReactNode;
 }
@@ -21,7 +21,12 @@ export function Tabs({ label, tabs, selected, children }: Props): ReactNode {
   const list = useRef<HTMLDivElement>(null);
   const selectedIndex = tabs.findIndex(({ key }) => key === selected);
   const onArrowKey = (event: KeyboardEvent): void => {
-    const targets: Record<string, number> = { ArrowRight: selectedIndex + 1, ArrowLeft: selectedIndex - 1, Home: 0, End: tabs.length - 1 };
+    const targets: Record<string, number> = {
+      ArrowRight: selectedIndex + 1,
+      ArrowLeft: selectedIndex - 1,
+      Home: 0,
+      End: tabs.length - 1,
+    };
     const target = targets[event.key];
     if (target === undefined || event.ctrlKey || event.altKey || event.metaKey) return;
     event.preventDefault();

@@ -1,19 +1,19 @@
-// A table of any length: only the rows in view are in the document. A row's first cell should be its link.
+// A table of any length: only the rows in view are in the document. A row's first cell should hold its link.
 
 import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 
 export interface TableColumn<T> {
   key: string;
   title: string;
-  /** As in CSS grid: `120px`, `minmax(120px, 1fr)`. */
+  /** A track size of CSS grid: `120px`, `minmax(120px, 1fr)`. */
   width: string;
   cell: (row: T) => ReactNode;
-  /** What rows are sorted by; without it the column sorts nothing. */
+  /** Returns the value by which rows are sorted. Without it the column cannot be sorted. */
   sortValue?: (row: T) => number | string;
   alignEnd?: boolean;
-  /** What does not fit is cut at its beginning: the end tells such names apart. */
+  /** Cuts the beginning of a text that does not fit, for names that differ at their end. */
   truncateStart?: boolean;
-  /** Shown without being chosen in windows of at least so many pixels. */
+  /** The column is shown by default in windows of at least this many pixels. */
   minWindowWidth?: number;
   tooltip?: (row: T) => string;
 }
@@ -29,7 +29,7 @@ interface Props<T> {
   rows: T[];
   rowKey: (row: T) => string;
   height?: string;
-  /** Given by who sorts elsewhere, at the server. */
+  /** The sorting, if the server sorts the rows. */
   sorting?: Sorting;
   onSort?: (sorting: Sorting) => void;
   sortable?: string[];
@@ -124,7 +124,8 @@ function ColumnHeader<T>({ column, sorting, sortable, onSort }: ColumnHeaderProp
   const isSorted = sorting.key === column.key;
   const ariaSort = isSorted ? (sorting.descending ? "descending" : "ascending") : undefined;
   const mark = isSorted ? (sorting.descending ? " ▾" : " ▴") : "";
-  const toggleSorting = (): void => onSort({ key: column.key, descending: isSorted ? !sorting.descending : Boolean(column.alignEnd) });
+  const toggleSorting = (): void =>
+    onSort({ key: column.key, descending: isSorted ? !sorting.descending : Boolean(column.alignEnd) });
   return (
     <div role="columnheader" aria-sort={ariaSort} className={column.alignEnd ? "end" : ""}>
       {sortable ? (

@@ -1,9 +1,9 @@
-// Text for the clipboard, also on pages that browsers call insecure, which plain HTTP to another machine is.
+// Copies text to the clipboard, also on insecure pages: browsers regard plain HTTP to another machine as insecure.
 
 import { message } from "antd";
 import { t } from "../language";
 
-/** Put `text` into the clipboard and say so. */
+/** Copies `text` to the clipboard and shows a message about it. */
 export async function copyToClipboard(text: string): Promise<void> {
   if ((await writeWithClipboardApi(text)) || copyBySelection(text)) void message.success(t("Copied"));
   else void message.error(t("The browser does not allow copying here."));
@@ -14,7 +14,7 @@ async function writeWithClipboardApi(text: string): Promise<boolean> {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    return false; // there is none without HTTPS, or it is not allowed
+    return false; // without HTTPS there is no clipboard API, or the user did not permit it
   }
 }
 

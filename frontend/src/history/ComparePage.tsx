@@ -1,4 +1,4 @@
-// Two jobs beside each other: where their specs differ, and their curves in one chart.
+// Compares two jobs: the differences between their specs, and their training curves in the same charts.
 
 import { Button, Input } from "antd";
 import { lazy, type ReactNode, useState } from "react";
@@ -9,7 +9,9 @@ import { t } from "../language";
 import { navigate, href, useRoute } from "../router";
 import { usePolling } from "../usePolling";
 
-const Scalars = lazy(() => import("../trainingCurves/ScalarCharts").then(({ ScalarCharts: found }) => ({ default: found })));
+const Scalars = lazy(() =>
+  import("../trainingCurves/ScalarCharts").then(({ ScalarCharts: found }) => ({ default: found })),
+);
 
 export default function ComparePage({ server }: { server: ServerInfo }): ReactNode {
   const { query } = useRoute();
@@ -38,15 +40,15 @@ function JobPairForm({ a, b }: { a: string; b: string }): ReactNode {
       }}
     >
       <Input
-        aria-label={t("One job's id")}
-        placeholder={t("One job's id")}
+        aria-label={t("First job's id")}
+        placeholder={t("First job's id")}
         value={first}
         onChange={(event) => setFirst(event.target.value)}
         style={{ width: 290 }}
       />
       <Input
-        aria-label={t("The other's")}
-        placeholder={t("The other's")}
+        aria-label={t("Second job's id")}
+        placeholder={t("Second job's id")}
         value={second}
         onChange={(event) => setSecond(event.target.value)}
         style={{ width: 290 }}
@@ -65,14 +67,28 @@ function Differences({ a, b }: { a: string; b: string }): ReactNode {
   const around = found.captured;
   return (
     <>
-      {!found.spec.length && <EmptyState text={t("Their specs are the same.")} />}
-      {found.spec.length > 0 && <DifferenceTable title={t("Where their specs differ")} a={a} b={b} rows={found.spec} />}
-      {around.length > 0 && <DifferenceTable title={t("Where their surroundings differ")} a={a} b={b} rows={around} />}
+      {!found.spec.length && <EmptyState text={t("Both jobs have the same spec.")} />}
+      {found.spec.length > 0 && (
+        <DifferenceTable title={t("Differences between the specs")} a={a} b={b} rows={found.spec} />
+      )}
+      {around.length > 0 && (
+        <DifferenceTable title={t("Differences between the environments")} a={a} b={b} rows={around} />
+      )}
     </>
   );
 }
 
-function DifferenceTable({ title, a, b, rows }: { title: string; a: string; b: string; rows: SpecDifference[] }): ReactNode {
+function DifferenceTable({
+  title,
+  a,
+  b,
+  rows,
+}: {
+  title: string;
+  a: string;
+  b: string;
+  rows: SpecDifference[];
+}): ReactNode {
   return (
     <section className="card" style={{ marginBottom: 12 }}>
       <h2>{title}</h2>

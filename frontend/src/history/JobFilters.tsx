@@ -1,4 +1,4 @@
-// What jobs are looked for; it is kept in the address.
+// The filters of the list of jobs. Their values are kept in the address.
 
 import { Button, Input, Select } from "antd";
 import { type ReactNode, useEffect, useState } from "react";
@@ -33,7 +33,7 @@ export function JobFilters(): ReactNode {
   );
 }
 
-/** The first and the last day, by the browser's own calendar. */
+/** The first and the last day, chosen with the browser's own date picker. */
 export function DateRangeFilter({ onChange }: { onChange: (name: string, value: string) => void }): ReactNode {
   const { query } = useRoute();
   return (
@@ -59,7 +59,7 @@ interface TextFilterProps {
   onChange: (name: string, value: string) => void;
 }
 
-/** Asks once typing has paused. */
+/** Applies the filter once typing has paused. */
 function TextFilter({ name, label, width, onChange }: TextFilterProps): ReactNode {
   const applied = useRoute().query.get(name) ?? "";
   const [typed, setTyped] = useState(applied);
@@ -68,7 +68,7 @@ function TextFilter({ name, label, width, onChange }: TextFilterProps): ReactNod
     if (typed === applied) return;
     const timer = window.setTimeout(() => onChange(name, typed), TYPING_PAUSE_MS);
     return () => window.clearTimeout(timer);
-    // eslint-disable-next-line react-hooks/exhaustive-deps -- typing alone starts the clock
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- only typing restarts the timer
   }, [typed]);
   return (
     <Input
@@ -82,7 +82,7 @@ function TextFilter({ name, label, width, onChange }: TextFilterProps): ReactNod
   );
 }
 
-/** A day of the calendar in epoch seconds: its beginning, or its end. */
+/** Converts a date to Unix seconds: the beginning of the day, or its end. */
 export function dateToEpochSeconds(day: string | null, end: boolean): number | "" {
   if (!day) return "";
   const found = new Date(`${day}T${end ? "23:59:59" : "00:00:00"}`).getTime() / 1000;

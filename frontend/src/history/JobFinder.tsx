@@ -1,4 +1,4 @@
-// From a container, a pod, host:pid or a GPU back to its job.
+// Finds the job that a container, a pod, host:pid or a GPU belongs to.
 
 import { Input, message } from "antd";
 import type { ReactNode } from "react";
@@ -21,8 +21,8 @@ export function JobFinder(): ReactNode {
     <Input.Search
       size="small"
       allowClear
-      aria-label={t("Whose is it? container, host:pid, host/gpu0")}
-      placeholder={t("Whose is it? container, host:pid, host/gpu0")}
+      aria-label={t("Find a job by container, host:pid, host/gpu0")}
+      placeholder={t("Find a job by container, host:pid, host/gpu0")}
       onSearch={(text) => void find(text)}
       className="trace"
     />

@@ -1,4 +1,4 @@
-// All jobs, by page: filtered and sorted by the server, so that a hundred thousand of them are as quick as ten.
+// The list of jobs, by page. The server filters and sorts, so that a hundred thousand jobs are as fast as ten.
 
 import { Button } from "antd";
 import { type ReactNode, useMemo } from "react";
@@ -29,7 +29,8 @@ export default function JobListPage(): ReactNode {
   const columns = useMemo(() => jobColumns(), []);
   const found = polled.data;
   const sorting: Sorting = { key: sort.replace(/^-/, ""), descending: sort.startsWith("-") };
-  const setSorting = ({ key, descending }: Sorting): void => updateQuery({ sort: (descending ? "-" : "") + key, pages: "" });
+  const setSorting = ({ key, descending }: Sorting): void =>
+    updateQuery({ sort: (descending ? "-" : "") + key, pages: "" });
   const next = found?.next;
   return (
     <>
@@ -58,7 +59,7 @@ export default function JobListPage(): ReactNode {
         <div className="row" style={{ marginTop: 8 }}>
           <span className="muted" role="status">
             {found.total === 0
-              ? t("No job fits.")
+              ? t("No matching jobs.")
               : t("{from}–{to} of {total} jobs", {
                   from: cursors.length * JOBS_PER_PAGE + 1,
                   to: cursors.length * JOBS_PER_PAGE + found.jobs.length,
@@ -67,7 +68,7 @@ export default function JobListPage(): ReactNode {
           </span>
           <span className="grow" />
           <Button disabled={!cursors.length} onClick={() => updateQuery({ pages: cursors.slice(0, -1).join("~") })}>
-            {t("Back")}
+            {t("Previous")}
           </Button>
           <Button disabled={!next} onClick={() => updateQuery({ pages: [...cursors, next].join("~") })}>
             {t("Next")}
@@ -108,7 +109,13 @@ function jobColumns(): TableColumn<JobRow>[] {
         />
       ),
     },
-    { key: "user", title: t("User"), width: "minmax(80px, 0.7fr)", cell: (row) => row.user, tooltip: (row) => row.user },
+    {
+      key: "user",
+      title: t("User"),
+      width: "minmax(80px, 0.7fr)",
+      cell: (row) => row.user,
+      tooltip: (row) => row.user,
+    },
     {
       key: "queue",
       title: t("Queue"),

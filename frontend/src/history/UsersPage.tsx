@@ -1,4 +1,4 @@
-// Who used how much, and how much of it came to nothing.
+// How many GPU hours each user used and wasted.
 
 import { type ReactNode, useMemo } from "react";
 import type { UserUsage } from "../api";
@@ -47,7 +47,14 @@ function userColumns(): TableColumn<UserUsage>[] {
       sortValue: (row) => row.user,
       cell: (row) => <a href={href(["jobs"], { user: row.user })}>{row.user}</a>,
     },
-    { key: "jobs", title: t("Jobs"), width: "100px", alignEnd: true, sortValue: (row) => row.jobs, cell: (row) => row.jobs },
+    {
+      key: "jobs",
+      title: t("Jobs"),
+      width: "100px",
+      alignEnd: true,
+      sortValue: (row) => row.jobs,
+      cell: (row) => row.jobs,
+    },
     {
       key: "gpu_hours",
       title: t("GPU hours"),
@@ -66,7 +73,7 @@ function userColumns(): TableColumn<UserUsage>[] {
     },
     {
       key: "share",
-      title: t("Wasted"),
+      title: t("Wasted share"),
       width: "100px",
       alignEnd: true,
       sortValue: (row) => (row.gpu_hours ? row.wasted_gpu_hours / row.gpu_hours : 0),

@@ -4,10 +4,10 @@ import type { Job } from "../api";
 import { t } from "../language";
 import { useJobAction } from "./useJobAction";
 
-/** Ends the job, after a question. */
+/** Cancels the job after a confirmation. */
 export function CancelButton({ job, permitted }: { job: Job; permitted: boolean }): ReactNode {
   const [confirming, setConfirming] = useState(false);
-  const { pending, run } = useJobAction(job.id, "cancel", t("The job is being ended"));
+  const { pending, run } = useJobAction(job.id, "cancel", t("The job is being cancelled"));
   const cancel = async (): Promise<void> => {
     await run();
     setConfirming(false);
@@ -19,15 +19,15 @@ export function CancelButton({ job, permitted }: { job: Job; permitted: boolean 
       </Button>
       <Modal
         open={confirming}
-        title={t("End {name}?", { name: job.name || job.id })}
-        okText={t("End the job")}
-        cancelText={t("Let it run")}
+        title={t("Cancel {name}?", { name: job.name || job.id })}
+        okText={t("Cancel the job")}
+        cancelText={t("Keep it running")}
         okButtonProps={{ danger: true, loading: pending }}
         onOk={() => void cancel()}
         onCancel={() => setConfirming(false)}
         destroyOnHidden
       >
-        {t("All its tasks are stopped. This cannot be undone.")}
+        {t("All tasks of the job will be stopped. This cannot be undone.")}
       </Modal>
     </>
   );

@@ -1,4 +1,4 @@
-// Everything that is known of the job, as it was written down.
+// The job's event log, newest event first.
 
 import { Input } from "antd";
 import { type ReactNode, useEffect, useMemo, useState } from "react";
@@ -44,7 +44,7 @@ export default function EventsTab({ job }: { job: Job }): ReactNode {
           style={{ width: 260 }}
         />
         <span className="muted" role="status">
-          {t("{shown} of {all} events, the newest first", { shown: shown.length, all: rows.length })}
+          {t("{shown} of {all} events, newest first", { shown: shown.length, all: rows.length })}
         </span>
         {error && <span className="bad">{error}</span>}
       </div>
@@ -63,12 +63,18 @@ function eventColumns(): TableColumn<EventRow>[] {
       sortValue: (row) => row.number,
       cell: (row) => row.number,
     },
-    { key: "time", title: t("Time"), width: "165px", sortValue: (row) => row.time, cell: (row) => formatTime(row.time) },
+    {
+      key: "time",
+      title: t("Time"),
+      width: "165px",
+      sortValue: (row) => row.time,
+      cell: (row) => formatTime(row.time),
+    },
     { key: "kind", title: t("Kind"), width: "150px", sortValue: (row) => row.kind, cell: (row) => row.kind },
     { key: "task", title: t("Task"), width: "120px", sortValue: (row) => row.task, cell: (row) => row.task },
     {
       key: "rest",
-      title: t("What"),
+      title: t("Details"),
       width: "minmax(200px, 1fr)",
       cell: (row) => <span className="mono">{row.details}</span>,
       tooltip: (row) => row.details.slice(0, 2000),
@@ -76,7 +82,7 @@ function eventColumns(): TableColumn<EventRow>[] {
   ];
 }
 
-/** All events so far, then those that come. */
+/** Loads all events so far, and then new ones as they come. */
 function useEvents(job: string, live: boolean): { rows: EventRow[]; error: string } {
   const [rows, setRows] = useState<EventRow[]>([]);
   const [error, setError] = useState("");
@@ -88,13 +94,20 @@ function useEvents(job: string, live: boolean): { rows: EventRow[]; error: strin
       let waitMs = 2000;
       try {
         if (!document.hidden) {
-          const response = await apiGet("jobs/{job}/events", { job }, { since: next, limit: EVENTS_PER_REQUEST }, stopped.signal);
+          const response = await apiGet(
+            "jobs/{job}/events",
+            { job },
+            { since: next, limit: EVENTS_PER_REQUEST },
+            stopped.signal,
+          );
           const firstNumber = response.next - response.events.length;
           next = response.next;
           if (response.events.length) {
             waitMs = 0;
             setRows((last) =>
-              [...last, ...response.events.map((event, index) => toEventRow(event, firstNumber + index))].slice(-MAX_EVENTS),
+              [...last, ...response.events.map((event, index) => toEventRow(event, firstNumber + index))].slice(
+                -MAX_EVENTS,
+              ),
             );
           } else if (!live) return;
         }
@@ -115,7 +128,7 @@ function useEvents(job: string, live: boolean): { rows: EventRow[]; error: strin
   return { rows, error };
 }
 
-/** A task as the event log has it, or as people write it. */
+/** Returns the name of a task, from the event log's form or from a plain name. */
 function taskName(task: unknown): string {
   const { role, index } = (task ?? {}) as { role?: string; index?: number };
   return role === undefined ? toPlainText(task) : `${role}:${index ?? 0}`;
@@ -123,5 +136,11 @@ function taskName(task: unknown): string {
 
 function toEventRow(event: Record<string, unknown>, number: number): EventRow {
   const { time: when, kind, event: name, task, ...rest } = event;
-  return { number, time: Number(when), kind: toPlainText(kind ?? name), task: taskName(task), details: toPlainText(rest) };
+  return {
+    number,
+    time: Number(when),
+    kind: toPlainText(kind ?? name),
+    task: taskName(task),
+    details: toPlainText(rest),
+  };
 }

@@ -1,4 +1,4 @@
-// At the job's end its own server goes: where its page lives on.
+// The job's own server ends with the job: this notice links to the job's page in the history.
 
 import type { ReactNode } from "react";
 import type { Job, ServerInfo } from "../api";
@@ -12,7 +12,7 @@ interface Props {
   server: ServerInfo;
   /** The server does not answer any more. */
   unreachable: boolean;
-  /** When it answered last. */
+  /** When the server answered last, Unix seconds. */
   lastAnswerAt: number;
 }
 
@@ -23,10 +23,10 @@ export function JobEndNotice({ job, server, unreachable, lastAnswerAt }: Props):
     <div className="stale" role="status">
       {noticeText(unreachable, hasEnded(job), formatTime(lastAnswerAt))}{" "}
       {server.history ? (
-        <a href={server.history + place}>{t("Its page in the history")}</a>
+        <a href={server.history + place}>{t("The job's page in the history")}</a>
       ) : (
         <>
-          {t("This command prints a link to its page in the history:")} <code>howdah page {job.id}</code>
+          {t("This command prints a link to the job's page in the history:")} <code>howdah page {job.id}</code>
         </>
       )}
     </div>
@@ -35,6 +35,6 @@ export function JobEndNotice({ job, server, unreachable, lastAnswerAt }: Props):
 
 function noticeText(unreachable: boolean, ended: boolean, when: string): string {
   if (!unreachable) return t("The job has ended; this page closes soon.");
-  if (ended) return t("The job and its server have ended. This was read at {time}.", { time: when });
+  if (ended) return t("The job and its server have ended. This page shows the state at {time}.", { time: when });
   return t("The job's server cannot be reached since {time}; the job may have ended.", { time: when });
 }

@@ -1,4 +1,4 @@
-// What a job is and how far, with what can be done to it.
+// The job's name, state and progress, and the buttons that act on the job.
 
 import { Progress } from "antd";
 import type { ReactNode } from "react";
@@ -13,7 +13,7 @@ import { SaveModelButton } from "./SaveModelButton";
 import { TensorBoardButton } from "./TensorBoardButton";
 import { useActionPermission } from "./useActionPermission";
 
-/** `gone`: the server does not answer, so the state is the last that is known, and nothing can be done. */
+/** `unreachable`: the server does not answer, so the state shown is the last known one and all actions are disabled. */
 export function JobHeader({ job, unreachable }: { job: Job; unreachable: boolean }): ReactNode {
   const ended = hasEnded(job);
   const granted = useActionPermission(job.id, ended);
@@ -74,8 +74,8 @@ function JobProgress({ job }: { job: Job }): ReactNode {
 function HowToAct({ job, expired }: { job: Job; expired: boolean }): ReactNode {
   return (
     <div className="muted" id="how-to-act">
-      {expired && t("This link's time to change something is over.")}{" "}
-      {t("To change something here, open the link that this command prints:")} <code>howdah page {job.id}</code>
+      {expired && t("The permission of this link to make changes has expired.")}{" "}
+      {t("To make changes, open the link that this command prints:")} <code>howdah page {job.id}</code>
     </div>
   );
 }

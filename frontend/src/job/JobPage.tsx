@@ -1,4 +1,4 @@
-// One job, live or after: its head, and a tab for each thing one may want to know of it.
+// The page of one job, running or ended: its header and its tabs.
 
 import { lazy, type ReactNode, Suspense, useEffect } from "react";
 import type { Job, ServerInfo } from "../api";
@@ -30,7 +30,7 @@ const TrainingCurvesTab = lazy(LAZY_TABS.curves);
 const LogsTab = lazy(LAZY_TABS.logs);
 const SpecTab = lazy(LAZY_TABS.spec);
 const EventsTab = lazy(LAZY_TABS.events);
-/** The parts of the other tabs are loaded after the first paint: at the job's end the server may be gone. */
+/** Scripts of the other tabs are loaded soon after the first paint, because the server ends with the job. */
 const PRELOAD_AFTER_MS = 1500;
 
 export function JobPage({ id, server }: { id: string; server: ServerInfo | undefined }): ReactNode {
@@ -51,7 +51,11 @@ export function JobPage({ id, server }: { id: string; server: ServerInfo | undef
   const serverEnds = server?.kind === "master" && (unreachable || hasEnded(job));
   return (
     <>
-      {serverEnds ? <JobEndNotice job={job} server={server} unreachable={unreachable} lastAnswerAt={polled.receivedAt} /> : <StaleNotice polled={polled} />}
+      {serverEnds ? (
+        <JobEndNotice job={job} server={server} unreachable={unreachable} lastAnswerAt={polled.receivedAt} />
+      ) : (
+        <StaleNotice polled={polled} />
+      )}
       <JobHeader job={job} unreachable={unreachable} />
       <JobTabs job={job} server={server} />
     </>
@@ -65,7 +69,7 @@ function JobTabs({ job, server }: { job: Job; server: ServerInfo | undefined }):
     ["tasks", t("Tasks"), () => <TasksTab job={job} />],
     ["timeline", t("Timeline"), () => <TimelineTab job={job} />],
     ["metrics", t("Metrics"), () => <MetricsTab job={job} />],
-    ["curves", t("Curves"), () => <TrainingCurvesTab job={job} canCompare={server?.kind === "history"} />],
+    ["curves", t("Training curves"), () => <TrainingCurvesTab job={job} canCompare={server?.kind === "history"} />],
     ["logs", t("Logs"), () => <LogsTab job={job} />],
     ["spec", t("Spec"), () => <SpecTab job={job} />],
     ["events", t("Events"), () => <EventsTab job={job} />],
@@ -73,7 +77,7 @@ function JobTabs({ job, server }: { job: Job; server: ServerInfo | undefined }):
   const panel = panels.find(([key]) => key === tab)?.[2];
   const tabs = panels.map(([key, label]) => ({ key, label, href: href(["jobs", job.id, key]) }));
   return (
-    <Tabs label={t("Parts of the job")} tabs={tabs} selected={tab}>
+    <Tabs label={t("Views of the job")} tabs={tabs} selected={tab}>
       <ErrorBoundary key={tab} resetKey={tab}>
         <Suspense fallback={<EmptyState text={t("Loading…")} />}>
           {panel ? panel() : <EmptyState text={t("There is nothing at this address.")} />}

@@ -1,4 +1,4 @@
-// What tasks use: a chart for each kind of it that was sampled.
+// A chart for each resource metric that was sampled and for each metric that programs report.
 
 import { type ReactNode, useMemo } from "react";
 import type { SeriesResponse } from "../api";
@@ -27,11 +27,11 @@ const RESOURCE_METRICS = [
 const TITLES: Record<string, string> = {
   cpu: messageKey("CPU (cores)"),
   memory_mib: messageKey("Memory"),
-  read_mib_s: messageKey("Read from disk"),
-  written_mib_s: messageKey("Written to disk"),
-  received_mib_s: messageKey("Received"),
-  sent_mib_s: messageKey("Sent"),
-  gpu: messageKey("GPU use (of the idlest)"),
+  read_mib_s: messageKey("Disk read"),
+  written_mib_s: messageKey("Disk write"),
+  received_mib_s: messageKey("Network received"),
+  sent_mib_s: messageKey("Network sent"),
+  gpu: messageKey("GPU usage (least busy GPU)"),
   gpu_memory_mib: messageKey("GPU memory"),
   gpu_celsius: messageKey("GPU temperature (°C)"),
   gpu_watts: messageKey("GPU power (W)"),
@@ -42,7 +42,7 @@ interface Props {
   job: string;
   tasks: string[];
   live: boolean;
-  /** One line a role, the mean of its tasks, instead of one a task. */
+  /** Draws one line per role, the mean of its tasks, instead of one line per task. */
   byRole?: boolean;
 }
 
@@ -54,7 +54,7 @@ export default function MetricCharts({ job, tasks, live, byRole = false }: Props
   const found = polled.data?.series;
   const charts = useMemo(() => toCharts(found ?? [], byRole), [found, byRole]);
   if (!found) return <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />;
-  if (!charts.length) return <EmptyState text={t("Nothing was measured yet.")} />;
+  if (!charts.length) return <EmptyState text={t("No measurements yet.")} />;
   return (
     <>
       <StaleNotice polled={polled} />
@@ -63,10 +63,15 @@ export default function MetricCharts({ job, tasks, live, byRole = false }: Props
           const title = TITLES[name] ? t(TITLES[name]) : name;
           return (
             <section key={name} className="card">
-              <h2>
-                {title}
-              </h2>
-              <LineChart label={title} lines={lines} axis="time" height={170} syncKey="usage" formatValue={valueFormatter(unit)} />
+              <h2>{title}</h2>
+              <LineChart
+                label={title}
+                lines={lines}
+                axis="time"
+                height={170}
+                syncKey="usage"
+                formatValue={valueFormatter(unit)}
+              />
             </section>
           );
         })}
@@ -103,12 +108,13 @@ function toCharts(series: NonNullable<SeriesResponse["series"]>, byRole: boolean
       high: points.map(([, , , high]) => high),
     });
   }
-  const order = (name: string): number => (RESOURCE_METRICS.includes(name) ? RESOURCE_METRICS.indexOf(name) : RESOURCE_METRICS.length);
+  const order = (name: string): number =>
+    RESOURCE_METRICS.includes(name) ? RESOURCE_METRICS.indexOf(name) : RESOURCE_METRICS.length;
   const all = [...charts.values()].sort((a, b) => order(a.name) - order(b.name));
   return all.map((chart) => ({ ...chart, lines: byRole ? averageByRole(chart.lines) : dropRanges(chart.lines) }));
 }
 
-/** Edges are drawn for a few lines only; of many they would cover each other. */
+/** Removes the ranges of all lines if there are many, because the ranges would cover each other. */
 function dropRanges(lines: ChartLine[]): ChartLine[] {
   return lines.length <= 3 ? lines : lines.map(({ name, colour, x, y }) => ({ name, colour, x, y }));
 }
@@ -119,5 +125,7 @@ function averageByRole(lines: ChartLine[]): ChartLine[] {
     const role = line.name.split(":")[0] as string;
     linesByRole.set(role, [...(linesByRole.get(role) ?? []), line]);
   }
-  return [...linesByRole].map(([role, roleLines], index) => averageLines(roleLines, MAX_POINTS, `${role} × ${roleLines.length}`, index));
+  return [...linesByRole].map(([role, roleLines], index) =>
+    averageLines(roleLines, MAX_POINTS, `${role} × ${roleLines.length}`, index),
+  );
 }

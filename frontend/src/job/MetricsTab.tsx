@@ -1,4 +1,4 @@
-// What the job's tasks use, by role or task by task.
+// Resource usage and program metrics, by role or by task.
 
 import { Segmented, Select } from "antd";
 import type { ReactNode } from "react";
@@ -22,7 +22,7 @@ export default function MetricsTab({ job }: { job: Job }): ReactNode {
     <>
       <div className="row" style={{ marginBottom: 8 }}>
         <Segmented
-          aria-label={t("Lines")}
+          aria-label={t("Group lines")}
           value={grouping}
           onChange={(value) => updateQuery({ by: value })}
           options={[
@@ -43,7 +43,7 @@ export default function MetricsTab({ job }: { job: Job }): ReactNode {
         )}
         {byRole && names.length > tasks.length && (
           <span className="muted">
-            {t("the mean of {count} tasks, from all over the roles", { count: tasks.length })}
+            {t("mean of {count} tasks, sampled evenly from all roles", { count: tasks.length })}
           </span>
         )}
       </div>

@@ -1,4 +1,4 @@
-// The first look: what went wrong before all else, then who runs, what to mind, what came out.
+// The overview: first the cause of a failure, then roles, details, hints, outputs and notes.
 
 import type { ReactNode } from "react";
 import type { Job, Role } from "../api";
@@ -18,7 +18,7 @@ export function OverviewTab({ job }: { job: Job }): ReactNode {
           <RoleTable job={job} />
         </section>
         <section className="card">
-          <h2>{t("Times and places")}</h2>
+          <h2>{t("Details")}</h2>
           <DescriptionList items={jobDetails(job)} />
         </section>
         {job.hints.length > 0 && (
@@ -51,7 +51,7 @@ function FailureCard({ job }: { job: Job }): ReactNode {
   const { failure, diagnostics } = job;
   if (!failure && (!diagnostics || job.state === "SUCCEEDED")) return null;
   return (
-    <section className={`card failure ${job.state}`} aria-label={t("What went wrong")}>
+    <section className={`card failure ${job.state}`} aria-label={t("Cause of the failure")}>
       <h2>
         {failure ? (
           <>
@@ -59,7 +59,7 @@ function FailureCard({ job }: { job: Job }): ReactNode {
             {t("on {node}: {exit}", { node: failure.node, exit: translateStored(failure.exit) })}
           </>
         ) : job.state === "FAILED" ? (
-          t("What went wrong")
+          t("Cause of the failure")
         ) : (
           t("Diagnostics")
         )}
@@ -71,7 +71,9 @@ function FailureCard({ job }: { job: Job }): ReactNode {
         </pre>
       )}
       {failure && (
-        <a href={href(["jobs", job.id, "logs"], { task: failure.task, stream: "both" })}>{t("Its logs")}</a>
+        <a href={href(["jobs", job.id, "logs"], { task: failure.task, stream: "both" })}>
+          {t("Open the logs of this task")}
+        </a>
       )}
     </section>
   );
@@ -104,7 +106,7 @@ function RoleTable({ job }: { job: Job }): ReactNode {
               {end === "cancelled" ? t("CANCELLED") : t("STOPPED")}
             </th>
           ))}
-          <th scope="col">{t("Each")}</th>
+          <th scope="col">{t("Per task")}</th>
         </tr>
       </thead>
       <tbody>
@@ -114,7 +116,6 @@ function RoleTable({ job }: { job: Job }): ReactNode {
               <a href={href(["jobs", job.id, "tasks"], { role: role.name })}>{role.name}</a>
             </td>
             {[role.replicas, role.pending, role.running, role.succeeded, role.failed].map((count, index) => (
-              
               <td key={index} className={`end ${index === 4 && count > 0 ? "bad" : ""}`}>
                 {count}
               </td>
@@ -148,11 +149,14 @@ function jobDetails(job: Job): DescriptionItem[] {
   return [
     [t("Submitted"), job.asked && job.asked < job.started ? formatTime(job.asked) : ""],
     [t("Started"), job.started ? formatTime(job.started) : ""],
-    [t("All ran"), job.running ? t("{time}, after {waited}", { time: formatTime(job.running), waited: waitedFor }) : ""],
+    [
+      t("All tasks running"),
+      job.running ? t("{time}, after {waited}", { time: formatTime(job.running), waited: waitedFor }) : "",
+    ],
     [t("Finished"), job.finished ? formatTime(job.finished) : ""],
     [t("Restarts"), job.epoch > 1 ? job.epoch - 1 : ""],
-    [t("Went on from"), job.resumed],
-    [t("Master on"), job.host],
+    [t("Resumed from"), job.resumed],
+    [t("Master host"), job.host],
     [t("Python"), job.python],
   ];
 }

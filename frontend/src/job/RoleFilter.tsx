@@ -1,4 +1,4 @@
-// Which role's tasks are shown: kept in the address as `role`.
+// Chooses the role whose tasks are shown. The choice is kept in the address as `role`.
 
 import { Select } from "antd";
 import type { ReactNode } from "react";
@@ -12,10 +12,7 @@ export function RoleFilter({ job }: { job: Job }): ReactNode {
       aria-label={t("Role")}
       value={useRoute().query.get("role") ?? ""}
       onChange={(role) => updateQuery({ role })}
-      options={[
-        { value: "", label: t("All roles") },
-        ...job.roles.map(({ name }) => ({ value: name, label: name })),
-      ]}
+      options={[{ value: "", label: t("All roles") }, ...job.roles.map(({ name }) => ({ value: name, label: name }))]}
       style={{ minWidth: 130 }}
     />
   );

@@ -1,4 +1,4 @@
-// Save Model: a copy of the outputs as they are now, and the list of those that were made.
+// Save Model copies the outputs as they are now; a dialog lists the copies.
 
 import { Button, Modal } from "antd";
 import { type ReactNode, useState } from "react";
@@ -55,9 +55,9 @@ function SavedModelTable({ saves }: { saves: SavedModel[] }): ReactNode {
           <th scope="col">{t("Number")}</th>
           <th scope="col">{t("State")}</th>
           <th scope="col">{t("Started")}</th>
-          <th scope="col">{t("By")}</th>
+          <th scope="col">{t("Requested by")}</th>
           <th scope="col">{t("Size")}</th>
-          <th scope="col">{t("Where")}</th>
+          <th scope="col">{t("Location")}</th>
         </tr>
       </thead>
       <tbody>
@@ -69,12 +69,14 @@ function SavedModelTable({ saves }: { saves: SavedModel[] }): ReactNode {
             </td>
             <td>{formatTime(save.started)}</td>
             <td>{save.by}</td>
-            <td>{save.files > 0 && t("{files} files, {size}", { files: save.files, size: formatBytes(save.bytes) })}</td>
+            <td>
+              {save.files > 0 && t("{files} files, {size}", { files: save.files, size: formatBytes(save.bytes) })}
+            </td>
             <td className="mono">
-              {save.uri} {save.removed && t("(removed: it had its time)")}
+              {save.uri} {save.removed && t("(removed after its retention time)")}
               {save.reason && <div className="bad">{translateStored(save.reason)}</div>}
               {save.skipped.length > 0 && (
-                <div className="muted">{t("left out: {files}", { files: save.skipped.join(", ") })}</div>
+                <div className="muted">{t("not included: {files}", { files: save.skipped.join(", ") })}</div>
               )}
             </td>
           </tr>

@@ -1,4 +1,4 @@
-// What was submitted, what it became, and out of which surroundings.
+// The job's spec as resolved and as submitted, and the environment of the submission.
 
 import { Button, Input, Segmented } from "antd";
 import { type ReactNode, useState } from "react";
@@ -18,20 +18,24 @@ export default function SpecTab({ job }: { job: Job }): ReactNode {
     <>
       <div className="row" style={{ marginBottom: 8 }}>
         <Segmented
-          aria-label={t("Which spec")}
+          aria-label={t("Version of the spec")}
           value={kind}
           onChange={(value) => updateQuery({ kind: value })}
           options={[
             { value: "resolved", label: t("As resolved") },
             { value: "submitted", label: t("As submitted") },
-            { value: "captured", label: t("Surroundings") },
+            { value: "captured", label: t("Environment") },
           ]}
         />
         {kind === "submitted" && <span className="muted mono">{job.submitted?.file}</span>}
       </div>
       {kind === "resolved" && <CopyableText text={toYaml(job.resolved)} />}
       {kind === "submitted" &&
-        (submitted ? <CopyableText text={submitted} /> : <EmptyState text={t("Nobody has kept what was submitted.")} />)}
+        (submitted ? (
+          <CopyableText text={submitted} />
+        ) : (
+          <EmptyState text={t("The submitted job file was not kept.")} />
+        ))}
       {kind === "captured" && <SubmissionEnvironment captured={job.captured} />}
     </>
   );
@@ -52,14 +56,14 @@ function CopyableText({ text }: { text: string }): ReactNode {
 
 function SubmissionEnvironment({ captured }: { captured: CapturedEnvironment | null }): ReactNode {
   const [search, setSearch] = useState("");
-  if (!captured) return <EmptyState text={t("Nobody has kept the surroundings.")} />;
+  if (!captured) return <EmptyState text={t("The environment of the submission was not recorded.")} />;
   const packages = Object.entries(captured.packages ?? {});
   const shown = packages.filter(([name]) => name.toLowerCase().includes(search.toLowerCase()));
-  const dirty = captured.git_dirty ? ` ${t("(with changes that are not in it)")}` : "";
+  const dirty = captured.git_dirty ? ` ${t("(with uncommitted changes)")}` : "";
   return (
     <div className="cards">
       <section className="card">
-        <h2>{t("Surroundings")}</h2>
+        <h2>{t("Environment")}</h2>
         <DescriptionList
           items={[
             [t("Submitted"), captured.submitted_at ? formatTime(captured.submitted_at) : ""],

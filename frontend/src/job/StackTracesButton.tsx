@@ -1,4 +1,4 @@
-// Where a task's program is just now: the stacks of its threads.
+// Shows the stack traces of a running task's threads.
 
 import { Button, Modal } from "antd";
 import { type ReactNode, useState } from "react";
@@ -55,7 +55,7 @@ function StackTraces({ text, uri, problem }: { text: string; uri: string; proble
           {t("Copy")}
         </Button>
         {uri && <span className="muted mono">{uri}</span>}
-        {problem && <span className="bad">{t("They could not be kept: {problem}", { problem })}</span>}
+        {problem && <span className="bad">{t("The stack traces could not be stored: {problem}", { problem })}</span>}
       </div>
     </>
   );

@@ -1,4 +1,4 @@
-// One task: where it runs and ran, what it uses, the end of what it prints.
+// One task: its attempts, its resource usage and metrics, and the end of its log.
 
 import { lazy, type ReactNode, useState } from "react";
 import type { Job, Task } from "../api";
@@ -35,7 +35,7 @@ export function TaskDetails({ job, task }: { job: Job; task: Task }): ReactNode 
         </section>
       </div>
       <section className="card" style={{ marginTop: 12 }}>
-        <h2>{t("Use")}</h2>
+        <h2>{t("Resource usage and metrics")}</h2>
         <MetricCharts job={job.id} tasks={[task.task]} live={!ended} />
       </section>
       <section className="card" style={{ marginTop: 12 }}>
@@ -71,7 +71,7 @@ function TaskDescription({ task }: { task: Task }): ReactNode {
         [t("Exit"), translateStored(task.exit)],
         [t("Host"), task.host || task.node],
         [t("Container"), task.log_url ? <SafeLink url={task.log_url}>{task.container}</SafeLink> : task.container],
-        [t("Process"), task.pid || ""],
+        [t("Process id"), task.pid || ""],
         [t("Ports"), ports.join(", ")],
         [t("GPUs"), task.gpus.join(", ")],
         [t("Started"), task.started ? formatTime(task.started) : ""],
@@ -79,9 +79,11 @@ function TaskDescription({ task }: { task: Task }): ReactNode {
         [t("Progress"), formatPercent(task.progress)],
         [
           t("Memory"),
-          task.memory_mib ? t("{now}, at most {peak}", { now: formatMib(task.memory_mib), peak: formatMib(task.peak_mib) }) : "",
+          task.memory_mib
+            ? t("{now}, peak {peak}", { now: formatMib(task.memory_mib), peak: formatMib(task.peak_mib) })
+            : "",
         ],
-        [t("Values"), metrics.join(", ")],
+        [t("Metrics"), metrics.join(", ")],
       ]}
     />
   );

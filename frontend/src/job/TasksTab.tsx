@@ -1,4 +1,4 @@
-// All tasks: sought, sorted, filtered; or one of them, when the address names it.
+// The table of all tasks with search, filters and sorting; or one task, if the address names it.
 
 import { Input, Select } from "antd";
 import { type ReactNode, useMemo } from "react";
@@ -63,7 +63,11 @@ export default function TasksTab({ job }: { job: Job }): ReactNode {
           options={[{ value: "", label: t("All states") }, ...STATES.map((value) => ({ value, label: t(value) }))]}
           style={{ minWidth: 130 }}
         />
-        <LabeledSwitch text={t("Stragglers only")} on={stragglersOnly} onChange={(on) => updateQuery({ slow: on ? 1 : "" })} />
+        <LabeledSwitch
+          text={t("Stragglers only")}
+          on={stragglersOnly}
+          onChange={(on) => updateQuery({ slow: on ? 1 : "" })}
+        />
         <span className="grow" />
         <ColumnPicker columns={allColumns} visible={columns} />
         <span className="muted" role="status">
@@ -76,9 +80,19 @@ export default function TasksTab({ job }: { job: Job }): ReactNode {
 }
 
 function matchesFilter(task: Task, search: string, role: string, state: string, stragglersOnly: boolean): boolean {
-  if ((role && task.role !== role) || (state && task.state !== state) || (stragglersOnly && !task.straggler)) return false;
+  if ((role && task.role !== role) || (state && task.state !== state) || (stragglersOnly && !task.straggler))
+    return false;
   if (!search) return true;
-  const text = [task.task, task.state, task.host, task.node, task.container, storedText(task.exit), translateStored(task.exit), task.gpus.join(" ")]
+  const text = [
+    task.task,
+    task.state,
+    task.host,
+    task.node,
+    task.container,
+    storedText(task.exit),
+    translateStored(task.exit),
+    task.gpus.join(" "),
+  ]
     .join(" ")
     .toLowerCase();
   return search

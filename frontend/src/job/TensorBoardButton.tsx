@@ -7,20 +7,19 @@ import { useJobAction } from "./useJobAction";
 
 const ENDED_NOTE = "TensorBoard has ended";
 
-/** Starts TensorBoard for the job; once it runs it is among the job's links, and can be stopped. It may also end before
- * it is open: a note says why, and so do we. */
+/** Starts and stops TensorBoard for the job. While it runs, the job has a link to it. If TensorBoard ends before it
+ * answers, a note of the job says why, and a message repeats that note. */
 export function TensorBoardButton({ job, permitted }: { job: Job; permitted: boolean }): ReactNode {
-  const start = useJobAction(
-    job.id,
-    "tensorboard",
-    t("TensorBoard is being started; its link comes here"),
-  );
-  const stop = useJobAction(job.id, "tensorboard/stop", t("TensorBoard is stopped"));
+  const start = useJobAction(job.id, "tensorboard", t("TensorBoard is starting; its link will appear here"));
+  const stop = useJobAction(job.id, "tensorboard/stop", t("TensorBoard was stopped"));
   const running = job.links.some((link) => link.kind === "tensorboard");
   const endNotes = job.notes.filter((note) => storedText(note.text).startsWith(ENDED_NOTE));
   const [endNotesAtStart, setEndNotesAtStart] = useState<number | null>(null);
   const lastEndNote = endNotes.at(-1);
-  const failed = endNotesAtStart !== null && endNotes.length > endNotesAtStart && lastEndNote ? translateStored(lastEndNote.text) : "";
+  const failed =
+    endNotesAtStart !== null && endNotes.length > endNotesAtStart && lastEndNote
+      ? translateStored(lastEndNote.text)
+      : "";
   useEffect(() => {
     if (failed) void message.error(failed, 15);
     if (failed || running) setEndNotesAtStart(null);

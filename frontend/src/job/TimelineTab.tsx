@@ -1,4 +1,4 @@
-// Where the time went: each task's phases, and which failure came first.
+// The timeline: the phases of each attempt, and the first failure.
 
 import { lazy, type ReactNode, useMemo } from "react";
 import type { Job, Phase, Timeline as TimelineAnswer } from "../api";
@@ -24,7 +24,10 @@ export default function TimelineTab({ job }: { job: Job }): ReactNode {
   const role = useRoute().query.get("role") ?? "";
   const timeline = polled.data;
   const rows = useMemo(() => (timeline ? timelineRows(timeline, role) : []), [timeline, role]);
-  const option = useMemo(() => (timeline ? timelineChartOption(timeline, rows, dark, VISIBLE_ROWS) : {}), [timeline, rows, dark]);
+  const option = useMemo(
+    () => (timeline ? timelineChartOption(timeline, rows, dark, VISIBLE_ROWS) : {}),
+    [timeline, rows, dark],
+  );
   if (!timeline) return <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />;
   return (
     <>
@@ -47,7 +50,13 @@ export default function TimelineTab({ job }: { job: Job }): ReactNode {
   );
 }
 
-function FirstFailure({ job, failure }: { job: string; failure: NonNullable<TimelineAnswer["first_failure"]> }): ReactNode {
+function FirstFailure({
+  job,
+  failure,
+}: {
+  job: string;
+  failure: NonNullable<TimelineAnswer["first_failure"]>;
+}): ReactNode {
   return (
     <p className="card failure" style={{ margin: "0 0 8px" }}>
       {t("The first failure, at {time}:", { time: formatTime(failure.time) })}{" "}
@@ -56,7 +65,7 @@ function FirstFailure({ job, failure }: { job: string; failure: NonNullable<Time
   );
 }
 
-/** The phases with the time that the slowest task spent in each. */
+/** The legend of the phases, with the longest time that a task spent in each. */
 function PhaseLegend({ timeline }: { timeline: TimelineAnswer }): ReactNode {
   const longest = new Map<Phase, { seconds: number; task: string }>();
   for (const { task, spans } of timeline.tasks) {

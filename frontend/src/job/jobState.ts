@@ -1,4 +1,4 @@
-// What the job's own record says of its state.
+// Answers questions about a job's state.
 
 import type { Job } from "../api";
 

@@ -1,4 +1,4 @@
-// What a table of tasks can show; narrow windows begin with less of it.
+// The columns of the table of tasks. Narrow windows show fewer of them by default.
 
 import type { Task } from "../api";
 import { StateTag } from "../components/StateTag";
@@ -8,7 +8,7 @@ import { t } from "../language";
 import { href } from "../router";
 import { translateStored } from "../translateStored";
 
-/** What a task that does not run yet is doing, with how much of its data has come. */
+/** Returns the state, or for a pending task its phase and how much of its data is downloaded. */
 export function describeTaskState(task: Task): string {
   if (task.state !== "PENDING") return t(task.state);
   const fetched =
@@ -18,7 +18,7 @@ export function describeTaskState(task: Task): string {
   return t(task.phase) + fetched;
 }
 
-/** Those of a table of tasks; GPUs only where some are known. */
+/** Returns the columns of the table; those about GPUs only if a task has GPUs. */
 export function taskColumns(job: string, tasks: Task[]): TableColumn<Task>[] {
   const columns: (TableColumn<Task> | false)[] = [
     {
@@ -150,7 +150,7 @@ export function taskColumns(job: string, tasks: Task[]): TableColumn<Task>[] {
     },
     tasks.some((task) => task.gpu !== null) && {
       key: "gpu",
-      title: t("GPU use"),
+      title: t("GPU usage"),
       width: "86px",
       minWindowWidth: 1250,
       alignEnd: true,

@@ -1,4 +1,4 @@
-// The names of a job's tasks, in the order of rank.
+// Lists the names of a job's tasks, in the order of rank.
 
 import type { Job } from "../api";
 
@@ -8,7 +8,7 @@ export function taskNames(job: Job): string[] {
   return job.roles.flatMap(({ name, replicas }) => Array.from({ length: replicas }, (_, index) => `${name}:${index}`));
 }
 
-/** All tasks, or as many as are asked for at once, evenly from each role; the first of each is among them. */
+/** Returns all tasks, or as many as one request may name, evenly from each role and with the first task of each. */
 export function sampleTasks(job: Job): string[] {
   const perRole = Math.max(1, Math.floor(MAX_TASKS_PER_REQUEST / Math.max(1, job.roles.length)));
   return job.roles.flatMap(({ name, replicas }) => {

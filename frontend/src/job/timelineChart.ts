@@ -1,4 +1,4 @@
-// The phases of a task's life with their colours, and a timeline as ECharts draws it.
+// The phases of an attempt with their colours, and the timeline as an ECharts option.
 
 import type { Phase, Timeline } from "../api";
 import { formatDuration, formatTime } from "../format";
@@ -29,7 +29,7 @@ interface TimelineRow {
   exit: string;
 }
 
-/** A row for each attempt of each task, in the order of the answer. */
+/** Makes a row for each attempt of each task, in the order of the answer. */
 export function timelineRows(timeline: Timeline, role: string): TimelineRow[] {
   const attempts = new Map<string, number>();
   for (const { task } of timeline.tasks) attempts.set(task, (attempts.get(task) ?? 0) + 1);
@@ -42,7 +42,7 @@ export function timelineRows(timeline: Timeline, role: string): TimelineRow[] {
     }));
 }
 
-/** The chart of `rows`: time to the right, a row below the other; the first failure is marked. */
+/** Builds the chart: time runs to the right, attempts are rows, and a line marks the first failure. */
 export function timelineChartOption(timeline: Timeline, rows: TimelineRow[], dark: boolean, visible: number): object {
   const colours = cssVariables(dark);
   const now = timeline.to || Date.now() / 1000;
@@ -60,7 +60,7 @@ export function timelineChartOption(timeline: Timeline, rows: TimelineRow[], dar
       ? [
           {
             type: "slider",
-          filterMode: "none",
+            filterMode: "none",
             yAxisIndex: 0,
             startValue: 0,
             endValue: visible - 1,
@@ -86,7 +86,10 @@ export function timelineChartOption(timeline: Timeline, rows: TimelineRow[], dar
       axisLabel: { color: colours["--muted"], width: 108, overflow: "truncate" },
       axisTick: { show: false },
     },
-    dataZoom: [{ type: "inside", xAxisIndex: 0, filterMode: "none", zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false }, ...zoom],
+    dataZoom: [
+      { type: "inside", xAxisIndex: 0, filterMode: "none", zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false },
+      ...zoom,
+    ],
     tooltip: { formatter: formatTooltip },
     series: [
       {

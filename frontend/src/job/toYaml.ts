@@ -1,14 +1,14 @@
-// JSON's values as YAML people can read and put into a job file again.
+// Writes JSON values as readable YAML that can be used as a job file.
 
 type Json = unknown;
 
 const PLAIN_TEXT = /^[A-Za-z_/.][A-Za-z0-9_/.@+=-]*( [A-Za-z0-9_/.@+=-]+)*$/;
 const RESERVED_WORD = /^(true|false|null|yes|no|on|off|y|n|~|\.inf|\.nan|[0-9.].*)$/i;
-/** As the server writes memory and durations. */
+/** Memory and durations as the server writes them. */
 const QUANTITY = /^\d+(GiB|MiB|d|h|min|s)$/;
-/** What YAML takes in no text, or for the end of a line; JSON does not escape it. */
+/** Characters that YAML does not allow or takes for a line end, and that JSON does not escape. */
 const UNSAFE_CHARACTER = /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff\p{Cs}]/gu;
-/** Texts that a block says exactly as they are. */
+/** Texts that a YAML block scalar keeps unchanged. */
 const BLOCK_TEXT = /^[^\s][^\r\u0000-\u0008\u000b-\u001f]*[^\s]\n?$/;
 
 export function toYaml(value: Json, indent = ""): string {
@@ -47,5 +47,8 @@ function formatScalar(value: Json): string {
 }
 
 function quote(text: string): string {
-  return JSON.stringify(text).replace(UNSAFE_CHARACTER, (odd) => `\\u${odd.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return JSON.stringify(text).replace(
+    UNSAFE_CHARACTER,
+    (odd) => `\\u${odd.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }

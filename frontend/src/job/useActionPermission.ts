@@ -1,4 +1,4 @@
-// Whether the token that came with the link still lets one change the job.
+// Finds out whether the token of the link still permits changes to the job.
 
 import { useEffect, useState } from "react";
 import { apiPutAction, ApiError } from "../apiClient";
@@ -6,7 +6,7 @@ import { getActionToken } from "../tokens";
 
 export type ActionPermission = "yes" | "no" | "expired";
 
-/** Asked when the page opens; the server decides anew at each change. */
+/** Asks the server once, when the page opens. The server checks the token again at each action. */
 export function useActionPermission(job: string, ended: boolean): ActionPermission {
   const [permission, setPermission] = useState<ActionPermission>(getActionToken() ? "yes" : "no");
   useEffect(() => {

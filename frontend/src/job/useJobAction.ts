@@ -1,4 +1,4 @@
-// Something is asked of the master; its answer, or why not, is said in one line.
+// Runs an action on a job and shows its outcome, or the error, in a message.
 
 import { message } from "antd";
 import { useState } from "react";

@@ -1,25 +1,25 @@
-// Reads a task's log: from its end, its beginning or a place in it, on as it is written, back and forth as asked.
+// Reads a task's log from its end, its beginning or an offset; follows it as it is written; loads more on request.
 
 import type { LogChunk } from "../api";
 import { appendChunk, prependChunk, EMPTY_LOG, type LogText } from "./logText";
 
 const CHUNK_BYTES = 65536;
-/** What is read where one goes back or forth, bytes. */
+/** How much `loadEarlier` and `loadLater` read, bytes. */
 const STEP_BYTES = 4 * CHUNK_BYTES;
-/** What is shown before a place, bytes. */
+/** How much is read before the requested offset, bytes. */
 const LEAD_BYTES = CHUNK_BYTES / 4;
-/** The place of a log's first line. */
+/** The position of a log's first line. */
 export const BEGINNING = "start";
 
 export type FetchChunk = (offset: number, limit: number, signal: AbortSignal) => Promise<LogChunk>;
-/** Takes the log as far as it is read; `following`: what is written from now on is read by itself. */
+/** Called with the log as far as it is read; `following`: new lines are read as they are written. */
 export type OnLogChange = (log: LogText, following: boolean) => void;
 
 export class LogReader {
   private log = EMPTY_LOG;
   private started = false;
   private readonly startOffset: number;
-  /** Up to where the stream is read without being asked, bytes. */
+  /** The offset up to which the stream is read without a request, bytes. */
   private targetOffset: number;
   private timer = 0;
   private failures = 0;
@@ -27,7 +27,7 @@ export class LogReader {
   private readingBack = false;
   private readonly closed = new AbortController();
 
-  /** Begin at `place`: bytes, BEGINNING, or empty for the end. `live`: more may be written. */
+  /** Begins at `position`: an offset in bytes, BEGINNING, or empty for the end. `live`: more may be written. */
   constructor(
     private readonly fetchChunk: FetchChunk,
     private readonly onChange: OnLogChange,
@@ -40,20 +40,20 @@ export class LogReader {
     this.resume();
   }
 
-  /** Say whether more may be written. */
+  /** Sets whether more may be written. */
   setLive(live: boolean): void {
     this.live = live;
     if (live) this.resume();
   }
 
-  /** Read what is before the part that is read. */
+  /** Loads the text before the loaded text. */
   async loadEarlier(): Promise<void> {
     const { from } = this.log;
     if (this.readingBack || !from) return;
     this.readingBack = true;
     try {
       const part = await this.readRange(Math.max(0, from - STEP_BYTES), from);
-      if (this.closed.signal.aborted || this.log.from !== from) return; // the beginning was left out meanwhile
+      if (this.closed.signal.aborted || this.log.from !== from) return; // the beginning was dropped meanwhile
       const longer = prependChunk(this.log, part);
       if (longer.to < this.log.to) this.targetOffset = longer.to;
       this.setLog(longer);
@@ -64,7 +64,7 @@ export class LogReader {
     }
   }
 
-  /** Read what is behind the part that is read. */
+  /** Loads the text after the loaded text. */
   loadLater(): void {
     this.targetOffset = this.log.to + STEP_BYTES;
     this.resume();
@@ -95,14 +95,14 @@ export class LogReader {
     else this.timer = window.setTimeout(() => void this.readForward(), wait);
   }
 
-  /** Read the next part; the milliseconds until the one after it, none when there is nothing to read by itself. */
+  /** Reads the next chunk. Returns the milliseconds until the chunk after it, or undefined if none is to be read. */
   private async readNextChunk(): Promise<number | undefined> {
     const { to } = this.log;
     if (this.started && to >= this.targetOffset) return undefined;
     const part = await this.fetchChunk(this.started ? to : this.startOffset, CHUNK_BYTES, this.closed.signal);
     if (this.closed.signal.aborted) return undefined;
     this.failures = 0;
-    if (this.log.to !== to) return 0; // the end was left out meanwhile
+    if (this.log.to !== to) return 0; // the end was dropped meanwhile
     this.started = true;
     if (part.size - part.next <= STEP_BYTES) this.targetOffset = Infinity;
     this.setLog(appendChunk(this.log, part));
@@ -110,7 +110,7 @@ export class LogReader {
     return part.complete || !this.live ? undefined : 1000;
   }
 
-  /** What the stream has between two places; a server may answer with less than is asked. */
+  /** Reads the stream between two offsets. A server may answer with less than was requested. */
   private async readRange(from: number, to: number): Promise<LogChunk> {
     const whole = await this.fetchChunk(from, to - from, this.closed.signal);
     while (whole.next < to) {

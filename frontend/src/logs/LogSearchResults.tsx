@@ -1,4 +1,4 @@
-// Where a text, or a level, was found in logs whole, of all tasks or some; a hit leads to its place in the log below.
+// The matches of a search in the whole logs of all or some tasks. A match opens its line in the log below.
 
 import { Button, Select } from "antd";
 import { type ReactNode, useMemo } from "react";
@@ -14,19 +14,19 @@ import { usePolling } from "../usePolling";
 
 interface Props {
   job: Job;
-  /** Empty where all lines of a level are sought. */
+  /** The text to search for; empty to find all lines of the level. */
   text: string;
   level: string;
-  /** Whose log is shown below. */
+  /** The task whose log is shown below. */
   task: string;
-  /** Another number: search again. */
+  /** How often the search was repeated; another number searches again. */
   searchCount: number;
   onRepeat: () => void;
 }
 
 const MAX_MATCHES = 500;
 
-/** Among: the task whose log is shown, whichever it is. */
+/** The value of `among` for the task whose log is shown, whichever that is. */
 export const SHOWN_TASK = "here";
 
 export function LogSearchResults({ job, text, level, task, searchCount, onRepeat }: Props): ReactNode {
@@ -38,19 +38,23 @@ export function LogSearchResults({ job, text, level, task, searchCount, onRepeat
   const columns = useMemo(() => matchColumns(), []);
   const found = polled.data;
   return (
-    <section aria-label={t("Found")} style={{ marginBottom: 10 }}>
+    <section aria-label={t("Search results")} style={{ marginBottom: 10 }}>
       <div className="row" style={{ marginBottom: 6 }}>
-        <LabeledSwitch text={t("Pattern")} on={regex === 1} onChange={(on) => updateQuery({ regex: on ? 1 : "" })} />
+        <LabeledSwitch
+          text={t("Regular expression")}
+          on={regex === 1}
+          onChange={(on) => updateQuery({ regex: on ? 1 : "" })}
+        />
         <SearchScope job={job} scope={scope} />
         <span role="status" className={polled.error ? "bad" : "muted"}>
           {!found && (polled.error?.message ?? t("Searching…"))}
           {found &&
-            t("{hits} hits in {size}, {time}", {
+            t("{hits} matches in {size}, {time}", {
               hits: found.hits.length,
               size: formatBytes(found.scanned_bytes),
               time: formatDuration(found.seconds),
             })}
-          {found && !found.complete && ` · ${t("there is more")}`}
+          {found && !found.complete && ` · ${t("there are more")}`}
           {found && ` · ${t("searched at {time}", { time: formatTime(polled.receivedAt) })}`}
         </span>
         <Button size="small" onClick={onRepeat}>
@@ -62,15 +66,26 @@ export function LogSearchResults({ job, text, level, task, searchCount, onRepeat
           {translateStored(problem)}
         </p>
       ))}
-      {found && <VirtualTable label={t("Found")} columns={columns} rows={found.hits} rowKey={matchKey} height="220px" />}
+      {found && (
+        <VirtualTable
+          label={t("Search results")}
+          columns={columns}
+          rows={found.hits}
+          rowKey={matchKey}
+          height="220px"
+        />
+      )}
     </section>
   );
 }
 
-/** Tasks, roles or ranks, those that are offered or any that are written; none stands for all. */
+/** Chooses the tasks, roles or ranks to search, from a list or by typing. An empty choice means all tasks. */
 function SearchScope({ job, scope }: { job: Job; scope: string }): ReactNode {
   const offered = [...job.roles.map(({ name }) => name), ...taskNames(job)];
-  const options = [{ value: SHOWN_TASK, label: t("The task below") }, ...offered.map((value) => ({ value, label: value }))];
+  const options = [
+    { value: SHOWN_TASK, label: t("The task shown below") },
+    ...offered.map((value) => ({ value, label: value })),
+  ];
   const choose = (values: string[]): void => {
     const last = values.at(-1);
     const left = last === SHOWN_TASK ? [SHOWN_TASK] : values.filter((value) => value !== SHOWN_TASK);
@@ -112,7 +127,14 @@ function matchColumns(): TableColumn<LogMatch>[] {
       ),
     },
     { key: "stream", title: t("Stream"), width: "80px", cell: (hit) => hit.stream },
-    { key: "line", title: t("Line"), width: "80px", alignEnd: true, sortValue: (hit) => hit.line, cell: (hit) => hit.line },
+    {
+      key: "line",
+      title: t("Line"),
+      width: "80px",
+      alignEnd: true,
+      sortValue: (hit) => hit.line,
+      cell: (hit) => hit.line,
+    },
     {
       key: "time",
       title: t("Time"),

@@ -1,4 +1,4 @@
-// The lines of one task's log, and how to get to others of it; only those in view are in the document.
+// One task's log, with buttons to load other parts of it. Only the lines in view are in the document.
 
 import { Button } from "antd";
 import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useState } from "react";
@@ -16,11 +16,11 @@ interface Props extends LogRequest {
   level: string;
   height: string;
   onAttempts?: (attempts: number[]) => void;
-  /** Another place is wanted: BEGINNING, or empty for the end. */
+  /** Called with the position to show: BEGINNING, or empty for the end. */
   onPositionChange: (at: string) => void;
 }
 
-/** Another log, or another place in it, begins anew. */
+/** Shows a log. Another log, or another position in it, is read from scratch. */
 export function LogView(props: Props): ReactNode {
   const [openCount, setOpenCount] = useState(0);
   const openPosition = (at: string): void => {
@@ -28,22 +28,32 @@ export function LogView(props: Props): ReactNode {
     props.onPositionChange(at);
   };
   return (
-    <LogPanel key={`${props.task} ${props.attempt} ${props.stream} ${props.position} ${openCount}`} {...props} onPositionChange={openPosition} />
+    <LogPanel
+      key={`${props.task} ${props.attempt} ${props.stream} ${props.position} ${openCount}`}
+      {...props}
+      onPositionChange={openPosition}
+    />
   );
 }
 
 function LogPanel({ level, height, onAttempts, onPositionChange, ...request }: Props): ReactNode {
   const { log, following, loadEarlier, loadLater } = useLog(request);
   const { position } = request;
-  const lines = useMemo(() => filterByLevel(parseLogLines(log.text, log.firstLine), level), [log.text, log.firstLine, level]);
+  const lines = useMemo(
+    () => filterByLevel(parseLogLines(log.text, log.firstLine), level),
+    [log.text, log.firstLine, level],
+  );
   const isPosition = position !== "" && position !== BEGINNING && !level && log.text !== "";
-  // eslint-disable-next-line react-hooks/exhaustive-deps -- a line keeps its number when others come
-  const foundLine = useMemo(() => (isPosition ? lineNumberAt(log, Number(position)) : undefined), [isPosition, position]);
+  const foundLine = useMemo(
+    () => (isPosition ? lineNumberAt(log, Number(position)) : undefined),
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- a line keeps its number when lines are added
+    [isPosition, position],
+  );
   const scrolling = useLogScrolling(lines, foundLine, position === BEGINNING);
   const attemptsKey = log.attempts.join(",");
   useEffect(() => {
     if (log.attempts.length) onAttempts?.(log.attempts);
-    // eslint-disable-next-line react-hooks/exhaustive-deps -- told only when they have changed
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- called only when the attempts change
   }, [attemptsKey]);
   const goToBeginning = (): void => (log.from ? onPositionChange(BEGINNING) : scrolling.scrollToTop());
   const goToEnd = (): void => (following ? scrolling.scrollToBottom() : onPositionChange(""));
@@ -75,7 +85,7 @@ function LogPanel({ level, height, onAttempts, onPositionChange, ...request }: P
         </Button>
         <Button
           size="small"
-          title={t("Copy all lines that are loaded")}
+          title={t("Copy all loaded lines")}
           disabled={!lines.length}
           onClick={() => void copyToClipboard(lines.map((line) => `${line.text}\n`).join(""))}
         >
@@ -88,7 +98,7 @@ function LogPanel({ level, height, onAttempts, onPositionChange, ...request }: P
             size: formatBytes(log.size),
           })}
         </span>
-        {log.complete && <span>{t("It is complete.")}</span>}
+        {log.complete && <span>{t("The log is complete.")}</span>}
         {log.error && <span className="bad">{log.error}</span>}
       </div>
     </>
@@ -142,15 +152,17 @@ function LogLines({ lines, foundLine, height, label, scrolling }: LogLinesProps)
 
 interface LogRow {
   line: LogLine;
-  /** How many lines above it are not in the document. */
+  /** How many lines directly above are not in the document. */
   hiddenAbove: number;
 }
 
-/** `count` lines from `begin` on, and those of the numbers `kept`, in their order. */
+/** Returns `count` lines from `begin` on, and the lines with the numbers `keptLines`, in the log's order. */
 function visibleRows(lines: LogLine[], begin: number, count: number, keptLines: number[]): LogRow[] {
   const end = Math.min(lines.length, begin + count);
   const seen = Array.from({ length: Math.max(0, end - begin) }, (_, index) => begin + index);
-  const others = keptLines.map((number) => findLineIndex(lines, number)).filter((index) => index < begin || index >= end);
+  const others = keptLines
+    .map((number) => findLineIndex(lines, number))
+    .filter((index) => index < begin || index >= end);
   const indexes = [...new Set([...seen, ...others])].sort((one, other) => one - other);
   return indexes.flatMap((index, place) => {
     const line = lines[index];

@@ -1,4 +1,4 @@
-// What tasks print: one of them as it comes, and a search through all.
+// The logs: one task's log as it is written, and a search in the logs of all tasks.
 
 import { Input, Segmented, Select } from "antd";
 import { type ReactNode, useState } from "react";
@@ -24,7 +24,7 @@ export default function LogsTab({ job }: { job: Job }): ReactNode {
   const searching = Boolean(searchText || level);
   const [attempts, setAttempts] = useState<number[]>([]);
   const [searchCount, setSearchCount] = useState(0);
-  // A level alone begins with the task that is shown; another level is sought where the one before was.
+  // A search for a level alone begins with the task that is shown; a change of the level keeps the scope of the search.
   const chooseLevel = (value: string): void => {
     const searchIn = value ? SHOWN_TASK : "";
     updateQuery({ level: value, ...(searchText || (level && value) ? {} : { among: searchIn }) });

@@ -1,9 +1,9 @@
-// A log's text as lines: what a terminal would have overwritten is left out, so are its colours.
+// Splits a log's text into lines, without colours and without text that a terminal would have overwritten.
 
 export type LogLevel = "error" | "warning" | "";
 
 export interface LogLine {
-  /** It stays the line's own when others are loaded before it, or left out. */
+  /** The line keeps its number when lines before it are loaded or dropped. */
   number: number;
   text: string;
   level: LogLevel;
@@ -11,7 +11,7 @@ export interface LogLine {
 
 const MAX_LINE_LENGTH = 4000;
 const ANSI_ESCAPES = /\u001b\[[0-9;?]*[A-Za-z]/g;
-/** As howdah.logs.search has them, so that what is found is what is coloured. */
+/** The words of howdah.logs.search, so that the page colours the lines that a search finds. */
 const ERROR_WORDS = [
   "error",
   "Error",
@@ -29,14 +29,14 @@ const WARNING_WORDS = ["warn", "Warn", "WARN", ": W "];
 const GLOG_ERROR = /^[EF][01]\d[0-3]\d /;
 const GLOG_WARNING = /^W[01]\d[0-3]\d /;
 
-/** The lines of a text; `first` is the number of the first. */
+/** Splits a text into lines; `first` is the number of the first line. */
 export function parseLogLines(text: string, first = 0): LogLine[] {
   const lines = text.split("\n");
   if (lines.at(-1) === "") lines.pop();
   return lines.map((line, index) => ({ number: first + index, ...parseLine(line) }));
 }
 
-/** The index of the line of this number, or else of the one after it, or of the last. */
+/** Returns the index of the line with this number, or of the next line, or of the last. */
 export function findLineIndex(lines: LogLine[], number: number): number {
   let [low, high] = [0, lines.length - 1];
   while (low < high) {
@@ -48,10 +48,12 @@ export function findLineIndex(lines: LogLine[], number: number): number {
 }
 
 function parseLine(raw: string): Omit<LogLine, "number"> {
-  const whole = raw.length > MAX_LINE_LENGTH * 4 ? `${raw.slice(0, MAX_LINE_LENGTH)} … (+${raw.length - MAX_LINE_LENGTH})` : raw;
+  const whole =
+    raw.length > MAX_LINE_LENGTH * 4 ? `${raw.slice(0, MAX_LINE_LENGTH)} … (+${raw.length - MAX_LINE_LENGTH})` : raw;
   const shown = whole.replace(ANSI_ESCAPES, "").replace(/\r+$/, "");
   const text = shown.slice(shown.lastIndexOf("\r") + 1);
-  const cut = text.length > MAX_LINE_LENGTH ? `${text.slice(0, MAX_LINE_LENGTH)} … (+${text.length - MAX_LINE_LENGTH})` : text;
+  const cut =
+    text.length > MAX_LINE_LENGTH ? `${text.slice(0, MAX_LINE_LENGTH)} … (+${text.length - MAX_LINE_LENGTH})` : text;
   return { text: cut, level: detectLevel(cut) };
 }
 
@@ -61,7 +63,7 @@ function detectLevel(text: string): LogLevel {
   return GLOG_WARNING.test(text) || WARNING_WORDS.some(holds) ? "warning" : "";
 }
 
-/** Lines of at least this level; all, for an empty one. */
+/** Returns the lines of at least this level; all lines if the level is empty. */
 export function filterByLevel(lines: LogLine[], level: string): LogLine[] {
   if (level === "error") return lines.filter((line) => line.level === "error");
   return level === "warning" ? lines.filter((line) => line.level) : lines;

@@ -1,8 +1,8 @@
-// The parts of a log as one text whose beginning has a known place in the stream, in bytes: characters have several.
+// Joins the chunks of a log to one text and keeps its offset in the stream, in bytes: a character may have several.
 
 import type { LogChunk } from "../api";
 
-/** A character of the text that begins a part, and its place in the stream. */
+/** The first character of a chunk, and its offset in the stream. */
 interface OffsetMark {
   at: number;
   offset: number;
@@ -11,23 +11,23 @@ interface OffsetMark {
 export interface LogText {
   text: string;
   marks: OffsetMark[];
-  /** The number of the text's first line, counted from the line with which reading began: lines before that one have
-   * negative numbers, and a line keeps its number whatever is loaded or left out. */
+  /** The number of the text's first line. Line 0 is the line with which reading began, so lines before it have negative
+   * numbers, and a line keeps its number when chunks are added or dropped. */
   firstLine: number;
-  /** Where `text` begins, in bytes of the stream. */
+  /** The offset in the stream where `text` begins, bytes. */
   from: number;
-  /** Where it ends. */
+  /** The offset in the stream where `text` ends, bytes. */
   to: number;
   size: number;
   attempts: number[];
   error: string;
-  /** Nothing comes any more. */
+  /** Nothing more will be written. */
   complete: boolean;
 }
 
-/** Characters that are kept. */
+/** The most characters that are kept. */
 const MAX_CHARACTERS = 4 << 20;
-/** Characters between two marks, at least. */
+/** The least number of characters between two marks. */
 const MARK_INTERVAL = 16384;
 export const EMPTY_LOG: LogText = {
   text: "",
@@ -41,7 +41,7 @@ export const EMPTY_LOG: LogText = {
   complete: false,
 };
 
-/** The log with a part behind it; of one that becomes too long the beginning is left out, up to where a part begins. */
+/** Returns the log with a chunk at its end. If it becomes too long, whole chunks are dropped from its beginning. */
 export function appendChunk(last: LogText, part: LogChunk): LogText {
   const text = last.text + part.text;
   const known = last.marks.at(-1) ?? { at: -MARK_INTERVAL, offset: 0 };
@@ -62,12 +62,13 @@ export function appendChunk(last: LogText, part: LogChunk): LogText {
   };
 }
 
-/** The log with a part before it; of one that becomes too long the end is left out, from where a part begins. */
+/** Returns the log with a chunk at its beginning. If it becomes too long, whole chunks are dropped from its end. */
 export function prependChunk(last: LogText, part: LogChunk): LogText {
   const later = last.marks.map((mark) => ({ ...mark, at: mark.at + part.text.length }));
   const marks = [{ at: 0, offset: part.offset }, ...later.filter((mark) => mark.at > 0)];
   const whole = part.text + last.text;
-  const end = whole.length > MAX_CHARACTERS ? marks.findLast((mark) => mark.at > 0 && mark.at <= MAX_CHARACTERS) : undefined;
+  const end =
+    whole.length > MAX_CHARACTERS ? marks.findLast((mark) => mark.at > 0 && mark.at <= MAX_CHARACTERS) : undefined;
   return {
     ...last,
     text: end ? whole.slice(0, end.at) : whole,
@@ -86,7 +87,7 @@ function countLineEnds(text: string): number {
   return count;
 }
 
-/** The number of the line that holds a place in the stream (bytes). */
+/** Returns the number of the line that holds the byte at `place` of the stream. */
 export function lineNumberAt({ text, marks, firstLine, from }: LogText, place: number): number {
   const mark = marks.findLast(({ offset }) => offset <= place) ?? { at: 0, offset: from };
   const data = new TextEncoder().encode(text.slice(mark.at));

@@ -1,4 +1,4 @@
-// A task's log as a component has it.
+// Reads a task's log for a component.
 
 import { useCallback, useEffect, useRef, useState } from "react";
 import { apiGet } from "../apiClient";
@@ -11,13 +11,13 @@ export interface LogRequest {
   attempt: string;
   stream: string;
   live: boolean;
-  /** Where to begin: bytes, BEGINNING, or empty for the end. */
+  /** Where to begin: an offset in bytes, BEGINNING, or empty for the end. */
   position: string;
 }
 
 interface LogHandle {
   log: LogText;
-  /** What is written from now on is read by itself. */
+  /** New lines are read as they are written. */
   following: boolean;
   loadEarlier: () => void;
   loadLater: () => void;

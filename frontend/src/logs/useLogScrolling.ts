@@ -1,16 +1,16 @@
-// Which of a log's lines are in view. The view stays at the end until one scrolls up; then it stays at the line that is
-// read, whatever is loaded before it.
+// Finds the lines of a log that are in view. The view follows the end until somebody scrolls up; then it stays at the
+// line at its top, even if lines are loaded before that line.
 
 import { type RefObject, useLayoutEffect, useRef, useState } from "react";
 import { findLineIndex, type LogLine } from "./logLines";
 
 export const LINE_HEIGHT = 18;
-/** Lines above and below the view that are in the document, too. */
+/** How many lines above and below the view are also in the document. */
 const OVERSCAN_LINES = 20;
 
 interface LogScrolling {
   container: RefObject<HTMLDivElement | null>;
-  /** The first line that is in the document, and how many are. */
+  /** The first line that is in the document, and the number of lines that are. */
   firstRow: number;
   rowCount: number;
   onScroll: () => void;
@@ -18,7 +18,7 @@ interface LogScrolling {
   scrollToBottom: () => void;
 }
 
-/** `found` is the number of a line to begin at; `atTop`: begin at the first line that is there, else at the last. */
+/** Begins at the line with the number `foundLine`, else at the first line if `atTop`, else at the last line. */
 export function useLogScrolling(lines: LogLine[], foundLine: number | undefined, atTop: boolean): LogScrolling {
   const container = useRef<HTMLDivElement>(null);
   const atEnd = useRef(foundLine === undefined && !atTop);
@@ -43,12 +43,20 @@ export function useLogScrolling(lines: LogLine[], foundLine: number | undefined,
     if (!place || !lines.length) return;
     if (foundLine !== undefined && !positioned.current) scrollTo((findLineIndex(lines, foundLine) - 5) * LINE_HEIGHT);
     else if (atEnd.current) scrollTo(place.scrollHeight);
-    else if (positioned.current) scrollTo(findLineIndex(lines, topLine.current.number) * LINE_HEIGHT + topLine.current.below);
+    else if (positioned.current)
+      scrollTo(findLineIndex(lines, topLine.current.number) * LINE_HEIGHT + topLine.current.below);
     else scrollTo(0);
     if (foundLine !== undefined && !positioned.current) atEnd.current = false;
     positioned.current = true;
-    // eslint-disable-next-line react-hooks/exhaustive-deps -- as often as the lines change
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- runs when the lines change
   }, [lines, foundLine]);
   const rowCount = Math.ceil((container.current?.clientHeight ?? 600) / LINE_HEIGHT) + 2 * OVERSCAN_LINES;
-  return { container, firstRow, rowCount, onScroll, scrollToTop: () => scrollTo(0), scrollToBottom: () => scrollTo(container.current?.scrollHeight ?? 0) };
+  return {
+    container,
+    firstRow,
+    rowCount,
+    onScroll,
+    scrollToTop: () => scrollTo(0),
+    scrollToBottom: () => scrollTo(container.current?.scrollHeight ?? 0),
+  };
 }

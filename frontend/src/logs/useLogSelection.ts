@@ -1,16 +1,16 @@
-// What is selected of a log's lines, of which only those in view are in the document, and its text.
+// Selects and copies log lines, although only the lines in view are in the document.
 
 import { type ClipboardEvent, type RefObject, useEffect, useLayoutEffect, useState } from "react";
 import { findLineIndex, type LogLine } from "./logLines";
 
-/** A place in the lines. */
+/** A position in the lines. */
 interface TextPosition {
   index: number;
   offset: number;
 }
 
 interface LogSelection {
-  /** The numbers of lines that must stay in the document, for a selection begins or ends there. */
+  /** The numbers of lines that must stay in the document, because a selection begins or ends in them. */
   keptLines: number[];
   selectAll: () => void;
   onCopy: (event: ClipboardEvent) => void;
@@ -49,7 +49,7 @@ export function useLogSelection(container: RefObject<HTMLDivElement | null>, lin
   return { keptLines, selectAll, onCopy };
 }
 
-/** Where one has clicked is an end, too: another click with Shift selects from there. */
+/** Returns the lines in which the selection begins and ends. A click alone is an empty selection that Shift extends. */
 function selectionEndLines(box: HTMLElement | null): number[] {
   const selection = window.getSelection();
   if (!selection) return [];
@@ -63,7 +63,7 @@ function closestRow(box: HTMLElement | null, node: Node | null): HTMLElement | u
   return row && box?.contains(row) ? row : undefined;
 }
 
-/** The text of the selection; undefined where it is not all within the box. */
+/** Returns the text of the selection, or undefined if the selection reaches beyond the log. */
 function selectedText(box: HTMLElement | null, lines: LogLine[]): string | undefined {
   const selection = window.getSelection();
   if (!box || !selection?.rangeCount || selection.isCollapsed) return undefined;

@@ -1,4 +1,4 @@
-// Which runs and tags are shown, and how.
+// Chooses the runs and tags to show, and the axis, scale and smoothing of the charts.
 
 import { Checkbox, Input, Segmented, Slider } from "antd";
 import { type ReactNode, useState } from "react";
@@ -8,7 +8,7 @@ import { updateQuery } from "../router";
 import { lineColour, useDarkMode } from "../theme";
 import type { ChartSettings } from "./chartSettings";
 
-/** Whatever has a line, and the number of its colour. */
+/** A run or a task that has a line, and the number of its colour. */
 interface LineEntry {
   id: string;
   label: string;
@@ -22,7 +22,7 @@ export function ChartControls({
   canCompare,
 }: {
   runs: LineEntry[];
-  /** Tasks that tell something themselves. */
+  /** The tasks whose programs report metrics. */
   metricTasks: LineEntry[];
   settings: ChartSettings;
   canCompare: boolean;
@@ -33,7 +33,7 @@ export function ChartControls({
   return (
     <div className="side card">
       <Segmented
-        aria-label={t("Axis")}
+        aria-label={t("Horizontal axis")}
         size="small"
         block
         value={settings.axis}
@@ -44,7 +44,11 @@ export function ChartControls({
           { value: "relative", label: t("Relative") },
         ]}
       />
-      <LabeledSwitch text={t("Logarithmic scale")} on={settings.log} onChange={(on) => updateQuery({ log: on ? 1 : "" })} />
+      <LabeledSwitch
+        text={t("Logarithmic scale")}
+        on={settings.log}
+        onChange={(on) => updateQuery({ log: on ? 1 : "" })}
+      />
       <div>
         <span>{t("Smoothing {weight}", { weight: settings.smoothing })}</span>
         <Slider
@@ -61,8 +65,8 @@ export function ChartControls({
       <Input
         size="small"
         allowClear
-        aria-label={t("Tags (a pattern)")}
-        placeholder={t("Tags (a pattern)")}
+        aria-label={t("Filter tags (regular expression)")}
+        placeholder={t("Filter tags (regular expression)")}
         defaultValue={settings.tag}
         onChange={(event) => updateQuery({ tag: event.target.value })}
       />
@@ -70,8 +74,8 @@ export function ChartControls({
         <Input
           size="small"
           allowClear
-          aria-label={t("Compare with jobs (ids, commas between)")}
-          placeholder={t("Compare with jobs (ids, commas between)")}
+          aria-label={t("Compare with jobs (ids separated by commas)")}
+          placeholder={t("Compare with jobs (ids separated by commas)")}
           defaultValue={settings.with.join(",")}
           onBlur={(event) => updateQuery({ with: event.target.value.replace(/\s/g, "") })}
           onPressEnter={(event) => updateQuery({ with: event.currentTarget.value.replace(/\s/g, "") })}

@@ -6,7 +6,7 @@ import { LineChart } from "../charts/LineChart";
 import { t } from "../language";
 import { usePolling } from "../usePolling";
 
-/** Percentiles of a histogram over its steps. */
+/** Draws the percentiles of a histogram over its steps. */
 export function DistributionChart({
   job,
   run,
@@ -29,7 +29,7 @@ export function DistributionChart({
   );
 }
 
-/** A line for each percentile; a step that had nothing to count has a gap in all. */
+/** Makes a line for each percentile. A step without values is a gap in all lines. */
 function percentileLines(steps: ApiResponse<"jobs/{job}/curves/distributions">["steps"]): ChartLine[] {
   const x = steps.map(({ step }) => step);
   const percents = steps.find(({ percentiles }) => percentiles.length)?.percentiles.map(([percent]) => percent) ?? [];

@@ -4,22 +4,22 @@ import { t } from "../language";
 import { storedText, translateStored } from "../translateStored";
 import { isMemoryError } from "./memoryErrors";
 
-/** Event files that could not be read, or not to their end; and what there was no room for. */
+/** Lists event files that could not be read completely, and values that there was no memory for. */
 export function EventFileErrors({ errors }: { errors: EventRunsResponse["errors"] }): ReactNode {
   const unread = errors.filter(({ text }) => !isMemoryError(storedText(text)));
   const count = new Set(unread.map(({ file }) => file)).size;
   return (
     <>
-      <FileErrorList title={t("{count} event files cannot be read whole", { count })} errors={unread} />
+      <FileErrorList title={t("{count} event files could not be read completely", { count })} errors={unread} />
       <FileErrorList
-        title={t("Not all that was read is kept in memory")}
+        title={t("Some values are left out because memory is limited")}
         errors={errors.filter(({ text }) => isMemoryError(storedText(text)))}
       />
     </>
   );
 }
 
-/** Files or folders with what is wrong with each, folded. */
+/** A collapsed list of files or directories with the error of each. */
 export function FileErrorList({ title, errors }: { title: string; errors: EventRunsResponse["errors"] }): ReactNode {
   if (!errors.length) return null;
   return (

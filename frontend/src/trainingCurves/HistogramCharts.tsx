@@ -1,4 +1,4 @@
-// Weights and the like over time: how they are spread at each step, and at one of them.
+// Histograms over all steps, at one step, and as percentiles.
 
 import { Slider } from "antd";
 import { lazy, type ReactNode, useMemo, useState } from "react";
@@ -13,14 +13,17 @@ import { useTagPicker } from "./TagPicker";
 
 const EChart = lazy(() => import("../charts/EChart"));
 
-export default function HistogramCharts({ job, runs, seconds }: { job: string; runs: EventRun[]; seconds: number }): ReactNode {
+export default function HistogramCharts({
+  job,
+  runs,
+  seconds,
+}: {
+  job: string;
+  runs: EventRun[];
+  seconds: number;
+}): ReactNode {
   const { run, tag, picker } = useTagPicker(runs, (each) => each.tags.histogram ?? []);
-  const polled = usePolling(
-    tag ? "jobs/{job}/curves/histograms" : "",
-    { job },
-    { run, tag, steps: 50 },
-    seconds,
-  );
+  const polled = usePolling(tag ? "jobs/{job}/curves/histograms" : "", { job }, { run, tag, steps: 50 }, seconds);
   const [chosenIndex, setChosenIndex] = useState<number | null>(null);
   const dark = useDarkMode();
   const steps = polled.data?.steps ?? [];

@@ -6,7 +6,7 @@ import { formatNumber, toPlainText } from "../format";
 import { t } from "../language";
 import { usePolling } from "../usePolling";
 
-/** A row for each run: what it was given, and what came of it. */
+/** A table with a row per run: its hyperparameters and its metrics. */
 export default function HyperparameterTable({ job, seconds }: { job: string; seconds: number }): ReactNode {
   const polled = usePolling("jobs/{job}/curves/hparams", { job }, {}, seconds);
   const rows = polled.data?.runs;
@@ -26,7 +26,11 @@ function hyperparameterColumns(rows: HyperparameterRun[]): TableColumn<Hyperpara
   ];
 }
 
-function valueColumn(key: string, title: string, readValue: (row: HyperparameterRun) => unknown): TableColumn<HyperparameterRun> {
+function valueColumn(
+  key: string,
+  title: string,
+  readValue: (row: HyperparameterRun) => unknown,
+): TableColumn<HyperparameterRun> {
   const sortValue = (row: HyperparameterRun): number | string => {
     const value = readValue(row);
     return typeof value === "number" ? value : toPlainText(value);

@@ -1,4 +1,4 @@
-// Pictures and text that programs have written down, step by step.
+// Images and texts in event files, step by step.
 
 import type { ReactNode } from "react";
 import type { EventRun } from "../api";
@@ -20,7 +20,10 @@ const MAX_STEPS = 60;
 const MAX_IMAGES_PER_STEP = 64;
 
 export default function ImagesAndTexts({ job, runs, seconds, kind }: Props): ReactNode {
-  const { run, tag, picker } = useTagPicker(runs, (each) => (kind === "images" ? each.tags.image : each.tags.text) ?? []);
+  const { run, tag, picker } = useTagPicker(
+    runs,
+    (each) => (kind === "images" ? each.tags.image : each.tags.text) ?? [],
+  );
   if (!tag) return <EmptyState text={kind === "images" ? t("No images yet.") : t("No text yet.")} />;
   const List = kind === "images" ? ImageList : TextList;
   return (

@@ -8,12 +8,12 @@ import { metricAxis, type MetricTask, type MetricSeries, metricLines } from "./p
 interface Props {
   series: MetricSeries[];
   names: string[];
-  /** Those that are shown. */
+  /** The tasks that are shown. */
   tasks: MetricTask[];
   settings: ChartSettings;
 }
 
-/** A chart a name, a line a task. */
+/** One chart per metric, with one line per task. */
 export function ProgramMetricCharts({ series, names, tasks, settings }: Props): ReactNode {
   const charts = names
     .map((tag) => ({ tag, lines: metricLines(series, tag, tasks, settings) }))
@@ -21,7 +21,7 @@ export function ProgramMetricCharts({ series, names, tasks, settings }: Props): 
   if (!charts.length) return null;
   return (
     <section>
-      <h2 style={{ fontSize: 14, margin: "8px 0" }}>{t("Told by the programs, over time")}</h2>
+      <h2 style={{ fontSize: 14, margin: "8px 0" }}>{t("Metrics reported by the program, over time")}</h2>
       <div className="charts">
         {charts.map(({ tag, lines }) => (
           <section key={tag} className="card">

@@ -1,4 +1,4 @@
-// One tag of several runs. It asks for its points once it has come into view.
+// A chart of one tag for several runs. The points are requested once the chart is in view.
 
 import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import type { ScalarSeries as ScalarLine, QueryParams, ScalarPoint } from "../api";
@@ -9,9 +9,9 @@ import { formatNumber } from "../format";
 import { t } from "../language";
 import type { ChartSettings } from "./chartSettings";
 
-/** A run of some job, as it is called and coloured here. */
+/** A run of some job, with its label and colour in the charts. */
 export interface ChartRun {
-  /** Labels of two may be the same: folders are named by programs. */
+  /** Unique, unlike the label: programs choose the names of their directories. */
   id: string;
   job: string;
   run: string;
@@ -59,7 +59,7 @@ export function ScalarChart({ tag, runs, settings, seconds }: Props): ReactNode 
 type SeriesByRun = Record<string, ScalarLine>;
 type RunKey = [job: string, run: string, id: string];
 
-/** The points of each run, by its id. */
+/** Returns the points of each run, by the run's id. */
 function useScalars(tag: string, runs: ChartRun[], inView: boolean, seconds: number): ScalarsState {
   const [state, setState] = useState<ScalarsState>({ series: {}, error: "" });
   const runKeys = JSON.stringify(runs.map(({ job, run, id }): RunKey => [job, run, id]));
@@ -94,7 +94,7 @@ interface ScalarsState {
   error: string;
 }
 
-/** What has changed since `versions`, by job; nothing when nothing has. */
+/** Fetches the series of jobs that have changed since `versions`; undefined if none has. */
 async function fetchChangedScalars(
   runs: RunKey[],
   tag: string,
@@ -104,7 +104,11 @@ async function fetchChangedScalars(
   let all: SeriesByRun | undefined;
   for (const job of new Set(runs.map(([id]) => id))) {
     const runsOfJob = runs.filter(([id]) => id === job);
-    const params: QueryParams<"jobs/{job}/curves/scalars"> = { tag, run: runsOfJob.map(([, run]) => run), points: MAX_POINTS };
+    const params: QueryParams<"jobs/{job}/curves/scalars"> = {
+      tag,
+      run: runsOfJob.map(([, run]) => run),
+      points: MAX_POINTS,
+    };
     const found = await apiGet("jobs/{job}/curves/scalars", { job }, { ...params, since: versions.get(job) }, signal);
     if ("unchanged" in found) continue;
     versions.set(job, found.version);
@@ -127,21 +131,23 @@ function scalarLines(seriesByRun: SeriesByRun, runs: ChartRun[], { axis, smoothi
       axis === "step" ? step : axis === "time" ? time : time - startedAt;
     const x = series.points.map(([step, time]) => axisValue(step, time));
     const y = series.points.map((point) => point[3]);
-    const note = {
+    const notes: Pick<ChartLine, "note" | "nonFinite"> = {
       note: [
         series.nan ? t("({count} NaN)", { count: series.nan }) : "",
         series.infinite ? t("({count} infinite)", { count: series.infinite }) : "",
       ].join(" "),
-      odd: series.odd.map(([step, time, name]) => ({ x: axisValue(step, time), name })),
+      nonFinite: series.odd.map(([step, time, name]) => ({ x: axisValue(step, time), name })),
     };
     if (smoothing) {
       return [
         { name: label, colour, x, y, faint: true },
-        { name: label, colour, x, y: smooth(y, smoothing), ...note },
+        { name: label, colour, x, y: smooth(y, smoothing), ...notes },
       ];
     }
-    const range = showRange ? { low: series.points.map((point) => point[2]), high: series.points.map((point) => point[4]) } : {};
-    return [{ name: label, colour, x, y, ...range, ...note }];
+    const range: Pick<ChartLine, "low" | "high"> = showRange
+      ? { low: series.points.map((point) => point[2]), high: series.points.map((point) => point[4]) }
+      : {};
+    return [{ name: label, colour, x, y, ...range, ...notes }];
   });
 }
 

@@ -1,4 +1,4 @@
-// Curves: runs × tags. How they are shown is in the address, so that a view can be sent to somebody.
+// Charts of scalars by tag, and of the metrics that programs report. The address holds all settings of the view.
 
 import type { ReactNode } from "react";
 import type { Job, EventRun } from "../api";
@@ -18,7 +18,7 @@ interface Props {
   runs: EventRun[];
   seconds: number;
   canCompare: boolean;
-  /** Why the runs are not known yet. */
+  /** Says why the runs are not known yet. */
   waitMessage?: string;
 }
 
@@ -34,7 +34,10 @@ export function ScalarCharts({ job, runs, seconds, canCompare, waitMessage = "" 
     colour: index,
     tags: run.tags.scalar ?? [],
   }));
-  const allRuns = [...ownRuns, ...comparedJobs.runs.map((each, index) => ({ ...each, colour: ownRuns.length + index }))];
+  const allRuns = [
+    ...ownRuns,
+    ...comparedJobs.runs.map((each, index) => ({ ...each, colour: ownRuns.length + index })),
+  ];
   const visibleRuns = allRuns.filter(({ id }) => !settings.hidden.includes(id));
   const tags = matchingTags(
     visibleRuns.flatMap((each) => each.tags),
@@ -52,7 +55,11 @@ export function ScalarCharts({ job, runs, seconds, canCompare, waitMessage = "" 
         {programMetrics.error && <p className="bad">{programMetrics.error}</p>}
         {waitMessage && <EmptyState text={waitMessage} />}
         {!waitMessage && !tags.length && !metricNames.length && (
-          <EmptyState text={t("No curves yet. They come from TensorBoard's event files and from howdah.here.metric.")} />
+          <EmptyState
+            text={t(
+              "No scalars yet. They come from TensorBoard event files and from metrics that a program reports with howdah.here.metric.",
+            )}
+          />
         )}
         {groupTags(tags).map(([group, inside]) => (
           <section key={group}>
@@ -76,12 +83,12 @@ export function ScalarCharts({ job, runs, seconds, canCompare, waitMessage = "" 
   );
 }
 
-/** The run without a folder of its own is the job itself. */
+/** Returns the label of a run. The run without a directory of its own has the job's name. */
 function runLabel(run: string, job: Job, runs: EventRun[]): string {
   return run === "." && job.name && !runs.some((each) => each.run === job.name) ? job.name : run;
 }
 
-/** Those that fit the pattern, each once. */
+/** Returns the sorted tags that match the pattern, each once. */
 function matchingTags(tags: string[], pattern: string): string[] {
   return [...new Set(tags)].filter((tag) => matchesPattern(tag, pattern)).sort(compareNumerically);
 }
@@ -99,7 +106,7 @@ function compareNumerically(a: string, b: string): number {
   return a.localeCompare(b, undefined, { numeric: true });
 }
 
-/** Tags by what is before their first slash. */
+/** Groups tags by the text before their first slash. */
 function groupTags(tags: string[]): [string, string[]][] {
   const found = new Map<string, string[]>();
   for (const tag of tags) {

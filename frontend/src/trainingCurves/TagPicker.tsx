@@ -1,4 +1,4 @@
-// One run and one of its tags, chosen in the address.
+// Chooses a run and one of its tags. The choice is kept in the address.
 
 import { Select } from "antd";
 import type { ReactNode } from "react";
@@ -12,7 +12,7 @@ export interface TagSelection {
   picker: ReactNode;
 }
 
-/** `of` gives the tags of a run that are meant; runs without any are left out. */
+/** `tagsOf` returns the tags of a run to choose from. Runs without such tags are left out. */
 export function useTagPicker(runs: EventRun[], tagsOf: (run: EventRun) => string[]): TagSelection {
   const { query } = useRoute();
   const runsWithTags = runs.filter((run) => tagsOf(run).length);

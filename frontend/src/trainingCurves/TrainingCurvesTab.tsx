@@ -1,4 +1,4 @@
-// What the programs have told of their learning: curves, distributions, pictures, text; and what lies in checkpoints.
+// The contents of event files (scalars, histograms, images, text, hyperparameters) and the job's checkpoints.
 
 import { Segmented } from "antd";
 import { lazy, type ReactNode } from "react";
@@ -17,12 +17,12 @@ const Samples = lazy(() => import("./ImagesAndTexts"));
 const HyperParameters = lazy(() => import("./HyperparameterTable"));
 const Checkpoints = lazy(() => import("../checkpoints/Checkpoints"));
 
-/** `others`: whether other jobs can be looked at beside this one. */
+/** `canCompare`: whether the server knows other jobs to compare with. */
 export default function TrainingCurvesTab({ job, canCompare }: { job: Job; canCompare: boolean }): ReactNode {
   const { path } = useRoute();
   const kind = path[3] ?? "scalars";
   const kinds = [
-    { value: "scalars", label: t("Curves") },
+    { value: "scalars", label: t("Scalars") },
     { value: "histograms", label: t("Histograms") },
     { value: "images", label: t("Images") },
     { value: "text", label: t("Text") },
@@ -39,7 +39,11 @@ export default function TrainingCurvesTab({ job, canCompare }: { job: Job; canCo
         onChange={(value) => navigate(["jobs", job.id, "curves", value])}
         style={{ marginBottom: 10 }}
       />
-      {kind === "checkpoints" ? <Checkpoints job={job} /> : <EventFileView job={job} kind={kind} canCompare={canCompare} />}
+      {kind === "checkpoints" ? (
+        <Checkpoints job={job} />
+      ) : (
+        <EventFileView job={job} kind={kind} canCompare={canCompare} />
+      )}
     </>
   );
 }
@@ -56,7 +60,9 @@ function EventFileView({ job, kind, canCompare }: { job: Job; kind: string; canC
       {runs && <StaleNotice polled={polled} />}
       {polled.data?.complete === false && <p className="muted">{t("Still reading event files…")}</p>}
       <EventFileErrors errors={polled.data?.errors ?? []} />
-      {kind === "scalars" && <ScalarCharts job={job} runs={runs ?? []} seconds={seconds} canCompare={canCompare} waitMessage={waitMessage} />}
+      {kind === "scalars" && (
+        <ScalarCharts job={job} runs={runs ?? []} seconds={seconds} canCompare={canCompare} waitMessage={waitMessage} />
+      )}
       {runs && kind === "histograms" && <Histograms job={job.id} runs={runs} seconds={seconds} />}
       {runs && (kind === "images" || kind === "text") && (
         <Samples job={job.id} runs={runs} seconds={seconds} kind={kind} />

@@ -1,16 +1,16 @@
-// How curves are shown; read from the address, where `amend` writes it.
+// Reads the settings of the charts from the address, where `updateQuery` writes them.
 
 import type { AxisKind } from "../charts/LineChart";
 
 export interface ChartSettings {
   axis: AxisKind;
   log: boolean;
-  /** 0: not at all, to 0.999. */
+  /** The weight of the smoothing: 0 (none) to 0.999. */
   smoothing: number;
   tag: string;
-  /** Ids of runs and of tasks that tell something. */
+  /** The ids of hidden runs and tasks. */
   hidden: string[];
-  /** Jobs to compare with; where two are compared it is the other one. */
+  /** The ids of jobs to compare with; on the compare page that is the second job. */
   with: string[];
 }
 

@@ -1,6 +1,6 @@
-// What the reading of event files could not do: read a file whole, or keep all that it read.
+// Tells errors about memory from errors about files, among the errors of reading event files.
 
-/** How what is told of memory begins (howdah.eventfiles.event_directory); all else is told of a file, or of a directory. */
+/** How errors about memory begin (howdah.eventfiles.event_directory); all others are about a file or a directory. */
 const MEMORY_ERROR = /^(there is no memory for all of it|\d+ values of more tags)/;
 
 export function isMemoryError(text: string): boolean {

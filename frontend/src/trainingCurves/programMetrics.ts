@@ -1,4 +1,4 @@
-// Curves that the programs tell of themselves by howdah.here.metric: over time, for their points come without steps.
+// Metrics that programs report with howdah.here.metric. They are drawn over time, because they come without steps.
 
 import { useMemo } from "react";
 import type { Job, QueryParams, SeriesResponse, SeriesPoint } from "../api";
@@ -10,7 +10,7 @@ import type { ChartSettings } from "./chartSettings";
 
 const MAX_POINTS = 1000;
 
-/** What a task tells under one name. */
+/** One metric of one task. */
 export interface MetricSeries {
   job: string;
   task: string;
@@ -19,20 +19,20 @@ export interface MetricSeries {
 }
 
 export interface ProgramMetrics {
-  /** All names, also those of tasks that were not asked for. */
+  /** The names of all metrics, also of tasks that were not requested. */
   names: string[];
   series: MetricSeries[];
 }
 
-/** A task that tells something, as it is called and coloured here. */
+/** A task whose program reports metrics, with its label and colour in the charts. */
 export interface MetricTask {
-  /** No run of event files has this one, though it may be called like the task. */
+  /** Differs from the ids of all runs, although a run may have the task's name. */
   id: string;
   label: string;
   colour: number;
 }
 
-/** What there is so far, asked again every `seconds` (0: once). */
+/** Fetches the metrics of a job every `seconds` (0: once). */
 export function useProgramMetrics(job: Job, seconds: number): ProgramMetrics & { error: string } {
   const polled = usePolling("jobs/{job}/series", { job: job.id }, programMetricsQuery(job), seconds);
   const response = polled.data;
@@ -40,7 +40,7 @@ export function useProgramMetrics(job: Job, seconds: number): ProgramMetrics & {
   return { ...metrics, error: polled.error?.message ?? "" };
 }
 
-/** All names at once: an address has no room for many, and a name may hold what would part two. */
+/** Requests all metrics at once: an address has no room for many names, and a name may contain the separator. */
 export function programMetricsQuery(job: Job): QueryParams<"jobs/{job}/series"> {
   return { kind: "told", task: sampleTasks(job).join(","), points: MAX_POINTS };
 }
@@ -50,7 +50,7 @@ export function toProgramMetrics(job: string, response: SeriesResponse | undefin
   return { names, series: (response?.series ?? []).map(({ task, name, points }) => ({ job, task, name, points })) };
 }
 
-/** Whose lines these are, coloured from `first` on; `compared`: called by their jobs, too. */
+/** Lists the tasks of the series, with colours from `first` on. `compared`: labels name the job, too. */
 export function listMetricTasks(series: MetricSeries[], first: number, compared: boolean): MetricTask[] {
   const found = new Map<string, MetricTask>();
   for (const line of series) {
@@ -65,13 +65,18 @@ function metricTaskId({ job, task }: MetricSeries): string {
   return `${job} told ${task}`;
 }
 
-/** Steps are not known, so time stands for them. */
+/** Returns the axis for metrics: steps are unknown, so time takes their place. */
 export function metricAxis({ axis }: ChartSettings): AxisKind {
   return axis === "step" ? "time" : axis;
 }
 
-/** The lines of one name, of these tellers. */
-export function metricLines(series: MetricSeries[], tag: string, tasks: MetricTask[], settings: ChartSettings): ChartLine[] {
+/** Makes the lines of one metric, for these tasks. */
+export function metricLines(
+  series: MetricSeries[],
+  tag: string,
+  tasks: MetricTask[],
+  settings: ChartSettings,
+): ChartLine[] {
   const shown = new Map(tasks.map((metricTask) => [metricTask.id, metricTask]));
   return series.flatMap((line) => {
     const { name, points } = line;

@@ -1,4 +1,4 @@
-// Curves of other jobs, to be drawn beside those of this one.
+// Fetches the runs and metrics of other jobs, to draw them in the charts of this job.
 
 import { useEffect, useState } from "react";
 import { apiGet } from "../apiClient";
