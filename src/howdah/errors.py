@@ -1,14 +1,27 @@
-"""Every error a user can meet, split by who must act.
+"""This module defines every error that a user can meet. The tree is split by who must act.
 
 HowdahError
 ├── SpecError            the user edits the job: one `Mistake` per thing that is wrong, all at once
 ├── StagingError         a file or directory is missing, forbidden, full, or in the way
 ├── EngineUnavailable    the cluster does not answer: try again, or correct the address
 ├── EngineRejected       the cluster answers no: unknown queue, too large an ask, no permission
-└── JobFailed            the job ran and failed: look at the task it names
+├── RequestRefused       a request about a job cannot be answered: whoever asked corrects the request, or asks again
+│   ├── InvalidRequest   a value in the request is malformed
+│   ├── NotPermitted     whoever asks may not do this
+│   ├── NotFound         nothing has the name that the request gives
+│   │   └── JobNotFound  no job has this id
+│   ├── Conflict         the request contradicts the present state of the job
+│   │   └── JobEnded     the job has ended, and the request needs a running job
+│   ├── NoLongerThere    the thing existed, and is gone
+│   ├── LimitExceeded    the request asks for more than a documented limit
+│   ├── NotReady         the answer is not known yet: ask again
+│   └── AnswerTimeout    the answer did not come in time: ask again
+└── JobFailed            the job ran and failed: look at the task that the message names
+    └── JobCancelled     somebody cancelled the job
 
 A message names the place, the value, what is allowed and what to do. Lower libraries' errors are mapped
 where they enter howdah and nowhere else; anything that is not a HowdahError is a bug and keeps its traceback.
+No error here knows an HTTP status: `howdah.api.errors` maps a RequestRefused to one.
 """
 
 from __future__ import annotations
@@ -18,23 +31,24 @@ from typing import Optional, Sequence
 
 
 class HowdahError(Exception):
-    """`exit_code` is the command line's documented exit status (docs/exit-codes.md)."""
+    """The base of all errors that are shown to a user as one line, without a traceback."""
 
     exit_code = 70
+    """The command line's documented exit status (docs/exit-codes.md)."""
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """One thing wrong with a job.
-
-    `place` is a path into the spec (`roles.worker.replicas`), `origin` the words the user typed it with
-    (`--worker-num`, `job.yaml:12`) where they are known, `nearest` the closest valid name for a misspelt one.
-    """
+    """One thing that is wrong with a job."""
 
     place: str
+    """The path into the spec: `roles.worker.replicas`."""
     problem: str
+    """What is wrong there, and what is allowed."""
     nearest: Optional[str] = None
+    """The closest valid name, for a misspelt one."""
     origin: Optional[str] = None
+    """The words that the user typed (`--worker-num`, `job.yaml:12`), where they are known."""
 
     def __str__(self) -> str:
         hint = f" (did you mean {self.nearest!r}?)" if self.nearest else ""
@@ -43,7 +57,7 @@ class Mistake:
 
 
 class SpecError(HowdahError):
-    """The job description is wrong. `mistakes` holds all of them, in reading order."""
+    """The job description is wrong. `mistakes` holds all mistakes, in reading order."""
 
     exit_code = 64
 
@@ -53,7 +67,7 @@ class SpecError(HowdahError):
 
     @classmethod
     def at(cls, place: str, problem: str, nearest: Optional[str] = None) -> SpecError:
-        """A SpecError of a single mistake."""
+        """Return a SpecError of a single mistake."""
         return cls([Mistake(place, problem, nearest)])
 
 
@@ -75,6 +89,62 @@ class EngineRejected(HowdahError):
     exit_code = 77
 
 
+class RequestRefused(HowdahError):
+    """A request about a job cannot be answered. `place` is the parameter that is wrong, "" for none."""
+
+    exit_code = 66
+
+    def __init__(self, text: str, place: str = "") -> None:
+        super().__init__(text)
+        self.place = place
+
+
+class InvalidRequest(RequestRefused):
+    """A value in the request is malformed, or is none of the values that are allowed."""
+
+    exit_code = 64
+
+
+class NotPermitted(RequestRefused):
+    """Whoever asks may not do this."""
+
+
+class NotFound(RequestRefused):
+    """Nothing has the name that the request gives: no such task, attempt or action."""
+
+
+class JobNotFound(NotFound):
+    """No job has this id on the engine or in the directory that was asked."""
+
+
+class Conflict(RequestRefused):
+    """The request contradicts the present state of the job."""
+
+
+class JobEnded(Conflict):
+    """The job has ended, and the request needs a running job."""
+
+
+class NoLongerThere(RequestRefused):
+    """What the request names existed once, and is gone."""
+
+
+class LimitExceeded(RequestRefused):
+    """The request asks for more than a documented limit allows."""
+
+
+class NotReady(RequestRefused):
+    """The answer is not known yet, or cannot be given at the moment: ask again."""
+
+    exit_code = 69
+
+
+class AnswerTimeout(RequestRefused):
+    """The answer did not come in time: ask again."""
+
+    exit_code = 69
+
+
 class JobFailed(HowdahError):
     """The job ended without success; the message is its diagnostics."""
 
@@ -82,6 +152,6 @@ class JobFailed(HowdahError):
 
 
 class JobCancelled(JobFailed):
-    """The job was cancelled."""
+    """Somebody cancelled the job."""
 
     exit_code = 2

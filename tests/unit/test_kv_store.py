@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from howdah.errors import Conflict, InvalidRequest, LimitExceeded
 from howdah.master.journal import Journal, Superseded
 from howdah.master.program_api.barriers import BarrierName, Barriers
-from howdah.master.program_api.kv_store import MAX_KEYS, ApiError, KeyValueStore, Owner, Value
+from howdah.master.program_api.kv_store import MAX_KEYS, KeyValueStore, Owner, Value
 from howdah.master.program_api.metrics import MAX_CURVES, MetricThinning
 from howdah.spec import TaskId
 from howdah.spec.events import JobStarted, Measured
@@ -63,7 +64,7 @@ class TestStore:
         store = KeyValueStore(lambda _: None)
         store.restore([MANY.format(number) for number in range(MAX_KEYS)])
         put(store, "0", "anew")
-        with pytest.raises(ApiError, match=f"the job has {MAX_KEYS} keys already"):
+        with pytest.raises(LimitExceeded, match=f"the job has {MAX_KEYS} keys already"):
             put(store, "one more")
 
     @pytest.mark.parametrize(
@@ -119,18 +120,18 @@ class TestStore:
 
     def test_limits(self) -> None:
         store = KeyValueStore(lambda _: None)
-        with pytest.raises(ApiError, match="1 to 512 bytes, not 0"):
+        with pytest.raises(InvalidRequest, match="1 to 512 bytes, not 0"):
             put(store, "")
-        with pytest.raises(ApiError, match="not 513"):
+        with pytest.raises(InvalidRequest, match="not 513"):
             put(store, "k" * 513)
-        with pytest.raises(ApiError, match=f"{MAX_VALUE + 1} bytes; a value has at most"):
+        with pytest.raises(LimitExceeded, match=f"{MAX_VALUE + 1} bytes; a value has at most"):
             put(store, "k", "v" * (MAX_VALUE + 1))
         whole = Value(base64.b64encode(b"\0" * MAX_VALUE).decode(), binary=True)
         assert whole.size == MAX_VALUE
         for number in range(MAX_TOTAL // MAX_VALUE - 1):
             store.put(str(number), whole, ONE, "job", 0.0, str(number))
         put(store, "x", "v" * (MAX_VALUE - 1000))
-        with pytest.raises(ApiError, match="no room: with it the job's keys would have"):
+        with pytest.raises(LimitExceeded, match="no room: with it the job's keys would have"):
             put(store, "y", "v" * MAX_VALUE)
         store.put("0", Value(""), ONE, "job", 0.0, "smaller")
         put(store, "y", "v" * MAX_VALUE)
@@ -204,7 +205,7 @@ class TestBarriers:
     def test_others_mean_something_else_by_the_name(self) -> None:
         barriers, name = Barriers(lambda _: None), BarrierName("start", 1, 1)
         barriers.arrive(name, "p1", ONE, 3, frozenset())
-        with pytest.raises(ApiError, match="another count or other roles"):
+        with pytest.raises(Conflict, match="another count or other roles"):
             barriers.arrive(name, "p2", TWO, 4, frozenset())
 
     def test_one_that_has_ended_will_not_come(self) -> None:

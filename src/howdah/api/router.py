@@ -14,10 +14,12 @@ from dataclasses import replace
 from typing import Any
 
 from howdah.api import static_files
+from howdah.api.errors import status_of
 from howdah.api.http_server import Request, Response
 from howdah.api.response_cache import ResponseCache, compact, pack, unpack
 from howdah.api.routes import PREFIX, ApiRequest, Route, handler, match
 from howdah.api.sources import ApiError, JobSource, Source
+from howdah.errors import RequestRefused
 
 ANSWER_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -45,7 +47,7 @@ class ApiRouter:
         """Every answer there is; an error is `{"error": line, "place": parameter}`."""
         try:
             return await self._answer(request)
-        except ApiError as refused:
+        except RequestRefused as refused:
             return error_response(refused)
 
     async def _answer(self, request: Request) -> Response:
@@ -188,9 +190,9 @@ def _takes_gzip(request: Request) -> bool:
     return "gzip" in request.headers.get("accept-encoding", "")
 
 
-def error_response(refused: ApiError) -> Response:
-    """An error for people and programs."""
+def error_response(refused: RequestRefused) -> Response:
+    """Return the JSON answer, for people and programs, that says why a request is refused."""
     said = {"error": str(refused), "place": refused.place}
-    if refused.command:
+    if isinstance(refused, ApiError) and refused.command:
         said["command"] = refused.command
-    return Response(refused.status, compact(said), headers=ANSWER_HEADERS)
+    return Response(status_of(refused), compact(said), headers=ANSWER_HEADERS)

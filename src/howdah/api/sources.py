@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from howdah.api.http_server import Caller, Request
+from howdah.errors import RequestRefused
 from howdah.logs.search import LogQuery
 from howdah.spec import TaskId
 from howdah.spec.view import JobView
@@ -18,13 +19,13 @@ if TYPE_CHECKING:
     from howdah.api.auth import Access
 
 
-class ApiError(Exception):
-    """Why a call is not answered, for people. `place` is the parameter or path that is wrong, "" for none; `command` is
-    the one that prints a link which lets in, "" where none would."""
+class ApiError(RequestRefused):
+    """An HTTP request is refused with the HTTP status `status`. `command` prints a link that lets the user in, "" where
+    no link would help."""
 
     def __init__(self, status: int, text: str, place: str = "", command: str = "") -> None:
-        super().__init__(text)
-        self.status, self.place, self.command = status, place, command
+        super().__init__(text, place)
+        self.status, self.command = status, command
 
 
 class JobSource(Protocol):
@@ -47,7 +48,7 @@ class JobSource(Protocol):
         """Bytes of what one attempt printed (0: the latest one); a negative `offset` counts from the end.
 
         Raises:
-            Refused: 404 for one that is not there, 410 for what is gone, 504 when nobody answers in time.
+            RequestRefused: the task or attempt is not there, its output is gone, or nobody answers in time.
         """
         ...
 
@@ -68,7 +69,7 @@ class JobSource(Protocol):
         """Do what somebody who may do so wants; the JSON value to answer.
 
         Raises:
-            Refused: 404 for an action that there is not, 409 for one that is not possible now.
+            RequestRefused: there is no such action, or the action is not possible now.
         """
         ...
 

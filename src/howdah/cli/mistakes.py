@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from howdah.cli.i18n import language, say
-from howdah.errors import EngineUnavailable, HowdahError, Mistake, SpecError, StagingError
+from howdah.errors import EngineUnavailable, HowdahError, Mistake, RequestRefused, SpecError, StagingError
 
 FILE = Path(__file__).parents[1] / "locale" / "mistakes.zh.json"
 
@@ -21,11 +21,11 @@ def error_lines(error: HowdahError) -> list[str]:
 
 
 def _said(error: HowdahError) -> list[str]:
-    if language() != "zh" or not isinstance(error, (SpecError, StagingError)):
-        return str(error).splitlines()
-    if isinstance(error, StagingError):
+    if language() == "zh" and isinstance(error, SpecError):
+        return [line for mistake in error.mistakes for line in _chinese(mistake).splitlines()]
+    if language() == "zh" and isinstance(error, (StagingError, RequestRefused)):
         return [problem_in_chinese(line) for line in str(error).splitlines()]
-    return [line for mistake in error.mistakes for line in _chinese(mistake).splitlines()]
+    return str(error).splitlines()
 
 
 def _of_the_sandbox(error: HowdahError) -> list[str]:

@@ -7,8 +7,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from howdah.api.sources import ApiError
-from howdah.errors import HowdahError
+from howdah.errors import Conflict, HowdahError, InvalidRequest, NotFound, RequestRefused
 from howdah.master.health import hang_detection
 from howdah.master.health.stack_suspects import find_suspect
 from howdah.spec import TaskId
@@ -34,7 +33,7 @@ async def of(api: MasterServer, tasks: Iterable[TaskId], native: bool = False) -
         async with turns:
             try:
                 chunk = await api.log_of(task, stream, 0, MOST_BYTES, WAIT_S)
-            except ApiError as refused:
+            except RequestRefused as refused:
                 return task, f"no stacks: {refused}\n"
         return task, chunk.text.encode("latin-1").decode("utf-8", "replace")
 
@@ -84,22 +83,20 @@ async def wanted(api: MasterServer, directory: str, words: Mapping[str, Any], by
     """For people: {"stacks": {task: text}, "uri", "problem"}. `words` are `task` ("" or absent: all) and `native`.
 
     Raises:
-        Refused: there is no such task, or no program runs.
+        RequestRefused: there is no such task, or no program runs.
     """
     asked, native = words.get("task") or "", words.get("native", False)
     if not isinstance(asked, str) or not isinstance(native, bool):
-        raise ApiError(400, "`task` is a text such as worker:1, `native` true or false", "task")
+        raise InvalidRequest("`task` is a text such as worker:1, `native` true or false", "task")
     running = list(hang_detection.running(api.state))
     try:
         chosen = [TaskId.parse(asked)] if asked else running
     except ValueError as error:
-        raise ApiError(400, str(error), "task") from None
+        raise InvalidRequest(str(error), "task") from None
     if asked and chosen[0] not in api.state.tasks:
-        raise ApiError(
-            404, f"no task {asked[:80]}; there are {', '.join(map(str, list(api.state.tasks)[:20]))}", "task"
-        )
+        raise NotFound(f"no task {asked[:80]}; there are {', '.join(map(str, list(api.state.tasks)[:20]))}", "task")
     if not chosen or chosen[0] not in running:
-        raise ApiError(409, f"{asked or 'the job'} has no program that runs now", "task")
+        raise Conflict(f"{asked or 'the job'} has no program that runs now", "task")
     found, uri, problem = await of(api, chosen, native), "", ""
     try:
         uri = await keep(directory, found, time.time())

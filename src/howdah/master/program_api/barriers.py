@@ -10,8 +10,9 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import field
 
+from howdah.errors import Conflict, LimitExceeded
 from howdah.master.broadcast import Broadcast
-from howdah.master.program_api.kv_store import ApiError, Owner
+from howdah.master.program_api.kv_store import Owner
 from howdah.spec import TaskId
 from howdah.spec.values import dataclass
 
@@ -73,15 +74,15 @@ class Barriers:
         """It is here, as it may have said before; with the last one the round is over.
 
         Raises:
-            Refused: the others wait for something else under this name, or there are too many.
+            RequestRefused: the others wait for something else under this name, or there are too many.
         """
         meeting = self._open.get(name)
         if meeting is None:
             if len(self._open) >= MAX_OPEN:
-                raise ApiError(413, f"barrier {name.name!r}: the job has {MAX_OPEN} barriers at which somebody waits")
+                raise LimitExceeded(f"barrier {name.name!r}: the job has {MAX_OPEN} barriers at which somebody waits")
             meeting = self._open[name] = BarrierRound(count, needed, set(needed))
         if (meeting.count, meeting.needed) != (count, needed):
-            raise ApiError(409, f"barrier {name.name!r}: others wait there with another count or other roles")
+            raise Conflict(f"barrier {name.name!r}: others wait there with another count or other roles")
         meeting.arrived[who] = owner
         meeting.missing.discard(owner.task)
         if meeting.complete:

@@ -14,11 +14,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import field
 from typing import Any
 
-from howdah.errors import HowdahError
+from howdah.errors import Conflict, HowdahError, InvalidRequest, LimitExceeded, NoLongerThere, NotFound, NotReady
 from howdah.master.broadcast import Broadcast
 from howdah.master.journal import Journal
 from howdah.master.program_api.barriers import BarrierName, BarrierRound, Barriers
-from howdah.master.program_api.kv_store import ApiError, KeyValueEntry, KeyValueStore, Owner, Value
+from howdah.master.program_api.kv_store import KeyValueEntry, KeyValueStore, Owner, Value
 from howdah.master.program_api.metrics import MetricThinning
 from howdah.master.snapshots import snapshot_policy
 from howdah.master.state import LEASE_S, GangState, TaskState
@@ -92,13 +92,13 @@ class ProgramApi:
         """What the program that signed as `principal` is told.
 
         Raises:
-            Refused: with the HTTP status and a sentence.
+            RequestRefused: the call is not answered; the message says why.
             ValueError, TypeError, KeyError: the message is malformed.
         """
         owner = _owner(principal)
         task = self._known(owner)
         if call not in self._calls:
-            raise ApiError(404, f"no call here.{call}")
+            raise NotFound(f"no call here.{call}")
         message = json.loads(body)
         if not isinstance(message, dict):
             raise ValueError("an object is wanted")
@@ -159,9 +159,9 @@ class ProgramApi:
     def _known(self, owner: Owner) -> TaskState:
         task = self.state.tasks.get(owner.task)
         if task is not None and owner.epoch > task.epoch and owner.attempt >= task.attempt:
-            raise ApiError(503, f"{owner.task} is not known in epoch {owner.epoch} yet")
+            raise NotReady(f"{owner.task} is not known in epoch {owner.epoch} yet")
         if task is None or not self._heartbeat(owner):
-            raise ApiError(410, f"{owner.task} of epoch {owner.epoch} (attempt {owner.attempt}) is over: {_now(task)}")
+            raise NoLongerThere(f"{owner.task} of epoch {owner.epoch} (attempt {owner.attempt}) is over: {_now(task)}")
         return task
 
     def _heartbeat(self, owner: Owner) -> bool:
@@ -185,7 +185,7 @@ class ProgramApi:
 
     async def _world(self, task: TaskState, _: Owner, message: Message) -> Any:
         if task.world is None:
-            raise ApiError(503, f"the world of {task.id} has not formed")
+            raise NotReady(f"the world of {task.id} has not formed")
         now = bool(message.get("now"))
         roles: dict[str, list[Any]] = {}
         for member in task.world.members:
@@ -207,7 +207,7 @@ class ProgramApi:
     def _set(self, owner: Owner, message: Message, value: Value) -> tuple[str, ...]:
         life, ttl = str(message["life"]), message.get("ttl")
         if life not in wire.LIVES:
-            raise ApiError(400, f"life {life!r}: one of {', '.join(wire.LIVES)} is wanted")
+            raise InvalidRequest(f"life {life!r}: one of {', '.join(wire.LIVES)} is wanted")
         deadline = time.time() + float(ttl) if ttl else 0.0
         return self.store.put(str(message["key"]), value, owner, life, deadline, str(message["op"]))
 
@@ -267,7 +267,7 @@ class ProgramApi:
 
     async def _written(self) -> None:
         if not await self.journal.flush():
-            raise ApiError(503, f"{self.journal.uri} can't be written at the moment")
+            raise NotReady(f"{self.journal.uri} can't be written at the moment")
 
     async def _compact(self) -> None:
         try:
@@ -288,7 +288,7 @@ class ProgramApi:
                 pass
             self._known(owner)
             if meeting.unreachable_reason and not meeting.complete:
-                raise ApiError(409, f"barrier {name.name!r}: {meeting.unreachable_reason}")
+                raise Conflict(f"barrier {name.name!r}: {meeting.unreachable_reason}")
             if not meeting.complete:
                 return {"done": False, "lacking": meeting.missing_text}
         await self._written()
@@ -302,7 +302,7 @@ class ProgramApi:
     def _barrier_round(self, task: TaskState, message: Message) -> tuple[BarrierName, int | None, frozenset[TaskId]]:
         count, roles = message.get("count"), message.get("roles")
         if count is not None and (not isinstance(count, int) or count < 1):
-            raise ApiError(400, f"count={count!r}: a number of processes is wanted")
+            raise InvalidRequest(f"count={count!r}: a number of processes is wanted")
         needed, scope = self._needed(task, None if roles is None else tuple(map(str, roles)))
         name = BarrierName(str(message["name"]), scope, int(message["round"]))
         return (name, count, frozenset()) if count is not None else (name, None, needed)
@@ -311,12 +311,12 @@ class ProgramApi:
         """Found once for all that ask: a thousand come at the same time."""
         if (task.epoch, roles) not in self._needs:
             if task.world is None:
-                raise ApiError(503, f"the world of {task.id} has not formed")
+                raise NotReady(f"the world of {task.id} has not formed")
             members = [member.task for member in task.world.members]
             unknown = set(roles or ()) - {member.role for member in members}
             if unknown:
                 known = ", ".join(dict.fromkeys(member.role for member in members))
-                raise ApiError(400, f"roles={sorted(unknown)}: the roles of this world are {known}")
+                raise InvalidRequest(f"roles={sorted(unknown)}: the roles of this world are {known}")
             needed = frozenset(member for member in members if roles is None or member.role in roles)
             self._needs[task.epoch, roles] = needed, min(self.state.tasks[each].epoch for each in needed)
         return self._needs[task.epoch, roles]
@@ -333,7 +333,7 @@ class ProgramApi:
     async def _metrics(self, task: TaskState, _: Owner, message: Message) -> Any:
         points = message["points"]
         if len(points) > wire.MAX_POINTS or any(len(str(point[0])) > wire.MAX_KEY for point in points):
-            raise ApiError(413, f"at most {wire.MAX_POINTS} points at once, with names of {wire.MAX_KEY} bytes")
+            raise LimitExceeded(f"at most {wire.MAX_POINTS} points at once, with names of {wire.MAX_KEY} bytes")
         kept, problem = self.curves.take(task.id, points)
         for point in kept:
             self.append(point)
@@ -341,9 +341,9 @@ class ProgramApi:
 
     async def _save(self, task: TaskState, _: Owner, __: Message) -> Any:
         if task.started != task.epoch:
-            raise ApiError(503, f"that the program of {task.id} runs is not known yet")
+            raise NotReady(f"that the program of {task.id} runs is not known yet")
         if problem := snapshot_policy.refusal(self.state, -1):
-            raise ApiError(409, problem)
+            raise Conflict(problem)
         self.apply(SaveRequested(time.time(), str(task.id)))
         outputs = snapshot_policy.wanted_outputs(self.state, -1)
         return {"saves": [[number, snapshot_policy.number_of(self.state, number)] for number in outputs]}
@@ -404,7 +404,7 @@ def _now(task: TaskState | None) -> str:
 def _value(message: Message) -> Value:
     text, binary = message["value"], bool(message["binary"])
     if not isinstance(text, str) or (binary and not text.isascii()):
-        raise ApiError(400, "a value is text, or base64")
+        raise InvalidRequest("a value is text, or base64")
     return Value(text, binary)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
-from howdah.api.sources import ApiError as ApiError
+from howdah.errors import InvalidRequest, LimitExceeded
 from howdah.spec import TaskId
 from howdah.spec.values import dataclass
 from howdah.wire.program_protocol import MAX_KEY, MAX_TOTAL, MAX_VALUE
@@ -92,7 +92,7 @@ class KeyValueStore:
         """Set it. A change that was made before (the same `op`) is not made again.
 
         Raises:
-            Refused: a limit would be passed.
+            RequestRefused: a limit would be passed.
         """
         known = self._entries.get(key)
         if known is not None and known.op == op:
@@ -189,14 +189,14 @@ class KeyValueStore:
     def _check(self, key: str, value: Value, known: KeyValueEntry | None) -> None:
         length = len(key.encode("utf-8", "surrogatepass"))
         if not 0 < length <= MAX_KEY:
-            raise ApiError(400, f"a key has 1 to {MAX_KEY} bytes, not {length}")
+            raise InvalidRequest(f"a key has 1 to {MAX_KEY} bytes, not {length}")
         if value.size > MAX_VALUE:
-            raise ApiError(413, f"{key!r}: {value.size} bytes; a value has at most {MAX_VALUE}")
+            raise LimitExceeded(f"{key!r}: {value.size} bytes; a value has at most {MAX_VALUE}")
         after = self.bytes + value.size + (length if known is None else -known.value.size)
         if after > MAX_TOTAL:
-            raise ApiError(413, f"{key!r}: no room: with it the job's keys would have {after} bytes, of {MAX_TOTAL}")
+            raise LimitExceeded(f"{key!r}: no room: with it the job's keys would have {after} bytes, of {MAX_TOTAL}")
         if known is None and len(self._entries) >= MAX_KEYS:
-            raise ApiError(413, f"{key!r}: no room: the job has {MAX_KEYS} keys already")
+            raise LimitExceeded(f"{key!r}: no room: the job has {MAX_KEYS} keys already")
 
 
 def _line(**record: Any) -> str:

@@ -17,8 +17,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from howdah.api.auth import check_host_and_origin
+from howdah.api.errors import status_of
 from howdah.api.http_server import Caller, Request, Response
-from howdah.api.sources import ApiError
+from howdah.errors import AnswerTimeout, InvalidRequest, NoLongerThere, NotFound, NotPermitted, NotReady, RequestRefused
 from howdah.master.broadcast import Broadcast
 from howdah.master.decisions.actions import StatusReceived
 from howdah.master.decisions.admission import reassignment, refusal
@@ -95,11 +96,11 @@ class MasterServer:
     async def handle(self, request: Request) -> Response:
         """Every request comes through here. A master that has left the job to the next one takes nothing more."""
         if self.state.handed_over:
-            return _refuse(503, "this attempt of the master is over; the next one answers")
+            return _refusal(NotReady("this attempt of the master is over; the next one answers"))
         try:
             check_host_and_origin(request, self.hosts, self.admits(request.peer, self.log.view.user))
-        except ApiError as refused:
-            return Response(refused.status, json.dumps({"error": str(refused), "place": refused.place}).encode())
+        except RequestRefused as refused:
+            return Response(status_of(refused), json.dumps({"error": str(refused), "place": refused.place}).encode())
         if auth.HEADER.lower() in request.headers:
             return await self._signed(request)
         return await self.web.answer(request)
@@ -130,13 +131,13 @@ class MasterServer:
     async def _signed(self, request: Request) -> Response:
         header, caller = request.headers[auth.HEADER.lower()], request.caller
         if caller is None or not auth.fits_body(header, request.body):
-            return _refuse(403, "the signature does not fit (wrong key, or clocks more than 5 minutes apart)")
+            return _refusal(NotPermitted("the signature does not fit (wrong key, or clocks more than 5 minutes apart)"))
         try:
             response = await self._route(caller.name, request)
-        except ApiError as refused:
-            response = _refuse(refused.status, str(refused))
+        except RequestRefused as refused:
+            response = _refusal(refused)
         except (ValueError, TypeError, KeyError, RecursionError) as error:
-            response = _refuse(400, f"malformed message: {error}")
+            response = _refusal(InvalidRequest(f"malformed message: {error}"))
         signature = auth.sign_answer(caller.key, header, request.target, response.status, response.body)
         return replace(response, headers={**response.headers, auth.HEADER: signature})
 
@@ -154,10 +155,12 @@ class MasterServer:
         route = (request.method, request.path)
         if principal.startswith(programs.PROGRAM):
             if request.method != "POST" or not request.path.startswith(programs.PATH):
-                return _nothing(request)
+                raise _not_found(request)
             return _json(await self.here.answer(principal, request.path[len(programs.PATH) :], request.body))
         if principal != auth.CLIENT:
-            return await self._heartbeat(principal, request) if route == ("POST", "/v1/executor") else _nothing(request)
+            if route != ("POST", "/v1/executor"):
+                raise _not_found(request)
+            return await self._heartbeat(principal, request)
         if route == ("GET", "/v1/events"):
             return await self._events(request)
         if request.method == "POST" and request.path.startswith(ACTIONS):
@@ -170,21 +173,23 @@ class MasterServer:
             return _json(await find(self.source, request.query))
         if request.method == "GET" and request.path.startswith("/v1/logs/"):
             return await self._logs(TaskId.parse(request.path[len("/v1/logs/") :]), request.query)
-        return _nothing(request)
+        raise _not_found(request)
 
     async def _heartbeat(self, principal: str, request: Request) -> Response:
         status = decode(Status, _object(request.body))
         if principal != auth.executor_principal(status.task, status.attempt):
-            return _refuse(403, f"{principal} may not speak for {status.task}/{status.attempt}")
+            raise NotPermitted(f"{principal} may not speak for {status.task}/{status.attempt}")
         if self.showing is not None and status.task == self.showing.task_name:
             orders = await self.showing.beat(status, _seconds(request.query))
-            return _json(encode(orders)) if orders else _refuse(410, f"{status.task} is not wanted any more")
+            if orders is None:
+                raise NoLongerThere(f"{status.task} is not wanted any more")
+            return _json(encode(orders))
         if not self.is_the_master():
-            return _refuse(503, "another master may have taken over; nothing is known of it")
+            raise NotReady("another master may have taken over; nothing is known of it")
         if moved := reassignment(self.state, status):
             return _json(encode(moved))
         if refused := refusal(self.state, status):
-            return _refuse(410, refused)
+            raise NoLongerThere(refused)
         task = TaskId.parse(status.task)
         self._take_chunks(task, status.chunks)
         self.apply(StatusReceived(time.time(), status))
@@ -238,14 +243,14 @@ class MasterServer:
         """What the task's present attempt printed, from its executor.
 
         Raises:
-            Refused: there is no such task, it has no container any more, or its executor does not answer.
+            RequestRefused: there is no such task, it has no container any more, or its executor does not answer.
         """
         if task not in self.state.tasks:
-            raise ApiError(404, f"no task {task}; there are {', '.join(map(str, self.state.tasks))}")
+            raise NotFound(f"no task {task}; there are {', '.join(map(str, self.state.tasks))}")
         if self.state.tasks[task].phase is None:
             return LogChunk(0, 0, 0)
         if self.state.tasks[task].container is None:
-            raise ApiError(410, f"the container of {task} is gone; what it printed is read when the job has ended")
+            raise NoLongerThere(f"the container of {task} is gone; what it printed is read when the job has ended")
         self.followed_at = time.monotonic()
         number = next(self._numbers)
         wanted = LogRequest(number, stream, offset, limit, search)
@@ -256,7 +261,7 @@ class MasterServer:
         try:
             return await asyncio.wait_for(answer, wait_s)
         except asyncio.TimeoutError:
-            raise ApiError(504, f"the executor of {task} did not send its log within {wait_s:.0f} s") from None
+            raise AnswerTimeout(f"the executor of {task} did not send its log within {wait_s:.0f} s") from None
         finally:
             self._log_answers.pop(number, None)
 
@@ -276,9 +281,9 @@ def _json(value: Any) -> Response:
     return Response(200, json.dumps(value, separators=(",", ":")).encode())
 
 
-def _refuse(status: int, text: str) -> Response:
-    return Response(status, f"{text}\n".encode(), "text/plain; charset=utf-8")
+def _refusal(error: RequestRefused) -> Response:
+    return Response(status_of(error), f"{error}\n".encode(), "text/plain; charset=utf-8")
 
 
-def _nothing(request: Request) -> Response:
-    return _refuse(404, f"nothing answers {request.method} {request.path}")
+def _not_found(request: Request) -> NotFound:
+    return NotFound(f"nothing answers {request.method} {request.path}")

@@ -9,8 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from howdah.api.sources import ApiError
-from howdah.errors import HowdahError
+from howdah.errors import HowdahError, NoLongerThere, NotFound, RequestRefused
 from howdah.logs.last_lines import LAST_BYTES, readable
 from howdah.logs.search import LogQuery
 from howdah.logs.search_results import SearchResults
@@ -47,7 +46,7 @@ class TaskLogs:
         """Bytes of what an attempt printed (0: the latest).
 
         Raises:
-            Refused: there is none, or nobody answers.
+            RequestRefused: there is none, or nobody answers.
         """
         if self._speaks(task) and attempt in (0, self._api.log.view.tasks[task].attempt):
             return await self._api.log_of(task, stream, offset, limit)
@@ -57,7 +56,7 @@ class TaskLogs:
         try:
             start, size, data = await asyncio.to_thread(self._read, task, past, stream, offset, limit)
         except OSError as error:
-            raise ApiError(410, f"what attempt {past.attempt} of {task} printed can't be read now: {error}") from None
+            raise NoLongerThere(f"what attempt {past.attempt} of {task} printed can't be read now: {error}") from None
         return LogChunk(0, start, size, data.decode("latin-1"))
 
     def _read(self, task: TaskId, past: AttemptView, stream: str, offset: int, limit: int) -> tuple[int, int, bytes]:
@@ -101,10 +100,10 @@ class TaskLogs:
     def _attempt(self, task: TaskId, attempt: int) -> AttemptView | None:
         view = self._api.log.view.tasks.get(task)
         if view is None:
-            raise ApiError(404, f"no task {task}; there are {', '.join(map(str, self._api.state.tasks))}", "task")
+            raise NotFound(f"no task {task}; there are {', '.join(map(str, self._api.state.tasks))}", "task")
         found = [one for one in view.attempts if attempt in (0, one.attempt)]
         if attempt and not found:
-            raise ApiError(404, f"{task} had no attempt {attempt}", "attempt")
+            raise NotFound(f"{task} had no attempt {attempt}", "attempt")
         return found[-1] if found else None
 
     async def search(self, wish: LogQuery, tasks: Iterable[TaskId], attempt: int, stream: str) -> Mapping[str, Any]:
@@ -132,7 +131,7 @@ class TaskLogs:
             try:
                 told = await self._api.log_of(task, SEARCH, 0, 0, SEARCH_S, words)
                 found.add(json.loads(told.text))
-            except (ApiError, ValueError) as error:
+            except (RequestRefused, ValueError) as error:
                 found.lack(f"{task}: {error}")
 
     def _past(

@@ -6,8 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from howdah.api.sources import ApiError
-from howdah.errors import HowdahError
+from howdah.errors import Conflict, HowdahError, InvalidRequest, JobEnded, NotFound, NotReady
 from howdah.eventfiles import locations
 from howdah.master.health import hang_detection, stack_dumps
 from howdah.master.snapshots import snapshot_policy
@@ -37,9 +36,9 @@ async def _save(api: MasterServer, words: Mapping[str, Any], by: str) -> Any:
     """Numbers of the copies that answer the wish, by output."""
     output = words.get("output", -1)
     if not isinstance(output, int):
-        raise ApiError(400, f"output is {str(output)[:40]!r}, must be a number, -1 for all", "output")
+        raise InvalidRequest(f"output is {str(output)[:40]!r}, must be a number, -1 for all", "output")
     if problem := snapshot_policy.refusal(api.state, output):
-        raise ApiError(409, problem)
+        raise Conflict(problem)
     api.apply(SaveRequested(time.time(), by, output))
     wanted = snapshot_policy.wanted_outputs(api.state, output)
     return {"saves": [[number, snapshot_policy.number_of(api.state, number)] for number in wanted]}
@@ -74,16 +73,16 @@ def _can_open_tensorboard(api: MasterServer) -> bool:
 async def _tensorboard(api: MasterServer, words: Mapping[str, Any], _: str) -> Any:
     """Start it where it does not run; `url` is "" until it is open: ask again."""
     if not _is_running(api) or api.showing is None:
-        raise ApiError(409, "the job has ended: `howdah tensorboard` shows what it left")
+        raise JobEnded("the job has ended: `howdah tensorboard` shows what it left")
     idle = words.get("idle_s", IDLE_S)
     if not isinstance(idle, (int, float)) or not 1 <= idle <= LONGEST_IDLE_S:
-        raise ApiError(400, f"idle_s is {str(idle)[:40]!r}, must be 1 to {LONGEST_IDLE_S} seconds", "idle_s")
+        raise InvalidRequest(f"idle_s is {str(idle)[:40]!r}, must be 1 to {LONGEST_IDLE_S} seconds", "idle_s")
     if not locations.of(api.log.view):
-        raise ApiError(409, "nobody knows where its event files are: `board` in the job file says it")
+        raise Conflict("nobody knows where its event files are: `board` in the job file says it")
     try:
         await api.showing.open(api.log.view, float(idle))
     except HowdahError as error:
-        raise ApiError(503, str(error)) from error
+        raise NotReady(str(error)) from error
     last = api.showing.last
     return {"state": last.state, "url": api.showing.link, "detail": last.detail}
 
@@ -112,9 +111,10 @@ async def execute(api: MasterServer, action: str, words: Mapping[str, Any], by: 
     """Do what is wanted; the JSON value to answer.
 
     Raises:
-        Refused: 404 for an action that there is not, 409 for what is not possible now.
+        NotFound: there is no such action.
+        Conflict: the action is not possible now.
     """
     wish = USER_ACTIONS.get(action)
     if wish is None:
-        raise ApiError(404, f"no action {action[:40]!r}; there are {', '.join(USER_ACTIONS)}")
+        raise NotFound(f"no action {action[:40]!r}; there are {', '.join(USER_ACTIONS)}")
     return await wish.execute(api, words, by)

@@ -1,0 +1,34 @@
+"""The HTTP status of every error that refuses a request. Errors themselves know no status; only this package does."""
+
+from __future__ import annotations
+
+from howdah.api.sources import ApiError
+from howdah.errors import (
+    AnswerTimeout,
+    Conflict,
+    InvalidRequest,
+    LimitExceeded,
+    NoLongerThere,
+    NotFound,
+    NotPermitted,
+    NotReady,
+    RequestRefused,
+)
+
+_STATUSES: dict[type[RequestRefused], int] = {
+    InvalidRequest: 400,
+    NotPermitted: 403,
+    NotFound: 404,
+    Conflict: 409,
+    NoLongerThere: 410,
+    LimitExceeded: 413,
+    NotReady: 503,
+    AnswerTimeout: 504,
+}
+
+
+def status_of(error: RequestRefused) -> int:
+    """Return the HTTP status that answers `error`: its own for an ApiError, else that of its nearest known class."""
+    if isinstance(error, ApiError):
+        return error.status
+    return next((_STATUSES[cls] for cls in type(error).__mro__ if cls in _STATUSES), 400)
