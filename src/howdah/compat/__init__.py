@@ -35,9 +35,3 @@ class Dialect(Protocol):
             SpecError: everything that is wrong with them, in the words of this dialect.
         """
         ...
-
-
-def unquoted(value: str) -> str:
-    """Without the quotes that a shell script left around all of it; `"a" "b"` has quotes of its own."""
-    quoted = len(value) > 1 and value[0] == value[-1] == '"' and '"' not in value[1:-1]
-    return value[1:-1] if quoted else value

@@ -1,7 +1,6 @@
-"""`job run`'s options, taken apart as its parser (commons-cli's GnuParser) does it, and what each is set to.
+"""The options of Submarine's `job run`, read by the rules of `gnu_parser`, and their values.
 
-The rules: one dash or two, `--x v` or `--x=v`; one pair of double quotes around a value is dropped; a word that belongs
-to no option is passed over, which is told.
+A word that belongs to no option is ignored, and a note says so.
 """
 
 from __future__ import annotations
@@ -9,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from howdah.compat import unquoted
+from howdah.compat.gnu_parser import OptionTable, given_twice, option_uses, unquoted
 from howdah.errors import Mistake
-from howdah.spec.validation import nearest
 
 ROLES = {"worker": "num_workers", "ps": "num_ps", "scheduler": "num_schedulers"}
 """The roles that have a size and a command of their own, and the option that says how many."""
@@ -26,6 +24,7 @@ SINGLE = (
 REPEATED = ("quicklink", "env", "localization", "conf")
 FLAGS = ("tensorboard", "distribute_keytab", "insecure", "wait_job_finish", "verbose", "legacy")
 OPTIONS = (*SINGLE, *REPEATED, *FLAGS)
+_TABLE = OptionTable({name: name for name in OPTIONS}, FLAGS, flags_take_truth=True)
 PAGE = "docs/coming-from-submarine.md"
 
 
@@ -86,39 +85,25 @@ class SubmarineOptions:
 
 def parse_options(argv: Sequence[str]) -> SubmarineOptions:
     """Read the words after `job run`; what is wrong with them is in `mistakes`."""
-    options, rest, passed_over = SubmarineOptions(), list(argv), []
-    while rest:
-        word = rest.pop(0)
-        name, equals, value = word.lstrip("-").partition("=")
-        if not word.startswith("-"):
-            passed_over.append(word)
-        elif name not in OPTIONS:
-            near = nearest(name, OPTIONS)
-            options.mistakes.append(Mistake(f"--{name}", "is no option of job run", near and f"--{near}"))
-        elif name in FLAGS:
-            options.values[name] = []
-            _drop_truth(options, name, value if equals else "", rest)
-        elif equals or (rest and not _is_option(rest[0])):
-            options.values.setdefault(name, []).append(unquoted(value if equals else rest.pop(0)))
+    options, ignored = SubmarineOptions(), []
+    for use in option_uses(list(argv), _TABLE):
+        if use.name is None and use.word.startswith("-"):
+            name = use.word.lstrip("-").partition("=")[0]
+            options.mistakes.append(Mistake(f"--{name}", "is no option of job run", _TABLE.nearest(use.word)))
+        elif use.name is None:
+            ignored.append(use.word)
+        elif use.name in FLAGS:
+            options.values[use.name] = []
+            # Submarine's own scripts write `--tensorboard true`.
+            if (value := "".join(use.values)).lower() not in ("", "true"):
+                options.wrong(use.name, f"is {value!r}, but takes no value: to switch it off, leave it out")
+        elif use.values:
+            options.values.setdefault(use.name, []).extend(map(unquoted, use.values))
         else:
-            options.wrong(name, "has no value")
-    if passed_over:
-        options.notes.append(
-            f"{', '.join(map(repr, passed_over))}: belongs to no option, and is passed over, as it was"
-        )
-    for name in SINGLE:
-        if len(set(options.listed(name))) > 1:
-            options.wrong(name, f"is given twice: {', '.join(map(repr, options.listed(name)))}. Keep one")
+            options.wrong(use.name, "has no value")
+    if ignored:
+        options.notes.append(f"{', '.join(map(repr, ignored))}: belongs to no option, and is passed over, as it was")
+    options.mistakes += [
+        given_twice(name, options.listed(name)) for name in SINGLE if len(set(options.listed(name))) > 1
+    ]
     return options
-
-
-def _drop_truth(options: SubmarineOptions, name: str, value: str, rest: list[str]) -> None:
-    """Their own scripts write `--tensorboard true`."""
-    if not value and rest and rest[0].lower() in ("true", "false"):
-        value = rest.pop(0)
-    if value.lower() not in ("", "true"):
-        options.wrong(name, f"is {value!r}, but takes no value: to switch it off, leave it out")
-
-
-def _is_option(word: str) -> bool:
-    return word.startswith("-") and word.lstrip("-").partition("=")[0] in OPTIONS

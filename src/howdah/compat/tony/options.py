@@ -1,7 +1,6 @@
-"""TonY's command line, taken apart as its parser (commons-cli's GnuParser) does it.
+"""The options of TonY's command line, read by the rules of `gnu_parser`.
 
-The rules: one dash or two, `--x v` or `--x=v`; one pair of double quotes around a value is dropped. What TonY passed
-over in silence, from the first word that it didn't know to the end, is a mistake here.
+TonY silently ignored everything from the first word that it did not know; here such a word is a mistake.
 """
 
 from __future__ import annotations
@@ -10,9 +9,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from howdah.compat import unquoted
+from howdah.compat.gnu_parser import OptionTable, given_twice, option_uses, unquoted
 from howdah.errors import Mistake
-from howdah.spec.validation import nearest
 
 OPTIONS = (
     *("executes", "task_params", "src_dir", "python_venv", "python_binary_path", "hdfs_classpath"),
@@ -20,6 +18,7 @@ OPTIONS = (
 )
 REPEATED = ("shell_env", "container_env", "conf")
 FLAGS = ("help", "debug")
+_TABLE = OptionTable({name: name for name in (*OPTIONS, *FLAGS)}, FLAGS)
 MODES = {
     **dict.fromkeys(("cluster", "com.linkedin.tony.cli.ClusterSubmitter", "com.linkedin.tony.TonyClient"), "cluster"),
     **dict.fromkeys(("local", "com.linkedin.tony.cli.LocalSubmitter"), "local"),
@@ -54,24 +53,21 @@ def mode(argv: Sequence[str]) -> tuple[str, list[str]]:
 
 def parse_options(argv: Sequence[str]) -> TonyOptions:
     """Read the options; what is wrong with them is in `mistakes`."""
-    options, rest = TonyOptions(), list(argv)
-    while rest:
-        word = rest.pop(0)
-        name, equals, value = word.lstrip("-").partition("=")
-        if not word.startswith("-") or name not in (*OPTIONS, *FLAGS):
-            hint = nearest(name, (*OPTIONS, *FLAGS)) if word.startswith("-") else None
-            told = "is no option of TonY" if word.startswith("-") else "is no option, and belongs to none"
-            options.mistakes.append(Mistake(word, told, hint and f"--{hint}"))
-            continue
-        if name in FLAGS:
-            options.flags.add(name)
-        elif equals or (rest and not _is_option(rest[0])):
-            options.values.setdefault(name, []).append(unquoted(value if equals else rest.pop(0)))
+    options = TonyOptions()
+    for use in option_uses(list(argv), _TABLE):
+        if use.name is None:
+            dashed = use.word.startswith("-")
+            problem = "is no option of TonY" if dashed else "is no option, and belongs to none"
+            options.mistakes.append(Mistake(use.word, problem, _TABLE.nearest(use.word) if dashed else None))
+        elif use.name in FLAGS:
+            options.flags.add(use.name)
+        elif use.values:
+            options.values.setdefault(use.name, []).extend(map(unquoted, use.values))
         else:
-            options.mistakes.append(Mistake(f"--{name}", "has no value"))
+            options.mistakes.append(Mistake(f"--{use.name}", "has no value"))
     for name, values in options.values.items():
         if name not in REPEATED and len(set(values)) > 1:
-            options.mistakes.append(Mistake(f"--{name}", f"is given twice: {', '.join(map(repr, values))}. Keep one"))
+            options.mistakes.append(given_twice(name, values))
     return options
 
 
@@ -87,7 +83,3 @@ def split_pairs(value: str) -> list[str]:
     """`A=1,B=2` are two, as they were when TonY joined all variables by commas; `A=1,2` is one, where TonY had lost the
     2."""
     return [part for part in re.split(r",(?=[^,=]+=)", value) if part.strip()]
-
-
-def _is_option(word: str) -> bool:
-    return word.startswith("-") and word.lstrip("-").partition("=")[0] in (*OPTIONS, *FLAGS)

@@ -1,9 +1,7 @@
-"""The command line of `xl-submit` and `hbox-submit`, taken apart by their parser's rules.
+"""The command line of `xl-submit` and `hbox-submit`, read by the rules of `gnu_parser`.
 
-The rules, which their users' scripts rely on: an option is accepted by its long name or its camel-case short one, with
-one dash or two; one pair of double quotes around a value is dropped; some take every word up to the next option; of an
-option given twice the first counts; the first word that is no option starts the user's command, which is kept word for
-word.
+Users' scripts rely on three more rules: an option has a long name and a short one in camel case; of an option given
+twice the first counts; the first word that is no option begins the user's command, which is kept word for word.
 """
 
 from __future__ import annotations
@@ -12,9 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from howdah.compat import unquoted
+from howdah.compat.gnu_parser import OptionTable, option_uses, unquoted
 from howdah.errors import Mistake
-from howdah.spec.validation import nearest
 
 OPTIONS = {
     "app-name": "app.name",
@@ -88,69 +85,49 @@ _SHORT = {
     **dict.fromkeys(("worker-gcores", "workerGcores"), "worker-gpus"),
     **dict.fromkeys(("ps-gcores", "psGcores"), "ps-gpus"),
 }
-_NAMES = {**{spelling: name for name in (*OPTIONS, *MANY) for spelling in (name, _camel(name))}, **_SHORT}
+_TABLE = OptionTable(
+    {**{spelling: name for name in (*OPTIONS, *MANY) for spelling in (name, _camel(name))}, **_SHORT},
+    multi_valued=MANY,
+    # A word without `=` begins the command, as in HBox's own example for LightLDA.
+    assignments=("conf",),
+)
 
 
 @dataclass
 class ParsedOptions:
-    """The command line, taken apart: what each option was given, in order, and the user's command."""
+    """The options and the user's command of one command line."""
 
     values: dict[str, list[str]] = field(default_factory=dict)
+    """The values of each option, in their order."""
     command: tuple[str, ...] = ()
+    """The user's command."""
     mistakes: list[Mistake] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    """Sentences to show: what was read otherwise than it looks."""
 
 
 def parse_options(argv: Sequence[str], program: str) -> ParsedOptions:
-    """The words of `argv`; `program` is what the command is called in messages."""
-    words, rest = ParsedOptions(), list(argv)
-    while rest and rest != [_LINE_END]:
-        name, glued = _option(rest[0])
-        if name is None:
-            if rest[0].startswith("-"):
-                words.mistakes.append(_unknown(rest[0], program))
-            words.command = tuple(rest)
+    """Read the words of `argv`; `program` is the name of the command in messages."""
+    ends_with_backslash = list(argv[-1:]) == [_LINE_END]
+    rest, parsed = list(argv[:-1] if ends_with_backslash else argv), ParsedOptions()
+    for use in option_uses(rest, _TABLE):
+        if use.name is None:
+            if use.word.startswith("-"):
+                parsed.mistakes.append(_unknown_option(use.word, program))
+            parsed.command = (use.word, *rest, *([_LINE_END] if ends_with_backslash else []))
             break
-        rest.pop(0)
-        if glued is not None:
-            _given(words, name, [glued], program)
-        else:
-            _given(words, name, list(_values(name, rest, words, program)), program)
-    return words
+        if use.name in MANY and not use.glued:
+            parsed.mistakes += [_unknown_option(word, program) for word in use.values if word.startswith("--")]
+        values = [unquoted(value) for value in use.values]
+        earlier = parsed.values.get(use.name)
+        if not values:
+            parsed.mistakes.append(Mistake(f"--{use.name}", "has no value"))
+        elif not earlier or use.name in MANY:
+            parsed.values.setdefault(use.name, []).extend(values)
+        elif earlier != values:
+            parsed.notes.append(f"--{use.name} is given twice: the first, {earlier[0]!r}, counts, as {program} had it")
+    return parsed
 
 
-def _values(name: str, rest: list[str], words: ParsedOptions, program: str) -> Sequence[str]:
-    """Takes the option's values from `rest`."""
-    values: list[str] = []
-    while rest and rest != [_LINE_END] and (not values or name in MANY) and _option(rest[0])[0] is None:
-        if name == "conf" and values and "=" not in rest[0]:
-            break  # it can't be a setting: the command begins, as in HBox's own example for LightLDA
-        if name in MANY and rest[0].startswith("--"):
-            words.mistakes.append(_unknown(rest[0], program))
-        values.append(rest.pop(0))
-    return values
-
-
-def _given(words: ParsedOptions, name: str, values: list[str], program: str) -> None:
-    values = [unquoted(value) for value in values]
-    before = words.values.get(name)
-    if not values:
-        words.mistakes.append(Mistake(f"--{name}", "has no value"))
-    elif before and name not in MANY:
-        if before != values:
-            words.notes.append(f"--{name} is given twice: the first, {before[0]!r}, counts, as {program} had it")
-    else:
-        words.values.setdefault(name, []).extend(values)
-
-
-def _unknown(word: str, program: str) -> Mistake:
-    known = nearest(word.lstrip("-").partition("=")[0], [*OPTIONS, *MANY])
-    return Mistake(word.partition("=")[0], f"is no option of {program}", known and f"--{known}")
-
-
-def _option(word: str) -> tuple[str | None, str | None]:
-    """The long name of the option that `word` is, and the value after its `=`."""
-    if not word.startswith("-"):
-        return None, None
-    name, equals, value = word.removeprefix("-").removeprefix("-").partition("=")
-    return _NAMES.get(name), value if equals else None
+def _unknown_option(word: str, program: str) -> Mistake:
+    return Mistake(word.partition("=")[0], f"is no option of {program}", _TABLE.nearest(word))

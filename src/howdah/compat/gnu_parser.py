@@ -1,0 +1,90 @@
+"""commons-cli's GnuParser, by which XLearning, TonY and Submarine took their command lines apart.
+
+The rules: an option has one dash or two; its value is the next word, or follows a `=`; the next word is no value if it
+is an option itself. What differs between the three commands is in their `OptionTable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from howdah.errors import Mistake
+from howdah.spec.validation import nearest
+
+
+@dataclass(frozen=True)
+class OptionTable:
+    """The options of one command."""
+
+    names: Mapping[str, str]
+    """The long name of an option by each of its spellings."""
+    flags: Collection[str] = ()
+    """Options without a value. The word `true` or `false` behind one belongs to it if `flags_take_truth` is set."""
+    flags_take_truth: bool = False
+    multi_valued: Collection[str] = ()
+    """Options that take every word up to the next option."""
+    assignments: Collection[str] = ()
+    """Those of the multi-valued options whose second and later words must hold a `=`."""
+
+    def split(self, word: str) -> tuple[str | None, str | None]:
+        """Return the long name of the option that `word` is, and the value after its `=`; (None, None) of another."""
+        if not word.startswith("-"):
+            return None, None
+        name, equals, value = word.lstrip("-").partition("=")
+        return self.names.get(name), value if equals else None
+
+    def nearest(self, word: str) -> str | None:
+        """Return the option whose name is most like that of `word`, with its dashes."""
+        known = nearest(word.lstrip("-").partition("=")[0], list(dict.fromkeys(self.names.values())))
+        return known and f"--{known}"
+
+
+@dataclass(frozen=True)
+class OptionUse:
+    """One option of a command line with its values, or one word that belongs to no option."""
+
+    word: str
+    """The word as it was typed."""
+    name: str | None
+    """The option's long name; None: the word is no option."""
+    values: tuple[str, ...] = ()
+    """The option's values as they were typed, with the quotes that a script left around them."""
+    glued: bool = False
+    """The value followed a `=`."""
+
+
+def option_uses(words: list[str], table: OptionTable) -> Iterator[OptionUse]:
+    """Split a command line into options and other words, and remove from `words` what has been yielded."""
+    while words:
+        word = words.pop(0)
+        name, glued = table.split(word)
+        if name is None or glued is not None:
+            yield OptionUse(word, name, () if glued is None else (glued,), glued is not None)
+        else:
+            yield OptionUse(word, name, tuple(_following_values(name, words, table)))
+
+
+def _following_values(name: str, words: list[str], table: OptionTable) -> Iterator[str]:
+    """Remove the values of the option `name` from the front of `words`."""
+    if name in table.flags:
+        if table.flags_take_truth and words and words[0].lower() in ("true", "false"):
+            yield words.pop(0)
+        return
+    first = True
+    while words and (first or name in table.multi_valued) and table.split(words[0])[0] is None:
+        if not first and name in table.assignments and "=" not in words[0]:
+            break
+        first = False
+        yield words.pop(0)
+
+
+def unquoted(value: str) -> str:
+    """Remove the quotes that a shell script left around the whole value; `"a" "b"` has quotes of its own."""
+    quoted = len(value) > 1 and value[0] == value[-1] == '"' and '"' not in value[1:-1]
+    return value[1:-1] if quoted else value
+
+
+def given_twice(name: str, values: Collection[str]) -> Mistake:
+    """Return the mistake of an option that is given several values and has one."""
+    return Mistake(f"--{name}", f"is given twice: {', '.join(map(repr, values))}. Keep one")
