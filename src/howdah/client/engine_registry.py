@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Iterator, Mapping
 
@@ -10,12 +9,9 @@ from howdah.config.extras import how_to_install
 from howdah.config.settings import Settings, resolve
 from howdah.engines import Engine
 from howdah.errors import SpecError
+from howdah.spec import plugins
 from howdah.spec.validation import nearest
 
-BUILT_IN = {
-    "local": "howdah.engines.local.engine:LocalEngine",
-    "yarn": "howdah.engines.yarn.engine:YarnEngine",
-}
 _PREFIXES = {"application_": "yarn", "local-": "local"}
 
 
@@ -31,13 +27,12 @@ def engine(settings: Settings) -> Engine:
         SpecError: there is none of that name, or a package it needs is not installed.
     """
     name = settings["engine"]
-    target = BUILT_IN.get(name) or _installed().get(name)
-    if target is None:
-        known = sorted({*BUILT_IN, *_installed()})
+    target = plugins.find("howdah.engines", name)
+    if not target:
+        known = sorted(plugins.names("howdah.engines"))
         raise SpecError.at("engine", f"is {name!r}, known are {', '.join(known)}", nearest(name, known))
-    module, _, attribute = target.partition(":")
     try:
-        cls = getattr(importlib.import_module(module), attribute)
+        cls = plugins.load(target)
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("howdah"):
             raise
@@ -61,9 +56,3 @@ def engines(name: str = "", profile: str = "") -> Iterator[Engine]:
     settings = settings_for({"engine": "yarn", "profile": profile})
     if settings["hadoop_conf_dir"]:
         yield engine(settings)
-
-
-def _installed() -> dict[str, str]:
-    from importlib.metadata import entry_points
-
-    return {entry.name: entry.value for entry in entry_points(group="howdah.engines")}

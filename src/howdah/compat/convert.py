@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import click
 
 from howdah.compat import Dialect, Parsed
 from howdah.config.job_file import job_mistakes, to_yaml
 from howdah.errors import SpecError
+from howdah.spec import plugins
 from howdah.spec.validation import nearest
 
+_GROUP = "howdah.dialects"
+_ALIASES = {"azkaban": "azkaban-job"}
 _VERBATIM = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
@@ -21,10 +26,12 @@ _VERBATIM = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def convert(system: str, arguments: tuple[str, ...]) -> None:
     """Print the job file that says what ARGUMENTS say to SYSTEM: xl-submit, hbox-submit, tony, submarine, azkaban."""
-    if system not in SYSTEMS:
-        known = ", ".join(SYSTEMS)
-        raise SpecError.at("convert", f"{system!r} is no system it knows, those are {known}", nearest(system, SYSTEMS))
-    parsed = SYSTEMS[system]().parse(arguments)
+    name = _ALIASES.get(system, system)
+    if not plugins.find(_GROUP, name):
+        known = [*plugins.names(_GROUP), *_ALIASES]
+        problem = f"{system!r} is no system it knows, those are {', '.join(known)}"
+        raise SpecError.at("convert", problem, nearest(system, known))
+    parsed = _command_line(name).parse(arguments)
     mistakes = job_mistakes(parsed.job, parsed.origins)
     if mistakes:
         raise SpecError(mistakes)
@@ -54,47 +61,11 @@ def _remarks(parsed: Parsed, system: str, arguments: tuple[str, ...]) -> Iterato
         yield "a job file does not remember hosts: name them by roles.….placement.prefer"
 
 
-def _xl_submit() -> Dialect:
-    from howdah.compat.xlearning import XlSubmit
-
-    return XlSubmit()
-
-
-def _hbox_submit() -> Dialect:
-    from howdah.compat.xlearning import HboxSubmit
-
-    return HboxSubmit()
-
-
-def _tony() -> Dialect:
-    from howdah.compat.tony import Tony
-
-    return Tony(hadoop=_hadoop())
-
-
-def _azkaban() -> Dialect:
-    from howdah.compat.tony.azkaban import AzkabanJob
-
-    return AzkabanJob(hadoop=_hadoop())
-
-
-def _submarine() -> Dialect:
-    from howdah.compat.submarine import Submarine
-
-    return Submarine(hadoop=_hadoop())
-
-
-def _hadoop() -> str:
+def _command_line(name: str) -> Dialect:
+    """Return the command line of this name, with Hadoop's configuration if it asks for one."""
+    made = plugins.load(plugins.find(_GROUP, name))
+    if "hadoop" not in inspect.signature(made).parameters:
+        return cast(Dialect, made())
     from howdah.client.engine_registry import settings_for
 
-    return settings_for({"engine": "yarn"})["hadoop_conf_dir"]
-
-
-SYSTEMS: dict[str, Callable[[], Dialect]] = {
-    "xl-submit": _xl_submit,
-    "hbox-submit": _hbox_submit,
-    "tony": _tony,
-    "submarine": _submarine,
-    "azkaban": _azkaban,
-    "azkaban-job": _azkaban,
-}
+    return cast(Dialect, made(hadoop=settings_for({"engine": "yarn"})["hadoop_conf_dir"]))

@@ -18,7 +18,7 @@ from howdah.config.yaml_tree import MOST_BYTES, Keys, Node, parse
 from howdah.errors import Mistake, SpecError, StagingError
 from howdah.frameworks import find, names
 from howdah.localfiles import regular_file
-from howdah.spec import JobSpec
+from howdah.spec import JobSpec, plugins
 from howdah.spec.job_file_keys import job_file_record
 from howdah.spec.validation import find_mistakes
 from howdah.spec.values import dataclass
@@ -120,10 +120,8 @@ def _is_installed_format(spec: JobSpec, place: str) -> bool:
     match = re.fullmatch(r"(inputs|outputs)\.(\d+)\.format", place)
     if match is None:
         return False
-    from importlib.metadata import entry_points  # only for jobs with a format that is not ours
-
     group = "howdah.readers" if match[1] == "inputs" else "howdah.writers"
-    return getattr(spec, match[1])[int(match[2])].format in {entry.name for entry in entry_points(group=group)}
+    return getattr(spec, match[1])[int(match[2])].format in plugins.installed(group)
 
 
 def to_yaml(spec: JobSpec) -> str:

@@ -10,52 +10,16 @@ order puts the roles in that order in `expand`.
 from __future__ import annotations
 
 import dataclasses
-import importlib
 from collections.abc import Collection
 from typing import Protocol, cast
 
 from howdah.errors import SpecError
-from howdah.spec import JobSpec, Role, TaskId, World
+from howdah.spec import JobSpec, Role, TaskId, World, plugins
 
-# Looked up by name first: reading every installed package's entry points takes tens of milliseconds.
-BUILT_IN = {
-    "generic": "howdah.frameworks.generic:Generic",
-    "tensorflow": "howdah.frameworks.tensorflow:TensorFlow",
-    "pytorch": "howdah.frameworks.pytorch:PyTorch",
-    "jax": "howdah.frameworks.jax:Jax",
-    "xgboost": "howdah.frameworks.xgboost:XGBoost",
-    "lightgbm": "howdah.frameworks.lightgbm:LightGBM",
-    "mxnet": "howdah.frameworks.mxnet:MXNet",
-    "mpi": "howdah.frameworks.mpi:Mpi",
-    "horovod": "howdah.frameworks.horovod:Horovod",
-    "torchrun": "howdah.frameworks.torchrun:TorchRun",
-    "board": "howdah.frameworks.tensorboard:TensorBoardFramework",
-    "submarine": "howdah.compat.submarine.frameworks:SubmarineFramework",
-    "submarine-tensorflow": "howdah.compat.submarine.frameworks:SubmarineTensorFlow",
-    "submarine-pytorch": "howdah.compat.submarine.frameworks:SubmarinePyTorch",
-    "tony": "howdah.compat.tony.frameworks:TonyFramework",
-    "tony-tensorflow": "howdah.compat.tony.frameworks:TonyTensorFlow",
-    "tony-pytorch": "howdah.compat.tony.frameworks:TonyPyTorch",
-    "tony-mxnet": "howdah.compat.tony.frameworks:TonyMXNet",
-    "tony-horovod": "howdah.compat.tony.horovod:TonyHorovod",
-    "xlearning": "howdah.compat.xlearning.frameworks:XLearning",
-    "xlearning-tensorflow": "howdah.compat.xlearning.tensorflow:XlTensorFlow",
-    "xlearning-tensorflow-strategy": "howdah.compat.xlearning.tensorflow:XlTensorFlowStrategy",
-    "xlearning-tensorflow-single": "howdah.compat.xlearning.tensorflow:XlTensorFlowSingle",
-    "xlearning-tensor2tensor": "howdah.compat.xlearning.tensorflow:XlTensor2Tensor",
-    "xlearning-pytorch": "howdah.compat.xlearning.frameworks:XlPyTorch",
-    "xlearning-mxnet": "howdah.compat.xlearning.server_frameworks:XlMXNet",
-    "xlearning-xflow": "howdah.compat.xlearning.server_frameworks:XlXFlow",
-    "xlearning-xgboost": "howdah.compat.xlearning.server_frameworks:XlXGBoost",
-    "xlearning-lightgbm": "howdah.compat.xlearning.server_frameworks:XlLightGBM",
-    "xlearning-lightlda": "howdah.compat.xlearning.server_frameworks:XlLightLda",
-    "xlearning-xdl": "howdah.compat.xlearning.server_frameworks:XlXdl",
-    "xlearning-mpi": "howdah.compat.xlearning.mpi:XlMpi",
-    "xlearning-horovod": "howdah.compat.xlearning.mpi:XlHorovod",
-}
+_GROUP = "howdah.frameworks"
+BUILT_IN = plugins.BUILT_IN[_GROUP]
 GANG_KEY = "HOWDAH_GANG_KEY"
 """A variable with a key that the tasks of a job share and nobody else has, for frameworks with `shares_key`."""
-_GROUP = "howdah.frameworks"
 # Linux runs no program that has a single variable as long as this (MAX_ARG_STRLEN).
 _LONGEST_VARIABLE = 128 * 1024
 
@@ -120,20 +84,17 @@ def find(name: str) -> Framework:
     Raises:
         SpecError: there is none; says which there are.
     """
-    if name in BUILT_IN:
-        return _load(BUILT_IN[name])
-    installed = _installed()
-    if name in installed:
-        return _load(installed[name])
+    if target := plugins.find(_GROUP, name):
+        return cast(Framework, plugins.load(target)())
     from howdah.spec.validation import nearest  # a master does without
 
-    known = sorted({*BUILT_IN, *installed})
+    known = sorted(plugins.names(_GROUP))
     raise SpecError.at("framework", f"is {name!r}, known are {', '.join(known)}", nearest(name, known))
 
 
 def names(wanted: str = "") -> Collection[str]:
     """All known names; installed packages are only looked through when `wanted` isn't one of ours."""
-    return list(BUILT_IN) if wanted in BUILT_IN else sorted({*BUILT_IN, *_installed()})
+    return list(BUILT_IN) if wanted in BUILT_IN else sorted(plugins.names(_GROUP))
 
 
 def decided(
@@ -184,14 +145,3 @@ def world_variables(
 def port_variable(name: str) -> str:
     """HOWDAH_PORT_TENSORBOARD for the port named `tensorboard`."""
     return "HOWDAH_PORT_" + name.upper().replace("-", "_")
-
-
-def _load(path: str) -> Framework:
-    module, _, name = path.partition(":")
-    return cast(Framework, getattr(importlib.import_module(module), name)())
-
-
-def _installed() -> dict[str, str]:
-    from importlib.metadata import entry_points
-
-    return {entry.name: entry.value for entry in entry_points(group=_GROUP)}

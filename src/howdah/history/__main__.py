@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import os
 import sys
@@ -13,11 +12,7 @@ from howdah.engines import Engine
 from howdah.errors import HowdahError
 from howdah.history.options import HistoryOptions, root_of, user_on
 from howdah.history.server import serve_until_told
-
-_ENGINES = {
-    "local": ("howdah.engines.local.engine", "LocalEngine"),
-    "yarn": ("howdah.engines.yarn.engine", "YarnEngine"),
-}
+from howdah.spec import plugins
 
 
 def main() -> int:
@@ -33,7 +28,13 @@ def main() -> int:
 
 def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m howdah.history", description=__doc__)
-    parser.add_argument("--engine", choices=_ENGINES, action="append", default=[], help="whose jobs; may be repeated")
+    parser.add_argument(
+        "--engine",
+        choices=plugins.BUILT_IN["howdah.engines"],
+        action="append",
+        default=[],
+        help="whose jobs; may be repeated",
+    )
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the engines")
     parser.add_argument("--root", action="append", default=[], help="URI of a home beside the engines'")
     parser.add_argument("--state", default="", help="folder of the index and the key")
@@ -48,10 +49,7 @@ def _arguments() -> argparse.ArgumentParser:
 def _options(asked: argparse.Namespace) -> HistoryOptions:
     settings = dict(one.partition("=")[::2] for one in asked.set)
     user = user_on(settings.get("hadoop_conf_dir", ""))
-    engines: list[Engine] = []
-    for name in asked.engine:
-        module, attribute = _ENGINES[name]
-        engines.append(getattr(importlib.import_module(module), attribute)(settings))
+    engines: list[Engine] = [plugins.load(plugins.find("howdah.engines", name))(settings) for name in asked.engine]
     roots = (*(root_of(engine, user) for engine in engines), *asked.root)
     if asked.in_job:
         asked.host, asked.port = "0.0.0.0", int(os.environ["HOWDAH_PORT"])  # noqa: S104 - its token lets in, no place

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import getopt
-import importlib
 import json
 import os
 import signal
@@ -17,17 +16,12 @@ from howdah.engines import Allocator, AttemptOver
 from howdah.errors import HowdahError, SpecError
 from howdah.master.app import JobMaster, MasterIdentity
 from howdah.master.journal import Superseded
-from howdah.spec import Outcome, StagedJob, State
+from howdah.spec import Outcome, StagedJob, State, plugins
 from howdah.spec.codec import decode
 from howdah.storage import object_stores
 from howdah.wire import credentials
 from howdah.wire.credentials import JOB, JOB_KEY, SECRET_PREFIX
 from howdah.wire.stderr import ignore_full_disk
-
-_ALLOCATORS = {
-    "local": ("howdah.engines.local.allocator", "LocalAllocator"),
-    "yarn": ("howdah.engines.yarn.allocator", "YarnAllocator"),
-}
 
 ATTEMPT_OVER = 143
 """The exit status of a master that left its job to the next one, as of any process that was ended by SIGTERM."""
@@ -102,16 +96,9 @@ def find_allocator(engine: str) -> type[Allocator]:
     Raises:
         SpecError: no package offers this engine.
     """
-    if engine in _ALLOCATORS:
-        module, name = _ALLOCATORS[engine]
-        found: type[Allocator] = getattr(importlib.import_module(module), name)
+    if target := plugins.find("howdah.allocators", engine):
+        found: type[Allocator] = plugins.load(target)
         return found
-    from importlib.metadata import entry_points  # 14 ms that the built-in engines do without
-
-    for entry in entry_points(group="howdah.allocators"):
-        if entry.name == engine:
-            found = entry.load()
-            return found
     raise SpecError.at("engine", f"is {engine!r}, but no installed package has an allocator of this name")
 
 

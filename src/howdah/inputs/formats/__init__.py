@@ -6,32 +6,15 @@ Found by name, by `module:function` (a stranger's `function(options)` or `functi
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from typing import Any, cast
 
 from howdah.errors import HowdahError, SpecError
 from howdah.inputs.formats.base import PIECE_BYTES, Corrupt, Piece, RecordReader, RecordWriter, Sink, Split, cut, joined
 from howdah.inputs.formats.hadoop_classes import from_hadoop_class
+from howdah.spec import plugins
 
-READERS: dict[str, str] = {
-    "text": "howdah.inputs.formats.text:TextReader",
-    "whole": "howdah.inputs.formats.whole_file:WholeReader",
-    "csv": "howdah.inputs.formats.text:CsvReader",
-    "jsonl": "howdah.inputs.formats.text:JsonLinesReader",
-    "sequencefile": "howdah.inputs.formats.sequencefile:SequenceFileReader",
-    "tfrecord": "howdah.inputs.formats.tfrecord:TFRecordReader",
-    "parquet": "howdah.inputs.formats.columns:ParquetReader",
-    "orc": "howdah.inputs.formats.columns:OrcReader",
-    "avro": "howdah.inputs.formats.avro:AvroReader",
-}
-WRITERS: dict[str, str] = {
-    "text": "howdah.inputs.formats.text:TextWriter",
-    "gzip": "howdah.inputs.formats.text:GzipWriter",
-    "sequencefile": "howdah.inputs.formats.sequencefile_writer:SequenceFileWriter",
-    "tfrecord": "howdah.inputs.formats.tfrecord:TFRecordWriter",
-    "parquet": "howdah.inputs.formats.parquet_writer:ParquetWriter",
-}
+READERS, WRITERS = plugins.BUILT_IN["howdah.readers"], plugins.BUILT_IN["howdah.writers"]
 
 
 def reader(name: str, options: Mapping[str, str]) -> RecordReader:
@@ -40,7 +23,7 @@ def reader(name: str, options: Mapping[str, str]) -> RecordReader:
     Raises:
         SpecError: no such format or option.
     """
-    return cast(RecordReader, _factory("format", name, READERS, "howdah.readers")(options))
+    return cast(RecordReader, _factory("howdah.readers", name)(options))
 
 
 def writer(name: str, options: Mapping[str, str], sink: Sink) -> RecordWriter:
@@ -49,12 +32,12 @@ def writer(name: str, options: Mapping[str, str], sink: Sink) -> RecordWriter:
     Raises:
         SpecError: no such format or option.
     """
-    return cast(RecordWriter, _factory("format", name, WRITERS, "howdah.writers")(options, sink))
+    return cast(RecordWriter, _factory("howdah.writers", name)(options, sink))
 
 
 def suffix(name: str) -> str:
     """What the names of part files of format `name` end with, such as `.gz`."""
-    return str(getattr(_factory("format", name, WRITERS, "howdah.writers"), "suffix", ""))
+    return str(getattr(_factory("howdah.writers", name), "suffix", ""))
 
 
 def check(name: str, options: Mapping[str, str], writing: bool = False) -> list[str]:
@@ -79,25 +62,18 @@ class _Nowhere:
         """Nothing is held."""
 
 
-def _factory(place: str, name: str, known: Mapping[str, str], group: str) -> Any:
-    target = known.get(name) or (name if ":" in name else _installed(group).get(name, ""))
+def _factory(group: str, name: str) -> Any:
+    target = name if ":" in name else plugins.find(group, name)
     if not target:
-        raise SpecError.at(place, f"is {name!r}, known are {', '.join(known)}, or your own as module:function")
-    module, _, attribute = target.partition(":")
+        known = ", ".join(plugins.BUILT_IN[group])
+        raise SpecError.at("format", f"is {name!r}, known are {known}, or your own as module:function")
     try:
-        return getattr(importlib.import_module(module), attribute)
+        return plugins.load(target)
     except ImportError as error:
-        raise SpecError.at(place, f"is {name!r}, but {error}") from error
+        raise SpecError.at("format", f"is {name!r}, but {error}") from error
     except AttributeError:
-        raise SpecError.at(place, f"is {name!r}, but module {module} has no {attribute}") from None
-
-
-def _installed(group: str) -> dict[str, str]:
-    from importlib.metadata import entry_points
-
-    found: Any = entry_points()
-    chosen = found.select(group=group) if hasattr(found, "select") else found.get(group, ())
-    return {entry.name: entry.value for entry in chosen}
+        module, _, attribute = target.partition(":")
+        raise SpecError.at("format", f"is {name!r}, but module {module} has no {attribute}") from None
 
 
 __all__ = [
