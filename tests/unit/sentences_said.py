@@ -95,7 +95,7 @@ def _of(function: ast.FunctionDef | ast.AsyncFunctionDef, path: Path) -> Iterato
     known = _assigned(function)
     for node in ast.walk(function):
         if isinstance(node, ast.Call):
-            for text in _texts(node, "compat" in path.parts):
+            for text in _texts(node, "compat" in path.relative_to(SOURCE).parts):
                 yield from ((node.lineno, sample) for sample in _samples(text, known))
 
 
