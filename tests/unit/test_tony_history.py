@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howdah.compat.tony.avro_file import NotAvro, records
-from howdah.compat.tony.history import histories, imported, kept
+from howdah.compat.tony.history import avro_records, histories, imported, kept
 from howdah.engines.local.jobs import JobDirectory, Places
 from howdah.errors import StagingError
 from howdah.spec import State, TaskId, uris
@@ -66,7 +65,7 @@ class TestImported:
 
     def test_as_json_lines(self, tmp_path: Path) -> None:
         lines = []
-        for event in records(WHOLE):
+        for event in avro_records(WHOLE):
             kind = event["type"].title().replace("_", "")
             lines.append(json.dumps({**event, "event": {f"com.linkedin.tony.events.{kind}": event["event"]}}))
         job = imported(history(tmp_path, "\n".join(lines).encode()))
@@ -112,8 +111,8 @@ class TestBad:
     @given(st.integers(0, len(WHOLE)), st.integers(0, len(WHOLE) - 1), st.integers(0, 255))
     def test_cut_and_garbled(self, cut: int, place: int, byte: int) -> None:
         for data in (WHOLE[:cut], WHOLE[:place] + bytes([byte]) + WHOLE[place + 1 :]):
-            with contextlib.suppress(NotAvro):
-                list(records(data))
+            with contextlib.suppress(ValueError):
+                list(avro_records(data))
 
     def test_no_such_place(self, tmp_path: Path) -> None:
         with pytest.raises(StagingError, match="no such file or directory"):
@@ -131,6 +130,11 @@ class TestBad:
         done = subprocess.run(command, env=home, capture_output=True, text=True, timeout=60, check=False)
         assert (done.returncode, "SUCCEEDED, 3 tasks" in done.stdout) == (66, True), "the others are imported"
 
+    def test_without_fastavro(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "fastavro", None)
+        with pytest.raises(StagingError, match=r"\.jhist files are read by fastavro.*pip install '\.\[records\]'"):
+            imported(history(tmp_path))
+
     def test_unknown_codec(self) -> None:
-        with pytest.raises(NotAvro, match="header"):
-            list(records(WHOLE[:40]))
+        with pytest.raises(ValueError, match="header"):
+            list(avro_records(WHOLE[:40]))

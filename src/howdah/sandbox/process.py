@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from howdah.engines.local.processes import start_of
+
 TERM_LIMIT_S = 10.0
 KILL_LIMIT_S = 5.0
 _POLL_S = 0.05
@@ -104,16 +106,8 @@ def _environment(entry: Path) -> list[bytes]:
 
 
 def _started(pid: int) -> str | None:
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    fields = status.rpartition(")")[2].split()  # the name before it may hold blanks and brackets; proc(5)
-    return None if fields[0] in "ZX" else f"{_boot()}:{fields[19]}"
-
-
-def _boot() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    ticks = start_of(pid)
+    return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()}:{ticks}" if ticks else None
 
 
 def _reap(pid: int) -> None:

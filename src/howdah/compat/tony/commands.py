@@ -145,23 +145,27 @@ def import_history(paths: tuple[str, ...], home: str) -> None:
     from howdah.compat.tony.history import histories, imported, kept
     from howdah.spec import uris
 
-    problems = 0
     home = home or engine(settings_for({"engine": "local"})).home
     hadoop = _hadoop()
     found: list[str] = []
+    problems: set[str] = set()
+
+    def report(error: HowdahError) -> None:
+        if str(error) not in problems:  # that fastavro is not installed is said once, not for each file
+            notice(f"howdah: {error}")
+        problems.add(str(error))
+
     for path in paths:
         try:
             found += histories([path], hadoop)
         except HowdahError as error:
-            problems += 1
-            notice(f"howdah: {error}")
+            report(error)
     for uri in found:
         try:
             job = imported(uri, hadoop)
             name = uris.name(kept(job, home, hadoop))
         except HowdahError as error:
-            problems += 1
-            notice(f"howdah: {error}")
+            report(error)
             continue
         click.echo(say("{id}: {state}, {tasks} tasks", id=name, state=job.state.value, tasks=job.staged.job.task_count))
     if problems:

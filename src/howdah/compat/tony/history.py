@@ -11,11 +11,12 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Any
 
 from howdah.compat.tony import roles
-from howdah.compat.tony.avro_file import NotAvro, records
 from howdah.compat.tony.conf import Conf
+from howdah.config.extras import how_to_install
 from howdah.errors import SpecError, StagingError
 from howdah.hadoop.conf import parse
 from howdah.spec import Container, Exit, JobSpec, Outcome, Role, StagedJob, State, TaskId, event_lines, uris
@@ -83,7 +84,7 @@ def imported(uri: str, hadoop: str = "") -> History:
     try:
         entry = files.stat(uri)
         if entry is not None and entry.size > _LARGEST:
-            raise NotAvro("it is larger than any history")
+            raise ValueError("it is larger than any history")
         return _read(files, uri, *match.groups())
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StagingError(f"{shown}: no history of TonY: {error or type(error).__name__}") from error
@@ -134,7 +135,27 @@ def _written(data: bytes) -> Iterator[Mapping[str, Any]]:
             if line.strip():
                 yield json.loads(line)
         return
-    yield from records(data)
+    yield from avro_records(data)
+
+
+def avro_records(data: bytes) -> Iterator[Any]:
+    """Yield the records of an Avro file; of a file whose end is cut off or damaged those of its whole blocks.
+
+    Raises:
+        StagingError: fastavro is not installed.
+        ValueError: the file can't be read from its start.
+    """
+    try:
+        import fastavro
+    except ImportError:
+        raise StagingError(f".jhist files are read by fastavro: {how_to_install('records')}") from None
+    try:
+        blocks = iter(fastavro.block_reader(BytesIO(data)))
+    except Exception as error:  # fastavro and each of its codecs have errors of their own
+        raise ValueError(f"its header can't be read: {type(error).__name__}: {error}") from None
+    with contextlib.suppress(Exception):
+        for block in blocks:
+            yield from list(block)
 
 
 def _job(conf: Conf, found: list[Mapping[str, Any]], name: str) -> JobSpec:
