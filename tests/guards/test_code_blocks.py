@@ -1,0 +1,93 @@
+"""Code blocks of the documents: Python imports what exists, job files have known keys, commands have known options."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import pytest
+import yaml
+from source import ROOT
+
+from howdah.cli import COMMANDS
+from howdah.config.job_schema import schema
+
+PAPERS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
+BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.M | re.S)
+VERBATIM = {"tony", "azkaban-job", "xl-submit", "hbox-submit", "submarine", "convert", "import-history"}
+"""Commands whose options are those of another system; the golden files have those."""
+
+
+class Block(NamedTuple):
+    paper: Path
+    line: int
+    language: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.paper.relative_to(ROOT)}:{self.line}"
+
+
+def blocks(*languages: str) -> list[Block]:
+    return [block for paper in PAPERS for block in blocks_of(paper) if block.language in languages]
+
+
+def blocks_of(paper: Path) -> Iterator[Block]:
+    text = paper.read_text(encoding="utf-8")
+    for match in BLOCK.finditer(text):
+        inner = re.sub(rf"^{match[1]}", "", match[3], flags=re.M)
+        yield Block(paper, text.count("\n", 0, match.start()) + 1, match[2], inner)
+
+
+@pytest.mark.parametrize("block", blocks("python", "py"), ids=str)
+def test_python_compiles_and_imports_what_exists(block: Block) -> None:
+    tree = ast.parse(block.text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "howdah":
+            module = importlib.import_module(node.module or "")
+            for alias in node.names:
+                if not hasattr(module, alias.name):
+                    importlib.import_module(f"{node.module}.{alias.name}")
+
+
+@pytest.mark.parametrize("block", blocks("yaml"), ids=str)
+def test_job_files_have_known_keys(block: Block) -> None:
+    read = yaml.safe_load(block.text)
+    known = set(schema()["properties"])
+    if isinstance(read, dict) and ("roles" in read or set(read) & {"inputs", "outputs", "framework"}):
+        assert set(read) <= known | {"include"}
+
+
+def commands() -> list[tuple[str, list[str]]]:
+    found = []
+    for block in blocks("console", "sh", "bash", "shell"):
+        joined = block.text.replace("\\\n", " ")
+        for line in joined.splitlines():
+            match = re.match(r"\s*(?:\$ )?((?:\w+=\S+ )*)howdah ([a-z].*)", line)
+            if match and (block.language != "console" or line.lstrip().startswith("$")):
+                words = shlex.split(match[2].partition("  #")[0], comments=True)
+                found.append((str(block), words))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("where", "words"), commands(), ids=lambda value: " ".join(value) if isinstance(value, list) else ""
+)
+def test_commands_have_known_options(where: str, words: list[str]) -> None:
+    name, *rest = words
+    assert name in COMMANDS, where
+    if name in VERBATIM:
+        return
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    command: click.Command = getattr(importlib.import_module(module), attribute)
+    while isinstance(command, click.Group) and rest and rest[0] in command.commands:
+        command, rest = command.commands[rest[0]], rest[1:]
+    known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    options = [word.partition("=")[0] for word in rest[: rest.index("--") if "--" in rest else None]]
+    assert [word for word in options if word.startswith("--") and word not in {*known, "--help"}] == [], where

@@ -1,0 +1,73 @@
+"""Names: each class has one of its own, none is a single letter, and none is of the vocabulary that was given up."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+
+from source import modules, public_classes, tree
+
+LONGEST_FILE = 500
+VAGUE = {"utils", "util", "common", "helpers", "misc", "tools"}
+GIVEN_UP = {
+    *("bell", "rung", "wish", "wishes", "chore", "chores", "showing", "warden", "hindrance", "hindrances", "patience"),
+    *("patiently", "sidecar", "losttime", "forewarning", "forewarnings", "verdicts", "tryout", "unplaced", "uncounted"),
+    *("soon_failed", "struck", "boardcopy", "gpuwatch", "stackshot", "logsearch", "yamltree", "nodecache", "lasthosts"),
+    *("near_the_last", "outlives", "taken_apart", "sleepers", "told_at", "step_back", "take_from_writer", "hear_late"),
+}
+"""Words that stood for things which have a public name (docs/glossary.md)."""
+
+
+def test_no_two_public_classes_have_one_name() -> None:
+    places = defaultdict(list)
+    for module, node in public_classes():
+        places[node.name].append(module)
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def test_no_module_is_imported_by_a_letter() -> None:
+    letters = [
+        f"{module}: {alias.name} as {alias.asname}"
+        for module in modules()
+        for node in ast.walk(tree(module))
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+        if alias.name.startswith("howdah")
+        or (isinstance(node, ast.ImportFrom) and (node.module or "").startswith("howdah"))
+        if len(alias.asname or "..") == 1
+    ]
+    assert letters == []
+
+
+def test_no_module_is_a_drawer() -> None:
+    assert [module for module in modules() if VAGUE & set(module.split("."))] == []
+
+
+def test_no_file_is_too_long() -> None:
+    lengths = {module: len(path.read_text(encoding="utf-8").splitlines()) for module, path in modules().items()}
+    assert {module: length for module, length in lengths.items() if length > LONGEST_FILE} == {}
+
+
+def identifiers(node: ast.AST) -> list[str]:
+    """The names that a node gives to what is defined in it."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return [node.name]
+    if isinstance(node, ast.arg):
+        return [node.arg]
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        return [node.id]
+    if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+        return [node.attr]
+    return []
+
+
+def test_no_name_is_of_the_vocabulary_that_was_given_up() -> None:
+    found = {
+        f"{module}: {name}"
+        for module in modules()
+        for node in ast.walk(tree(module))
+        for name in identifiers(node)
+        if name.strip("_").lower() in GIVEN_UP
+    }
+    words = {module for module in modules() if GIVEN_UP & set(module.split("."))}
+    assert sorted(found | words) == []
