@@ -109,8 +109,13 @@ def of_one_that_has_ended(client: howdah.Client, job_id: str) -> None:
             client.call(job_id, path, **words)
     with pytest.raises(StagingError, match="no task worker:9"):
         client.call(job_id, "search", text="x", task="worker:9")
-    with pytest.raises(StagingError, match="has ended"):
+    with pytest.raises(StagingError, match="nothing answers"):
         client.call(job_id, "nothing")
+    log = client.call(job_id, "logs/worker:1")
+    assert (log["text"], log["complete"]) == ("hello from worker:1\n", True)
+    for path in ("metrics.prom", "logs/worker:1/download"):
+        with pytest.raises(SpecError, match="not JSON"):
+            client.call(job_id, path)
     for wish in (client.stacks, client.tensorboard, client.end_tensorboard, client.save):
         with pytest.raises(StagingError, match="has ended"):
             wish(job_id)

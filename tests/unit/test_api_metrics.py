@@ -22,6 +22,7 @@ HEADER = metric_series.header(0, ["worker:0"])
 @dataclass
 class Job:
     directory: str
+    conf_dir: str = ""
 
 
 def readers() -> list[psutil.Process]:

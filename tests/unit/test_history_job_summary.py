@@ -11,9 +11,9 @@ from history_jobs import BEGAN, OK, begun, ended, launched
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.history import log_reader
+from howdah.api import recorded_log
+from howdah.api.recorded_log import LineReader
 from howdah.history.job_summary import JobSummary
-from howdah.history.log_reader import LineReader
 from howdah.spec import Exit, Outcome, State, TaskId, event_lines
 from howdah.spec.events import KINDS as EVENT_KINDS
 from howdah.spec.events import Ended, Event, GangReleased, GangRestarted, JobFinished, Launched, Used, WorldFormed
@@ -67,10 +67,10 @@ class TestTail:
         assert read.offset == 8
 
     def test_passes_over_what_is_too_long_for_memory(self) -> None:
-        long = [b"x" * (log_reader.LONGEST // 2)] * 8
+        long = [b"x" * (recorded_log.MAX_LINE // 2)] * 8
         read = LineReader()
         assert list(read.lines([b"one\n", *long])) == [[b"one"]]
-        assert (read.skipping, read.passed_over, read.offset) == (True, 1, 4 + 4 * log_reader.LONGEST)
+        assert (read.skipping, read.skipped, read.offset) == (True, 1, 4 + 4 * recorded_log.MAX_LINE)
         assert list(read.lines([b"end of it\nnext\n"])) == [[b"next"]]
         assert not read.skipping
 

@@ -16,9 +16,11 @@ import pytest
 from history_jobs import BEGAN, begun, container, ended, job_id, launched, whole, write
 
 from howdah import Client
+from howdah.api import recorded_log
+from howdah.api.recorded_log import RecordedLog
 from howdah.engines.local.engine import LocalEngine
 from howdah.errors import EngineUnavailable
-from howdah.history import job_views
+from howdah.history.job_log_cache import JobLogCache
 from howdah.history.options import HistoryOptions, key_of, root_of
 from howdah.history.running_jobs import page_of
 from howdah.history.server import HistoryServer
@@ -243,17 +245,17 @@ class Faltering(LocalFileSystem):
         return opened
 
 
-class TestHeld:
+class TestLogCache:
     @pytest.mark.parametrize("reads", [0, 1])
     def test_a_file_system_that_went_away_has_taken_nothing(self, tmp_path: Path, reads: int) -> None:
         files = Faltering()
         log = write(tmp_path, job_id(1), begun(1))
-        held = job_views.HeldJobs(lambda id_, directory: job_views.HeldJob(id_, directory, files))
+        held = JobLogCache(lambda id_, directory: RecordedLog(id_, directory, files))
         row = {"id": job_id(1), "state": "RUNNING", "finished": 0.0, "diagnostics": ""}
 
         async def look() -> JobView:
-            for one in held._held.values():
-                one.looked_at = float("-inf")
+            for one in held._logs.values():
+                one.checked_at = float("-inf")
             return (await held.get(row, uris.of_local(log.parent))).view
 
         async def questions() -> None:
@@ -271,13 +273,13 @@ class TestHeld:
     def test_a_log_that_is_hardly_too_large_is_read_to_its_end(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, behind: int
     ) -> None:
-        monkeypatch.setattr(job_views, "MOST_BYTES", 2 << 20)
+        monkeypatch.setattr(recorded_log, "MAX_BYTES", 2 << 20)
         noted = event_lines.to_line(Noted(BEGAN, "n" * 1000))
         log = write(tmp_path, job_id(1), begun(1), more=noted * (((3 << 20) + behind) // len(noted)))
-        held = job_views.HeldJob(job_id(1), uris.of_local(log.parent), LocalFileSystem())
-        held.take(held.read())
+        held = RecordedLog(job_id(1), uris.of_local(log.parent), LocalFileSystem())
+        held.apply(held.read())
         write(tmp_path, job_id(1), ended(1, State.FAILED, "the end"))  # which is little, later
-        held.take(held.read())
+        held.apply(held.read())
         assert (held.view.state, len(held.lines)) == (State.FAILED, len(log.read_bytes().splitlines()))
 
 
@@ -298,7 +300,7 @@ class TestPages:
         task = TaskId("worker", 0)
         used = [event_lines.to_line(Used(BEGAN + at, task, float(at))).encode() for at in range(100)]
         other = event_lines.to_line(Noted(BEGAN, "x")).encode()
-        assert list(job_views.latest_use([*used, other, *used[:5]])) == [used[-1], other, used[4]]
+        assert list(recorded_log.latest_use([*used, other, *used[:5]])) == [used[-1], other, used[4]]
 
     def test_a_log_too_large_shows_its_beginning_and_its_end(self, tmp_path: Path) -> None:
         home = tmp_path / "home"

@@ -288,7 +288,8 @@ def read(directory: str, conf_dir: str = "") -> Iterator[bytes]:
 
 
 def main() -> int:
-    """`python -m howdah.api.metric_series`: for each line on stdin, {"directory", "wish", "tasks", "unwritten"},
+    """`python -m howdah.api.metric_series`: for each line on stdin, {"directory", "conf_dir", "wish", "tasks",
+    "unwritten"},
     `sampled`'s JSON on stdout after a line with its length. Whoever has no memory or time to read weeks of buckets
     lets this do it."""
     go_first()
@@ -303,9 +304,8 @@ def main() -> int:
 
 def _answer(request: Mapping[str, Any]) -> list[dict[str, Any]]:
     unwritten = [line.encode() for line in request["unwritten"]]
-    return sampled(
-        lambda: read(request["directory"]), decode(SeriesQuery, request["wish"]), request["tasks"], unwritten
-    )
+    query = decode(SeriesQuery, request["wish"])
+    return sampled(lambda: read(request["directory"], request["conf_dir"]), query, request["tasks"], unwritten)
 
 
 if __name__ == "__main__":

@@ -40,6 +40,11 @@ class JobSource(Protocol):
     @property
     def directory(self) -> str: ...
 
+    @property
+    def conf_dir(self) -> str:
+        """The Hadoop configuration that reads the job's directory, "" for the usual one."""
+        ...
+
     def records(self, since: int, limit: int) -> tuple[int, list[Mapping[str, Any]]]:
         """Up to `limit` events as JSON from number `since` on, and the number to ask from next."""
         ...

@@ -36,8 +36,8 @@ class ApiClient:
         self.base = urllib.parse.urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/") + "/", "", ""))
 
     def get(self, path: str, /, **query: Any) -> Any:
-        """The JSON of a call below `api/v1/`; parameters that are None are left out."""
-        return json.loads(self.read(path, **query))
+        """Return the JSON of a call below `api/v1/`; parameters that are None are left out."""
+        return decode_answer(path, 200, self.read(path, **query))
 
     def read(self, path: str, /, **query: Any) -> bytes:
         """The bytes of a call below `api/v1/`; a parameter that is a list or tuple comes as often as it has values."""
@@ -93,6 +93,20 @@ class ApiClient:
 def encoded(query: Mapping[str, Any]) -> str:
     """A query as it stands in an address; what is None is left out, what has several values is repeated."""
     return urllib.parse.urlencode({name: value for name, value in query.items() if value is not None}, doseq=True)
+
+
+def decode_answer(path: str, status: int, body: bytes) -> Any:
+    """Return the JSON of an answer to the call `path`.
+
+    Raises:
+        SpecError, StagingError, EngineUnavailable: the answer is an error, or not JSON.
+    """
+    if status != 200:
+        raise refused(status, body)
+    try:
+        return json.loads(body)
+    except ValueError:
+        raise SpecError.at(path, "the answer of this call is not JSON: use curl, or a browser") from None
 
 
 def refused(status: int, body: bytes) -> HowdahError:

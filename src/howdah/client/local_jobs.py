@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import getpass
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from howdah.client.api_client import ApiClient
-from howdah.client.ended_job_api import EndedJobApi
+from howdah.api.http_server import Response
+from howdah.api.recorded_job import EndedJobSource
+from howdah.api.recorded_log import RecordedLog
+from howdah.client.api_client import ApiClient, decode_answer, encoded
 from howdah.client.engine_registry import engine_of, engines, settings_for
 from howdah.client.follow import Follower, settled
 from howdah.client.job_end import cancel_job, report_of
 from howdah.client.job_filter import OF_REPORTS, read_filters
 from howdah.client.job_list import server
+from howdah.client.jobs_api import JobsApi
 from howdah.client.master_client import MasterClient, job_key, link_to, refusals
 from howdah.client.submit import prepare
 from howdah.client.wait_for_tensorboard import wait_until_open
@@ -23,15 +28,16 @@ from howdah.config.job_file import job_mistakes, load
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, HowdahError, SpecError, StagingError
 from howdah.eventfiles import locations
-from howdah.spec import JobReport, JobSpec, TaskId
+from howdah.spec import JobReport, JobSpec, Outcome, TaskId
 from howdah.spec.view import JobView
+from howdah.storage.filesystem import filesystem
 from howdah.wire import auth
 
 PATIENCE_S = 60.0
 
 
-class LocalJobs:
-    """As the command line reaches them, with the job's key."""
+class LocalJobs(JobsApi):
+    """The jobs of the engines that are configured here, reached with the job's key as the command line does."""
 
     def __init__(self, engine: str, profile: str) -> None:
         self.engine, self.profile = engine, profile
@@ -84,7 +90,6 @@ class LocalJobs:
         return decoded(_living(report, task, stream))
 
     def call(self, job_id: str, path: str, query: Mapping[str, Any]) -> Mapping[str, Any]:
-        """From its master, or made of its files."""
         engine = self._engine(job_id)
         report = report_of(engine, job_id)
         if not report.state.ended and report.master:
@@ -96,7 +101,10 @@ class LocalJobs:
                 report = settled(engine, job_id)
                 if not report.state.ended:
                     raise
-        return EndedJobApi(engine, report, self.job(job_id)).answer(path, query)
+        with ThreadPoolExecutor(1) as thread:  # the caller's may run an event loop, as in a notebook
+            response = thread.submit(asyncio.run, _answer_ended(engine, report, path, encoded(query))).result()
+        answer: Mapping[str, Any] = decode_answer(path, response.status, response.body)
+        return answer
 
     def save(self, job_id: str, output: int) -> list[tuple[int, int]]:
         """Pairs of an output and its copy."""
@@ -157,6 +165,15 @@ class LocalJobs:
 
 def _quiet(_: str) -> None:
     """Programs are not told what takes time."""
+
+
+async def _answer_ended(engine: Engine, report: JobReport, path: str, query: str) -> Response:
+    """Answer a call about a job that has ended by the handlers that answer it on a history server."""
+    log = RecordedLog(report.id, report.directory, filesystem(report.directory, report.conf_dir))
+    log.apply(log.read())
+    log.add_outcome(Outcome(report.state, report.diagnostics), report.finished)
+    async with EndedJobSource(log, engine, report.conf_dir) as source:
+        return await source.get(path, query)
 
 
 def _living(report: JobReport, task: TaskId, stream: str) -> Iterator[bytes]:

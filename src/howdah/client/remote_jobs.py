@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from howdah.client.api_client import ApiClient
 from howdah.client.job_filter import OF_REPORTS, OF_SERVERS, read_filters
+from howdah.client.jobs_api import JobsApi
 from howdah.client.wait_for_tensorboard import wait_until_open
 from howdah.errors import StagingError
-from howdah.spec import JobReport, State, TaskId
+from howdah.spec import JobReport, JobSpec, State, TaskId
 from howdah.spec.event_lines import from_record
 from howdah.spec.events import Event
 from howdah.spec.fold import fold_recorded
@@ -21,11 +23,14 @@ LOOK_S = 1.0
 LOG_BYTES = 1 << 20
 
 
-class RemoteJobs:
-    """As a page sees them."""
+class RemoteJobs(JobsApi):
+    """The jobs of the server that `remote` calls."""
 
     def __init__(self, remote: ApiClient) -> None:
         self.remote = remote
+
+    def submit(self, job: JobSpec | Path | str, base: Path, sets: Mapping[str, str], overwrite: bool) -> str:
+        raise StagingError("jobs are submitted from where the cluster is configured: make a Client without an address")
 
     def jobs(self, filters: Mapping[str, Any]) -> list[JobReport]:
         """Those of the list that fit; of one job's page that one.

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from howdah.client.api_client import ApiClient
+from howdah.client.jobs_api import JobsApi
 from howdah.client.local_jobs import LocalJobs
 from howdah.client.remote_jobs import RemoteJobs
 from howdah.client.view_changes import changes
-from howdah.errors import StagingError
 from howdah.spec import JobReport, JobSpec, Outcome, TaskId
 from howdah.spec.view import JobView
 
@@ -31,8 +31,7 @@ class Client:
     the server there, whose link holds the tokens unless `token` and `act` are given."""
 
     def __init__(self, url: str = "", *, token: str = "", act: str = "", engine: str = "", profile: str = "") -> None:
-        self._near = None if url else LocalJobs(engine, profile)
-        self._jobs: LocalJobs | RemoteJobs = self._near or RemoteJobs(ApiClient(url, token, act))
+        self._jobs: JobsApi = RemoteJobs(ApiClient(url, token, act)) if url else LocalJobs(engine, profile)
 
     def submit(
         self,
@@ -48,11 +47,7 @@ class Client:
         Raises:
             SpecError, StagingError, EngineRejected, EngineUnavailable: why it cannot run.
         """
-        if self._near is None:
-            raise StagingError(
-                "jobs are submitted from where the cluster is configured: make a Client without an address"
-            )
-        return self._near.submit(job, Path(base), sets or {}, overwrite)
+        return self._jobs.submit(job, Path(base), sets or {}, overwrite)
 
     def jobs(self, **filters: Any) -> list[JobReport]:
         """Jobs, the newest first: `limit` of them that have one of these `user`s, `queue`s and `state`s (with commas
@@ -99,8 +94,11 @@ class Client:
         return self.call(job_id, "curves/scalars", tag=tag, run=runs or None, points=points)
 
     def call(self, job_id: str, path: str = "", /, **query: Any) -> Mapping[str, Any]:
-        """The JSON of any call of docs/api.md below `jobs/ID/`. Of a job that has ended, a client without an address
-        has all but `logs/…` (see `logs`) and `metrics.prom`."""
+        """Return the JSON of any call of docs/api.md below `jobs/ID/`, whether the job runs or has ended.
+
+        Raises:
+            SpecError: a parameter is wrong, or the answer of this call is not JSON.
+        """
         return self._jobs.call(job_id, path, query)
 
     def save(self, job_id: str, output: int = -1) -> list[tuple[int, int]]:

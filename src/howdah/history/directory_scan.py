@@ -12,14 +12,13 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from howdah.api.recorded_log import LOG, LineReader
 from howdah.errors import EngineUnavailable, HowdahError, StagingError
 from howdah.history.index import FoundJob, Index, IndexedJob
 from howdah.history.job_summary import JobSummary
-from howdah.history.log_reader import LineReader
 from howdah.spec import uris
 from howdah.storage.filesystem import CHUNK, Entry, FileSystem, filesystem
 
-LOG = "events.jsonl"
 AT_A_TIME = 32 << 20
 """Bytes of one log that are read before others have their turn."""
 LIST_S = 60.0
@@ -165,16 +164,16 @@ def read(files: FileSystem, job: IndexedJob) -> IndexedJob | None:
 
 def _tells_all(files: FileSystem, uri: str, job: IndexedJob) -> bool:
     """Whether a log never seen tells how its job ended: then nobody needs its size, which is another round trip."""
-    tail = LineReader()
+    reader = LineReader()
     try:
         data = files.head(uri, CHUNK)
     except HowdahError:
         return False
     if len(data) == CHUNK:  # there may be more
         return False
-    for lines in tail.lines([data]):
+    for lines in reader.lines([data]):
         job.digest.feed(lines)
-    job.offset, job.skipping = tail.offset, tail.skipping
+    job.offset, job.skipping = reader.offset, reader.skipping
     if job.digest.over:
         job.size, job.written_ms = job.offset, 0
     return job.digest.over
@@ -182,19 +181,19 @@ def _tells_all(files: FileSystem, uri: str, job: IndexedJob) -> bool:
 
 def _go_on(files: FileSystem, uri: str, size: int, job: IndexedJob) -> bool:
     """Read on; from the beginning when the log is not the one that was read before. Whether that was all of it."""
-    tail = LineReader(job.offset, job.skipping)
+    reader = LineReader(job.offset, job.skipping)
     with files.open_read(uri) as log:
-        if tail.offset:
-            log.seek(tail.offset - 1)
-            if size < tail.offset or not (tail.skipping or log.read(1) == b"\n"):
-                tail, job.digest, job.anew = LineReader(), JobSummary(), True
-        log.seek(tail.offset)
-        until = tail.offset + AT_A_TIME
+        if reader.offset:
+            log.seek(reader.offset - 1)
+            if size < reader.offset or not (reader.skipping or log.read(1) == b"\n"):
+                reader, job.digest, job.anew = LineReader(), JobSummary(), True
+        log.seek(reader.offset)
+        until = reader.offset + AT_A_TIME
         pieces = iter(lambda: log.read(min(CHUNK, max(size, 1))), b"")
-        for lines in tail.lines(itertools.takewhile(lambda _: tail.offset < until, pieces)):
+        for lines in reader.lines(itertools.takewhile(lambda _: reader.offset < until, pieces)):
             job.digest.feed(lines)
-    job.offset, job.skipping = tail.offset, tail.skipping
-    return tail.offset < until
+    job.offset, job.skipping = reader.offset, reader.skipping
+    return reader.offset < until
 
 
 def _found(listing: Iterable[Entry]) -> Iterator[FoundJob]:

@@ -78,8 +78,8 @@ class HistoryServer:
                 await asyncio.sleep(min(MOST_S, max(LEAST_S, SHARE * took)))
         finally:
             server.close()
-            self.source.printed.close()
-            await self.source.curves.close()
+            self.source.archived_logs.close()
+            await self.source.event_files.close()
             self._scanner.end()
             if looking is not None:
                 await looking
@@ -165,7 +165,7 @@ class HistoryServer:
             if problem.partition("; what is")[0] not in self._told:
                 print(f"howdah history: {problem}", file=sys.stderr, flush=True)
         self._told = [problem.partition("; what is")[0] for problem in problems]
-        self.source.notice(problems)
+        self.source.set_problems(problems)
 
 
 def _own_names() -> set[str]:

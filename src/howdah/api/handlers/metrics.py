@@ -145,7 +145,8 @@ async def _sampled(
     key = f"{job.directory} {urllib.parse.quote(repr((wish, tasks)))}"
     known = _kept.get(key)
     if known is None or (known[1].done() and (known[0] != version or not _size(known[1]))):
-        request = {"directory": job.directory, "wish": encode(wish), "tasks": tasks, "unwritten": unwritten}
+        places = {"directory": job.directory, "conf_dir": job.conf_dir}
+        request = {**places, "wish": encode(wish), "tasks": tasks, "unwritten": unwritten}
         known = _kept[key] = (version, asyncio.ensure_future(_reader().ask(request)))
     _kept.move_to_end(key)
     rows = await asyncio.shield(known[1])

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class MasterSource:
     """Both a source and the only job of it."""
 
-    kind = "master"
+    kind, conf_dir = "master", ""
 
     def __init__(self, api: MasterServer, directory: str) -> None:
         self._api, self._directory = api, directory

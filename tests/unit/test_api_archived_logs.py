@@ -21,11 +21,11 @@ import pytest
 from history_jobs import BEGAN, begun, ended, launched
 from history_jobs import write as write_log
 
+from howdah.api import archived_logs
+from howdah.api.archived_logs import ArchivedLogs
 from howdah.api.sources import ApiError
 from howdah.engines.local.engine import LocalEngine
 from howdah.errors import EngineUnavailable
-from howdah.history import archived_logs
-from howdah.history.archived_logs import ArchivedLogs
 from howdah.logs.search import LogQuery
 from howdah.spec import TaskId
 from howdah.wire.messages import LogChunk
@@ -86,8 +86,8 @@ def ask(
 def test_a_node_that_is_late_is_waited_for_and_one_that_is_done_is_not_asked_again(
     tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archived_logs, "AGAIN_S", 0.0)
-    monkeypatch.setattr(archived_logs, "SHARE", 0)
+    monkeypatch.setattr(archived_logs, "REFRESH_S", 0.0)
+    monkeypatch.setattr(archived_logs, "REFRESH_FACTOR", 0)
     write(tmp_path, TASK, 1, "first")
     engine.is_settled = False
 
@@ -120,7 +120,7 @@ def test_one_that_takes_long_holds_up_nobody(tmp_path: Path, engine: Engine, mon
     async def questions(read: Callable[..., Awaitable[LogChunk]]) -> None:
         with monkeypatch.context() as quickly:
             quickly.setattr(archived_logs, "WAIT_S", 0.01)
-            for _ in range(2 * archived_logs.AT_ONCE):
+            for _ in range(2 * archived_logs.PARALLEL):
                 with pytest.raises(ApiError) as refused:
                     await read(TASK)
                 assert refused.value.status == 504
@@ -133,7 +133,7 @@ def test_one_that_takes_long_holds_up_nobody(tmp_path: Path, engine: Engine, mon
 
 
 def test_one_that_takes_too_long_is_given_up(tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archived_logs, "BRING_S", -1.0)
+    monkeypatch.setattr(archived_logs, "COPY_S", -1.0)
 
     async def questions(read: Callable[..., Awaitable[LogChunk]]) -> None:
         with pytest.raises(ApiError, match="could not be brought here") as refused:
@@ -150,7 +150,7 @@ def test_one_that_takes_too_long_is_given_up(tmp_path: Path, engine: Engine, mon
 def test_those_who_wait_for_a_log_get_it_whatever_has_to_go(
     tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archived_logs, "MOST_BYTES", 1)
+    monkeypatch.setattr(archived_logs, "MAX_BYTES", 1)
     tasks = [TaskId("many", index) for index in range(24)]
     for task in tasks:
         write(tmp_path, task, 1, str(task))
@@ -195,7 +195,7 @@ class TestSearch:
         async def questions(kept: ArchivedLogs) -> None:
             with monkeypatch.context() as quickly:
                 quickly.setattr(archived_logs, "SEARCH_S", 0.5)
-                many = [find(kept, engine, LogQuery("nowhere")) for _ in range(2 * archived_logs.AT_ONCE)]
+                many = [find(kept, engine, LogQuery("nowhere")) for _ in range(2 * archived_logs.PARALLEL)]
                 slow = asyncio.gather(*many, return_exceptions=True)
                 await asyncio.sleep(0)
                 assert (await read(kept, LocalEngine({"local_home": str(tmp_path / "home")}))).text == "the other"
@@ -320,7 +320,7 @@ def helpers(pid: int) -> list[int]:
     children = [
         int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()
     ]
-    return [child for child in children if b"log_search" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    return [child for child in children if b"archived_search" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
 def fetched(target: str) -> None:

@@ -1,0 +1,241 @@
+"""The logs of ended jobs: copied once from where their engine keeps them, then read at any offset.
+
+The rule: the copies of all tasks together stay below a bound of bytes, and those used least recently are removed first;
+where this machine has no room the caller is told so, and nothing else is harmed. A copy that may be incomplete, because
+a node has not delivered its logs yet, is made again. Nobody waits for ever: a copy that takes long goes on, and its
+caller is told to ask again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import os
+import re
+import shutil
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+from urllib.parse import quote
+
+from howdah.api.archived_search import ArchivedSearches
+from howdah.api.sources import ApiError
+from howdah.errors import EngineUnavailable, HowdahError
+from howdah.logs.search import LogQuery
+from howdah.logs.search_results import SearchResults
+from howdah.logs.store import DirectoryLogs, chunk
+from howdah.logs.stream_index import BOTH, STREAMS, TIMES
+from howdah.spec import TaskId
+from howdah.wire.messages import LogChunk
+
+MAX_BYTES, MAX_STREAM_BYTES = 2 << 30, 1 << 30
+"""Of all copies together, and of the copy of one stream."""
+KEEP_FREE = 64 << 20
+"""Bytes that stay free on the disk."""
+PARALLEL = 4
+"""Copies at a time, and as many searches; others wait for them."""
+WAIT_S, COPY_S, SEARCH_S = 50.0, 600.0, 50.0
+"""Longest wait of a caller for a copy, longest time of a copy, longest wait for a search: callers wait a minute."""
+REFRESH_S, REFRESH_FACTOR = 5.0, 10
+"""A copy that may be incomplete is made again after so long, and after so many times what it took."""
+T = TypeVar("T")
+_HEADING = re.compile(r"(\S+) attempt (\d+) (stdout|stderr|times)")
+
+
+class LogArchive(Protocol):
+    """Where the logs of ended jobs are: the two methods of `howdah.engines.Engine` that read them."""
+
+    def logs(self, job_id: str, task: TaskId | None, stream: str = "") -> Iterator[tuple[str, bytes]]: ...
+
+    def logs_complete(self, job_id: str) -> bool: ...
+
+
+class ArchivedLogs:
+    """Reads and searches archived logs. `folder` holds the copies; it is emptied first."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._copying: dict[Path, asyncio.Future[None]] = {}
+        self._valid_until: dict[Path, float] = {}
+        self._readers = Counter[Path]()
+        self._threads = ThreadPoolExecutor(PARALLEL, "archived-logs")
+        self._searches = ArchivedSearches(PARALLEL)
+        self._closed = threading.Event()
+        shutil.rmtree(folder, ignore_errors=True)
+
+    async def read(
+        self, archive: LogArchive, job_id: str, task: TaskId, stream: str, attempt: int, offset: int, limit: int
+    ) -> LogChunk:
+        """Read bytes of a stream; a negative `offset` counts from the end.
+
+        Raises:
+            ApiError: there is no such log, or this machine has no room for its copy.
+        """
+        path = self._folder / job_id / quote(task.slug, safe="")
+        self._readers[path] += 1
+        try:
+            copied = path.is_dir()
+            if not copied or time.monotonic() >= self._valid_until.get(path, 0.0):
+                copying = self._copying.get(path) or self._start_copy(archive, job_id, task, path)
+                if not copied:
+                    await _wait_for_copy(copying)
+            return self._read_copy(path, task, stream, attempt, offset, limit)
+        except OSError as error:
+            reason = error.strerror or error
+            raise ApiError(503, f"what {task} printed can't be read here now: {reason}: ask again") from error
+        finally:
+            self._readers -= Counter([path])  # subtraction drops paths that nobody reads
+
+    def _read_copy(self, path: Path, task: TaskId, stream: str, attempt: int, offset: int, limit: int) -> LogChunk:
+        os.utime(path)
+        files = {name: path / f"{attempt}.{name}" for name in (*STREAMS, TIMES)}
+        if not any(file.is_file() for name, file in files.items() if stream in (name, BOTH)):
+            if self._valid_until.get(path, 0.0) < float("inf"):
+                raise ApiError(503, f"its node has not brought yet what attempt {attempt} of {task} printed: ask again")
+            raise ApiError(404, f"nothing is kept of what attempt {attempt} of {task} printed to {stream}")
+        start, size, data = chunk(DirectoryLogs(path, files), stream, offset, limit)
+        return LogChunk(0, start, size, data.decode("latin-1"))
+
+    async def search(
+        self, archive: LogArchive, job_id: str, query: LogQuery, tasks: Sequence[TaskId], attempt: int, stream: str
+    ) -> Mapping[str, Any]:
+        """Search the logs of these tasks in the archive; no copy is made.
+
+        Raises:
+            ApiError: the archive can't be read.
+        """
+        began, results = time.monotonic(), SearchResults(query.limit)
+        read = functools.partial(archive.logs, job_id, tasks[0] if len(tasks) == 1 else None, "*")
+        names = {str(task) for task in tasks}
+        try:
+            results.add(await self._searches.search(read, query, names, attempt, stream, SEARCH_S))
+        except asyncio.TimeoutError:
+            advice = "name fewer tasks, or a simpler pattern"
+            raise ApiError(504, f"the search has not ended within {SEARCH_S:.0f} s: {advice}") from None
+        except EngineUnavailable as error:
+            raise ApiError(503, str(error)) from error
+        except HowdahError as error:
+            raise ApiError(404, str(error)) from error
+        except OSError as error:
+            raise ApiError(503, f"the search can't be done now: {error.strerror or error}") from error
+        return results.answer(time.monotonic() - began)
+
+    def close(self) -> None:
+        """End all copies and searches. A thread that waits for the archive ends with its next piece."""
+        self._closed.set()
+        self._searches.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _start_copy(self, archive: LogArchive, job_id: str, task: TaskId, path: Path) -> asyncio.Future[None]:
+        copying = self._copying[path] = asyncio.ensure_future(self._copy(archive, job_id, task, path))
+
+        def forget(_: object) -> None:
+            del self._copying[path]
+            if not copying.cancelled():
+                copying.exception()  # all its callers may have left, and asyncio complains of an error nobody read
+
+        copying.add_done_callback(forget)
+        return copying
+
+    async def _copy(self, archive: LogArchive, job_id: str, task: TaskId, path: Path) -> None:
+        """Copy the logs of a task. The copy takes its place in one step, because others may be reading the old one."""
+        began = time.monotonic()
+        fresh, old = (path.with_name(f"{path.name}{end}") for end in (".part", ".old"))
+        try:
+            complete = await self._in_thread(lambda: self._copy_into(archive, job_id, task, fresh))
+            if path.is_dir():
+                path.rename(old)
+            fresh.rename(path)
+        except EngineUnavailable as error:
+            raise ApiError(503, str(error)) from error
+        except HowdahError as error:
+            raise ApiError(404, str(error)) from error
+        except OSError as error:
+            raise ApiError(503, f"no room here for what {task} printed: {error.strerror or error}") from error
+        now = time.monotonic()
+        self._valid_until[path] = float("inf") if complete else now + max(REFRESH_S, REFRESH_FACTOR * (now - began))
+        await self._remove_oldest(path, old)
+        for gone in [each for each in self._valid_until if each not in self._copying and not each.is_dir()]:
+            del self._valid_until[gone]
+
+    def _in_thread(self, call: Callable[[], T]) -> asyncio.Future[T]:
+        return asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    def _copy_into(self, archive: LogArchive, job_id: str, task: TaskId, folder: Path) -> bool:
+        """Return whether the archive was complete, asked before the copy: what arrives meanwhile may be missed."""
+        try:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True, mode=0o700)
+            complete = archive.logs_complete(job_id)
+            self._write_streams(archive.logs(job_id, task, "*"), task, folder)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        return complete
+
+    def _write_streams(self, pieces: Iterable[tuple[str, bytes]], task: TaskId, folder: Path) -> None:
+        files = {}
+        until = time.monotonic() + COPY_S
+        with contextlib.ExitStack() as stack:
+            for heading, piece in pieces:
+                if self._closed.is_set():
+                    raise EngineUnavailable("the history server is ending")
+                if time.monotonic() > until:
+                    raise EngineUnavailable(f"what {task} printed could not be brought here within {COPY_S:.0f} s")
+                found = _HEADING.fullmatch(heading)
+                if not found:
+                    continue
+                name = f"{found[2]}.{found[3]}"
+                if name not in files:
+                    files[name] = stack.enter_context((folder / name).open("wb"))
+                if files[name].tell() < MAX_STREAM_BYTES:
+                    if shutil.disk_usage(folder).free < KEEP_FREE:
+                        raise OSError(28, "the disk is nearly full")
+                    files[name].write(piece)
+
+    async def _remove_oldest(self, newest: Path, old: Path) -> None:
+        """Remove the copies used least recently until all fit. Which go is decided on the event loop, not in a thread:
+        no read is half done there, and all waiting readers are known."""
+        sizes = await self._in_thread(lambda: self._copy_sizes(old))
+        total, gone = sum(sizes.values()), list[Path]()
+        for path, size in sizes.items():
+            if total > MAX_BYTES and path != newest and path not in self._readers:
+                with contextlib.suppress(OSError):  # another call removes copies, too
+                    gone.append(path.rename(path.with_name(f"{path.name}.old")))
+                total -= size
+        await self._in_thread(lambda: _remove(gone))
+
+    def _copy_sizes(self, old: Path) -> dict[Path, int]:
+        """Return the size of each copy, the least recently used first; `old`, a copy that was replaced, is removed."""
+        shutil.rmtree(old, ignore_errors=True)
+        copies = [each for each in self._folder.glob("*/*") if each.suffix not in (".part", ".old")]
+        return {path: _size(path) for path in sorted(copies, key=_used_at)}
+
+
+async def _wait_for_copy(copying: asyncio.Future[None]) -> None:
+    try:
+        await asyncio.wait_for(asyncio.shield(copying), WAIT_S)
+    except asyncio.TimeoutError:
+        raise ApiError(504, f"it takes more than {WAIT_S:.0f} s to bring this log here: ask again") from None
+
+
+def _remove(folders: Iterable[Path]) -> None:
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _size(path: Path) -> int:
+    with contextlib.suppress(OSError):  # another call removes copies, too
+        return sum(file.stat().st_size for file in path.iterdir())
+    return 0
+
+
+def _used_at(path: Path) -> float:
+    with contextlib.suppress(OSError):
+        return path.stat().st_mtime
+    return 0.0

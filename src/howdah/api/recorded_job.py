@@ -1,0 +1,155 @@
+"""Jobs that have ended, as the handlers see them: made from the event log and from archived logs, not from a master.
+
+The rule: the history server and `howdah.Client` without a server answer by the same handlers from the same class.
+"""
+
+from __future__ import annotations
+
+import secrets
+import urllib.parse
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from howdah.api.archived_logs import ArchivedLogs, LogArchive
+from howdah.api.archived_search import child_environment
+from howdah.api.auth import Access
+from howdah.api.handlers.curves import checkpoints
+from howdah.api.http_server import Caller, Request, Response
+from howdah.api.recorded_log import RecordedLog
+from howdah.api.router import ApiRouter
+from howdah.api.routes import PREFIX
+from howdah.api.sources import ApiError, JobSource
+from howdah.eventfiles import locations
+from howdah.eventfiles.client import EventFileService
+from howdah.localfiles.temporary_directory import TemporaryDirectory
+from howdah.logs.search import LogQuery
+from howdah.spec import TaskId
+from howdah.spec.view import JobView
+from howdah.wire.messages import LogChunk
+
+
+def event_file_service(conf_dir: str) -> EventFileService:
+    """Make a service that reads event files with the Hadoop configuration in `conf_dir` ("": the usual one)."""
+    return EventFileService({**child_environment(), **({"HADOOP_CONF_DIR": conf_dir} if conf_dir else {})})
+
+
+class RecordedJob:
+    """A `JobSource` of a job that is read from its directory. `archive` returns where its tasks' logs are, and raises
+    ApiError when they can't be had."""
+
+    def __init__(
+        self,
+        log: RecordedLog,
+        archived_logs: ArchivedLogs,
+        event_files: EventFileService,
+        archive: Callable[[], LogArchive],
+        conf_dir: str,
+    ) -> None:
+        self._log, self._archived_logs, self._event_files, self._archive = log, archived_logs, event_files, archive
+        self.conf_dir = conf_dir
+
+    @property
+    def view(self) -> JobView:
+        return self._log.view
+
+    @property
+    def version(self) -> int:
+        return self._log.version
+
+    @property
+    def directory(self) -> str:
+        return self._log.directory
+
+    def records(self, since: int, limit: int) -> tuple[int, list[Mapping[str, Any]]]:
+        return self._log.records(since, limit)
+
+    async def log(self, task: TaskId, stream: str, attempt: int, offset: int, limit: int) -> LogChunk:
+        number = attempt or self.view.tasks[task].attempt
+        return await self._archived_logs.read(self._archive(), self.view.id, task, stream, number, offset, limit)
+
+    async def search(self, wish: LogQuery, tasks: Sequence[TaskId], attempt: int, stream: str) -> Mapping[str, Any]:
+        return await self._archived_logs.search(self._archive(), self.view.id, wish, tasks, attempt, stream)
+
+    def samples(self) -> tuple[int, list[str]]:
+        return self.version, []  # all samples are in the job's directory
+
+    async def curves(self, path_and_query: str) -> tuple[int, str, bytes]:
+        return await self._event_files.get(path_and_query, locations.of(self.view), checkpoints(self.view))
+
+    async def act(self, action: str, wish: Mapping[str, Any]) -> Any:
+        raise ApiError(404, "a job is changed on its own page only")
+
+    def board(self) -> str:
+        return ""  # `howdah tensorboard` shows the event files of an ended job
+
+    def actions(self) -> Mapping[str, bool]:
+        return {}
+
+
+class ReadOnlySource:
+    """What all sources of recorded jobs have in common: `key` makes the tokens to look, and nothing can be changed."""
+
+    kind, only, history = "history", "", ""
+
+    def __init__(self, key: bytes, key_of_job: Callable[[str], bytes | None], link_command: str) -> None:
+        self.access, self.link_command = Access(key, key_of_job), link_command
+
+    def identify(self, request: Request) -> Caller | None:
+        return self.access.identify(request)
+
+    def may_view(self, request: Request) -> bool:
+        return self.access.may_view(request)
+
+    def may_embed(self, job_id: str, request: Request) -> bool:
+        return self.access.may_embed(job_id, request)
+
+    def may_act(self, job_id: str, token: str) -> bool:
+        """A job is changed through its own master only."""
+        return False
+
+    def note_open_page(self, hidden: bool) -> None:
+        """Do nothing: this source does not end with a job."""
+
+    def owns_origin(self, request: Request) -> bool:
+        """True: no engine's proxy leads here."""
+        return True
+
+
+class EndedJobSource(ReadOnlySource):
+    """Answers calls about one ended job within this process. `log` has been read; the engine is the `archive` of the
+    logs of its tasks. An async context manager."""
+
+    version = 0
+
+    def __init__(self, log: RecordedLog, archive: LogArchive, conf_dir: str) -> None:
+        super().__init__(secrets.token_bytes(32), lambda _: None, "howdah history")
+        self.only, self.engine = log.view.id, log.view.engine
+        self._folder = TemporaryDirectory("howdah-logs-")
+        self._archived_logs = ArchivedLogs(self._folder.path / "logs")
+        self._event_files = event_file_service(conf_dir)
+        self._job = RecordedJob(log, self._archived_logs, self._event_files, lambda: archive, conf_dir)
+
+    async def __aenter__(self) -> EndedJobSource:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._archived_logs.close()
+        await self._event_files.close()
+        self._folder.remove()
+
+    async def job(self, job_id: str) -> JobSource | None:
+        """Return the job, None for any other id."""
+        return self._job if job_id == self.only else None
+
+    def may_view(self, request: Request) -> bool:
+        """True: whoever calls this process's code can read the files themselves."""
+        return True
+
+    async def get(self, path: str, query: str) -> Response:
+        """Answer a GET of `path` below `jobs/ID/`."""
+        target = f"{PREFIX}jobs/{self.only}/{path}".rstrip("/")
+        request = Request("GET", f"{urllib.parse.quote(target, safe='/:')}?{query}", {}, b"", "")
+        response = await ApiRouter(self).answer(request)
+        if response.pieces is not None:
+            await response.pieces.aclose()  # a download counts among the few at once until this is called
+        return response

@@ -1,0 +1,70 @@
+"""What `howdah.Client` does with jobs, wherever they are: `LocalJobs` finds them through the engines configured on this
+machine, `RemoteJobs` through the server at an address."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from howdah.client.api_client import ApiClient
+from howdah.spec import JobReport, JobSpec, TaskId
+from howdah.spec.view import JobView
+
+
+class JobsApi(ABC):
+    """The calls of `howdah.Client`, whose docstrings describe them."""
+
+    @abstractmethod
+    def submit(self, job: JobSpec | Path | str, base: Path, sets: Mapping[str, str], overwrite: bool) -> str:
+        """Submit a job and return its id."""
+
+    @abstractmethod
+    def jobs(self, filters: Mapping[str, Any]) -> list[JobReport]:
+        """Return the jobs that match `filters`, the newest first."""
+
+    @abstractmethod
+    def job(self, job_id: str) -> JobView:
+        """Return the view of a job as it is now."""
+
+    @abstractmethod
+    def views(self, job_id: str) -> Iterator[JobView]:
+        """Yield the view of a job about once a second, changed or not, until the job has ended. It is the same object
+        each time."""
+
+    @abstractmethod
+    def logs(self, job_id: str, task: TaskId, stream: str) -> Iterator[str]:
+        """Yield what a task has printed so far, in pieces."""
+
+    @abstractmethod
+    def call(self, job_id: str, path: str, query: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the JSON of the API call `jobs/ID/path`."""
+
+    @abstractmethod
+    def save(self, job_id: str, output: int) -> list[tuple[int, int]]:
+        """Take snapshots of outputs; return pairs of an output and the number of its snapshot."""
+
+    @abstractmethod
+    def stacks(self, job_id: str, task: str, native: bool) -> Mapping[str, Any]:
+        """Return the stacks of the running programs."""
+
+    @abstractmethod
+    def tensorboard(self, job_id: str, idle_s: float) -> str:
+        """Start the job's TensorBoard where it does not run, and return its address once it is open."""
+
+    @abstractmethod
+    def end_tensorboard(self, job_id: str) -> None:
+        """End the job's TensorBoard if it runs."""
+
+    @abstractmethod
+    def cancel(self, job_id: str) -> None:
+        """Cancel a job; nothing happens when it has ended."""
+
+    @abstractmethod
+    def history(self) -> ApiClient:
+        """Return the history server that answers calls about many jobs.
+
+        Raises:
+            StagingError: no history server is known.
+        """
