@@ -30,15 +30,23 @@ def tree(module: str) -> ast.Module:
 
 @functools.cache
 def imports(module: str) -> frozenset[str]:
-    """The package's own modules that `module` imports anywhere in it."""
+    """The package's own modules that `module` imports when it runs: at its top, or later in a function."""
     found = set()
-    for node in ast.walk(tree(module)):
+    for node in _running(tree(module)):
         if isinstance(node, ast.ImportFrom) and node.module:
             names = (f"{node.module}.{alias.name}" for alias in node.names)
             found |= {name if name in modules() else node.module for name in names}
         elif isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
     return frozenset(found & modules().keys() - {module})
+
+
+def _running(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes below `node`, without what only a type checker reads."""
+    for child in ast.iter_child_nodes(node):
+        if not (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)):
+            yield child
+            yield from _running(child)
 
 
 def public_classes() -> Iterator[tuple[str, ast.ClassDef]]:

@@ -10,17 +10,17 @@ import importlib.util
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
+from howdah.cli.findings import Finding, fail, guarded, ok, warn
 from howdah.cli.i18n import say
 from howdah.client.engine_registry import settings_for
 from howdah.config.extras import how_to_install
-from howdah.errors import HowdahError
 from howdah.spec.codec import to_json
 
 LEAST_FREE_MIB = 1024
@@ -29,31 +29,6 @@ _EXTRAS = {
     "yarn": ("google.protobuf", "hdfs_native", "fsspec"),
     "records": ("cramjam", "google_crc32c", "pyarrow"),
 }
-
-
-@dataclass(frozen=True)
-class Finding:
-    """`state` is `ok`, `warn` (jobs run, something lacks) or `fail`; `advice` says what to do."""
-
-    state: str
-    name: str
-    text: str
-    advice: str = ""
-
-
-def ok(name: str, text: str) -> Finding:
-    """Nothing to do."""
-    return Finding("ok", name, text)
-
-
-def warn(name: str, text: str, advice: str) -> Finding:
-    """Jobs run, something lacks."""
-    return Finding("warn", name, text, advice)
-
-
-def fail(name: str, text: str, advice: str) -> Finding:
-    """Jobs do not run."""
-    return Finding("fail", name, text, advice)
 
 
 @click.command()
@@ -98,16 +73,6 @@ def findings(engine_name: str, with_job: bool, profile: str) -> Iterator[Finding
         names = [engine_name] if engine_name else ["local", *(["yarn"] if cluster else [])]
         for name in names:
             yield from guarded(name, lambda name=name: trial(name, profile))  # type: ignore[misc]
-
-
-def guarded(name: str, check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-    """What goes wrong with a check is what it found."""
-    try:
-        yield from check()
-    except HowdahError as error:
-        yield fail(name, str(error), "")
-    except OSError as error:
-        yield fail(name, f"{error.filename or ''} {error.strerror or error}".strip(), "")
 
 
 # This machine

@@ -9,7 +9,7 @@ import urllib.request
 import uuid
 from collections.abc import Iterator
 
-from howdah.cli.doctor import Finding, fail, guarded, ok, warn
+from howdah.cli.findings import Finding, fail, guarded, ok, warn
 from howdah.cli.i18n import say
 from howdah.cli.sandbox import ended_daemons
 from howdah.config.extras import how_to_install

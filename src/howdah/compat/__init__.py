@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -35,3 +36,8 @@ class Dialect(Protocol):
             SpecError: everything that is wrong with them, in the words of this dialect.
         """
         ...
+
+
+def engine_flags() -> dict[str, str | None]:
+    """Return the settings that send a compat command's job to YARN, unless HOWDAH_ENGINE names an engine."""
+    return {} if os.environ.get("HOWDAH_ENGINE") else {"engine": "yarn"}

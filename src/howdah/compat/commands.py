@@ -13,7 +13,7 @@ from howdah.cli.i18n import translate_stored
 from howdah.cli.mistakes import error_lines
 from howdah.cli.run import notice, run_prepared
 from howdah.client.submit import prepare
-from howdah.compat import Dialect, Parsed
+from howdah.compat import Dialect, Parsed, engine_flags
 from howdah.config.job_file import job_mistakes
 from howdah.errors import HowdahError, SpecError
 from howdah.spec import JobSpec
@@ -75,7 +75,7 @@ def run_parsed(parsed: Parsed) -> None:
     for note in parsed.notes:
         notice(f"howdah: {translate_stored(note)}")
     os.environ.update(parsed.variables)
-    flags = {} if os.environ.get("HOWDAH_ENGINE") else {"engine": "yarn"}
+    flags = engine_flags()
     if parsed.conf_files:
         from howdah.config.hadoop_conf_overlay import overlay_configuration
 
@@ -85,7 +85,7 @@ def run_parsed(parsed: Parsed) -> None:
     run_prepared(prepared, "chief", "ask" if sys.stdin.isatty() else "detach", as_json=False, await_engine=True)
 
 
-def _near_the_last(job: JobSpec, flags: dict[str, str]) -> JobSpec:
+def _near_the_last(job: JobSpec, flags: dict[str, str | None]) -> JobSpec:
     from howdah.client.engine_registry import engine, settings_for
     from howdah.client.previous_hosts import prefer_previous_hosts
 

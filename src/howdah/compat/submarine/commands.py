@@ -14,6 +14,7 @@ from howdah.cli.i18n import say, translate_stored
 from howdah.cli.run import notice, run_prepared, upload_and_submit
 from howdah.client.engine_registry import settings_for
 from howdah.client.submit import prepare
+from howdah.compat import engine_flags
 from howdah.compat.submarine import PAGE, Submarine, words
 from howdah.compat.submarine.launch import CHECKPOINT_PATH
 from howdah.config.job_file import job_mistakes, to_yaml
@@ -73,7 +74,7 @@ def _run(argv: Sequence[str]) -> None:
     os.environ.update(parsed.variables)
     if parsed.variables:
         _check_login(options.text("principal"))
-    prepared = prepare(parsed.job, Path.cwd(), flags(), notice, origins=parsed.origins)
+    prepared = prepare(parsed.job, Path.cwd(), engine_flags(), notice, origins=parsed.origins)
     if not options.given("checkpoint_path"):
         _make_checkpoint_directory(parsed.job)
     if not options.given("wait_job_finish"):
@@ -117,10 +118,5 @@ def _check_login(principal: str) -> None:
         raise SpecError.at("--principal", f"is {principal!r}, but the keytab's first key is that of {holder!r}")
 
 
-def flags() -> dict[str, str | None]:
-    """On YARN, unless somebody says otherwise."""
-    return {} if os.environ.get("HOWDAH_ENGINE") else {"engine": "yarn"}
-
-
 def _settings() -> dict[str, str]:
-    return dict(settings_for(flags()).values)
+    return dict(settings_for(engine_flags()).values)

@@ -14,7 +14,7 @@ from howdah.client.engine_registry import engine, engine_of, settings_for
 from howdah.client.follow import Update, look
 from howdah.client.job_end import cancel_job
 from howdah.client.master_client import board_url
-from howdah.compat.submarine.commands import flags
+from howdah.compat import engine_flags
 from howdah.engines import Engine
 from howdah.errors import SpecError, StagingError
 from howdah.spec import JobReport, JobSpec, redaction
@@ -66,7 +66,7 @@ def listed(argv: Sequence[str]) -> None:
     """All that the engine knows, the newest first."""
     if argv:
         raise SpecError.at(argv[0], "is too much: job list takes nothing")
-    reports = sorted(engine(settings_for(flags())).describe(), key=lambda one: one.submitted, reverse=True)
+    reports = sorted(engine(settings_for(engine_flags())).describe(), key=lambda one: one.submitted, reverse=True)
     for line in table(reports):
         click.echo(line)
 
@@ -89,7 +89,7 @@ def _named(argv: Sequence[str], running: bool = False) -> tuple[Engine, JobRepor
         there = engine_of(name)
         found = there.describe(name)
     else:
-        there = engine(settings_for(flags()))
+        there = engine(settings_for(engine_flags()))
         reports = there.describe()
         found = sorted((one for one in reports if one.name == name), key=lambda one: one.submitted, reverse=True)
         alive = [one for one in found if not one.state.ended]
