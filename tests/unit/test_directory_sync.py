@@ -177,26 +177,26 @@ def test_another_tasks_files_are_left_alone_unless_one_leads(tmp_path: Path, chi
 SECOND_EPOCH = """
 import signal, sys
 from howdah.executor.event_loop import EventLoop
-from howdah.executor.io.checkpoint_sync import CheckpointSync
+from howdah.executor.io.directory_sync import CheckpointSyncRunner
 from howdah.executor.process.process_tree import Reaper
 from howdah.wire.messages import Goal, CheckpointSyncOrder, Orders
 
 here, uri = sys.argv[1:]
 loop, reaper, told = EventLoop(), Reaper(), []
 loop.on_signal(signal.SIGCHLD, reaper.reap)
-mirror = CheckpointSync(loop, reaper, CheckpointSyncOrder("local", uri, writes=False), here, 60.0, told.append)
+sync = CheckpointSyncRunner(loop, reaper, CheckpointSyncOrder("local", uri, writes=False), here, 60.0)
 
 def wait(count):
     while len(told) < count:
         loop.run_once()
 
-mirror.fetch(Orders(1, Goal.RUN), told.append)
+sync.fetch(Orders(1, Goal.RUN), told.append)
 wait(1)
-mirror.begin()
-mirror.finish(told.append)
+sync.begin()
+sync.finish(told.append)
 wait(2)
-mirror.fetch(Orders(2, Goal.RUN), told.append)
-mirror.stop(5.0)
+sync.fetch(Orders(2, Goal.RUN), told.append)
+sync.stop(5.0)
 wait(3)
 print(told)
 """

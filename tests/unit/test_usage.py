@@ -101,7 +101,7 @@ def test_a_network_is_a_tasks_own_only_where_its_engine_says_so() -> None:
     ],
 )
 def test_whose_gpus(given: dict[str, str], ids: tuple[str, ...] | None) -> None:
-    assert monitor.wanted(given) == ids
+    assert monitor.visible_devices(given) == ids
 
 
 def gpus(request: object, library: str = "") -> subprocess.Popen[bytes]:
@@ -179,7 +179,7 @@ def test_what_the_devices_tell(stub: str) -> None:
 def test_memory_errors_count_from_the_first_count_that_is_told() -> None:
     watch = monitor.GpuMonitor(EventLoop(), Reaper(), {"CUDA_VISIBLE_DEVICES": ""}, lambda _: None)
     for ecc, fault in ((None, ""), (3, ""), (5, "GPU 0: 2 uncorrected memory errors (ECC)")):
-        watch._told({"gpus": [encode(Gpu("0", ecc=ecc))]})
+        watch._sampled({"gpus": [encode(Gpu("0", ecc=ecc))]})
         assert watch.fault == fault
 
 

@@ -124,9 +124,9 @@ def home() -> Iterator[Finding]:
 
 def looking() -> Finding:
     """Whether stacks can be taken."""
-    from howdah.executor.diagnostics.stacks import tool
+    from howdah.executor.diagnostics.stacks import py_spy
 
-    found = tool("/", os.environ.get("PATH", ""))
+    found = py_spy("/", os.environ.get("PATH", ""))
     if not found:
         return warn("py-spy", say("not here: stacks show what the kernel says only"), how_to_install("stacks"))
     scope = Path("/proc/sys/kernel/yama/ptrace_scope")

@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 from dataclasses import replace
-from typing import Callable, Mapping, Optional, Tuple, Union
+from typing import Callable, Mapping, Optional, Protocol, Tuple
 
 from howdah.executor import environment
 from howdah.executor.container_image import check_image
@@ -27,11 +27,11 @@ from howdah.executor.io.program_api_files import ProgramApiDir
 from howdah.executor.io.snapshots import SnapshotProcesses
 from howdah.executor.io.streams import ProgramStreams
 from howdah.executor.io.task_output import TaskOutput
-from howdah.executor.io.transfer import Totals
+from howdah.executor.io.transfer import TransferProgress
 from howdah.executor.io.uploads import Uploads
 from howdah.executor.master_link.heartbeat import Heartbeat
 from howdah.executor.ports import PortReservation
-from howdah.executor.preflight.runner import CheckProcess, PreflightRunner
+from howdah.executor.preflight.runner import PreflightRunner
 from howdah.executor.process import default_python, orphan_killer, process_tree
 from howdah.executor.process.announced_values import AnnouncedValues
 from howdah.executor.process.exit_explanation import explain, why_not_started
@@ -47,6 +47,12 @@ _TERM_GRACE_S = 0.1  # YARN kills 250 ms after it terminates.
 _UNHEARD_GRACE_S = 2.0  # Another attempt may begin three seconds after the lease.
 FILES_REMOVED = "the node has removed the container's files"
 _NOT_READY = ("image", "localise", "preflight")
+
+
+class Activity(Protocol):
+    """What an executor waits for: localisation, checks, the program, or what becomes of its outputs."""
+
+    def stop(self, grace_s: float) -> None: ...
 
 
 class Executor:
@@ -77,7 +83,7 @@ class Executor:
         self.program_gpus: Tuple[str, ...] = ()
         self.copies: Optional[DirectorySyncs] = None
         self.uploads = Uploads(self.loop, self.reaper, self.directory, self._tell)
-        self.activity: Union[Localisation, CheckProcess, Program, ProgramStreams, Uploads, DirectorySyncs, None] = None
+        self.activity: Optional[Activity] = None
         self.stopping = self.broken = ""
         self.saves = SnapshotProcesses(self.loop, self.reaper, self.directory, self.link.send_now)
         self.asked_saves = 0
@@ -99,7 +105,7 @@ class Executor:
 
     def status(self) -> Status:
         """Whole, but for the sequence number and log chunks, which the link adds."""
-        fetched = self.localisation.totals if self.localisation is not None else Totals()
+        fetched = self.localisation.progress if self.localisation is not None else TransferProgress()
         usage = self._usage()
         return Status(
             self.identity.task,
@@ -159,7 +165,7 @@ class Executor:
             os.environ.update(object_stores.variables(self.assignment.environment, secrets))  # for helper processes
         self.link.answer_log_requests(orders.log_requests, self.printed.readable)
         self.attention.obey(orders)
-        self.saves.want(orders.saves)
+        self.saves.obey(orders.saves)
         self._reconcile()
 
     def _reconcile(self) -> None:
@@ -229,12 +235,14 @@ class Executor:
         assert self.assignment is not None
         pairs = self.orders.pairs if self.phase is Phase.JOINED else None
         try:
-            self.activity = self.preflight.begin(self.assignment, pairs, self._checked)
+            begun = self.preflight.begin(self.assignment, pairs, self._checked)
         except (claims.NotEnoughGpus, OSError) as error:
             self._end(Exit("preflight", detail=f"pre-flight: {error}"))
+            return
+        if begun:
+            self.activity = self.preflight
         else:
-            if self.activity is None:
-                self._join()
+            self._join()
 
     def _checked(self, problem: str) -> None:
         self._go_on(problem, self.link.send_now if self.phase is Phase.JOINED else self._join, "preflight")
@@ -257,7 +265,7 @@ class Executor:
     def _join(self) -> None:
         assert self.assignment is not None
         self.exit, self.program, self.streams = None, None, None
-        self.uploads.forget()
+        self.uploads.reset()
         self._release_ports()
         try:
             among = port_range.ports(self.assignment.port_range)
@@ -279,8 +287,8 @@ class Executor:
         """What a program goes on from is known only when all have joined."""
         assignment = self.assignment
         assert assignment is not None
-        if self.copies is None:
-            self.copies = DirectorySyncs.of(self.loop, self.reaper, assignment, self.directory, self._tell)
+        if self.copies is None and (assignment.mirror or assignment.board):
+            self.copies = DirectorySyncs(self.loop, self.reaper, assignment, self.directory, self._tell)
         if self.copies is None:
             self._start()
         else:
@@ -317,7 +325,7 @@ class Executor:
         self.program = self.activity = program
         self.attention.began(program)
         self.program_python = environment.python_of(variables)
-        self.program_gpus = (monitor.wanted(variables) or ()) if assignment.gpus else ()
+        self.program_gpus = (monitor.visible_devices(variables) or ()) if assignment.gpus else ()
         if self.copies is not None:
             self.copies.begin()
         self._enter(Phase.RUNNING)
@@ -419,7 +427,7 @@ class Executor:
         if stopped:
             self._end(Exit("stopped", detail=stopped))
         elif self._files_removed():  # whatever was found of what the program had made may not be all
-            self.uploads.forget()
+            self.uploads.reset()
             self._end(Exit("upload", detail=problem, lines=exit.lines))
         elif problem:
             self._end(Exit("upload", detail=problem, lines=exit.lines))

@@ -1,7 +1,7 @@
-"""One of howdah's own modules as a process beside the executor: a request on its stdin, JSON lines from its stdout.
+"""`HelperProcess` runs one module of howdah beside the executor: a request on its stdin, JSON lines from its stdout.
 
-Helpers may use libraries, which an executor does without, and may wait for a filesystem, which an executor never does.
-The last line is {"ok": true, ...} or {"error": "one sentence"}.
+A helper may use libraries, which an executor does without, and may wait for a filesystem, which an executor never does.
+The last line of a helper is {"ok": true, ...} or {"error": "one sentence"}.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import json
 import os
 import signal
 import sys
-from typing import Any, Callable, Dict, Mapping, Sequence
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence
 
-from howdah.executor.event_loop import READ, EventLoop
+from howdah.executor.event_loop import READ, EventLoop, Timer
 from howdah.executor.process import process_tree
 
 _FOREIGN_PYTHON_BOOTSTRAP = """
@@ -26,15 +26,21 @@ sys.path.extend(paths.split(os.pathsep))
 sys.argv[:] = sys.argv[2:]
 runpy.run_module(module, run_name="__main__", alter_sys=True)
 """
-Told = Callable[[Mapping[str, Any]], None]
-Ended = Callable[[str], None]
+OnMessage = Callable[[Mapping[str, Any]], None]
+OnEnd = Callable[[str], None]
+"""Called once with the problem of something that has ended; the problem is "" when all is well."""
 
 
 class HelperProcess:
-    """`told(message)` is called for each line; `ended(problem)` once, when the process is gone: "" when all is well.
+    """Runs `argv`, a module and its arguments, or `-c` and a line of code, with `request` on its standard input.
 
-    The descriptors in `passed` are open in it under the same numbers. `python` is the interpreter that runs it, whose
-    own libraries come before ours; "" is that of the executor. Raises OSError when it can't be started.
+    The event loop calls `on_message(message)` for each line, and `on_end(problem)` once, when the process has ended or
+    could not be started. The problem is "" when a module says `ok`, or code ends with status 0; it is the reason of
+    `stop` when there was one.
+
+    After `limit_s` seconds (0: no limit) the helper is stopped for the reason that `late()` returns, and killed
+    `grace_s` seconds after that. The descriptors in `inherited` are open in it under the same numbers. `python` is the
+    interpreter that runs it, whose own libraries come before ours; "" is that of the executor.
     """
 
     def __init__(
@@ -43,57 +49,66 @@ class HelperProcess:
         reaper: process_tree.Reaper,
         argv: Sequence[str],
         request: Mapping[str, Any],
-        told: Told,
-        ended: Ended,
-        passed: Sequence[int] = (),
+        on_end: OnEnd,
+        on_message: Optional[OnMessage] = None,
+        *,
+        limit_s: float = 0.0,
+        late: Optional[Callable[[], str]] = None,
+        grace_s: float = 0.0,
+        inherited: Sequence[int] = (),
         python: str = "",
+        stderr: int = 2,
     ) -> None:
-        self.loop, self.argv, self.told, self.ended = loop, argv, told, ended
+        self.loop, self.on_end, self.on_message = loop, on_end, on_message
+        self.pid, self.stop_reason = 0, ""
+        self._is_code = argv[0] == "-c"
+        self._name = python if self._is_code else argv[0]
         self._answer: Dict[str, Any] = {}
         self._buffer = b""
+        self._limit: Optional[Timer] = None
+        try:
+            self._start(reaper, _command(argv, python), request, inherited, _environment(python), stderr)
+        except OSError as error:
+            problem = str(error)
+            loop.call_later(0.0, lambda: on_end(problem))
+            return
+        if limit_s:
+            reason = late or (lambda: f"it took longer than {limit_s:.0f} s")
+            self._limit = loop.call_later(limit_s, lambda: self.stop(grace_s, reason()))
+
+    def _start(
+        self,
+        reaper: process_tree.Reaper,
+        command: Sequence[str],
+        request: Mapping[str, Any],
+        inherited: Sequence[int],
+        environment: Mapping[str, str],
+        stderr: int,
+    ) -> None:
         self._reader, writer = os.pipe()
         os.set_blocking(self._reader, False)
-        message = _memory_file(json.dumps(request).encode())
-        command = (
-            (python, "-c", _FOREIGN_PYTHON_BOOTSTRAP, _paths(), *argv) if python else (sys.executable, "-m", *argv)
-        )
+        stdin = -1
         try:
-            for file in passed:
+            stdin = _memory_file(json.dumps(request).encode())
+            for file in inherited:
                 os.set_inheritable(file, True)
-            # Away from the program's directory, whose files must not pass for modules.
-            streams = (message, writer, 2)
-            self.pid = reaper.spawn(command, _environment(python), streams, self._gone, "/", helper=True)
+            # It runs away from the program's directory, whose files must not pass for modules.
+            self.pid = reaper.spawn(command, environment, (stdin, writer, stderr), self._ended, "/", helper=True)
         except OSError:
             os.close(self._reader)
             raise
         finally:
-            for file in passed:
+            for file in inherited:
                 os.set_inheritable(file, False)
             os.close(writer)
-            os.close(message)
-        self.loop.add_fd(self._reader, READ, lambda _: self._read())
+            if stdin >= 0:
+                os.close(stdin)
+        self.loop.add_fd(self._reader, READ, lambda _: self.read())
 
-    def listen(self) -> None:
-        """Take at once what it has said so far."""
-        if self.pid:
-            self._read()
-
-    def kill(self) -> None:
-        """End it at once; nothing when it is gone."""
-        self._signal(signal.SIGKILL)
-
-    def stop(self, grace: float) -> None:
-        """TERM, then KILL."""
-        self._signal(signal.SIGTERM)
-        self.loop.call_later(grace, self.kill)
-
-    def _signal(self, number: int) -> None:
-        if self.pid:
-            process_tree.kill_group(self.pid, number)
-
-    def _read(self) -> None:
+    def read(self) -> None:
+        """Hand the lines that have arrived so far to `on_message`."""
         try:
-            data = os.read(self._reader, 65536)
+            data = os.read(self._reader, 65536) if self.pid else b""
         except BlockingIOError:
             return
         if not data:
@@ -101,9 +116,17 @@ class HelperProcess:
             return
         *lines, self._buffer = (self._buffer + data).split(b"\n")
         for line in lines:
-            self._take(line)
+            self._handle_line(line)
 
-    def _take(self, line: bytes) -> None:
+    def stop(self, grace_s: float = 0.0, reason: str = "") -> None:
+        """Send TERM, and KILL after `grace_s` seconds; KILL at once without a grace. The first reason counts."""
+        self.stop_reason = self.stop_reason or reason
+        if self.pid:
+            process_tree.kill_group(self.pid, signal.SIGTERM if grace_s else signal.SIGKILL)
+            if grace_s:
+                self.loop.call_later(grace_s, self.stop)
+
+    def _handle_line(self, line: bytes) -> None:
         try:
             message = json.loads(line)
         except ValueError:
@@ -111,19 +134,28 @@ class HelperProcess:
         if isinstance(message, dict):
             if "ok" in message or "error" in message:
                 self._answer = message
-            self.told(message)
+            if self.on_message is not None:
+                self.on_message(message)
 
-    def _gone(self, status: int, _: Any) -> None:
+    def _ended(self, status: int, _: Any) -> None:
+        self.read()
         self.pid = 0
-        self._read()
         self.loop.remove_fd(self._reader)
         os.close(self._reader)
-        problem = "" if self._answer.get("ok") else str(self._answer.get("error") or self._silently(status))
-        self.ended(problem)
-
-    def _silently(self, status: int) -> str:
+        if self._limit is not None:
+            self._limit.cancel()
         how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"status {os.WEXITSTATUS(status)}"
-        return f"{self.argv[0]} ended with {how}"
+        ok = self._answer.get("ok") or (self._is_code and status == 0)
+        problem = "" if ok else self._answer.get("error") or f"{self._name} ended with {how}"
+        self.on_end(self.stop_reason or str(problem))
+
+
+def _command(argv: Sequence[str], python: str) -> Sequence[str]:
+    if argv[0] == "-c":
+        return (python or sys.executable, *argv)
+    if python:
+        return (python, "-c", _FOREIGN_PYTHON_BOOTSTRAP, _import_paths(), *argv)
+    return (sys.executable, "-m", *argv)
 
 
 def _memory_file(content: bytes) -> int:
@@ -136,10 +168,10 @@ def _memory_file(content: bytes) -> int:
 
 
 def _environment(python: str) -> Dict[str, str]:
-    """Ours. Our own interpreter imports from where we import, whatever the directory."""
+    """Return our own environment; our own interpreter imports from where we import, whatever the directory."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    return kept if python else {**kept, "PYTHONPATH": _paths()}
+    return kept if python else {**kept, "PYTHONPATH": _import_paths()}
 
 
-def _paths() -> str:
+def _import_paths() -> str:
     return os.pathsep.join(os.path.abspath(path) for path in sys.path if path)

@@ -1,6 +1,6 @@
-"""Lines of this task's output that somebody looks for: found by a process beside the executor, in its own time.
+"""Searches this task's output on request, by a helper process beside the executor.
 
-The descriptors of the logs are handed to it, so that a log directory that was deleted does no harm.
+The helper inherits the descriptors of the logs, so that a log directory that was deleted does no harm.
 """
 
 from __future__ import annotations
@@ -17,52 +17,71 @@ from howdah.logs.stream_index import BOTH, STREAMS
 from howdah.wire.messages import SEARCH, LogChunk, LogRequest
 
 LIMIT_S = 60.0
-AT_ONCE = 2
+MAX_SEARCHES = 2
+"""Searches of one task at the same time."""
 
 
 class LogSearches:
-    """`answer` sends a chunk, whose text is the JSON of what was found."""
+    """Answers each search request once; `answer` sends a chunk whose text is the JSON of what was found."""
 
     def __init__(
         self,
         loop: EventLoop,
         reaper: Reaper,
         identity: Identity,
-        printed: TaskOutput,
+        output: TaskOutput,
         answer: Callable[[LogChunk], None],
     ) -> None:
-        self.loop, self.reaper, self.identity, self.printed, self.answer = loop, reaper, identity, printed, answer
-        self._taken: Set[int] = set()
+        self.loop, self.reaper, self.identity, self.output, self.answer = loop, reaper, identity, output, answer
+        self._known: Set[int] = set()
         self._running = 0
 
-    def want(self, requests: Tuple[LogRequest, ...]) -> None:
-        """Begin with those that are new. What is not asked any more is forgotten: another master counts anew."""
-        fresh = [one for one in requests if one.stream == SEARCH and one.request not in self._taken]
-        self._taken = {one.request for one in requests}
-        for one in fresh:
-            self._begin(one)
+    def obey(self, requests: Tuple[LogRequest, ...]) -> None:
+        """Begin the searches that are new.
 
-    def _begin(self, wanted: LogRequest) -> None:
-        found = _Found(self, wanted.request)
-        if self._running >= AT_ONCE:
-            found.ended(f"{self.identity.task} is being searched {AT_ONCE} times already: try again later")
-            return
+        A request that is not repeated is forgotten: another master counts from the beginning.
+        """
+        new = [request for request in requests if request.stream == SEARCH and request.request not in self._known]
+        self._known = {request.request for request in requests}
+        for request in new:
+            if self._running < MAX_SEARCHES:
+                self._search(request)
+            else:
+                task = self.identity.task
+                self._answer(request, f"{task} is being searched {MAX_SEARCHES} times already: try again later")
+
+    def _answer(self, request: LogRequest, problem: str, text: str = "") -> None:
+        text = text or json.dumps({"hits": [], "scanned_bytes": 0, "complete": False, "error": problem})
+        self.answer(LogChunk(request=request.request, offset=0, size=len(text), text=text))
+
+    def _search(self, request: LogRequest) -> None:
+        text = ""
+
+        def on_message(message: Mapping[str, Any]) -> None:
+            nonlocal text
+            text = json.dumps(message)
+
+        def on_end(problem: str) -> None:
+            self._running -= 1
+            self._answer(request, problem, text)
+
         self._running += 1
-        wish = dict(json.loads(wanted.search))
-        files = self._files(str(wish.pop("stream", BOTH)))
-        request = {"files": files, "wish": wish}
-        passed = sorted({int(one["file"]) for one in files})
-        try:
-            helper = HelperProcess(
-                self.loop, self.reaper, ("howdah.logs.search",), request, found.told, found.over, passed
-            )
-        except OSError as error:
-            found.over(str(error))
-        else:
-            self.loop.call_later(LIMIT_S, helper.kill)
+        query = dict(json.loads(request.search))
+        files = self._files(str(query.pop("stream", BOTH)))
+        HelperProcess(
+            self.loop,
+            self.reaper,
+            ("howdah.logs.search",),
+            {"files": files, "wish": query},
+            on_end,
+            on_message,
+            limit_s=LIMIT_S,
+            inherited=sorted({int(file["file"]) for file in files}),
+        )
 
     def _files(self, stream: str) -> List[Mapping[str, Any]]:
-        index = self.printed.times
+        """List the parts of the streams that are on disk, as the helper reads them."""
+        index = self.output.times
         times = index.read(0, index.size)[1].decode("ascii")
         return [
             {
@@ -77,29 +96,6 @@ class LogSearches:
             }
             for name in STREAMS
             if stream in (BOTH, name)
-            for file, start, end, lines in self.printed.logs[name].kept
+            for file, start, end, lines in self.output.logs[name].kept
             if end > start
         ]
-
-    def over(self) -> None:
-        """One search has ended."""
-        self._running -= 1
-
-
-class _Found:
-    """The answer to one request, while it is looked for."""
-
-    def __init__(self, searches: LogSearches, request: int) -> None:
-        self.searches, self.request = searches, request
-        self.text = ""
-
-    def told(self, message: Mapping[str, Any]) -> None:
-        self.text = json.dumps(message)
-
-    def over(self, problem: str) -> None:
-        self.searches.over()
-        self.ended(problem)
-
-    def ended(self, problem: str) -> None:
-        text = self.text or json.dumps({"hits": [], "scanned_bytes": 0, "complete": False, "error": problem})
-        self.searches.answer(LogChunk(self.request, 0, len(text), text))

@@ -43,8 +43,8 @@ class ProgramMonitor:
 
     def obey(self, orders: Orders) -> None:
         """What of the orders is for the program that runs."""
-        self._stacks.want(orders.log_requests, self.path)
-        self._searches.want(orders.log_requests)
+        self._stacks.obey(orders.log_requests, self.path)
+        self._searches.obey(orders.log_requests)
         self._notices.want(orders.notice, self._running())
 
     def idle_s(self, usage: Usage) -> float:

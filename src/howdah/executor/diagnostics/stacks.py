@@ -1,4 +1,4 @@
-"""Stacks of the program on demand: asked for like a log, answered when a process beside the executor has looked."""
+"""Takes stacks of the program on demand: the master asks for them as for a log, and a helper process answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ LIMIT_S = 20.0
 
 
 class StackDumps:
-    """`pids()` are the processes of the program now, `answer` sends a chunk; `secrets` are shown to nobody."""
+    """Answers each request for stacks once.
+
+    `pids()` lists the program's processes, `answer` sends a chunk to the master; `secrets` are shown to nobody.
+    """
 
     def __init__(
         self,
@@ -32,47 +35,40 @@ class StackDumps:
     ) -> None:
         self.loop, self.reaper, self.directory, self.pids, self.answer = loop, reaper, directory, pids, answer
         self.secrets = secrets
-        self._taken: Set[int] = set()
+        self._known: Set[int] = set()
 
-    def want(self, requests: Tuple[LogRequest, ...], path: str) -> None:
-        """Take those that are asked for and were not taken yet; `path` is the program's PATH.
+    def obey(self, requests: Tuple[LogRequest, ...], path: str) -> None:
+        """Answer the requests that are new; `path` is the program's PATH.
 
-        What is not asked any more is forgotten: another master counts anew.
+        A request that is not repeated is forgotten: another master counts from the beginning.
         """
-        fresh = [one for one in requests if one.stream in STREAMS and one.request not in self._taken]
-        self._taken = {one.request for one in requests}
-        for one in fresh:
-            _Look(self, one, tool(self.directory, path))
+        new = [request for request in requests if request.stream in STREAMS and request.request not in self._known]
+        self._known = {request.request for request in requests}
+        for request in new:
+            self._dump(request, py_spy(self.directory, path))
 
+    def _dump(self, request: LogRequest, tool: str) -> None:
+        text = ""
 
-class _Look:
-    """One answer."""
+        def on_message(message: Mapping[str, Any]) -> None:
+            nonlocal text
+            text = str(message.get("text", text))
 
-    def __init__(self, stacks: StackDumps, wanted: LogRequest, found: str) -> None:
-        self.stacks, self.wanted, self.text = stacks, wanted, ""
-        request = stack_dump.request_of(stacks.pids(), found, wanted.stream == "stacks-native", stacks.secrets)
-        if not request["pids"]:
-            self._ended("no program runs here now")
+        def on_end(problem: str) -> None:
+            data = (text or f"no stacks: {problem}\n").encode("utf-8", "replace")
+            self.answer(LogChunk(request=request.request, offset=0, size=len(data), text=data.decode("latin-1")))
+
+        pids = self.pids()
+        if not pids:
+            on_end("no program runs here now")
             return
-        try:
-            argv = ("howdah.executor.diagnostics.stack_dump",)
-            helper = HelperProcess(stacks.loop, stacks.reaper, argv, request, self._told, self._ended)
-        except OSError as error:
-            self._ended(str(error))
-        else:
-            stacks.loop.call_later(LIMIT_S, helper.kill)
-
-    def _told(self, message: Mapping[str, Any]) -> None:
-        self.text = str(message.get("text", self.text))
-
-    def _ended(self, problem: str) -> None:
-        text = self.text or f"no stacks: {problem}\n"
-        data = text.encode("utf-8", "replace")
-        self.stacks.answer(LogChunk(self.wanted.request, 0, len(data), data.decode("latin-1")))
+        question = stack_dump.request_of(pids, tool, request.stream == "stacks-native", self.secrets)
+        argv = ("howdah.executor.diagnostics.stack_dump",)
+        HelperProcess(self.loop, self.reaper, argv, question, on_end, on_message, limit_s=LIMIT_S)
 
 
-def tool(directory: str, path: str) -> str:
-    """py-spy: the one that came with the job, that of our own Python, or the program's; "" when there is none."""
+def py_spy(directory: str, path: str) -> str:
+    """Find py-spy: the one that came with the job, that of our own Python, or the program's; "" when there is none."""
     shipped = os.path.join(directory, PY_SPY)
     if os.access(shipped, os.X_OK):
         return shipped

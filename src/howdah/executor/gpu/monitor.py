@@ -1,4 +1,4 @@
-"""The GPUs of a program, sampled by a process beside the executor; nothing runs where there are none."""
+"""Measures the GPUs of a program by a helper process beside the executor; no helper runs where there are none."""
 
 from __future__ import annotations
 
@@ -16,65 +16,60 @@ _NAMES = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 
 
 class GpuMonitor:
-    """`gpus` is the last sample, `mean` the mean use (0..1) since the first; empty where nothing can be said, for which
-    `note` gets the reason."""
+    """Samples the GPUs that a program sees, from its start to `close`. `note` writes a line to the executor's log."""
 
     def __init__(
         self, loop: EventLoop, reaper: Reaper, environment: Mapping[str, str], note: Callable[[str], None]
     ) -> None:
         self.gpus: Tuple[Gpu, ...] = ()
+        """The last sample; empty where nothing can be measured."""
         self._sum, self._count = 0.0, 0
         self._ecc: Dict[str, int] = {}
         self._note = note
-        self._sidecar: Optional[HelperProcess] = None
-        ids = wanted(environment)
+        self._helper: Optional[HelperProcess] = None
+        ids = visible_devices(environment)
         self._all_of_the_node = ids == ()
-        if ids is None or not count(environment):
-            return
-        request = {"ids": ids, "period_s": PERIOD_S}
-        try:
-            self._sidecar = HelperProcess(
-                loop, reaper, ("howdah.executor.gpu.sampler",), request, self._told, self._ended
-            )
-        except OSError as error:
-            note(f"the GPUs are not measured: {error}")
+        if ids is not None and count(environment):
+            argv, request = ("howdah.executor.gpu.sampler",), {"ids": ids, "period_s": PERIOD_S}
+            self._helper = HelperProcess(loop, reaper, argv, request, self._ended, self._sampled)
 
     @property
     def mean(self) -> Optional[float]:
-        """Of all of them."""
+        """Return the mean use (0..1) of all GPUs since the first sample."""
         return round(self._sum / self._count, 3) if self._count else None
 
     @property
     def fault(self) -> str:
-        """What the hardware of one of them did while the program ran; "" when nothing is known. Of a program that may
-        see all GPUs of its node nobody knows which it uses."""
+        """Describe the first failure of the GPUs' hardware while the program ran; "" when none is known.
+
+        Of a program that may see all GPUs of its node nobody knows which ones it uses.
+        """
         return "" if self._all_of_the_node else fault(self.gpus, self._ecc)
 
     def close(self) -> None:
-        """The program has ended; what was told until now counts."""
-        if self._sidecar is not None:
-            self._sidecar.listen()
-            self._sidecar.kill()
-            self._sidecar = None
+        """Stop sampling, because the program has ended; the samples that have arrived count."""
+        if self._helper is not None:
+            self._helper.read()
+            self._helper.stop()
+            self._helper = None
 
-    def _told(self, message: Mapping[str, Any]) -> None:
+    def _sampled(self, message: Mapping[str, Any]) -> None:
         if "gpus" in message:
-            self.gpus = tuple(decode(Gpu, one) for one in message["gpus"])
+            self.gpus = tuple(decode(Gpu, gpu) for gpu in message["gpus"])
             for gpu in self.gpus:
                 if gpu.ecc is not None:
                     self._ecc.setdefault(gpu.id, gpu.ecc)
-            told = [gpu.use for gpu in self.gpus if gpu.use is not None]
-            self._sum, self._count = self._sum + sum(told), self._count + len(told)
+            uses = [gpu.use for gpu in self.gpus if gpu.use is not None]
+            self._sum, self._count = self._sum + sum(uses), self._count + len(uses)
 
     def _ended(self, problem: str) -> None:
-        if self._sidecar is not None:
+        if self._helper is not None:
             self._note(problem)
-        self._sidecar = None
+        self._helper = None
 
 
 def fault(gpus: Sequence[Gpu], ecc: Mapping[str, int]) -> str:
-    """The first failure of hardware among these; `ecc` are the uncorrected memory errors that each had counted when the
-    program began."""
+    """Describe the first failure of hardware among `gpus`; `ecc` are the memory errors counted before the program."""
     for gpu in gpus:
         more = (gpu.ecc or 0) - ecc.get(gpu.id, gpu.ecc or 0)
         if gpu.fault:
@@ -84,8 +79,8 @@ def fault(gpus: Sequence[Gpu], ecc: Mapping[str, int]) -> str:
     return ""
 
 
-def wanted(environment: Mapping[str, str]) -> Optional[Tuple[str, ...]]:
-    """Numbers or UUIDs of the program's devices, () for all there are, None when it is to see none."""
+def visible_devices(environment: Mapping[str, str]) -> Optional[Tuple[str, ...]]:
+    """Return the numbers or UUIDs of the program's devices; () means all of the node, None means no device."""
     for name in _NAMES:
         given = environment.get(name)
         if given is not None and given != "all":

@@ -1,65 +1,285 @@
-"""What a program keeps in directories of its own and others see on the shared filesystem: checkpoints, event files."""
+"""Keeps a program's checkpoints and event files alike on this node and on the shared filesystem.
+
+One helper at a time copies a directory. The last copy is made after the program has ended, and may take a minute.
+"""
 
 from __future__ import annotations
 
-from typing import Callable, Dict, List, Mapping, Optional, Union
+import os
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from howdah.executor.event_loop import EventLoop
-from howdah.executor.io.checkpoint_sync import CheckpointSync, Done
-from howdah.executor.io.event_file_sync import EventFileSync
+from howdah.executor.event_loop import EventLoop, Timer
+from howdah.executor.helper_process import HelperProcess, OnEnd, OnMessage
 from howdah.executor.process.process_tree import Reaper
-from howdah.wire.messages import Assignment, Orders
+from howdah.spec import uris
+from howdah.wire.messages import Assignment, CheckpointSyncOrder, EventFileSyncOrder, Orders
+
+CHECKPOINT_DIR, RESUME_FROM = "HOWDAH_CHECKPOINT_DIR", "HOWDAH_RESUME_FROM"
+EVENT_FILE_DIR, TRAINER_DIR = "HOWDAH_BOARD_DIR", "TENSORBOARD_LOGGING_DIR"
+"""Our variable, and the one that Hugging Face's Trainer reads."""
+LAST_COPY_S = 60.0
+"""What a program leaves at its end must be stored within this time."""
+_EVENT_FILES_LIMIT_S = 600.0
+_GRACE_S = 1.0
+_SETTLE_S, _LAST_SETTLE_S = 5.0, 1.0
+_MAX_FILES = 10_000
+
+
+class DirectorySyncRunner:
+    """Stores one local directory at `uri` every `every_s` seconds while the program runs, and once after its end.
+
+    Subclasses say what is stored, and by which helper. `warn` writes a line to the task's log.
+    """
+
+    contents = ""
+    """What the directory holds, for messages."""
+
+    def __init__(self, loop: EventLoop, reaper: Reaper, path: str, uri: str, every_s: float, limit_s: float) -> None:
+        self.loop, self.reaper, self.path, self.uri = loop, reaper, path, uri
+        self.every_s, self.limit_s = every_s, limit_s
+        self.warn: Callable[[str], None] = lambda _: None
+        self._helper: Optional[HelperProcess] = None
+        self._next_copy: Optional[Timer] = None
+        self._deadline: Optional[Timer] = None
+        self._too_late = False
+        self._on_end: Optional[OnEnd] = None
+        self._warned_of = ""
+
+    def writes(self) -> bool:
+        """Say whether this task stores anything."""
+        return True
+
+    def has_news(self) -> bool:
+        """Say whether the directory has changed since the last copy."""
+        return True
+
+    def store(self, last: bool, on_end: OnEnd) -> None:
+        """Start the helper that stores the directory."""
+        raise NotImplementedError
+
+    def begin(self) -> None:
+        """The program runs: store what it writes, from time to time."""
+        if self.writes():
+            self._next_copy = self.loop.call_later(self.every_s, self._store_if_changed)
+
+    def finish(self, on_end: OnEnd) -> None:
+        """The program has ended: store what it has left, then call `on_end(problem)`."""
+        if self._next_copy is not None:
+            self._next_copy.cancel()
+        if not self.writes():
+            self.loop.call_later(0.0, lambda: on_end(""))
+            return
+        self._on_end = on_end
+        if self._helper is None:
+            self._store_last("")
+
+    def stop(self, grace_s: float) -> None:
+        """Give up a fetch at once. The last copy may still take `LAST_COPY_S`, because what it brings would be lost."""
+        if self._on_end is not None:
+            self.limit_last_copy(max(grace_s, LAST_COPY_S))
+        elif self._helper is not None:
+            self._helper.stop(_GRACE_S, "stopped while checkpoints were fetched")
+
+    def limit_last_copy(self, seconds: float) -> None:
+        """Give up the last copy after `seconds`, unless an earlier limit was set."""
+
+        def give_up() -> None:
+            self._too_late = True
+            if self._helper is not None:
+                self._helper.stop(_GRACE_S, f"it took longer than {seconds:.0f} s after the program's end")
+
+        self._deadline = self._deadline or self.loop.call_later(seconds, give_up)
+
+    def run_helper(
+        self, argv: Sequence[str], request: Mapping[str, Any], on_end: OnEnd, on_message: Optional[OnMessage] = None
+    ) -> None:
+        """Run one helper, which is given up after `limit_s`."""
+
+        def ended(problem: str) -> None:
+            self._helper = None
+            on_end(problem)
+
+        whole = {"path": self.path, "uri": self.uri, **request}
+        self._helper = HelperProcess(
+            self.loop, self.reaper, argv, whole, ended, on_message, limit_s=self.limit_s, grace_s=_GRACE_S
+        )
+
+    def _store_if_changed(self) -> None:
+        if self.has_news():
+            self.store(False, self._stored)
+        else:
+            self.begin()
+
+    def _stored(self, problem: str) -> None:
+        self._warn_once(problem)
+        if self._on_end is None:
+            self.begin()
+        else:
+            self._store_last(problem)
+
+    def _store_last(self, problem: str) -> None:
+        """Make the last copy, unless nothing has changed or no time is left."""
+        if self.has_news() and not self._too_late:
+            self.store(True, self._finished)
+        else:
+            self.loop.call_later(0.0, lambda: self._finished(problem))
+
+    def _finished(self, problem: str) -> None:
+        self._warn_once(problem)
+        if self._deadline is not None:
+            self._deadline.cancel()
+        on_end, self._on_end, self._deadline, self._too_late = self._on_end, None, None, False
+        assert on_end is not None
+        on_end(problem)
+
+    def _warn_once(self, problem: str) -> None:
+        if problem and problem != self._warned_of:
+            self._warned_of = problem
+            self.warn(f"{self.contents} could not be stored in {self.uri}: {problem}")
+
+
+class CheckpointSyncRunner(DirectorySyncRunner):
+    """Fetches the program's checkpoints before it starts, and stores them while it runs."""
+
+    contents = "checkpoints"
+
+    def __init__(
+        self, loop: EventLoop, reaper: Reaper, order: CheckpointSyncOrder, directory: str, limit_s: float
+    ) -> None:
+        super().__init__(loop, reaper, os.path.join(directory, order.path), order.uri, order.every_s, limit_s)
+        self.order, self.directory = order, directory
+
+    def writes(self) -> bool:
+        return self.order.writes
+
+    def local_variables(self, variables: Mapping[str, str]) -> Dict[str, str]:
+        """Replace the shared directory in the program's variables by the local one."""
+        local = {**variables, CHECKPOINT_DIR: self.path}
+        if variables.get(RESUME_FROM):
+            name = uris.below(variables[RESUME_FROM], self.uri)
+            local[RESUME_FROM] = os.path.normpath(os.path.join(self.path, name))
+        return local
+
+    def fetch(self, orders: Orders, on_end: OnEnd) -> None:
+        """Fetch what the program goes on from, before it starts."""
+        request = {"resume": orders.environment.get(RESUME_FROM, ""), "valid": self.order.valid}
+        self._sync("down", request, on_end)
+
+    def store(self, last: bool, on_end: OnEnd) -> None:
+        request: Dict[str, Any] = {"replace": self.order.replaces, "settle_s": _LAST_SETTLE_S if last else _SETTLE_S}
+        self._sync("up", {**request, "last": True} if last else request, on_end)
+
+    def _sync(self, verb: str, request: Mapping[str, Any], on_end: OnEnd) -> None:
+        argv = ("howdah.checkpoints.directory_sync", verb)
+        self.run_helper(argv, {"root": self.directory, **request}, on_end)
+
+
+class EventFileSyncRunner(DirectorySyncRunner):
+    """Stores the program's event files while it writes them. A job does not fail for its event files."""
+
+    contents = "event files"
+
+    def __init__(self, loop: EventLoop, reaper: Reaper, order: EventFileSyncOrder, directory: str) -> None:
+        path = os.path.join(directory, order.path)
+        super().__init__(loop, reaper, path, order.uri, order.every_s, _EVENT_FILES_LIMIT_S)
+        self._sent: Mapping[str, Any] = {}
+        self._stored_files: List[Tuple[str, int, int]] = []
+
+    def writes(self) -> bool:
+        return bool(self.uri)
+
+    def local_variables(self, variables: Mapping[str, str]) -> Dict[str, str]:
+        """Add the directory, which exists from the start, to the program's variables."""
+        os.makedirs(self.path, exist_ok=True)
+        return {**variables, EVENT_FILE_DIR: self.path, TRAINER_DIR: variables.get(TRAINER_DIR) or self.path}
+
+    def finish(self, on_end: OnEnd) -> None:
+        super().finish(on_end)
+        if self._on_end is not None:
+            self.limit_last_copy(LAST_COPY_S)
+
+    def has_news(self) -> bool:
+        return self._files() != self._stored_files
+
+    def store(self, last: bool, on_end: OnEnd) -> None:
+        self._stored_files = self._files()
+
+        def ended(problem: str) -> None:
+            if problem:
+                self._stored_files = []
+            on_end(problem)
+
+        argv, request = ("howdah.checkpoints.event_file_sync",), {"sent": self._sent, "last": last}
+        self.run_helper(argv, request, ended, on_message=self._remember_sent)
+
+    def _remember_sent(self, message: Mapping[str, Any]) -> None:
+        self._sent = message.get("sent", self._sent)
+
+    def _files(self) -> List[Tuple[str, int, int]]:
+        """List path, size and time of the directory's files."""
+        found: List[Tuple[str, int, int]] = []
+        for folder, _, names in os.walk(self.path):
+            for name in names:
+                path = os.path.join(folder, name)
+                try:
+                    status = os.lstat(path)
+                except OSError:
+                    continue
+                found.append((path, status.st_size, status.st_mtime_ns))
+                if len(found) >= _MAX_FILES:
+                    return found
+        return found
 
 
 class DirectorySyncs:
-    """All of one program's, as if they were one; `of` gives None where there are none."""
+    """Runs all directory syncs of one program as if they were one."""
 
-    def __init__(self, loop: EventLoop, mirror: Optional[CheckpointSync], board: Optional[EventFileSync]) -> None:
-        self.loop, self.mirror = loop, mirror
-        self.parts: List[Union[CheckpointSync, EventFileSync]] = [part for part in (mirror, board) if part is not None]
-
-    @classmethod
-    def of(
-        cls, loop: EventLoop, reaper: Reaper, assignment: Assignment, directory: str, note: Callable[[str], None]
-    ) -> Optional[DirectorySyncs]:
-        mirror = board = None
+    def __init__(
+        self, loop: EventLoop, reaper: Reaper, assignment: Assignment, directory: str, warn: Callable[[str], None]
+    ) -> None:
+        self.loop = loop
+        self.checkpoints: Optional[CheckpointSyncRunner] = None
+        self.event_files: Optional[EventFileSyncRunner] = None
         if assignment.mirror is not None:
-            mirror = CheckpointSync(loop, reaper, assignment.mirror, directory, assignment.localise_s, note)
+            limit_s = assignment.localise_s
+            self.checkpoints = CheckpointSyncRunner(loop, reaper, assignment.mirror, directory, limit_s)
         if assignment.board is not None:
-            board = EventFileSync(loop, reaper, assignment.board, directory, note)
-        return cls(loop, mirror, board) if mirror or board else None
+            self.event_files = EventFileSyncRunner(loop, reaper, assignment.board, directory)
+        self._runners = [runner for runner in (self.checkpoints, self.event_files) if runner is not None]
+        for runner in self._runners:
+            runner.warn = warn
 
     def local_variables(self, variables: Mapping[str, str]) -> Dict[str, str]:
-        """The program's variables, for the directories here."""
-        for part in self.parts:
-            variables = part.local_variables(variables)
+        """Name the local directories in the program's variables."""
+        for runner in self._runners:
+            variables = runner.local_variables(variables)
         return dict(variables)
 
-    def fetch(self, orders: Orders, done: Done) -> None:
-        """What is there before a program starts; then `done(problem)`."""
-        if self.mirror is not None:
-            self.mirror.fetch(orders, done)
+    def fetch(self, orders: Orders, on_end: OnEnd) -> None:
+        """Fetch what must be there before a program starts."""
+        if self.checkpoints is not None:
+            self.checkpoints.fetch(orders, on_end)
         else:
-            self.loop.call_later(0.0, lambda: done(""))
+            self.loop.call_later(0.0, lambda: on_end(""))
 
     def begin(self) -> None:
         """The program runs."""
-        for part in self.parts:
-            part.begin()
+        for runner in self._runners:
+            runner.begin()
 
-    def finish(self, done: Done) -> None:
-        """The program has ended: store what it has left, all at once, then `done`."""
-        left = list(self.parts)
+    def finish(self, on_end: OnEnd) -> None:
+        """The program has ended: store what it has left, all directories at the same time."""
+        left = len(self._runners)
 
-        def finished(part: Union[CheckpointSync, EventFileSync]) -> None:
-            left.remove(part)
+        def finished(_: str) -> None:
+            nonlocal left
+            left -= 1
             if not left:
-                done("")
+                on_end("")
 
-        for part in self.parts:
-            part.finish(lambda _, part=part: finished(part))  # type: ignore[misc] # a default binds it
+        for runner in self._runners:
+            runner.finish(finished)
 
-    def stop(self, grace: float) -> None:
-        """Soon."""
-        for part in self.parts:
-            part.stop(grace)
+    def stop(self, grace_s: float) -> None:
+        for runner in self._runners:
+            runner.stop(grace_s)

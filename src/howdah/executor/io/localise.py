@@ -1,83 +1,97 @@
-"""What a task needs before it joins, step by step: its code in the working directory, its data, a Python that runs."""
+"""Localisation prepares a task's working directory: code, then input files, then a check of the job's Python."""
 
 from __future__ import annotations
 
 import os
 import time
-from typing import Callable, Union
+from dataclasses import replace
+from typing import Optional
 
 from howdah.executor.event_loop import EventLoop
-from howdah.executor.io.transfer import Misplaced, Totals, Transfer, link_local, make_directories, make_executable
+from howdah.executor.helper_process import HelperProcess, OnEnd
+from howdah.executor.io.transfer import (
+    Misplaced,
+    TransferProgress,
+    link_local,
+    make_directories,
+    make_executable,
+    start_transfer,
+)
 from howdah.executor.io.unpack_into_workdir import unpack_into_workdir
 from howdah.executor.process import process_tree
-from howdah.executor.process.interpreter_probe import InterpreterProbe, interpreter
+from howdah.executor.process.interpreter_probe import interpreter, probe_interpreter
 from howdah.wire.messages import Assignment
 
 
 class Localisation:
-    """`done(problem)` is called when all is in place, with "" or one line that says what is not; perhaps at once, by
-    `begin`. `seconds` is how long the data took."""
+    """Runs the steps one after another, then calls `on_end(problem)`; `begin` may call it at once."""
 
     def __init__(
-        self,
-        loop: EventLoop,
-        reaper: process_tree.Reaper,
-        assignment: Assignment,
-        directory: str,
-        done: Callable[[str], None],
+        self, loop: EventLoop, reaper: process_tree.Reaper, assignment: Assignment, directory: str, on_end: OnEnd
     ) -> None:
         self.loop, self.reaper, self.assignment = loop, reaper, assignment
-        self.directory, self.done = directory, done
-        self._linked, self.seconds = Totals(), 0.0
+        self.directory, self.on_end = directory, on_end
+        self.seconds = 0.0
+        """How long the input files took."""
+        self._linked, self._downloaded = TransferProgress(), TransferProgress()
         self._began = time.monotonic()
-        self._step: Union[Transfer, InterpreterProbe, None] = None
+        self._helper: Optional[HelperProcess] = None
+        self._step = ""
 
     @property
-    def totals(self) -> Totals:
-        """What is there so far."""
-        step = self._step
-        return self._linked.with_those_of(step) if isinstance(step, Transfer) else self._linked
+    def progress(self) -> TransferProgress:
+        """Count the linked and the downloaded files."""
+        linked, downloaded = self._linked, self._downloaded
+        return replace(
+            linked,
+            files=linked.files + downloaded.files,
+            bytes=linked.bytes + downloaded.bytes,
+            cached=linked.cached + downloaded.cached,
+        )
 
     def begin(self) -> None:
-        """The first step."""
+        """Take the first step."""
+        assignment = self.assignment
         try:
-            unpack_into_workdir(self.assignment.spread, self.directory)
-            make_directories(self.assignment.directories, self.directory)
-            remote = link_local(self.assignment.fetches, self.directory, self._linked)
-            if remote:
-                limit = self.assignment.localise_s
-                self._step = Transfer(self.loop, self.reaper, "download", remote, limit, self._downloaded)
-                return
+            unpack_into_workdir(assignment.spread, self.directory)
+            make_directories(assignment.directories, self.directory)
+            remote = link_local(assignment.fetches, self.directory, self._linked)
         except (Misplaced, OSError) as error:
-            self.done(str(error))
+            self.on_end(str(error))
             return
-        self._downloaded("")
+        if remote:
+            self._step, limit_s = "the download", assignment.localise_s
+            self._helper = start_transfer(
+                self.loop, self.reaper, "download", remote, limit_s, self._files_are_here, self._downloaded
+            )
+        else:
+            self._files_are_here("")
 
-    def stop(self, grace: float) -> None:
-        """Whatever goes on is ended; `done` is called then."""
-        if self._step is not None:
-            self._step.stop(grace)
+    def stop(self, grace_s: float) -> None:
+        """End the step that is under way; `on_end` is called then."""
+        if self._helper is not None:
+            self._helper.stop(min(grace_s, 2.0), f"{self._step} was stopped")
 
-    def _downloaded(self, problem: str) -> None:
-        self._linked, self._step = self.totals, None
+    def _files_are_here(self, problem: str) -> None:
+        self._helper = None
         self.seconds = time.monotonic() - self._began
+        python = ""
         try:
             if not problem:
                 make_executable(self.assignment.fetches, self.directory)
         except OSError as error:
             problem = str(error)
-        if problem or not self.assignment.program_path:
-            self.done(problem)
-            return
         try:
-            python = interpreter([os.path.join(self.directory, entry) for entry in self.assignment.program_path])
-            if python:
-                self._step = InterpreterProbe(self.loop, self.reaper, python, self._tried)
-                return
+            if not problem and self.assignment.program_path:
+                python = interpreter([os.path.join(self.directory, entry) for entry in self.assignment.program_path])
         except OSError as error:
             problem = f"the job's environment: {error}"
-        self.done(problem)
+        if python:
+            self._step = "the trial of the environment"
+            self._helper = probe_interpreter(self.loop, self.reaper, python, self._python_tried)
+        else:
+            self.on_end(problem)
 
-    def _tried(self, problem: str) -> None:
-        self._step = None
-        self.done(f"the job's environment: {problem}" if problem else "")
+    def _python_tried(self, problem: str) -> None:
+        self._helper = None
+        self.on_end(f"the job's environment: {problem}" if problem else "")

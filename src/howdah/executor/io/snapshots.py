@@ -1,88 +1,83 @@
-"""Copies of what the program writes, made beside it: a helper process for each, never in the heartbeat's way."""
+"""Makes snapshots of what the program writes: a helper process for each, beside the program and the heartbeat."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
-from typing import Any, Callable, Dict, List, Mapping, Tuple
+from dataclasses import dataclass, replace
+from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
-from howdah.executor.event_loop import EventLoop, Timer
+from howdah.executor.event_loop import EventLoop
 from howdah.executor.helper_process import HelperProcess
 from howdah.executor.process.process_tree import Reaper
 from howdah.wire.messages import SaveOrder, SaveReport
 
-_STOP_S = 2.0
+_GRACE_S = 2.0
+
+
+@dataclass
+class _Snapshot:
+    report: SaveReport
+    helper: Optional[HelperProcess] = None
 
 
 class SnapshotProcesses:
-    """Makes the copies that are wanted; `changed()` is called when one is done."""
+    """Makes the snapshots that the master orders; `on_change()` is called when one is done."""
 
-    def __init__(self, loop: EventLoop, reaper: Reaper, directory: str, changed: Callable[[], None]) -> None:
-        self.loop, self.reaper, self.directory, self.changed = loop, reaper, directory, changed
-        self._saves: Dict[int, _Save] = {}
+    def __init__(self, loop: EventLoop, reaper: Reaper, directory: str, on_change: Callable[[], None]) -> None:
+        self.loop, self.reaper, self.directory, self.on_change = loop, reaper, directory, on_change
+        self._snapshots: Dict[int, _Snapshot] = {}
 
     @property
     def reports(self) -> Tuple[SaveReport, ...]:
-        """How far the wanted ones are."""
-        return tuple(save.report for save in self._saves.values())
+        """Say how far each ordered snapshot is."""
+        return tuple(snapshot.report for snapshot in self._snapshots.values())
 
-    def want(self, orders: Tuple[SaveOrder, ...]) -> None:
-        """From now on these are wanted, and no others."""
+    def obey(self, orders: Tuple[SaveOrder, ...]) -> None:
+        """Make the snapshots of `orders`, and give up all others."""
         numbers = {order.number for order in orders}
-        for number in [number for number in self._saves if number not in numbers]:
-            self._saves.pop(number).stop()
-        fresh = [order for order in orders if order.number not in self._saves]
-        for order in fresh:
-            self._saves[order.number] = save = _Save(self.loop, order, self.changed)
-            save.start(self.reaper, self.directory)
+        for number in [number for number in self._snapshots if number not in numbers]:
+            helper = self._snapshots.pop(number).helper
+            if helper is not None:
+                helper.stop(_GRACE_S)
+        for order in orders:
+            if order.number not in self._snapshots:
+                self._snapshots[order.number] = self._start(order)
 
-
-class _Save:
-    def __init__(self, loop: EventLoop, order: SaveOrder, changed: Callable[[], None]) -> None:
-        self.loop, self.order, self.changed = loop, order, changed
-        self.report = SaveReport(order.number)
-        self._helpers: List[HelperProcess] = []
-        self._timers: List[Timer] = []
-
-    def start(self, reaper: Reaper, directory: str) -> None:
-        order, path = self.order, os.path.join(directory, self.order.source)
+    def _start(self, order: SaveOrder) -> _Snapshot:
+        snapshot, path = _Snapshot(SaveReport(number=order.number)), os.path.join(self.directory, order.source)
         if not os.path.isdir(path):
-            self.report = replace(self.report, done=True)
-            self.loop.call_later(0.0, self.changed)
-            return
-        places = {"path": path, "root": directory, "uri": order.uri}
-        request = {**places, "final": order.final, "previous": order.previous}
-        try:
-            argv = ("howdah.outputs.snapshots.snapshot", "take")
-            self._helpers.append(HelperProcess(self.loop, reaper, argv, request, self._told, self._ended))
-        except OSError as error:
-            self.report = replace(self.report, done=True, problem=str(error))
-            self.loop.call_later(0.0, self.changed)
-            return
-        self._timers.append(self.loop.call_later(order.limit_s, self._too_late))
+            snapshot.report = replace(snapshot.report, done=True)
+            self.loop.call_later(0.0, self.on_change)
+            return snapshot
 
-    def stop(self) -> None:
-        """Nobody wants it any more."""
-        for helper in self._helpers:
-            helper.stop(_STOP_S)
+        def on_message(message: Mapping[str, Any]) -> None:
+            report = snapshot.report
+            for prefix in ("done_", ""):
+                files = int(message.get(prefix + "files", report.files))
+                report = replace(report, files=files, bytes=int(message.get(prefix + "bytes", report.bytes)))
+            if "skipped" in message:
+                skipped = tuple(map(str, message["skipped"]))
+                report = replace(report, skipped=skipped, total=int(message.get("kept", 0)))
+            snapshot.report = report
 
-    def _too_late(self) -> None:
-        report = self.report
-        far = f"{report.files} files, {report.bytes} bytes copied"
-        self.report = replace(report, problem=f"it took longer than {self.order.limit_s:.0f} s ({far})")
-        self.stop()
+        def on_end(problem: str) -> None:
+            snapshot.report = replace(snapshot.report, done=True, problem=problem)
+            self.on_change()
 
-    def _told(self, message: Mapping[str, Any]) -> None:
-        for prefix in ("done_", ""):
-            files = int(message.get(prefix + "files", self.report.files))
-            size = int(message.get(prefix + "bytes", self.report.bytes))
-            self.report = replace(self.report, files=files, bytes=size)
-        if "skipped" in message:
-            skipped = tuple(str(line) for line in message["skipped"])
-            self.report = replace(self.report, skipped=skipped, total=int(message.get("kept", 0)))
+        def late() -> str:
+            copied = f"{snapshot.report.files} files, {snapshot.report.bytes} bytes copied"
+            return f"it took longer than {order.limit_s:.0f} s ({copied})"
 
-    def _ended(self, problem: str) -> None:
-        for timer in self._timers:
-            timer.cancel()
-        self.report = replace(self.report, done=True, problem=self.report.problem or problem)
-        self.changed()
+        places = {"path": path, "root": self.directory, "uri": order.uri}
+        snapshot.helper = HelperProcess(
+            self.loop,
+            self.reaper,
+            ("howdah.outputs.snapshots.snapshot", "take"),
+            {**places, "final": order.final, "previous": order.previous},
+            on_end,
+            on_message,
+            limit_s=order.limit_s,
+            late=late,
+            grace_s=_GRACE_S,
+        )
+        return snapshot

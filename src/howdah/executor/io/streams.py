@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 from howdah.executor.event_loop import EventLoop
-from howdah.executor.helper_process import HelperProcess, Told
+from howdah.executor.helper_process import HelperProcess, OnEnd, OnMessage
 from howdah.executor.identity import Identity
 from howdah.executor.io.log_tail import LogTail
 from howdah.executor.process.process_tree import Reaper
@@ -22,8 +22,7 @@ from howdah.wire.messages import Assignment, StdoutOutput, Usage
 
 _OURS = ("text", "whole", "csv", "jsonl", "sequencefile", "tfrecord", "gzip")
 """Formats that take no library but howdah's."""
-_STOP_S, _REMOVE_S = 2.0, 10.0
-Done = Callable[[str], None]
+_GRACE_S, _REMOVE_S = 2.0, 10.0
 
 
 class ProgramStreams:
@@ -32,9 +31,6 @@ class ProgramStreams:
 
     `progress` (0..1, None without end or input), `streamed_bytes` and `local_bytes` are of the input,
     `starved_s` for how long its pipe was empty.
-
-    Raises:
-        OSError: a helper can't be started.
     """
 
     def __init__(
@@ -45,7 +41,7 @@ class ProgramStreams:
         identity: Identity,
         directory: str,
         python: str,
-        broke: Done,
+        broke: OnEnd,
     ) -> None:
         self.loop, self.reaper, self.broke = loop, reaper, broke
         self.stdin: Optional[int] = None
@@ -61,18 +57,14 @@ class ProgramStreams:
         self._capturer: Optional[HelperProcess] = None
         self._problem, self._stopped = "", ""
         self._running, self._abandoned = True, False
-        self._done: Optional[Done] = None
+        self._done: Optional[OnEnd] = None
         self._python = python if assignment.program_path else ""
         limits = {"stall_s": assignment.stall_s}
         common = {"task": identity.task, "host": identity.host, "directory": directory, **limits}
-        try:
-            if assignment.feeds:
-                self._feed(assignment.feeds, common)
-            if assignment.capture is not None:
-                self._record(assignment.capture, common)
-        except OSError:
-            self.finish(False, lambda _: None)
-            raise
+        if assignment.feeds:
+            self._feed(assignment.feeds, common)
+        if assignment.capture is not None:
+            self._record(assignment.capture, common)
 
     @property
     def outputs(self) -> Tuple[str, ...]:
@@ -100,18 +92,23 @@ class ProgramStreams:
         verdict, self._verdict = os.pipe()
         request = {**encode(capture), **common, "from": source, "verdict": verdict}
         python, passed = self._reading(capture.format), (source, verdict)
-        try:
-            self._capturer = self._helper(
-                "outputs.stdout_writer", request, self._captured, self._capturer_ended, passed, python
-            )
-        finally:
-            os.close(source)
-            os.close(verdict)
+        self._capturer = self._helper(
+            "outputs.stdout_writer", request, self._captured, self._capturer_ended, passed, python
+        )
+        os.close(source)
+        os.close(verdict)
 
     def _helper(
-        self, name: str, request: Mapping[str, Any], told: Told, ended: Done, passed: Sequence[int], python: str
+        self,
+        name: str,
+        request: Mapping[str, Any],
+        on_message: OnMessage,
+        on_end: OnEnd,
+        files: Sequence[int],
+        python: str,
     ) -> HelperProcess:
-        return HelperProcess(self.loop, self.reaper, (f"howdah.{name}",), request, told, ended, passed, python)
+        argv = (f"howdah.{name}",)
+        return HelperProcess(self.loop, self.reaper, argv, request, on_end, on_message, inherited=files, python=python)
 
     def _reading(self, *formats: str) -> str:
         """The interpreter for them: the job's, if it brings one, where they take libraries or are somebody's own."""
@@ -129,13 +126,13 @@ class ProgramStreams:
                 os.close(file)
         self.stdin = self.stdout = None
 
-    def stop(self, grace: float) -> None:
+    def stop(self, grace_s: float) -> None:
         """End them; what was captured does not count."""
         self._stopped = "stopped before what the program printed was kept"
         for helper in self._living():
-            helper.stop(min(grace, _STOP_S))
+            helper.stop(min(grace_s, _GRACE_S))
 
-    def finish(self, keep: bool, done: Done) -> None:
+    def finish(self, keep: bool, done: OnEnd) -> None:
         """The program has ended, or was never started: nothing more is fed; what it printed is made complete, or if not
         to be kept thrown away. Then `done(problem)` is called, "" when all is well."""
         self._running, self._done = False, done
@@ -147,10 +144,10 @@ class ProgramStreams:
             self._verdict = None
         self._let_go()
         if self._feeder is not None:
-            self._feeder.kill()
+            self._feeder.stop()
         if self._capturer is not None and not keep:
             self._abandoned = True
-            self.loop.call_later(_REMOVE_S, self._capturer.kill)
+            self.loop.call_later(_REMOVE_S, self._capturer.stop)
         self._finish_if_over()
 
     def _living(self) -> List[HelperProcess]:

@@ -1,21 +1,23 @@
-"""Files in and out. What is on this machine is linked here; every other scheme is left to `howdah.inputs.transfer`,
-a process of its own, for it needs libraries that an executor does without."""
+"""Brings input files into the working directory, and outputs out of it.
+
+Files of this machine are linked here. Every other scheme is left to the helper `howdah.inputs.transfer`, because it
+needs libraries that an executor does without.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import os
-from typing import Any, Callable, Dict, List, Mapping, Sequence, Set, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Set, Tuple
 
-from howdah.executor.event_loop import EventLoop, Timer
-from howdah.executor.helper_process import HelperProcess
+from howdah.executor.event_loop import EventLoop
+from howdah.executor.helper_process import HelperProcess, OnEnd
 from howdah.executor.process import process_tree
 from howdah.spec import uris
 from howdah.spec.staged import DataFile, Fetch
 from howdah.wire.messages import Upload
 
-Done = Callable[[str], None]
-"""Called with "" when all is in place, else with one line that says what is not."""
+_LATE_GRACE_S = 0.5
 
 
 class Misplaced(Exception):
@@ -23,26 +25,31 @@ class Misplaced(Exception):
 
 
 @dataclasses.dataclass
-class Totals:
-    """What has been fetched so far, of how many bytes `wanted`, and how many of them the node had already."""
+class TransferProgress:
+    """Counts what has been moved so far."""
 
     files: int = 0
+    """Files that are complete."""
     bytes: int = 0
+    """Bytes of these files, and of those that are under way."""
     wanted: int = 0
+    """Bytes of all input files of the task."""
     cached: int = 0
+    """Bytes that the node had already."""
+    left_out: Tuple[str, ...] = ()
+    """Sentences about files that are not uploaded."""
 
-    def with_those_of(self, transfer: Transfer) -> Totals:
-        """With what a download has brought."""
-        return dataclasses.replace(
-            self,
-            files=self.files + transfer.files,
-            bytes=self.bytes + transfer.bytes,
-            cached=self.cached + transfer.cached,
-        )
+    def update(self, message: Mapping[str, Any]) -> None:
+        """Take the numbers from one message of the helper."""
+        for prefix in ("done_", ""):
+            self.files = message.get(f"{prefix}files", self.files)
+            self.bytes = message.get(f"{prefix}bytes", self.bytes)
+        self.cached = message.get("cached", self.cached)
+        self.left_out = tuple(map(str, message.get("left_out", self.left_out)))
 
 
 def make_directories(names: Sequence[str], directory: str) -> None:
-    """Make those that are not in `directory` yet, be they links.
+    """Make the directories `names` below `directory`, but those that exist, even as links.
 
     Raises:
         Misplaced: a name leads out of `directory`, or a file has it.
@@ -57,7 +64,7 @@ def make_directories(names: Sequence[str], directory: str) -> None:
 
 
 def make_executable(fetches: Sequence[Fetch], directory: str) -> None:
-    """Let the files that are code be executed, where they are the task's own (a link leads to somebody else's)."""
+    """Make the task's code executable. A link is left alone: its target belongs to somebody else."""
     for fetch in fetches:
         for file in fetch.files if fetch.executable else ():
             path = os.path.join(directory, fetch.to, file.name)
@@ -65,8 +72,8 @@ def make_executable(fetches: Sequence[Fetch], directory: str) -> None:
                 os.chmod(path, os.stat(path).st_mode | 0o100)
 
 
-def link_local(fetches: Sequence[Fetch], directory: str, totals: Totals) -> List[Dict[str, Any]]:
-    """Link the files that this machine has; what must be downloaded is given back, as items for the helper.
+def link_local(fetches: Sequence[Fetch], directory: str, progress: TransferProgress) -> List[Dict[str, Any]]:
+    """Link the files that this machine has, and return what must be downloaded as items for the helper.
 
     Raises:
         Misplaced: a name leads out of `directory`, something is in the way, or a file does not exist.
@@ -77,10 +84,10 @@ def link_local(fetches: Sequence[Fetch], directory: str, totals: Totals) -> List
         _make_directory(directory, os.path.join(directory, fetch.to), made)
         for file in fetch.files:
             target = os.path.normpath(os.path.join(directory, fetch.to, file.name))
-            totals.wanted += file.size
+            progress.wanted += file.size
             _make_directory(directory, os.path.dirname(target), made)
             if uris.split(file.uri)[0] == "file":
-                _link(file, target, totals)
+                _link(file, target, progress)
             else:
                 known = {"size": file.size, "modified_ms": file.modified_ms, "etag": file.etag}
                 remote.append({"uri": file.uri, "path": target, "cache": fetch.cache, **known})
@@ -88,8 +95,7 @@ def link_local(fetches: Sequence[Fetch], directory: str, totals: Totals) -> List
 
 
 def upload_items(uploads: Sequence[Upload], directory: str, fetches: Sequence[Fetch]) -> List[Dict[str, Any]]:
-    """The helper's items; a directory that need not be there, and is not, has none. Links to the files of `fetches`
-    that this machine has are followed, as the task's inputs.
+    """Return the helper's items for the directories that exist. The helper follows links to local files of `fetches`.
 
     Raises:
         Misplaced: the program made no directory that it should have made.
@@ -103,50 +109,27 @@ def upload_items(uploads: Sequence[Upload], directory: str, fetches: Sequence[Fe
     return [{"path": os.path.join(directory, upload.source), "uri": upload.uri, **common} for upload in made]
 
 
-class Transfer:
-    """One run of the helper, `verb` being "download" or "upload"; stopped after `limit` seconds. `left_out` says which
-    files are not uploaded."""
+def start_transfer(
+    loop: EventLoop,
+    reaper: process_tree.Reaper,
+    verb: str,
+    items: Sequence[Dict[str, Any]],
+    limit_s: float,
+    on_end: OnEnd,
+    progress: TransferProgress,
+) -> HelperProcess:
+    """Start a helper that moves `items`; `verb` is "download" or "upload". It keeps `progress` up to date."""
 
-    def __init__(
-        self,
-        loop: EventLoop,
-        reaper: process_tree.Reaper,
-        verb: str,
-        items: Sequence[Dict[str, Any]],
-        limit: float,
-        done: Done,
-    ) -> None:
-        self.loop, self.verb, self.done, self.limit = loop, verb, done, limit
-        self.files, self.bytes, self.cached, self._count = 0, 0, 0, len(items)
-        self.left_out: Tuple[str, ...] = ()
-        self._reason = ""
-        argv = ("howdah.inputs.transfer", verb)
-        self._process = HelperProcess(loop, reaper, argv, {"items": list(items)}, self._take, self._ended)
-        self._timer: Timer = loop.call_later(limit, self._too_late)
+    def late() -> str:
+        return f"the {verb} took longer than {limit_s:.0f} s ({progress.files} of {len(items)} files done)"
 
-    def stop(self, grace: float) -> None:
-        """TERM, then KILL."""
-        self._reason = self._reason or f"the {self.verb} was stopped"
-        self._timer.cancel()
-        self._process.stop(min(grace, 2.0))
-
-    def _too_late(self) -> None:
-        self._reason = f"the {self.verb} took longer than {self.limit:.0f} s ({self.files} of {self._count} files done)"
-        self.stop(0.5)
-
-    def _take(self, message: Mapping[str, Any]) -> None:
-        for prefix in ("done_", ""):
-            self.files = message.get(f"{prefix}files", self.files)
-            self.bytes = message.get(f"{prefix}bytes", self.bytes)
-        self.cached = message.get("cached", self.cached)
-        self.left_out = tuple(map(str, message.get("left_out", self.left_out)))
-
-    def _ended(self, problem: str) -> None:
-        self._timer.cancel()
-        self.done(self._reason or problem)
+    argv, request = ("howdah.inputs.transfer", verb), {"items": list(items)}
+    return HelperProcess(
+        loop, reaper, argv, request, on_end, progress.update, limit_s=limit_s, late=late, grace_s=_LATE_GRACE_S
+    )
 
 
-def _link(file: DataFile, target: str, totals: Totals) -> None:
+def _link(file: DataFile, target: str, progress: TransferProgress) -> None:
     source = uris.path(file.uri)
     if not os.path.exists(source):
         raise Misplaced(f"{file.uri}: no such file on {os.uname().nodename}")
@@ -155,12 +138,12 @@ def _link(file: DataFile, target: str, totals: Totals) -> None:
     except FileExistsError:
         if not (os.path.islink(target) and os.readlink(target) == source):
             raise Misplaced(f"{file.name!r} is in the way of {file.uri}: two inputs give the same name") from None
-    totals.files += 1
-    totals.bytes += file.size or os.stat(source).st_size
+    progress.files += 1
+    progress.bytes += file.size or os.stat(source).st_size
 
 
 def _make_directory(root: str, path: str, made: Set[str]) -> None:
-    """`path` below `root`, really: neither `..` nor a link may lead out of it, into a cache that others share."""
+    """Make `path`, which must lie below `root`: neither `..` nor a link may lead out of it into a shared cache."""
     if path in made:
         return
     made.add(path)

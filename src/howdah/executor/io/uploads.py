@@ -1,5 +1,4 @@
-"""What a task made, brought to where the job's outputs lie: all of it when its program has ended well, and of a job
-that has failed what is to be kept then, be it whole or not."""
+"""Uploads a task's output directories when its program has ended well, and keeps some of a job that has failed."""
 
 from __future__ import annotations
 
@@ -7,70 +6,76 @@ from dataclasses import replace
 from typing import Callable, Optional, Sequence, Tuple
 
 from howdah.executor.event_loop import EventLoop
-from howdah.executor.io.transfer import Misplaced, Transfer, upload_items
+from howdah.executor.helper_process import HelperProcess, OnEnd
+from howdah.executor.io.transfer import Misplaced, TransferProgress, start_transfer, upload_items
 from howdah.executor.process.process_tree import Reaper
 from howdah.wire.messages import Assignment, Upload
 
-MOST_TOLD = 10
-Ended = Callable[[str], None]
+MAX_WARNINGS = 10
+"""Files left out that are named one by one."""
 
 
 class Uploads:
-    """`done` are the URIs that are there. `keeping` holds while what is to be kept is uploaded, `kept` from then on.
-    `tell` writes a line where people look."""
+    """Uploads the outputs of one task. `warn` writes a line to the task's log."""
 
-    def __init__(self, loop: EventLoop, reaper: Reaper, directory: str, tell: Callable[[str], None]) -> None:
-        self.loop, self.reaper, self.directory, self.tell = loop, reaper, directory, tell
-        self._transfer: Optional[Transfer] = None
-        self.forget()
+    def __init__(self, loop: EventLoop, reaper: Reaper, directory: str, warn: Callable[[str], None]) -> None:
+        self.loop, self.reaper, self.directory, self.warn = loop, reaper, directory, warn
+        self._helper: Optional[HelperProcess] = None
+        self.reset()
 
-    def forget(self) -> None:
-        """The program is to run again."""
+    def reset(self) -> None:
+        """Forget what was uploaded, because the program is to run again."""
         self.done: Tuple[str, ...] = ()
-        self.keeping = self.kept = False
+        """URIs of the outputs that are complete."""
+        self.keeping = False
+        """Whether outputs of a failed job are being uploaded."""
+        self.kept = False
+        """Whether the upload of a failed job's outputs has been tried."""
 
-    def upload(self, assignment: Assignment, printed: Tuple[str, ...], ended: Ended) -> None:
-        """What the program has made, all of it, beside what it `printed` to; then `ended(problem)`."""
-        self._run(assignment, assignment.uploads, printed, ended)
+    def upload(self, assignment: Assignment, printed: Tuple[str, ...], on_end: OnEnd) -> None:
+        """Upload everything that the program has made; `printed` are URIs of streams that are complete already."""
+        self._run(assignment, assignment.uploads, printed, on_end)
 
-    def keep(self, assignment: Optional[Assignment], ended: Ended) -> None:
-        """What is to be kept and is not there yet; then `ended(problem)`."""
+    def keep(self, assignment: Optional[Assignment], on_end: OnEnd) -> None:
+        """Upload what is to be kept of a failed job and is not there yet."""
 
-        def over(problem: str) -> None:
+        def ended(problem: str) -> None:
             self.keeping, self.kept = False, True
-            ended(problem)
+            on_end(problem)
 
         self.keeping = True
         if assignment is None:
-            over("")
+            ended("")
             return
-        wanted = assignment.uploads
-        left = [replace(one, required=False) for one in wanted if one.keep_failed and one.uri not in self.done]
-        self._run(assignment, left, self.done, over)
+        missing = [upload for upload in assignment.uploads if upload.keep_failed and upload.uri not in self.done]
+        self._run(assignment, [replace(upload, required=False) for upload in missing], self.done, ended)
 
-    def stop(self, grace: float) -> None:
-        """TERM, then KILL."""
-        if self._transfer is not None:
-            self._transfer.stop(grace)
+    def stop(self, grace_s: float) -> None:
+        """End the upload: TERM, then KILL."""
+        if self._helper is not None:
+            self._helper.stop(min(grace_s, 2.0), "the upload was stopped")
 
-    def _run(self, assignment: Assignment, wanted: Sequence[Upload], before: Tuple[str, ...], ended: Ended) -> None:
-        def over(problem: str) -> None:
-            left_out = self._transfer.left_out if self._transfer is not None else ()
-            self._transfer = None
-            for line in left_out[:MOST_TOLD]:
-                self.tell(f"{line}; it is not uploaded")
-            if len(left_out) > MOST_TOLD:
-                self.tell(f"and {len(left_out) - MOST_TOLD} more links out of the working directory")
+    def _run(self, assignment: Assignment, uploads: Sequence[Upload], before: Tuple[str, ...], on_end: OnEnd) -> None:
+        progress = TransferProgress()
+
+        def ended(problem: str) -> None:
+            self._helper = None
+            left_out = progress.left_out
+            for line in left_out[:MAX_WARNINGS]:
+                self.warn(f"{line}; it is not uploaded")
+            if len(left_out) > MAX_WARNINGS:
+                self.warn(f"and {len(left_out) - MAX_WARNINGS} more links out of the working directory")
             if not problem:
                 self.done = (*before, *(str(item["uri"]) for item in items))
-            ended(problem)
+            on_end(problem)
 
         try:
-            items = upload_items(wanted, self.directory, assignment.fetches)
-            if items:
-                self._transfer = Transfer(self.loop, self.reaper, "upload", items, assignment.localise_s, over)
+            items = upload_items(uploads, self.directory, assignment.fetches)
         except (Misplaced, OSError) as error:
-            ended(str(error))
+            on_end(str(error))
             return
-        if not items:
-            over("")
+        if items:
+            limit_s = assignment.localise_s
+            self._helper = start_transfer(self.loop, self.reaper, "upload", items, limit_s, ended, progress)
+        else:
+            ended("")

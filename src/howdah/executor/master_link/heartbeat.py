@@ -14,7 +14,7 @@ from howdah.executor.event_loop import EventLoop
 from howdah.executor.identity import Identity
 from howdah.executor.io.task_output import Readable
 from howdah.executor.master_link.channel import Channel
-from howdah.executor.master_link.master_discovery import MasterDiscovery
+from howdah.executor.master_link.master_discovery import find_master
 from howdah.executor.process.process_tree import Reaper
 from howdah.spec.codec import decode, encode
 from howdah.wire.messages import NOT_HEARD, NOT_WANTED, LogChunk, LogRequest, Orders, Status
@@ -45,7 +45,7 @@ class Heartbeat:
         self.identity, self.reaper = identity, reaper
         self.moved: Callable[[Tuple[str, int]], None] = lambda _: None
         self._turn_to(identity.master)
-        self._successor: Optional[MasterDiscovery] = None
+        self._finding_master = False
         self._sequence = 0
         self._news_waiting = False
         self._chunks: List[LogChunk] = []
@@ -157,8 +157,9 @@ class Heartbeat:
             silent = f"the master at {self.where} was not heard for {now - self._leased_at:.0f} s"
             self._give_up(NOT_HEARD, f"{silent} ({self._problem or 'no answer'})")
         elif not self._closed:
-            if silence >= _LOOK_AFTER_S and self._successor is None and self.identity.directory:
-                self._successor = MasterDiscovery(self.loop, self.reaper, self.identity.directory, self._master_found)
+            if silence >= _LOOK_AFTER_S and not self._finding_master and self.identity.directory:
+                self._finding_master = True
+                find_master(self.loop, self.reaper, self.identity.directory, self._master_found)
             self.loop.call_later(min(1.0, left + 0.01), self._check_lease)
 
     def _master_found(self, where: Optional[Tuple[str, int]]) -> None:
@@ -173,7 +174,7 @@ class Heartbeat:
         self.loop.call_later(_LOOK_AGAIN_S, self._look_again)
 
     def _look_again(self) -> None:
-        self._successor = None
+        self._finding_master = False
 
     def _give_up(self, code: int, reason: str) -> None:
         if not self._closed:

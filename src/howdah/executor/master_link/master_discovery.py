@@ -1,4 +1,4 @@
-"""Looking for the master that took over: it leaves its address in the job's directory."""
+"""Finds the master that took over: every master writes its address to the job's directory."""
 
 from __future__ import annotations
 
@@ -10,35 +10,32 @@ import urllib.parse
 from typing import Callable, Optional, Tuple
 
 from howdah.executor.event_loop import EventLoop
-from howdah.executor.io.transfer import Transfer
+from howdah.executor.io.transfer import TransferProgress, start_transfer
 from howdah.executor.process.process_tree import Reaper
 from howdah.spec import uris
 
 _LIMIT_S = 8.0
 
-Found = Callable[[Optional[Tuple[str, int]]], None]
+OnFound = Callable[[Optional[Tuple[str, int]]], None]
 
 
-class MasterDiscovery:
-    """One look at `master.json` in `directory`; then `found` is called with host and port, or None."""
+def find_master(loop: EventLoop, reaper: Reaper, directory: str, on_found: OnFound) -> None:
+    """Read `master.json` of the job's `directory` once; `on_found` is called with host and port, or None."""
+    uri = uris.join(directory, "master.json")
+    if uris.split(uri)[0] == "file":
+        loop.call_later(0.0, lambda: on_found(_address(uris.path(uri))))
+        return
+    # In the container's own directory: it goes with the container when this process is killed.
+    temporary = tempfile.mkdtemp(prefix=".howdah-", dir=os.getcwd())
+    path = os.path.join(temporary, "master.json")
 
-    def __init__(self, loop: EventLoop, reaper: Reaper, directory: str, found: Found) -> None:
-        self.found = found
-        uri = uris.join(directory, "master.json")
-        self._temporary = ""
-        if uris.split(uri)[0] == "file":
-            loop.call_later(0.0, lambda: self.found(_address(uris.path(uri))))
-            return
-        # In the container's own directory: it goes with the container when this process is killed.
-        self._temporary = tempfile.mkdtemp(prefix=".howdah-", dir=os.getcwd())
-        self._path = os.path.join(self._temporary, "master.json")
-        item = {"uri": uri, "path": self._path, "size": -1}
-        self._transfer = Transfer(loop, reaper, "download", [item], _LIMIT_S, self._fetched)
+    def fetched(problem: str) -> None:
+        address = None if problem else _address(path)
+        shutil.rmtree(temporary, ignore_errors=True)  # a helper that took too long leaves half a file
+        on_found(address)
 
-    def _fetched(self, problem: str) -> None:
-        where = None if problem else _address(self._path)
-        shutil.rmtree(self._temporary, ignore_errors=True)  # a helper that took too long leaves half a file
-        self.found(where)
+    item = {"uri": uri, "path": path, "size": -1}
+    start_transfer(loop, reaper, "download", [item], _LIMIT_S, fetched, TransferProgress())
 
 
 def _address(path: str) -> Optional[Tuple[str, int]]:

@@ -13,7 +13,7 @@ import time
 from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
 from howdah.executor.gpu import claims
-from howdah.executor.gpu.monitor import wanted as visible
+from howdah.executor.gpu.monitor import visible_devices
 from howdah.executor.preflight.torch_probe import run_torch_check
 from howdah.executor.process import oom_detection
 
@@ -87,7 +87,7 @@ def gpu(request: Mapping[str, Any]) -> Answer:
     if not wanted:
         return "left_out", "no GPUs are asked for"
     there = claims.count(variables)
-    ids = visible(variables)
+    ids = visible_devices(variables)
     seen = 0 if ids is None else min(there, len(ids) or there)
     if seen < wanted:
         return "error", f"{seen} GPUs are here ({there} on the node), wanted {wanted}"

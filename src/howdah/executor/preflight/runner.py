@@ -1,18 +1,18 @@
 """Pre-flight in this container: checks that it makes alone before it joins, then an exchange of data in pairs.
 
-The rule: what has passed is told as long as the gang forms, and is not checked again as long as this container lives.
+What has passed is reported as long as the gang forms, and is not checked again as long as this container lives.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from howdah.executor.environment import build, python_of
 from howdah.executor.event_loop import EventLoop
 from howdah.executor.gpu import claims
-from howdah.executor.helper_process import HelperProcess
+from howdah.executor.helper_process import HelperProcess, OnEnd
 from howdah.executor.identity import Identity
 from howdah.executor.ports import PortReservation
 from howdah.executor.process import process_tree
@@ -22,73 +22,46 @@ from howdah.wire.messages import Assignment, CheckReport, PairOrder
 PASSED = "HOWDAH_PREFLIGHT_PASSED"
 """Set for an executor that becomes another task's in a container that has passed."""
 _PAIR = "pair"
-_MARGIN_S = 5.0
-
-Done = Callable[[str], None]
+_GRACE_S = 5.0
 
 
-class CheckProcess:
-    """One of the check programs, beside the executor; `done(problem)` is called once, "" when nothing was wrong.
+class _Findings:
+    """Collects what a check program says."""
 
-    Raises:
-        OSError: it can't be started.
-    """
-
-    def __init__(
-        self,
-        loop: EventLoop,
-        reaper: process_tree.Reaper,
-        module: str,
-        request: Mapping[str, Any],
-        limit_s: float,
-        done: Done,
-        passed: Sequence[int] = (),
-        margin_s: float = 0.0,
-    ) -> None:
+    def __init__(self) -> None:
         self.found: List[str] = []
         self.left_out: List[str] = []
         self.passed: List[str] = []
         self.failed: Dict[str, str] = {}
-        self._done, self._doing, self._late = done, "", ""
+        self._check = ""
         self._began = time.monotonic()
-        self._sidecar = HelperProcess(loop, reaper, (module,), request, self._told, self._ended, passed)
-        late = f"not done within {limit_s:.0f} s (preflight.limit)"
-        self._timer = loop.call_later(limit_s + margin_s, lambda: self._give_up(late))
 
-    def stop(self, grace: float) -> None:
-        """It is not worth waiting for."""
-        self._give_up("stopped")
-
-    def report(self, epoch: int) -> CheckReport:
-        """What is known so far."""
-        seconds = round(time.monotonic() - self._began, 3)
-        words = (tuple(self.found), tuple(dict.fromkeys(self.left_out)), tuple(self.passed))
-        return CheckReport(epoch, seconds, *words, dict(self.failed))
-
-    def _give_up(self, why: str) -> None:
-        self._late = self._late or why
-        self._sidecar.kill()
-
-    def _told(self, message: Mapping[str, Any]) -> None:
-        self._doing = str(message.get("begun", self._doing))
+    def update(self, message: Mapping[str, Any]) -> None:
+        self._check = str(message.get("begun", self._check))
         for name, known in (("found", self.found), ("left_out", self.left_out), ("passed", self.passed)):
             if name in message:
                 known.append(str(message[name]))
         if "failed" in message:
             self.failed[str(message["failed"])] = str(message.get("why", ""))
 
-    def _ended(self, problem: str) -> None:
-        self._timer.cancel()
-        doing = f"{self._doing}: " if self._doing else ""
-        if self._late:
-            problem = f"{doing}{self._late}"
-        elif problem and doing and not problem.startswith(doing):
-            problem = f"{doing}{problem}"
-        self._done(problem)
+    def locate(self, problem: str) -> str:
+        """Put the name of the check before its problem."""
+        prefix = f"{self._check}: " if self._check else ""
+        return f"{prefix}{problem}" if problem and not problem.startswith(prefix) else problem
+
+    def report(self, epoch: int) -> CheckReport:
+        return CheckReport(
+            epoch=epoch,
+            seconds=round(time.monotonic() - self._began, 3),
+            found=tuple(self.found),
+            left_out=tuple(dict.fromkeys(self.left_out)),
+            passed=tuple(self.passed),
+            failed=dict(self.failed),
+        )
 
 
 class PreflightRunner:
-    """Of one container. `reports` is what the master is told, `port` (0: none) where others try it."""
+    """Runs the checks of one container, one check program at a time."""
 
     def __init__(
         self,
@@ -96,66 +69,55 @@ class PreflightRunner:
         reaper: process_tree.Reaper,
         identity: Identity,
         container: Mapping[str, str],
-        deal: claims.GpuAssignment,
+        gpus: claims.GpuAssignment,
     ) -> None:
-        self.loop, self.reaper, self.identity, self.container, self.deal = loop, reaper, identity, container, deal
+        self.loop, self.reaper, self.identity, self.container, self.gpus = loop, reaper, identity, container, gpus
         self.directory = os.getcwd()
         self._alone = CheckReport(found=("passed before",)) if container.get(PASSED) else None
         self._pairs: Optional[CheckReport] = None
         self._listener: Optional[PortReservation] = None
+        self._helper: Optional[HelperProcess] = None
 
     @property
     def reports(self) -> Tuple[CheckReport, ...]:
-        return tuple(one for one in (self._alone, self._pairs) if one is not None)
+        """Return what the master is told."""
+        return tuple(report for report in (self._alone, self._pairs) if report is not None)
 
     @property
     def passed(self) -> bool:
-        """The container has passed what it checks alone."""
+        """Say whether the container has passed what it checks alone."""
         return self._alone is not None
 
     @property
     def port(self) -> int:
+        """Return the port at which other tasks exchange data with this one; 0 when there is none."""
         return self._listener.ports.get(_PAIR, 0) if self._listener is not None else 0
 
-    def begin(self, assignment: Assignment, pairs: Optional[PairOrder], done: Done) -> Optional[CheckProcess]:
-        """Check this container, or try the `pairs`; None when nothing is to be checked.
+    def begin(self, assignment: Assignment, pairs: Optional[PairOrder], on_end: OnEnd) -> bool:
+        """Check this container, or exchange data with `pairs`; False when nothing is to be checked.
 
         Raises:
-            OSError: the checks can't be made.
-            gpus.TooFew: others hold the GPUs.
+            OSError: nobody can claim GPUs here.
+            NotEnoughGpus: other tasks hold the GPUs.
         """
-        return self._alone_check(assignment, done) if pairs is None else self._try(assignment, pairs, done)
+        if pairs is not None:
+            self._exchange(assignment, pairs, on_end)
+        elif assignment.checks.checks and self._alone is None:
+            self._check_alone(assignment, on_end)
+        else:
+            return False
+        return True
 
-    def _alone_check(self, assignment: Assignment, done: Done) -> Optional[CheckProcess]:
-        order = assignment.checks
-        if not order.checks or self._alone is not None:
-            return None
-        variables = self._variables(assignment)
-        request = {
-            "checks": list(order.checks),
-            "directory": self.directory,
-            "disk_mib": order.disk_mib,
-            "memory_mib": assignment.memory_mib,
-            "gpus": assignment.gpus,
-            "python": python_of(variables),
-            "variables": variables,
-        }
-
-        def ended(problem: str) -> None:
-            if not problem:
-                self._alone = checkup.report(0)
-            done(f"pre-flight: {problem}" if problem else "")
-
-        checkup = CheckProcess(
-            self.loop, self.reaper, "howdah.executor.preflight.local_checks", request, order.limit_s, ended
-        )
-        return checkup
+    def stop(self, grace_s: float) -> None:
+        """Kill the check program: it is not worth waiting for."""
+        if self._helper is not None:
+            self._helper.stop(0.0, "stopped")
 
     def listen(self, assignment: Assignment) -> None:
-        """Have a port for the others, if they will want one.
+        """Reserve a port for the exchange with other tasks, if there will be one.
 
         Raises:
-            OSError: there is none.
+            OSError: no port is free.
         """
         self.close()
         if assignment.checks.pairs:
@@ -163,19 +125,35 @@ class PreflightRunner:
             self._listener = PortReservation("", [_PAIR], among)  # what others call us may be the loopback to ourselves
 
     def close(self) -> None:
-        """No more of it."""
+        """Release the port."""
         if self._listener is not None:
             self._listener.release()
             self._listener = None
 
     def due(self, order: Optional[PairOrder], epoch: int) -> bool:
-        """Whether there is something to try in this epoch."""
-        told = self._pairs.epoch if self._pairs is not None else 0
-        return order is not None and order.epoch == epoch != told and self._listener is not None
+        """Say whether data is still to be exchanged in this epoch."""
+        reported = self._pairs.epoch if self._pairs is not None else 0
+        return order is not None and order.epoch == epoch != reported and self._listener is not None
 
-    def _try(self, assignment: Assignment, order: PairOrder, done: Done) -> CheckProcess:
-        """`done` comes with "" however the exchange went, for it is the master who judges."""
-        variables = self._variables(assignment)
+    def _check_alone(self, assignment: Assignment, on_end: OnEnd) -> None:
+        order, findings = assignment.checks, _Findings()
+        request = {
+            "checks": list(order.checks),
+            "directory": self.directory,
+            "disk_mib": order.disk_mib,
+            "memory_mib": assignment.memory_mib,
+        }
+
+        def ended(problem: str) -> None:
+            if not problem:
+                self._alone = findings.report(0)
+            on_end(f"pre-flight: {findings.locate(problem)}" if problem else "")
+
+        self._run("local_checks", assignment, request, order.limit_s, order.limit_s, findings, ended)
+
+    def _exchange(self, assignment: Assignment, order: PairOrder, on_end: OnEnd) -> None:
+        """Exchange data with all partners; `on_end` gets "" however that went, because the master judges."""
+        findings = _Findings()
         assert self._listener is not None
         listener = self._listener.file(_PAIR)
         request = {
@@ -187,25 +165,42 @@ class PreflightRunner:
             ],
             "listener": listener,
             "limit_s": order.limit_s,
-            "gpus": assignment.gpus,
-            "python": python_of(variables),
-            "variables": variables,
         }
 
         def ended(problem: str) -> None:
-            others = [one.task for one in order.rounds if one is not None]
-            for other in others:
-                if other not in checkup.passed:
-                    checkup.failed.setdefault(other, problem or "it was not tried")
-            self._pairs = checkup.report(order.epoch)
+            for partner in order.rounds:
+                if partner is not None and partner.task not in findings.passed:
+                    findings.failed.setdefault(partner.task, findings.locate(problem) or "it was not tried")
+            self._pairs = findings.report(order.epoch)
             self.close()
-            done("")
+            on_end("")
 
-        module = "howdah.executor.preflight.pair_exchange"  # keeps the limit itself, and says more
-        checkup = CheckProcess(self.loop, self.reaper, module, request, order.limit_s, ended, [listener], _MARGIN_S)
-        return checkup
+        # This program keeps the limit itself, and says more about it.
+        kill_s = order.limit_s + _GRACE_S
+        self._run("pair_exchange", assignment, request, order.limit_s, kill_s, findings, ended, [listener])
 
-    def _variables(self, assignment: Assignment) -> Dict[str, str]:
+    def _run(
+        self,
+        name: str,
+        assignment: Assignment,
+        request: Mapping[str, Any],
+        limit_s: float,
+        kill_s: float,
+        findings: _Findings,
+        on_end: OnEnd,
+        inherited: Sequence[int] = (),
+    ) -> None:
         variables = build(self.container, assignment, {}, self.identity.secrets, self.directory)
-        self.deal.add_to(variables, assignment.gpus)
-        return variables
+        self.gpus.add_to(variables, assignment.gpus)
+        program = {"gpus": assignment.gpus, "python": python_of(variables), "variables": variables}
+        self._helper = HelperProcess(
+            self.loop,
+            self.reaper,
+            (f"howdah.executor.preflight.{name}",),
+            {**request, **program},
+            on_end,
+            findings.update,
+            limit_s=kill_s,
+            late=lambda: f"not done within {limit_s:.0f} s (preflight.limit)",
+            inherited=inherited,
+        )

@@ -110,11 +110,11 @@ class Program:
         self._listen()
         self.loop.call_later(0.2, self._sample)
 
-    def stop(self, grace: float) -> None:
-        """TERM to its group now, KILL after `grace` seconds."""
+    def stop(self, grace_s: float) -> None:
+        """TERM to its group now, KILL after `grace_s` seconds."""
         if self._status is None:
             process_tree.kill_group(self.pid, signal.SIGTERM)
-            self.loop.call_later(grace, self._kill)
+            self.loop.call_later(grace_s, self._kill)
 
     def drain(self) -> None:
         """Take what is left in the pipes, now that nobody writes any more."""
