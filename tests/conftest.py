@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 import signal
 
+# A frozen value of howdah is frozen in all processes of the tests; in production only the type checker says so. The
+# variable is read when `howdah.spec.values` is imported.
+os.environ["HOWDAH_ENFORCE_FROZEN"] = "1"
+
 from hypothesis import HealthCheck, settings
 
 # How long an example takes tells how busy the machine is, not whether the code is right. The same examples are tried

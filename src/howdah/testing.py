@@ -50,7 +50,7 @@ class Gang:
         self.did: list[Action] = []
         self.sequences: dict[str, int] = {}
         self.gone: set[str] = set()
-        self.feed(JobStarted(now, "job-1", "local", "alice", spec))
+        self.feed(JobStarted(now, id="job-1", engine="local", user="alice", job=spec))
 
     def feed(self, event: Event) -> list[Action]:
         """What `step` wants done about `event`."""

@@ -242,14 +242,14 @@ class JobMaster:
         self.apply(
             JobStarted(
                 now,
-                identity.job_id,
-                identity.engine,
-                self.staged.user,
-                self.staged.job,
-                identity.host,
-                python,
-                self.staged.submission,
-                now + FENCE_S if anew else 0.0,
+                id=identity.job_id,
+                engine=identity.engine,
+                user=self.staged.user,
+                job=self.staged.job,
+                host=identity.host,
+                python=python,
+                submission=self.staged.submission,
+                fenced_until=now + FENCE_S if anew else 0.0,
             )
         )
         if anew:
@@ -262,11 +262,11 @@ class JobMaster:
         """Go on where the master before this one was killed; False when it had not begun."""
         assert self.allocator is not None
         assert self.context is not None
-        who = (self.allocator.attempt, self.identity.host, f"{sys.version.split()[0]} {sys.executable}")
+        attempt, python = self.allocator.attempt, f"{sys.version.split()[0]} {sys.executable}"
 
         def took_over() -> TookOver:
             self.clock.begin()  # nobody is silent before he can have heard of this master
-            return TookOver(time.time(), *who)
+            return TookOver(time.time(), attempt=attempt, host=self.identity.host, python=python)
 
         events = await self.log.take_over(took_over)
         if len(events) < 2:  # a log without a whole line tells nothing

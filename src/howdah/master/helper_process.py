@@ -69,11 +69,11 @@ async def _publish(chore: PublishSnapshot) -> SnapshotPublished:
     answer = await _answer("howdah.outputs.snapshots.snapshot", "publish", request)
     return SnapshotPublished(
         time.time(),
-        chore.output,
-        str(answer.get("error", "")),
-        bool(answer.get("empty")),
-        tuple(answer.get("removed", ())),
-        str(answer.get("problem", "")),
+        output=chore.output,
+        error=str(answer.get("error", "")),
+        empty=bool(answer.get("empty")),
+        removed=tuple(answer.get("removed", ())),
+        problem=str(answer.get("problem", "")),
     )
 
 
@@ -87,11 +87,11 @@ async def _find(chore: FindCheckpoint, job: JobSpec) -> CheckpointFound:
         answer = await _answer("howdah.checkpoints.discovery", "find", request)
     return CheckpointFound(
         time.time(),
-        chore.epochs,
-        str(answer.get("uri", "")),
-        str(answer.get("format", "")),
-        tuple(answer.get("skipped", ())),
-        str(answer.get("error", "")),
+        epochs=chore.epochs,
+        uri=str(answer.get("uri", "")),
+        format=str(answer.get("format", "")),
+        skipped=tuple(answer.get("skipped", ())),
+        error=str(answer.get("error", "")),
     )
 
 

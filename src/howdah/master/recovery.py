@@ -199,7 +199,9 @@ def _status(state: GangState, event: Greeted | Joined | Started | Yielded) -> St
     else:
         phase = Phase.RUNNING
         fields |= {"yields": event.values}
-    return Status(str(task.id), task.attempt, task.epoch, task.sequence + 1, phase, **fields)
+    return Status(
+        str(task.id), attempt=task.attempt, epoch=task.epoch, sequence=task.sequence + 1, phase=phase, **fields
+    )
 
 
 def _restart_timers(state: GangState, last: float, now: float, decided: list[Action]) -> None:

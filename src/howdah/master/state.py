@@ -274,4 +274,4 @@ class GangState:
         members = (self.tasks[peer] for peer in peers)
         joined = tuple(Member(task.id, task.host, task.ports, task.ip) for task in members)
         least = {name: role.min_replicas for name, role in self.job.roles.items() if role.min_replicas}
-        return World(epoch, joined, self.id, restarts, least)
+        return World(epoch, members=joined, job_id=self.id, restarts=restarts, least=least)

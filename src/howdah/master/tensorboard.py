@@ -181,7 +181,7 @@ class TensorBoardTask:
         staged = replace(self.staged, job=framework.expand(job), files=self.files, inputs=(), program_path=path)
         self.director = OrderBuilder(self.id, staged, framework)
         self._record_change("starting")
-        self.apply(JobStarted(time.time(), self.id, view.engine, view.user, job))
+        self.apply(JobStarted(time.time(), id=self.id, engine=view.engine, user=view.user, job=job))
 
     def close(self, by: str) -> None:
         """End it."""
@@ -228,7 +228,7 @@ class TensorBoardTask:
             self._record_change("open", task.host, task.ports["main"])
 
     def _record_change(self, state: str, host: str = "", port: int = 0, detail: str = "") -> None:
-        self.last = BoardChanged(time.time(), state, host, port, detail)
+        self.last = BoardChanged(time.time(), state=state, host=host, port=port, detail=detail)
         self.tell(self.last)
 
     def _over(self, end: Finish) -> None:

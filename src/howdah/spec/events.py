@@ -1,49 +1,62 @@
-"""The facts of a job's life. The event log is a file of these, one JSON object a line; it is the history.
+"""The events of a job. The event log is a file of events, one JSON object a line, and is the job's history.
 
-The master's `step` takes events and records events: what it accepts and what it decides. `time` is epoch seconds,
-read where the event was seen. A reader skips kinds it does not know.
+The master's `step` takes events and records events: what it accepts and what it decides. A reader skips the kinds of
+events that it does not know.
 """
 
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Dict, Mapping, Optional, Tuple, Type
+from typing import Dict, Optional, Tuple, Type
 
-from howdah.spec.gpu import Gpu
 from howdah.spec.job import JobSpec
 from howdah.spec.provenance import Submission
 from howdah.spec.task import Container, Exit, Outcome, TaskId
+from howdah.spec.task_events import Checked as Checked
+from howdah.spec.task_events import Ended as Ended
+from howdah.spec.task_events import Event as Event
+from howdah.spec.task_events import Greeted as Greeted
+from howdah.spec.task_events import Joined as Joined
+from howdah.spec.task_events import Launched as Launched
+from howdah.spec.task_events import Measured as Measured
+from howdah.spec.task_events import Started as Started
+from howdah.spec.task_events import Straggling as Straggling
+from howdah.spec.task_events import Used as Used
+from howdah.spec.task_events import Yielded as Yielded
 from howdah.spec.values import dataclass
 
 
 @dataclass(frozen=True)
-class Event:
-    """Base of all events."""
-
-    time: float
-
-
-@dataclass(frozen=True)
 class JobStarted(Event):
-    """The master runs, under `python`; `submission` is what the submitter noted. Before `fenced_until` programs that a
-    master before this one started, and could not write down, may still run."""
+    """The master runs and has begun a new event log."""
 
     id: str
+    """The job's id."""
     engine: str
+    """The name of the engine that runs the job."""
     user: str
+    """The user who submitted the job."""
     job: JobSpec
+    """The job's spec, already expanded by its framework."""
     host: str = ""
+    """The host of the master."""
     python: str = ""
+    """Version and path of the Python interpreter that runs the master."""
     submission: Submission = field(default_factory=Submission)
+    """What the submitter recorded about the submission."""
     fenced_until: float = 0.0
+    """Until this moment (epoch seconds) programs may still run that an earlier master started and could not write down;
+    0 when there was none."""
 
 
 @dataclass(frozen=True)
 class Asked(Event):
-    """The allocator was asked: `count` containers of `role` are outstanding from now on."""
+    """The allocator was asked for containers."""
 
     role: str
+    """The role that gets the containers."""
     count: int
+    """The number of containers of this role that are outstanding from now on."""
 
 
 @dataclass(frozen=True)
@@ -51,210 +64,99 @@ class Allocated(Event):
     """The engine granted a container."""
 
     container: Container
-
-
-@dataclass(frozen=True)
-class Launched(Event):
-    """An executor was started in the container for this attempt of the task; or that of `giver` became its."""
-
-    task: TaskId
-    attempt: int
-    container: Container
-    giver: Optional[TaskId] = None
-
-
-@dataclass(frozen=True)
-class Greeted(Event):
-    """The executor spoke for the first time."""
-
-    task: TaskId
-    attempt: int
-    host: str
-    pid: int
-    python: str = ""
-
-
-@dataclass(frozen=True)
-class Joined(Event):
-    """The task's files are in place and its ports reserved. `data_bytes` were fetched in `data_seconds`, of which
-    `data_cached_bytes` were on the node before."""
-
-    task: TaskId
-    attempt: int
-    epoch: int
-    host: str
-    ports: Mapping[str, int] = field(default_factory=dict)
-    data_files: int = 0
-    data_bytes: int = 0
-    data_seconds: float = 0.0
-    ip: str = ""
-    data_cached_bytes: int = 0
-    pair_port: int = 0
-
-
-@dataclass(frozen=True)
-class Checked(Event):
-    """The task's container passed the checks it makes alone, or (`pairs`) has tried to exchange data: with `passed`,
-    and in vain with `failed`, by task, and why. `found` are sentences, `left_out` those about what was not checked."""
-
-    task: TaskId
-    attempt: int
-    epoch: int
-    seconds: float = 0.0
-    found: Tuple[str, ...] = ()
-    left_out: Tuple[str, ...] = ()
-    pairs: bool = False
-    passed: Tuple[str, ...] = ()
-    failed: Mapping[str, str] = field(default_factory=dict)
+    """The container that was granted."""
 
 
 @dataclass(frozen=True)
 class PreflightPassed(Event):
-    """All `tasks` tasks, on `nodes` nodes, that had not been checked in their containers were; the one that took
-    longest, `slowest` on `node`, took `seconds`."""
+    """All tasks of an epoch that had not been checked in their containers have passed pre-flight."""
 
     epoch: int
+    """The epoch whose programs start now."""
     tasks: int
+    """The number of tasks that were checked."""
     nodes: int
+    """The number of nodes on which they were checked."""
     seconds: float
+    """How long the slowest task took."""
     slowest: Optional[TaskId] = None
+    """The task that took longest."""
     node: str = ""
+    """The node of the slowest task."""
     left_out: Tuple[str, ...] = ()
+    """Sentences about what was not checked."""
 
 
 @dataclass(frozen=True)
 class WorldFormed(Event):
-    """All tasks have joined this epoch; every program is started now."""
+    """All tasks have joined this epoch, and every program is started now."""
 
     epoch: int
-
-
-@dataclass(frozen=True)
-class Started(Event):
-    """The user's program runs. `gpus` are the devices that it was given, as CUDA_VISIBLE_DEVICES names them."""
-
-    task: TaskId
-    attempt: int
-    epoch: int
-    pid: int
-    python: str = ""
-    gpus: Tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Used(Event):
-    """A sample: resident memory (MiB) and CPU (cores) of the task's process tree, and its own progress (0..1).
-    Of `streamed_bytes` that its input streams gave it so far `local_bytes` lie on its node. Before it runs only
-    `data_bytes` is told: how much of the `data_total_bytes` of its input files has come. The rest as the executor says
-    it (`howdah.wire.messages.Usage`): since the program began, but for `gpus`, which are as they are now."""
-
-    task: TaskId
-    memory_mib: float = 0.0
-    peak_mib: float = 0.0
-    cpu: float = 0.0
-    progress: Optional[float] = None
-    streamed_bytes: int = 0
-    local_bytes: int = 0
-    data_bytes: int = 0
-    data_total_bytes: int = 0
-    log_bytes: int = 0
-    cpu_s: float = 0.0
-    waits: float = 0.0
-    read_mib: float = 0.0
-    written_mib: float = 0.0
-    received_mib: float = 0.0
-    sent_mib: float = 0.0
-    network: str = ""
-    gpus: Tuple[Gpu, ...] = ()
-    gpu_mean: Optional[float] = None
-    starved_s: float = 0.0
-    first_progress: float = 0.0
-    first_at: float = 0.0
-
-
-@dataclass(frozen=True)
-class Measured(Event):
-    """A point of the curve `name` that the task's program tells of itself; `value` None is no number."""
-
-    task: TaskId
-    name: str
-    value: Optional[float] = None
-    step: Optional[int] = None
-
-
-@dataclass(frozen=True)
-class Yielded(Event):
-    """The task has announced `values`, by variable, for the roles that come after its own."""
-
-    task: TaskId
-    values: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Ended(Event):
-    """The task's process ended, or the task's container did (`lost`). `counts` is false for one that was told to stop;
-    `uploaded` are the outputs that it left complete under its attempt's name. Before `fenced_until` what ran there may
-    still run."""
-
-    task: TaskId
-    attempt: int
-    epoch: int
-    exit: Exit
-    node: str = ""
-    counts: bool = True
-    lost: bool = False
-    uploaded: Tuple[str, ...] = ()
-    fenced_until: float = 0.0
+    """The epoch whose world is complete."""
 
 
 @dataclass(frozen=True)
 class ContainerEnded(Event):
-    """The engine says that a container is gone: `exit.cause` is `exit`, `memory`, `lost`, `preempted`, `stopped`, …"""
+    """The engine says that a container is gone."""
 
     container_id: str
+    """The engine's name for the container."""
     exit: Exit
+    """How the container ended; its cause is `exit`, `memory`, `lost`, `preempted`, `stopped`, …"""
 
 
 @dataclass(frozen=True)
 class CancelRequested(Event):
-    """Somebody wants the job to end; `by` is who."""
+    """Somebody wants the job to end."""
 
     by: str
+    """Who wants it."""
 
 
 @dataclass(frozen=True)
 class GangReleased(Event):
-    """An incomplete gang gave its containers back; it asks again `retry_in` seconds later."""
+    """An incomplete gang gave its containers back."""
 
     reason: str
+    """Why it did, for people."""
     retry_in: float
+    """Seconds after which the gang asks for containers again."""
 
 
 @dataclass(frozen=True)
 class GangRestarted(Event):
-    """Programs are started again, as epoch `epoch`, because of `reason`: those of `tasks`, or all when it is empty."""
+    """Programs are started again, as a new epoch."""
 
     epoch: int
+    """The number of the new epoch."""
     reason: str
+    """Why they are started again, for people."""
     tasks: Tuple[TaskId, ...] = ()
+    """The tasks whose programs start again; empty for all."""
 
 
 @dataclass(frozen=True)
 class Resized(Event):
-    """A role goes on with `replicas` tasks."""
+    """A role goes on with another number of tasks."""
 
     role: str
+    """The elastic role."""
     replicas: int
+    """The number of tasks that the role has now."""
     reason: str
+    """Why the number changed, for people."""
 
 
 @dataclass(frozen=True)
 class TookOver(Event):
-    """Another attempt of the master runs the job: the one before it had ended without its job."""
+    """Another attempt of the master runs the job, because the attempt before it ended without the job."""
 
     attempt: int
+    """The number of the master's attempt."""
     host: str = ""
+    """The host of the master."""
     python: str = ""
+    """Version and path of the Python interpreter that runs the master."""
 
 
 @dataclass(frozen=True)
@@ -262,13 +164,13 @@ class AllocationLost(Event):
     """The engine ends this attempt of the master, and may take all of the job's containers with it."""
 
     cause: str
-    """Why, as people read it."""
+    """Why the engine does so, for people."""
 
     comes_back: bool = True
     """Whether the engine may start another master, which then goes on with the job. If not, the job ends here."""
 
     within_s: float = 0.0
-    """How long the master may still run; 0: nobody said."""
+    """Seconds that the master may still run; 0 when the engine does not say."""
 
 
 @dataclass(frozen=True)
@@ -276,151 +178,176 @@ class MasterEnded(Event):
     """The engine says how an earlier attempt of the master ended."""
 
     attempt: int
-    """The attempt's number."""
+    """The number of that attempt."""
 
     reason: str
-    """How it ended, as people read it."""
+    """How it ended, for people."""
 
 
 @dataclass(frozen=True)
 class SaveRequested(Event):
-    """Somebody wants a copy of output number `output` (-1: of all) as it is now; `by` is who: a user, a task."""
+    """Somebody asks for a snapshot of an output as it is now."""
 
     by: str
+    """Who asks: a user or a task."""
     output: int = -1
+    """The number of the output; -1 for all outputs."""
 
 
 @dataclass(frozen=True)
 class SaveStarted(Event):
-    """Copy `number` of the job, of output `output`, is being made by `tasks` tasks; it will be at `uri`."""
+    """A snapshot is being made."""
 
     number: int
+    """The number of the snapshot in the job."""
     output: int
+    """The number of the output that is copied."""
     uri: str
+    """Where the finished snapshot will be."""
     tasks: int
+    """The number of tasks that make a part of it."""
     by: str = ""
+    """Who asked for it; "" when its time had come."""
 
 
 @dataclass(frozen=True)
 class SaveAdvanced(Event):
-    """`done` tasks have made their part of a copy."""
+    """More tasks have made their part of a snapshot."""
 
     number: int
+    """The number of the snapshot."""
     done: int
+    """The number of tasks that have made their part."""
 
 
 @dataclass(frozen=True)
 class SaveDone(Event):
-    """The copy is in its place. `files` and `bytes` were copied, `total` are in it; `skipped` are sentences about files
-    that are not; `removed` are older copies that had their time."""
+    """The snapshot is in its place."""
 
     number: int
+    """The number of the snapshot."""
     files: int = 0
+    """The number of files that were copied."""
     bytes: int = 0
+    """The bytes that were copied."""
     total: int = 0
+    """The number of files in the snapshot, with those taken over from an earlier one."""
     skipped: Tuple[str, ...] = ()
+    """Sentences about files that are not in the snapshot."""
     removed: Tuple[str, ...] = ()
+    """URIs of older snapshots that were removed, because only the newest are kept."""
 
 
 @dataclass(frozen=True)
 class SaveFailed(Event):
-    """There is no such copy, and why; the programs go on."""
+    """A snapshot could not be made; the programs go on."""
 
     number: int
+    """The number of the snapshot."""
     reason: str
+    """Why it could not be made, for people."""
 
 
 @dataclass(frozen=True)
 class CheckpointFound(Event):
-    """What programs that start in `epochs` go on from: `uri`, "" when there is none yet. `skipped` are sentences about
-    newer ones that are not whole; `error` says why nobody could look."""
+    """The master has looked for the checkpoint that programs resume from."""
 
     epochs: Tuple[int, ...]
+    """The epochs whose programs resume from it."""
     uri: str = ""
+    """The checkpoint's URI; "" when there is none yet."""
     format: str = ""
+    """The checkpoint's file format."""
     skipped: Tuple[str, ...] = ()
+    """Sentences about newer checkpoints that are damaged or incomplete."""
     error: str = ""
+    """Why nobody could look; "" when the look succeeded."""
 
 
 @dataclass(frozen=True)
 class LossAnnounced(Event):
-    """The engine says that a container will be taken away within `within_s` seconds (0: nobody knows when): `cause` is
-    `preemption`, `decommission` or `unhealthy`, `text` says it to people. The master says which `task` is there."""
+    """The engine says that it will take a container away."""
 
     container_id: str
+    """The engine's name for the container."""
     cause: str
+    """One of `preemption`, `decommission` and `unhealthy`."""
     within_s: float = 0.0
+    """Seconds until the container is taken away; 0 when nobody knows."""
     text: str = ""
+    """The announcement, for people."""
     task: Optional[TaskId] = None
+    """The task in the container; the master fills it in."""
 
 
 @dataclass(frozen=True)
 class Stalled(Event):
-    """The programs of `tasks` have shown no sign of progress for `quiet_s` seconds; stacks of all are taken now."""
+    """Programs have shown no sign of progress for a while; stacks of all programs are taken now."""
 
     tasks: Tuple[TaskId, ...]
+    """The tasks whose programs show no progress."""
     quiet_s: float
+    """Seconds without a sign of progress."""
 
 
 @dataclass(frozen=True)
 class StacksTaken(Event):
-    """What the programs were doing is kept at `uri` ("": `problem` says why not). `by` is who asked, "" when a stall
-    did; `suspects` are the tasks for which the others seem to wait, and `reason` is why these."""
+    """The stacks of the programs were dumped."""
 
     by: str = ""
+    """Who asked for the stacks; "" when hang detection did."""
     uri: str = ""
+    """Where the stacks are kept; "" when they could not be kept."""
     suspects: Tuple[TaskId, ...] = ()
+    """The tasks for which the other tasks seem to wait."""
     reason: str = ""
+    """Why these tasks are suspected, for people."""
     problem: str = ""
-
-
-@dataclass(frozen=True)
-class Straggling(Event):
-    """The task is out of line with its role: of `what` it has `value`, the role's median is `median`. An empty `what`
-    says that it is in line again."""
-
-    task: TaskId
-    what: str = ""
-    value: float = 0.0
-    median: float = 0.0
+    """Why the stacks could not be kept; "" when they are kept."""
 
 
 @dataclass(frozen=True)
 class BoardChanged(Event):
-    """The job's TensorBoard, which runs beside its tasks, is `starting`, `open` at host and port, or has `ended`, and
-    `detail` says why."""
+    """The state of the job's TensorBoard changed."""
 
     state: str
+    """One of `starting`, `open` and `ended`."""
     host: str = ""
+    """The host at which TensorBoard is open."""
     port: int = 0
+    """The port at which TensorBoard is open."""
     detail: str = ""
+    """Why TensorBoard ended, for people."""
 
 
 @dataclass(frozen=True)
 class Stopping(Event):
-    """The outcome is decided; programs still running are asked to stop."""
+    """The outcome is decided, and programs that still run are asked to stop."""
 
     reason: str
+    """Why the job ends, for people."""
 
     outcome: Optional[Outcome] = None
-    """What was decided, where nothing that was recorded before says it: a limit was passed."""
+    """What was decided, where no earlier event says it: a time limit was passed."""
 
 
 @dataclass(frozen=True)
 class Noted(Event):
-    """Something people should know: a node was lost, a preemption announced, the cluster does not answer. `decided`:
-    the master came to it by itself, when the time had come."""
+    """Something happened that people should know: a node was lost, a preemption announced, the cluster does not
+    answer."""
 
     text: str
+    """The sentence for people."""
     decided: bool = False
+    """True when the master came to it by itself, when a deadline had passed."""
 
 
 @dataclass(frozen=True)
 class TimeLost(Event):
-    """The master did not run for `seconds`, or its clock was set by as much (back, when below 0): they count for
-    nobody."""
+    """The master did not run for a while, or its clock was set: that time counts for no deadline."""
 
     seconds: float
+    """The seconds that passed without the master; below 0 when the clock was set back."""
 
 
 @dataclass(frozen=True)
@@ -428,13 +355,15 @@ class Committed(Event):
     """An output is in its place."""
 
     uri: str
+    """The output's URI."""
 
 
 @dataclass(frozen=True)
 class JobFinished(Event):
-    """The last event."""
+    """The job has ended; this is the last event."""
 
     outcome: Outcome
+    """How the job ended."""
 
 
 KINDS: Dict[str, Type[Event]] = {

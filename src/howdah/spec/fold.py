@@ -96,7 +96,9 @@ def _allocated(view: JobView, event: Allocated) -> None:
 
 def _launched(view: JobView, event: Launched) -> None:
     known, container = view.tasks.get(event.task), event.container
-    attempt = AttemptView(event.attempt, container.id, container.node, container.log_url, launched=event.time)
+    attempt = AttemptView(
+        event.attempt, container=container.id, node=container.node, log_url=container.log_url, launched=event.time
+    )
     attempt.first_try = (known.tries if known else 0) + 1
     attempt.asked = view.asked.get(event.task.role, 0.0)
     attempt.allocated = view.allocated.pop(container.id, 0.0)
@@ -173,10 +175,10 @@ def _used(view: JobView, event: Used) -> None:
     task.gpus, task.gpu_mean = event.gpus or task.gpus, event.gpu_mean
     if event.progress is not None:
         if event.progress != task.progress or task.pace is None:
-            first = task.pace[:2] if task.pace is not None else (event.time, event.progress)
-            if event.first_at:  # who has not seen all samples is told
-                first = (event.first_at, event.first_progress)
-            task.pace = ProgressRate(*first, event.time, event.progress)
+            first_at, first = task.pace[:2] if task.pace is not None else (event.time, event.progress)
+            if event.first_at:  # for readers that have not seen all samples
+                first_at, first = event.first_at, event.first_progress
+            task.pace = ProgressRate(first_at=first_at, first=first, last_at=event.time, last=event.progress)
         task.progress = event.progress
 
 
@@ -305,13 +307,15 @@ def _committed(view: JobView, event: Committed) -> None:
 
 
 def _save_started(view: JobView, event: SaveStarted) -> None:
-    save = SaveView(event.number, event.output, event.uri, event.tasks, event.by, started=event.time)
+    save = SaveView(
+        event.number, output=event.output, uri=event.uri, tasks=event.tasks, by=event.by, started=event.time
+    )
     view.saves = [*view.saves[1 - MOST_SAVES :], save]
 
 
 def _save(view: JobView, number: int) -> SaveView:
     """One that is told of no more gets a view of its own, which nobody keeps."""
-    return next((save for save in view.saves if save.number == number), SaveView(number, 0, "", 0))
+    return next((save for save in view.saves if save.number == number), SaveView(number, output=0, uri="", tasks=0))
 
 
 def _save_advanced(view: JobView, event: SaveAdvanced) -> None:

@@ -43,7 +43,7 @@ def reassign_container(state: GangState, giver: TaskState, taker: TaskState, now
     state.launch_attempt_of[taker.attempt_name] = state.launch_attempt_of.get(before, before)
     state.containers[container.id] = taker.id
     actions += [
-        RecordEvent(Launched(now, taker.id, taker.attempt, container, giver.id)),
+        RecordEvent(Launched(now, task=taker.id, attempt=taker.attempt, container=container, giver=giver.id)),
         NotifyExecutors((giver.id,)),
     ]
 

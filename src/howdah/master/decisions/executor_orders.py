@@ -178,7 +178,12 @@ def _checkpoint_sync(job: JobSpec, task: TaskId) -> CheckpointSyncOrder | None:
     leads = task == chief(job)
     writes = spec.tasks in ("all", task.role, str(task)) or (leads and spec.tasks == "chief")
     return CheckpointSyncOrder(
-        spec.local, spec.path, spec.every_s, writes, leads or spec.tasks == str(task), spec.valid
+        spec.local,
+        uri=spec.path,
+        every_s=spec.every_s,
+        writes=writes,
+        replaces=leads or spec.tasks == str(task),
+        valid=spec.valid,
     )
 
 

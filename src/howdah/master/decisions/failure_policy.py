@@ -77,8 +77,19 @@ def task_ended(
     parked = not state.takes_part(task.id)
     counts = state.open and not task.stopped and not parked
     blamed = counts and not exit.ok
-    told = (task.id, task.attempt, task.epoch, exit, node or task.host, blamed, lost, task.uploaded, task.fenced_until)
-    actions.append(RecordEvent(Ended(now, *told)))
+    ended = Ended(
+        now,
+        task=task.id,
+        attempt=task.attempt,
+        epoch=task.epoch,
+        exit=exit,
+        node=node or task.host,
+        counts=blamed,
+        lost=lost,
+        uploaded=task.uploaded,
+        fenced_until=task.fenced_until,
+    )
+    actions.append(RecordEvent(ended))
     if not state.open:
         _replace_first_cause(state, task, exit, node)
         commit_if_all_ended(state, now, actions)
@@ -108,7 +119,7 @@ def container_lost(state: GangState, task: TaskState, event: ContainerEnded, act
         task.fence(task.heard_at)
     if exit.ok or exit.cause == "exit":
         detail = f"its container ended ({exit}) before its program's end was told"
-        exit = Exit("silent", exit.code, exit.signal, exit.detail or detail, exit.lines)
+        exit = Exit("silent", code=exit.code, signal=exit.signal, detail=exit.detail or detail, lines=exit.lines)
     task.host = container.node if container else task.host
     task_ended(state, task, exit, event.time, actions, lost=True)
 

@@ -90,7 +90,7 @@ def form_together(
             if task.container is None:
                 task.heard_at = now
                 _replace(state, task, now, actions)
-        state.formations[state.epoch] = Formation(state.epoch, group, set(group), not_before)
+        state.formations[state.epoch] = Formation(state.epoch, tasks=group, waiting=set(group), not_before=not_before)
     state.asked_at = now
     request_containers(state, now, actions)
 
@@ -171,7 +171,7 @@ def on_allocated(state: GangState, event: Allocated, actions: list[Action]) -> N
     task.move_to(container, event.time)
     actions += [
         RecordEvent(event),
-        RecordEvent(Launched(event.time, id_, task.attempt, container)),
+        RecordEvent(Launched(event.time, task=id_, attempt=task.attempt, container=container)),
         LaunchTask(id_, task.attempt, container),
     ]
 

@@ -61,7 +61,9 @@ def capture(job_id: str, job: JobSpec, task: TaskState) -> StdoutOutput | None:
     for number, output in enumerate(job.outputs):
         if output.strategy == "stream" and uploads(job, output, task.id):
             uri = posixpath.join(temporary(job_id, number, output.path), part(task))
-            return StdoutOutput(uri, f"part-{task.id.slug}", output.path, output.format, output.options)
+            return StdoutOutput(
+                uri, name=f"part-{task.id.slug}", output=output.path, format=output.format, options=output.options
+            )
     return None
 
 

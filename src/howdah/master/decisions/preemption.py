@@ -18,5 +18,7 @@ def on_announced(state: GangState, event: LossAnnounced, actions: list[Action]) 
         return
     task, told = state.tasks[id_], state.role(id_).preemption
     state.notices += 1
-    task.notice = PreemptionNotice(state.notices, event.cause, event.within_s or told.grace_s, event.text, told.signal)
+    task.notice = PreemptionNotice(
+        state.notices, kind=event.cause, within_s=event.within_s or told.grace_s, text=event.text, signal=told.signal
+    )
     actions += [RecordEvent(replace(event, task=id_)), NotifyExecutors((id_,))]

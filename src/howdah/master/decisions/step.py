@@ -99,7 +99,16 @@ def _on_heard(state: GangState, event: StatusReceived, actions: list[Action]) ->
     task.sequence, task.idle_s = status.sequence, status.quiet_s
     if task.phase is None:
         actions.append(
-            RecordEvent(Greeted(event.time, task.id, status.attempt, status.host, status.pid, status.python))
+            RecordEvent(
+                Greeted(
+                    event.time,
+                    task=task.id,
+                    attempt=status.attempt,
+                    host=status.host,
+                    pid=status.pid,
+                    python=status.python,
+                )
+            )
         )
     task.phase = status.phase
     _note_usage(task, status, event.time, actions)
@@ -118,8 +127,16 @@ def _on_heard(state: GangState, event: StatusReceived, actions: list[Action]) ->
         _join(state, task, status, event.time, actions)
     if status.program_pid and task.started != task.epoch:
         task.started = task.epoch
-        told = (status.program_pid, status.program_python, status.program_gpus)
-        actions.append(RecordEvent(Started(event.time, task.id, task.attempt, task.epoch, *told)))
+        started = Started(
+            event.time,
+            task=task.id,
+            attempt=task.attempt,
+            epoch=task.epoch,
+            pid=status.program_pid,
+            python=status.program_python,
+            gpus=status.program_gpus,
+        )
+        actions.append(RecordEvent(started))
     if status.yields != task.announced_values and status.yields:
         task.announced_values = status.yields
         actions.append(RecordEvent(Yielded(event.time, task.id, status.yields)))
@@ -154,9 +171,21 @@ def _between(task: TaskState, now: float, least: float) -> float:
 def _join(state: GangState, task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
     task.joined, task.host, task.ip, task.ports = task.epoch, status.host, status.ip, status.ports
     task.pair_port = status.pair_port
-    data = (status.data_files, status.data_bytes, status.data_seconds, status.ip, status.data_cached_bytes)
-    who = (task.id, task.attempt, task.epoch, status.host, dict(status.ports))
-    actions.append(RecordEvent(Joined(now, *who, *data, task.pair_port)))
+    joined = Joined(
+        now,
+        task=task.id,
+        attempt=task.attempt,
+        epoch=task.epoch,
+        host=status.host,
+        ports=dict(status.ports),
+        data_files=status.data_files,
+        data_bytes=status.data_bytes,
+        data_seconds=status.data_seconds,
+        ip=status.ip,
+        data_cached_bytes=status.data_cached_bytes,
+        pair_port=task.pair_port,
+    )
+    actions.append(RecordEvent(joined))
     if state.taken_over and failure_policy.peer_already_running(state, task):
         failure_policy.advance_epoch(state, task, task.epoch, now, actions)
     else:

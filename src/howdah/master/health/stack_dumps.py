@@ -76,7 +76,7 @@ async def look_into(
         uri, problem = await keep(directory, found, time.time()), ""
     except HowdahError as error:
         uri, problem = "", f"they can't be kept: {error}"
-    return StacksTaken(time.time(), "", uri, whom.tasks, whom.reason, problem)
+    return StacksTaken(time.time(), by="", uri=uri, suspects=whom.tasks, reason=whom.reason, problem=problem)
 
 
 async def wanted(api: MasterServer, directory: str, words: Mapping[str, Any], by: str) -> Any:

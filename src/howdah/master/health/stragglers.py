@@ -74,7 +74,7 @@ class Stragglers:
         for id_, (what, value, middle) in found.items():
             if self._told.get(id_) != what:
                 self._told[id_] = what
-                yield Straggling(now, id_, what, round(value, 2), round(middle, 2))
+                yield Straggling(now, task=id_, what=what, value=round(value, 2), median=round(middle, 2))
         for id_ in [id_ for id_ in self._told if id_ not in found]:
             del self._told[id_]
             yield Straggling(now, id_)

@@ -66,6 +66,15 @@ def passed(state: GangState, formation: Formation, now: float, actions: list[Act
     if took:
         slowest = max(took, key=lambda id_: took[id_])
         nodes = {state.tasks[id_].node for id_ in took}
-        whole = (len(took), len(nodes), took[slowest], slowest, state.tasks[slowest].node)
-        actions.append(RecordEvent(PreflightPassed(now, formation.epoch, *whole, tuple(state.preflight.left_out))))
+        passed = PreflightPassed(
+            now,
+            epoch=formation.epoch,
+            tasks=len(took),
+            nodes=len(nodes),
+            seconds=took[slowest],
+            slowest=slowest,
+            node=state.tasks[slowest].node,
+            left_out=tuple(state.preflight.left_out),
+        )
+        actions.append(RecordEvent(passed))
         state.preflight.left_out.clear()

@@ -32,8 +32,19 @@ def on_heard(state: GangState, task: TaskState, status: Status, now: float, acti
         else:
             fresh = report.epoch == task.epoch and trial is not None and task.id in trial.awaited
         if fresh:
-            what = (report.seconds, report.found, report.left_out, report.epoch > 0, report.passed, report.failed)
-            on_checked(state, Checked(now, task.id, status.attempt, status.epoch, *what), actions)
+            checked = Checked(
+                now,
+                task=task.id,
+                attempt=status.attempt,
+                epoch=status.epoch,
+                seconds=report.seconds,
+                found=report.found,
+                left_out=report.left_out,
+                pairs=report.epoch > 0,
+                passed=report.passed,
+                failed=report.failed,
+            )
+            on_checked(state, checked, actions)
 
 
 def on_checked(state: GangState, event: Checked, actions: list[Action]) -> None:

@@ -98,7 +98,9 @@ class KeyValueStore:
         if known is not None and known.op == op:
             return ()
         self._check(key, value, known)
-        self._set(key, KeyValueEntry(value, self.revision + 1, owner, life, deadline, op))
+        self._set(
+            key, KeyValueEntry(value, revision=self.revision + 1, owner=owner, life=life, deadline=deadline, op=op)
+        )
         self.journal(_line(put=key, **asdict(self._entries[key])))
         return (key,)
 

@@ -46,10 +46,10 @@ class MetricThinning:
         for name, step, value, at in points:
             point = Measured(
                 float(at),
-                task,
-                str(name),
-                None if value is None else float(value),
-                None if step is None else int(step),
+                task=task,
+                name=str(name),
+                value=None if value is None else float(value),
+                step=None if step is None else int(step),
             )
             if point.step is not None:
                 self.steps[task] = point.step

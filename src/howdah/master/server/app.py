@@ -253,7 +253,7 @@ class MasterServer:
             raise NoLongerThere(f"the container of {task} is gone; what it printed is read when the job has ended")
         self.followed_at = time.monotonic()
         number = next(self._numbers)
-        wanted = LogRequest(number, stream, offset, limit, search)
+        wanted = LogRequest(number, stream=stream, offset=offset, limit=limit, search=search)
         answer: asyncio.Future[LogChunk] = asyncio.get_running_loop().create_future()
         self._log_answers[number] = answer
         self._log_requests[task][number] = wanted

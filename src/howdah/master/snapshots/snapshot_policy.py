@@ -138,14 +138,26 @@ def _begin(state: GangState, number: int, wish: SnapshotRequest, name: str, now:
     parts = {task.id: (task.attempt, task.epoch) for task in _parts(state, number) if _takes_part(task)}
     uri = uris.normal(place(output) + name)
     saves.names[number] = name
-    actions.append(RecordEvent(SaveStarted(now, wish.number, number, uri, len(parts), wish.by)))
+    actions.append(
+        RecordEvent(SaveStarted(now, number=wish.number, output=number, uri=uri, tasks=len(parts), by=wish.by))
+    )
     if not parts:
         actions.append(RecordEvent(SaveFailed(now, wish.number, "no program runs that writes it")))
         return
     grown = uris.join(snapshot.temporary(state.id, number, output), name)
     previous = saves.last.get(number, "") if output.save.incremental else ""
     saves.due[number] = now + output.save.every_s
-    saves.running[number] = SnapshotRun(wish.number, number, name, uri, grown, now, parts, previous, reported_at=now)
+    saves.running[number] = SnapshotRun(
+        wish.number,
+        output=number,
+        name=name,
+        uri=uri,
+        temporary=grown,
+        started_at=now,
+        parts=parts,
+        previous=previous,
+        reported_at=now,
+    )
     actions.append(NotifyExecutors(tuple(parts)))
 
 
@@ -175,7 +187,12 @@ def _order(state: GangState, run: SnapshotRun, task: TaskId) -> SaveOrder:
         return uri if flat or not uri else uris.join(uri, task.slug)
 
     return SaveOrder(
-        run.number, output.source, part(run.temporary), part(run.uri), part(run.previous), output.save.limit_s
+        run.number,
+        source=output.source,
+        uri=part(run.temporary),
+        final=part(run.uri),
+        previous=part(run.previous),
+        limit_s=output.save.limit_s,
     )
 
 
@@ -188,7 +205,9 @@ def _advance(state: GangState, run: SnapshotRun, now: float, actions: list[Actio
     elif run.done == len(run.parts):
         run.publishing = True
         output = state.job.outputs[run.output]
-        actions.append(PublishSnapshot(run.output, run.temporary, run.uri, place(output), output.save.keep))
+        actions.append(
+            PublishSnapshot(run.output, temporary=run.temporary, final=run.uri, to=place(output), keep=output.save.keep)
+        )
         actions.append(NotifyExecutors(tuple(run.parts)))
     elif run.done > run.reported and now - run.reported_at >= REPORT_EVERY_S:
         run.reported, run.reported_at = run.done, now
@@ -213,8 +232,16 @@ def on_published(state: GangState, event: SnapshotPublished, actions: list[Actio
         return
     state.snapshots.last[run.output] = run.uri
     reports = run.reports.values()
-    sums = (sum(one.files for one in reports), sum(one.bytes for one in reports), sum(one.total for one in reports))
-    actions.append(RecordEvent(SaveDone(event.time, run.number, *sums, _skipped(run.reports), event.removed)))
+    done = SaveDone(
+        event.time,
+        number=run.number,
+        files=sum(report.files for report in reports),
+        bytes=sum(report.bytes for report in reports),
+        total=sum(report.total for report in reports),
+        skipped=_skipped(run.reports),
+        removed=event.removed,
+    )
+    actions.append(RecordEvent(done))
     if event.problem:
         actions.append(RecordEvent(Noted(event.time, event.problem)))
     _begin_wanted(state, event.time, actions)
