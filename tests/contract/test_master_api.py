@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from howdah.client.master_client import MasterClient, refusals
-from howdah.errors import EngineUnavailable, StagingError
+from howdah.errors import Conflict, EngineUnavailable, NotFound
 from howdah.master.app import JobMaster, MasterIdentity
 from howdah.master.server.app import MAX_LOG_BYTES
 from howdah.spec import Exit, JobSpec, Role, StagedJob, State, TaskId, Timeouts
@@ -250,9 +250,9 @@ def test_json_that_is_no_object_is_malformed(running: Running, principal: str, m
 
 def test_a_client_hears_a_no_in_the_masters_own_words(running: Running):
     with MasterClient(running.url, KEY) as link:
-        with pytest.raises(StagingError, match=r"^job-1: no task worker:404; there are worker:0$"), refusals("job-1"):
+        with pytest.raises(NotFound, match=r"^job-1: no task worker:404; there are worker:0$"), refusals("job-1"):
             link.stacks("me", "worker:404")
-        with pytest.raises(StagingError, match=r"^job-1: worker:0 has no program that runs now$"), refusals("job-1"):
+        with pytest.raises(Conflict, match=r"^job-1: worker:0 has no program that runs now$"), refusals("job-1"):
             link.stacks("me", "worker:0")
     silent = MasterClient(running.url, b"x" * 32)
     with silent, pytest.raises(EngineUnavailable, match=r"^job-1: the signature does not fit"), refusals("job-1"):

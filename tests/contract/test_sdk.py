@@ -14,7 +14,7 @@ import howdah
 from howdah.client.engine_registry import engine_of
 from howdah.client.job_end import report_of
 from howdah.client.master_client import page_link
-from howdah.errors import SpecError, StagingError
+from howdah.errors import JobEnded, JobNotFound, NotFound, NotPermitted, RequestRefused, SpecError
 from howdah.spec import JobSpec, Output, Role, State, TaskId
 
 JOB = """name: two words
@@ -107,9 +107,9 @@ def of_one_that_has_ended(client: howdah.Client, job_id: str) -> None:
     for path, words in (("search", {"text": "x", "stream": "x"}), ("events", {"since": "x"}), ("search", {})):
         with pytest.raises(SpecError):
             client.call(job_id, path, **words)
-    with pytest.raises(StagingError, match="no task worker:9"):
+    with pytest.raises(NotFound, match="no task worker:9"):
         client.call(job_id, "search", text="x", task="worker:9")
-    with pytest.raises(StagingError, match="nothing answers"):
+    with pytest.raises(NotFound, match="nothing answers"):
         client.call(job_id, "nothing")
     log = client.call(job_id, "logs/worker:1")
     assert (log["text"], log["complete"]) == ("hello from worker:1\n", True)
@@ -117,7 +117,7 @@ def of_one_that_has_ended(client: howdah.Client, job_id: str) -> None:
         with pytest.raises(SpecError, match="not JSON"):
             client.call(job_id, path)
     for wish in (client.stacks, client.tensorboard, client.end_tensorboard, client.save):
-        with pytest.raises(StagingError, match="has ended"):
+        with pytest.raises(JobEnded, match="has ended"):
             wish(job_id)
 
 
@@ -133,19 +133,19 @@ def through_the_page(client: howdah.Client, job_id: str) -> None:
     assert view.job is not None
     assert view.job.env == {"API_TOKEN": "***"}
     assert "".join(looking.logs(job_id, "worker:1")) == "hello from worker:1\n"
-    with pytest.raises(StagingError, match="only looks"):
+    with pytest.raises(NotPermitted, match="only looks"):
         looking.save(job_id)
-    with pytest.raises(StagingError, match="only looks"):
+    with pytest.raises(NotPermitted, match="only looks"):
         looking.stacks(job_id)
     for one in (acting, client):
         taken = one.stacks(job_id, "worker:1")
         assert (list(taken["stacks"]), taken["problem"]) == (["worker:1"], "")
         assert Path(taken["uri"].removeprefix("file://")).is_file()
-        with pytest.raises(StagingError, match="event files"):
+        with pytest.raises(RequestRefused, match="event files"):
             one.tensorboard(job_id)
         one.end_tensorboard(job_id)
     assert acting.trace(f"{view.tasks[TaskId('worker', 1)].container}")["task"] == "worker:1"
-    with pytest.raises(StagingError, match="page of"):
+    with pytest.raises(NotFound, match="page of"):
         acting.users()
     ((output, first),) = acting.save(job_id)
     assert output == 0
@@ -154,11 +154,11 @@ def through_the_page(client: howdah.Client, job_id: str) -> None:
         assert time.monotonic() < until
         time.sleep(0.1)
     assert client.save(job_id) == [(0, first + 1)]
-    with pytest.raises(StagingError, match="no job"):
+    with pytest.raises(JobNotFound, match="no job"):
         looking.job("local-0")
     with pytest.raises(SpecError):
         looking.call(job_id, "logs/worker:1", offset="x")
-    with pytest.raises(StagingError, match="access link"):
+    with pytest.raises(NotPermitted, match="access link"):
         howdah.Client(report.master, token="wrong").job(job_id)
 
 
@@ -182,9 +182,9 @@ def through_history(home: Path, job_id: str, monkeypatch: pytest.MonkeyPatch) ->
             assert "".join(client.logs(job_id, "worker:0")) == "hello from worker:0\n"
             assert client.curves(job_id)["runs"] == []
             assert client.curves(job_id, "loss", ("a,b", "c"))["series"] == []
-            with pytest.raises(StagingError):
+            with pytest.raises(RequestRefused):
                 client.submit(home / "job.yaml")
-            with pytest.raises(StagingError, match="no history server is known"):
+            with pytest.raises(NotFound, match="no history server is known"):
                 howdah.Client(engine="local").users()
             monkeypatch.setenv("HOWDAH_HISTORY_URL", link)
             for one in (client, howdah.Client(engine="local")):
@@ -193,7 +193,7 @@ def through_history(home: Path, job_id: str, monkeypatch: pytest.MonkeyPatch) ->
                 assert one.compare(job_id, job_id)["spec"] == []
                 container = one.job(job_id).tasks[TaskId("worker", 1)].attempts[0].container
                 assert one.trace(container)["task"] == "worker:1"
-                with pytest.raises(StagingError, match="had nobodys"):
+                with pytest.raises(NotFound, match="had nobodys"):
                     one.trace("nobodys")
         finally:
             server.terminate()
@@ -212,7 +212,7 @@ def test_a_job_that_is_built_and_cancelled(home: Path) -> None:
 
 def test_what_is_wrong_is_said_as_the_command_line_says_it(home: Path) -> None:
     client = howdah.Client(engine="local")
-    with pytest.raises(StagingError, match="no job local-1"):
+    with pytest.raises(JobNotFound, match="no job local-1"):
         client.job("local-1")
     with pytest.raises(SpecError):
         client.submit(JobSpec({}))

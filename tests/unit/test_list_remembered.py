@@ -21,7 +21,7 @@ from howdah.client.job_list import with_remembered
 from howdah.client.submit import prepare
 from howdah.config.job_file import load
 from howdah.config.settings import HISTORY_URL
-from howdah.errors import EngineUnavailable, SpecError, StagingError
+from howdah.errors import EngineUnavailable, NotFound, SpecError
 from howdah.spec import JobReport, State
 
 
@@ -90,7 +90,7 @@ def test_the_token_of_the_link_goes_nowhere(ours: Path, monkeypatch: pytest.Monk
 
 def test_what_is_wrong_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     for arguments, kind, words in (
-        (("--history",), StagingError, "no history server is known: set history_url"),
+        (("--history",), NotFound, "no history server is known: set history_url"),
         (("--state", "FAILD"), SpecError, "'FAILD' is none of "),
         (("--since", "soon"), SpecError, "must be a duration"),
     ):

@@ -15,7 +15,7 @@ import pytest
 
 from howdah.cli.tensorboard import chosen as chosen_by
 from howdah.client.wait_for_tensorboard import wait_until_open
-from howdah.errors import StagingError
+from howdah.errors import RequestRefused
 from howdah.spec import Board, JobSpec, Role, event_lines, uris
 from howdah.spec.events import BoardChanged, Event, JobStarted, Noted
 from howdah.tensorboard.gfile_adapter import ROOT, GFileTree
@@ -240,5 +240,5 @@ def test_a_tensorboard_is_waited_for() -> None:
     answers = iter(["", "http://it"])
     assert wait_until_open("j", lambda: {"url": next(answers)}, changes("asked", "starting", "open")) == "http://it"
     assert wait_until_open("j", lambda: {"url": "http://now"}, changes()) == "http://now"
-    with pytest.raises(StagingError, match="no TensorBoard for j: why"):
+    with pytest.raises(RequestRefused, match="no TensorBoard for j: why"):
         wait_until_open("j", lambda: {"url": ""}, changes("starting", "ended"))

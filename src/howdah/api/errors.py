@@ -1,4 +1,5 @@
-"""The HTTP status of every error that refuses a request. Errors themselves know no status; only this package does."""
+"""The HTTP status of every error that refuses a request, and the error that a status stands for on the caller's side.
+Errors themselves know no status; only this package does."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from howdah.errors import (
     AnswerTimeout,
     Conflict,
     InvalidRequest,
+    JobNotFound,
     LimitExceeded,
     NoLongerThere,
     NotFound,
@@ -32,3 +34,10 @@ def status_of(error: RequestRefused) -> int:
     if isinstance(error, ApiError):
         return error.status
     return next((_STATUSES[cls] for cls in type(error).__mro__ if cls in _STATUSES), 400)
+
+
+def refusal(status: int, text: str, place: str = "") -> RequestRefused:
+    """Return the error that an answer with this HTTP status, from 401 to 499, stands for."""
+    if status == 404 and place == "job":
+        return JobNotFound(text, place)
+    return next((cls for cls, known in _STATUSES.items() if known == status), RequestRefused)(text, place)

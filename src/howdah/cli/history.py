@@ -16,7 +16,7 @@ from howdah.client.engine_registry import engine as engine_for
 from howdah.client.engine_registry import engines, settings_for
 from howdah.client.history_link import PORT
 from howdah.config.paths import state_directory
-from howdah.errors import SpecError, StagingError
+from howdah.errors import NotFound, SpecError
 from howdah.history.options import HistoryOptions, job_key, key_of, root_of, user_on
 from howdah.history.server import serve_until_told
 from howdah.spec import uris
@@ -79,9 +79,7 @@ def _embedded(job_id: str, engine_name: str, profile: str, address: str) -> str:
         engine, conf_dir = engine_for(settings), settings["hadoop_conf_dir"]
         found = history_service.running(engine)
         if found is None:
-            raise StagingError(
-                f"no history server runs on {engine.name}: `howdah history --on {engine.name}` starts it"
-            )
+            raise NotFound(f"no history server runs on {engine.name}: `howdah history --on {engine.name}` starts it")
         link = history_service.link(engine, found.id, conf_dir, notice)
         key, address = history_service.key(engine, conf_dir), urlsplit(link).netloc
     token = auth.embed_token(job_key(key, job_id))

@@ -20,7 +20,7 @@ from howdah.client.engine_registry import engine_of
 from howdah.client.follow import Follower, look, settled
 from howdah.client.log_lines import HEADING, KeptLogs, LineFilter, LivingJobLogs, LogLine, merged
 from howdah.engines import Engine
-from howdah.errors import SpecError, StagingError
+from howdah.errors import NotFound, SpecError
 from howdah.logs.stream_index import BOTH, STREAMS
 from howdah.spec import JobReport, State, TaskId
 from howdah.spec.codec import to_json
@@ -219,7 +219,7 @@ def _new_lines(living: LivingJobLogs, follower: Follower, number: int, last: boo
         return living.new(follower.link, number, last)
     except WireError as error:
         if error.status in (400, 404):
-            raise StagingError(str(error)) from None
+            raise NotFound(str(error)) from None
         return []
 
 
@@ -293,7 +293,7 @@ def _new(
             chunk = follower.link.log(task, stream, offsets.get(key, first), attempt=attempt)
         except WireError as error:
             if error.status in (400, 404):
-                raise StagingError(str(error)) from None
+                raise NotFound(str(error)) from None
             return
         if not chunk.text:
             return

@@ -12,7 +12,7 @@ from howdah.client.engine_registry import engine_of
 from howdah.client.history_link import IDLE, find_or_start
 from howdah.client.job_end import report_of
 from howdah.client.master_client import HOURS, embed_url, page_link
-from howdah.errors import EngineUnavailable, SpecError, StagingError
+from howdah.errors import EngineUnavailable, JobEnded, SpecError
 from howdah.spec.codec import to_json
 
 
@@ -31,7 +31,7 @@ def page(job_id: str, look_only: bool, embed: bool, hours: int, profile: str, as
     engine = engine_of(job_id, profile)
     report = report_of(engine, job_id)
     if report.state.ended and embed:
-        raise StagingError(f"{job_id} has ended: `howdah history --embed {job_id}` prints where its curves are")
+        raise JobEnded(f"{job_id} has ended: `howdah history --embed {job_id}` prints where its curves are")
     if report.state.ended:
         url = find_or_start(engine, job_id, profile, _tell_start, _tell_wait)
         click.echo(to_json({"url": url, "expires": 0.0}) if as_json else url)

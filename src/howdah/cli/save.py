@@ -14,7 +14,7 @@ from howdah.client.follow import Follower
 from howdah.client.job_end import report_of
 from howdah.client.master_client import link_to, refusals
 from howdah.engines import Engine
-from howdah.errors import EngineUnavailable, JobFailed, StagingError
+from howdah.errors import EngineUnavailable, JobEnded, JobFailed
 from howdah.spec import State
 from howdah.spec.codec import to_json
 from howdah.spec.view import JobView, SaveView
@@ -50,7 +50,7 @@ def save(job_id: str, output: int, wait: bool, profile: str, as_json: bool) -> N
 def _ask(engine: Engine, job_id: str, output: int) -> list[tuple[int, int]]:
     report = report_of(engine, job_id)
     if report.state.ended:
-        raise StagingError(f"{job_id} has ended: {report.state.value}")
+        raise JobEnded(f"{job_id} has ended: {report.state.value}")
     link = link_to(report)
     if link is None:
         raise EngineUnavailable(f"{job_id} waits for its master: nothing runs yet that could be copied")

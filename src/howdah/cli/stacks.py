@@ -11,7 +11,7 @@ from howdah.client.engine_registry import engine_of
 from howdah.client.follow import look
 from howdah.client.job_end import report_of
 from howdah.client.master_client import link_to, refusals
-from howdah.errors import EngineUnavailable, SpecError, StagingError
+from howdah.errors import EngineUnavailable, NotFound, SpecError
 from howdah.spec import JobReport, TaskId
 from howdah.spec.codec import to_json
 from howdah.spec.view import JobView
@@ -65,5 +65,5 @@ def _taken(report: JobReport, task: str, native: bool) -> dict[str, dict[str, st
 
 def _kept(view: JobView) -> str:
     if not view.stacks:
-        raise StagingError(f"{view.id}: no stacks are kept; nobody asked for any while it ran")
+        raise NotFound(f"{view.id}: no stacks are kept; nobody asked for any while it ran")
     return view.stacks[-1]

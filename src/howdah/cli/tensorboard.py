@@ -17,7 +17,7 @@ from howdah.client.job_end import report_of
 from howdah.client.master_client import MasterClient, board_url, link_to, refusals
 from howdah.client.wait_for_tensorboard import wait_until_open
 from howdah.engines import Engine
-from howdah.errors import EngineUnavailable, JobFailed, StagingError
+from howdah.errors import EngineUnavailable, JobFailed, NotFound
 from howdah.eventfiles import locations
 from howdah.history.options import root_of, user_on
 from howdah.spec import JobReport, uris
@@ -65,7 +65,7 @@ def tensorboard(
             return
         found = locations.of(look(engine, job_id).view)
         if not found:
-            raise StagingError(f"{job_id}: nobody knows where its event files are: `board` in the job file says it")
+            raise NotFound(f"{job_id}: nobody knows where its event files are: `board` in the job file says it")
         _serve({**request, "places": dict(found), "conf_dir": report.conf_dir})
         return
     conf_dir = settings_for({"engine": "yarn", "profile": profile})["hadoop_conf_dir"]

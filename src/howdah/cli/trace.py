@@ -21,7 +21,7 @@ from howdah.client.engine_registry import engine_of, engines
 from howdah.client.follow import look
 from howdah.client.master_client import link_to, recorded_events
 from howdah.client.process_owner import is_here, owner_of
-from howdah.errors import HowdahError, SpecError, StagingError
+from howdah.errors import HowdahError, NotFound, SpecError
 from howdah.history.directory_scan import Scanner
 from howdah.history.index import Index
 from howdah.history.options import index_folder
@@ -54,7 +54,7 @@ def trace(of: str, profile: str, as_json: bool) -> None:
         except ApiError as error:
             raise SpecError.at("OF", str(error)) from None
         if found is None:
-            raise StagingError(f"no job of {', '.join(options.roots)} had {of}")
+            raise NotFound(f"no job of {', '.join(options.roots)} had {of}")
         whole = _whole(index.connection, found, profile)
     if as_json:
         click.echo(to_json({**whole, "at": time.time()}))
@@ -78,7 +78,7 @@ def _process(connection: sqlite3.Connection, host: str, pid: int, profile: str) 
     if not host or is_here(host):
         try:
             return _own_process(connection, host, pid)
-        except StagingError:  # it has ended, and may be known all the same
+        except NotFound:  # it has ended, and may be known all the same
             if not host:
                 raise
     return indexed(connection, f"{host}:{pid}") or _asked(host, pid, profile)

@@ -12,7 +12,8 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from howdah.errors import EngineUnavailable, HowdahError, SpecError, StagingError
+from howdah.api.errors import refusal
+from howdah.errors import EngineUnavailable, HowdahError, NotPermitted, SpecError
 
 TIMEOUT_S = 60.0
 AT_ONCE = 5000
@@ -22,7 +23,7 @@ class ApiClient:
     """Calls to the server at `url`. `token` and `act` are those of the link unless given.
 
     Raises (all calls):
-        StagingError: there is no such job, task or file, or nobody may see it.
+        RequestRefused: there is no such job, task or file, or this link does not permit the call.
         EngineUnavailable: the server does not answer.
         SpecError: a parameter is wrong.
     """
@@ -47,7 +48,7 @@ class ApiClient:
     def act(self, job_id: str, action: str, /, **words: Any) -> Any:
         """Do something with a job; the link must be one that may act."""
         if not self._act:
-            raise StagingError(f"this link only looks: `howdah page {job_id}` prints one that may act")
+            raise NotPermitted(f"this link only looks: `howdah page {job_id}` prints one that may act")
         body = json.dumps({"token": self._act, **words}).encode()
         address = self._at(f"jobs/{job_id}/actions/{action}")
         headers = {"Content-Type": "application/json"}
@@ -110,7 +111,7 @@ def decode_answer(path: str, status: int, body: bytes) -> Any:
 
 
 def refused(status: int, body: bytes) -> HowdahError:
-    """The server's own sentence, as the error of whoever must act."""
+    """Return an error with the server's own sentence, of the class that says who must act."""
     try:
         said = json.loads(body)
         text, place = str(said["error"]), str(said["place"])
@@ -118,4 +119,4 @@ def refused(status: int, body: bytes) -> HowdahError:
         text, place = body.decode("utf-8", "replace").strip()[:200] or f"status {status}", ""
     if status == 400:
         return SpecError.at(place or "the call", text)
-    return EngineUnavailable(text) if status >= 500 else StagingError(text)
+    return EngineUnavailable(text) if status >= 500 else refusal(status, text, place)

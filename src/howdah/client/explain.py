@@ -74,7 +74,7 @@ def explain(engine: Engine, job_id: str) -> Explanation:
     """Look at the job as it is now.
 
     Raises:
-        StagingError: there is no such job. EngineUnavailable: its engine does not answer.
+        JobNotFound: there is no such job. EngineUnavailable: its engine does not answer.
     """
     update = look(engine, job_id)
     report, view, events = update.report, update.view, update.events

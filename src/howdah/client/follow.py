@@ -43,7 +43,7 @@ def look(engine: Engine, job_id: str) -> Update:
     """The job as it is now.
 
     Raises:
-        StagingError: there is no such job. EngineUnavailable: its engine does not answer.
+        JobNotFound: there is no such job. EngineUnavailable: its engine does not answer.
     """
     return next(Follower(engine, job_id).updates(wait_s=0.0))
 
@@ -52,7 +52,7 @@ def settled(engine: Engine, job_id: str) -> JobReport:
     """The engine's word on a job; of one that its master has ended, which an engine hears a little later, its last.
 
     Raises:
-        StagingError: there is no such job. EngineUnavailable: its engine does not answer.
+        JobNotFound: there is no such job. EngineUnavailable: its engine does not answer.
     """
     report = report_of(engine, job_id)
     if report.state.ended or look(engine, job_id).view.outcome is None:

@@ -19,7 +19,7 @@ from howdah.client.engine_registry import settings_for
 from howdah.config.paths import state_directory
 from howdah.config.settings import HISTORY_URL
 from howdah.engines import Engine
-from howdah.errors import EngineUnavailable, HowdahError, StagingError
+from howdah.errors import EngineUnavailable, HowdahError, NotFound
 
 PORT = 18488
 STARTED_PORT = 18489
@@ -111,4 +111,4 @@ def _wait(server: subprocess.Popen[bytes], folder: Path, job_id: str, on_wait: C
             told = True
             on_wait(READ_S)
         time.sleep(0.1)
-    raise StagingError(f"the history server has not found {job_id} within {READ_S:.0f} s: {folder / LOG} says more")
+    raise NotFound(f"the history server has not found {job_id} within {READ_S:.0f} s: {folder / LOG} says more")

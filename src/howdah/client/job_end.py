@@ -7,7 +7,7 @@ import time
 
 from howdah.client.master_client import link_to
 from howdah.engines import Engine
-from howdah.errors import EngineUnavailable, StagingError
+from howdah.errors import EngineUnavailable, JobNotFound, StagingError
 from howdah.spec import JobReport
 from howdah.wire.connection import WireError
 
@@ -16,14 +16,14 @@ LOOK_S = 0.1
 
 
 def report_of(engine: Engine, job_id: str) -> JobReport:
-    """The engine's word on a job.
+    """Return the engine's report on a job.
 
     Raises:
-        StagingError: it knows none of this id.
+        JobNotFound: the engine knows no job of this id.
     """
     found = engine.describe(job_id)
     if not found:
-        raise StagingError(f"no job {job_id} on engine {engine.name}; `howdah list` shows yours")
+        raise JobNotFound(f"no job {job_id} on engine {engine.name}; `howdah list` shows yours")
     return found[0]
 
 
@@ -37,7 +37,7 @@ def cancel_job(engine: Engine, report: JobReport) -> JobReport:
             ended = wait_for_end(engine, report.id)
             if ended is not None:
                 return ended
-    except (WireError, StagingError):
+    except (WireError, StagingError, JobNotFound):
         pass  # the master is not there to be asked: the engine ends it
     engine.cancel(report.id)
     ended = wait_for_end(engine, report.id)

@@ -11,7 +11,7 @@ from howdah.client.engine_registry import engines, settings_for
 from howdah.client.job_filter import JobFilter, began
 from howdah.client.remote_jobs import RemoteJobs
 from howdah.config.settings import HISTORY_URL
-from howdah.errors import EngineUnavailable, StagingError
+from howdah.errors import EngineUnavailable, NotFound
 from howdah.spec import JobReport
 
 
@@ -25,7 +25,7 @@ def remembered(wanted: JobFilter, engine: str, profile: str, most: int) -> list[
     """Those of the history server that is configured, else of one that runs as a job; of `engine` alone, if given.
 
     Raises:
-        StagingError: there is none, or it does not let us in.
+        NotFound: no history server is known. NotPermitted: the server does not let us in.
         EngineUnavailable: it does not answer.
     """
     found = RemoteJobs(ApiClient(server(profile))).listed(wanted.query, most)
@@ -36,12 +36,12 @@ def server(profile: str) -> str:
     """The link of the history server that is configured, else of one that runs as a job.
 
     Raises:
-        StagingError: there is none.
+        NotFound: no history server is known.
     """
     link = settings_for({"profile": profile})[HISTORY_URL] or _running(profile)
     if not link:
         advice = "set history_url to the link of one, or start one: `howdah history --on yarn`"
-        raise StagingError(f"no history server is known: {advice}")
+        raise NotFound(f"no history server is known: {advice}")
     return link
 
 

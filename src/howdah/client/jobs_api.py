@@ -66,5 +66,5 @@ class JobsApi(ABC):
         """Return the history server that answers calls about many jobs.
 
         Raises:
-            StagingError: no history server is known.
+            NotFound: no history server is known.
         """

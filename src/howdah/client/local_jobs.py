@@ -26,7 +26,7 @@ from howdah.client.submit import prepare
 from howdah.client.wait_for_tensorboard import wait_until_open
 from howdah.config.job_file import job_mistakes, load
 from howdah.engines import Engine
-from howdah.errors import EngineUnavailable, HowdahError, SpecError, StagingError
+from howdah.errors import EngineUnavailable, HowdahError, JobEnded, NotFound, SpecError
 from howdah.eventfiles import locations
 from howdah.spec import JobReport, JobSpec, Outcome, TaskId
 from howdah.spec.view import JobView
@@ -123,7 +123,7 @@ class LocalJobs(JobsApi):
         engine = self._engine(job_id)
         with self._link(job_id) as link, refusals(job_id):
             if not locations.of(self.job(job_id)):
-                raise StagingError("nobody knows where its event files are: `board` in the job file says it")
+                raise NotFound("nobody knows where its event files are: `board` in the job file says it")
             install(engine, settings_for({"engine": engine.name, "profile": self.profile}), _quiet)
             return wait_until_open(job_id, lambda: link.tensorboard(getpass.getuser(), idle_s), link.changes())
 
@@ -150,7 +150,7 @@ class LocalJobs(JobsApi):
     def _link(self, job_id: str) -> MasterClient:
         report = report_of(self._engine(job_id), job_id)
         if report.state.ended:
-            raise StagingError(f"{job_id} has ended: nothing of it runs any more")
+            raise JobEnded(f"{job_id} has ended: nothing of it runs any more")
         link = link_to(report)
         if link is None:
             raise EngineUnavailable(f"{job_id} has no master yet that could be asked")

@@ -7,7 +7,8 @@ import urllib.parse
 from collections.abc import Iterator
 from typing import Any
 
-from howdah.errors import EngineUnavailable, StagingError
+from howdah.api.errors import refusal
+from howdah.errors import EngineUnavailable, RequestRefused, StagingError
 from howdah.spec import JobReport, State, TaskId
 from howdah.spec.codec import decode
 from howdah.spec.event_lines import from_record, read_log
@@ -23,7 +24,7 @@ from howdah.wire.tensorboard_link import link as board_link
 READ_BYTES = 1 << 20
 HOURS = 12
 """How long a link may act unless its maker says otherwise."""
-_SAYS_NO = (400, 404, 409, 410)
+_REFUSED = (400, 404, 409, 410)
 
 
 @dataclass(frozen=True)
@@ -106,16 +107,18 @@ class MasterClient:
 
 @contextlib.contextmanager
 def refusals(job_id: str) -> Iterator[None]:
-    """For calls to the master of `job_id`, whose answers other than yes become errors of ours.
+    """Turn the error answers of the master of `job_id` into howdah's errors.
 
     Raises:
-        StagingError: it says no, in its own words. EngineUnavailable: it says nothing of use.
+        RequestRefused: the master refuses; the message is the master's.
+        EngineUnavailable: the master does not answer, or answers with a fault.
     """
     try:
         yield
     except WireError as error:
-        if error.status in _SAYS_NO:
-            raise StagingError(f"{job_id}: {error.reason}") from None
+        if error.status in _REFUSED:
+            text = f"{job_id}: {error.reason}"
+            raise RequestRefused(text) if error.status == 400 else refusal(error.status, text) from None
         if error.reason:
             raise EngineUnavailable(f"{job_id}: {error.reason}") from None
         raise EngineUnavailable(f"the master of {job_id} does not answer: {error}") from error

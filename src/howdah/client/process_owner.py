@@ -13,7 +13,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-from howdah.errors import StagingError
+from howdah.errors import NotFound
 from howdah.spec.values import dataclass
 
 _GROUP = re.compile(r"(container_(?:e\d+_)?\d+_\d+_\d+_\d+)|howdah-(local-[A-Za-z0-9_-]+\.\d+)")
@@ -57,10 +57,10 @@ def owner_of(pid: int) -> ProcessOwner:
     """What can be known of a process here.
 
     Raises:
-        StagingError: there is no such process.
+        NotFound: there is no such process.
     """
     if not Path(f"/proc/{pid}").exists():
-        raise StagingError(f"no process {pid} runs on this machine")
+        raise NotFound(f"no process {pid} runs on this machine")
     pids = tuple(_upwards(pid))
     container = next(filter(None, map(_group, pids)), "")
     for one in pids:

@@ -12,7 +12,7 @@ from howdah.client.api_client import ApiClient
 from howdah.client.job_filter import OF_REPORTS, OF_SERVERS, read_filters
 from howdah.client.jobs_api import JobsApi
 from howdah.client.wait_for_tensorboard import wait_until_open
-from howdah.errors import StagingError
+from howdah.errors import RequestRefused, StagingError
 from howdah.spec import JobReport, JobSpec, State, TaskId
 from howdah.spec.event_lines import from_record
 from howdah.spec.events import Event
@@ -30,7 +30,9 @@ class RemoteJobs(JobsApi):
         self.remote = remote
 
     def submit(self, job: JobSpec | Path | str, base: Path, sets: Mapping[str, str], overwrite: bool) -> str:
-        raise StagingError("jobs are submitted from where the cluster is configured: make a Client without an address")
+        raise RequestRefused(
+            "jobs are submitted from where the cluster is configured: make a Client without an address"
+        )
 
     def jobs(self, filters: Mapping[str, Any]) -> list[JobReport]:
         """Those of the list that fit; of one job's page that one.

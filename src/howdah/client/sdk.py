@@ -115,7 +115,7 @@ class Client:
         for `idle_s` seconds. Returns when it is open, after five minutes at most.
 
         Raises:
-            StagingError: the job has ended, or TensorBoard did. EngineUnavailable: it is not open in time.
+            JobEnded: the job has ended. RequestRefused: TensorBoard ended. EngineUnavailable: it is not open in time.
         """
         return self._jobs.tensorboard(job_id, idle_s)
 
@@ -129,7 +129,7 @@ class Client:
         """Whose a container, `host:pid` of a program, or `host/gpu3` is or was: `trace` in docs/api.md.
 
         Raises:
-            StagingError: nobody's; or no history server is known.
+            NotFound: no known job had it, or no history server is known.
         """
         found: Mapping[str, Any] = self._jobs.history().get("trace", of=of)
         return found

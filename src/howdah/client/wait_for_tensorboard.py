@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from howdah.errors import EngineUnavailable, StagingError
+from howdah.errors import EngineUnavailable, RequestRefused
 from howdah.spec.events import BoardChanged, Event
 
 OPENS_S = 330.0
@@ -17,7 +17,7 @@ def wait_until_open(job_id: str, ask: Callable[[], Mapping[str, str]], changes: 
     moment before that on.
 
     Raises:
-        StagingError: it ended before.
+        RequestRefused: TensorBoard ended before.
         EngineUnavailable: it is not open after `OPENS_S`.
     """
     until = time.monotonic() + OPENS_S
@@ -26,7 +26,7 @@ def wait_until_open(job_id: str, ask: Callable[[], Mapping[str, str]], changes: 
     while not url and time.monotonic() < until:
         changed = [event for event in next(changes) if isinstance(event, BoardChanged)]
         if changed and changed[-1].state == "ended":
-            raise StagingError(f"no TensorBoard for {job_id}: {changed[-1].detail}")
+            raise RequestRefused(f"no TensorBoard for {job_id}: {changed[-1].detail}")
         if changed and changed[-1].state == "open":
             url = ask()["url"]
     if not url:

@@ -16,7 +16,7 @@ from howdah.client.job_end import cancel_job
 from howdah.client.master_client import board_url
 from howdah.compat import engine_flags
 from howdah.engines import Engine
-from howdah.errors import SpecError, StagingError
+from howdah.errors import JobNotFound, SpecError
 from howdah.spec import JobReport, JobSpec, redaction
 from howdah.spec.links import resolve_links
 from howdah.spec.validation import nearest
@@ -98,7 +98,7 @@ def _named(argv: Sequence[str], running: bool = False) -> tuple[Engine, JobRepor
         found = (alive if running else []) or found
         if not found:
             near = nearest(name, [one.name for one in reports])
-            raise StagingError(f"--name: no job is called {name!r}" + (f" (did you mean {near!r}?)" if near else ""))
+            raise JobNotFound(f"--name: no job is called {name!r}" + (f" (did you mean {near!r}?)" if near else ""))
     if not found:
-        raise StagingError(f"no job {name} on engine {there.name}")
+        raise JobNotFound(f"no job {name} on engine {there.name}")
     return there, found[0]
