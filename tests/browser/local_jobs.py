@@ -1,4 +1,4 @@
-"""The `howdah` command on this machine, with a home of its own: jobs, their pages, history servers."""
+"""Runs the `howdah` command on this machine with a home of its own: jobs, their pages, history servers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ LIMIT_S = 120.0
 
 
 class RunningCommand:
-    """A command that runs; its output goes to a file."""
+    """A `howdah` command that runs; its output goes to a file."""
 
-    def __init__(self, arguments: tuple[str, ...], environment: dict[str, str], log: Path) -> None:
+    def __init__(self, command: list[str], environment: dict[str, str], log: Path) -> None:
         self._log = log
         with log.open("wb") as out:
-            self.process = subprocess.Popen([HOWDAH, *arguments], env=environment, stdout=out, stderr=out)
+            self.process = subprocess.Popen(command, env=environment, stdout=out, stderr=out)
 
     @property
     def text(self) -> str:
@@ -44,10 +44,11 @@ class RunningCommand:
 
 
 class LocalJobs:
-    """Runs commands in `folder`, which is their home, too."""
+    """Runs commands of the program `howdah`; `folder` holds their home and their output."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, howdah: str = HOWDAH) -> None:
         self.folder = folder
+        self._howdah = howdah
         self.environment = {**os.environ, "HOWDAH_HOME": str(folder / "home")}
         for name in ("HADOOP_CONF_DIR", "LANG", "LC_ALL", "LANGUAGE"):
             self.environment.pop(name, None)
@@ -75,7 +76,7 @@ class LocalJobs:
 
     def start(self, *arguments: str) -> RunningCommand:
         """Start a command; what still runs at the end of the test is ended."""
-        running = RunningCommand(arguments, self.environment, self.folder / f"out-{time.time_ns()}")
+        running = RunningCommand([self._howdah, *arguments], self.environment, self.folder / f"out-{time.time_ns()}")
         self._started.append(running)
         return running
 
