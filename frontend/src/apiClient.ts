@@ -99,7 +99,7 @@ function toApiError({ status, statusText }: Response, text: string): ApiError {
     const value = JSON.parse(text) as { error?: StoredSentence; place?: string; command?: string };
     return new ApiError(status, value.error ? translateStored(value.error) : `${status}`, value.place, value.command);
   } catch {
-    const line = text.trim().startsWith("<") ? "" : text.trim().split("\n")[0]?.slice(0, 300);
-    return new ApiError(status, line || `${status} ${statusText}`);
+    const firstLine = text.trim().startsWith("<") ? "" : text.trim().split("\n")[0]?.slice(0, 300);
+    return new ApiError(status, firstLine || `${status} ${statusText}`);
   }
 }

@@ -59,7 +59,7 @@ export function formatAxisTick(seconds: number, step: number): string {
   return clock.slice(0, step < 60 ? 8 : 5);
 }
 
-export function formatDate(seconds: number): string {
+function formatDate(seconds: number): string {
   const when = new Date(seconds * 1000);
   const twoDigits = (value: number): string => `${value}`.padStart(2, "0");
   return `${when.getFullYear()}-${twoDigits(when.getMonth() + 1)}-${twoDigits(when.getDate())}`;

@@ -3,12 +3,12 @@
 import { useSyncExternalStore } from "react";
 import { openSession, readTokensFromUrl } from "./tokens";
 
-export interface Route {
+interface Route {
   path: string[];
   query: URLSearchParams;
 }
 
-export type QueryValues = Record<string, string | number | undefined>;
+type QueryValues = Record<string, string | number | undefined>;
 
 let currentRoute = parseHash(window.location.hash);
 const listeners = new Set<() => void>();

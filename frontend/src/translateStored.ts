@@ -20,12 +20,12 @@ let templates: [RegExp, string][] = [];
 export function translateStored(sentence: StoredSentence): string {
   const text = storedText(sentence);
   if (currentLanguage() !== "zh" || !text) return text;
-  const known = cache.get(text);
-  if (known !== undefined) return known;
+  const cached = cache.get(text);
+  if (cached !== undefined) return cached;
   if (cache.size > MAX_CACHED) cache.clear();
-  const found = translateNested(text, MAX_DEPTH);
-  cache.set(text, found);
-  return found;
+  const translated = translateNested(text, MAX_DEPTH);
+  cache.set(text, translated);
+  return translated;
 }
 
 export function storedText(sentence: StoredSentence): string {

@@ -53,7 +53,7 @@ export function usePolling<C extends ApiPath>(
   return result;
 }
 
-type ApiRequest = [call: ApiPath, places: Record<string, string>, query: object];
+type ApiRequest = [path: ApiPath, pathParams: Record<string, string>, query: object];
 type UpdateResult<T> = (change: (last: PollingResult<T>) => PollingResult<T>) => void;
 
 function startPolling<T>(
@@ -78,7 +78,8 @@ function startPolling<T>(
     if (document.hidden && !hidden) return;
     try {
       const timeout = AbortSignal.timeout(1000 * (seconds ? POLL_TIMEOUT_S : SINGLE_REQUEST_TIMEOUT_S));
-      const visibility = hidden ? (document.hidden ? "hidden" : "visible") : undefined; // the server waits for open pages at the job's end
+      // The server waits for open pages at the job's end.
+      const visibility = hidden ? (document.hidden ? "hidden" : "visible") : undefined;
       const params = { ...query, since: version, open: visibility };
       const response = (await apiGetVersion(
         path,
@@ -88,18 +89,19 @@ function startPolling<T>(
       )) as T & VersionedResponse;
       failures = 0;
       done = !seconds;
-      const at = Date.now() / 1000;
-      if (response.unchanged) update((last) => ({ ...last, error: undefined, receivedAt: at }));
+      const receivedAt = Date.now() / 1000;
+      if (response.unchanged) update((last) => ({ ...last, error: undefined, receivedAt }));
       else {
         version = response.version;
-        update(() => ({ data: response, error: undefined, receivedAt: at }));
+        update(() => ({ data: response, error: undefined, receivedAt }));
       }
     } catch (error) {
       if (stopped.signal.aborted) return;
       failures += 1;
       update((last) => ({ ...last, error: error as Error }));
       if (error instanceof ApiError && (error.status === 404 || error.status === 403)) failures = 4;
-      done = !seconds && error instanceof ApiError && error.status === GATEWAY_TIMEOUT; // a second request would take as long
+      // After a timeout at the server a second request would take as long.
+      done = !seconds && error instanceof ApiError && error.status === GATEWAY_TIMEOUT;
     }
     scheduleNext();
   };

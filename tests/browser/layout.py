@@ -43,7 +43,8 @@ _SCROLLING_SIDEWAYS = """() => [document.documentElement, document.body, documen
   .map(each => `${each.tagName} ${each.scrollWidth} > ${each.clientWidth}: ` + [...each.querySelectorAll("*")]
     .filter(one => one.getBoundingClientRect().right > each.clientWidth + 1).slice(0, 3)
     .map(one => `${one.tagName}.${one.className}`).join(" "))"""
-_CUT = """() => [...document.querySelectorAll("main .card, main .card table, main .grid [role=cell]:not([title])")]
+_CUT = """() => [...document.querySelectorAll(
+    "main .card, main .card table, main .virtual-table [role=cell]:not([title])")]
   .filter(each => each.scrollWidth > each.clientWidth)
   .map(each => `${each.textContent.slice(0, 40)}: ${each.scrollWidth} > ${each.clientWidth}`)"""
 

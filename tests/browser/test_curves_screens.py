@@ -70,7 +70,7 @@ def coloured(canvas: Locator) -> list[list[float]]:
 
 def test_every_image_of_a_step_is_shown(tab: Tab, job: RunningCommand) -> None:
     go(tab, job, "/images")
-    images = tab.page.locator(".thumbs img")
+    images = tab.page.locator(".image-list img")
     expect(images).to_have_count(2 * IMAGES)
     for number in range(2 * IMAGES):
         images.nth(number).scroll_into_view_if_needed()

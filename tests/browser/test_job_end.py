@@ -25,10 +25,10 @@ def parent_of(pid: int) -> int:
 def test_an_open_page_shows_how_the_job_ended(jobs: LocalJobs, browser: Browser, exit_code: int, state: str) -> None:
     run = jobs.start("run", jobs.job_file(jobs.until_told(f"exit {exit_code}")))
     tab = Tab(browser, run.link)
-    tab.page.locator(".head .state.RUNNING").wait_for()
+    tab.page.locator(".job-header .state.RUNNING").wait_for()
     jobs.tell()
     assert run.done() == exit_code, "the command does not wait for the page"
-    tab.page.locator(f".head .state.{state}").wait_for(timeout=20_000)
+    tab.page.locator(f".job-header .state.{state}").wait_for(timeout=20_000)
     assert state in tab.page.title()
     assert tab.page.get_by_role("button", name="Cancel job…").count() == 0
     tab.go(f"jobs/{run.job}/logs?task=worker:0")
@@ -47,7 +47,7 @@ def test_a_page_whose_server_has_gone_says_so_and_where_it_lives_on(jobs: LocalJ
         os.kill(pid, signal.SIGKILL)
     tab.sees("The job's server cannot be reached")
     assert "no answer" in tab.page.title()
-    assert tab.page.locator(".head .state.RUNNING").count() == 0
+    assert tab.page.locator(".job-header .state.RUNNING").count() == 0
     assert tab.page.get_by_role("button", name="Cancel job…").is_disabled()
     tab.page.get_by_role("tab", name="Logs").click()
     tab.sees("The server cannot be reached.")
@@ -62,7 +62,7 @@ def test_the_printed_link_of_an_ended_job_opens_its_page(jobs: LocalJobs, browse
     link = jobs("page", run.job).split()[-1]
     assert jobs("page", run.job).strip() == link, "the server that runs is found again"
     tab = Tab(browser, link)
-    tab.page.locator(".head .state.FAILED").wait_for()
+    tab.page.locator(".job-header .state.FAILED").wait_for()
     tab.page.get_by_role("tab", name="Logs").click()
     tab.page.get_by_role("log").get_by_text("wrong").wait_for()
     assert "token" not in tab.page.url

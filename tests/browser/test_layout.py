@@ -24,23 +24,23 @@ LANGUAGES = ("en-GB", "zh-CN")
 # What is there, in any language, once a screen is: of a running job, and of the history.
 LIVE = {
     "overview": "main table.small",
-    "tasks": "main .grid [role=row] a",
+    "tasks": "main .virtual-table [role=row] a",
     "tasks/worker:0": "main .uplot",
     "timeline": "main canvas",
     "metrics": "main .uplot",
     "curves": "main .uplot",
     "curves/histograms": "main .uplot",
-    "curves/images": "main .thumbs img",
+    "curves/images": "main .image-list img",
     "curves/text": "main pre.text",
-    "curves/hparams": "main :is(table, .grid)",
-    "curves/checkpoints": "main .grid [role=row] a",
+    "curves/hparams": "main :is(table, .virtual-table)",
+    "curves/checkpoints": "main .virtual-table [role=row] a",
     "logs": "main [role=tabpanel] :is(input, button)",
     "logs?task=worker:0": "main .log",
     "spec": "main pre",
     "events": "main [role=table] [role=row]",
 }
 HISTORY = {
-    "jobs": "main .grid [role=row] a",
+    "jobs": "main .virtual-table [role=row] a",
     "users": "main [role=table] [role=row]",
     "compare?a={stopped}&b={unmade}": "main table.small a",
     "jobs/{unmade}": "main .card.failure",
@@ -135,7 +135,7 @@ def test_nothing_is_cut_at_the_widths_of_desks(
         f"jobs/{stopped}": "main table.small",
         f"jobs/{unmade}": "main .card.failure",
         f"jobs/{stopped}/tasks/evaluator:0": "main table.small",
-        "jobs": "main .grid [role=row] a",
+        "jobs": "main .virtual-table [role=row] a",
     }
     found = []
     for place, there in screens.items():
@@ -167,14 +167,14 @@ def test_what_the_chief_left_behind_was_stopped_not_cancelled(history: str, stop
     roles = tab.page.locator("section.card", has=tab.page.get_by_role("heading", name="Roles"))
     expect(roles.get_by_role("columnheader", name="STOPPED")).to_be_visible()
     expect(roles.get_by_role("row", name="evaluator")).to_contain_text(re.compile(r"evaluator\s*2(\s*0){4}\s*2"))
-    expect(tab.page.locator(".head .state")).to_contain_text("SUCCEEDED")
+    expect(tab.page.locator(".job-header .state")).to_contain_text("SUCCEEDED")
     tab.go(f"jobs/{stopped}/tasks")
-    expect(tab.page.locator(".grid .state.STOPPED")).to_have_count(4)
+    expect(tab.page.locator(".virtual-table .state.STOPPED")).to_have_count(4)
     tab.page.locator("main").get_by_text("CANCELLED").wait_for(state="hidden")
-    assert tab.page.locator(".grid .state.CANCELLED").count() == 0
+    assert tab.page.locator(".virtual-table .state.CANCELLED").count() == 0
     chinese = Tab(browser, history, language="zh-CN")
     chinese.go(f"jobs/{stopped}/tasks")
-    expect(chinese.page.locator(".grid .state.STOPPED").first).to_contain_text("已停止")
+    expect(chinese.page.locator(".virtual-table .state.STOPPED").first).to_contain_text("已停止")
     assert (tab.wrong, chinese.wrong) == ([], [])
 
 
@@ -182,6 +182,6 @@ def test_an_output_that_nobody_made_is_why_the_job_failed(history: str, unmade: 
     for language, text in (("en-GB", "no task made a directory 'model'"), ("zh-CN", "没有任务创建目录 'model'")):
         tab = Tab(browser, history, language=language)
         tab.go(f"jobs/{unmade}")
-        expect(tab.page.locator(".head .state.FAILED")).to_be_visible()
+        expect(tab.page.locator(".job-header .state.FAILED")).to_be_visible()
         expect(tab.page.locator(".card.failure")).to_contain_text(text)
         assert tab.wrong == []

@@ -92,7 +92,7 @@ def test_live_and_in_the_history_after_a_restart(
         tab.go("jobs")
         tab.page.get_by_role("link", name=f"learns with {framework}").click()
         tab.page.locator("h1").get_by_text(framework).wait_for()
-        tab.page.locator(".head").get_by_text("SUCCEEDED").wait_for()
+        tab.page.locator(".job-header").get_by_text("SUCCEEDED").wait_for()
         _looked_at(tab, trained)
     assert tab.wrong == []
 

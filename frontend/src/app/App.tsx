@@ -16,9 +16,9 @@ import { usePolling } from "../usePolling";
 import { AccessForm } from "./AccessForm";
 import { AppHeader } from "./AppHeader";
 
-const JobList = lazy(() => import("../history/JobListPage"));
-const Users = lazy(() => import("../history/UsersPage"));
-const Compare = lazy(() => import("../history/ComparePage"));
+const JobListPage = lazy(() => import("../history/JobListPage"));
+const UsersPage = lazy(() => import("../history/UsersPage"));
+const ComparePage = lazy(() => import("../history/ComparePage"));
 
 export function App(): ReactNode {
   const [theme, setTheme] = useState<ThemeChoice>(loadThemeChoice);
@@ -91,9 +91,9 @@ function CurrentPage({ server, error }: { server: ServerInfo | undefined; error:
   if (first === "jobs" && id) return <JobPage key={id} id={id} server={server} />;
   if (!server) return <ServerNotice error={error} />;
   if (server.job) return <JobPage key={server.job} id={server.job} server={server} />;
-  if (first === "users") return <Users />;
-  if (first === "compare") return <Compare server={server} />;
-  return <JobList />;
+  if (first === "users") return <UsersPage />;
+  if (first === "compare") return <ComparePage server={server} />;
+  return <JobListPage />;
 }
 
 function useLocale(language: Language): Locale {
@@ -101,7 +101,7 @@ function useLocale(language: Language): Locale {
   useEffect(() => {
     let mounted = true;
     if (language === "en") setLocale(enUS);
-    else void import("antd/locale/zh_CN").then((found) => mounted && setLocale(found.default));
+    else void import("antd/locale/zh_CN").then((module) => mounted && setLocale(module.default));
     return () => {
       mounted = false;
     };

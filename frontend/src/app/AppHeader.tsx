@@ -25,7 +25,7 @@ export function AppHeader({ server, theme, onThemeChange, onLanguageChange }: Pr
   ];
   const other: Language = currentLanguage() === "zh" ? "en" : "zh";
   return (
-    <header className="bar">
+    <header className="app-header">
       <a className="brand" href={href([])}>
         <img src={logo} alt="" width={22} height={22} />
         howdah

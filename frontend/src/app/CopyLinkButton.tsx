@@ -21,8 +21,8 @@ export function CopyLinkButton(): ReactNode {
 async function buildViewLink(): Promise<string> {
   const { origin, pathname, hash } = window.location;
   const { path, token } = await apiGet("session", {}).catch(() => ({ path: "", token: "" }));
-  const known = token || getViewToken();
-  const place = hash.startsWith("#/") ? hash : "#/";
-  const added = known && `${place.includes("?") ? "&" : "?"}token=${encodeURIComponent(known)}`;
-  return origin + (path || pathname) + place + added;
+  const viewToken = token || getViewToken();
+  const view = hash.startsWith("#/") ? hash : "#/";
+  const tokenParameter = viewToken && `${view.includes("?") ? "&" : "?"}token=${encodeURIComponent(viewToken)}`;
+  return origin + (path || pathname) + view + tokenParameter;
 }

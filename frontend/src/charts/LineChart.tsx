@@ -30,8 +30,8 @@ export function LineChart(props: Props): ReactNode {
   const [cursorIndex, setCursorIndex] = useState<number | null>(null);
   const data = useMemo(() => toPlotData(lines), [lines]);
   const chart = useRef<uPlot>(null);
-  const shownLines = useRef(lines);
-  shownLines.current = lines;
+  const currentLines = useRef(lines);
+  currentLines.current = lines;
   const names = lines.map((line) => line.name + (line.faint ? "~" : "") + (line.low ? "±" : "")).join("\n");
   useEffect(() => {
     const element = box.current;
@@ -46,15 +46,15 @@ export function LineChart(props: Props): ReactNode {
     };
     options.hooks = {
       setCursor: [(plot) => setCursorIndex(plot.cursor.idx ?? null)],
-      draw: [(plot) => drawNonFiniteMarks(plot, shownLines.current, dark), measureFirstDraw],
+      draw: [(plot) => drawNonFiniteMarks(plot, currentLines.current, dark), measureFirstDraw],
     };
-    const plot = new uPlot(options, data, element);
-    chart.current = plot;
-    const observer = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height }));
+    const created = new uPlot(options, data, element);
+    chart.current = created;
+    const observer = new ResizeObserver(() => created.setSize({ width: element.clientWidth, height }));
     observer.observe(element);
     return () => {
       observer.disconnect();
-      plot.destroy();
+      created.destroy();
       chart.current = null;
     };
     // eslint-disable-next-line react-hooks/exhaustive-deps -- new data alone updates the existing plot
@@ -95,8 +95,8 @@ function Legend({ label, lines, x, axis, formatValue }: LegendProps): ReactNode 
   const dark = useDarkMode();
   const named = lines.filter((line) => !line.faint);
   const value = (line: ChartLine): string => {
-    const found = x === null ? line.y.length - 1 : nearestIndex(line.x, x);
-    const y = line.y[found];
+    const index = x === null ? line.y.length - 1 : nearestIndex(line.x, x);
+    const y = line.y[index];
     return typeof y === "number" ? formatValue(y) : "–";
   };
   return (
@@ -164,19 +164,19 @@ function drawNonFiniteMarks(plot: uPlot, lines: ChartLine[], dark: boolean): voi
     ctx.strokeStyle = lineColour(line.colour, dark);
     ctx.lineWidth = 1.5 * window.devicePixelRatio;
     for (const { x, name } of line.nonFinite ?? []) {
-      const across = plot.valToPos(x, "x", true);
-      if (across < left || across > left + width) continue;
+      const centre = plot.valToPos(x, "x", true);
+      if (centre < left || centre > left + width) continue;
       const up = name === "Infinity" ? 1 : -1;
       const edge = name === "Infinity" ? top + size : top + height - size;
       ctx.beginPath();
-      ctx.moveTo(across - size, edge + (name === "NaN" ? -size : 0));
+      ctx.moveTo(centre - size, edge + (name === "NaN" ? -size : 0));
       if (name === "NaN") {
-        ctx.lineTo(across + size, edge + size);
-        ctx.moveTo(across - size, edge + size);
-        ctx.lineTo(across + size, edge - size);
+        ctx.lineTo(centre + size, edge + size);
+        ctx.moveTo(centre - size, edge + size);
+        ctx.lineTo(centre + size, edge - size);
       } else {
-        ctx.lineTo(across + size, edge);
-        ctx.lineTo(across, edge - up * size);
+        ctx.lineTo(centre + size, edge);
+        ctx.lineTo(centre, edge - up * size);
         ctx.closePath();
       }
       ctx.stroke();
@@ -188,15 +188,15 @@ function drawNonFiniteMarks(plot: uPlot, lines: ChartLine[], dark: boolean): voi
 function isolatedPoints(plot: uPlot, series: number): number[] {
   const values = plot.data[series] as (number | null | undefined)[];
   const [first, last] = [plot.series[0]?.idxs?.[0] ?? 0, plot.series[0]?.idxs?.[1] ?? values.length - 1];
-  const found: number[] = [];
+  const indexes: number[] = [];
   let before: number | null = null;
   for (let at = first; at <= last; at += 1) {
     const value = values[at];
     if (value === undefined) continue;
-    if (value !== null && before === null && nextValue(values, at, last) === null) found.push(at);
+    if (value !== null && before === null && nextValue(values, at, last) === null) indexes.push(at);
     before = value;
   }
-  return found;
+  return indexes;
 }
 
 function nextValue(values: (number | null | undefined)[], at: number, last: number): number | null {

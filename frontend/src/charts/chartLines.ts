@@ -80,13 +80,15 @@ export function averageLines(lines: ChartLine[], buckets: number, name: string, 
     }
   }
   const usedBuckets = [...sums.keys()].sort((a, b) => a - b);
-  const all = usedBuckets.map((place) => sums.get(place) as { sum: number; count: number; low: number; high: number });
+  const averages = usedBuckets.map(
+    (place) => sums.get(place) as { sum: number; count: number; low: number; high: number },
+  );
   return {
     name,
     colour,
     x: usedBuckets.map((place) => from + (place + 0.5) * width),
-    y: all.map(({ sum, count }) => sum / count),
-    low: all.map(({ low }) => low),
-    high: all.map(({ high }) => high),
+    y: averages.map(({ sum, count }) => sum / count),
+    low: averages.map(({ low }) => low),
+    high: averages.map(({ high }) => high),
   };
 }

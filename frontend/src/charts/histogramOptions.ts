@@ -60,15 +60,15 @@ function valueRange(steps: HistogramStep[]): [number, number] {
 /** Builds a heat map: steps run to the right, values up; a deeper colour means a higher count. */
 export function stepsHeatmapOption(steps: HistogramStep[], dark: boolean): object {
   const [low, high] = valueRange(steps);
-  const all = steps.map((each) => ({ step: each.step, buckets: toEqualBins(finiteBuckets(each), low, high) }));
-  const most = Math.max(1e-12, ...all.flatMap(({ buckets }) => buckets.map(([, , count]) => count)));
+  const steppedBins = steps.map((each) => ({ step: each.step, buckets: toEqualBins(finiteBuckets(each), low, high) }));
+  const maxCount = Math.max(1e-12, ...steppedBins.flatMap(({ buckets }) => buckets.map(([, , count]) => count)));
   const colour = lineColour(0, dark);
-  const data = all.flatMap(({ step, buckets }, index) =>
+  const data = steppedBins.flatMap(({ step, buckets }, index) =>
     buckets
       .filter(([, , count]) => count > 0)
       .map(([left, right, count]) => ({
         value: [index, left, right, count, step],
-        itemStyle: { color: colour, opacity: 0.06 + 0.94 * Math.sqrt(count / most) },
+        itemStyle: { color: colour, opacity: 0.06 + 0.94 * Math.sqrt(count / maxCount) },
       })),
   );
   return {

@@ -22,13 +22,13 @@ export default function Checkpoints({ job }: { job: Job }): ReactNode {
   const polled = usePolling("jobs/{job}/checkpoints", { job: job.id }, {}, hasEnded(job) ? 0 : 10);
   const uri = useRoute().query.get("uri");
   if (uri) return <TensorTable job={job.id} uri={uri} />;
-  const found = polled.data?.checkpoints;
+  const checkpoints = polled.data?.checkpoints;
   const failures = polled.data?.errors ?? [];
   const errors = (
     <FileErrorList title={t("{count} locations could not be searched", { count: failures.length })} errors={failures} />
   );
-  if (!found) return <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />;
-  if (!found.length)
+  if (!checkpoints) return <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />;
+  if (!checkpoints.length)
     return (
       <>
         {errors}
@@ -41,7 +41,7 @@ export default function Checkpoints({ job }: { job: Job }): ReactNode {
       <VirtualTable
         label={t("Checkpoints")}
         columns={checkpointColumns(job.id)}
-        rows={found}
+        rows={checkpoints}
         rowKey={(row) => row.uri}
       />
     </>
@@ -99,7 +99,7 @@ function TensorTable({ job, uri }: { job: string; uri: string }): ReactNode {
   const [search, setSearch] = useState("");
   const name = useRoute().query.get("tensor") ?? "";
   const tensors = polled.data?.tensors;
-  const shown = useMemo(
+  const visibleTensors = useMemo(
     () => (tensors ?? []).filter((each) => each.name.toLowerCase().includes(search.toLowerCase())),
     [tensors, search],
   );
@@ -129,7 +129,7 @@ function TensorTable({ job, uri }: { job: string; uri: string }): ReactNode {
           <VirtualTable
             label={t("Tensors")}
             columns={tensorColumns()}
-            rows={shown}
+            rows={visibleTensors}
             rowKey={(row) => row.name}
             height="calc(100vh - 400px)"
           />
@@ -149,7 +149,7 @@ function tensorColumns(): TableColumn<Tensor>[] {
       sortValue: (row) => row.name,
       tooltip: (row) => row.name,
       cell: (row) => (
-        <button type="button" className="mono plain" onClick={() => select(row.name)}>
+        <button type="button" className="mono link-button" onClick={() => select(row.name)}>
           {row.name}
         </button>
       ),
@@ -178,10 +178,10 @@ function tensorColumns(): TableColumn<Tensor>[] {
 function TensorStatistics({ job, uri, name }: { job: string; uri: string; name: string }): ReactNode {
   const polled = usePolling("jobs/{job}/checkpoints/statistics", { job }, { uri, name }, 0);
   const dark = useDarkMode();
-  const found = polled.data;
+  const statistics = polled.data;
   const option = useMemo(
-    () => histogramOption(found && { step: 0, time: 0, buckets: found.histogram ?? [] }, dark),
-    [found, dark],
+    () => histogramOption(statistics && { step: 0, time: 0, buckets: statistics.histogram ?? [] }, dark),
+    [statistics, dark],
   );
   const formatStatistic = (value: number | null): string => (value === null ? "–" : formatNumber(value, 5));
   return (
@@ -189,19 +189,19 @@ function TensorStatistics({ job, uri, name }: { job: string; uri: string; name: 
       className="card"
       style={{ marginBottom: 10, display: "grid", gridTemplateColumns: "260px minmax(0, 1fr)" }}
     >
-      {found ? (
+      {statistics ? (
         <>
           <div>
             <h2>{name}</h2>
             <DescriptionList
               items={[
-                [t("Minimum"), formatStatistic(found.min)],
-                [t("Maximum"), formatStatistic(found.max)],
-                [t("Mean"), formatStatistic(found.mean)],
-                [t("Standard deviation"), formatStatistic(found.std)],
-                [t("Zeros"), `${found.zeros}`],
-                [t("NaN"), `${found.nan}`],
-                [t("Infinite"), `${found.infinite}`],
+                [t("Minimum"), formatStatistic(statistics.min)],
+                [t("Maximum"), formatStatistic(statistics.max)],
+                [t("Mean"), formatStatistic(statistics.mean)],
+                [t("Standard deviation"), formatStatistic(statistics.std)],
+                [t("Zeros"), `${statistics.zeros}`],
+                [t("NaN"), `${statistics.nan}`],
+                [t("Infinite"), `${statistics.infinite}`],
               ]}
             />
           </div>

@@ -5,7 +5,7 @@ export type DescriptionItem = [name: string, value: ReactNode];
 /** A list of names and values. Items without a value are left out. */
 export function DescriptionList({ items }: { items: DescriptionItem[] }): ReactNode {
   return (
-    <dl className="facts">
+    <dl className="description-list">
       {items.map(([name, value]) =>
         value === "" || value === null || value === undefined || value === false ? null : (
           <DescriptionRow key={name} name={name} value={value} />

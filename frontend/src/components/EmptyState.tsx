@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 /** A text in the place of content that does not exist or is not loaded yet. */
 export function EmptyState({ text }: { text: string }): ReactNode {
   return (
-    <p className="nothing" role="status">
+    <p className="empty-state" role="status">
       {text}
     </p>
   );

@@ -21,8 +21,8 @@ export class ErrorBoundary extends Component<Props, { error: Error | null }> {
     return { error };
   }
 
-  override componentDidUpdate(last: Props): void {
-    if (last.resetKey !== this.props.resetKey && this.state.error) this.setState({ error: null });
+  override componentDidUpdate(previous: Props): void {
+    if (previous.resetKey !== this.props.resetKey && this.state.error) this.setState({ error: null });
   }
 
   override render(): ReactNode {

@@ -8,7 +8,7 @@ export function StaleNotice({ polled }: { polled: PollingResult<unknown> }): Rea
   const { error, receivedAt } = polled;
   if (!error) return null;
   return (
-    <div className="stale" role="status">
+    <div className="notice" role="status">
       {t("No answer since {time}: {error}", { time: formatTime(receivedAt), error: error.message })}
     </div>
   );

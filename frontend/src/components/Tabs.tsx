@@ -2,7 +2,7 @@
 
 import { type KeyboardEvent, type ReactNode, useId, useRef } from "react";
 
-export interface TabLink {
+interface TabLink {
   key: string;
   label: string;
   href: string;

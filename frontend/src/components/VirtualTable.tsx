@@ -61,12 +61,12 @@ export function VirtualTable<T>(props: Props<T>): ReactNode {
       observer.disconnect();
     };
   }, []);
-  const template = { gridTemplateColumns: columns.map((column) => column.width).join(" ") };
+  const gridColumns = { gridTemplateColumns: columns.map((column) => column.width).join(" ") };
   const sorting = props.sorting ?? localSorting;
-  const shown = sorted.slice(view.first, view.first + view.count);
+  const visibleRows = sorted.slice(view.first, view.first + view.count);
   return (
     <div
-      className="grid"
+      className="virtual-table"
       role="table"
       aria-label={label}
       aria-rowcount={rows.length + 1}
@@ -74,8 +74,8 @@ export function VirtualTable<T>(props: Props<T>): ReactNode {
       ref={container}
       tabIndex={0}
     >
-      <div role="rowgroup" className="heads">
-        <div role="row" className="line" style={template} aria-rowindex={1}>
+      <div role="rowgroup" className="header-rows">
+        <div role="row" className="table-row" style={gridColumns} aria-rowindex={1}>
           {columns.map((column) => (
             <ColumnHeader
               key={column.key}
@@ -88,19 +88,19 @@ export function VirtualTable<T>(props: Props<T>): ReactNode {
         </div>
       </div>
       <div role="rowgroup" className="rows" style={{ height: sorted.length * ROW_HEIGHT }}>
-        {shown.map((row, index) => (
+        {visibleRows.map((row, index) => (
           <div
             role="row"
-            className="line"
+            className="table-row"
             key={rowKey(row)}
             aria-rowindex={view.first + index + 2}
-            style={{ ...template, top: (view.first + index) * ROW_HEIGHT }}
+            style={{ ...gridColumns, top: (view.first + index) * ROW_HEIGHT }}
           >
             {columns.map((column) => (
               <div
                 role="cell"
                 key={column.key}
-                className={column.alignEnd ? "end" : column.truncateStart ? "tail" : ""}
+                className={column.alignEnd ? "align-end" : column.truncateStart ? "truncate-start" : ""}
                 title={column.tooltip?.(row)}
               >
                 {column.truncateStart ? <bdi>{column.cell(row)}</bdi> : column.cell(row)}
@@ -127,7 +127,7 @@ function ColumnHeader<T>({ column, sorting, sortable, onSort }: ColumnHeaderProp
   const toggleSorting = (): void =>
     onSort({ key: column.key, descending: isSorted ? !sorting.descending : Boolean(column.alignEnd) });
   return (
-    <div role="columnheader" aria-sort={ariaSort} className={column.alignEnd ? "end" : ""}>
+    <div role="columnheader" aria-sort={ariaSort} className={column.alignEnd ? "align-end" : ""}>
       {sortable ? (
         <button type="button" onClick={toggleSorting}>
           {column.title}

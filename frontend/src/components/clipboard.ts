@@ -26,7 +26,7 @@ function copyBySelection(text: string): boolean {
   document.body.append(field);
   field.select();
   // eslint-disable-next-line @typescript-eslint/no-deprecated -- the only way without HTTPS
-  const done = document.execCommand("copy");
+  const copied = document.execCommand("copy");
   field.remove();
-  return done;
+  return copied;
 }

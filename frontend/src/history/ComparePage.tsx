@@ -9,8 +9,8 @@ import { t } from "../language";
 import { navigate, href, useRoute } from "../router";
 import { usePolling } from "../usePolling";
 
-const Scalars = lazy(() =>
-  import("../trainingCurves/ScalarCharts").then(({ ScalarCharts: found }) => ({ default: found })),
+const ScalarCharts = lazy(() =>
+  import("../trainingCurves/ScalarCharts").then((module) => ({ default: module.ScalarCharts })),
 );
 
 export default function ComparePage({ server }: { server: ServerInfo }): ReactNode {
@@ -18,10 +18,10 @@ export default function ComparePage({ server }: { server: ServerInfo }): ReactNo
   const [a, b] = [query.get("a") ?? "", query.get("b") ?? ""];
   return (
     <>
-      <h1 className="title">{t("Compare")}</h1>
+      <h1 className="visually-hidden">{t("Compare")}</h1>
       <JobPairForm key={`${a} ${b}`} a={a} b={b} />
       {a && b && <Differences a={a} b={b} />}
-      {a && b && server.kind === "history" && <ScalarComparison a={a} />}
+      {a && b && server.kind === "history" && <ScalarComparison jobId={a} />}
     </>
   );
 }
@@ -29,14 +29,14 @@ export default function ComparePage({ server }: { server: ServerInfo }): ReactNo
 function JobPairForm({ a, b }: { a: string; b: string }): ReactNode {
   const [first, setFirst] = useState(a);
   const [second, setSecond] = useState(b);
-  const show = (): void => navigate(["compare"], { a: first.trim(), b: second.trim() });
+  const openComparison = (): void => navigate(["compare"], { a: first.trim(), b: second.trim() });
   return (
     <form
       className="row"
       style={{ marginBottom: 10 }}
       onSubmit={(event) => {
         event.preventDefault();
-        show();
+        openComparison();
       }}
     >
       <Input
@@ -62,17 +62,17 @@ function JobPairForm({ a, b }: { a: string; b: string }): ReactNode {
 
 function Differences({ a, b }: { a: string; b: string }): ReactNode {
   const polled = usePolling("compare", {}, { jobs: `${a},${b}` }, 0);
-  const found = polled.data;
-  if (!found) return <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />;
-  const around = found.captured;
+  const comparison = polled.data;
+  if (!comparison) return <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />;
+  const environmentDifferences = comparison.captured;
   return (
     <>
-      {!found.spec.length && <EmptyState text={t("Both jobs have the same spec.")} />}
-      {found.spec.length > 0 && (
-        <DifferenceTable title={t("Differences between the specs")} a={a} b={b} rows={found.spec} />
+      {!comparison.spec.length && <EmptyState text={t("Both jobs have the same spec.")} />}
+      {comparison.spec.length > 0 && (
+        <DifferenceTable title={t("Differences between the specs")} a={a} b={b} rows={comparison.spec} />
       )}
-      {around.length > 0 && (
-        <DifferenceTable title={t("Differences between the environments")} a={a} b={b} rows={around} />
+      {environmentDifferences.length > 0 && (
+        <DifferenceTable title={t("Differences between the environments")} a={a} b={b} rows={environmentDifferences} />
       )}
     </>
   );
@@ -119,11 +119,11 @@ function DifferenceTable({
   );
 }
 
-function ScalarComparison({ a: jobId }: { a: string }): ReactNode {
+function ScalarComparison({ jobId }: { jobId: string }): ReactNode {
   const job = usePolling("jobs/{job}", { job: jobId }, {}, 0).data;
   const polled = usePolling("jobs/{job}/curves/runs", { job: jobId }, {}, 0);
   const runs = polled.data?.runs;
   if (!job) return null;
   const waitMessage = runs ? "" : (polled.error?.message ?? t("Reading event files…"));
-  return <Scalars job={job} runs={runs ?? []} seconds={0} canCompare waitMessage={waitMessage} />;
+  return <ScalarCharts job={job} runs={runs ?? []} seconds={0} canCompare waitMessage={waitMessage} />;
 }

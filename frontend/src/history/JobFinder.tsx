@@ -24,7 +24,7 @@ export function JobFinder(): ReactNode {
       aria-label={t("Find a job by container, host:pid, host/gpu0")}
       placeholder={t("Find a job by container, host:pid, host/gpu0")}
       onSearch={(text) => void find(text)}
-      className="trace"
+      className="job-finder"
     />
   );
 }

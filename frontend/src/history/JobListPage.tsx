@@ -27,27 +27,27 @@ export default function JobListPage(): ReactNode {
   for (const name of ["from", "to"] as const) params[name] = dateToEpochSeconds(query.get(name), name === "to");
   const polled = usePolling("jobs", {}, params, 10);
   const columns = useMemo(() => jobColumns(), []);
-  const found = polled.data;
+  const response = polled.data;
   const sorting: Sorting = { key: sort.replace(/^-/, ""), descending: sort.startsWith("-") };
   const setSorting = ({ key, descending }: Sorting): void =>
     updateQuery({ sort: (descending ? "-" : "") + key, pages: "" });
-  const next = found?.next;
+  const next = response?.next;
   return (
     <>
       <StaleNotice polled={polled} />
-      <h1 className="title">{t("Jobs")}</h1>
-      {(found?.problems ?? []).map((text) => (
-        <p key={translateStored(text)} className="stale" role="status">
+      <h1 className="visually-hidden">{t("Jobs")}</h1>
+      {(response?.problems ?? []).map((text) => (
+        <p key={translateStored(text)} className="notice" role="status">
           {translateStored(text)}
         </p>
       ))}
       <JobFilters />
-      {!found && <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />}
-      {found && (
+      {!response && <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />}
+      {response && (
         <VirtualTable
           label={t("Jobs")}
           columns={columns}
-          rows={found.jobs}
+          rows={response.jobs}
           rowKey={(row) => row.id}
           sorting={sorting}
           onSort={setSorting}
@@ -55,15 +55,15 @@ export default function JobListPage(): ReactNode {
           height="calc(100vh - 190px)"
         />
       )}
-      {found && (
+      {response && (
         <div className="row" style={{ marginTop: 8 }}>
           <span className="muted" role="status">
-            {found.total === 0
+            {response.total === 0
               ? t("No matching jobs.")
               : t("{from}–{to} of {total} jobs", {
                   from: cursors.length * JOBS_PER_PAGE + 1,
-                  to: cursors.length * JOBS_PER_PAGE + found.jobs.length,
-                  total: found.total,
+                  to: cursors.length * JOBS_PER_PAGE + response.jobs.length,
+                  total: response.total,
                 })}
           </span>
           <span className="grow" />

@@ -19,7 +19,7 @@ export default function UsersPage(): ReactNode {
   const rows = polled.data?.users;
   return (
     <>
-      <h1 className="title">{t("Users")}</h1>
+      <h1 className="visually-hidden">{t("Users")}</h1>
       <StaleNotice polled={polled} />
       <div className="row" style={{ marginBottom: 8 }}>
         <DateRangeFilter onChange={(name, value) => updateQuery({ [name]: value })} />

@@ -24,13 +24,13 @@ const MAX_EVENTS = 100_000;
 export default function EventsTab({ job }: { job: Job }): ReactNode {
   const { rows, error } = useEvents(job.id, !hasEnded(job));
   const search = useRoute().query.get("text") ?? "";
-  const shown = useMemo(() => {
+  const visibleEvents = useMemo(() => {
     const words = search.toLowerCase().split(/\s+/).filter(Boolean);
-    const found = rows.filter((row) => {
+    const matching = rows.filter((row) => {
       const text = `${row.kind} ${row.task} ${row.details}`.toLowerCase();
       return words.every((word) => text.includes(word));
     });
-    return found.reverse();
+    return matching.reverse();
   }, [rows, search]);
   return (
     <>
@@ -44,11 +44,16 @@ export default function EventsTab({ job }: { job: Job }): ReactNode {
           style={{ width: 260 }}
         />
         <span className="muted" role="status">
-          {t("{shown} of {all} events, newest first", { shown: shown.length, all: rows.length })}
+          {t("{shown} of {all} events, newest first", { shown: visibleEvents.length, all: rows.length })}
         </span>
         {error && <span className="bad">{error}</span>}
       </div>
-      <VirtualTable label={t("Events")} columns={eventColumns()} rows={shown} rowKey={(row) => `${row.number}`} />
+      <VirtualTable
+        label={t("Events")}
+        columns={eventColumns()}
+        rows={visibleEvents}
+        rowKey={(row) => `${row.number}`}
+      />
     </>
   );
 }

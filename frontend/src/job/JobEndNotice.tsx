@@ -20,7 +20,7 @@ export function JobEndNotice({ job, server, unreachable, lastAnswerAt }: Props):
   const { path, query } = useRoute();
   const place = path[0] === "jobs" ? href(path, Object.fromEntries(query)) : href(["jobs", job.id]);
   return (
-    <div className="stale" role="status">
+    <div className="notice" role="status">
       {noticeText(unreachable, hasEnded(job), formatTime(lastAnswerAt))}{" "}
       {server.history ? (
         <a href={server.history + place}>{t("The job's page in the history")}</a>

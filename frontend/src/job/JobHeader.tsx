@@ -16,13 +16,13 @@ import { useActionPermission } from "./useActionPermission";
 /** `unreachable`: the server does not answer, so the state shown is the last known one and all actions are disabled. */
 export function JobHeader({ job, unreachable }: { job: Job; unreachable: boolean }): ReactNode {
   const ended = hasEnded(job);
-  const granted = useActionPermission(job.id, ended);
-  const permission = unreachable ? "no" : granted;
+  const actionPermission = useActionPermission(job.id, ended);
+  const permission = unreachable ? "no" : actionPermission;
   const stateUnknown = unreachable && !ended;
   const hasActions = !ended && Object.keys(job.can).length > 0;
   return (
     <>
-      <div className="head">
+      <div className="job-header">
         <h1>{job.name || job.id}</h1>
         <StateTag
           state={stateUnknown ? "PENDING" : job.state}
@@ -51,7 +51,7 @@ export function JobHeader({ job, unreachable }: { job: Job; unreachable: boolean
 }
 
 function JobProgress({ job }: { job: Job }): ReactNode {
-  const known = job.progress !== null && job.progress > 0;
+  const hasProgress = job.progress !== null && job.progress > 0;
   return (
     <span className="row" style={{ minWidth: 260, flexWrap: "nowrap" }}>
       <Progress
@@ -62,7 +62,7 @@ function JobProgress({ job }: { job: Job }): ReactNode {
         aria-label={t("Progress")}
         style={{ width: 190, margin: 0 }}
       />
-      {known && job.eta_s !== null && (
+      {hasProgress && job.eta_s !== null && (
         <span className="muted" style={{ whiteSpace: "nowrap" }}>
           {t("about {time} left", { time: formatDuration(job.eta_s) })}
         </span>

@@ -51,9 +51,9 @@ const MAX_POINTS = 300;
 export default function MetricCharts({ job, tasks, live, byRole = false }: Props): ReactNode {
   const query = { kind: "all", task: tasks.join(","), points: MAX_POINTS };
   const polled = usePolling(tasks.length ? "jobs/{job}/series" : "", { job }, query, live ? 3 : 0);
-  const found = polled.data?.series;
-  const charts = useMemo(() => toCharts(found ?? [], byRole), [found, byRole]);
-  if (!found) return <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />;
+  const series = polled.data?.series;
+  const charts = useMemo(() => toCharts(series ?? [], byRole), [series, byRole]);
+  if (!series) return <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />;
   if (!charts.length) return <EmptyState text={t("No measurements yet.")} />;
   return (
     <>

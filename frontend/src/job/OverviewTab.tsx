@@ -13,7 +13,7 @@ export function OverviewTab({ job }: { job: Job }): ReactNode {
     <>
       <FailureCard job={job} />
       <div className="cards">
-        <section className="card scroll whole">
+        <section className="card scroll fit-content">
           <h2>{t("Roles")}</h2>
           <RoleTable job={job} />
         </section>
@@ -80,29 +80,29 @@ function FailureCard({ job }: { job: Job }): ReactNode {
 }
 
 function RoleTable({ job }: { job: Job }): ReactNode {
-  const ends = (["cancelled", "stopped"] as const).filter((end) => job.roles.some((role) => role[end] > 0));
+  const endStates = (["cancelled", "stopped"] as const).filter((end) => job.roles.some((role) => role[end] > 0));
   return (
     <table className="small">
       <thead>
         <tr>
           <th scope="col">{t("Role")}</th>
-          <th scope="col" className="end">
+          <th scope="col" className="align-end">
             {t("Tasks")}
           </th>
-          <th scope="col" className="end">
+          <th scope="col" className="align-end">
             {t("PENDING")}
           </th>
-          <th scope="col" className="end">
+          <th scope="col" className="align-end">
             {t("RUNNING")}
           </th>
-          <th scope="col" className="end">
+          <th scope="col" className="align-end">
             {t("SUCCEEDED")}
           </th>
-          <th scope="col" className="end">
+          <th scope="col" className="align-end">
             {t("FAILED")}
           </th>
-          {ends.map((end) => (
-            <th key={end} scope="col" className="end">
+          {endStates.map((end) => (
+            <th key={end} scope="col" className="align-end">
               {end === "cancelled" ? t("CANCELLED") : t("STOPPED")}
             </th>
           ))}
@@ -116,12 +116,12 @@ function RoleTable({ job }: { job: Job }): ReactNode {
               <a href={href(["jobs", job.id, "tasks"], { role: role.name })}>{role.name}</a>
             </td>
             {[role.replicas, role.pending, role.running, role.succeeded, role.failed].map((count, index) => (
-              <td key={index} className={`end ${index === 4 && count > 0 ? "bad" : ""}`}>
+              <td key={index} className={`align-end ${index === 4 && count > 0 ? "bad" : ""}`}>
                 {count}
               </td>
             ))}
-            {ends.map((end) => (
-              <td key={end} className="end">
+            {endStates.map((end) => (
+              <td key={end} className="align-end">
                 {role[end]}
               </td>
             ))}

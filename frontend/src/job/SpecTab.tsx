@@ -58,7 +58,7 @@ function SubmissionEnvironment({ captured }: { captured: CapturedEnvironment | n
   const [search, setSearch] = useState("");
   if (!captured) return <EmptyState text={t("The environment of the submission was not recorded.")} />;
   const packages = Object.entries(captured.packages ?? {});
-  const shown = packages.filter(([name]) => name.toLowerCase().includes(search.toLowerCase()));
+  const visiblePackages = packages.filter(([name]) => name.toLowerCase().includes(search.toLowerCase()));
   const dirty = captured.git_dirty ? ` ${t("(with uncommitted changes)")}` : "";
   return (
     <div className="cards">
@@ -86,7 +86,7 @@ function SubmissionEnvironment({ captured }: { captured: CapturedEnvironment | n
           onChange={(event) => setSearch(event.target.value)}
         />
         <div className="scroll" tabIndex={0} style={{ maxHeight: 400, marginTop: 6 }}>
-          <DescriptionList items={shown} />
+          <DescriptionList items={visiblePackages} />
         </div>
       </section>
     </div>

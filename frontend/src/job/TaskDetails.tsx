@@ -29,7 +29,7 @@ export function TaskDetails({ job, task }: { job: Job; task: Task }): ReactNode 
           <TaskDescription task={task} />
           {!ended && job.can.stacks && <StackTracesButton job={job} task={task} />}
         </section>
-        <section className="card scroll whole">
+        <section className="card scroll fit-content">
           <h2>{t("Attempts")}</h2>
           <AttemptTable job={job} task={task} />
         </section>

@@ -22,21 +22,21 @@ const STATES: TaskState[] = ["PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCE
 export default function TasksTab({ job }: { job: Job }): ReactNode {
   const { path, query } = useRoute();
   const polled = usePolling("jobs/{job}/tasks", { job: job.id }, {}, hasEnded(job) ? 0 : 2);
-  const all = polled.data?.tasks;
+  const allTasks = polled.data?.tasks;
   const search = query.get("text") ?? "";
   const role = query.get("role") ?? "";
   const state = query.get("state") ?? "";
   const stragglersOnly = query.get("slow") === "1";
-  const shown = useMemo(
-    () => (all ?? []).filter((task) => matchesFilter(task, search, role, state, stragglersOnly)),
-    [all, search, role, state, stragglersOnly],
+  const visibleTasks = useMemo(
+    () => (allTasks ?? []).filter((task) => matchesFilter(task, search, role, state, stragglersOnly)),
+    [allTasks, search, role, state, stragglersOnly],
   );
-  const allColumns = useMemo(() => taskColumns(job.id, all ?? []), [job.id, all]);
+  const allColumns = useMemo(() => taskColumns(job.id, allTasks ?? []), [job.id, allTasks]);
   const columns = useVisibleColumns(allColumns);
-  if (!all) return <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />;
+  if (!allTasks) return <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />;
   const selected = path[3];
   if (selected) {
-    const task = all.find((each) => each.task === selected);
+    const task = allTasks.find((each) => each.task === selected);
     return task ? (
       <TaskDetails job={job} task={task} />
     ) : (
@@ -71,10 +71,10 @@ export default function TasksTab({ job }: { job: Job }): ReactNode {
         <span className="grow" />
         <ColumnPicker columns={allColumns} visible={columns} />
         <span className="muted" role="status">
-          {t("{shown} of {all} tasks", { shown: shown.length, all: all.length })}
+          {t("{shown} of {all} tasks", { shown: visibleTasks.length, all: allTasks.length })}
         </span>
       </div>
-      <VirtualTable label={t("Tasks")} columns={columns} rows={shown} rowKey={(task) => task.task} />
+      <VirtualTable label={t("Tasks")} columns={columns} rows={visibleTasks} rowKey={(task) => task.task} />
     </>
   );
 }

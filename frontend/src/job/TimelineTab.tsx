@@ -77,11 +77,11 @@ function PhaseLegend({ timeline }: { timeline: TimelineAnswer }): ReactNode {
   return (
     <>
       {PHASES.map((phase) => {
-        const found = longest.get(phase);
+        const longestSpan = longest.get(phase);
         return (
-          <span key={phase} title={found && t("longest: {task}", { task: found.task })}>
+          <span key={phase} title={longestSpan && t("longest: {task}", { task: longestSpan.task })}>
             <span className="swatch" style={{ background: phaseColour(phase) }} />
-            {t(phase)} <span className="muted">{found && `≤ ${formatDuration(found.seconds)}`}</span>
+            {t(phase)} <span className="muted">{longestSpan && `≤ ${formatDuration(longestSpan.seconds)}`}</span>
           </span>
         );
       })}

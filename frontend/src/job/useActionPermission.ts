@@ -4,7 +4,7 @@ import { useEffect, useState } from "react";
 import { apiPutAction, ApiError } from "../apiClient";
 import { getActionToken } from "../tokens";
 
-export type ActionPermission = "yes" | "no" | "expired";
+type ActionPermission = "yes" | "no" | "expired";
 
 /** Asks the server once, when the page opens. The server checks the token again at each action. */
 export function useActionPermission(job: string, ended: boolean): ActionPermission {

@@ -13,10 +13,10 @@ interface JobAction<A extends ActionName> {
 
 export function useJobAction<A extends ActionName>(job: string, name: A, successMessage: string): JobAction<A> {
   const [pending, setPending] = useState(false);
-  const run = async (words?: Partial<ActionBody<A>>): Promise<ActionResponse<A> | undefined> => {
+  const run = async (body?: Partial<ActionBody<A>>): Promise<ActionResponse<A> | undefined> => {
     setPending(true);
     try {
-      const response = await apiPutAction(job, name, words);
+      const response = await apiPutAction(job, name, body);
       if (successMessage) void message.success(successMessage);
       return response;
     } catch (error) {

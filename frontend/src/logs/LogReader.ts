@@ -11,9 +11,9 @@ const LEAD_BYTES = CHUNK_BYTES / 4;
 /** The position of a log's first line. */
 export const BEGINNING = "start";
 
-export type FetchChunk = (offset: number, limit: number, signal: AbortSignal) => Promise<LogChunk>;
+type FetchChunk = (offset: number, limit: number, signal: AbortSignal) => Promise<LogChunk>;
 /** Called with the log as far as it is read; `following`: new lines are read as they are written. */
-export type OnLogChange = (log: LogText, following: boolean) => void;
+type OnLogChange = (log: LogText, following: boolean) => void;
 
 export class LogReader {
   private log = EMPTY_LOG;
@@ -52,11 +52,11 @@ export class LogReader {
     if (this.readingBack || !from) return;
     this.readingBack = true;
     try {
-      const part = await this.readRange(Math.max(0, from - STEP_BYTES), from);
+      const chunk = await this.readRange(Math.max(0, from - STEP_BYTES), from);
       if (this.closed.signal.aborted || this.log.from !== from) return; // the beginning was dropped meanwhile
-      const longer = prependChunk(this.log, part);
-      if (longer.to < this.log.to) this.targetOffset = longer.to;
-      this.setLog(longer);
+      const extended = prependChunk(this.log, chunk);
+      if (extended.to < this.log.to) this.targetOffset = extended.to;
+      this.setLog(extended);
     } catch (error) {
       this.setError(error as Error);
     } finally {
@@ -99,27 +99,27 @@ export class LogReader {
   private async readNextChunk(): Promise<number | undefined> {
     const { to } = this.log;
     if (this.started && to >= this.targetOffset) return undefined;
-    const part = await this.fetchChunk(this.started ? to : this.startOffset, CHUNK_BYTES, this.closed.signal);
+    const chunk = await this.fetchChunk(this.started ? to : this.startOffset, CHUNK_BYTES, this.closed.signal);
     if (this.closed.signal.aborted) return undefined;
     this.failures = 0;
     if (this.log.to !== to) return 0; // the end was dropped meanwhile
     this.started = true;
-    if (part.size - part.next <= STEP_BYTES) this.targetOffset = Infinity;
-    this.setLog(appendChunk(this.log, part));
-    if (part.text && part.next < part.size) return 0;
-    return part.complete || !this.live ? undefined : 1000;
+    if (chunk.size - chunk.next <= STEP_BYTES) this.targetOffset = Infinity;
+    this.setLog(appendChunk(this.log, chunk));
+    if (chunk.text && chunk.next < chunk.size) return 0;
+    return chunk.complete || !this.live ? undefined : 1000;
   }
 
   /** Reads the stream between two offsets. A server may answer with less than was requested. */
   private async readRange(from: number, to: number): Promise<LogChunk> {
-    const whole = await this.fetchChunk(from, to - from, this.closed.signal);
-    while (whole.next < to) {
-      const part = await this.fetchChunk(whole.next, to - whole.next, this.closed.signal);
-      if (part.next <= whole.next) break;
-      whole.text += part.text;
-      whole.next = part.next;
+    const joined = await this.fetchChunk(from, to - from, this.closed.signal);
+    while (joined.next < to) {
+      const chunk = await this.fetchChunk(joined.next, to - joined.next, this.closed.signal);
+      if (chunk.next <= joined.next) break;
+      joined.text += chunk.text;
+      joined.next = chunk.next;
     }
-    return whole;
+    return joined;
   }
 
   private setLog(log: LogText): void {

@@ -36,7 +36,7 @@ export function LogSearchResults({ job, text, level, task, searchCount, onRepeat
   const params = { text, regex, level, task: scope === SHOWN_TASK ? task : scope, limit: MAX_MATCHES };
   const polled = usePolling("jobs/{job}/search", { job: job.id }, params, 0, false, searchCount);
   const columns = useMemo(() => matchColumns(), []);
-  const found = polled.data;
+  const response = polled.data;
   return (
     <section aria-label={t("Search results")} style={{ marginBottom: 10 }}>
       <div className="row" style={{ marginBottom: 6 }}>
@@ -47,30 +47,30 @@ export function LogSearchResults({ job, text, level, task, searchCount, onRepeat
         />
         <SearchScope job={job} scope={scope} />
         <span role="status" className={polled.error ? "bad" : "muted"}>
-          {!found && (polled.error?.message ?? t("Searching…"))}
-          {found &&
+          {!response && (polled.error?.message ?? t("Searching…"))}
+          {response &&
             t("{hits} matches in {size}, {time}", {
-              hits: found.hits.length,
-              size: formatBytes(found.scanned_bytes),
-              time: formatDuration(found.seconds),
+              hits: response.hits.length,
+              size: formatBytes(response.scanned_bytes),
+              time: formatDuration(response.seconds),
             })}
-          {found && !found.complete && ` · ${t("there are more")}`}
-          {found && ` · ${t("searched at {time}", { time: formatTime(polled.receivedAt) })}`}
+          {response && !response.complete && ` · ${t("there are more")}`}
+          {response && ` · ${t("searched at {time}", { time: formatTime(polled.receivedAt) })}`}
         </span>
         <Button size="small" onClick={onRepeat}>
           {t("Search again")}
         </Button>
       </div>
-      {found?.problems?.map((problem) => (
+      {response?.problems?.map((problem) => (
         <p key={translateStored(problem)} className="bad" style={{ margin: "0 0 6px" }}>
           {translateStored(problem)}
         </p>
       ))}
-      {found && (
+      {response && (
         <VirtualTable
           label={t("Search results")}
           columns={columns}
-          rows={found.hits}
+          rows={response.hits}
           rowKey={matchKey}
           height="220px"
         />
@@ -81,15 +81,15 @@ export function LogSearchResults({ job, text, level, task, searchCount, onRepeat
 
 /** Chooses the tasks, roles or ranks to search, from a list or by typing. An empty choice means all tasks. */
 function SearchScope({ job, scope }: { job: Job; scope: string }): ReactNode {
-  const offered = [...job.roles.map(({ name }) => name), ...taskNames(job)];
+  const names = [...job.roles.map(({ name }) => name), ...taskNames(job)];
   const options = [
     { value: SHOWN_TASK, label: t("The task shown below") },
-    ...offered.map((value) => ({ value, label: value })),
+    ...names.map((value) => ({ value, label: value })),
   ];
   const choose = (values: string[]): void => {
-    const last = values.at(-1);
-    const left = last === SHOWN_TASK ? [SHOWN_TASK] : values.filter((value) => value !== SHOWN_TASK);
-    updateQuery({ among: left.join(",") });
+    const newest = values.at(-1);
+    const scopes = newest === SHOWN_TASK ? [SHOWN_TASK] : values.filter((value) => value !== SHOWN_TASK);
+    updateQuery({ among: scopes.join(",") });
   };
   return (
     <Select
@@ -111,7 +111,7 @@ function matchKey(hit: LogMatch): string {
 }
 
 function matchColumns(): TableColumn<LogMatch>[] {
-  const open = (hit: LogMatch): void =>
+  const openMatch = (hit: LogMatch): void =>
     updateQuery({ task: hit.task, attempt: hit.attempt, stream: hit.stream, at: hit.offset });
   return [
     {
@@ -120,7 +120,7 @@ function matchColumns(): TableColumn<LogMatch>[] {
       width: "130px",
       sortValue: (hit) => hit.task,
       cell: (hit) => (
-        <button type="button" className="plain" onClick={() => open(hit)}>
+        <button type="button" className="link-button" onClick={() => openMatch(hit)}>
           {hit.task}
           {hit.attempt > 1 && ` #${hit.attempt}`}
         </button>

@@ -159,13 +159,13 @@ interface LogRow {
 /** Returns `count` lines from `begin` on, and the lines with the numbers `keptLines`, in the log's order. */
 function visibleRows(lines: LogLine[], begin: number, count: number, keptLines: number[]): LogRow[] {
   const end = Math.min(lines.length, begin + count);
-  const seen = Array.from({ length: Math.max(0, end - begin) }, (_, index) => begin + index);
-  const others = keptLines
+  const inView = Array.from({ length: Math.max(0, end - begin) }, (_, index) => begin + index);
+  const outOfView = keptLines
     .map((number) => findLineIndex(lines, number))
     .filter((index) => index < begin || index >= end);
-  const indexes = [...new Set([...seen, ...others])].sort((one, other) => one - other);
-  return indexes.flatMap((index, place) => {
+  const indexes = [...new Set([...inView, ...outOfView])].sort((one, other) => one - other);
+  return indexes.flatMap((index, order) => {
     const line = lines[index];
-    return line ? [{ line, hiddenAbove: index - (indexes[place - 1] ?? -1) - 1 }] : [];
+    return line ? [{ line, hiddenAbove: index - (indexes[order - 1] ?? -1) - 1 }] : [];
   });
 }

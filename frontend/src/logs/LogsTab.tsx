@@ -26,8 +26,8 @@ export default function LogsTab({ job }: { job: Job }): ReactNode {
   const [searchCount, setSearchCount] = useState(0);
   // A search for a level alone begins with the task that is shown; a change of the level keeps the scope of the search.
   const chooseLevel = (value: string): void => {
-    const searchIn = value ? SHOWN_TASK : "";
-    updateQuery({ level: value, ...(searchText || (level && value) ? {} : { among: searchIn }) });
+    const scope = value ? SHOWN_TASK : "";
+    updateQuery({ level: value, ...(searchText || (level && value) ? {} : { among: scope }) });
   };
   const showLog = (changes: Record<string, string>): void => updateQuery({ at: "", ...changes });
   const search = (text: string): void => {

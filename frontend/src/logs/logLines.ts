@@ -1,6 +1,6 @@
 // Splits a log's text into lines, without colours and without text that a terminal would have overwritten.
 
-export type LogLevel = "error" | "warning" | "";
+type LogLevel = "error" | "warning" | "";
 
 export interface LogLine {
   /** The line keeps its number when lines before it are loaded or dropped. */
@@ -48,13 +48,13 @@ export function findLineIndex(lines: LogLine[], number: number): number {
 }
 
 function parseLine(raw: string): Omit<LogLine, "number"> {
-  const whole =
+  const shortened =
     raw.length > MAX_LINE_LENGTH * 4 ? `${raw.slice(0, MAX_LINE_LENGTH)} … (+${raw.length - MAX_LINE_LENGTH})` : raw;
-  const shown = whole.replace(ANSI_ESCAPES, "").replace(/\r+$/, "");
-  const text = shown.slice(shown.lastIndexOf("\r") + 1);
-  const cut =
+  const plainText = shortened.replace(ANSI_ESCAPES, "").replace(/\r+$/, "");
+  const text = plainText.slice(plainText.lastIndexOf("\r") + 1);
+  const limited =
     text.length > MAX_LINE_LENGTH ? `${text.slice(0, MAX_LINE_LENGTH)} … (+${text.length - MAX_LINE_LENGTH})` : text;
-  return { text: cut, level: detectLevel(cut) };
+  return { text: limited, level: detectLevel(limited) };
 }
 
 function detectLevel(text: string): LogLevel {

@@ -42,42 +42,44 @@ export const EMPTY_LOG: LogText = {
 };
 
 /** Returns the log with a chunk at its end. If it becomes too long, whole chunks are dropped from its beginning. */
-export function appendChunk(last: LogText, part: LogChunk): LogText {
-  const text = last.text + part.text;
-  const known = last.marks.at(-1) ?? { at: -MARK_INTERVAL, offset: 0 };
-  const fresh = last.text.length - known.at >= MARK_INTERVAL ? [{ at: last.text.length, offset: part.offset }] : [];
-  const marks = [...last.marks, ...fresh];
-  const kept = text.length > MAX_CHARACTERS ? marks.filter((mark) => mark.at >= text.length - MAX_CHARACTERS) : marks;
-  const { at, offset } = kept[0] ?? { at: 0, offset: last.from };
+export function appendChunk(log: LogText, chunk: LogChunk): LogText {
+  const text = log.text + chunk.text;
+  const lastMark = log.marks.at(-1) ?? { at: -MARK_INTERVAL, offset: 0 };
+  const newMarks =
+    log.text.length - lastMark.at >= MARK_INTERVAL ? [{ at: log.text.length, offset: chunk.offset }] : [];
+  const marks = [...log.marks, ...newMarks];
+  const keptMarks =
+    text.length > MAX_CHARACTERS ? marks.filter((mark) => mark.at >= text.length - MAX_CHARACTERS) : marks;
+  const { at, offset } = keptMarks[0] ?? { at: 0, offset: log.from };
   return {
     text: text.slice(at),
-    marks: kept.map((mark) => ({ ...mark, at: mark.at - at })),
-    firstLine: last.firstLine + countLineEnds(text.slice(0, at)),
+    marks: keptMarks.map((mark) => ({ ...mark, at: mark.at - at })),
+    firstLine: log.firstLine + countLineEnds(text.slice(0, at)),
     from: offset,
-    to: part.next,
-    size: part.size,
-    attempts: part.attempts ?? last.attempts,
+    to: chunk.next,
+    size: chunk.size,
+    attempts: chunk.attempts ?? log.attempts,
     error: "",
-    complete: part.complete,
+    complete: chunk.complete,
   };
 }
 
 /** Returns the log with a chunk at its beginning. If it becomes too long, whole chunks are dropped from its end. */
-export function prependChunk(last: LogText, part: LogChunk): LogText {
-  const later = last.marks.map((mark) => ({ ...mark, at: mark.at + part.text.length }));
-  const marks = [{ at: 0, offset: part.offset }, ...later.filter((mark) => mark.at > 0)];
-  const whole = part.text + last.text;
+export function prependChunk(log: LogText, chunk: LogChunk): LogText {
+  const shiftedMarks = log.marks.map((mark) => ({ ...mark, at: mark.at + chunk.text.length }));
+  const marks = [{ at: 0, offset: chunk.offset }, ...shiftedMarks.filter((mark) => mark.at > 0)];
+  const joined = chunk.text + log.text;
   const end =
-    whole.length > MAX_CHARACTERS ? marks.findLast((mark) => mark.at > 0 && mark.at <= MAX_CHARACTERS) : undefined;
+    joined.length > MAX_CHARACTERS ? marks.findLast((mark) => mark.at > 0 && mark.at <= MAX_CHARACTERS) : undefined;
   return {
-    ...last,
-    text: end ? whole.slice(0, end.at) : whole,
+    ...log,
+    text: end ? joined.slice(0, end.at) : joined,
     marks: end ? marks.filter((mark) => mark.at < end.at) : marks,
-    firstLine: last.firstLine - countLineEnds(part.text),
-    from: part.offset,
-    to: end ? end.offset : last.to,
+    firstLine: log.firstLine - countLineEnds(chunk.text),
+    from: chunk.offset,
+    to: end ? end.offset : log.to,
     error: "",
-    complete: last.complete && !end,
+    complete: log.complete && !end,
   };
 }
 

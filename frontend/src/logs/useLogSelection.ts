@@ -21,8 +21,8 @@ export function useLogSelection(container: RefObject<HTMLDivElement | null>, lin
   const [selectingAll, setSelectingAll] = useState(false);
   useEffect(() => {
     const onSelectionChange = (): void => {
-      const found = selectionEndLines(container.current);
-      setKeptLines((last) => (last.join() === found.join() ? last : found));
+      const endLines = selectionEndLines(container.current);
+      setKeptLines((last) => (last.join() === endLines.join() ? last : endLines));
     };
     document.addEventListener("selectionchange", onSelectionChange);
     return () => document.removeEventListener("selectionchange", onSelectionChange);
@@ -87,8 +87,8 @@ function textPositionOf(box: HTMLElement, lines: LogLine[], node: Node, offset: 
   }
   if (!box.contains(node)) return undefined;
   const next = node.childNodes[offset]; // between the rows
-  const begun = next && closestRow(box, next);
-  return begun ? { index: findLineIndex(lines, Number(begun.dataset.line)), offset: 0 } : endPosition(lines);
+  const nextRow = next && closestRow(box, next);
+  return nextRow ? { index: findLineIndex(lines, Number(nextRow.dataset.line)), offset: 0 } : endPosition(lines);
 }
 
 function endPosition(lines: LogLine[]): TextPosition {

@@ -31,7 +31,7 @@ export function ChartControls({
   const filterBySearch = (entries: LineEntry[]): LineEntry[] =>
     entries.filter(({ label }) => label.toLowerCase().includes(search.toLowerCase()));
   return (
-    <div className="side card">
+    <div className="sidebar card">
       <Segmented
         aria-label={t("Horizontal axis")}
         size="small"
@@ -65,8 +65,8 @@ export function ChartControls({
       <Input
         size="small"
         allowClear
-        aria-label={t("Filter tags (regular expression)")}
-        placeholder={t("Filter tags (regular expression)")}
+        aria-label={t("Filter tags (regex)")}
+        placeholder={t("Filter tags (regex)")}
         defaultValue={settings.tag}
         onChange={(event) => updateQuery({ tag: event.target.value })}
       />
@@ -74,8 +74,8 @@ export function ChartControls({
         <Input
           size="small"
           allowClear
-          aria-label={t("Compare with jobs (ids separated by commas)")}
-          placeholder={t("Compare with jobs (ids separated by commas)")}
+          aria-label={t("Compare with jobs: id, id")}
+          placeholder={t("Compare with jobs: id, id")}
           defaultValue={settings.with.join(",")}
           onBlur={(event) => updateQuery({ with: event.target.value.replace(/\s/g, "") })}
           onPressEnter={(event) => updateQuery({ with: event.currentTarget.value.replace(/\s/g, "") })}

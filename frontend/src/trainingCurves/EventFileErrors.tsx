@@ -23,7 +23,7 @@ export function EventFileErrors({ errors }: { errors: EventRunsResponse["errors"
 export function FileErrorList({ title, errors }: { title: string; errors: EventRunsResponse["errors"] }): ReactNode {
   if (!errors.length) return null;
   return (
-    <details className="stale">
+    <details className="notice">
       <summary>{title}</summary>
       <ul className="mono">
         {errors.map(({ file, text }) => (

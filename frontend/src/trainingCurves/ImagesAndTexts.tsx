@@ -46,7 +46,7 @@ function ImageList({ job, run, tag, seconds }: TagProps): ReactNode {
   const images = polled.data?.images ?? [];
   if (!images.length) return <EmptyState text={polled.error ? polled.error.message : t("Loading…")} />;
   return (
-    <div className="thumbs">
+    <div className="image-list">
       {images.slice(-MAX_STEPS).flatMap(({ step, time: when, count }) =>
         Array.from({ length: Math.min(count, MAX_IMAGES_PER_STEP) }, (_, index) => (
           <figure key={`${step} ${index}`}>

@@ -49,7 +49,7 @@ export function ScalarCharts({ job, runs, seconds, canCompare, waitMessage = "" 
   const visibleMetricTasks = metricTasks.filter(({ id }) => !settings.hidden.includes(id));
   const metricNames = matchingTags([...programMetrics.names, ...comparedJobs.names], settings.tag);
   return (
-    <div className="split">
+    <div className="with-sidebar">
       <ChartControls runs={allRuns} metricTasks={metricTasks} settings={settings} canCompare={canCompare} />
       <div>
         {programMetrics.error && <p className="bad">{programMetrics.error}</p>}

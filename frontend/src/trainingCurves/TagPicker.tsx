@@ -6,7 +6,7 @@ import type { EventRun } from "../api";
 import { t } from "../language";
 import { updateQuery, useRoute } from "../router";
 
-export interface TagSelection {
+interface TagSelection {
   run: string;
   tag: string;
   picker: ReactNode;

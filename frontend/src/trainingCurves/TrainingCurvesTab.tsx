@@ -12,9 +12,9 @@ import { usePolling } from "../usePolling";
 import { EventFileErrors } from "./EventFileErrors";
 import { ScalarCharts } from "./ScalarCharts";
 
-const Histograms = lazy(() => import("./HistogramCharts"));
-const Samples = lazy(() => import("./ImagesAndTexts"));
-const HyperParameters = lazy(() => import("./HyperparameterTable"));
+const HistogramCharts = lazy(() => import("./HistogramCharts"));
+const ImagesAndTexts = lazy(() => import("./ImagesAndTexts"));
+const HyperparameterTable = lazy(() => import("./HyperparameterTable"));
 const Checkpoints = lazy(() => import("../checkpoints/Checkpoints"));
 
 /** `canCompare`: whether the server knows other jobs to compare with. */
@@ -33,7 +33,7 @@ export default function TrainingCurvesTab({ job, canCompare }: { job: Job; canCo
     <>
       <Segmented
         aria-label={t("Kind")}
-        className="wraps"
+        className="wrapping"
         value={kind}
         options={kinds}
         onChange={(value) => navigate(["jobs", job.id, "curves", value])}
@@ -63,11 +63,11 @@ function EventFileView({ job, kind, canCompare }: { job: Job; kind: string; canC
       {kind === "scalars" && (
         <ScalarCharts job={job} runs={runs ?? []} seconds={seconds} canCompare={canCompare} waitMessage={waitMessage} />
       )}
-      {runs && kind === "histograms" && <Histograms job={job.id} runs={runs} seconds={seconds} />}
+      {runs && kind === "histograms" && <HistogramCharts job={job.id} runs={runs} seconds={seconds} />}
       {runs && (kind === "images" || kind === "text") && (
-        <Samples job={job.id} runs={runs} seconds={seconds} kind={kind} />
+        <ImagesAndTexts job={job.id} runs={runs} seconds={seconds} kind={kind} />
       )}
-      {kind === "hparams" && <HyperParameters job={job.id} seconds={seconds} />}
+      {kind === "hparams" && <HyperparameterTable job={job.id} seconds={seconds} />}
     </>
   );
 }

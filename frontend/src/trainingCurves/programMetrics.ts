@@ -52,15 +52,16 @@ export function toProgramMetrics(job: string, response: SeriesResponse | undefin
 
 /** Lists the tasks of the series, with colours from `first` on. `compared`: labels name the job, too. */
 export function listMetricTasks(series: MetricSeries[], first: number, compared: boolean): MetricTask[] {
-  const found = new Map<string, MetricTask>();
+  const tasks = new Map<string, MetricTask>();
   for (const line of series) {
     const label = compared ? `${line.job} ${line.task}` : line.task;
-    const colour = first + found.size;
-    if (!found.has(metricTaskId(line))) found.set(metricTaskId(line), { id: metricTaskId(line), label, colour });
+    const colour = first + tasks.size;
+    if (!tasks.has(metricTaskId(line))) tasks.set(metricTaskId(line), { id: metricTaskId(line), label, colour });
   }
-  return [...found.values()];
+  return [...tasks.values()];
 }
 
+/** Returns the id of a task. Links hold ids of hidden tasks, so `told`, the API's word for reported metrics, stays in it. */
 function metricTaskId({ job, task }: MetricSeries): string {
   return `${job} told ${task}`;
 }
@@ -77,15 +78,15 @@ export function metricLines(
   tasks: MetricTask[],
   settings: ChartSettings,
 ): ChartLine[] {
-  const shown = new Map(tasks.map((metricTask) => [metricTask.id, metricTask]));
+  const shownTasks = new Map(tasks.map((task) => [task.id, task]));
   return series.flatMap((line) => {
     const { name, points } = line;
-    const teller = shown.get(metricTaskId(line));
-    if (name !== tag || !teller || !points.length) return [];
+    const metricTask = shownTasks.get(metricTaskId(line));
+    if (name !== tag || !metricTask || !points.length) return [];
     const startedAt = settings.axis === "relative" ? (points[0]?.[0] ?? 0) : 0;
     const x = points.map(([time]) => time - startedAt);
     const y = points.map(([, , mean]) => mean);
-    const base = { name: teller.label, colour: teller.colour, x };
+    const base = { name: metricTask.label, colour: metricTask.colour, x };
     if (!settings.smoothing) return [{ ...base, y }];
     return [
       { ...base, y, faint: true },

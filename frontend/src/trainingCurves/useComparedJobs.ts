@@ -14,7 +14,7 @@ interface ComparedJobs extends ProgramMetrics {
 const NO_JOBS: ComparedJobs = { runs: [], names: [], series: [] };
 
 export function useComparedJobs(jobs: string[]): ComparedJobs {
-  const [found, setFound] = useState<ComparedJobs>(NO_JOBS);
+  const [jobData, setJobData] = useState<ComparedJobs>(NO_JOBS);
   const jobIds = jobs.join(",");
   useEffect(() => {
     const stopped = new AbortController();
@@ -23,11 +23,11 @@ export function useComparedJobs(jobs: string[]): ComparedJobs {
     const runs = Promise.all(ids.map((id) => fetchRuns(id, signal).catch(() => [])));
     const metrics = Promise.all(ids.map((id) => fetchProgramMetrics(id, signal).catch(() => NO_JOBS)));
     void Promise.all([runs, metrics]).then(([all, lines]) => {
-      if (!signal.aborted) setFound({ runs: all.flat(), ...joinMetrics(lines) });
+      if (!signal.aborted) setJobData({ runs: all.flat(), ...joinMetrics(lines) });
     });
     return () => stopped.abort();
   }, [jobIds]);
-  return found;
+  return jobData;
 }
 
 async function fetchRuns(job: string, signal: AbortSignal): Promise<ComparedRun[]> {
