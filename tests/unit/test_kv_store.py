@@ -16,7 +16,7 @@ from howdah.errors import Conflict, InvalidRequest, LimitExceeded
 from howdah.master.journal import Journal, Superseded
 from howdah.master.program_api.barriers import BarrierName, Barriers
 from howdah.master.program_api.kv_store import MAX_KEYS, KeyValueStore, Owner, Value
-from howdah.master.program_api.metrics import MAX_CURVES, MetricThinning
+from howdah.master.program_api.metrics import MAX_METRICS, MetricThinning
 from howdah.spec import TaskId
 from howdah.spec.events import JobStarted, Measured
 from howdah.spec.fold import fold
@@ -223,28 +223,28 @@ class TestBarriers:
         assert [json.loads(line)["scope"] for line in barriers.lines()] == [5]
 
 
-class TestCurves:
+class TestMetrics:
     def test_a_curve_grows_ever_more_slowly_and_ends_with_its_last_point(self) -> None:
-        curves, kept = MetricThinning(), []
+        metrics, kept = MetricThinning(), []
         for second in range(0, 100_000, 5):
-            kept += curves.take(WORKERS[0], [("loss", second, 1.0 / (1 + second), float(second))])[0]
+            kept += metrics.add(WORKERS[0], [("loss", second, 1.0 / (1 + second), float(second))])[0]
         assert 500 < len(kept) < 2000
         assert [point.step for point in kept[:3]] == [0, 5, 10]
-        kept += curves.end(WORKERS[0])
+        kept += metrics.end(WORKERS[0])
         assert kept[-1].step == 99_995
-        assert curves.end(WORKERS[0]) == []
+        assert metrics.end(WORKERS[0]) == []
 
     def test_too_many_are_refused_by_name(self) -> None:
-        curves = MetricThinning()
-        assert curves.take(WORKERS[0], [(f"c{n}", None, 0.0, 1.0) for n in range(MAX_CURVES)])[1] == ""
-        kept, problem = curves.take(WORKERS[1], [("c0", None, 0.0, 1.0), ("c0", None, 0.0, 9.0)])
-        assert (kept, problem) == ([], "the job has 500 curves already: no room for c0 of worker:1")
+        metrics = MetricThinning()
+        assert metrics.add(WORKERS[0], [(f"c{n}", None, 0.0, 1.0) for n in range(MAX_METRICS)])[1] == ""
+        kept, problem = metrics.add(WORKERS[1], [("c0", None, 0.0, 1.0), ("c0", None, 0.0, 9.0)])
+        assert (kept, problem) == ([], "the job has 500 metrics already: no room for c0 of worker:1")
 
     def test_the_next_master_goes_on_with_it(self) -> None:
-        curves = MetricThinning()
-        curves.restore(Measured(100.0, WORKERS[0], "loss", 1.0))
-        assert curves.take(WORKERS[0], [("loss", None, 1.0, 100.5)])[0] == []
-        assert len(curves.take(WORKERS[0], [("loss", None, None, 101.5)])[0]) == 1
+        metrics = MetricThinning()
+        metrics.restore(Measured(100.0, WORKERS[0], "loss", 1.0))
+        assert metrics.add(WORKERS[0], [("loss", None, 1.0, 100.5)])[0] == []
+        assert len(metrics.add(WORKERS[0], [("loss", None, None, 101.5)])[0]) == 1
 
     def test_people_see_them(self) -> None:
         points = [Measured(float(t), WORKERS[0], "loss", 1.0 / t, t) for t in (1, 2, 2, 4)]

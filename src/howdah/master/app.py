@@ -92,15 +92,22 @@ FOLLOWED_S, LAST_LINES_S = 3.0, 0.3
 
 @dataclass(frozen=True)
 class MasterIdentity:
-    """What the master was started with. `key` is the job key, `secrets` the user's secret variables."""
+    """What the master was started with."""
 
     job_id: str
+    """The job's id."""
     engine: str
+    """The engine's name."""
     directory: str
+    """The URI of the job's directory."""
     host: str
+    """The host of this master."""
     staged: StagedJob
+    """The job with all of its staged files."""
     key: bytes
+    """The job key, from which all signing keys are derived."""
     secrets: dict[str, bytes]
+    """The values of the user's secret variables, by name."""
 
 
 class JobMaster:
@@ -119,7 +126,7 @@ class JobMaster:
         self.api = MasterServer(
             identity.key, self.state, self.director, self.log, self.apply, self._admits, identity.directory
         )
-        self.stragglers = Stragglers(self.api.here.curves.steps.get)
+        self.stragglers = Stragglers(self.api.here.metrics.steps.get)
         self.clock = ClockMonitor(TICK_S)
         self.showing = TensorBoardTask(identity.job_id, self.staged, identity.key, self.log.append, self._do_all)
         self.api.showing = self.showing

@@ -37,51 +37,74 @@ class Stage(enum.Enum):
 
 @dataclass
 class TaskState:
-    """One task.
-
-    `attempt` counts its containers. `epoch` is the one it is to run in, 0 before its stage has begun; `joined` and
-    `started` are the epochs in which it did. `peers` are the tasks of its world, itself among them; `world` is formed
-    when all have joined. `restarts` counts those of this task alone; `stopped` says that its end is wanted; `untracked`
-    that the job waits for its end no more, though its role is tracked; `adopted`
-    that its container was started by a master before this one. Until `fenced_until` a program of an attempt that nobody
-    hears may still run. `kept` says that it has uploaded what is kept of a failed job. `checked` is the attempt, and
-    `paired` the container, in which it has passed pre-flight alone and with others. `worlds` counts those that formed
-    with it.
-    """
+    """The state of one task."""
 
     id: TaskId
+    """The task's role and index."""
     attempt: int = 0
+    """The number of containers that the task has had."""
     container: Container | None = None
+    """The container of the present attempt; None while the task has none."""
     phase: Phase | None = None
+    """The phase that the executor reported last; None before its first status."""
     sequence: int = 0
+    """The sequence number of the executor's last status: older ones are ignored."""
     launched_at: float = 0.0
+    """When the executor was started in the container."""
     heard_at: float = 0.0
+    """When the executor was last heard."""
     epoch: int = 0
+    """The epoch in which the task is to run; 0 before its stage has begun."""
     joined: int = 0
+    """The epoch that the task has joined."""
     started: int = 0
+    """The epoch in which its program was started."""
     peers: tuple[TaskId, ...] = ()
+    """The tasks of its world, the task itself among them."""
     world: World | None = None
+    """The world of its epoch; None until all peers have joined."""
     restarts: int = 0
+    """How often this task alone was restarted."""
     stopped: bool = False
+    """The master wants the task to end: its exit is no failure."""
     untracked: bool = False
+    """The job waits for the task's end no more, though its role is tracked."""
     adopted: bool = False
+    """The container was started by an earlier master."""
     fenced_until: float = 0.0
+    """Until this moment a program of an attempt that nobody hears may still run."""
     host: str = ""
+    """The host at which peers reach the task."""
     ip: str = ""
+    """The host as a numeric address, "" when it is not known."""
     ports: Mapping[str, int] = field(default_factory=dict)
+    """The reserved ports, by name."""
     pair_port: int = 0
+    """The port at which peers exchange data with the container during pre-flight."""
     checked: int = 0
+    """The attempt that has passed the pre-flight checks that a container makes alone."""
     paired: str = ""
+    """The container that has passed the pair tests with others."""
     usage: Usage = field(default_factory=Usage)
+    """What the executor's last status says that the task uses."""
     used_at: float = 0.0
+    """When a sample of the usage was last recorded."""
     exit: Exit | None = None
+    """How the program or the container ended in this epoch; None while it has not."""
     ended_at: float = 0.0
+    """When it ended."""
     uploaded: tuple[str, ...] = ()
+    """The outputs that the attempt has uploaded completely."""
     kept: bool = False
+    """The task has uploaded what is kept of a failed job."""
     idle_s: float = 0.0
+    """Seconds for which the program has shown no sign of progress."""
     notice: PreemptionNotice | None = None
+    """The announcement that the container will be taken away; None when there is none."""
     announced_values: Mapping[str, str] = field(default_factory=dict)
+    """The values that the program announced for later roles, by variable."""
     worlds: int = 0
+    """The number of worlds that formed with this task."""
 
     @property
     def live(self) -> bool:
@@ -122,100 +145,140 @@ class TaskState:
 
 @dataclass
 class Formation:
-    """Tasks that start together, in one epoch: `waiting` are those that have not joined, `not_before` the earliest
-    moment. `wait_announced`: it was said why they do not start though all have joined."""
+    """Tasks that start together, in one epoch."""
 
     epoch: int
+    """The epoch in which they start."""
     tasks: tuple[TaskId, ...]
+    """All tasks that start together."""
     waiting: set[TaskId]
+    """The tasks that have not joined."""
     not_before: float = 0.0
+    """The earliest moment at which they may start."""
     wait_announced: bool = False
+    """It was recorded why they do not start though all have joined."""
 
 
 @dataclass
 class HangState:
-    """`told` are the tasks of which it was said that they show no sign of progress, with the epoch and for how long
-    they had shown none; `awaited` those that are being looked into, until `until`, and `epochs` those of all that ran
-    when that began."""
+    """What hang detection has found and what it waits for."""
 
     reported: dict[TaskId, tuple[int, float]] = field(default_factory=dict)
+    """The tasks that were reported as stalled, with the epoch and the seconds without progress."""
     awaited: tuple[TaskId, ...] = ()
+    """The stalled tasks whose stacks are being collected."""
     idle_s: float = 0.0
+    """Seconds for which the awaited tasks had shown no progress."""
     until: float = 0.0
+    """When the master stops waiting for the stacks."""
     epochs: dict[TaskId, int] = field(default_factory=dict)
+    """The epochs of all tasks that ran when collecting began."""
 
 
 @dataclass
 class RestartCause:
-    """Why tasks started again: that `task` ended in `epoch`, for a reason of so much `weight`; seen at that moment."""
+    """Why tasks started again."""
 
     task: TaskId
+    """The task whose end caused the restart."""
     epoch: int
+    """The epoch in which that task ended."""
     weight: int
+    """How well the reason explains other failures: a greater weight replaces a smaller one."""
     seen_at: float
+    """When the end was seen."""
 
 
 @dataclass
 class GangState:
-    """The job: its spec (already expanded by its framework), its tasks, its deadlines (epoch seconds).
-
-    `epoch` is the newest one, `formations` those still to form, by epoch; `unplaced` are the tasks that want a
-    container, by role, in the order in which they get one; `restarted` counts how often each role was started again;
-    `taken_over` says that another master ran the job before; `strikes` is what is held against nodes that were
-    to blame for failures, of earlier jobs, too; `struck` are those of this job, with their times.
-
-    Programs that must not start twice wait until the event log has the start of their epoch, for else a master that
-    takes over could not know of it; `unrecorded` are the epochs that it does not have yet. While a log is `replaying`,
-    worlds form where it has them, and nowhere else.
-
-    `job` has the sizes that roles have now, `wanted` those that were asked for. Tasks beyond them are parked: spares,
-    or what an elastic role lacks; `spares` are those for which a container is wanted. `moves` says of attempts whose
-    container was given away which one has it; `seats` of such a one which attempt was launched there.
-    """
+    """The state of the job. Times are epoch seconds of the master's clock."""
 
     id: str
+    """The job's id."""
     job: JobSpec
+    """The spec, expanded by the framework, with the sizes that roles have now."""
     tasks: dict[TaskId, TaskState]
+    """All tasks, spares among them."""
     stage: Stage = Stage.FORMING
+    """Where the job is as a whole."""
     epoch: int = 0
+    """The newest epoch."""
     formations: dict[int, Formation] = field(default_factory=dict)
+    """The formations that have not started yet, by epoch."""
     unrecorded: set[int] = field(default_factory=set)
+    """Epochs whose start the event log does not have yet. Programs that must not start twice wait for it, because a
+    master that takes over could not know of the start."""
     replaying: bool = False
+    """True while an event log is replayed: worlds form where the log has them, and nowhere else."""
     pending_tasks: dict[str, dict[TaskId, None]] = field(default_factory=dict)
+    """By role, the tasks that wait for a container, in the order in which they get one."""
     restarted: dict[str, int] = field(default_factory=dict)
+    """How often each role was restarted."""
     asked_at: float = 0.0
+    """When containers were last asked for."""
     granted_at: float = 0.0
+    """When a container was last granted."""
     ask_again_at: float = 0.0
+    """When a gang that gave its containers back asks again; 0 when it waits for nothing."""
     releases: int = 0
+    """How often an incomplete gang gave its containers back."""
     replacements: int = 0
+    """How many containers were replaced before the gang had formed."""
     retries_used: int = 0
+    """How many of the job's retries are used."""
     free_restarts: list[float] = field(default_factory=list)
+    """When restarts happened that use up no retry, because only the cluster is to blame."""
     last_restart_cause: RestartCause | None = None
+    """The cause of the last restart; None before the first."""
     port_retries: int = 0
+    """How often the gang formed anew because another program had taken a reserved port."""
     taken_over: bool = False
+    """Another master ran the job before this one."""
     running_since: float = 0.0
+    """When the first world formed; 0 while none has."""
     done_at: float = 0.0
+    """When the chief was done, and the others got `timeouts.grace`; 0 while it is not."""
     stop_by: float = 0.0
+    """When programs that were asked to stop must have ended."""
     outcome: Outcome | None = None
+    """The job's outcome; None until it is decided."""
     incomplete: bool = False
     """The programs ended well, and the job failed because nobody made one of its outputs."""
     containers: dict[str, TaskId] = field(default_factory=dict)
+    """The task of each container, by the container's id."""
     snapshots: SnapshotState = field(default_factory=SnapshotState)
+    """The snapshots that are requested or being made."""
     checkpoint_lookups: CheckpointLookups = field(default_factory=CheckpointLookups)
+    """The checkpoints from which each epoch resumes."""
     preferred_hosts: Mapping[TaskId, tuple[str, ...]] = field(default_factory=dict)
+    """The hosts that hold a task's input data."""
     node_penalties: dict[str, float] = field(default_factory=dict)
+    """The penalty of each node for failures that it caused, in earlier jobs too."""
     node_failures: list[tuple[str, float]] = field(default_factory=list)
+    """The failures that nodes caused in this job, with their times."""
     hangs: HangState = field(default_factory=HangState)
+    """The state of hang detection."""
     preflight: PreflightState = field(default_factory=PreflightState)
+    """The state of the pre-flight checks."""
     notices: int = 0
+    """The number of preemption notices so far."""
     formed_at: float = 0.0
+    """When the last world formed."""
     quick_failures: int = 0
+    """How many restarts in a row failed soon after their start."""
     wanted: Mapping[str, int] = field(default_factory=dict)
+    """The sizes that were asked for, by role. Tasks beyond the present sizes in `job` are inactive: spares, or what an
+    elastic role lacks."""
     spares: dict[str, dict[TaskId, None]] = field(default_factory=dict)
+    """By role, the spare tasks for which a container is wanted."""
     spares_lost: int = 0
+    """How many containers of spares were lost."""
     reassigned_to: dict[str, str] = field(default_factory=dict)
+    """By attempt whose container was reassigned, the attempt that has the container now."""
     launch_attempt_of: dict[str, str] = field(default_factory=dict)
+    """By attempt that got a reassigned container, the attempt that was launched there."""
     begun_at: float = 0.0
+    """When the job began."""
     handed_over: bool = False
     """The job is left as it is to the next master: this one decides nothing more."""
 

@@ -15,37 +15,53 @@ MOST_ATTEMPTS = 50
 
 
 class JobMark(NamedTuple):
-    """A moment: `kind` is failed, lost, restarted, takeover, save or note, `task` the one it is about."""
+    """A moment in the life of a job that people look at."""
 
     time: float
+    """The moment, in epoch seconds."""
     kind: str
+    """One of `failed`, `lost`, `restarted`, `takeover`, `save` and `note`."""
     text: str
+    """What happened, for people."""
     task: Optional[TaskId] = None
+    """The task that it happened to; None for the whole job."""
 
 
 @dataclass
 class AttemptView:
-    """One attempt of a task, with the moments (epoch seconds, 0 when not yet) at which its container was asked for,
-    granted and started, its executor spoke, its files were there, its program ran and ended."""
+    """One attempt of a task. Moments are epoch seconds, 0 when not yet."""
 
     attempt: int
+    """The number of the attempt."""
     container: str = ""
+    """The engine's name for its container."""
     node: str = ""
+    """The node of the container."""
     log_url: str = ""
+    """Where people read the container's logs."""
     asked: float = 0.0
+    """When the container was asked for."""
     allocated: float = 0.0
+    """When the container was granted."""
     launched: float = 0.0
+    """When the executor was started."""
     greeted: float = 0.0
+    """When the executor sent its first status."""
     joined: float = 0.0
+    """When the task's files were in place."""
     running: float = 0.0
+    """When the program began to run."""
     finished: float = 0.0
+    """When the program ended."""
     host: str = ""
+    """The host that the executor names as its own."""
     pid: int = 0
-    """Its program's, on that host."""
+    """The program's process id on that host."""
     gpus: Tuple[str, ...] = ()
-    """The devices that its program was given, as CUDA_VISIBLE_DEVICES names them."""
+    """The devices that the program was given, as CUDA_VISIBLE_DEVICES names them."""
     exit: Optional[Exit] = None
+    """How the attempt ended; None while it runs."""
     first_try: int = 0
     """The number of the task's try that began with this container."""
     stopped: bool = False
-    """It was told to stop: its exit is no failure."""
+    """The master told the program to stop: its exit is no failure."""

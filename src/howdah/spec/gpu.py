@@ -41,18 +41,27 @@ error).
 
 @dataclass(frozen=True)
 class Gpu:
-    """`id` is the device's number or UUID as the program was given it. `use` is the share of time (0..1) in which a
-    kernel ran; `ecc` counts uncorrected memory errors since the driver was loaded, `xids` the driver's critical errors
-    since the program began, of which `xid` is the last and `fault` the first that is the hardware's (0: none)."""
+    """One GPU at one moment."""
 
     id: str
+    """The device's number or UUID, as the program was given it."""
     name: str = ""
+    """The device's model name."""
     use: Optional[float] = None
+    """The share of time (0 to 1) in which a kernel ran."""
     memory_mib: Optional[float] = None
+    """Memory in use, in MiB."""
     total_mib: Optional[float] = None
+    """The device's whole memory, in MiB."""
     celsius: Optional[float] = None
+    """The device's temperature."""
     watts: Optional[float] = None
+    """The power that the device draws."""
     ecc: Optional[int] = None
+    """The number of uncorrected memory errors since the driver was loaded."""
     xids: int = 0
+    """The number of the driver's critical errors (XID) since the program began."""
     xid: int = 0
+    """The last of those errors; 0 for none."""
     fault: int = 0
+    """The first of those errors that is the hardware's own (see HARDWARE); 0 for none."""

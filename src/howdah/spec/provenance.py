@@ -13,16 +13,23 @@ MOST_TEXT, MOST_PACKAGES, MOST_WORDS = 32 << 10, 400, 100
 
 @dataclass(frozen=True)
 class Submission:
-    """`file` is the job file's path as given and `text` what was in it; the commit is that of its folder. `packages`
-    are versions by name, as the environment's lock file has them, `command` the command line without secrets; `client`
-    is the submitting host, `time` epoch seconds. Secrets are never part of it."""
+    """What the submitter recorded. Secrets are never part of it."""
 
     file: str = ""
+    """The job file's path, as the user gave it."""
     text: str = ""
+    """The text of the job file."""
     git_commit: str = ""
+    """The git commit of the job file's folder; "" when it is in no repository."""
     git_dirty: bool = False
+    """The folder had changes that were not committed."""
     packages: Mapping[str, str] = field(default_factory=dict)
+    """Versions of packages by name, as the environment's lock file has them."""
     command: Tuple[str, ...] = ()
+    """The command line."""
     client: str = ""
+    """The host of the submitter."""
     user: str = ""
+    """The user who submitted the job."""
     time: float = 0.0
+    """When the job was submitted, in epoch seconds."""

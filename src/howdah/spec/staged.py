@@ -21,42 +21,47 @@ PAGE = "howdah-page"
 
 @dataclass(frozen=True)
 class StagedFile:
-    """A file that every container has in its working directory as `name`.
-
-    `source` is the path on the submitting machine ("" when it is on the cluster already), `uri` where the
-    containers get it from. `kind` is `file`, `archive` (unpacked into a directory of that name), or `spread` (an
-    archive, unpacked so, whose content the executor then copies into the working directory, or its directory `into`).
-    `size` (bytes) and `modified_ms` (epoch milliseconds) describe what is at `uri`; who uploads fills them in. `roles`
-    are those whose containers have it, all where it is empty.
-    """
+    """A file that containers have in their working directory."""
 
     name: str
+    """The name in the working directory."""
     uri: str
+    """Where the containers get it from."""
     kind: str = "file"
+    """`file`, `archive` (unpacked into a directory of that name), or `spread` (an archive, unpacked so, whose content
+    the executor then copies into the working directory)."""
     source: str = ""
+    """The path on the submitting machine; "" when the file is on the cluster already."""
     sha256: str = ""
+    """The hash of the content; "" when it is not known."""
     size: int = 0
+    """The size of what is at `uri`, in bytes; whoever uploads it fills it in."""
     modified_ms: int = 0
+    """When what is at `uri` last changed, in epoch milliseconds; whoever uploads it fills it in."""
     into: str = ""
+    """The directory into which the content of a `spread` archive is copied; "" for the working directory itself."""
     roles: Tuple[str, ...] = ()
+    """The roles whose containers have the file; empty for all."""
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """One file of an input: where it is, its path below the input's directory, its size in bytes, the time of its last
-    change (epoch milliseconds, 0: not known) and the mark an object store gives its content.
-
-    Of a file to be streamed also `cuts`, the offsets at which its second and later splits begin, and `where`: for each
-    split the nodes that hold it, by their place in the input's `hosts`.
-    """
+    """One file of an input."""
 
     uri: str
+    """Where the file is."""
     name: str
+    """Its path below the input's directory."""
     size: int = 0
+    """Its size in bytes."""
     modified_ms: int = 0
+    """When it last changed, in epoch milliseconds; 0 when not known."""
     etag: str = ""
+    """The mark that an object store gives its content."""
     cuts: Tuple[int, ...] = ()
+    """The offsets at which the second and later splits of a streamed file begin."""
     where: Tuple[Tuple[int, ...], ...] = ()
+    """For each split of a streamed file the nodes that hold it, as positions in the input's `hosts`."""
 
 
 @dataclass(frozen=True)
@@ -64,83 +69,105 @@ class Fetch:
     """Files to have below `to` before the program starts."""
 
     to: str
-    """Directory in the task's working directory."""
+    """The directory in the task's working directory."""
     files: Tuple[DataFile, ...]
+    """The files."""
     cache: bool = False
-    """The node keeps them for whoever is next."""
+    """The node keeps the files for the next task that needs them."""
     executable: bool = False
-    """They may be executed, as what YARN itself brings to a container may be, whatever their mode on HDFS is."""
+    """The files may be executed, as what YARN itself brings to a container may be, whatever their mode on HDFS is."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """Bytes of a file for one task: the records that begin in them, as Hadoop has it. `hosts` hold them.
-
-    `size`, `modified_ms` and `etag` are the whole file's, as those of `DataFile`; -1, 0 and "" when not known.
-    """
+    """Bytes of a file for one task: the records that begin in them, as in Hadoop."""
 
     uri: str
+    """Where the file is."""
     start: int
+    """The offset of the first byte."""
     length: int
+    """The number of bytes."""
     hosts: Tuple[str, ...] = ()
+    """The nodes that hold these bytes."""
     size: int = -1
+    """The size of the whole file in bytes; -1 when not known."""
     modified_ms: int = 0
+    """When the file last changed, in epoch milliseconds; 0 when not known."""
     etag: str = ""
+    """The mark that an object store gives the file's content; "" when not known."""
 
 
 @dataclass(frozen=True)
 class Feed:
-    """An input that one task reads on its standard input; the fields are those of `Input`, which is the job's
-    `number`th."""
+    """An input that one task reads on its standard input."""
 
     number: int
+    """The number of the input in the job."""
     splits: Tuple[Split, ...]
+    """The splits that the task reads."""
     format: str = "text"
+    """The input's record format."""
     options: Mapping[str, str] = field(default_factory=dict)
+    """The options of the format."""
     epochs: int = 1
+    """How often the task reads the input."""
     shuffle: bool = False
+    """The records come in random order."""
     window: int = 0
+    """The number of records among which a record is shuffled."""
     seed: int = 0
+    """The seed of the random order."""
 
 
 @dataclass(frozen=True)
 class StagedInput:
-    """An input whose files are known. `source` of a file still to be uploaded is in `uploads` (source path by URI);
-    `hosts` are nodes that hold blocks of files to be streamed."""
+    """An input whose files are known."""
 
     to: str
+    """The directory in the task's working directory."""
     files: Tuple[DataFile, ...]
+    """All files of the input."""
     roles: Tuple[str, ...] = ()
+    """The roles that get the input; empty for all."""
     share: str = "split"
+    """How the tasks of a role share the files; see `Input.share`."""
     uploads: Mapping[str, str] = field(default_factory=dict)
+    """The path on the submitting machine of each file that must still be uploaded, by URI."""
     hosts: Tuple[str, ...] = ()
+    """The nodes that hold blocks of files to be streamed."""
 
 
 @dataclass(frozen=True)
 class StagedJob:
-    """A job whose every file has a place. This, as JSON, is what the master starts from (`job.json`).
-
-    `inputs` are listed and checked; the outputs of `job` hold absolute URIs. `files` go to the containers, `runtime`
-    is howdah itself with what it needs (empty on this machine), `page` what the master alone has besides. `home` is the
-    URI below which howdah keeps jobs and its cache. `strikes` is what is held against nodes
-    (`howdah.engines.node_penalties`). Behind the job's own `inputs` come the directories of the cluster that its
-    `files` name. `python` is the interpreter that runs master and executors, `program_path` what is put first on the
-    programs' PATH. `sources` says where each setting came from, for people.
-    """
+    """A job whose every file has a place. This, as JSON, is what the master starts from (`job.json`)."""
 
     job: JobSpec
+    """The spec; its outputs hold absolute URIs."""
     home: str
+    """The URI below which howdah keeps jobs and its cache."""
     files: Tuple[StagedFile, ...] = ()
+    """The files that go to the containers."""
     inputs: Tuple[StagedInput, ...] = ()
+    """The inputs, listed and checked: first the job's own, then directories of the cluster that its `files` name."""
     runtime: Tuple[StagedFile, ...] = ()
+    """The files of howdah itself with what it needs; empty on this machine."""
     page: Tuple[StagedFile, ...] = ()
+    """The files that the master alone has besides: its page."""
     python: str = "python3"
+    """The Python interpreter that runs master and executors."""
     program_path: Tuple[str, ...] = ()
+    """Directories that come first on the programs' PATH."""
     user: str = ""
+    """The user who submits the job."""
     settings: Mapping[str, str] = field(default_factory=dict)
+    """The user's settings, by name."""
     sources: Mapping[str, str] = field(default_factory=dict)
+    """Where each setting came from, for people."""
     submission: Submission = field(default_factory=Submission)
+    """What the submitter recorded."""
     strikes: Mapping[str, float] = field(default_factory=dict)
+    """The penalty of each node for failures in earlier jobs (`howdah.engines.node_penalties`)."""
 
     def files_of(self, role: str) -> Tuple[StagedFile, ...]:
         """What a container of this role has of `files`."""
@@ -149,34 +176,47 @@ class StagedJob:
 
 @dataclass(frozen=True)
 class Plan:
-    """What `submit` will do, complete: printing it is the dry run. `request` is the engine's own part, JSON-ready."""
+    """What `submit` will do, complete: printing it is the dry run."""
 
     engine: str
+    """The name of the engine."""
     job: StagedJob
+    """The job with all of its staged files."""
     request: Mapping[str, Any] = field(default_factory=dict)
+    """The engine's own part, which can be written as JSON."""
 
 
 @dataclass(frozen=True)
 class JobReport:
-    """What an engine knows of a job from outside. Times are epoch seconds, 0 when not yet.
-
-    `master` is the base URL of the master's API ("" when there is none), `directory` the URI of the job's own
-    directory: `events.jsonl` (the event log), `key` (0600), `job.json`; `conf_dir` the Hadoop configuration that knows
-    its file system.
-    """
+    """What an engine knows of a job from outside. Moments are epoch seconds, 0 when not yet."""
 
     id: str
+    """The job's id."""
     name: str
+    """The job's name."""
     state: State
+    """The job's state."""
     engine: str
+    """The name of the engine."""
     user: str = ""
+    """The user who submitted the job."""
     queue: str = ""
+    """The queue in which it runs."""
     submitted: float = 0.0
+    """When it was submitted."""
     started: float = 0.0
+    """When its master started."""
     finished: float = 0.0
+    """When it ended."""
     progress: float = 0.0
+    """The job's progress, 0 to 1."""
     diagnostics: str = ""
+    """Why the job is as it is, for people."""
     master: str = ""
+    """The base URL of the master's API; "" when there is none."""
     tracking_url: str = ""
+    """The page that the engine shows for the job."""
     directory: str = ""
+    """The URI of the job's own directory: `events.jsonl` (the event log), `key` (mode 0600), `job.json`."""
     conf_dir: str = ""
+    """The Hadoop configuration that knows the file system of the directory."""

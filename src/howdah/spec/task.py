@@ -18,7 +18,9 @@ class TaskId:
     """A task of a role, `worker:1`; a retry is a new attempt of the same task."""
 
     role: str
+    """The name of the role."""
     index: int
+    """The number of the task in its role, from 0."""
 
     def __str__(self) -> str:
         return f"{self.role}:{self.index}"
@@ -83,31 +85,36 @@ JOB_STATES = tuple(state for state in State if state is not State.STOPPED)
 
 @dataclass(frozen=True)
 class Container:
-    """What an allocator grants: room on a node for one task's attempt. `id` is the engine's own name for it."""
+    """What an allocator grants: room on a node for one attempt of a task."""
 
     id: str
+    """The engine's own name for the container."""
     node: str
+    """The node on which it is."""
     role: str
+    """The role that it was asked for."""
     resources: Resources = field(default_factory=Resources)
+    """Its resources."""
     log_url: str = ""
+    """Where people read the container's logs; "" when the engine has no such page."""
 
 
 @dataclass(frozen=True)
 class Exit:
-    """How a task's process, or its container, ended.
-
-    `code` is the exit status, None when a signal ended it; `cause` one word for what happened: `exit`, `signal`,
-    `memory`, `lost`, `preempted`, `withdrawn` (the engine took the container, or its files, back, and nobody is to
-    blame), `start`, `localise`, `stream`, `upload`, `silent`, `port`, `preflight`, `gpu`, `stalled`, `logs` (more of
-    them than YARN allows), `image` (asked for, and not used), `stopped`; `detail` is a sentence for people and `lines`
-    the last lines of output.
-    """
+    """How a task's process, or its container, ended."""
 
     cause: str
+    """One word for what happened: `exit`, `signal`, `memory`, `lost`, `preempted`, `withdrawn` (the engine took the
+    container, or its files, back, and nobody is to blame), `start`, `localise`, `stream`, `upload`, `silent`, `port`,
+    `preflight`, `gpu`, `stalled`, `logs` (more logs than YARN allows), `image` (asked for, and not used), `stopped`."""
     code: Optional[int] = None
+    """The exit status; None when a signal ended the process."""
     signal: Optional[int] = None
+    """The number of the signal that ended the process; None for none."""
     detail: str = ""
+    """A sentence for people."""
     lines: Tuple[str, ...] = ()
+    """The last lines of the program's output."""
 
     @property
     def ok(self) -> bool:
@@ -124,15 +131,16 @@ class Exit:
 
 @dataclass(frozen=True)
 class Member:
-    """Where a joined task is reached: the ports it has reserved, by name; `main` is its framework's.
-
-    `ip` is its host in numbers, for what takes no names ("" when it is not known).
-    """
+    """Where other tasks reach a task that has joined."""
 
     task: TaskId
+    """The task."""
     host: str
+    """The host on which it runs."""
     ports: Mapping[str, int] = field(default_factory=dict)
+    """The ports that it has reserved, by name; `main` is the framework's port."""
     ip: str = ""
+    """The host as a numeric address, for frameworks that take no names; "" when it is not known."""
 
     @property
     def numeric(self) -> str:
@@ -147,18 +155,18 @@ class Member:
 
 @dataclass(frozen=True)
 class World:
-    """The whole gang, known only when all have joined. Members are in the spec's role order, then by index.
-
-    `epoch` counts the formations of the whole job: what speaks of an older one is not listened to. `job_id` is the
-    job's. `restarts` says how often the tasks that start in this epoch were started before. `least` is how few tasks of
-    an elastic role may go on, by role.
-    """
+    """The whole gang, which is known only when all tasks have joined."""
 
     epoch: int
+    """The number of this formation in the job. What comes from an older epoch is ignored."""
     members: Tuple[Member, ...]
+    """All tasks, in the spec's role order, then by index."""
     job_id: str = ""
+    """The job's id."""
     restarts: int = 0
+    """How often the tasks that start in this epoch were started before."""
     least: Mapping[str, int] = field(default_factory=dict)
+    """By elastic role, the smallest number of tasks with which it may go on."""
 
     def of(self, role: str) -> Tuple[Member, ...]:
         """The members of one role, by index."""
@@ -197,9 +205,13 @@ class World:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the job ended. `first` is the task whose failure came first, `diagnostics` the sentence people read."""
+    """How the job ended."""
 
     state: State
+    """The job's last state."""
     diagnostics: str = ""
+    """The sentence that people read."""
     first: Optional[TaskId] = None
+    """The task whose failure came first; None when no task failed."""
     exit: Optional[Exit] = None
+    """How that task ended."""

@@ -17,143 +17,214 @@ MOST_SAVES = 100
 
 
 class MetricPoint(NamedTuple):
-    """Of a curve; `value` None is no number."""
+    """A point of a metric that a task's program reports."""
 
     time: float
+    """When the point was reported, in epoch seconds."""
     step: Optional[int]
+    """The training step; None when the program names none."""
     value: Optional[float]
+    """The value; None for a value that is no finite number."""
 
 
 class ProgressRate(NamedTuple):
-    """The first progress that a run of a program told, and the latest."""
+    """The first and the latest progress that a run of a program reported."""
 
     first_at: float
+    """When the first progress was reported, in epoch seconds."""
     first: float
+    """The first progress, 0 to 1."""
     last_at: float
+    """When the latest progress was reported, in epoch seconds."""
     last: float
+    """The latest progress, 0 to 1."""
 
 
 @dataclass
 class TaskView:
-    """One task as people see it.
-
-    `phase` is the state's finer grain: asked, launched, localising, joined, running. `python` is what runs the
-    executor, `program` the one that the program finds; of `data_total_bytes` of input files `data_bytes` have come.
-    `curves` are what its program tells of itself, by name (`howdah.program.metric`). What it uses is as in the last
-    sample (`Used`), taken at `used`; `pace` is how its progress went since it began. `attempts` are
-    the latest ones, in order; the last is `attempt`. `straggler` says in what it is out of line with its role,
-    `notice` that its container will be taken away.
-    """
+    """One task as people see it. Moments are epoch seconds, 0 when not yet."""
 
     id: TaskId
+    """The task's role and index."""
     state: State = State.PENDING
+    """The task's state."""
     phase: str = "asked"
+    """The state in more detail: asked, launched, localising, joined, running."""
     attempt: int = 0
+    """The number of the present attempt."""
     container: str = ""
+    """The engine's name for the container."""
     host: str = ""
+    """The host that the executor names as its own."""
     node: str = ""
+    """The node of the container."""
     log_url: str = ""
+    """Where people read the container's logs."""
     pid: int = 0
+    """The program's process id on that host."""
     python: str = ""
+    """The Python interpreter that runs the executor."""
     program: str = ""
+    """The Python interpreter that the program finds."""
     ports: Mapping[str, int] = field(default_factory=dict)
+    """The reserved ports, by name."""
     started: float = 0.0
+    """When the program began to run."""
     finished: float = 0.0
+    """When the program ended."""
     progress: Optional[float] = None
+    """The program's own progress, 0 to 1; None when it reports none."""
     memory_mib: float = 0.0
+    """Resident memory of the process tree in MiB."""
     peak_mib: float = 0.0
+    """The largest memory_mib since the program began."""
     cpu: float = 0.0
+    """CPU in use, in cores."""
     streamed_bytes: int = 0
+    """Bytes that the program's input streams have given to it so far."""
     local_bytes: int = 0
+    """The bytes of streamed_bytes that lie on the task's own node."""
     data_bytes: int = 0
+    """Bytes of the input files that have been fetched; sampled only before the program runs."""
     data_total_bytes: int = 0
+    """Bytes of all input files of the task; sampled only before the program runs."""
     log_bytes: int = 0
+    """Bytes that the program has printed."""
     cpu_s: float = 0.0
+    """CPU time since the program began, in core seconds."""
     waits: float = 0.0
+    """The share (0 to 1) of the samples in which one of the processes waited for a disk."""
     starved_s: float = 0.0
+    """Seconds that the program waited for its input streams since it began."""
     read_mib: float = 0.0
+    """MiB read from disks since the program began."""
     written_mib: float = 0.0
+    """MiB written to disks since the program began."""
     received_mib: float = 0.0
+    """MiB received from the network since the program began."""
     sent_mib: float = 0.0
+    """MiB sent to the network since the program began."""
     network: str = ""
+    """Whose traffic received_mib and sent_mib count: `task` for the task's own network namespace, `node` for that of
+    its node."""
     gpus: Sequence[Gpu] = ()
+    """The task's GPUs as they are at the moment of the sample."""
     gpu_mean: Optional[float] = None
+    """Mean use (0 to 1) of the task's GPUs since the program began; None when it is not known."""
     used: float = 0.0
+    """When the last sample of the usage was taken."""
     pace: Optional[ProgressRate] = None
+    """How the progress went since the program began; None when it reports none."""
     curves: Dict[str, List[MetricPoint]] = field(default_factory=dict)
+    """The points of the program's metrics, by name (`howdah.program.metric`)."""
     exit: Optional[Exit] = None
+    """How the present attempt ended; None while it runs."""
     straggler: str = ""
+    """In what the task is out of line with its role; "" when it is in line."""
     notice: str = ""
+    """The announcement that the container will be taken away; "" for none."""
     attempts: List[AttemptView] = field(default_factory=list)
+    """The latest attempts, in order; the last one is `attempt`."""
     tries: int = 0
-    """How often it was launched, or started again in its container: what people are shown as its attempt."""
+    """How often the task was launched, or restarted in its container: the number that people see as its attempt."""
     started_epoch: int = 0
-    """In which its program was started last in this container, 0 when it was not."""
+    """The epoch in which the program was last started in this container; 0 when it was not."""
 
 
 @dataclass
 class SaveView:
-    """A copy of output number `output`, made while the programs run: `done` of `tasks` have made their part.
-
-    `state` is RUNNING, SUCCEEDED or FAILED (`reason` says why); one that is `removed` had its time.
-    """
+    """A snapshot of an output, made while the programs run."""
 
     number: int
+    """The number of the snapshot in the job."""
     output: int
+    """The number of the output that is copied."""
     uri: str
+    """Where the snapshot is, or will be."""
     tasks: int
+    """The number of tasks that make a part of it."""
     by: str = ""
+    """Who asked for it; "" when its time had come."""
     state: State = State.RUNNING
+    """RUNNING, SUCCEEDED or FAILED."""
     done: int = 0
+    """The number of tasks that have made their part."""
     files: int = 0
+    """The number of files that were copied."""
     bytes: int = 0
+    """The bytes that were copied."""
     total: int = 0
+    """The number of files in the snapshot, with those taken over from an earlier one."""
     started: float = 0.0
+    """When it was begun, in epoch seconds."""
     finished: float = 0.0
+    """When it was complete, or had failed; 0 when not yet."""
     reason: str = ""
+    """Why it failed, for people."""
     skipped: Sequence[str] = ()
+    """Sentences about files that are not in it."""
     removed: bool = False
+    """It was removed, because only the newest snapshots are kept."""
 
 
 @dataclass
 class JobView:
-    """A job as people see it. `saves` are the newest copies made while it runs, `resumed` the checkpoint from which its
-    programs went on. `marks` are what happened, `formed` has the moment of each epoch, `updated` is that of the latest
-    event; `asked` (by role) and `allocated` (by container) are for attempts to come. `submission` is what the submitter
-    noted."""
+    """A job as people see it. Moments are epoch seconds, 0 when not yet."""
 
     id: str = ""
+    """The job's id."""
     engine: str = ""
+    """The name of the engine that runs the job."""
     user: str = ""
+    """The user who submitted the job."""
     job: Optional[JobSpec] = None
+    """The job's spec; None before the first event."""
     python: str = ""
+    """The Python interpreter that runs the master."""
     host: str = ""
+    """The host of the master."""
     state: State = State.PENDING
+    """The job's state."""
     epoch: int = 0
+    """The newest epoch."""
     started: float = 0.0
+    """When the master began."""
     running: float = 0.0
+    """When the first world formed."""
     finished: float = 0.0
+    """When the job ended."""
     tasks: Dict[TaskId, TaskView] = field(default_factory=dict)
+    """All tasks, by id."""
     marks: List[JobMark] = field(default_factory=list)
+    """What happened, in order."""
     formed: Dict[int, float] = field(default_factory=dict)
+    """When each epoch's world formed."""
     asked: Dict[str, float] = field(default_factory=dict)
+    """When containers were last asked for, by role; for attempts to come."""
     allocated: Dict[str, float] = field(default_factory=dict)
+    """When containers were granted, by container; for attempts to come."""
     updated: float = 0.0
+    """The time of the latest event."""
     submission: Submission = field(default_factory=Submission)
+    """What the submitter recorded."""
     outputs: List[str] = field(default_factory=list)
+    """URIs of the outputs that are in their places."""
     saves: List[SaveView] = field(default_factory=list)
+    """The newest snapshots."""
     stacks: List[str] = field(default_factory=list)
     """URIs of the newest stacks that were kept."""
     resumed: str = ""
+    """The checkpoint from which the programs resumed; "" for none."""
     board: BoardChanged = field(default_factory=lambda: BoardChanged(0.0, ""))
-    """What was last told of its TensorBoard."""
+    """The last change of the job's TensorBoard."""
     sizes: Mapping[str, int] = field(default_factory=dict)
-    """Of roles that run with other numbers of tasks than were asked for."""
+    """The number of tasks of each role that runs with another number than was asked for."""
     ends_as: Optional[State] = None
-    """What tasks are called that are told to stop: CANCELLED where somebody cancelled the job, else STOPPED."""
+    """The state of tasks that are told to stop: CANCELLED where somebody cancelled the job, else STOPPED."""
     unfitting: int = 0
-    """The number of lines in a damaged log that cannot be read, or do not fit what came before them."""
+    """The number of lines in a damaged log that cannot be read, or do not fit the lines before."""
     outcome: Optional[Outcome] = None
+    """How the job ended; None while it runs."""
 
     def takes_part(self, task: TaskId) -> bool:
         """Whether it is one of the job's tasks now, and no spare."""

@@ -11,90 +11,108 @@ from howdah.wire.messages import Status
 
 @dataclass(frozen=True)
 class RequestContainers:
-    """Tell the allocator that `count` containers of `role` are outstanding."""
+    """Tell the allocator how many containers of a role are outstanding."""
 
     role: str
+    """The role."""
     count: int
+    """The number of outstanding containers."""
     preferences: ContainerPreferences = NO_PREFERENCES
+    """The nodes to prefer and to avoid."""
 
 
 @dataclass(frozen=True)
 class LaunchTask:
-    """Start an executor for this attempt in the container."""
+    """Start an executor in a container."""
 
     task: TaskId
+    """The task that runs there."""
     attempt: int
+    """The number of the task's attempt."""
     container: Container
+    """The container."""
 
 
 @dataclass(frozen=True)
 class ReleaseContainer:
-    """Give the container back."""
+    """Give a container back."""
 
     container_id: str
+    """The engine's name for the container."""
 
 
 @dataclass(frozen=True)
 class RecordEvent:
-    """Append to the event log."""
+    """Append an event to the event log."""
 
     event: Event
+    """The event."""
 
 
 @dataclass(frozen=True)
 class NotifyExecutors:
-    """These tasks' orders have changed: answer their executors' waiting polls."""
+    """Answer the waiting polls of executors whose orders have changed."""
 
     tasks: tuple[TaskId, ...]
+    """The tasks of these executors."""
 
 
 @dataclass(frozen=True)
 class Commit:
-    """Move the outputs to their places (`keep`), or remove what was uploaded; then tell by a CommitDone event."""
+    """Move the outputs to their places, or remove what was uploaded; a CommitDone event follows."""
 
     keep: bool
+    """True to move the outputs, False to remove them."""
 
 
 @dataclass(frozen=True)
 class PublishSnapshot:
-    """Let a finished copy of `output` appear at `final`, remove those beyond the last `keep` of the ones whose names
-    begin with `to`; then tell by a SavePublished event."""
+    """Move a finished snapshot to its place and remove old ones; a SnapshotPublished event follows."""
 
     output: int
+    """The number of the output."""
     temporary: str
+    """Where the snapshot has grown."""
     final: str
+    """Where it is moved."""
     to: str
+    """Snapshots whose names begin with this URI are the ones that may be removed."""
     keep: int = 0
+    """How many of those are kept, the newest; 0 keeps all."""
 
 
 @dataclass(frozen=True)
 class DiscardSnapshot:
-    """Remove what an unfinished copy has left at `temporary`."""
+    """Remove an unfinished snapshot."""
 
     temporary: str
+    """Where the snapshot has grown."""
 
 
 @dataclass(frozen=True)
 class FindCheckpoint:
-    """Look for what the programs that start in `epochs` go on from; then tell by a CheckpointFound event."""
+    """Look for the checkpoint that programs resume from; a CheckpointFound event follows."""
 
     epochs: tuple[int, ...]
+    """The epochs whose programs resume from it."""
 
 
 @dataclass(frozen=True)
 class CollectStacks:
-    """Look what the programs of `tasks` are doing, of which `stalled` show no sign of progress; then tell by a
-    StacksTaken event."""
+    """Collect the stacks of the programs; a StacksTaken event follows."""
 
     tasks: tuple[TaskId, ...]
+    """The tasks whose stacks are collected."""
     stalled: tuple[TaskId, ...]
+    """The tasks that show no sign of progress."""
 
 
 @dataclass(frozen=True)
 class NoteNodeFailures:
-    """Leave word for later jobs: nodes that were to blame for a failure, and when."""
+    """Record the nodes that caused failures, for later jobs."""
 
     failures: tuple[tuple[str, float], ...]
+    """Nodes, and when each caused a failure."""
 
 
 @dataclass(frozen=True)
@@ -102,13 +120,15 @@ class HandOver:
     """End this process and nothing else: the next master goes on with the job."""
 
     event: AllocationLost
+    """Why the engine ends this master."""
 
 
 @dataclass(frozen=True)
 class Finish:
-    """The job is over; unregister with this outcome and exit."""
+    """The job is over: unregister and exit."""
 
     outcome: Outcome
+    """How the job ended."""
 
 
 Action = (
@@ -141,32 +161,42 @@ class StatusReceived(Event):
     """An executor of the current attempt of its task sent its status."""
 
     status: Status
+    """The status."""
 
 
 @dataclass(frozen=True)
 class StartRecorded(Event):
-    """That the world of `epoch` is formed is in the event log for certain, or why it can't be written there."""
+    """The event log has the start of an epoch, or cannot be written."""
 
     epoch: int
+    """The epoch whose world has formed."""
     problem: str = ""
+    """Why the start cannot be written; "" when it is written."""
 
 
 @dataclass(frozen=True)
 class CommitDone(Event):
-    """The outputs are in place (`uris`), or why they are not; `kept` is where those of a failed job are."""
+    """The outputs are in their places, or could not be moved."""
 
     uris: tuple[str, ...] = ()
+    """The URIs of the outputs in their places."""
     error: str = ""
+    """Why they could not be moved; "" when they are."""
     kept: tuple[str, ...] = ()
+    """Where the outputs of a failed job are."""
 
 
 @dataclass(frozen=True)
 class SnapshotPublished(Event):
-    """A copy of `output` is in its place and older ones were `removed`, but for a `problem` with those; or it was
-    `empty`, or why it is not there."""
+    """A snapshot is in its place, or is not."""
 
     output: int
+    """The number of the output."""
     error: str = ""
+    """Why the snapshot is not in its place; "" when it is."""
     empty: bool = False
+    """No task had a finished file to copy."""
     removed: tuple[str, ...] = ()
+    """URIs of older snapshots that were removed."""
     problem: str = ""
+    """Why older snapshots could not be removed; "" when nothing is wrong."""

@@ -10,12 +10,14 @@ from howdah.spec.values import dataclass
 
 @dataclass
 class CheckpointLookups:
-    """`found` are the checkpoints by epoch, "" where there is none; `looking` the epochs for which somebody looks now,
-    `waiting` those that joined since then."""
+    """The checkpoints that each epoch resumes from. One lookup at a time serves all epochs that wait for one."""
 
     found: dict[int, str] = field(default_factory=dict)
+    """The checkpoint's URI by epoch; "" where there is none."""
     looking: tuple[int, ...] = ()
+    """The epochs for which a lookup runs now."""
     waiting: list[int] = field(default_factory=list)
+    """The epochs that joined since that lookup began."""
 
     def needed(self, epoch: int, actions: list[Action]) -> bool:
         """Whether the programs of `epoch` have to wait for a look, which is begun if need be."""

@@ -24,21 +24,26 @@ LEAD_S = 5.0
 
 
 class StackFrame(NamedTuple):
-    """`line` is "" in native code."""
+    """A frame of a stack."""
 
     function: str
+    """The function's name."""
     file: str
+    """The source file."""
     line: str
+    """The line number; "" in native code."""
 
     def __str__(self) -> str:
         return f"{self.function} ({self.file}{':' + self.line if self.line else ''})"
 
 
 class Suspect(NamedTuple):
-    """Nobody in particular when `tasks` is empty."""
+    """The tasks that a stall points to, and why; none when `tasks` is empty."""
 
     tasks: tuple[TaskId, ...] = ()
+    """The suspected tasks."""
     reason: str = ""
+    """Why they are suspected, for people; "" when there is no suspicion."""
 
 
 def find_suspect(stacks: Mapping[TaskId, str], quiet: Mapping[TaskId, float]) -> Suspect:

@@ -12,33 +12,44 @@ Partners = tuple[tuple[TaskId, bool] | None, ...]
 
 @dataclass
 class PairTest:
-    """The tasks of an epoch exchange data with their `partners`: `awaited` have not told yet, `passed` and `failed`
-    (why) are pairs as one of them tells it, itself first. `began` is the moment of the order."""
+    """The tasks of an epoch exchange data with partners."""
 
     partners: dict[TaskId, Partners]
+    """The partners of each task, round by round."""
     awaited: set[TaskId]
+    """The tasks that have not reported yet."""
     passed: set[tuple[TaskId, TaskId]] = field(default_factory=set)
+    """Pairs that exchanged data, as one of them reports it, itself first."""
     failed: dict[tuple[TaskId, TaskId], str] = field(default_factory=dict)
+    """Pairs that could not exchange data, and why, as one of them reports it, itself first."""
     began: float = field(default=0.0, compare=False)
+    """When the order was given."""
 
 
 @dataclass
 class PreflightState:
-    """`trials` are those that go on, by epoch. `passed` and `failed` are pairs of containers, `doubted` the containers
-    that may be to blame. `unfit` are the nodes on which a task did not pass, `forgiven` those that had to be tried once
-    more, `full` those whose disk was full. `took` (seconds) and `left_out` are of the tasks that were checked and have
-    not started yet. There may be no other node (`elsewhere`)."""
+    """What pre-flight has found in the whole job."""
 
     pair_tests: dict[int, PairTest] = field(default_factory=dict)
+    """The pair tests that go on, by epoch."""
     passed: set[tuple[str, str]] = field(default_factory=set)
+    """Pairs of containers that exchanged data."""
     failed: list[tuple[str, str]] = field(default_factory=list)
+    """Pairs of containers that could not."""
     suspected_containers: set[str] = field(default_factory=set)
+    """The containers that may be to blame."""
     failed_nodes: dict[TaskId, list[str]] = field(default_factory=dict)
+    """By task, the nodes on which it did not pass."""
     readmitted_nodes: set[str] = field(default_factory=set)
+    """Failed nodes that had to be tried once more."""
     full: set[str] = field(default_factory=set)
+    """Nodes whose disk was full."""
     took: dict[TaskId, float] = field(default_factory=dict)
+    """Seconds that the checks took, by task that was checked and has not started yet."""
     left_out: dict[str, None] = field(default_factory=dict)
+    """Sentences about what was not checked, in order."""
     elsewhere: bool = True
+    """Another container may come on another node; False on an engine of a single machine."""
 
     @property
     def nodes(self) -> set[str]:

@@ -21,27 +21,33 @@ MAX_OPEN = 10_000
 
 @dataclass(frozen=True)
 class BarrierName:
-    """A barrier's round. `scope` is the oldest epoch among those it is for: with their restart the rounds begin anew,
-    while one task that is started again catches up with its peers."""
+    """A round of a barrier."""
 
     name: str
+    """The barrier's name."""
     scope: int
+    """The oldest epoch among the tasks that it is for: when they restart, the rounds begin anew, while one task that
+    restarts alone catches up with its peers."""
     round: int
+    """The number of the round."""
 
 
 @dataclass
 class BarrierRound:
-    """A round that is not over: `came` by process; `missing` are the tasks still needed, or `count` processes are.
-
-    `never` says why it can't be complete any more.
-    """
+    """A round that is not over."""
 
     count: int | None
+    """How many processes the round needs; None when it needs tasks."""
     needed: frozenset[TaskId]
+    """The tasks that the round needs."""
     missing: set[TaskId] = field(default_factory=set)
+    """The needed tasks that have not arrived."""
     arrived: dict[str, Owner] = field(default_factory=dict)
+    """Who has arrived, by process."""
     unreachable_reason: str = ""
+    """Why the round can never be complete; "" while it can."""
     broadcast: Broadcast = field(default_factory=Broadcast)
+    """Wakes those who wait."""
 
     @property
     def complete(self) -> bool:

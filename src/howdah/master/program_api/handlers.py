@@ -65,7 +65,7 @@ class ProgramApi:
     ) -> None:
         self.state, self.view, self.apply, self.append = state, view, apply, append
         self.journal = Journal(f"{directory.rstrip('/')}/here.jsonl", "values of the programs")
-        self.store, self.barriers, self.curves = (
+        self.store, self.barriers, self.metrics = (
             KeyValueStore(self.journal.write),
             Barriers(self.journal.write),
             MetricThinning(),
@@ -134,7 +134,7 @@ class ProgramApi:
         self.barriers.restore(lines)
         for event in log:
             if isinstance(event, Measured):
-                self.curves.restore(event)
+                self.metrics.restore(event)
         self._drop_values_of_ended(self.store.owners())
 
     async def expire_forever(self) -> None:
@@ -178,7 +178,7 @@ class ProgramApi:
 
     def _note_end(self, event: Ended) -> None:
         task = self.state.tasks[event.task]
-        for point in self.curves.end(task.id):
+        for point in self.metrics.end(task.id):
             self.append(point)
         if task.exit is not None and (task.exit.ok or self.state.role(task.id).on_failure == "ignore"):
             self.barriers.ended(task.id, str(task.exit))
@@ -334,7 +334,7 @@ class ProgramApi:
         points = message["points"]
         if len(points) > wire.MAX_POINTS or any(len(str(point[0])) > wire.MAX_KEY for point in points):
             raise LimitExceeded(f"at most {wire.MAX_POINTS} points at once, with names of {wire.MAX_KEY} bytes")
-        kept, problem = self.curves.take(task.id, points)
+        kept, problem = self.metrics.add(task.id, points)
         for point in kept:
             self.append(point)
         return {"problem": problem}

@@ -26,16 +26,21 @@ class Owner:
     """One run of a task's program."""
 
     task: TaskId
+    """The task."""
     attempt: int
+    """The number of its attempt."""
     epoch: int
+    """The epoch in which the program runs."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """`text` as it was put, or base64 of bytes (`binary`)."""
+    """The value of a key: a text, or bytes."""
 
     text: str
+    """The value as text, or as base64."""
     binary: bool = False
+    """True when the text is base64."""
 
     @property
     def size(self) -> int:
@@ -47,14 +52,20 @@ class Value:
 
 @dataclass(frozen=True)
 class KeyValueEntry:
-    """`life` as in `wire.here.LIVES`; `deadline` 0 is none; `op` marks the change that made it."""
+    """The value of a key, with the program that set it and how long it lasts."""
 
     value: Value
+    """The value."""
     revision: int
+    """The store's revision at the last change."""
     owner: Owner
+    """The program that set it."""
     life: str
+    """How long the value lasts: one of `howdah.wire.program_protocol.LIVES`."""
     deadline: float = 0.0
+    """When the value expires, in epoch seconds; 0 for never."""
     op: str = ""
+    """The number of the request that set the value, so that a request that is sent twice counts once."""
 
 
 class KeyValueStore:

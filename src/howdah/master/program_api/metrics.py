@@ -1,7 +1,7 @@
-"""Points of the programs' curves: which are kept. Pure.
+"""Decide which points of the programs' metrics the event log keeps. The module is pure.
 
-The older a curve grows the fewer, and the fewer the more curves there are, so that a log of weeks stays small; the last
-point of a program that ends is always kept.
+A metric keeps fewer points the older it grows and the more metrics there are, so that a log of weeks stays small. The
+last point of a program that ends is always kept.
 """
 
 from __future__ import annotations
@@ -14,33 +14,39 @@ from howdah.spec import TaskId
 from howdah.spec.events import Measured
 from howdah.spec.values import dataclass
 
-MAX_CURVES = 500
+MAX_METRICS = 500
 LEAST_S = 1.0
 POINTS = 200
-"""Of one curve in the time in which its age grows by a factor of e, as long as there are few."""
+"""Points kept of one metric while its age grows by a factor of e, as long as there are at most FEW metrics."""
 FEW = 10
 
 
 @dataclass
 class _Metric:
+    """What is known of one metric of one task."""
+
     begun: float
+    """When the first point came."""
     kept_at: float = float("-inf")
+    """When a point was last kept."""
     last: Measured | None = None
+    """The last point, if it was not kept."""
 
 
 @dataclass
 class MetricThinning:
-    """All curves of a job."""
+    """The metrics of all tasks of a job."""
 
-    _curves: dict[tuple[TaskId, str], _Metric] = field(default_factory=dict)
+    _metrics: dict[tuple[TaskId, str], _Metric] = field(default_factory=dict)
+    """The state of each metric, by task and name."""
     steps: dict[TaskId, int] = field(default_factory=dict)
-    """The latest that each task told of."""
+    """The latest training step that each task reported."""
 
-    def take(self, task: TaskId, points: Iterable[Any]) -> tuple[list[Measured], str]:
-        """Points as they came, `[name, step, value, time]`; those to keep, and what is wrong with others.
+    def add(self, task: TaskId, points: Iterable[Any]) -> tuple[list[Measured], str]:
+        """Take points `[name, step, value, time]`; return those to keep, and what is wrong with others.
 
         Raises:
-            ValueError, TypeError: they are no points.
+            ValueError, TypeError: an item is no such point.
         """
         kept, refused = [], set()
         for name, step, value, at in points:
@@ -53,34 +59,34 @@ class MetricThinning:
             )
             if point.step is not None:
                 self.steps[task] = point.step
-            curve = self._curves.get((task, point.name))
-            if curve is None:
-                if len(self._curves) >= MAX_CURVES:
+            metric = self._metrics.get((task, point.name))
+            if metric is None:
+                if len(self._metrics) >= MAX_METRICS:
                     refused.add(point.name)
                     continue
-                curve = self._curves[task, point.name] = _Metric(point.time)
-            kept += self._keep(curve, point)
+                metric = self._metrics[task, point.name] = _Metric(point.time)
+            kept += self._keep(metric, point)
         few = ", ".join(sorted(refused)[:5])
-        return kept, f"the job has {MAX_CURVES} curves already: no room for {few} of {task}" if refused else ""
+        return kept, f"the job has {MAX_METRICS} metrics already: no room for {few} of {task}" if refused else ""
 
     def end(self, task: TaskId) -> list[Measured]:
-        """The last points of its curves, as far as they were not kept."""
-        last = [curve.last for (whose, _), curve in self._curves.items() if whose == task]
-        for (whose, _), curve in self._curves.items():
-            if whose == task:
-                curve.last = None
+        """Return the last points of a task that has ended, as far as they were not kept."""
+        last = [metric.last for (owner, _), metric in self._metrics.items() if owner == task]
+        for (owner, _), metric in self._metrics.items():
+            if owner == task:
+                metric.last = None
         return [point for point in last if point is not None]
 
     def restore(self, point: Measured) -> None:
-        """It was kept by the master before this one."""
-        curve = self._curves.setdefault((point.task, point.name), _Metric(point.time))
-        curve.kept_at = point.time
+        """Remember a point that an earlier master kept."""
+        metric = self._metrics.setdefault((point.task, point.name), _Metric(point.time))
+        metric.kept_at = point.time
 
-    def _keep(self, curve: _Metric, point: Measured) -> list[Measured]:
-        points = POINTS / max(1.0, len(self._curves) / FEW)
-        between = max(LEAST_S, (point.time - curve.begun) / points)
-        if point.time - curve.kept_at < between:
-            curve.last = point
+    def _keep(self, metric: _Metric, point: Measured) -> list[Measured]:
+        points = POINTS / max(1.0, len(self._metrics) / FEW)
+        between = max(LEAST_S, (point.time - metric.begun) / points)
+        if point.time - metric.kept_at < between:
+            metric.last = point
             return []
-        curve.kept_at, curve.last = point.time, None
+        metric.kept_at, metric.last = point.time, None
         return [point]

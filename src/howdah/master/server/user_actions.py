@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
 
 class UserAction(NamedTuple):
-    """`possible(api)` says whether it can be had now; `grant(api, words, by)` does it and gives the JSON to answer.
-    `by` is who wants it."""
+    """An action that a user may ask of a running job."""
 
     possible: Callable[[MasterServer], bool]
+    """Return whether the action is possible now."""
     execute: Callable[[MasterServer, Mapping[str, Any], str], Awaitable[Any]]
+    """Execute the action and return the JSON value to answer. The arguments are the server, the request's parameters
+    and who asks."""
 
 
 async def _cancel(api: MasterServer, _: Mapping[str, Any], by: str) -> Any:

@@ -11,20 +11,32 @@ from howdah.wire.messages import SaveReport
 
 @dataclass
 class SnapshotRun:
-    """One copy being made. `parts` are the tasks that make it, with attempt and epoch: another one makes none of it."""
+    """A snapshot that is being made."""
 
     number: int
+    """The number of the snapshot in the job."""
     output: int
+    """The number of the output that is copied."""
     name: str
+    """The name of the snapshot's directory."""
     uri: str
+    """Where the finished snapshot will be."""
     temporary: str
+    """Where the snapshot grows."""
     started_at: float
+    """When it was begun."""
     parts: dict[TaskId, tuple[int, int]]
+    """The tasks that make a part, each with its attempt and epoch: another attempt or epoch makes no part."""
     previous: str = ""
+    """The URI of an earlier snapshot, whose unchanged files are not copied again; "" for none."""
     reports: dict[TaskId, SaveReport] = field(default_factory=dict)
+    """What each task has reported last."""
     publishing: bool = False
+    """All parts are made, and the snapshot is being moved to its place."""
     reported: int = 0
+    """The number of parts that the event log says are made."""
     reported_at: float = 0.0
+    """When the event log was told last."""
 
     @property
     def done(self) -> int:
@@ -34,24 +46,33 @@ class SnapshotRun:
 
 @dataclass
 class SnapshotRequest:
-    """A copy that somebody wants; not before a moment, so that all who want it at once get the same."""
+    """A request for a snapshot."""
 
     number: int
+    """The number that the snapshot gets."""
     by: str
+    """Who asked for it."""
     not_before: float
+    """The earliest moment at which it begins, so that all who ask at once get the same snapshot."""
 
 
 @dataclass
 class SnapshotState:
-    """By output: what is wanted next, what is being made, when the next is due, the last complete one's URI, the last
-    name; `asked` are the programs' requests that were seen, by task: its attempt, and how many; `started` what a
-    master before this one had begun, by number."""
+    """The snapshots of the job. Keys are numbers of outputs unless said otherwise."""
 
     number: int = 0
+    """The number of the last snapshot that was requested."""
     wanted: dict[int, SnapshotRequest] = field(default_factory=dict)
+    """The next requested snapshot of each output."""
     running: dict[int, SnapshotRun] = field(default_factory=dict)
+    """The snapshot of each output that is being made."""
     due: dict[int, float] = field(default_factory=dict)
+    """When the next regular snapshot of each output begins."""
     last: dict[int, str] = field(default_factory=dict)
+    """The URI of the last complete snapshot of each output."""
     names: dict[int, str] = field(default_factory=dict)
+    """The last name that was given to a snapshot of each output."""
     asked: dict[TaskId, tuple[int, int]] = field(default_factory=dict)
+    """By task, the attempt and the number of its programs' requests that were seen."""
     started: dict[int, tuple[int, str]] = field(default_factory=dict)
+    """By number of the snapshot, the output and URI of what an earlier master had begun."""
