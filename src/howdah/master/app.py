@@ -1,4 +1,4 @@
-"""The master's one loop: events come in, `step` decides, and what it wants is done in order."""
+"""The master's one loop: it takes events, lets `step` decide, and carries out the actions in order."""
 
 from __future__ import annotations
 
@@ -72,22 +72,23 @@ from howdah.wire.messages import Phase
 
 TICK_S = 0.5
 CONFIRM_EVERY_S, CONFIRMED_S = 1.0, 2.0
-"""Together not more than TAKEOVER_S."""
+"""The sum is not more than TAKEOVER_S."""
 SILENCE_S = 3.0
-"""From then on a master that its engine does not answer looks whether the event log is still its own: engines answer
-every second."""
+"""When the engine has not answered for so long, the master checks whether the event log is still its own. Engines
+answer every second."""
 CLAIM_S = 0.5
-"""What claiming the event log takes beyond this counts for nobody: a master before this one may have renewed leases
-meanwhile."""
+"""Time beyond this that claiming the event log takes is added to all deadlines: an earlier master may have renewed
+leases meanwhile."""
 HAND_OVER_S = 5.0
-"""A master that leaves the job to the next one waits no longer than this for its files."""
+"""A master that leaves the job to the next one waits no longer than this for its files to be written."""
 LINGER_S = 0.1
-"""After the end the API answers this long, so that a client that follows gets the last event."""
+"""The API answers this long after the end, so that a client that follows the job gets the last event."""
 
 PORT_S, PORT_AGAIN_S = 65.0, 5.0
 LEAST_GARBAGE, GARBAGE_EACH = 2000, 20
 FOLLOWED_S, LAST_LINES_S = 3.0, 0.3
-"""Who has followed the job within the last 3 s gets this long to read its last lines before the containers go."""
+"""A client that has followed the job within the last 3 s gets this long to read the last lines before the containers
+are released."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ class MasterIdentity:
 
 
 class JobMaster:
-    """Runs one job to its end."""
+    """Run one job to its end."""
 
     def __init__(self, identity: MasterIdentity, allocator: type[Allocator]) -> None:
         framework = find(identity.staged.job.framework)
@@ -141,7 +142,7 @@ class JobMaster:
         self._committing: asyncio.Task[Any] | None = None
 
     async def run(self) -> Outcome:
-        """Serve, register, form the gang, see it through, unregister."""
+        """Serve, register, form the gang, supervise it to the end, and unregister."""
         _tune_gc(len(self.state.tasks))
         await self._serve()
         await self._register()
@@ -159,7 +160,7 @@ class JobMaster:
         return outcome
 
     async def _end(self) -> Outcome:
-        """The job's outcome, once it is decided.
+        """Return the job's outcome once it is decided.
 
         Raises:
             AttemptOver: the job is left to the next master.
@@ -175,23 +176,23 @@ class JobMaster:
             raise AttemptOver(str(error)) from error
 
     def signalled(self, name: str) -> None:
-        """This process, which has `begun`, got signal `name`: what that means is the engine's to say."""
+        """Apply what the engine says that signal `name` means; this process has received it and has `begun`."""
         assert self.allocator is not None
         self.apply(self.allocator.signalled(name))
 
     def _is_the_master(self) -> bool:
-        """Whether no other master can have begun to run the job: the engine has heard this one lately, or the event log
-        was looked at, and was still its own. Executors that are told nothing end when their lease is over, and the
-        next master waits for that."""
+        """Return True while no other master can run the job: the engine has heard this master lately, or the event log
+        was read lately and was still this master's own. Executors that get no orders end when their lease is over, and
+        the next master waits for that."""
         assert self.allocator is not None
         return not self.allocator.may_be_replaced() or since_boot() - self._confirmed_at < CONFIRMED_S
 
     async def _confirm(self) -> None:
-        """While the engine does not answer, and may have started another master, look whether that one has made the
-        event log its own.
+        """Check the owner of the event log while the engine does not answer, since the engine may have started another
+        master, which makes the log its own.
 
         Raises:
-            Superseded: it has.
+            Superseded: another master owns the log.
         """
         assert self.allocator is not None
         while not self._finished.done():
@@ -202,12 +203,14 @@ class JobMaster:
             await asyncio.sleep(CONFIRM_EVERY_S)
 
     def _has_no_files(self) -> bool:
-        """Whether the node has removed what this master runs from. A NodeManager that has forgotten its containers does
-        so: then nothing that is not loaded yet can be imported, and no helper starts."""
+        """Return True if the node has removed the files that this master runs from. A NodeManager that has forgotten
+        its containers removes them: then nothing that is not loaded yet can be imported, and no helper process
+        starts."""
         return self.allocator is not None and self.allocator.restarts and not Path(__file__).exists()
 
     async def _hand_over(self) -> None:
-        """Leave the job as it is, with its containers and its key, and the log as whole as can be."""
+        """Leave the job as it is to the next master: its containers and key stay, and the log is written as far as
+        possible."""
         self._server.close()
         flushes = (self.log.flush(0.0), self.series.journal.flush(), self.api.here.journal.flush())
         with contextlib.suppress(HowdahError, asyncio.TimeoutError):
@@ -215,7 +218,7 @@ class JobMaster:
         await self.close()
 
     def fail(self, error: Exception) -> Outcome:
-        """Write down that the master itself went wrong, as the job's end, unless that is written down already."""
+        """Record that the master itself failed, as the end of the job, unless an end is recorded already."""
         if self.log.view.outcome is not None:
             return self.log.view.outcome
         outcome = Outcome(State.FAILED, f"the master failed: {error if str(error) else type(error).__name__}")
@@ -240,7 +243,7 @@ class JobMaster:
             return
         self.clock.begin()
         anew = self.allocator.attempt > 1
-        if anew:  # what the one before left beside the log that it did not write counts for nothing
+        if anew:  # without a log, the other files of an earlier master count for nothing
             for journal in (self.series.journal, self.api.here.journal):
                 await asyncio.to_thread(journal.remove)
         identity, now = self.identity, time.time()
@@ -262,21 +265,21 @@ class JobMaster:
         if anew:
             lost = f"attempt {self.allocator.attempt} of the master found no event log: the job begins anew"
             self.log.append(Noted(now, f"{lost}, when what may still run has ended"))
-        if identity.directory.startswith("file:"):  # on a cluster the engine tells where the master is
+        if identity.directory.startswith("file:"):  # on a cluster the engine knows the master's address
             publish_master_address(identity.directory, self.context.url)
 
     async def _take_over(self) -> bool:
-        """Go on where the master before this one was killed; False when it had not begun."""
+        """Resume the job where an earlier master was killed; return False when that one had not begun the job."""
         assert self.allocator is not None
         assert self.context is not None
         attempt, python = self.allocator.attempt, f"{sys.version.split()[0]} {sys.executable}"
 
         def took_over() -> TookOver:
-            self.clock.begin()  # nobody is silent before he can have heard of this master
+            self.clock.begin()  # no executor is silent before it can have heard of this master
             return TookOver(time.time(), attempt=attempt, host=self.identity.host, python=python)
 
         events = await self.log.take_over(took_over)
-        if len(events) < 2:  # a log without a whole line tells nothing
+        if len(events) < 2:  # a log without a complete line says nothing
             await self.allocator.adopt(())
             return False
         log, now = events[:-1], events[-1].time
@@ -300,7 +303,7 @@ class JobMaster:
         return self.allocator is not None and self.allocator.trusts_proxy_request(peer, proxy_user)
 
     def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Run `work` beside the loop; a bug in it ends the master rather than being lost."""
+        """Run `work` beside the loop; an error in it ends the master instead of being lost."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
@@ -312,7 +315,7 @@ class JobMaster:
         if error is None or self._finished.done():
             return
         if self._committing is not None and task is not self._committing and not isinstance(error, Superseded):
-            # What was decided is in the log, and outputs move: that is the job's end, whatever goes wrong beside it.
+            # The outcome is in the log, and outputs move: that is the job's end, whatever goes wrong elsewhere.
             print(f"while outputs were committed: {error}", file=sys.stderr, flush=True)
             return
         self._finished.set_exception(error)
@@ -327,7 +330,8 @@ class JobMaster:
                     self.apply(event)
 
     async def _apply_container_end(self, task: TaskId, event: ContainerEnded) -> None:
-        """With what the program printed at last, which its executor can't tell any more."""
+        """Apply the end of a container together with the program's last output, which its executor cannot send any
+        more."""
         lines = await self.api.printed.last_lines(task)
         self.apply(replace(event, exit=replace(event.exit, lines=lines)))
 
@@ -347,7 +351,7 @@ class JobMaster:
                 self.allocator.progress = self.log.view.progress
 
     def apply(self, event: Event) -> None:
-        """Let `step` decide on `event` and do what it wants."""
+        """Let `step` decide on `event`, and carry out the actions that it returns."""
         if lost := self.clock.elapsed_gap():
             gone = TimeLost(event.time, lost)
             self._do_all(step(self.state, gone))
@@ -433,12 +437,12 @@ class JobMaster:
         self.apply(await stack_dumps.look_into(self.api, self.identity.directory, action.tasks, action.stalled))
 
     async def _record_start(self, epoch: int) -> None:
-        """Bring the start of `epoch` to the event log's file, within the limit for forming a gang."""
+        """Write the start of `epoch` to the event log's file, within the time limit for forming a gang."""
         written = await self.log.flush(self.staged.job.timeouts.gang_s or math.inf)
         self.apply(StartRecorded(time.time(), epoch, "" if written else self.log.problem))
 
     async def _update_tensorboard(self) -> None:
-        """The job asked for its TensorBoard; without it, it is as good a job."""
+        """Start the TensorBoard that the job asks for; the job goes on without TensorBoard when this fails."""
         try:
             await self.showing.open(self.log.view)
         except HowdahError as error:
@@ -455,9 +459,9 @@ class JobMaster:
         self.apply(_files_removed() if done.error and self._has_no_files() else done)
 
     async def _decided(self) -> None:
-        """Bring what was decided to the event log before outputs move: the next master must not decide otherwise, nor
-        one that was replaced anything at all. A log that can't be written is waited for a while, and for as long as
-        there may be another master."""
+        """Write the outcome to the event log before outputs move: the next master must not decide otherwise, and a
+        master that was replaced must not decide at all. If the log cannot be written, try for a while, and for as long
+        as another master may exist."""
         assert self.allocator is not None
         while not await self.log.confirm(LAST_S) and self.allocator.may_be_replaced():
             continue
@@ -479,7 +483,7 @@ class JobMaster:
             await self.api.pages.wait_until_seen()
         try:
             await self.allocator.unregister(outcome, self.log.view.progress)
-        except HowdahError as error:  # the end is final; should YARN start another master, it says so once more
+        except HowdahError as error:  # the end is final: a further master that YARN starts reports it once more
             print(f"not unregistered: {error}", file=sys.stderr, flush=True)
         await asyncio.to_thread(self.api.here.discard)
         await asyncio.to_thread(_forget_key, self.identity.directory)
@@ -489,7 +493,7 @@ class JobMaster:
         await self.close()
 
     async def close(self) -> None:
-        """Let go of everything."""
+        """Close all files, connections and helper processes."""
         await cancel_all(lambda: self._tasks)
         self._server.close()
         await self.api.source.close()
@@ -499,10 +503,11 @@ class JobMaster:
 
 
 async def bind_with_retry(handler: Handler, identify: Identify, host: str, among: Sequence[int]) -> asyncio.Server:
-    """At one of these ports, if there are any; the kernel keeps that of the master before this one for a minute.
+    """Listen at one of the ports `among`, or at any port when there are none. The kernel keeps the port of an earlier
+    master for a minute, so try that long.
 
     Raises:
-        OSError: none is free by then.
+        OSError: no port is free by then.
     """
     until = time.monotonic() + PORT_S
     while True:
@@ -516,8 +521,8 @@ async def bind_with_retry(handler: Handler, identify: Identify, host: str, among
 
 
 def _tune_gc(tasks: int) -> None:
-    """Don't look for garbage among what lives as long as a heartbeat's poll, some twenty objects for each executor: it
-    would take a third of the time of a master of ten thousand, and half a second at once."""
+    """Raise the threshold of the garbage collector: each pending long poll keeps some twenty objects alive, and
+    scanning them would take a third of the time of a master of ten thousand executors, half a second at once."""
     gc.freeze()
     gc.set_threshold(max(LEAST_GARBAGE, GARBAGE_EACH * tasks), 10, 10)
 
@@ -527,13 +532,13 @@ def _files_removed() -> AllocationLost:
 
 
 def _forget_key(directory: str) -> None:
-    """The last act: without its key a job is over and needs nobody to look after it."""
+    """Remove the job's key, as the last step: a job without its key is over and needs nobody to look after it."""
     with contextlib.suppress(HowdahError):
         filesystem(directory).delete(f"{directory.rstrip('/')}/key")
 
 
 def publish_master_address(directory: str, url: str) -> None:
-    """Leave word in the job's directory where the master listens; `start` is field 22 of proc(5) stat."""
+    """Write the master's address to the job's directory; `start` is field 22 of proc(5) stat."""
     uri = f"{directory.rstrip('/')}/master.json"
     with filesystem(uri).writing(uri) as sink:
         start = int(Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()[19])

@@ -1,4 +1,5 @@
-"""The event log: every fact, in order, in memory for those who watch and in a file for those who come later."""
+"""The event log: every event, in order, in memory for those who watch the job and in a file for those who read it
+later."""
 
 from __future__ import annotations
 
@@ -27,15 +28,16 @@ from howdah.spec.fold import fold
 from howdah.spec.view import JobView
 
 FLUSH_S, URGENT_S = 2.0, 0.2
-"""How long an event stays in memory alone: one that decides something shorter, lest the next master not know of it."""
+"""How long an event stays in memory alone. An event that decides something stays shorter, so that the next master knows
+of it."""
 LAST_S = 60.0
-"""For so long the end of a job waits for a file system that is full, or away."""
+"""So long the end of a job waits for a file system that is full or does not answer."""
 _URGENT = (WorldFormed, GangRestarted, Ended, Stopping)
 
 
 class EventLog:
-    """`directory` is the URI of the job's directory. `records` are all events but samples and points of curves,
-    JSON-ready; `usage` has the latest of those, `version` counts them all."""
+    """Hold the events of a job and write them to its directory, whose URI is `directory`. `records` are all events as
+    JSON, without samples and points of metrics; `usage` holds the latest of those; `version` counts all events."""
 
     def __init__(self, directory: str) -> None:
         self.records: list[dict[str, Any]] = []
@@ -47,7 +49,7 @@ class EventLog:
         self._behind = False
 
     def restore(self) -> list[Event]:
-        """What the master before this one wrote; nothing when there is no log.
+        """Return the events that an earlier master wrote; none when there is no log.
 
         Raises:
             StagingError, EngineUnavailable: the log is there and cannot be read.
@@ -58,8 +60,8 @@ class EventLog:
         return events
 
     async def take_over(self, event: Callable[[], TookOver]) -> list[Event]:
-        """What the master before this one wrote, and `event()` after it: the log is this master's alone from now on.
-        Nothing when there is no log; none is begun.
+        """Return the events that an earlier master wrote, and append `event()`: from now on the log is this master's
+        alone. Return none, and begin no log, when there is none.
 
         Raises:
             StagingError, EngineUnavailable: the log is there and cannot be read.
@@ -78,8 +80,8 @@ class EventLog:
         return events
 
     async def confirm(self, limit_s: float = 0.0) -> bool:
-        """Whether all that was written is in the file, and the file this master's alone: tried until it is, within the
-        limit.
+        """Try until `limit_s` to write everything; return True if all is in the file and the file is this master's
+        alone.
 
         Raises:
             Superseded: another master writes it.
@@ -90,7 +92,7 @@ class EventLog:
         return confirmed
 
     def append(self, event: Event) -> None:
-        """Add one event; whoever waits for `changed` wakes."""
+        """Add one event and wake those who wait for `changed`."""
         self._remember(event)
         self._journal.write(to_line(event))
         if isinstance(event, _URGENT):
@@ -109,7 +111,7 @@ class EventLog:
         self.version += 1
 
     async def flush_forever(self) -> None:
-        """Bring batches to their file every `FLUSH_S` seconds, or soon after something was decided, until cancelled."""
+        """Write batches to the file every `FLUSH_S` seconds, or soon after a decision, until cancelled."""
         while True:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._urgent.wait(), FLUSH_S)
@@ -118,8 +120,8 @@ class EventLog:
             await asyncio.sleep(URGENT_S)
 
     async def flush(self, limit_s: float = LAST_S) -> bool:
-        """Before the end: bring what is pending to its file, again and again within the limit until it is there;
-        whether it is."""
+        """Write pending lines before the end, again and again within the limit; return True once they are in the
+        file."""
         deadline = time.monotonic() + limit_s
         while not (written := await self._flush()) and time.monotonic() < deadline:
             await asyncio.sleep(URGENT_S * 5)
@@ -127,11 +129,12 @@ class EventLog:
 
     @property
     def problem(self) -> str:
-        """Why it could not be written the last time."""
+        """Return why the log could not be written the last time."""
         return self._journal.problem
 
     async def _flush(self) -> bool:
-        """What cannot be written now is kept for the next time, and those who watch are told."""
+        """Write pending lines; keep those that cannot be written for the next time, and tell those who watch the
+        job."""
         written = await self._journal.flush()
         if written == self._behind:
             self._behind = not written
@@ -141,5 +144,5 @@ class EventLog:
         return written
 
     def close(self) -> None:
-        """No more events come."""
+        """Take no more events."""
         self._journal.close()

@@ -1,7 +1,7 @@
-"""Lines at the end of a file in the job's directory.
+"""Append lines to a file in the job's directory.
 
-On a local directory each is written at once; elsewhere they are appended in batches, off the loop, because an append to
-HDFS takes tens of milliseconds and its bytes are visible to others only after it.
+On a local directory each line is written at once. Elsewhere lines are appended in batches, off the loop, because an
+append to HDFS takes tens of milliseconds, and its bytes are visible to others only afterwards.
 """
 
 from __future__ import annotations
@@ -23,24 +23,22 @@ if TYPE_CHECKING:
 
 TELL_S = 10.0
 CLAIM_TRIES = 5
-"""So often a file is read again that grows while it is read."""
+"""How often a file that grows while it is read is read again."""
 APPENDED_MODE = 0o644
-"""That of a file made by FileSystem.append; its directory lets nobody else in."""
+"""The mode of a file that FileSystem.append makes; nobody else can enter its directory."""
 
 
 class Superseded(HowdahError):
-    """Another master writes this file: it took over, because the cluster took this one for dead."""
+    """Another master writes this file: it took over, because the cluster took this master for dead."""
 
 
 class Changed(HowdahError):
-    """The master before this one has written to a file after this one had read it."""
+    """The earlier master has written to a file after this master had read it."""
 
 
 class OwnedFile:
-    """A file that one master writes, and nobody else: a master that finds more in it than it wrote was replaced.
-
-    Every call may take as long as the file system takes; that is `files`, else the one that `uri` names.
-    """
+    """A file that one master alone writes: a master that finds more in it than it wrote was replaced. Every call may
+    take as long as the file system takes. The file system is `files`, or the one that `uri` names."""
 
     def __init__(self, uri: str, what: str, files: FileSystem | None = None) -> None:
         self.uri, self.what, self._given = uri, what, files
@@ -48,10 +46,10 @@ class OwnedFile:
         """Bytes that this master has read there, or has written."""
 
     def read(self) -> bytes:
-        """What the master before this one wrote; nothing when there is no file.
+        """Return what an earlier master wrote; nothing when there is no file.
 
         Raises:
-            StagingError, EngineUnavailable: it is there and cannot be read.
+            StagingError, EngineUnavailable: the file is there and cannot be read.
         """
         files = self._files()
         if not files.exists(self.uri):
@@ -62,12 +60,11 @@ class OwnedFile:
         return content
 
     def resume(self) -> None:
-        """Go on after what the master before this one wrote, and end its last line, in which it may have been killed.
-
-        The line is ended at once, so that the one before, if it still lives, finds the file changed.
+        """Continue the file that an earlier master wrote, and end its last line, in which that master may have been
+        killed. The line is ended at once, so that an earlier master that still lives finds the file changed.
 
         Raises:
-            StagingError, EngineUnavailable: the file can't be gone on with.
+            StagingError, EngineUnavailable: the file cannot be continued.
         """
         if self._files().exists(self.uri):
             self._files().recover_lease(self.uri)
@@ -76,7 +73,7 @@ class OwnedFile:
             self.append(b"\n")
 
     def check(self) -> None:
-        """Find out whether the file is still this master's.
+        """Check that the file is still this master's.
 
         Raises:
             Superseded: another master has written to it.
@@ -85,7 +82,7 @@ class OwnedFile:
             raise self._superseded()
 
     def append(self, data: bytes) -> None:
-        """Append `data`, or what of it is not there yet: an append that failed may have brought some of it.
+        """Append `data`, or the rest of it: an append that failed may have written some of it.
 
         Raises:
             Superseded: another master has written to it.
@@ -101,20 +98,19 @@ class OwnedFile:
         self.known += len(data)
 
     def claim(self, content: bytes) -> None:
-        """Let `content` take the place of what was read, in one step: from now on the file is this master's alone.
-
-        A master before this one that still lives, cut off from the engine and not from the file, finds out when it
-        writes next. By appending instead, the first to append would keep the file, and that may be the old one.
+        """Replace the file by `content` in one step: from now on the file is this master's alone. An earlier master
+        that still lives, cut off from the engine and not from the file, finds out when it next writes. If masters
+        appended instead, the first to append would keep the file, and that may be the earlier one.
 
         Raises:
-            Changed: the old one has written to it meanwhile; it is to be read again.
+            Changed: the earlier master has written to it meanwhile, and it must be read again.
         """
         if self._size() != self.known:
             raise Changed(f"{self.what} {self.uri} has grown since it was read")
         self.replace(content, APPENDED_MODE)
 
     def replace(self, content: bytes, mode: int = 0o600) -> None:
-        """Let `content` be all there is."""
+        """Replace the whole file by `content`."""
         self._files().write_bytes(self.uri, content, mode)
         self.known = len(content)
 
@@ -132,8 +128,8 @@ class OwnedFile:
 
 
 class Journal:
-    """Lines that are kept until they are in their file: `uri`, made with its first line; `what` names it in messages.
-    `size` are the characters it has taken, `problem` is why the last `flush` that failed did."""
+    """Keep lines until they are written to the file `uri`, which is made with its first line. `what` names the file in
+    messages, `size` is the number of characters it holds, and `problem` is why the last `flush` failed."""
 
     def __init__(self, uri: str, what: str) -> None:
         self.uri, self.what, self.size = uri, what, 0
@@ -146,33 +142,33 @@ class Journal:
         self._told_at, self.problem = float("-inf"), ""
 
     def read(self) -> list[str]:
-        """What the master before this one wrote; nothing when there is no file.
+        """Return what an earlier master wrote; nothing when there is no file.
 
         Raises:
-            StagingError, EngineUnavailable: it is there and cannot be read.
+            StagingError, EngineUnavailable: the file is there and cannot be read.
         """
         text = self.owned.read().decode("utf-8", "replace")
         self.size, self._pending = len(text), []
-        if text and not text.endswith("\n"):  # killed in the middle of a line
+        if text and not text.endswith("\n"):  # the writer was killed in the middle of a line
             self.write("\n")
         return text.splitlines()
 
     def resume(self) -> None:
-        """Go on where the master before this one stopped, without reading what it wrote.
+        """Continue where an earlier master stopped, without reading what it wrote.
 
         Raises:
-            StagingError, EngineUnavailable: the file can't be gone on with.
+            StagingError, EngineUnavailable: the file cannot be continued.
         """
         self.owned.resume()
         self.size = self.owned.known
 
     @property
     def pending(self) -> list[str]:
-        """Lines that are in no file yet."""
+        """Return the lines that are in no file yet."""
         return list(self._pending)
 
     def write(self, line: str) -> None:
-        """Add it, with its line end: at once on this machine, else with the next `flush`."""
+        """Add a line, with its line end: on this machine at once, elsewhere with the next `flush`."""
         self.size += len(line)
         if self._local and not self._replacing:
             self._write_local(line)
@@ -190,13 +186,13 @@ class Journal:
             self._tell(f"{error}; the job goes on, this is lost")
 
     def _tell(self, problem: str) -> None:
-        """Not for each of a thousand lines."""
+        """Report a problem once, not for each of a thousand lines."""
         if time.monotonic() - self._told_at > TELL_S:
             self._told_at = time.monotonic()
             print(f"{self.what}: {problem}", file=sys.stderr, flush=True)
 
     async def flush(self) -> bool:
-        """Bring all that was written before to the file; whether it is there. If not it is kept for the next time.
+        """Write all pending lines; return True if they are in the file. If not, they are kept for the next time.
 
         Raises:
             Superseded: another master has written to it.
@@ -209,14 +205,14 @@ class Journal:
                 await asyncio.to_thread(self.owned.append, "".join(batch).encode())
             except Superseded:
                 raise
-            except Exception as error:  # the file system may be down for a while: keep the lines
+            except Exception as error:  # the file system may not answer for a while: keep the lines
                 self._pending, self.problem = batch + self._pending, str(error).splitlines()[0] if str(error) else "?"
                 self._tell(f"{self.uri}: {error}; kept for later")
                 return False
             return True
 
     async def confirm(self) -> bool:
-        """Whether all that was written before is in the file, and nothing of another master; False where nobody knows.
+        """Return True if all lines are in the file, and none of another master; False when nobody knows.
 
         Raises:
             Superseded: another master has written to it.
@@ -236,12 +232,12 @@ class Journal:
             return True
 
     async def take_over(self, line: Callable[[], str]) -> list[str]:
-        """What the master before this one wrote, after which `line()` is written: the file is this master's alone from
-        now on (`OwnedFile.claim`). Nothing when there is no file; none is begun.
+        """Return what an earlier master wrote, and write `line()` after it: from now on the file is this master's alone
+        (`OwnedFile.claim`). Return nothing, and begin no file, when there is none.
 
         Raises:
-            StagingError, EngineUnavailable: it is there and cannot be read.
-            Changed: the master before this one writes faster than the file can be read.
+            StagingError, EngineUnavailable: the file is there and cannot be read.
+            Changed: the earlier master writes faster than the file can be read.
         """
         for left in reversed(range(CLAIM_TRIES)):
             lines = await asyncio.to_thread(retry_until, self.read)
@@ -256,8 +252,9 @@ class Journal:
         return []
 
     async def _claim(self, lines: list[str], line: str) -> None:
-        """On one machine no other master can live; and where the file can't be replaced, the line is appended later.
-        A file system that is away is waited for: until the file is this master's the one before may go on."""
+        """Claim the file. On one machine no other master can live; where the file cannot be replaced, the line is
+        appended later. Wait for a file system that does not answer: until the file is this master's, the earlier one
+        may go on."""
         if self._local:
             self.write(line)
             return
@@ -273,10 +270,10 @@ class Journal:
             self.write(line)
 
     async def replace(self, lines: list[str]) -> None:
-        """Let these be all there is, for what was written before says no more than they do.
+        """Replace all lines by `lines`, which say as much as what was written before.
 
         Raises:
-            StagingError, EngineUnavailable: it can't be written; the file is as it was.
+            StagingError, EngineUnavailable: the file cannot be written, and is as it was.
         """
         text = "".join(lines)
         async with self._writing:
@@ -296,13 +293,13 @@ class Journal:
                         self.write(line)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
     def remove(self) -> None:
-        """Its job is over."""
+        """Remove the file, whose job is over."""
         from howdah.storage.filesystem import filesystem
 
         self.close()

@@ -1,8 +1,8 @@
-"""A master that takes over reads what the one before it wrote, and knows what that one knew.
+"""Rebuild the state of an earlier master from the event log that it wrote.
 
-The event log holds what `step` accepted and what it decided. Replaying feeds it the former again and finds the latter
-made anew, word for word, for time comes with the events; a decision that the log lacks, because the old master was
-killed before it could write, is made by the new one and carried out now.
+The event log holds the events that `step` accepted and the events that it decided. A replay feeds it the accepted
+events and obtains the same decisions again, word for word, because time comes with the events. A decision that the log
+lacks, because the earlier master was killed before it could write, is made by the new master and carried out now.
 """
 
 from __future__ import annotations
@@ -76,15 +76,13 @@ _INPUT_EVENTS = (
     StacksTaken,
     TimeLost,
 )
-"""What came from outside, as it is in the log."""
+"""Events that came from outside, as they are in the log."""
 
 
 def replay(state: GangState, log: Sequence[Event], now: float) -> list[Action]:
-    """Bring a new `state` to where `log` leaves it; what had been decided and was not written is still to be done. Once
-    the end of the job is written, nothing is but to tell the engine.
-
-    `now` begins every wait anew: nobody is late for what was said while no master listened.
-    """
+    """Bring a new `state` to the point where `log` ends; return the actions that were decided and not written, which
+    are still to be done. Once the end of the job is written, the only action is to tell the engine. All timers restart
+    at `now`, because no executor could reach a master meanwhile."""
     decided: list[Action] = []
     last = now
     state.replaying = True
@@ -99,7 +97,7 @@ def replay(state: GangState, log: Sequence[Event], now: float) -> list[Action]:
         elif isinstance(event, snapshot_policy.SNAPSHOT_EVENTS):
             snapshot_policy.remember(state, event)
         elif isinstance(event, AllocationLost) and event.comes_back:
-            continue  # this is the master to which the job was left
+            continue  # the job was left to this master
         elif not isinstance(event, (Used, Measured, Straggling)) and not _expected(decided, event):
             decided += _replay_input(state, event)
             _expected(decided, event)
@@ -113,7 +111,8 @@ def replay(state: GangState, log: Sequence[Event], now: float) -> list[Action]:
 
 
 def _unanswered(state: GangState) -> Iterator[Action]:
-    """What helpers of the master before this one were doing; whatever was recorded since, nobody brings an answer."""
+    """Return the requests that helper processes of the earlier master were working on: nobody will bring their
+    answers."""
     if state.checkpoint_lookups.looking:
         yield FindCheckpoint(state.checkpoint_lookups.looking)
     if state.stage is Stage.COMMITTING and state.outcome is not None:
@@ -121,7 +120,7 @@ def _unanswered(state: GangState) -> Iterator[Action]:
 
 
 def _expected(decided: list[Action], event: Event) -> bool:
-    """Whether `event` is the next that was recorded; it and what came before it are done, then."""
+    """Return True if `event` is the next event that was recorded; then it and the actions before it are done."""
     for number, action in enumerate(decided):
         if isinstance(action, RecordEvent):
             if to_line(action.event) != to_line(event):
@@ -144,7 +143,7 @@ def _replay_input(state: GangState, event: Event) -> list[Action]:
         if isinstance(event, Checked) and event.pairs:
             _begin_pair_tests(state, event, actions)
         actions += step(state, event)
-    else:  # the time had come for it
+    else:  # a deadline had passed
         decide_by_time(state, event.time, actions)
     if isinstance(event, WorldFormed):
         _form_as_recorded(state, event, actions)
@@ -154,16 +153,16 @@ def _replay_input(state: GangState, event: Event) -> list[Action]:
 
 
 def _begin_pair_tests(state: GangState, event: Checked, actions: list[Action]) -> None:
-    """The master before this one had begun the tests whose results `event` has, when the time came: that is not in the
-    log."""
+    """Begin the pair tests whose results `event` holds. The earlier master began them when their time came, which the
+    log does not say."""
     formation = state.formations.get(event.epoch)
     if formation is not None and event.epoch not in state.preflight.pair_tests:
         start_if_all_joined(state, formation, event.time, actions)
 
 
 def _form_as_recorded(state: GangState, event: WorldFormed, actions: list[Action]) -> None:
-    """Programs were started in this epoch, whatever this master would have waited for; what the same message made end
-    the job comes after it in the log, and may have been decided already."""
+    """Form the world of this epoch, whatever this master would have waited for: programs were started in it. If the
+    same message made the job end, that end comes later in the log, and may have been decided already."""
     formation, stage = state.formations.get(event.epoch), state.stage
     if formation is None or formation.waiting:
         return
@@ -176,7 +175,7 @@ def _form_as_recorded(state: GangState, event: WorldFormed, actions: list[Action
 
 
 def _status(state: GangState, event: Greeted | Joined | Started | Yielded) -> Status:
-    """What the executor must have said for `event` to be recorded."""
+    """Return the status that the executor must have sent for `event` to be recorded."""
     task = state.tasks[event.task]
     fields: dict[str, Any] = {
         "host": task.host,
@@ -205,23 +204,23 @@ def _status(state: GangState, event: Greeted | Joined | Started | Yielded) -> St
 
 
 def _restart_timers(state: GangState, last: float, now: float, decided: list[Action]) -> None:
-    """Nobody is late for what was said while no master listened. A container from which nothing was heard may never
-    have been started: it goes back, and another is asked for, as is everything that is still missing."""
-    if now < last:  # the clock of the master before this one was ahead
+    """Restart all timers, because no executor could reach a master meanwhile. A container from which nothing was heard
+    may never have been started: it is released, and everything that is missing is asked for again."""
+    if now < last:  # the clock of the earlier master was ahead
         time_shift.shift_deadlines(state, now - last)
-    else:  # or behind: only what must not end too soon is as far from now as it was from its last event
+    else:  # or behind: only deadlines that must not end too soon keep their distance from the last event
         time_shift.shift_fences(state, now - last)
     for trial in state.preflight.pair_tests.values():
         trial.began = now
     for task in state.tasks.values():
         task.sequence, task.launched_at, task.adopted = 0, now, task.container is not None
-        task.heard_at = now + TAKEOVER_S  # by the master before this one, which may have lived till then
+        task.heard_at = now + TAKEOVER_S  # by the earlier master, which may have lived until then
         if task.live and task.phase is None and state.open:
             give_up_container(state, task, now, decided)
             if state.takes_part(task.id):
                 state.pending_tasks[task.id.role][task.id] = None
         if task.container is None and task.exit is None and task.epoch:
-            task.fence(now + TAKEOVER_S)  # it may have had one, and run there, and nobody wrote it down
+            task.fence(now + TAKEOVER_S)  # it may have run in a container that the log does not name
     state.asked_at, state.taken_over = now, True
     if state.open and not state.ask_again_at:
         request_containers(state, now, decided)

@@ -1,4 +1,4 @@
-"""What the master knows of its job. Only `howdah.master.decisions.step` and the modules it is made of change it."""
+"""The state of the master. Only `howdah.master.decisions.step` and the modules that it calls change it."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from howdah.spec.values import dataclass
 from howdah.wire.messages import Phase, PreemptionNotice, Usage
 
 LEASE_S = 20.0
-"""An executor that hears nothing from its master for this long ends its program, and itself."""
+"""An executor that hears nothing from its master for so long ends its program and itself."""
 FENCE_S = LEASE_S + 3.0
-"""Counted from when the master heard it last: an answer may wait for two seconds. Until then the program of a task may
-still run somewhere, and no other of the same task is started."""
+"""The fence of a task, counted from when the master last heard its executor: an answer may be under way for two
+seconds. Until the fence ends, the program may still run somewhere, and no other program of the same task is started."""
 
 
 TAKEOVER_S = 3.0
-"""A master that has been replaced may have renewed leases for so much longer than the log is another's: it looks at the
-log every second, counts on what it saw for two, and claiming the log took a moment."""
+"""A master that has been replaced may renew leases for so much longer after another master owns the log: it reads the
+log every second, relies on what it read for two seconds, and claiming the log takes a moment."""
 
 
 class Stage(enum.Enum):
-    """Where the job is as a whole; only ever forward, but for RUNNING back to FORMING when the gang starts again."""
+    """The stage of the whole job. It only moves forward, except from RUNNING back to FORMING when the gang restarts."""
 
     FORMING = "forming"
     RUNNING = "running"
@@ -108,36 +108,36 @@ class TaskState:
 
     @property
     def live(self) -> bool:
-        """It has a container, and what runs there has not ended in this epoch."""
+        """Return True if the task has a container, and its program has not ended in this epoch."""
         return self.container is not None and self.exit is None
 
     @property
     def formed(self) -> bool:
-        """The world of its epoch is complete: its program may run."""
+        """Return True if the world of the task's epoch is complete: its program may run."""
         return self.world is not None and self.world.epoch == self.epoch
 
     @property
     def attempt_name(self) -> str:
-        """`worker:3/2`, the second attempt of worker:3."""
+        """Return the name of the present attempt: `worker:3/2` is the second attempt of worker:3."""
         return f"{self.id}/{self.attempt}"
 
     @property
     def node(self) -> str:
-        """Where it runs, as far as is known."""
+        """Return the node on which the task runs, as far as it is known."""
         return self.container.node if self.container else self.host
 
     def fence(self, heard_at: float) -> None:
-        """What runs in its container can't be stopped for certain: it ends by itself when its lease is over."""
+        """Fence the program, which cannot be stopped for certain: it ends by itself when its lease is over."""
         self.fenced_until = max(self.fenced_until, heard_at + FENCE_S)
 
     def move_to(self, container: Container, now: float) -> None:
-        """A new attempt begins in a container."""
+        """Begin a new attempt in `container`."""
         self.attempt, self.container, self.launched_at, self.heard_at = self.attempt + 1, container, now, now
         self.adopted = False
         self.leave()
 
     def leave(self) -> None:
-        """What was said from the container it had is of no interest any more."""
+        """Forget what was reported from the container that the task had."""
         self.phase, self.sequence, self.joined, self.host, self.ports = None, 0, 0, "", {}
         self.exit, self.uploaded, self.used_at, self.ended_at, self.kept = None, (), 0.0, 0.0, False
         self.idle_s, self.notice = 0.0, None
@@ -286,7 +286,7 @@ class GangState:
     def of(
         cls, job_id: str, job: JobSpec, preferred_hosts: Mapping[TaskId, tuple[str, ...]] | None = None
     ) -> GangState:
-        """The state before anything happened; `preferred_hosts` are the hosts that hold a task's data."""
+        """Return the state before anything has happened; `preferred_hosts` are the hosts that hold a task's data."""
         ids = [TaskId(name, index) for name, role in job.roles.items() for index in range(role.replicas + role.spares)]
         unplaced: dict[str, dict[TaskId, None]] = {role: {} for role in job.roles}
         wanted = {name: role.replicas for name, role in job.roles.items()}
@@ -295,45 +295,45 @@ class GangState:
 
     @property
     def open(self) -> bool:
-        """Nothing is decided yet."""
+        """Return True while the outcome is not decided."""
         return self.stage in (Stage.FORMING, Stage.RUNNING)
 
     @property
     def missing(self) -> int:
-        """Containers wanted and not granted."""
+        """Return the number of containers that are wanted and not granted."""
         return sum(map(len, self.pending_tasks.values()))
 
     def role(self, task: TaskId) -> Role:
-        """What the spec says of this task's role."""
+        """Return the spec of the task's role."""
         return self.job.roles[task.role]
 
     def of_role(self, *names: str) -> Iterator[TaskState]:
-        """The tasks of these roles."""
+        """Return the tasks of these roles."""
         return (self.tasks[TaskId(name, index)] for name in names for index in range(self.job.roles[name].replicas))
 
     def inactive_tasks(self, name: str) -> Iterator[TaskState]:
-        """The tasks of the role that have no part in the job as it is now."""
+        """Return the tasks of the role that have no part in the job at its present size."""
         least, most = self.job.roles[name].replicas, self.wanted[name] + self.job.roles[name].spares
         return (self.tasks[TaskId(name, index)] for index in range(least, most))
 
     def takes_part(self, task: TaskId) -> bool:
-        """Whether the role has so many tasks now."""
+        """Return True if the task is within the present size of its role."""
         return task.index < self.job.roles[task.role].replicas
 
     def tracked(self, task: TaskId) -> bool:
-        """Whether the job waits for this task's end."""
+        """Return True if the job waits for the end of this task."""
         return self.role(task).tracked is not False and not self.tasks[task].untracked
 
     def tracked_tasks(self) -> Iterator[TaskState]:
-        """The tasks the job waits for."""
+        """Return the tasks whose end the job waits for."""
         return (task for task in self.tasks.values() if self.tracked(task.id) and self.takes_part(task.id))
 
     def forming(self) -> Iterator[TaskState]:
-        """The tasks whose world is not complete."""
+        """Return the tasks whose world is not complete."""
         return (self.tasks[task] for formation in self.formations.values() for task in formation.tasks)
 
     def world(self, peers: Iterable[TaskId], epoch: int, restarts: int = 0) -> World:
-        """These tasks as they have joined."""
+        """Return the world of these tasks, with the addresses at which they have joined."""
         members = (self.tasks[peer] for peer in peers)
         joined = tuple(Member(task.id, task.host, task.ports, task.ip) for task in members)
         least = {name: role.min_replicas for name, role in self.job.roles.items() if role.min_replicas}

@@ -1,6 +1,7 @@
-"""What a failed job's tasks made is kept aside, where an output says so (`keep_failed`): they upload it before they go.
+"""Keep the outputs of a failed job aside, where an output asks for it (`keep_failed`): tasks upload them before they
+end.
 
-Pure. The job's end waits for them, but not for one that is silent, and not without limit.
+The module is pure. The end of the job waits for the uploads, but not for a silent task, and not without limit.
 """
 
 from __future__ import annotations
@@ -11,24 +12,24 @@ from howdah.spec import State
 from howdah.wire.messages import Status
 
 LIMIT_S = 600.0
-"""For the uploads, after everything has stopped."""
+"""How long the uploads may take after all programs have stopped."""
 
 
 def is_keeping(state: GangState) -> bool:
-    """Whether the job has failed, and has an output of which something is to be kept then."""
+    """Return True if the job has failed and keeps an output."""
     failed = state.outcome is not None and state.outcome.state is State.FAILED
     return failed and any(map(keeps_failed, state.job.outputs))
 
 
 def is_awaited(state: GangState, now: float) -> bool:
-    """Whether some task that can still be heard has not uploaded yet."""
+    """Return True while some task that can still be heard has not uploaded."""
     if not is_keeping(state) or now >= state.stop_by + LIMIT_S:
         return False
     return any(_missing(state, task, now) for task in state.tasks.values())
 
 
 def on_reported(task: TaskState, status: Status) -> bool:
-    """Take note that the task has uploaded; whether that is news."""
+    """Note that the task has uploaded; return True if that is new."""
     if not status.kept or task.kept or task.exit is None or status.epoch != task.epoch:
         return False
     task.kept, task.uploaded = True, status.uploaded

@@ -1,4 +1,4 @@
-"""How a task ended, and what follows: the job goes on, something starts again, or the job is over."""
+"""Decide what follows when a task has ended: the job goes on, something restarts, or the job is over."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from howdah.spec.events import ContainerEnded, Ended, GangRestarted, Noted
 from howdah.wire.messages import NOT_HEARD, Status
 
 MAX_REPLACEMENTS = 5
-"""Containers lost or preempted before the gang has formed are replaced this often."""
+"""How many containers that are lost or preempted before the gang has formed are replaced."""
 MAX_PORT_RETRIES = 3
-"""The gang is formed anew this often because somebody else took a reserved port; not counted as a retry."""
+"""How often the gang forms anew because another program took a reserved port; that uses up no retry."""
 QUICK_FAILURE_S = 10.0
-"""A gang that fails within this time of its start has failed soon."""
+"""A gang that fails within this time of its start has failed quickly."""
 LATE_EXIT_S = 5.0
-"""What is heard so long after a failure may have been its cause."""
+"""An end that is reported within this time after a failure may be the failure's cause."""
 MAX_UNCOUNTED, UNCOUNTED_S, INCIDENT_S = 20, 86400.0, 30.0
-"""Restarts for which nobody but the cluster is to blame use up no retry, but there are no more than 20 in a day; those
-within 30 s are one."""
+"""A restart for which only the cluster is to blame uses up no retry. There are at most 20 of them in a day; those
+within 30 s count as one."""
 MAX_FAILED_PREFLIGHTS = 3
-"""A task whose containers did not pass pre-flight on so many nodes gets no other."""
+"""A task whose containers failed pre-flight on so many nodes gets no other container."""
 
 # A failure that explains others beats one that may be their consequence: a peer's "connection reset" is an `exit`.
 _WEIGHT = {
@@ -64,14 +64,14 @@ _CLASSES = {
 _CONTAINER_GONE = ("lost", "preempted", "withdrawn")
 # strerror(ENOSPC); then what a NodeManager says.
 _NO_ROOM = re.compile("no space left on device|no space available in any of the local directories", re.IGNORECASE)
-# The cluster says so before the node has done it, or nobody says anything at all.
+# The cluster reports it before the node has ended the program, or nobody reports anything.
 _UNCERTAIN = (*_CONTAINER_GONE, "silent", "localise", "start")
 
 
 def task_ended(
     state: GangState, task: TaskState, exit: Exit, now: float, actions: list[Action], lost: bool = False
 ) -> None:
-    """The task's program, or its container (`lost`), ended for this epoch; decide what follows."""
+    """Record that the task's program, or its container (`lost`), ended in this epoch, and decide what follows."""
     task.exit, task.ended_at = exit, now
     node = task.node
     parked = not state.takes_part(task.id)
@@ -104,14 +104,15 @@ def task_ended(
     elif exit.ok or not counts or _ignored(state, task):
         remove_from_formation(state, task, now, actions)
         if not state.job.gang:
-            give_up_container(state, task, now, actions)  # others wait for the room
+            give_up_container(state, task, now, actions)  # other tasks wait for its resources
         _go_on(state, now, actions)
     else:
         _fail_job(state, task, exit, node, now, actions)
 
 
 def container_lost(state: GangState, task: TaskState, event: ContainerEnded, actions: list[Action]) -> None:
-    """The container went before its program's end was told. The task keeps no container, so a restart asks for one."""
+    """Handle a container that went before the end of its program was reported. The task keeps no container, so a
+    restart asks for another one."""
     container, task.container = task.container, None
     task.joined = 0
     exit = event.exit
@@ -125,7 +126,7 @@ def container_lost(state: GangState, task: TaskState, event: ContainerEnded, act
 
 
 def replay_end(state: GangState, event: Ended, actions: list[Action]) -> None:
-    """The end that `event` recorded, once more, for a master that takes over."""
+    """Repeat the end that `event` recorded, for a master that takes over."""
     task = state.tasks[event.task]
     task.uploaded, task.fenced_until = event.uploaded, event.fenced_until
     if event.lost and task.container is not None:
@@ -135,7 +136,7 @@ def replay_end(state: GangState, event: Ended, actions: list[Action]) -> None:
 
 
 def on_container_ended(state: GangState, event: ContainerEnded, actions: list[Action]) -> None:
-    """The engine tells that a container is gone."""
+    """Handle the engine's report that a container is gone."""
     task_id = state.containers.pop(event.container_id, None)
     if task_id is None:
         return
@@ -145,21 +146,22 @@ def on_container_ended(state: GangState, event: ContainerEnded, actions: list[Ac
         container_lost(state, task, event, actions)
     elif task.container is not None and task.container.id == event.container_id:
         task.container = None
-        if state.open:  # the next master must not count on it
+        if state.open:  # the next master must not rely on it
             actions.append(RecordEvent(event))
         commit_if_all_ended(state, event.time, actions)
 
 
 def executor_unreachable(state: GangState, task: TaskState, exit: Exit, now: float, actions: list[Action]) -> None:
-    """Whoever should speak for it does not: its container goes back, and the task has ended."""
+    """End the task of an executor that does not answer, and release its container."""
     container_lost(state, task, release_container(state, task, exit, now, actions), actions)
 
 
-# What goes on
+# Ends after which the job goes on
 
 
 def _ignored(state: GangState, task: TaskState) -> bool:
-    """Failures of some roles do not matter, of some tasks only when too many fail; the deciding chief's always does."""
+    """Return True if the task's failure does not matter: some roles may fail, some tasks too, as long as only few do.
+    The failure of a chief that decides the job always matters."""
     if task.untracked:
         return False
     if state.job.success == "chief" and task.id == chief(state.job):
@@ -176,7 +178,7 @@ def _go_on(state: GangState, now: float, actions: list[Action]) -> None:
 
 
 def _decide_by_role(state: GangState, now: float, actions: list[Action]) -> bool:
-    """End the job if it is done, or cannot be done any more."""
+    """End the job if its success is reached, or cannot be reached any more."""
     deciding = [task for task in state.tracked_tasks() if not _leads_to_others(state, task.id.role)]
     well = sum(task.exit is not None and task.exit.ok for task in deciding)
     left = sum(task.exit is None for task in state.tracked_tasks())
@@ -199,7 +201,7 @@ def _leads_to_others(state: GangState, role: str) -> bool:
 
 
 def _in_grace(state: GangState, now: float) -> bool:
-    """The chief is done: others may go on for a while."""
+    """Return True while other tasks may go on after the chief is done."""
     state.done_at = state.done_at or now
     return now - state.done_at < state.job.timeouts.grace_s
 
@@ -226,23 +228,24 @@ def _nobody(state: GangState) -> str:
     return f"all tasks ended, and {wanted} had not ended well (success: {state.job.success})"
 
 
-# What starts again
+# Restarts
 
 
 def classify(state: GangState, task: TaskId, exit: Exit) -> str:
-    """What a failure is: `user`, `transient`, `memory`, `node`, `preempted` or `withdrawn`; by the role's own signs,
-    else by how it ended."""
+    """Return the class of a failure (`user`, `transient`, `memory`, `node`, `preempted`, `withdrawn`), by the role's
+    `causes`, else by how the task ended."""
     text = "\n".join((*exit.lines, exit.detail))
     for sign, meaning in state.role(task).causes.items():
         if sign == str(exit.code) or (not sign.isdigit() and re.search(sign, text)):
             return meaning
     if exit.cause == "silent" and (exit.code == NOT_HEARD or (_exit_unknown(exit) and state.preflight.elsewhere)):
-        return "node"  # or the network between it and the master; or there was no master
+        return "node"  # or the network to the master failed, or there was no master
     return _CLASSES.get(exit.cause, "transient")
 
 
 def late_exit(state: GangState, task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
-    """A program had ended before its executor heard that all start again: this may be what made the others fail."""
+    """Handle a program that had ended before its executor heard of the restart: this end may have made the others
+    fail."""
     blame, exit = state.last_restart_cause, status.exit
     if blame is None or exit is None or exit.cause == "stopped" or now - blame.seen_at > LATE_EXIT_S:
         return
@@ -257,15 +260,17 @@ def _fail_job(state: GangState, task: TaskState, exit: Exit, node: str, now: flo
     state.last_restart_cause = RestartCause(task.id, task.epoch, _cause_weight(exit), now)
     reason = f"{task.id}{_on_node(node)}: {exit}"
     kind = classify(state, task.id, exit)
-    announced = task.notice is not None and task.notice.kind == "decommission"  # people's doing, not the node's fault
+    # People take away a node that is decommissioned: the node is not to blame.
+    announced = task.notice is not None and task.notice.kind == "decommission"
     if kind == "node" and exit.cause != "silent" and node and not announced:
         _count_node_failure(state, node, now, actions)
     forming = not task.formed
     if node and state.preflight.elsewhere and _NO_ROOM.search("\n".join((*exit.lines, exit.detail))):
         _avoid_full_disk(state, node, now, actions)
-    if exit.cause == "gpu" and kind == "node" and node and state.preflight.elsewhere:  # a device that is ill stays so
+    # A defective device stays defective.
+    if exit.cause == "gpu" and kind == "node" and node and state.preflight.elsewhere:
         _avoid_node(state, node, f"{node} has a GPU that failed: it gets no more tasks of this job", now, actions)
-    # It left before it had to, its devices are ill, or its files are gone: so does its container.
+    # The executor left early, its devices are defective, or its files are gone: release the container too.
     if exit.cause in ("preempted", "gpu", "withdrawn") and task.container is not None:
         give_up_container(state, task, now, actions)
         task.joined = 0
@@ -292,12 +297,12 @@ def _fail_job(state: GangState, task: TaskState, exit: Exit, node: str, now: flo
 
 
 def _may_start(state: GangState, task: TaskState) -> bool:
-    """Whether the task's program may be started now: it never was, or may be again."""
+    """Return True if the task's program may be started now: it never was, or may be started again."""
     return not task.worlds or may_start_again(state.job, task.id.role)
 
 
 def _formed_with(state: GangState, task: TaskState) -> tuple[TaskId, ...]:
-    """The tasks that were to start together with this one, whose programs have not started."""
+    """Return the tasks that were to start together with this task, and whose programs have not started."""
     formation = state.formations.get(task.epoch)
     return formation.tasks if formation is not None else task.peers
 
@@ -307,12 +312,12 @@ def _cause_weight(exit: Exit) -> int:
 
 
 def _exit_unknown(exit: Exit) -> bool:
-    """Nobody knows how it ended."""
+    """Return True if nobody knows how the program ended."""
     return exit.code is exit.signal is None
 
 
 def _only_this_container_silent(state: GangState, task: TaskState, exit: Exit) -> bool:
-    """Nothing is heard from its container, while others are heard: the way to the master is there for them."""
+    """Return True if only this container is silent while others are heard: the network to the master works for them."""
     unheard = task.container is None and exit.cause in ("silent", "start") and _exit_unknown(exit)
     return unheard and any(other.live and other.phase is not None for other in state.tasks.values())
 
@@ -320,7 +325,7 @@ def _only_this_container_silent(state: GangState, task: TaskState, exit: Exit) -
 def _failed_preflight(
     state: GangState, task: TaskState, exit: Exit, node: str, now: float, actions: list[Action]
 ) -> None:
-    """The container did not pass pre-flight: another is asked for elsewhere, where there is an elsewhere."""
+    """Ask for another container on another node, if there is one, in place of a container that failed pre-flight."""
     fitness, reason = state.preflight, f"{task.id}{_on_node(node)}: {exit}"
     again = node in fitness.readmitted_nodes & fitness.nodes
     tried = fitness.failed_nodes.setdefault(task.id, [])
@@ -339,16 +344,16 @@ def _failed_preflight(
 
 
 def _leave_node(state: GangState, task: TaskState, node: str, now: float, actions: list[Action]) -> None:
-    """At once for this job; other jobs are told of what is certain."""
+    """Avoid the node in this job at once; later jobs are told only of what is certain."""
     certain = task.container is None or task.container.id not in state.preflight.suspected_containers
     _avoid_node(state, node, f"{node} did not pass pre-flight: it gets no more tasks", now, actions)
-    if certain and node not in dict(state.node_failures):  # what a job wants may be too much for any
+    if certain and node not in dict(state.node_failures):  # the job's needs may be too large for any node
         state.node_failures.append((node, now))
         actions.append(NoteNodeFailures(tuple(state.node_failures)))
 
 
 def _avoid_full_disk(state: GangState, node: str, now: float, actions: list[Action]) -> None:
-    """Only this job leaves the node, and the failure counts: it may be the program that fills every disk it meets."""
+    """Avoid the node in this job alone, and count the failure: the program may be what fills every disk."""
     _avoid_node(state, node, f"the disk of {node} is full: it gets no more tasks of this job", now, actions)
     state.preflight.full.add(node)
 
@@ -368,7 +373,8 @@ def _count_node_failure(state: GangState, node: str, now: float, actions: list[A
 
 
 def _backoff_s(state: GangState, now: float) -> float:
-    """The first restart is at once; a gang that fails again and again soon after its start waits, longer each time."""
+    """Return how long a restart waits: the first not at all, those of a gang that fails again soon after its start ever
+    longer."""
     soon = bool(state.formed_at) and now - state.formed_at < QUICK_FAILURE_S
     state.quick_failures = state.quick_failures + 1 if soon else 0
     return min(2.0 ** (state.quick_failures - 2), MAX_BACKOFF_S) if state.quick_failures > 1 else 0.0
@@ -377,7 +383,7 @@ def _backoff_s(state: GangState, now: float) -> float:
 def _within_retry_budget(state: GangState, kind: str, used: int, limit: int, now: float) -> bool:
     if kind in UNCOUNTED:
         state.free_restarts = [moment for moment in state.free_restarts if now - moment < UNCOUNTED_S]
-        if not state.free_restarts or now - state.free_restarts[-1] > INCIDENT_S:  # a node takes many tasks with it
+        if not state.free_restarts or now - state.free_restarts[-1] > INCIDENT_S:  # a lost node ends many tasks at once
             state.free_restarts.append(now)
         return len(state.free_restarts) <= MAX_UNCOUNTED
     return used < limit
@@ -392,7 +398,7 @@ def _describe_budget(state: GangState, kind: str) -> str:
 def _restarted_alone(
     state: GangState, task: TaskState, kind: str, reason: str, now: float, actions: list[Action]
 ) -> bool:
-    """Start the task, or its role, again, if the role says so and has restarts left."""
+    """Restart the task or its role alone, if the role allows it and has restarts left; return True if it did."""
     role = state.role(task.id)
     if not restarts_alone(role):
         return False
@@ -411,16 +417,16 @@ def _restarted_alone(
 def _restart_gang(
     state: GangState, tasks: tuple[TaskId, ...], reason: str, now: float, actions: list[Action], wait: float = 0.0
 ) -> None:
-    """These programs start again in a new epoch; containers that live are kept, the others asked for anew."""
+    """Start these programs again in a new epoch; keep containers that live, and ask for the others anew."""
     peers = state.tasks[tasks[0]].peers
     for role in {id_.role for id_ in tasks}:
         state.restarted[role] = state.restarted.get(role, 0) + 1
     for other in [each for each in state.formations.values() if set(each.tasks) & set(tasks)]:
         del state.formations[other.epoch]  # what was forming forms in the new epoch
         tasks = tuple(dict.fromkeys((*tasks, *other.tasks)))
-    full = state.preflight.full.intersection(bad_nodes(state))  # but for those that had to be forgiven
+    full = state.preflight.full.intersection(bad_nodes(state))  # except nodes that had to be readmitted
     for id_ in tasks:
-        # Larger from now on, or on a disk that is full: the container it has will not do.
+        # The next container must be larger, or on another disk: release this one.
         if state.role(id_).resources.growth or state.tasks[id_].node in full:
             give_up_container(state, state.tasks[id_], now, actions)
             state.tasks[id_].leave()
@@ -433,11 +439,10 @@ def _restart_gang(
 
 
 def advance_epoch(state: GangState, task: TaskState, epoch: int, now: float, actions: list[Action]) -> None:
-    """Some executor is in an epoch that the master before this one began and could not write down any more: the gang
-    starts together once more, in one that is newer still; but for programs that must not, which that one had left
-    running, too."""
+    """Start the gang together in an epoch newer than any known one. Some executor is in an epoch that the earlier
+    master began and could not write down. Programs that must not start twice stay running, as that master left them."""
     state.epoch = max(state.epoch, epoch)
-    if not state.open:  # nothing starts any more; who is to stop obeys no older epoch than it has
+    if not state.open:  # nothing starts any more, and executors that stop ignore orders of an older epoch
         for peer in (state.tasks[id_] for id_ in task.peers):
             peer.epoch = peer.epoch if peer.exit else state.epoch
         return
@@ -446,7 +451,8 @@ def advance_epoch(state: GangState, task: TaskState, epoch: int, now: float, act
 
 
 def peer_already_running(state: GangState, task: TaskState) -> bool:
-    """A peer of the new `task` runs already, in a world that the master before this one formed without it."""
+    """Return True if a peer of the new `task` runs already, in a world that the earlier master formed without this
+    task."""
     peers = (state.tasks[id_] for id_ in task.peers)
     return not task.adopted and any(peer.started == task.epoch and not peer.formed for peer in peers)
 
@@ -456,21 +462,23 @@ def _on_node(node: str) -> str:
 
 
 def _replace_first_cause(state: GangState, task: TaskState, exit: Exit, node: str) -> None:
-    """A failure seen while stopping may be the one that caused the first: a killed peer is heard of late."""
+    """Replace the first cause by a failure that is seen while the job stops and may have caused it: the end of a killed
+    peer is reported late."""
     before = state.outcome
     if before is None or before.state is not State.FAILED or before.exit is None:
         return
-    if exit.cause == "stopped" or exit.code == NOT_HEARD:  # it left while it was stopping
+    if exit.cause == "stopped" or exit.code == NOT_HEARD:  # the executor left while it was stopping
         return
     if _cause_weight(exit) > _cause_weight(before.exit):
         state.outcome = Outcome(State.FAILED, f"{task.id}{_on_node(node)}: {exit}", task.id, exit)
 
 
-# Limits
+# Deadlines
 
 
 def check_end_deadlines(state: GangState, now: float, actions: list[Action]) -> None:
-    """The chief's grace, and tasks that are not needed any more."""
+    """Check the time that tasks may run after the chief is done, and the deadlines of tasks that are not needed any
+    more."""
     if state.done_at and now - state.done_at >= state.job.timeouts.grace_s and state.open:
         seconds = state.job.timeouts.grace_s
         stop(

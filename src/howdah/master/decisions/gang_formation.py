@@ -1,6 +1,6 @@
-"""How tasks come to run: stages begin, containers are asked for, and tasks start together when all have joined.
+"""Form the gang: begin stages, ask for containers, and start tasks together when all have joined.
 
-The rule: all or none. An incomplete gang gives its containers back after a while, so that two of them cannot wait for
+The rule is all or none. An incomplete gang gives its containers back after a while, so that two of them cannot wait for
 each other for ever. Without a gang (`gang: false`) each task is a formation of its own.
 """
 
@@ -41,13 +41,13 @@ MAX_BACKOFF_S = 300.0
 LEAST_WAIT_S = 2.0
 """A shorter wait for the start of programs is not announced."""
 MOST_STRIKES = 1.5
-"""A node against which more is held gets no task: one that was to blame twice within two hours and a half."""
+"""A node with a larger penalty gets no task: one that caused two failures within two hours and a half."""
 
 # Stages
 
 
 def begin_stages(state: GangState, now: float, actions: list[Action]) -> None:
-    """Roles whose predecessors have ended well are wanted from now on."""
+    """Ask for containers for the roles whose predecessors have ended well."""
     begun = [
         name
         for name, role in state.job.roles.items()
@@ -80,8 +80,8 @@ def form_together(
     actions: list[Action],
     not_before: float = 0.0,
 ) -> None:
-    """Each of `groups` gets a new epoch in which its tasks start together; `peers` are in their world (a group that
-    is the whole gang, or a part of it that is started again; without a gang each knows itself alone)."""
+    """Give each of `groups` a new epoch in which its tasks start together. Their world consists of `peers`: a group is
+    the whole gang, or a part of it that restarts; without a gang each task is alone in its world."""
     for group in groups:
         state.epoch += 1
         for task in (state.tasks[id_] for id_ in group):
@@ -96,7 +96,7 @@ def form_together(
 
 
 def _replace(state: GangState, task: TaskState, now: float, actions: list[Action]) -> None:
-    """By a spare, or by a container still to come."""
+    """Replace the task's container by a spare, or by a container still to come."""
     spare = elasticity.find_spare(state, task.id.role)
     if spare is None:
         state.pending_tasks[task.id.role][task.id] = None
@@ -105,10 +105,10 @@ def _replace(state: GangState, task: TaskState, now: float, actions: list[Action
 
 
 def give_up_container(state: GangState, task: TaskState, now: float, actions: list[Action]) -> None:
-    """A container that its task needs no more goes back."""
+    """Release a container that its task does not need any more."""
     if task.container is not None:
         if task.started == task.epoch and (task.exit is None or task.exit.cause == "stalled"):
-            task.fence(now)  # nobody has said that its program ended
+            task.fence(now)  # its program is not known to have ended
         actions.append(ReleaseContainer(task.container.id))
         state.containers.pop(task.container.id, None)
         task.container = None
@@ -118,7 +118,7 @@ def give_up_container(state: GangState, task: TaskState, now: float, actions: li
 
 
 def request_containers(state: GangState, now: float, actions: list[Action]) -> None:
-    """Ask for everything that is missing."""
+    """Ask for all containers that are missing."""
     state.granted_at, state.ask_again_at = now, 0.0
     for role, tasks in state.pending_tasks.items():
         if tasks or state.spares.get(role):
@@ -146,12 +146,12 @@ def _avoided_nodes(state: GangState, name: str) -> tuple[str, ...]:
 
 
 def bad_nodes(state: GangState) -> list[str]:
-    """Nodes that were to blame for too many failures."""
+    """Return the nodes that caused too many failures."""
     return [node for node, weight in state.node_penalties.items() if weight > MOST_STRIKES]
 
 
 def on_allocated(state: GangState, event: Allocated, actions: list[Action]) -> None:
-    """A container came: the first task that wants one gets it."""
+    """Give a granted container to the first task that wants one."""
     container = event.container
     wanting = state.pending_tasks.get(container.role, {}) or state.spares.get(container.role, {})
     if not wanting or not state.open or state.ask_again_at:
@@ -177,7 +177,8 @@ def on_allocated(state: GangState, event: Allocated, actions: list[Action]) -> N
 
 
 def _closest_task(state: GangState, node: str, wanting: Collection[TaskId]) -> TaskId:
-    """The task that has most of its data there, else the next that has none anywhere, else the next."""
+    """Return the task that has most of its data on the node, else the next task that has no data anywhere, else the
+    next task."""
     if state.preferred_hosts:
         at_node = [id_ for id_ in wanting if node in state.preferred_hosts.get(id_, ())]
         here = min(at_node, key=lambda id_: state.preferred_hosts[id_].index(node), default=None)
@@ -188,7 +189,8 @@ def _closest_task(state: GangState, node: str, wanting: Collection[TaskId]) -> T
 
 
 def _release_partial_gang(state: GangState, now: float, actions: list[Action]) -> None:
-    """Two half-granted gangs must not wait for each other: let go, wait a while that differs by job, ask again."""
+    """Release the containers of an incomplete gang, and ask again after a wait that differs by job: two half-granted
+    gangs must not wait for each other."""
     state.releases += 1
     base = min(5.0 * 2 ** (state.releases - 1), 120.0)
     jitter = zlib.crc32(f"{state.id}/{state.releases}".encode()) % 1000 / 1000
@@ -217,7 +219,7 @@ def _describe_shortage(state: GangState) -> str:
 
 
 def on_joined(state: GangState, task: TaskState, now: float, actions: list[Action]) -> None:
-    """The task is ready; with the last of its formation the programs start."""
+    """Note that the task is ready; start the programs with the last task of its formation."""
     formation = state.formations.get(task.epoch)
     if formation is not None:
         formation.waiting.discard(task.id)
@@ -225,7 +227,7 @@ def on_joined(state: GangState, task: TaskState, now: float, actions: list[Actio
 
 
 def remove_from_formation(state: GangState, task: TaskState, now: float, actions: list[Action]) -> None:
-    """It ended before its gang formed, which does not matter: the others form without it."""
+    """Remove a task that ended before its gang formed, where its end does not matter: the others form without it."""
     state.pending_tasks[task.id.role].pop(task.id, None)
     formation = state.formations.get(task.epoch)
     if formation is not None:
@@ -235,8 +237,8 @@ def remove_from_formation(state: GangState, task: TaskState, now: float, actions
 
 
 def start_if_all_joined(state: GangState, formation: Formation, now: float, actions: list[Action]) -> None:
-    """Let the programs start, if all have joined and the time has come."""
-    if formation.waiting or not state.open:  # asked at each join: nothing may be done for all tasks before this
+    """Start the programs if all tasks have joined and the time has come."""
+    if formation.waiting or not state.open:  # runs at each join: do no work for all tasks before this line
         return
     not_before = max((state.tasks[id_].fenced_until for id_ in formation.tasks), default=0.0)
     if now < max(formation.not_before, not_before):
@@ -247,12 +249,12 @@ def start_if_all_joined(state: GangState, formation: Formation, now: float, acti
     if preflight_policy.begin_if_needed(state, formation, now, actions):
         return
     if formation.tasks and state.replaying:
-        return  # when the master before this one came to it, and whether, the log says
+        return  # the log says whether and when the earlier master decided it
     form_world(state, formation, now, actions)
 
 
 def form_world(state: GangState, formation: Formation, now: float, actions: list[Action]) -> None:
-    """The world of these tasks is complete: their programs may start."""
+    """Form the world of these tasks: their programs may start."""
     del state.formations[formation.epoch]
     if not formation.tasks:
         return
@@ -271,7 +273,7 @@ def form_world(state: GangState, formation: Formation, now: float, actions: list
 
 
 def _announce_wait(state: GangState, formation: Formation, wait_s: float, now: float, actions: list[Action]) -> None:
-    """Say once why programs do not start yet, though all tasks have joined."""
+    """Record once why programs do not start yet, though all tasks have joined."""
     if formation.wait_announced or wait_s < LEAST_WAIT_S:
         return
     formation.wait_announced = True
@@ -283,7 +285,7 @@ def _announce_wait(state: GangState, formation: Formation, wait_s: float, now: f
 
 
 def on_start_recorded(state: GangState, event: StartRecorded, actions: list[Action]) -> None:
-    """Let the programs start that waited for the event log."""
+    """Start the programs that waited for the event log."""
     state.unrecorded.discard(event.epoch)
     if event.problem and state.open:
         reason = f"the start of the programs can't be written to the event log: {event.problem}"
@@ -293,7 +295,8 @@ def on_start_recorded(state: GangState, event: StartRecorded, actions: list[Acti
 
 
 def on_checkpoint_found(state: GangState, event: CheckpointFound, actions: list[Action]) -> None:
-    """What programs go on from is known. Where nobody could look they must not begin anew, over what is there."""
+    """Start the programs that waited for their checkpoint. Where nobody could look for it they must not begin anew,
+    because they would overwrite what is there."""
     actions.append(RecordEvent(event))
     state.checkpoint_lookups.end(event.epochs, event.uri, actions)
     if event.error and state.open:
@@ -303,11 +306,11 @@ def on_checkpoint_found(state: GangState, event: CheckpointFound, actions: list[
         start_if_all_joined(state, formation, event.time, actions)
 
 
-# Limits
+# Deadlines
 
 
 def check_formation_deadlines(state: GangState, now: float, actions: list[Action]) -> None:
-    """The gang must be complete in time, and may not hold a part of itself for long."""
+    """Check that the gang is complete in time, and does not hold a part of its containers for long."""
     for formation in list(state.formations.values()):
         if not formation.waiting:
             start_if_all_joined(state, formation, now, actions)
@@ -335,7 +338,7 @@ def check_formation_deadlines(state: GangState, now: float, actions: list[Action
 
 
 def _readmit_nodes(state: GangState, bad: list[str], now: float, actions: list[Action]) -> None:
-    """Better a bad node than none."""
+    """Allow excluded nodes again, when no other node had room within `timeouts.hold`."""
     told = f"no other node had room within {state.job.timeouts.hold_s:.0f} s: {', '.join(bad)} may have tasks again"
     actions.append(RecordEvent(Noted(now, told, decided=True)))
     state.preflight.readmitted_nodes.update(bad)
@@ -344,7 +347,7 @@ def _readmit_nodes(state: GangState, bad: list[str], now: float, actions: list[A
 
 
 def check_spares(state: GangState, now: float, actions: list[Action]) -> None:
-    """Ask for what the running gang can do without; grow when it has come."""
+    """Ask for the spares and the missing tasks of a gang that runs, and grow the gang when they have come."""
     if state.job.gang and state.stage is Stage.RUNNING and not state.formations:
         sizes = elasticity.grow_sizes(state, now)
         if sizes:
@@ -364,13 +367,14 @@ def _resize(state: GangState, sizes: dict[str, int], reason: str, now: float, ac
 
 
 def _anything_runs(state: GangState, now: float) -> bool:
-    """Tasks without a gang may wait for each other's room, but not for ever for nothing."""
+    """Return True if a program runs. Tasks without a gang may wait for each other's containers, but not for ever while
+    nothing runs."""
     granted_lately = now - state.granted_at <= state.job.timeouts.gang_s
     return granted_lately or any(task.live for task in state.tasks.values())
 
 
 def deadline_passed(limit_s: float, elapsed_s: float) -> bool:
-    """Whether a limit is passed; 0 is none."""
+    """Return True if a limit is passed; 0 is no limit."""
     return 0 < limit_s < elapsed_s
 
 

@@ -1,4 +1,4 @@
-"""The end of a job: once its outcome is decided, programs stop, outputs are committed or removed, the job finishes."""
+"""End the job: once its outcome is decided, programs stop, outputs are committed or removed, and the job finishes."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from howdah.spec.events import AllocationLost, CancelRequested, Committed, Conta
 
 STOP_MARGIN_S = 5.0
 LAST_SYNC_S = 65.0
-"""An executor stores the checkpoints that a stopped program has left within a minute."""
+"""Within this time an executor stores the checkpoints that a stopped program has left."""
 
 
 def stop(
     state: GangState, outcome: Outcome, reason: str, now: float, actions: list[Action], unrecorded: bool = False
 ) -> None:
-    """The outcome is `outcome`; whatever still runs is asked to end. `unrecorded`: nothing in the event log, as it is
-    now, says why, so that another master would decide anew."""
+    """Decide the outcome, and ask all programs that still run to end. `unrecorded` says that nothing in the event log
+    explains the outcome, so that another master would decide anew."""
     state.stage, state.outcome = Stage.STOPPING, outcome
     state.stop_by = now + state.job.timeouts.stop_s + STOP_MARGIN_S
     if state.job.checkpoint.local or state.job.board.local:
@@ -51,7 +51,7 @@ def stop(
 def release_container(
     state: GangState, task: TaskState, exit: Exit, now: float, actions: list[Action]
 ) -> ContainerEnded:
-    """Give back the container of a task that will not speak any more."""
+    """Release the container of a task whose executor will not answer any more."""
     assert task.container is not None
     actions.append(ReleaseContainer(task.container.id))
     state.containers.pop(task.container.id, None)
@@ -59,7 +59,7 @@ def release_container(
 
 
 def commit_if_all_ended(state: GangState, now: float, actions: list[Action]) -> None:
-    """Go on to the outputs when the last program has ended."""
+    """Commit the outputs when the last program has ended."""
     if state.stage is not Stage.STOPPING or any(task.live for task in state.tasks.values()):
         return
     if not failed_outputs.is_awaited(state, now):
@@ -67,7 +67,7 @@ def commit_if_all_ended(state: GangState, now: float, actions: list[Action]) -> 
 
 
 def begin_commit(state: GangState, now: float, actions: list[Action]) -> None:
-    """The outputs are put in their places, or removed."""
+    """Move the outputs to their places, or remove them."""
     assert state.outcome is not None
     if snapshot_policy.end(state, now, actions):
         return
@@ -83,12 +83,12 @@ def begin_commit(state: GangState, now: float, actions: list[Action]) -> None:
 
 
 def commit(outcome: Outcome) -> Commit:
-    """What is done with the outputs of a job that ends so."""
+    """Return what is done with the outputs of a job with this outcome."""
     return Commit(keep=outcome.state is State.SUCCEEDED)
 
 
 def on_committed(state: GangState, event: CommitDone, actions: list[Action]) -> None:
-    """The outputs are where they should be, or not: that, too, decides."""
+    """Finish the job: the outputs are in their places or not, which changes the outcome too."""
     assert state.outcome is not None
     actions += [RecordEvent(Committed(event.time, uri)) for uri in event.uris]
     actions += [RecordEvent(Noted(event.time, f"what the tasks made is kept in {uri}")) for uri in event.kept]
@@ -108,19 +108,20 @@ def _finish(state: GangState, now: float, actions: list[Action]) -> None:
 
 
 def finish_again(state: GangState, outcome: Outcome) -> list[Action]:
-    """The end is in the log, and final: the engine was not told of it. People were, and may have moved the outputs."""
+    """Finish a job whose end is in the log, and final. The engine was not told of it; people were, and may have moved
+    the outputs."""
     state.stage, state.outcome = Stage.DONE, outcome
     return [Finish(outcome)]
 
 
 def on_save_published(state: GangState, event: SnapshotPublished, actions: list[Action]) -> None:
-    """A copy is done with; the end of the job may have waited for it."""
+    """Note that a snapshot is finished; the end of the job may have waited for it."""
     snapshot_policy.on_published(state, event, actions)
     commit_if_all_ended(state, event.time, actions)
 
 
 def on_cancel(state: GangState, event: CancelRequested, actions: list[Action]) -> None:
-    """Somebody wants the job to end."""
+    """End the job, because somebody wants it."""
     actions.append(RecordEvent(event))
     if state.open:
         outcome = Outcome(State.CANCELLED, f"cancelled by {event.by}")
@@ -128,7 +129,8 @@ def on_cancel(state: GangState, event: CancelRequested, actions: list[Action]) -
 
 
 def on_allocation_lost(state: GangState, event: AllocationLost, actions: list[Action]) -> None:
-    """The engine ends this master. If another may follow, everything is left to it as it is; if not, the job fails."""
+    """Handle the engine's end of this master. If another master may follow, everything is left to it as it is; if not,
+    the job fails."""
     actions.append(RecordEvent(event))
     if event.comes_back:
         state.handed_over = True

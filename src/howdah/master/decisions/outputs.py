@@ -1,4 +1,4 @@
-"""Where a job's outputs are gathered, by whom, and which of the parts count. Pure."""
+"""Where a job's outputs are gathered, which tasks make them, and which of the parts count. The module is pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from howdah.wire.messages import StdoutOutput
 
 
 def commit_request(state: GangState) -> dict[str, object]:
-    """Which parts of which outputs count, for `howdah.outputs.commit`."""
+    """Return which parts of which outputs count, for `howdah.outputs.commit`."""
     outputs = []
     failed = state.outcome is not None and state.outcome.state is State.FAILED
     for number, output in enumerate(state.job.outputs):
@@ -37,27 +37,27 @@ def commit_request(state: GangState) -> dict[str, object]:
 
 
 def takers(state: GangState, output: Output) -> list[TaskState]:
-    """The tasks that have a part in the output."""
+    """Return the tasks that make a part of the output."""
     return [task for task in state.tasks.values() if uploads(state.job, output, task.id)]
 
 
 def keeps_failed(output: Output) -> bool:
-    """Whether what was made for it is kept when the job fails; of a stream nothing is, for its end is missing."""
+    """Return True if the output is kept when the job fails; a stream never is, because its end is missing."""
     return output.keep_failed and output.strategy == "upload"
 
 
 def _is_kept(state: GangState, output: Output) -> bool:
-    """Whether what was made for the output of a failed job is kept: also where nothing failed but another output."""
+    """Return True if the output of a failed job is kept: also where nothing failed but another output."""
     return keeps_failed(output) or (state.incomplete and output.strategy == "upload")
 
 
 def is_flat(output: Output, takers: int) -> bool:
-    """Whether what a task made goes straight into the output; part files of streams are named after their tasks."""
+    """Return True if a task's files go straight into the output; part files of streams are named after their tasks."""
     return output.strategy == "stream" or bool(output.tasks and takers == 1)
 
 
 def capture(job_id: str, job: JobSpec, task: TaskState) -> StdoutOutput | None:
-    """What becomes of this task's standard output, if anything."""
+    """Return the order for the task's standard output, if an output takes it."""
     for number, output in enumerate(job.outputs):
         if output.strategy == "stream" and uploads(job, output, task.id):
             uri = posixpath.join(temporary(job_id, number, output.path), part(task))
@@ -68,7 +68,7 @@ def capture(job_id: str, job: JobSpec, task: TaskState) -> StdoutOutput | None:
 
 
 def empty_outputs(state: GangState) -> list[str]:
-    """Sentences about outputs that no task had anything for, and need not have had."""
+    """Return sentences about outputs that no task had anything for, and that may be empty."""
     return [
         f"output {output.path} is empty: no task {_made(output)}"
         for output in _unmade(state)
@@ -77,7 +77,7 @@ def empty_outputs(state: GangState) -> list[str]:
 
 
 def missing_outputs(state: GangState) -> list[str]:
-    """Sentences about outputs that no task made, and without which the job has not succeeded."""
+    """Return sentences about outputs that no task made, and without which the job has not succeeded."""
     return [
         f"output {output.path} is missing: no task {_made(output)}, and the output is not `optional`"
         for output in _unmade(state)
@@ -99,12 +99,12 @@ def _made(output: Output) -> str:
 
 
 def part(task: TaskState) -> str:
-    """The name under which one attempt uploads: two attempts never write one place."""
+    """Return the name under which one attempt uploads: two attempts never write to one place."""
     return f"{task.id.slug}.{task.attempt}"
 
 
 def uploads(job: JobSpec, output: Output, task: TaskId) -> bool:
-    """Whether this task uploads this output, or prints it."""
+    """Return True if this task uploads a directory for this output or prints the output."""
     if task.index >= job.roles[task.role].replicas:
         return False
     if not output.tasks:

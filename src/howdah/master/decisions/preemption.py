@@ -1,5 +1,5 @@
-"""What the engine says beforehand of containers that it will take away: told to the programs in them, while there is
-time to save."""
+"""Preemption notices: the engine announces that it will take a container away, and the program in it is told while
+there is time to save."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from howdah.wire.messages import PreemptionNotice
 
 
 def on_announced(state: GangState, event: LossAnnounced, actions: list[Action]) -> None:
-    """It is in the orders of the container's executor from now on."""
+    """Put the notice into the orders of the container's executor."""
     id_ = state.containers.get(event.container_id)
     if id_ is None or not state.open:
         return

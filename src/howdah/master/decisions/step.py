@@ -1,8 +1,8 @@
-"""`step(state, event) -> actions`: every decision of the master, and nothing else.
+"""`step(state, event) -> actions` makes every decision of the master, and does nothing else.
 
 It touches no socket, clock, file or thread; time arrives with the event. The state passed in is changed in place
-(docs/adr/0003): the result depends on state and event alone, so that a run can be replayed. How tasks come to run is
-in `forming`, what follows from their ends in `verdicts`, the end of the job in `stopping`.
+(docs/adr/0003): the result depends on state and event alone, so that a run can be replayed. `gang_formation` decides
+how tasks come to run, `failure_policy` what follows from their ends, `job_completion` how the job ends.
 """
 
 from __future__ import annotations
@@ -57,17 +57,18 @@ from howdah.spec.events import (
 from howdah.wire.messages import Phase, Status, Usage
 
 GREET_S = 120.0
-"""An executor must speak within this after its container was started (a node may have to fetch the runtime first)."""
+"""An executor must send its first status within this time after its start (a node may have to fetch the runtime
+first)."""
 SILENT_S = 9.0
-"""An executor not heard for this long is taken for dead: decided within 10 s, for it is looked at twice a second. It
-beats every 2 s."""
+"""An executor that is not heard for so long counts as dead. The decision falls within 10 s, since executors are checked
+twice a second; their heartbeat comes every 2 s."""
 
 _USED = tuple(name for name in Used.__dataclass_fields__ if name in Usage.__dataclass_fields__)
-"""What of a sample is a fact for the log; how it went in between is for the series."""
+"""The fields of a sample that the log records; the others are for the resource metrics alone."""
 
 
 def step(state: GangState, event: Event) -> list[Action]:
-    """Apply `event` to `state`; what is to be done, in order."""
+    """Apply `event` to `state`; return the actions to carry out, in order."""
     actions: list[Action] = []
     if state.stage is Stage.DONE or state.handed_over:
         return actions
@@ -87,7 +88,7 @@ def _on_started(state: GangState, event: JobStarted, actions: list[Action]) -> N
     gang_formation.begin_stages(state, event.time, actions)
 
 
-# What executors say
+# Status of executors
 
 
 def _on_heard(state: GangState, event: StatusReceived, actions: list[Action]) -> None:
@@ -146,7 +147,8 @@ def _on_heard(state: GangState, event: StatusReceived, actions: list[Action]) ->
 
 
 def _note_usage(task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
-    """Samples grow sparser as a task grows older (about a hundred a factor of e), so that logs stay small."""
+    """Record a sample of the usage, more rarely as a task grows older (about a hundred while its age grows by a factor
+    of e), so that logs stay small."""
     if status.phase is Phase.LOCALISING and status.data_total_bytes and now - task.used_at >= _between(task, now, 2.0):
         task.used_at = now
         fetched: dict[str, Any] = {"data_bytes": status.data_bytes, "data_total_bytes": status.data_total_bytes}
@@ -160,7 +162,7 @@ def _note_usage(task: TaskState, status: Status, now: float, actions: list[Actio
 
 
 def _percent(progress: float | None) -> int | None:
-    """A step that is worth a line of the log."""
+    """Return the progress in whole percent: a step that is worth a line of the log."""
     return None if progress is None else int(progress * 100)
 
 
@@ -208,7 +210,7 @@ def _on_tick(state: GangState, event: Tick, actions: list[Action]) -> None:
 
 
 def decide_by_time(state: GangState, now: float, actions: list[Action]) -> None:
-    """What follows from the time alone; who is silent is another matter."""
+    """Decide what follows from the time alone, except which executors are silent."""
     if state.open:
         gang_formation.check_formation_deadlines(state, now, actions)
     if state.open:

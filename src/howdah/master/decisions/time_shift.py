@@ -1,4 +1,4 @@
-"""Time that counts for nobody: every moment that the state waits from, or for, moves by it."""
+"""Shift all deadlines and timestamps in the state after the master was suspended or its clock was set."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from howdah.spec.events import TimeLost
 
 
 def on_time_lost(state: GangState, event: TimeLost, actions: list[Action]) -> None:
-    """Nobody is silent, late, or fenced for long enough, because the master did not run or its clock was set."""
+    """Shift the state, so that no executor is silent or late, and no fence over, because the master did not run or its
+    clock was set."""
     actions.append(RecordEvent(event))
     shift_deadlines(state, event.seconds)
 
 
 def shift_deadlines(state: GangState, seconds: float) -> None:
-    """Every moment that is waited from, or for, is so much later."""
+    """Shift every moment that a deadline counts from, or ends at."""
     _shift(state, seconds, "begun_at", "asked_at", "granted_at", "ask_again_at", "running_since", "formed_at")
     _shift(state, seconds, "done_at", "stop_by")
     _shift(state.hangs, seconds, "until")
@@ -36,7 +37,7 @@ def shift_deadlines(state: GangState, seconds: float) -> None:
 
 
 def shift_fences(state: GangState, seconds: float) -> None:
-    """What may still run has so much longer to end."""
+    """Shift the fences of programs that may still run."""
     for task in state.tasks.values():
         _shift(task, seconds, "fenced_until")
 
