@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from howdah.checkpoints import discovery, file_validation
-from howdah.eventfiles.checkpoint_contents import Contents
+from howdah.eventfiles.checkpoint_contents import CheckpointContents
 from howdah.spec import uris
 from howdah.storage.filesystem import filesystem
 
@@ -160,7 +160,7 @@ def test_a_tensor_that_two_processes_have_written(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr[-3000:]
     least, greatest, mean, deviation = map(float, done.stdout.split())
-    contents, uri = Contents(), uris.of_local(tmp_path / "two")
+    contents, uri = CheckpointContents(), uris.of_local(tmp_path / "two")
     shapes = {row["name"]: (row["dtype"], row["shape"]) for row in contents.tensors([uri], uri)["tensors"]}
     assert shapes == {
         "rows": ("float32", (101, 16)), "columns": ("float64", (101, 16)), "turned": ("float32", (4, 3)),

@@ -18,7 +18,7 @@ from pyarrow import orc
 from record_files import blocks, put, records
 
 from howdah.checkpoints import file_validation
-from howdah.eventfiles import tensors
+from howdah.eventfiles import tensor_files
 from howdah.eventfiles.errors import Unreadable
 from howdah.eventfiles.statistics import statistics
 from howdah.inputs.formats import Corrupt, reader
@@ -65,7 +65,7 @@ def looked_at(path: Path) -> None:
     file_validation.describe_defect(str(path))
     fs = filesystem("file:///")
     with contextlib.suppress(Unreadable):
-        for tensor in tensors.read(fs, uris.of_local(path)):
+        for tensor in tensor_files.read_tensors(fs, uris.of_local(path)):
             statistics(fs, tensor)
 
 
@@ -109,7 +109,7 @@ def test_what_once_ended_a_reader_is_refused(tmp_path: Path, name: str, content:
     path.write_bytes(content)
     assert file_validation.describe_defect(str(path)) != ""
     with pytest.raises(Unreadable):
-        tensors.read(filesystem("file:///"), uris.of_local(path))
+        tensor_files.read_tensors(filesystem("file:///"), uris.of_local(path))
 
 
 def test_a_header_that_says_it_is_large_is_not_read(tmp_path: Path) -> None:

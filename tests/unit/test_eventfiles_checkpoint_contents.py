@@ -22,18 +22,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howdah.eventfiles import sampling, tensors, torch_file
-from howdah.eventfiles.checkpoint_contents import Contents
+from howdah.eventfiles import sampling, tensor_files, torch_file
+from howdah.eventfiles.checkpoint_contents import CheckpointContents
 from howdah.eventfiles.errors import Absent, Unreadable
 from howdah.eventfiles.statistics import numbers, statistics
-from howdah.eventfiles.tensors import Tensor
+from howdah.eventfiles.tensor import Tensor
 from howdah.spec import uris
 from howdah.storage.filesystem import filesystem
 
 
 def read(path: Path) -> list[Tensor]:
     uri = uris.of_local(path)
-    return tensors.read(filesystem(uri), uri)
+    return tensor_files.read_tensors(filesystem(uri), uri)
 
 
 def safetensors(path: Path, **held: np.ndarray[Any, Any]) -> Path:
@@ -76,11 +76,11 @@ def test_the_same_without_numpy(tmp_path: Path) -> None:
     program = (
         "import json, sys\n"
         "if sys.argv[2] == 'without': sys.modules['numpy'] = None\n"
-        "from howdah.eventfiles import tensors\n"
+        "from howdah.eventfiles import tensor_files\n"
         "from howdah.eventfiles.statistics import statistics\n"
         "from howdah.storage.filesystem import filesystem\n"
         "fs = filesystem(sys.argv[1])\n"
-        "print(json.dumps([statistics(fs, one) for one in tensors.read(fs, sys.argv[1])]))\n"
+        "print(json.dumps([statistics(fs, one) for one in tensor_files.read_tensors(fs, sys.argv[1])]))\n"
     )
     both = [
         json.loads(
@@ -103,7 +103,7 @@ def test_small_types() -> None:
     assert list(numbers(bytes((0x38, 0xB8, 0x7E, 0x01)), "float8_e4m3fn")) == [1.0, -1.0, 448.0, 2.0**-9]
     assert math.isnan(numbers(b"\x7f", "float8_e4m3fn")[0])
     assert list(numbers(bytes((0x3C, 0x7C)), "float8_e5m2")) == [1.0, math.inf]
-    assert list(numbers(struct.pack(">2f", 1.5, 2.5), "float32", big=True)) == [1.5, 2.5]
+    assert list(numbers(struct.pack(">2f", 1.5, 2.5), "float32", big_endian=True)) == [1.5, 2.5]
 
 
 def test_numpy_files(tmp_path: Path) -> None:
@@ -140,9 +140,10 @@ def test_nothing_that_a_pickle_names_is_called(tmp_path: Path) -> None:
     path = archive(tmp_path / "evil.pt", pickle.dumps({"a": Evil(mark), "b": [Evil(mark)]}, 2))
     assert read(path) == []
     for protocol in range(2, 6):
-        torch_file.load(pickle.dumps([Evil(mark), {"x": Evil(mark)}, {1, 2}, b"x", (1, 2.0, None, True)], protocol))
+        value = [Evil(mark), {"x": Evil(mark)}, {1, 2}, b"x", (1, 2.0, None, True)]
+        torch_file.load_pickle(pickle.dumps(value, protocol))
     for text in (b"cos\nsystem\n(S'touch %b'\ntR.", b"(S'touch %b'\nios\nsystem\n.", b"cbuiltins\neval\n(S'1'\ntR."):
-        torch_file.load(text.replace(b"%b", str(mark).encode()))
+        torch_file.load_pickle(text.replace(b"%b", str(mark).encode()))
     assert not mark.exists()
 
 
@@ -171,7 +172,7 @@ def test_pickles_that_are_none(content: bytes, tmp_path: Path) -> None:
 def test_a_table_of_shards_that_is_none(tmp_path: Path) -> None:
     for content in (pickle.dumps({"a": 1}), pickle.dumps(Evil(tmp_path / "called")), b"\x80\x02N."):
         (tmp_path / ".metadata").write_bytes(content)
-        assert Contents().tensors([uris.of_local(tmp_path)], uris.of_local(tmp_path))["tensors"] == []
+        assert CheckpointContents().tensors([uris.of_local(tmp_path)], uris.of_local(tmp_path))["tensors"] == []
     assert not (tmp_path / "called").exists()
 
 
@@ -185,10 +186,10 @@ def test_a_pickle_that_holds_itself_many_times_is_walked_once(tmp_path: Path) ->
 def test_no_room_is_made_for_what_a_pickle_only_says_it_holds() -> None:
     tracemalloc.start()
     with contextlib.suppress(Unreadable):
-        torch_file.load(b"\x80\x05\x96" + struct.pack("<Q", 1 << 33) + b"few.")
+        torch_file.load_pickle(b"\x80\x05\x96" + struct.pack("<Q", 1 << 33) + b"few.")
     assert tracemalloc.get_traced_memory()[1] < 1 << 20
     tracemalloc.stop()
-    assert torch_file.load(pickle.dumps(bytearray(b"some"), 5)) == bytearray(b"some")
+    assert torch_file.load_pickle(pickle.dumps(bytearray(b"some"), 5)) == bytearray(b"some")
 
 
 @settings(max_examples=150, deadline=None)
@@ -198,7 +199,7 @@ def test_pickles_with_wrong_bytes_fail_here_if_at_all(chance: random.Random) -> 
     for _ in range(chance.randint(1, 4)):
         data[chance.randrange(len(data))] = chance.choice([chance.randrange(256), *b"cR}u(]eb\x81"])
     with contextlib.suppress(Unreadable):
-        torch_file.load(bytes(data))
+        torch_file.load_pickle(bytes(data))
 
 
 @pytest.mark.parametrize(
@@ -247,8 +248,8 @@ def indexed(tmp_path: Path) -> Path:
 
 
 def test_an_index_says_which_files_belong_together(indexed: Path) -> None:
-    contents, uri = Contents(), uris.of_local(indexed)
-    (row,) = contents.found([uris.of_local(indexed.parent)])["checkpoints"]
+    contents, uri = CheckpointContents(), uris.of_local(indexed)
+    (row,) = contents.checkpoints([uris.of_local(indexed.parent)])["checkpoints"]
     assert (row["valid"], row["uri"], row["format"]) == (True, uri, "torch-transformers")
     rows = contents.tensors([uri], uri)["tensors"]
     assert [(one["name"], one["dtype"], one["shape"]) for one in rows] == [
@@ -277,7 +278,7 @@ def test_an_index_says_which_files_belong_together(indexed: Path) -> None:
 def test_an_index_that_is_none(indexed: Path, text: str, words: str) -> None:
     (indexed / "model.safetensors.index.json").write_text(text)
     with pytest.raises(Unreadable, match=words):
-        Contents().tensors([uris.of_local(indexed)], uris.of_local(indexed))
+        CheckpointContents().tensors([uris.of_local(indexed)], uris.of_local(indexed))
 
 
 class Object:
@@ -318,7 +319,7 @@ def shards(tmp_path: Path) -> tuple[Path, list[tuple[Any, int, int]]]:
 
 def told(folder: Path, content: bytes) -> dict[str, Any]:
     (folder / ".metadata").write_bytes(content)
-    contents, uri = Contents(), uris.of_local(folder)
+    contents, uri = CheckpointContents(), uris.of_local(folder)
     (row,) = contents.tensors([uri], uri)["tensors"]
     assert (row["name"], row["dtype"], row["shape"]) == ("w", "float32", (12,))
     return contents.statistics([uri], uri, "w")
@@ -357,7 +358,7 @@ def test_shapes_that_no_tensor_has(tmp_path: Path, size: Any) -> None:
         metadata(places=[(size, 0, 1)]),
     ):
         with contextlib.suppress(Unreadable):
-            assert torch_file.sharded(content, "file:///c/.metadata")[0].parts == ()
+            assert torch_file.read_distributed_metadata(content, "file:///c/.metadata")[0].parts == ()
 
 
 def test_a_table_that_names_the_same_again_and_again_is_no_trap() -> None:
@@ -368,7 +369,7 @@ def test_a_table_that_names_the_same_again_and_again_is_no_trap() -> None:
     named = {f"w{number}": Object(size=(1,), properties=deep, chunks=chunks) for number in range(200)}
     stored = {Object(fqn="w0", offset=(0,)): Object(relative_path="a", offset=0, length=1)}
     content = pickle.dumps(Object(state_dict_metadata=named, storage_data=stored), 2)
-    assert len(torch_file.sharded(content, "file:///c/.metadata")) == 200
+    assert len(torch_file.read_distributed_metadata(content, "file:///c/.metadata")) == 200
 
 
 @settings(max_examples=150, deadline=None)
@@ -378,8 +379,8 @@ def test_tables_of_shards_with_wrong_bytes_fail_here_if_at_all(chance: random.Ra
     for _ in range(chance.randint(1, 6)):
         data[chance.randrange(len(data))] = chance.choice([chance.randrange(256), *b"cR}u(]eb\x81K"])
     with contextlib.suppress(Unreadable):
-        for one in torch_file.sharded(bytes(data), "file:///c/.metadata"):
-            assert one.why or sum(part.count for part in one.parts) == one.count
+        for one in torch_file.read_distributed_metadata(bytes(data), "file:///c/.metadata"):
+            assert one.unreadable_reason or sum(part.count for part in one.parts) == one.count
 
 
 def test_what_is_found_below_a_directory(tmp_path: Path) -> None:
@@ -389,8 +390,8 @@ def test_what_is_found_below_a_directory(tmp_path: Path) -> None:
     outside = tmp_path.parent / "outside.npy"
     np.save(outside, WEIGHTS)
     (tmp_path / "link.npy").symlink_to(outside)
-    contents, folders = Contents(), [uris.of_local(tmp_path)]
-    rows = {row["step"]: row for row in contents.found(folders)["checkpoints"] if row["step"]}
+    contents, folders = CheckpointContents(), [uris.of_local(tmp_path)]
+    rows = {row["step"]: row for row in contents.checkpoints(folders)["checkpoints"] if row["step"]}
     assert (rows[10]["valid"], rows[20]["valid"]) == (True, False)
     assert "bytes" in rows[20]["reason"]
     assert contents.tensors(folders, rows[10]["uri"])["tensors"][0]["name"] == "w"
@@ -400,7 +401,7 @@ def test_what_is_found_below_a_directory(tmp_path: Path) -> None:
     for wrong in (outside, tmp_path / "link.npy", tmp_path / ".." / "outside.npy", Path("/etc/passwd")):
         with pytest.raises(Absent, match="not below"):
             contents.tensors(folders, f"file://{wrong}")
-    assert contents.found([uris.of_local(tmp_path / "never")])["checkpoints"] == []
+    assert contents.checkpoints([uris.of_local(tmp_path / "never")])["checkpoints"] == []
 
 
 # Few points of many

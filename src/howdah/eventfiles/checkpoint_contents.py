@@ -1,4 +1,4 @@
-"""The checkpoints of a job and what is in them. Only what lies below the job's own directories is opened."""
+"""Answer what checkpoints a job has and what is in them. Only files below the job's own directories are opened."""
 
 from __future__ import annotations
 
@@ -14,153 +14,150 @@ from typing import Any
 from howdah.checkpoints import discovery, file_validation
 from howdah.checkpoints.discovery import CheckpointTree, FoundCheckpoint
 from howdah.errors import HowdahError, StagingError
-from howdah.eventfiles import tensors, torch_file
+from howdah.eventfiles import torch_file
 from howdah.eventfiles.errors import Absent
-from howdah.eventfiles.shards import INDEX, indexed
+from howdah.eventfiles.shards import INDEX, read_shards
 from howdah.eventfiles.statistics import statistics
-from howdah.eventfiles.tensors import Tensor
+from howdah.eventfiles.tensor import MAX_PICKLE_BYTES, Tensor
+from howdah.eventfiles.tensor_files import read_tensors
 from howdah.spec import uris
 from howdah.storage.filesystem import FileSystem, filesystem
 
-MOST_FOUND, MOST_LOOKED_INTO = 200, 50
-MOST_FILES = 64
-PAUSE_S = 5.0
-_READ = (".safetensors", ".pt", ".pth", ".ckpt", ".bin", ".tar", ".npz", ".npy")
+MAX_CHECKPOINTS, MAX_VALIDATED = 200, 50
+MAX_FILES = 64
+CACHE_S = 5.0
+_READABLE_SUFFIXES = (".safetensors", ".pt", ".pth", ".ckpt", ".bin", ".tar", ".npz", ".npy")
 
 
-class Contents:
-    """Remembers what is whole, and tables of contents."""
+class CheckpointContents:
+    """Answer questions about checkpoints; keep what was found valid, and the last answers for `CACHE_S`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._flaws: dict[tuple[str, int, int], str] = {}
-        self._found: dict[tuple[str, ...], tuple[float, dict[str, Any]]] = {}
+        self._defects: dict[tuple[str, int, int], str] = {}
+        self._checkpoints: dict[tuple[str, ...], tuple[float, dict[str, Any]]] = {}
         self._tables: dict[str, tuple[float, list[Tensor]]] = {}
 
-    def found(self, folders: Sequence[str]) -> dict[str, Any]:
-        """What the API answers: the newest first."""
-        key = tuple(folders)
+    def checkpoints(self, directories: Sequence[str]) -> dict[str, Any]:
+        """Return the API's list of checkpoints below the directories, the newest first."""
+        key = tuple(directories)
         with self._lock:
-            at, answer = self._found.get(key, (0.0, {}))
-            if answer and time.monotonic() - at < PAUSE_S:
+            read_at, answer = self._checkpoints.get(key, (0.0, {}))
+            if answer and time.monotonic() - read_at < CACHE_S:
                 return answer
             rows: dict[str, dict[str, Any]] = {}
             errors = []
-            for folder in dict.fromkeys(folders):
+            for directory in dict.fromkeys(directories):
                 try:
-                    for row in self._of(folder):
+                    for row in self._rows(directory):
                         rows.setdefault(row["uri"], row)
                 except HowdahError as error:
-                    errors.append({"file": folder, "text": str(error)})
-            newest = sorted(rows.values(), key=lambda row: -row["modified"])[:MOST_FOUND]
+                    errors.append({"file": directory, "text": str(error)})
+            newest = sorted(rows.values(), key=lambda row: -row["modified"])[:MAX_CHECKPOINTS]
             answer = {"checkpoints": newest, "errors": errors}
-            self._found = {key: (time.monotonic(), answer)}
+            self._checkpoints = {key: (time.monotonic(), answer)}
             return answer
 
-    def _of(self, folder: str) -> list[dict[str, Any]]:
-        tree = CheckpointTree(filesystem(folder), folder)
+    def _rows(self, directory: str) -> list[dict[str, Any]]:
+        tree = CheckpointTree(filesystem(directory), directory)
         rows = []
-        for number, one in enumerate(discovery.candidates(tree)[:MOST_FOUND]):
-            size = sum(tree.sizes[name] for name in one.files)
-            uri = uris.join(folder, one.name) if one.name else folder
-            reason = self._flaw(tree, one, uri, size) if number < MOST_LOOKED_INTO else None
+        for number, found in enumerate(discovery.candidates(tree)[:MAX_CHECKPOINTS]):
+            size = sum(tree.sizes[name] for name in found.files)
+            uri = uris.join(directory, found.name) if found.name else directory
+            defect = self._defect(tree, found, uri, size) if number < MAX_VALIDATED else None
             rows.append(
                 {
                     "uri": uri,
-                    "name": one.name or uris.name(folder),
-                    "step": _step(one.name),
-                    "format": one.format,
+                    "name": found.name or uris.name(directory),
+                    "step": _step(found.name),
+                    "format": found.format,
                     "bytes": size,
-                    "files": len(one.files),
-                    "modified": one.modified_ms / 1000,
-                    "valid": None if reason is None else not reason,
-                    "reason": reason or "",
+                    "files": len(found.files),
+                    "modified": found.modified_ms / 1000,
+                    "valid": None if defect is None else not defect,
+                    "reason": defect or "",
                 }
             )
         return rows
 
-    def _flaw(self, tree: CheckpointTree, one: FoundCheckpoint, uri: str, size: int) -> str:
-        key = (uri, size, one.modified_ms)
-        if key not in self._flaws:
+    def _defect(self, tree: CheckpointTree, found: FoundCheckpoint, uri: str, size: int) -> str:
+        key = (uri, size, found.modified_ms)
+        if key not in self._defects:
             try:
-                self._flaws[key] = discovery.find_defect(tree, one)
-            except StagingError as error:  # gone meanwhile
-                self._flaws[key] = str(error)
-        return self._flaws[key]
+                self._defects[key] = discovery.find_defect(tree, found)
+            except StagingError as error:  # removed meanwhile
+                self._defects[key] = str(error)
+        return self._defects[key]
 
-    def tensors(self, folders: Sequence[str], uri: str) -> dict[str, Any]:
-        """What the API answers of the one at `uri`."""
+    def tensors(self, directories: Sequence[str], uri: str) -> dict[str, Any]:
+        """Return the API's list of the tensors in the checkpoint at `uri`."""
         rows = [
-            {
-                "name": one.name,
-                "dtype": one.dtype,
-                "shape": one.shape,
-                "count": one.count,
-                "bytes": one.length,
-            }
-            for one in self._table(folders, uri)
+            {"name": each.name, "dtype": each.dtype, "shape": each.shape, "count": each.count, "bytes": each.length}
+            for each in self._table(directories, uri)
         ]
         return {"uri": uri, "tensors": rows}
 
-    def statistics(self, folders: Sequence[str], uri: str, name: str) -> dict[str, Any]:
-        """What the API answers of one tensor."""
-        for one in self._table(folders, uri):
-            if one.name == name:
-                for place in dict.fromkeys([one.uri, *(part.uri for part in one.parts)]):
-                    if not any(_below(place, folder) for folder in folders):
-                        raise Absent(f"{place}: not below a directory of this job")
-                return statistics(filesystem(one.uri), one)
+    def statistics(self, directories: Sequence[str], uri: str, name: str) -> dict[str, Any]:
+        """Return the API's statistics of one tensor."""
+        for tensor in self._table(directories, uri):
+            if tensor.name == name:
+                for file in dict.fromkeys([tensor.uri, *(part.uri for part in tensor.parts)]):
+                    if not any(_is_below(file, directory) for directory in directories):
+                        raise Absent(f"{file}: not below a directory of this job")
+                return statistics(filesystem(tensor.uri), tensor)
         raise Absent(f"{uri}: no tensor {name!r}")
 
-    def _table(self, folders: Sequence[str], uri: str) -> list[Tensor]:
-        if not any(_below(uri, folder) for folder in folders):
+    def _table(self, directories: Sequence[str], uri: str) -> list[Tensor]:
+        if not any(_is_below(uri, directory) for directory in directories):
             raise Absent(f"{uri or 'no uri='}: not below a directory of this job")
         with self._lock:
-            at, table = self._tables.get(uri, (0.0, []))
-            if table and time.monotonic() - at < PAUSE_S:
+            read_at, table = self._tables.get(uri, (0.0, []))
+            if table and time.monotonic() - read_at < CACHE_S:
                 return table
-        fs = filesystem(uri)
-        table = _read(fs, uri)
+        table = _read_checkpoint(filesystem(uri), uri)
         with self._lock:
             self._tables = {uri: (time.monotonic(), table)}
         return table
 
 
-def _read(fs: FileSystem, uri: str) -> list[Tensor]:
-    entry = fs.stat(uri)
-    if entry is None or not entry.is_dir:
+def _read_checkpoint(fs: FileSystem, uri: str) -> list[Tensor]:
+    status = fs.stat(uri)
+    if status is None or not status.is_dir:
         if uri.endswith(INDEX):
-            return indexed(fs, uri)[1]
-        if entry is None and fs.stat(uri + ".index") is None:
+            return read_shards(fs, uri)[1]
+        if status is None and fs.stat(uri + ".index") is None:
             raise Absent(f"{uri}: no such file or directory")
-        return tensors.read(fs, uri)
+        return read_tensors(fs, uri)
     metadata = uris.join(uri, ".metadata")
-    table = fs.stat(metadata)
-    if table is not None and table.size <= tensors.MOST_PICKLE and _below(metadata, uri):
-        return torch_file.sharded(fs.read_bytes(metadata), metadata)
-    names = sorted(uris.below(each.uri, uri) for each in fs.walk(uri) if _below(each.uri, uri))
+    status = fs.stat(metadata)
+    if status is not None and status.size <= MAX_PICKLE_BYTES and _is_below(metadata, uri):
+        return torch_file.read_distributed_metadata(fs.read_bytes(metadata), metadata)
+    return _read_directory(fs, uri)
+
+
+def _read_directory(fs: FileSystem, uri: str) -> list[Tensor]:
+    names = sorted(uris.below(each.uri, uri) for each in fs.walk(uri) if _is_below(each.uri, uri))
     found: list[Tensor] = []
-    for index in [name for name in names if name.endswith(INDEX)][:MOST_FILES]:
-        shards, held = indexed(fs, uris.join(uri, index))
-        found += held
+    for index in [name for name in names if name.endswith(INDEX)][:MAX_FILES]:
+        shards, tensors = read_shards(fs, uris.join(uri, index))
+        found += tensors
         names = [name for name in names if name not in shards]
-    wanted = [name.removesuffix(".index") if name.endswith(".index") else name for name in names]
-    wanted = [name for name, own in zip(wanted, names, strict=True) if own.endswith((*_READ, ".index"))]
-    wanted = [name for name in wanted if not file_validation.DATA.fullmatch(name)][:MOST_FILES]
-    if not wanted and not found:
+    readable = [name.removesuffix(".index") for name in names if name.endswith((*_READABLE_SUFFIXES, ".index"))]
+    readable = [name for name in readable if not file_validation.DATA.fullmatch(name)][:MAX_FILES]
+    if not readable and not found:
         raise Absent(f"{uri}: no file in it whose tensors can be shown")
-    several = len(wanted) > 1 or bool(found)
-    for name in wanted:
+    several = len(readable) > 1 or bool(found)
+    for name in readable:
         prefix = f"{posixpath.splitext(name)[0]}/" if several and not name.endswith(".safetensors") else ""
-        found += (replace(one, name=prefix + one.name) for one in tensors.read(fs, uris.join(uri, name)))
+        found += (replace(each, name=prefix + each.name) for each in read_tensors(fs, uris.join(uri, name)))
     return found
 
 
-def _below(uri: str, folder: str) -> bool:
-    """Whether it is that directory or in it, links on this machine followed."""
+def _is_below(uri: str, directory: str) -> bool:
+    """Tell whether a URI is the directory or below it; symbolic links on this machine are followed."""
     if not uris.has_scheme(uri):
         return False
-    inner, outer = uris.normal(uri), uris.normal(folder)
+    inner, outer = uris.normal(uri), uris.normal(directory)
     if uris.root(inner) != uris.root(outer):
         return False
     paths = [uris.path(inner), uris.path(outer)]

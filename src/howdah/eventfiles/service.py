@@ -30,7 +30,7 @@ from howdah.eventfiles.queries import EventDirectories, JobEventFiles, Query
 from howdah.localfiles.temporary_directory import remove_if_empty
 
 if TYPE_CHECKING:
-    from howdah.eventfiles.checkpoint_contents import Contents
+    from howdah.eventfiles.checkpoint_contents import CheckpointContents
 
 IDLE_S, TICK_S = 600.0, 0.25
 MOST_BODY = 4 << 20
@@ -121,18 +121,18 @@ class EventFileServer:
         return _chart(board, kind, asked, ending == "png")
 
     @functools.cached_property
-    def _contents(self) -> Contents:
+    def _contents(self) -> CheckpointContents:
         # What it takes to read them takes as long to load as all the rest.
-        from howdah.eventfiles.checkpoint_contents import Contents
+        from howdah.eventfiles.checkpoint_contents import CheckpointContents
 
-        return Contents()
+        return CheckpointContents()
 
     def _checkpoints(self, name: str, query: str, folders: Sequence[str]) -> Answer:
         asked = urllib.parse.parse_qs(query, keep_blank_values=True)
         one = {key: values[-1] for key, values in asked.items()}
         contents = self._contents
         if name == "checkpoints":
-            return _json(contents.found(folders))
+            return _json(contents.checkpoints(folders))
         if name == "checkpoints/tensors":
             return _json(contents.tensors(folders, one.get("uri", "")))
         if name == "checkpoints/statistics":
