@@ -160,7 +160,7 @@ class FakeAllocator(Allocator):
         """Nobody refuses."""
         return cls(context)
 
-    def request(self, role: str, count: int, wish: ContainerPreferences = NO_PREFERENCES) -> None:
+    def request(self, role: str, count: int, preferences: ContainerPreferences = NO_PREFERENCES) -> None:
         """Grant it all."""
         for _ in range(count):
             self._number += 1

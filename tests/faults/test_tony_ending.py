@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from howdah.compat.tony.commands import Ending
-from howdah.engines.local.jobs import JobDirectory, Places
+from howdah.engines.local.jobs import JobDirectory, JobPositions
 from howdah.engines.local.processes import marked
 from howdah.spec import State
 from howdah.supervisor.state import MachineState
@@ -55,7 +55,7 @@ class Submitted:
         return [job.id for job in self.jobs() if self.state_of(job) is not State.CANCELLED or any(marked(job.id))]
 
     def state_of(self, job: JobDirectory) -> State:
-        return job.report(Places(MachineState.of(str(job.path.parents[1])))).state
+        return job.report(JobPositions(MachineState.of(str(job.path.parents[1])))).state
 
 
 @pytest.fixture

@@ -48,6 +48,6 @@ def test_a_version_2_group_tells_its_verdict(tmp_path: Path) -> None:
     files = {"memory.events": "low 0\nhigh 0\nmax 9\noom 1\noom_kill 1\n", "memory.max": "67108864\n"}
     for name, text in {**files, "memory.peak": "67108864\n"}.items():
         (tmp_path / name).write_text(text)
-    assert MemoryGroup.at(str(tmp_path)).verdict() == "killed by the kernel: used 64 MiB of 64 MiB"
+    assert MemoryGroup.at(str(tmp_path)).oom_kill_text() == "killed by the kernel: used 64 MiB of 64 MiB"
     (tmp_path / "memory.events").write_text("oom_kill 0\n")
-    assert MemoryGroup.at(str(tmp_path)).verdict() == ""
+    assert MemoryGroup.at(str(tmp_path)).oom_kill_text() == ""

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howdah.compat.tony.history import avro_records, histories, imported, kept
-from howdah.engines.local.jobs import JobDirectory, Places
+from howdah.engines.local.jobs import JobDirectory, JobPositions
 from howdah.errors import StagingError
 from howdah.spec import State, TaskId, uris
 from howdah.spec.fold import fold
@@ -73,7 +73,7 @@ class TestImported:
 
     def test_is_a_job_of_this_machine(self, tmp_path: Path) -> None:
         where = kept(imported(history(tmp_path)), uris.of_local(tmp_path / "home"))
-        places = Places(MachineState.of(str(tmp_path / "home")))
+        places = JobPositions(MachineState.of(str(tmp_path / "home")))
         report = JobDirectory(Path(uris.path(where))).report(places)
         assert (report.id, report.user, report.state) == (
             "local-application_1541469337545_0031",

@@ -1,7 +1,7 @@
 """The two faces of an engine: `Engine` outside the cluster, `Allocator` inside it.
 
 An engine knows the master's command line, not its code: every engine starts `python -m howdah.master`. Both are found
-by entry point (groups `howdah.engines` and `howdah.allocators`), so that a stranger's package can add one.
+by name (`howdah.spec.plugins`), so that another package can add an engine.
 """
 
 from __future__ import annotations
@@ -24,37 +24,38 @@ Progress = Callable[[str, int, int], None]
 
 
 def silent(what: str, done: int, total: int) -> None:
-    """A Progress that shows nothing."""
+    """Show nothing: a Progress for callers that have no screen."""
 
 
 @dataclass(frozen=True)
 class PendingReason:
-    """Why a job waits. `kind` is `said` (with a `text` of the engine's own), `queue-stopped`, `queue-limit`,
-    `label-limit`, `queue-pending`, `user-limit`, `label`, `constraint`, `too-small`, `full`, `room` or `nodes-out`;
-    `facts` are what a sentence about it needs (`howdah.cli.explain`)."""
+    """Why a job waits."""
 
     kind: str
+    """`said` (with a `text` of the engine's own), `queue-stopped`, `queue-limit`, `label-limit`, `queue-pending`,
+    `user-limit`, `label`, `constraint`, `too-small`, `full`, `room` or `nodes-out`."""
     facts: Mapping[str, Any] = field(default_factory=dict)
+    """The values that a sentence about the reason needs (`howdah.cli.explain`)."""
 
 
 class Engine(ABC):
-    """Outside the cluster. Built as `cls(settings)` where settings are the resolved configuration (name -> value).
+    """An engine as it is used outside the cluster. It is built as `cls(settings)`, with the resolved settings by name.
 
-    Every method raises EngineUnavailable when the cluster does not answer and EngineRejected when it answers no.
+    Every method raises EngineUnavailable if the cluster does not answer, and EngineRejected if it refuses.
     """
 
     name: str
     credentials_end: float = 0.0
-    """When what the job submitted last carries lets it into no file system any more: seconds since 1970; 0.0: never."""
+    """When the credentials of the job that was submitted last expire, in seconds since 1970; 0.0: never."""
 
     @property
     @abstractmethod
     def home(self) -> str:
-        """URI of the directory below which howdah keeps this user's jobs (`jobs/<id>`) and cache (`cache/`)."""
+        """The URI of the directory below which howdah keeps this user's jobs (`jobs/<id>`) and cache (`cache/`)."""
 
     @abstractmethod
     def plan(self, job: StagedJob) -> Plan:
-        """What submit would do. Pure but for questions to the cluster: nothing is written anywhere.
+        """Return what `submit` would do. It may ask the cluster questions, and writes nothing anywhere.
 
         Raises:
             EngineRejected: it can never run there (unknown queue, an ask larger than any node, no such resource).
@@ -62,55 +63,64 @@ class Engine(ABC):
 
     @abstractmethod
     def submit(self, plan: Plan, secrets: Mapping[str, str], progress: Progress = silent) -> str:
-        """Upload what is missing, start the master; the job's id. The only call that changes the cluster.
+        """Upload the files that are missing, start the master, and return the job's id. No other method changes the
+        cluster.
 
         On an error nothing is left behind. `secrets` are the values of the job's secret variables, by name.
         """
 
     @abstractmethod
     def describe(self, job_id: str | None = None) -> list[JobReport]:
-        """That job, or all of this user's, newest first. An unknown id gives an empty list."""
+        """Return the report of that job, or of all of this user's jobs, newest first. An unknown id gives an empty
+        list."""
 
     @abstractmethod
     def cancel(self, job_id: str) -> None:
-        """End it by force; nothing happens when it has ended. (A living master is asked first, by the client.)"""
+        """End the job by force; do nothing if it has ended. (The client asks a living master first.)"""
 
     def pending_reasons(self, job_id: str, job: JobSpec | None, missing: Mapping[str, int]) -> list[PendingReason]:
-        """Why it has no more containers: `missing` ones by role; none means that it waits for its master's."""
+        """Return why the job gets no more containers. `missing` counts the containers that it lacks, by role; an empty
+        one means that it waits for its master's container."""
         return []
 
     @abstractmethod
     def logs(self, job_id: str, task: TaskId | None, stream: str = "") -> Iterator[tuple[str, bytes]]:
-        """Logs of an ended job: pairs of a heading (`worker:1 attempt 1 stdout`) and its bytes, in pieces.
+        """Yield the logs of an ended job: pairs of a heading (`worker:1 attempt 1 stdout`) and a piece of its bytes.
 
         `task` None gives all tasks and the master; `stream` is `stdout`, `stderr`, "" for both, or "*" for both and the
         index of their times (`howdah.logs.stream_index`), which then has the heading `worker:1 attempt 1 times`.
         """
 
     def logs_complete(self, job_id: str) -> bool:
-        """Whether `logs` gives all that there will be of an ended job; waits a minute for that where it takes time."""
+        """Return whether `logs` gives everything that there will be of an ended job; wait up to a minute for that on an
+        engine that needs time."""
         return True
 
 
 @dataclass(frozen=True)
 class MasterContext:
-    """What an allocator may know of the master it serves: the job, its id, its directory, where its API listens."""
+    """What an allocator may know of the master that it serves."""
 
     job_id: str
+    """The job's id."""
     staged: StagedJob
+    """The job as it was staged."""
     directory: str
+    """The URI of the job's directory."""
     host: str
+    """The host on which the master's API listens."""
     port: int
+    """The port on which the master's API listens."""
 
     @property
     def url(self) -> str:
-        """Base URL of the master's API and page."""
+        """The base URL of the master's API and page."""
         return f"http://{self.host}:{self.port}"
 
 
 @dataclass(frozen=True)
 class Launch:
-    """What runs in a container: an argument vector, variables, and secrets (by name) that only its process may read.
+    """What is to run in a container.
 
     The job's files (or `files` in their place) and the runtime are in the container's working directory in addition.
     The secrets arrive in the credentials file that HOWDAH_CREDENTIALS or HADOOP_TOKEN_FILE_LOCATION names
@@ -118,30 +128,41 @@ class Launch:
     """
 
     task: TaskId
+    """The task that the container is for."""
     attempt: int
+    """The number of the task's attempt."""
     command: tuple[str, ...]
+    """The executor's argument vector."""
     environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables of the executor."""
     secrets: Mapping[str, bytes] = field(default_factory=dict)
+    """Secrets by name, which only the executor may read. They arrive in the credentials file that HOWDAH_CREDENTIALS or
+    HADOOP_TOKEN_FILE_LOCATION names (`howdah.wire.credentials`)."""
     files: tuple[StagedFile, ...] | None = None
+    """The files in the container's working directory, beside the runtime; None: the job's files."""
 
 
 @dataclass(frozen=True)
 class ContainerPreferences:
-    """What the containers of one ask should be like, beyond what the spec says of their role.
+    """What the containers of one request should be like, beyond what the spec says of their role.
 
     `memory_mib` in place of the role's (0: the role's). `prefer` says how many would like to be on which host, if it
     has room soon; `avoid` are hosts not to take. A `spare` is not waited for: others must not wait behind it.
     """
 
     memory_mib: int = 0
+    """The memory of each container in place of the role's; 0: the role's."""
     prefer: Mapping[str, int] = field(default_factory=dict)
+    """How many containers should be on which host, if the host has room soon."""
     avoid: tuple[str, ...] = ()
+    """Hosts on which no container should be."""
     spare: bool = False
+    """Whether the containers are spares: the job does not wait for them, and other jobs must not wait behind them."""
 
 
 MASTER_ATTEMPTS, ATTEMPTS_WITHIN_S = 2, 600.0
-"""A master that is killed is followed by another, which keeps the containers, unless as many were killed within ten
-minutes; YARN has a limit of its own to the number."""
+"""A master that is killed is followed by another, which keeps the containers, unless MASTER_ATTEMPTS masters were
+killed within ATTEMPTS_WITHIN_S seconds; YARN has its own limit to the number."""
 
 NO_PREFERENCES = ContainerPreferences()
 
@@ -149,23 +170,21 @@ GONE = "its container was gone when the master had been replaced"
 
 
 class AttemptOver(HowdahError):
-    """This attempt of the master is over. What it leaves is the next one's, if the engine starts one."""
+    """This attempt of the master is over. The next attempt, if the engine starts one, takes over what it leaves."""
 
 
 class Allocator(ABC):
-    """Inside the cluster, driven by the master's one loop. Built by `await cls.open(context)`, which registers.
-
-    `attempt` is the master's: above 1 another one ran this job and has ended before it.
-    """
+    """An engine as the master uses it inside the cluster. It is built and registered by `await cls.open(context)`."""
 
     attempt: int = 1
+    """The number of the master's attempt: above 1, an earlier master ran this job and has ended."""
     restarts: bool = False
-    """Whether the engine may start another master when this one ends without `unregister`."""
+    """Whether the engine may start another master if this one ends without `unregister`."""
     progress: float = 0.0
-    """How far the job is (0..1), as the master sets it; for engines that show it to people."""
+    """How far the job is (0..1). The master sets it, for engines that show it to people."""
     serves_after_end: bool = False
-    """Whether the master may go on answering open pages after `unregister`: its process takes nobody's place, and its
-    address leads to nobody else."""
+    """Whether the master may go on answering open pages after `unregister`: its process blocks no resource of another
+    job, and nothing else is reached by its address."""
 
     @classmethod
     @abstractmethod
@@ -178,52 +197,54 @@ class Allocator(ABC):
         """
 
     async def adopt(self, containers: Collection[Container]) -> Mapping[str, Exit]:
-        """Take over the containers of the attempt before. A master that takes over calls this once, with all that it
-        knows of.
+        """Take over the containers of the earlier attempt. A master that takes over calls this once, with all
+        containers that it knows of.
 
-        Those that still run belong to this attempt from now on; of each other one the answer says, by id, how it
-        ended. Where the engine can't tell, the cause is `withdrawn`, which is nobody's fault: it uses up no retry, and
-        is held against no node. What the engine holds beyond `containers` is given back.
+        The containers that still run belong to this attempt from now on. For each other container the answer says, by
+        id, how it ended. If the engine can't tell, the cause is `withdrawn`, which is nobody's fault: it uses up no
+        retry and is held against no node. Containers that the engine holds beyond `containers` are released.
         """
         return {container.id: Exit("withdrawn", detail=GONE) for container in containers}
 
     def may_be_replaced(self) -> bool:
-        """Whether the engine has not heard this master for so long that it may have started another one."""
+        """Return whether the engine has not heard this master for so long that it may have started another one."""
         return False
 
     def silent_s(self) -> float:
-        """For how long the engine has not answered this master: it may have been cut off, and given up for another
-        reason than its silence."""
+        """Return for how long the engine has not answered this master. The master may have been cut off, and the engine
+        may have given it up for another reason than its silence."""
         return 0.0
 
     def signalled(self, signal: str) -> Event:
-        """What it means that this process got `signal` (`SIGTERM`): a cancellation, unless the engine ends masters in
-        this way to start others."""
+        """Return the event that `signal` (`SIGTERM`) means for this process: a cancellation, unless the engine ends
+        masters by signals in order to start others."""
         from howdah.spec.events import CancelRequested  # clients do without
 
         return CancelRequested(time.time(), f"signal {signal}")
 
     @abstractmethod
-    def request(self, role: str, count: int, wish: ContainerPreferences = NO_PREFERENCES) -> None:
-        """From now on `count` containers of `role` are wanted that have not been granted yet (absolute, 0 cancels)."""
+    def request(self, role: str, count: int, preferences: ContainerPreferences = NO_PREFERENCES) -> None:
+        """Ask for `count` containers of `role` that have not been granted yet; it replaces the earlier number, and 0
+        cancels."""
 
     @abstractmethod
     async def poll(self) -> list[Event]:
-        """Wait for news, at most about a second: Allocated, ContainerEnded, LossAnnounced, Noted, CancelRequested,
+        """Wait for events, at most about a second: Allocated, ContainerEnded, LossAnnounced, Noted, CancelRequested,
         AllocationLost, MasterEnded."""
 
     @abstractmethod
     async def launch(self, container: Container, launch: Launch) -> None:
-        """Start it in the container; an error is raised and the container is as good as ended."""
+        """Start the executor in a container; after an error the container counts as ended."""
 
     @abstractmethod
     def release(self, container_id: str) -> None:
-        """Give it back; whatever runs in it is killed."""
+        """Return a container to the engine, which kills all of its processes."""
 
     @abstractmethod
     async def unregister(self, outcome: Outcome, progress: float = 1.0) -> None:
-        """Tell the engine how the job ended; the master exits right after, but for `serves_after_end`."""
+        """Report to the engine how the job ended; the master exits right after, unless `serves_after_end`."""
 
     def trusts_proxy_request(self, peer: str, proxy_user: str) -> bool:
-        """Whether a page request from IP `peer` comes through the engine's own proxy, for a user who may look."""
+        """Return whether a page request from IP `peer` comes through the engine's own proxy, for a user who may view
+        the job."""
         return False

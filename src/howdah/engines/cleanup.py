@@ -1,7 +1,7 @@
-"""What a master that was killed could not do itself: remove what its job had staged, and write down its end.
+"""Cleaning up after a master that was killed: remove what its job had staged, and write down how the job ended.
 
-A master that sees its job through removes the job's key last; a key that is still there after the job has ended tells
-of one that did not. The next submission looks after a few of them.
+A master that sees its job through removes the job's key last. A key that is still there after the job has ended shows
+that its master did not. The next submission cleans up after a few such jobs.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from howdah.spec.events import JobFinished
 from howdah.storage.filesystem import FileSystem
 
 MOST = 20
-"""So many of the newest jobs are looked at."""
+"""The number of newest jobs that are examined."""
 
 
 def unfinished(files: FileSystem, home: str) -> list[str]:
-    """Ids of this user's newest jobs whose key is still there: they run, or their master was killed."""
+    """Return the ids of this user's newest jobs whose key is still there: they run, or their master was killed."""
     jobs = uris.join(home, "jobs")
     if not files.exists(jobs):
         return []
@@ -31,7 +31,7 @@ def unfinished(files: FileSystem, home: str) -> list[str]:
 
 
 def settle(files: FileSystem, report: JobReport, conf_dir: str) -> None:
-    """Do for an ended job what its master did not.
+    """Do for an ended job what its master did not do.
 
     Raises:
         StagingError, EngineUnavailable: the file system refuses, or does not answer.
@@ -44,7 +44,8 @@ def settle(files: FileSystem, report: JobReport, conf_dir: str) -> None:
 
 
 def _write_end(files: FileSystem, report: JobReport) -> None:
-    """Write down how the job ended, unless its master has, which the engine may have told before the key was gone."""
+    """Write down how the job ended, unless its master has: the engine may have reported the end before the key was
+    gone."""
     log = uris.join(report.directory, "events.jsonl")
     text = files.read_bytes(log) if files.exists(log) else b""
     if not any(isinstance(event, JobFinished) for event in read_lines(text.decode("utf-8", "replace").splitlines())):

@@ -1,4 +1,4 @@
-"""The allocator of this machine: containers are entries in a ledger that all masters of a user share."""
+"""The allocator of this machine: containers are entries in a ledger that the masters of all jobs of a user share."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from howdah.supervisor import launcher
 from howdah.supervisor.state import MachineState
 
 POLL_S = 1.0
-TRY_S = 0.2
-END_S = 3.0
+RESERVE_AGAIN_S = 0.2
+RELEASE_LIMIT_S = 3.0
 
 
 class LocalAllocator(Allocator):
-    """Grants all that is wanted at once or nothing; the job's turn comes in the order of asking."""
+    """Grants a gang all of its containers at once or none; jobs are served in the order of submission."""
 
     serves_after_end = True
 
@@ -41,12 +41,12 @@ class LocalAllocator(Allocator):
         self._state = MachineState.of(str(home))
         self._ledger = Ledger(self._state, Machine.here(), context.job_id)
         self._wanted: dict[str, int] = {}
-        self._wishes: dict[str, ContainerPreferences] = {}
+        self._preferences: dict[str, ContainerPreferences] = {}
         self._containers: dict[str, LocalContainer] = {}
         self._numbers = itertools.count(1)
         self._events: list[Event] = []
-        self._news = asyncio.Event()
-        self._noted: set[str] = set()
+        self._changed = asyncio.Event()
+        self._noted_topics: set[str] = set()
         self._supervised = self.restarts = "HOWDAH_MASTER_LOCK" in os.environ
         """Whether a supervisor has started this master."""
         if self._supervised:  # nobody but this process may hold its lock
@@ -64,7 +64,7 @@ class LocalAllocator(Allocator):
         for id_, held in self._ledger.held().items():
             self._numbers = itertools.count(max(next(self._numbers), int(id_.rpartition(".")[2]) + 1))
             if id_ in known and alive(held["pid"], held["start"]):
-                local = LocalContainer(known[id_], self._devices(held["gpus"]), self._container_ended)
+                local = LocalContainer(known[id_], self._visible_devices(held["gpus"]), self._container_ended)
                 local.group = MemoryGroup.at(held["group"]) if held["group"] else None
                 self._containers[id_] = local
                 local.adopt(held["pid"], held["start"], Path(held["directory"]))
@@ -76,34 +76,34 @@ class LocalAllocator(Allocator):
         return ends
 
     def signalled(self, signal: str) -> Event:
-        """A cancellation where somebody wants the job cancelled by force. Else it is a reboot, for instance: the next
-        supervisor starts the next attempt."""
+        """Return a cancellation if somebody cancels the job by force. Otherwise the signal comes from a reboot, for
+        instance: the next supervisor starts the next attempt."""
         if not self._supervised:
             return super().signalled(signal)
         by = self._ledger.cancelled_by()
         return CancelRequested(time.time(), by) if by else AllocationLost(time.time(), f"signal {signal}")
 
-    def request(self, role: str, count: int, wish: ContainerPreferences = NO_PREFERENCES) -> None:
-        self._wanted[role], self._wishes[role] = count, wish
+    def request(self, role: str, count: int, preferences: ContainerPreferences = NO_PREFERENCES) -> None:
+        self._wanted[role], self._preferences[role] = count, preferences
         if any(self._wanted.values()):
-            self._news.set()
+            self._changed.set()
         else:
             self._ledger.withdraw()
 
     async def poll(self) -> list[Event]:
         deadline = time.monotonic() + POLL_S
         while True:
-            self._news.clear()
+            self._changed.clear()
             self._ensure_supervisor()
             self._reserve()
             left = deadline - time.monotonic()
             if self._events or left <= 0:
                 events, self._events = self._events, []
                 return events
-            await self._wait(min(left, TRY_S) if any(self._wanted.values()) else left)
+            await self._wait(min(left, RESERVE_AGAIN_S) if any(self._wanted.values()) else left)
 
     def _ensure_supervisor(self) -> None:
-        """A supervisor that was killed is started again by any master that lives."""
+        """Start a new supervisor if the old one was killed: every living master does so."""
         try:
             if self._supervised and not launcher.is_running(self._state):
                 launcher.ensure_running(self._state)
@@ -112,23 +112,27 @@ class LocalAllocator(Allocator):
 
     async def _wait(self, seconds: float) -> None:
         try:
-            await asyncio.wait_for(self._news.wait(), seconds)
+            await asyncio.wait_for(self._changed.wait(), seconds)
         except asyncio.TimeoutError:
             return
 
-    def _tell(self, event: Event) -> None:
+    def _emit(self, event: Event) -> None:
         self._events.append(event)
-        self._news.set()
+        self._changed.set()
 
-    def _note(self, text: str, once: str) -> None:
-        """Say it, but not again for the same reason `once`."""
-        if once not in self._noted:
-            self._noted.add(once)
-            self._tell(Noted(time.time(), text))
+    def _note(self, text: str, topic: str) -> None:
+        """Write a note into the event log, once for each `topic`."""
+        if topic not in self._noted_topics:
+            self._noted_topics.add(topic)
+            self._emit(Noted(time.time(), text))
 
     def _reserve(self) -> None:
-        """Room for the whole gang at once; without a gang, for as many tasks as there is room for."""
-        wanted = {f"{self._context.job_id}.{next(self._numbers)}": role for role in self._each_wanted()}
+        """Reserve room for the whole gang at once; without a gang, for as many tasks as there is room for."""
+        wanted = {
+            f"{self._context.job_id}.{next(self._numbers)}": role
+            for role, count in self._wanted.items()
+            for _ in range(count)
+        }
         if self._context.staged.job.gang:
             self._reserve_all(wanted)
             return
@@ -141,31 +145,28 @@ class LocalAllocator(Allocator):
             return True
         granted = self._ledger.reserve({name: self._resources(role) for name, role in wanted.items()})
         if isinstance(granted, NotGranted):
-            if all(self._wishes[role].spare for role in wanted.values()):
+            if all(self._preferences[role].spare for role in wanted.values()):
                 self._ledger.withdraw()
             elif self._context.staged.job.gang or not self._containers:
                 self._note(granted.reason, "waiting")
             return False
         for role in wanted.values():
             self._wanted[role] -= 1
-        self._noted.discard("waiting")
+        self._noted_topics.discard("waiting")
         for name, gpus in granted.items():
             container = Container(name, self._context.host, wanted[name], self._resources(wanted[name]))
-            self._containers[name] = LocalContainer(container, self._devices(gpus), self._container_ended)
-            self._tell(Allocated(time.time(), container))
+            self._containers[name] = LocalContainer(container, self._visible_devices(gpus), self._container_ended)
+            self._emit(Allocated(time.time(), container))
         return True
 
-    def _devices(self, dealt: Iterable[str]) -> tuple[str, ...] | None:
-        """The GPUs that a container may see; None where this machine has none to deal out."""
+    def _visible_devices(self, dealt: Iterable[str]) -> tuple[str, ...] | None:
+        """Return the GPUs that a container may see; None if this machine has no GPUs."""
         return tuple(dealt) if self._ledger.machine.gpus else None
-
-    def _each_wanted(self) -> list[str]:
-        return [role for role, count in self._wanted.items() for _ in range(count)]
 
     def _resources(self, role: str) -> Resources:
         resources = self._context.staged.job.roles[role].resources
-        wished = self._wishes[role].memory_mib
-        return replace(resources, memory_mib=wished) if wished else resources
+        memory_mib = self._preferences[role].memory_mib
+        return replace(resources, memory_mib=memory_mib) if memory_mib else resources
 
     async def launch(self, container: Container, launch: Launch) -> None:
         local = self._containers.get(container.id)
@@ -209,7 +210,7 @@ class LocalAllocator(Allocator):
 
     def _container_ended(self, local: LocalContainer, exit: Exit) -> None:
         self._forget(local)
-        self._tell(ContainerEnded(time.time(), local.container.id, exit))
+        self._emit(ContainerEnded(time.time(), local.container.id, exit))
 
     def _forget(self, local: LocalContainer) -> None:
         if self._containers.pop(local.container.id, None) is not None:
@@ -220,10 +221,10 @@ class LocalAllocator(Allocator):
     async def unregister(self, outcome: Outcome, progress: float = 1.0) -> None:
         for container_id in list(self._containers):
             self.release(container_id)
-        deadline = time.monotonic() + END_S
+        deadline = time.monotonic() + RELEASE_LIMIT_S
         while self._containers and time.monotonic() < deadline:
-            self._news.clear()
-            await self._wait(TRY_S)
+            self._changed.clear()
+            await self._wait(RESERVE_AGAIN_S)
         for local in self._containers.values():
             local.kill()
         self._ledger.leave()

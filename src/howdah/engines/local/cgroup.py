@@ -1,7 +1,7 @@
-"""A container's memory limit: a control group of its own, below ours (version 1) or beside it (version 2).
+"""A container's memory limit: its own control group, below howdah's (version 1) or beside it (version 2).
 
-Version 2 lets no group have processes and limited children both, so there the sibling place is the one a user's
-session is given. Where neither can be written, limits are not enforced, and the job is told so.
+In version 2 a group with limited children may hold no processes, so the container's group is made in the parent, which
+a user's session may write. Where neither place can be written, limits are not enforced, and a note in the job says so.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _ROOT = Path("/sys/fs/cgroup")
 
 
 class MemoryGroup:
-    """One group, at `directory`. Gone when its last process is and `remove` was called."""
+    """The control group at `directory`. It is gone after its last process has ended and `remove` was called."""
 
     def __init__(self, directory: Path, version: int) -> None:
         self.directory, self.version = directory, version
 
     @classmethod
     def create(cls, name: str, limit_mib: int) -> MemoryGroup:
-        """A group that may use `limit_mib`, without swap.
+        """Create a group that may use `limit_mib` MiB of memory, and no swap.
 
         Raises:
             OSError: control groups cannot be written here.
@@ -33,7 +33,7 @@ class MemoryGroup:
         group = cls(parent / f"howdah-{name}", version)
         group.directory.mkdir(exist_ok=True)
         try:
-            group._limit(limit_mib << 20)
+            group._set_limit(limit_mib << 20)
         except OSError:
             group.remove()
             raise
@@ -41,17 +41,18 @@ class MemoryGroup:
 
     @classmethod
     def at(cls, directory: str) -> MemoryGroup:
-        """One that was created earlier, by another process perhaps."""
+        """Return a group that was created earlier, perhaps by another process."""
         path = Path(directory)
         return cls(path, 1 if (path / "memory.limit_in_bytes").exists() else 2)
 
     def entering(self, command: tuple[str, ...]) -> tuple[str, ...]:
-        """A command that enters the group, then becomes `command`: moved in later, it might have children already."""
+        """Return a command that enters the group, then becomes `command`. If the process were moved in later, it might
+        have children outside."""
         enter = 'echo $$ > "$0" || exit 126; exec "$@"'
         return ("/bin/sh", "-c", enter, str(self.directory / "cgroup.procs"), *command)
 
-    def verdict(self) -> str:
-        """A sentence if the kernel has killed one of its processes for memory, else ""."""
+    def oom_kill_text(self) -> str:
+        """Return a sentence if the kernel has killed a process of the group because of its memory, else ""."""
         kills = self._read("memory.events" if self.version == 2 else "memory.oom_control").partition("oom_kill ")[2]
         if not kills or int(kills.split()[0]) == 0:
             return ""
@@ -60,7 +61,7 @@ class MemoryGroup:
         return f"killed by the kernel: used {used} MiB of {limit} MiB"
 
     def kill(self, limit: float = 2.0) -> None:
-        """KILL everything in it until nothing is left, at most `limit` seconds."""
+        """KILL every process of the group until none is left, for at most `limit` seconds."""
         deadline = time.monotonic() + limit
         while (pids := self._read("cgroup.procs").split()) and time.monotonic() < deadline:
             for pid in pids:
@@ -69,7 +70,7 @@ class MemoryGroup:
             time.sleep(0.002)
 
     def remove(self) -> None:
-        """Take it away; the kernel may need a moment after its last process has gone."""
+        """Remove the group. The kernel may need a moment for that after the last process has ended."""
         for _ in range(50):
             try:
                 self.directory.rmdir()
@@ -80,7 +81,7 @@ class MemoryGroup:
             else:
                 return
 
-    def _limit(self, limit: int) -> None:
+    def _set_limit(self, limit: int) -> None:
         if self.version == 2:
             self._write("memory.max", limit)
             with contextlib.suppress(OSError):
@@ -99,7 +100,7 @@ class MemoryGroup:
             os.close(file)
 
     def _read(self, name: str) -> str:
-        """A file of the group; "" when the group is gone.
+        """Read a file of the group; "" if the group is gone.
 
         Raises:
             OSError: it cannot be read for another reason.
@@ -119,7 +120,7 @@ class MemoryGroup:
 
 
 def _parent() -> tuple[Path, int]:
-    """Where groups can be made. Raises PermissionError when nowhere."""
+    """Return the directory in which groups can be made, and the version of control groups there."""
     lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()]
     for _, controllers, path in lines:
         if "memory" in controllers.split(","):

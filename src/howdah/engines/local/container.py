@@ -1,4 +1,4 @@
-"""One granted container of this machine, from its launch to the moment when nothing of it is left."""
+"""One granted container of this machine, from its launch until nothing of it is left."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from howdah.spec import Container, Exit
 from howdah.wire.credentials import Credentials
 
 KILL_AFTER_S = 1.0
-FINISH_TRIES, FINISH_AGAIN_S = 25, 0.2
+FINISH_TRIES, FINISH_RETRY_S = 25, 0.2
 UNKNOWN = 1 << 16
 # What a container does not inherit from whoever submitted the job.
 _NOT_INHERITED = (
@@ -31,32 +31,33 @@ _NOT_INHERITED = (
 
 
 class LocalContainer:
-    """`ended(container, exit)` is called once, from the event loop, after everything in it has gone."""
+    """Runs the executor of one container. `ended(container, exit)` is called once, from the event loop, after all of
+    its processes have ended."""
 
     def __init__(
         self, container: Container, gpus: tuple[str, ...] | None, ended: Callable[[LocalContainer, Exit], None]
     ) -> None:
-        self.container, self.gpus, self._ended = container, gpus, ended
+        self.container, self.gpus, self._on_ended = container, gpus, ended
         self.group: MemoryGroup | None = None
         self.released = False
         self._process: subprocess.Popen[bytes] | None = None
         self.pid = self.start_time = 0
-        self._ended_with: int | None = None
+        self._status_seen: int | None = None
         self._pidfd = -1
         self._directory = Path()
 
     @property
     def running(self) -> bool:
-        """An executor was started and has not been seen to end."""
-        return self.pid != 0 and self._ended_with is None
+        """Whether an executor was started and has not been seen to end."""
+        return self.pid != 0 and self._status_seen is None
 
     def adopt(self, pid: int, start_time: int, directory: Path) -> None:
-        """Look after the executor that a master before this one has started in `directory`."""
+        """Watch the executor that an earlier master started in `directory`."""
         self.pid, self.start_time, self._directory = pid, start_time, directory
         self._watch(pid)
 
     def start(self, launch: Launch, directory: Path, host: str) -> None:
-        """Run the launch in `directory`, whose `work` is prepared.
+        """Start the executor in `directory`, whose `work` is prepared.
 
         Raises:
             OSError: it cannot be started.
@@ -98,14 +99,14 @@ class LocalContainer:
         self._watch(self.pid)
 
     def release(self) -> None:
-        """Ask the executor to end everything, which takes it 200 ms at most; KILL if it does not."""
+        """Ask the executor to end all its processes, which takes it 200 ms at most; KILL it if it does not."""
         self.released = True
         if self.running:
             self._signal(signal.SIGTERM)
             asyncio.get_running_loop().call_later(KILL_AFTER_S, self.kill)
 
     def kill(self) -> None:
-        """Now, and all of it."""
+        """KILL the executor now."""
         if self.running:
             self._signal(signal.SIGKILL)
 
@@ -120,20 +121,20 @@ class LocalContainer:
         try:
             self._pidfd = os.pidfd_open(pid)
         except OSError:  # Linux before 5.3
-            loop.call_later(0.05, self._look)
+            loop.call_later(0.05, self._check_ended)
         else:
-            loop.add_reader(self._pidfd, self._look)
+            loop.add_reader(self._pidfd, self._check_ended)
 
-    def _look(self) -> None:
+    def _check_ended(self) -> None:
         status = self._status()
         if status is None:
             if self._pidfd < 0:
-                asyncio.get_running_loop().call_later(0.05, self._look)
+                asyncio.get_running_loop().call_later(0.05, self._check_ended)
             return
         if self._pidfd >= 0:
             asyncio.get_running_loop().remove_reader(self._pidfd)
             os.close(self._pidfd)
-        self._ended_with = status
+        self._status_seen = status
         self._finish(status)
 
     def _finish(self, status: int, tries: int = 1) -> None:
@@ -142,13 +143,14 @@ class LocalContainer:
             self._clean_up(status)
         except OSError as error:  # this process has too many open files, for instance
             if tries < FINISH_TRIES:
-                asyncio.get_running_loop().call_later(FINISH_AGAIN_S, self._finish, status, tries + 1)
+                asyncio.get_running_loop().call_later(FINISH_RETRY_S, self._finish, status, tries + 1)
                 return
             exit = Exit("exit", status, detail=f"its executor ended with {status}; why could not be found out: {error}")
-        self._ended(self, exit)
+        self._on_ended(self, exit)
 
     def _status(self) -> int | None:
-        """How it ended; None while it runs. That of an adopted one is not to be had: only its parent is told."""
+        """Return the executor's exit status; None while it runs. For an adopted executor it is UNKNOWN: the kernel
+        reports a status to the parent only."""
         if self._process is not None:
             return self._process.poll()
         if self._pidfd >= 0:  # which tells of nothing but its end
@@ -161,7 +163,7 @@ class LocalContainer:
     def _exit(self, status: int) -> Exit:
         if self.released:
             return Exit("stopped", detail="its container was given back")
-        memory = self.group.verdict() if self.group is not None else ""
+        memory = self.group.oom_kill_text() if self.group is not None else ""
         if memory and status != 0:
             return Exit("memory", signal=signal.SIGKILL, detail=memory)
         if status < 0:
@@ -170,9 +172,9 @@ class LocalContainer:
             return Exit("exit", 0)
         if status == UNKNOWN:
             return Exit("signal", detail=f"its executor (pid {self.pid}) is gone")
-        return Exit("exit", status, detail=f"its executor ended with {status}: {self._last_words()}")
+        return Exit("exit", status, detail=f"its executor ended with {status}: {self._last_log_line()}")
 
-    def _last_words(self) -> str:
+    def _last_log_line(self) -> str:
         with contextlib.suppress(OSError):
             lines = (self._directory / "executor.log").read_text(encoding="utf-8", errors="replace").splitlines()
             return lines[-1] if lines else "it said nothing"
@@ -190,7 +192,7 @@ class LocalContainer:
 
 
 def _file_in_memory(content: bytes) -> int:
-    """An open file that is on no disk: nothing of it is left when the processes that have it open have ended."""
+    """Return an open file that is on no disk: it is gone when the last process that has it open ends."""
     file = os.memfd_create("howdah-credentials")
     with os.fdopen(os.dup(file), "wb") as stream:
         stream.write(content)

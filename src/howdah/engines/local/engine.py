@@ -1,7 +1,7 @@
-"""The engine that needs no cluster: the same master and executors, as processes of this machine.
+"""The engine that needs no cluster: it runs the same master and executors, as processes of this machine.
 
 A job is a directory below `<home>/jobs`, with a place in the queue of this machine. The supervisor (howdah.supervisor)
-starts its master, in a session of its own, so that it outlives the terminal.
+starts the job's master in a session of its own, so that the master outlives the terminal.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pathlib import Path
 
 from howdah.config.paths import state_directory
 from howdah.engines import MASTER_ATTEMPTS, Engine, PendingReason, Progress, silent
-from howdah.engines.local.jobs import JobDirectory, Places, unreadable_report
-from howdah.engines.local.machine import Machine, figures, first_demand, refusals
+from howdah.engines.local.jobs import JobDirectory, JobPositions, unreadable_report
+from howdah.engines.local.machine import Machine, demands, first_demand, refusals
 from howdah.engines.local.resource_ledger import explain_shortage, total
 from howdah.engines.local.submission import LocalSubmission, remove_killed, remove_secrets_of_killed
 from howdah.errors import EngineRejected, EngineUnavailable, HowdahError, StagingError
@@ -37,13 +37,14 @@ from howdah.supervisor.state import Damaged, MachineState, decide_end
 from howdah.wire.credentials import JOB_KEY, SECRET_PREFIX, Credentials
 
 _PIECE = 1 << 20
-_CANCEL_S, _LOOK_S = 15.0, 0.02
-_OURS_TO_LACK = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+_CANCEL_LIMIT_S, _CANCEL_POLL_S = 15.0, 0.02
+_PROCESS_LIMITS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 """Errors that say nothing about the file that could not be read."""
 
 
 class LocalEngine(Engine):
-    """Settings: `local_home`, else HOWDAH_HOME, else the user's state directory. GPUs, memory and vcores: Machine."""
+    """Runs jobs on this machine. Its directory is the setting `local_home`, else HOWDAH_HOME, else the user's state
+    directory; `Machine` says what GPUs, memory and vcores it has."""
 
     name = "local"
 
@@ -62,7 +63,7 @@ class LocalEngine(Engine):
         if problems:
             raise EngineRejected("\n".join(f"job {job.job.name!r} can never run here: {one}" for one in problems))
         staged = dataclasses.replace(job, python=sys.executable, home=self.home, user=job.user or getpass.getuser())
-        demand = {one.what: {"needs": one.wanted, "of": one.offered} for one in figures(job.job, machine)}
+        demand = {one.what: {"needs": one.wanted, "of": one.offered} for one in demands(job.job, machine)}
         return Plan(self.name, staged, {"machine": demand, "master": [sys.executable, "-m", "howdah.master"]})
 
     def submit(self, plan: Plan, secrets: Mapping[str, str], progress: Progress = silent) -> str:
@@ -85,7 +86,7 @@ class LocalEngine(Engine):
         job = plan.job.job
         submission.write("job.json", _as_json(plan.job))  # whoever tidies up after a killed submission needs it
         reserve(job, submission.job_id, self._settings.get("hadoop_conf_dir", ""))
-        placed = _placed(plan.job, progress)
+        placed = _with_cached_files(plan.job, progress)
         if placed is not plan.job:
             submission.write("job.json", _as_json(placed))
         key = random.token_bytes(32)
@@ -106,8 +107,8 @@ class LocalEngine(Engine):
 
     def describe(self, job_id: str | None = None) -> list[JobReport]:
         with _explained(EngineUnavailable):
-            paths = self._paths(job_id)  # before the places: what is submitted afterwards is in none of them
-            here = Places(self._state)
+            paths = self._paths(job_id)  # before the positions: what is submitted afterwards is in none of them
+            here = JobPositions(self._state)
             found = self._reports(paths, {"": here, os.uname().nodename: here})
             if here.any_open:  # a supervisor that was killed is started again by whoever looks at a job
                 launcher.ensure_running(self._state)
@@ -115,20 +116,21 @@ class LocalEngine(Engine):
                 remove_secrets_of_killed(self._state)
         return sorted(found, key=lambda report: report.submitted, reverse=True)
 
-    def _reports(self, paths: list[Path], places: dict[str, Places]) -> list[JobReport]:
-        """Of jobs on other machines, too, where the home directory is shared: `places` are by machine."""
+    def _reports(self, paths: list[Path], positions: dict[str, JobPositions]) -> list[JobReport]:
+        """Return the reports of jobs, also of other machines' if they share the home directory; `positions` are by
+        machine."""
         found = []
         for path in paths:
             job = JobDirectory(path)
             try:
                 host = job.host
-                if host not in places:
-                    places[host] = Places(MachineState.of(str(self._home), host))
-                found.append(job.report(places[host]))
+                if host not in positions:
+                    positions[host] = JobPositions(MachineState.of(str(self._home), host))
+                found.append(job.report(positions[host]))
             except FileNotFoundError:  # removed meanwhile
                 continue
             except OSError as error:
-                if error.errno in _OURS_TO_LACK:
+                if error.errno in _PROCESS_LIMITS:
                     raise
                 found.append(unreadable_report(path, error))
         return found
@@ -156,19 +158,19 @@ class LocalEngine(Engine):
                     else:
                         entry["cancel"] = user
                 launcher.ensure_running(self._state)
-            deadline = time.monotonic() + _CANCEL_S
+            deadline = time.monotonic() + _CANCEL_LIMIT_S
             while not self.describe(job_id)[0].state.ended and time.monotonic() < deadline:
-                time.sleep(_LOOK_S)
+                time.sleep(_CANCEL_POLL_S)
 
     def pending_reasons(self, job_id: str, job: JobSpec | None, missing: Mapping[str, int]) -> list[PendingReason]:
         with _explained(EngineUnavailable):
-            places = Places(self._state)
-        said = places.waiting_because(job_id)
+            positions = JobPositions(self._state)
+        reason = positions.waiting_reason(job_id)
         if job is not None and missing:
             wanted = [job.roles[role].resources for role, count in missing.items() for _ in range(count)]
             asked = total(wanted if job.gang else wanted[:1])
-            said = explain_shortage(places.entries, asked, Machine.here())
-        return [PendingReason("said", {"text": said})] if said else []
+            reason = explain_shortage(positions.entries, asked, Machine.here())
+        return [PendingReason("said", {"text": reason})] if reason else []
 
     def logs(self, job_id: str, task: TaskId | None, stream: str = "") -> Iterator[tuple[str, bytes]]:
         for job in map(JobDirectory, self._paths(job_id)):
@@ -209,8 +211,8 @@ def _read(path: Path, heading: str) -> Iterator[tuple[str, bytes]]:
             yield heading, piece
 
 
-def _placed(staged: StagedJob, progress: Progress) -> StagedJob:
-    """With its files in the cache: the job runs with what was there when it was submitted."""
+def _with_cached_files(staged: StagedJob, progress: Progress) -> StagedJob:
+    """Return the job with its files in the cache, so that it runs with their content at the time of submission."""
     wanted = [file for file in staged.files if file.source or not file.uri.startswith("file:")]
     if not wanted:
         return staged
@@ -231,7 +233,8 @@ def _placed(staged: StagedJob, progress: Progress) -> StagedJob:
 
 
 def _cached(home: str, file: StagedFile) -> str:
-    """Where a file of a cluster is kept here: its address, size and time stand for a content we have not seen."""
+    """Return where a file of a cluster is kept on this machine. Its URI, size and time stand for its content, which
+    nobody has read yet."""
     seen = f"{file.uri} {file.size} {file.modified_ms}"
     digest = hashlib.sha256(seen.encode()).hexdigest()
     return uris.join(home, "cache", digest[:2], f"{digest}-{uris.name(file.uri)}")

@@ -1,4 +1,4 @@
-"""A job of this machine as its directory shows it, with its place in the queue or the ledger (howdah.supervisor)."""
+"""A job of this machine: its directory, and its position in the queue or the ledger (howdah.supervisor)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 _NO_BEGINNING = "its event log is damaged: its beginning cannot be read"
 
 
-class Places:
-    """Where the jobs of one machine stand, as they were when this was made: in the queue, in the ledger, or in neither.
+class JobPositions:
+    """The position of each job of one machine at one moment: in the queue, in the ledger, or in neither.
 
     Raises:
         Damaged: the ledger cannot be read.
@@ -33,7 +33,7 @@ class Places:
         # In the order in which a job moves, so that none is in neither while it waits or runs.
         self.queue = state.waiting()
         self.entries = state.entries()
-        self._numbers = {job.job_id: number for number, job in enumerate(self.queue)}
+        self._queue_numbers = {job.job_id: number for number, job in enumerate(self.queue)}
 
     @property
     def any_open(self) -> bool:
@@ -42,13 +42,13 @@ class Places:
 
     def waits(self, job_id: str) -> bool:
         """Whether the job is in the queue."""
-        return job_id in self._numbers and job_id not in self.entries
+        return job_id in self._queue_numbers and job_id not in self.entries
 
-    def waiting_because(self, job_id: str) -> str:
-        """Why a job is in the queue; "" when it is not."""
+    def waiting_reason(self, job_id: str) -> str:
+        """Return why a job is in the queue; "" if it is not there."""
         if not self.waits(job_id):
             return ""
-        number = self._numbers[job_id]
+        number = self._queue_numbers[job_id]
         if number:
             first = self.queue[0].job_id
             return f"number {number + 1} in this machine's queue, in which {first} is the first"
@@ -64,9 +64,10 @@ class Places:
 
 @dataclass(frozen=True)
 class JobDirectory:
-    """`path` is `<home>/jobs/<id>`."""
+    """The directory of one job."""
 
     path: Path
+    """`<home>/jobs/<id>`."""
 
     @property
     def id(self) -> str:
@@ -78,7 +79,7 @@ class JobDirectory:
         return str(self._json(SUBMITTED).get("host", ""))
 
     def view(self) -> JobView:
-        """As far as the event log goes."""
+        """Return what the event log says of the job so far."""
         from howdah.spec.event_lines import read_log  # a submission does without
         from howdah.spec.fold import fold_recorded
         from howdah.spec.view import JobView
@@ -90,22 +91,22 @@ class JobDirectory:
             return JobView()
 
     def staged(self) -> StagedJob | None:
-        """The job as it was submitted; None when that cannot be read."""
+        """Return the job as it was submitted; None if its file cannot be read."""
         try:
             staged = decode(StagedJob, json.loads(self._text("job.json")))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
         return staged if is_well_typed(StagedJob, staged) else None
 
-    def report(self, places: Places) -> JobReport:
-        """The job as it is now; `places` were read before.
+    def report(self, positions: JobPositions) -> JobReport:
+        """Return the job's report; `positions` were read before.
 
         A job that is neither in the queue nor in the ledger has ended. If its log does not say how, it has failed.
 
         Raises:
             OSError: its files cannot be read.
         """
-        entry, waits = places.entries.get(self.id), places.waiting_because(self.id)
+        entry, waits = positions.entries.get(self.id), positions.waiting_reason(self.id)
         view, staged = self.view(), self.staged()
         spec = staged.job if staged is not None else view.job
         state, finished = view.state, view.finished
@@ -115,7 +116,7 @@ class JobDirectory:
         if not state.ended and entry is not None and entry.get("end", {}).get("state"):
             end = entry["end"]
             state, diagnostics, finished = State(end["state"]), end["diagnostics"], end["time"]
-        elif not state.ended and entry is None and not places.waits(self.id):
+        elif not state.ended and entry is None and not positions.waits(self.id):
             state, diagnostics, finished = State.FAILED, self._why_no_end(view), self._last_change()
         return JobReport(
             id=self.id,
@@ -144,7 +145,7 @@ class JobDirectory:
             file.write(("" if whole else "\n") + to_line(event))
 
     def attempts(self) -> Iterator[tuple[str, int, Path]]:
-        """(role-index, attempt, directory) of each attempt of each task, in order."""
+        """Yield (role-index, attempt, directory) of each attempt of each task, in order."""
         for task in sorted((self.path / "tasks").glob("*-*"), key=_natural):
             numbered = [attempt for attempt in task.iterdir() if attempt.name.isdigit()]
             for attempt in sorted(numbered, key=_natural):
@@ -159,7 +160,7 @@ class JobDirectory:
         return "its event log does not say how it ended: the log is damaged, or all of the job was killed"
 
     def _submitted(self) -> float:
-        """When it was submitted; jobs of earlier versions have noted that in `master.pid`."""
+        """Return when the job was submitted; jobs of earlier versions noted that time in `master.pid`."""
         for name in (SUBMITTED, "master.pid"):
             moment = self._json(name).get("submitted", 0.0)
             if isinstance(moment, (int, float)) and moment:
@@ -186,7 +187,7 @@ class JobDirectory:
 
 
 def unreadable_report(directory: Path, error: OSError) -> JobReport:
-    """The report of a job whose files cannot be read."""
+    """Return the report of a job whose files cannot be read."""
     diagnostics = f"its directory cannot be read: {error.filename or directory}: {error.strerror or error}"
     uri = uris.of_local(directory)
     return JobReport(directory.name, "", State.FAILED, "local", diagnostics=diagnostics, directory=uri)
@@ -204,7 +205,7 @@ def _natural(path: Path) -> tuple[str, int]:
 
 
 def write_secret(path: Path, content: bytes) -> None:
-    """A file that only its owner may read, from its first byte on."""
+    """Write a file that only its owner may read, from its first byte on."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(file, "wb") as stream:
         stream.write(content)

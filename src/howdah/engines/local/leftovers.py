@@ -1,4 +1,4 @@
-"""What is left of containers whose master cannot end them any more."""
+"""Removing what containers leave behind if their master cannot end them any more."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What this machine offers, and whether a gang can ever fit it.
+"""What resources this machine offers, and whether a gang can ever fit.
 
 Memory is offered as it is, and not promised twice. Cores are shares, as on YARN, where a vcore pins nothing: training
 programs wait for each other and for data, so twice the cores are offered, and at least four, which lets a laptop run a
-small gang. GPUs are dealt out whole.
+small gang. A GPU belongs to one container at a time.
 """
 
 from __future__ import annotations
@@ -24,31 +24,38 @@ _VARIABLES = {"memory": "MEMORY_MIB", "vcores": "VCORES", "GPUs": "GPUS"}
 
 @dataclass(frozen=True)
 class Machine:
-    """`gpus` are the devices' names as CUDA_VISIBLE_DEVICES takes them."""
+    """The resources of this machine."""
 
     vcores: int
+    """The number of vcores that containers may ask for together."""
     memory_mib: int
+    """The memory that containers may ask for together."""
     gpus: tuple[str, ...] = ()
+    """The names of its GPUs as CUDA_VISIBLE_DEVICES takes them."""
 
     @classmethod
     def here(cls, environment: Mapping[str, str] = os.environ) -> Machine:
-        """This one. HOWDAH_LOCAL_VCORES, HOWDAH_LOCAL_MEMORY_MIB and HOWDAH_LOCAL_GPUS (a number) say otherwise."""
+        """Return what this machine has. HOWDAH_LOCAL_VCORES, HOWDAH_LOCAL_MEMORY_MIB and HOWDAH_LOCAL_GPUS (a number)
+        override it."""
         cores = len(os.sched_getaffinity(0))
         vcores = _given(environment, "VCORES") or max(OVERCOMMIT * cores, LEAST_VCORES)
         return cls(vcores, _given(environment, "MEMORY_MIB") or _memory_mib(), _gpus(environment))
 
 
 @dataclass(frozen=True)
-class Figure:
-    """One kind of resource: what each of `count` containers of a role wants of it, in which unit people read it."""
+class ResourceDemand:
+    """How much a job needs of one kind of resource, and how much there is."""
 
     what: str
+    """`memory`, `vcores` or `GPUs`."""
     parts: tuple[tuple[str, int, int], ...]
+    """(role, number of containers, amount for each container)."""
     offered: int
+    """How much this machine has."""
 
     @property
     def wanted(self) -> int:
-        """Of all together."""
+        """How much all containers need together."""
         return sum(count * each for _, count, each in self.parts)
 
     def __str__(self) -> str:
@@ -58,11 +65,12 @@ class Figure:
         return f"{needs}, this machine has {self.amount(self.offered)} (HOWDAH_LOCAL_{variable} sets another limit)"
 
     def amount(self, number: int) -> str:
+        """Return an amount with its unit."""
         return gib(number) if self.what == "memory" else f"{number} {self.what}"
 
 
 def refusals(job: JobSpec, machine: Machine) -> Iterator[str]:
-    """Why the job can never run here, one line for each kind of resource; nothing when it can."""
+    """Yield why the job can never run on this machine, one line for each kind of resource; nothing if it can."""
     for figure in largest_demand(job, machine):
         if figure.wanted > figure.offered:
             yield str(figure)
@@ -75,19 +83,20 @@ def refusals(job: JobSpec, machine: Machine) -> Iterator[str]:
                 yield f"role {name!r} wants {wanted} {resource!r}, a resource this machine does not know"
 
 
-def largest_demand(job: JobSpec, machine: Machine) -> tuple[Figure, ...]:
-    """Of what runs at the same time: a stage of the gang, or without a gang one task."""
+def largest_demand(job: JobSpec, machine: Machine) -> tuple[ResourceDemand, ...]:
+    """Return the demand of what runs at the same time: the largest stage of the gang, or without a gang the largest
+    task."""
     if job.gang:
         parts = [replace(job, roles={name: job.roles[name] for name in wave}) for wave in job.waves]
     else:
         parts = [replace(job, roles={name: replace(role, replicas=1)}) for name, role in job.roles.items()]
-    by_kind = zip(*(figures(part, machine) for part in parts), strict=True)
+    by_kind = zip(*(demands(part, machine) for part in parts), strict=True)
     return tuple(max(kind, key=lambda figure: figure.wanted) for kind in by_kind)
 
 
 def first_demand(job: JobSpec) -> tuple[int, int, int]:
-    """What the job asks for first, in MiB of memory, vcores and GPUs: the first stage of the gang, or without a gang
-    one task."""
+    """Return what the job asks for first, in MiB of memory, vcores and GPUs: the first stage of the gang, or without a
+    gang one task."""
     first = [job.roles[name] for name in job.waves[0]]
     asked = [(role.resources, role.replicas) for role in first] if job.gang else [(first[0].resources, 1)]
     return (
@@ -97,21 +106,21 @@ def first_demand(job: JobSpec) -> tuple[int, int, int]:
     )
 
 
-def figures(job: JobSpec, machine: Machine) -> tuple[Figure, ...]:
-    """The whole gang's demand, for it is granted whole."""
+def demands(job: JobSpec, machine: Machine) -> tuple[ResourceDemand, ...]:
+    """Return the demand of the whole gang, because a gang is granted whole."""
 
     def parts(of: str) -> tuple[tuple[str, int, int], ...]:
         return tuple((name, role.replicas, getattr(role.resources, of)) for name, role in job.roles.items())
 
     return (
-        Figure("memory", parts("memory_mib"), machine.memory_mib),
-        Figure("vcores", parts("vcores"), machine.vcores),
-        Figure("GPUs", parts("gpus"), len(machine.gpus)),
+        ResourceDemand("memory", parts("memory_mib"), machine.memory_mib),
+        ResourceDemand("vcores", parts("vcores"), machine.vcores),
+        ResourceDemand("GPUs", parts("gpus"), len(machine.gpus)),
     )
 
 
 def gib(mib: int) -> str:
-    """`4 GiB`, `1.5 GiB`, `512 MiB`."""
+    """Return an amount of memory as people read it: `4 GiB`, `1.5 GiB`, `512 MiB`."""
     return f"{round(mib / 1024, 1):g} GiB" if mib >= 1024 else f"{mib} MiB"
 
 
@@ -128,7 +137,7 @@ def _memory_mib() -> int:
 
 
 def _group_limits() -> Iterator[int]:
-    """Limits of the control groups we are in, where the system is itself a container."""
+    """Yield the memory limits of the control groups of this process, for a system that is itself a container."""
     for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
         _, controllers, path = line.split(":", 2)
         version1 = "memory" in controllers.split(",")

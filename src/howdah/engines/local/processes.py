@@ -1,7 +1,7 @@
-"""Whether a process that was started earlier still lives, and what is left of a container.
+"""Whether a process that was started earlier still runs, and which processes of a container are left.
 
-A pid alone names nobody for long: with the time it started it does. Everything that runs in a container carries the
-container's name in its environment, which it cannot lose by forking.
+A pid is used again after a while; a pid with its start time is not. Every process of a container has the container's
+name in its environment, and so have all processes that it forks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MARK = "HOWDAH_CONTAINER"
 
 
 def start_of(pid: int) -> int:
-    """When a process started, in clock ticks since boot (field 22 of proc(5) stat); 0 when it is gone or a zombie.
+    """Return when a process started, in clock ticks since boot (field 22 of proc(5) stat); 0 if it is gone or a zombie.
 
     Raises:
         OSError: this process cannot look, because it has too many open files for instance.
@@ -30,12 +30,12 @@ def start_of(pid: int) -> int:
 
 
 def alive(pid: int, start: int) -> bool:
-    """Whether the very process that started then is running."""
+    """Return whether the very process that started at `start` is running."""
     return start != 0 and start_of(pid) == start
 
 
 def marked(prefix: str) -> Iterator[int]:
-    """Processes of containers whose name starts with `prefix`.
+    """Yield the processes of containers whose name starts with `prefix`.
 
     Raises:
         OSError: this process cannot look, because it has too many open files for instance.
@@ -51,7 +51,8 @@ def marked(prefix: str) -> Iterator[int]:
 
 
 def kill_marked(prefix: str, limit: float = 2.0) -> int:
-    """KILL them until none is left, at most `limit` seconds; how many were found.
+    """KILL the processes of these containers until none is left, for at most `limit` seconds; return how many were
+    found.
 
     Raises:
         OSError: this process could not look in all that time.

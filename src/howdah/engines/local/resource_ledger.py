@@ -1,8 +1,8 @@
-"""The resource ledger as a job's master uses it: who holds how much of this machine (howdah.supervisor.state).
+"""The resource ledger as a job's master uses it: which job holds how much of this machine (howdah.supervisor.state).
 
-A gang is granted whole or not at all, in the order of submission; so two jobs never wait for each other's half. A job
-that holds containers already comes first: it only replaces one. What a master that was killed held stays reserved for
-the next attempt, until the supervisor finds that the job has ended.
+A gang is granted whole or not at all, in the order of submission, so two jobs never wait for each other's half. A job
+that already holds containers is served first, because it only replaces one. What a killed master held stays reserved
+for the next attempt, until the supervisor finds that the job has ended.
 """
 
 from __future__ import annotations
@@ -22,19 +22,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NotGranted:
-    """Not granted yet, because of `reason`."""
+    """The answer that containers are not granted yet."""
 
     reason: str
+    """Why the job must wait."""
 
 
 class Ledger:
-    """`job_id` is the job whose master this process is."""
+    """The ledger, changed for the job `job_id`, whose master this process is."""
 
     def __init__(self, state: MachineState, machine: Machine, job_id: str) -> None:
         self.state, self.machine, self.job_id = state, machine, job_id
 
     def reserve(self, wanted: Mapping[str, Resources]) -> dict[str, tuple[str, ...]] | NotGranted:
-        """All of `wanted` (by container id) or nothing; the GPUs of each. While it waits the job keeps its turn."""
+        """Reserve all of `wanted` (by container id) or nothing; return the GPUs of each container. While the job waits,
+        it keeps its turn."""
         with self.state.change() as change:
             if self.job_id not in change.entries:
                 change.entries[self.job_id] = new_entry(change.next_ticket())
@@ -50,35 +52,35 @@ class Ledger:
             return {name: self._grant(change.entries, own, name, resources) for name, resources in wanted.items()}
 
     def withdraw(self) -> None:
-        """Nothing is waited for any more."""
+        """Note that the job waits for no container any more."""
         self._update(waiting=False, promised=None)
         launcher.wake(self.state)
 
     def note(self, container_id: str, **facts: str | int) -> None:
-        """For whoever comes after us: the `group` (directory) of a container; `pid`, `start` and `directory` of its
-        executor."""
+        """Note facts of a container for a later master or the supervisor: its control `group`, and `pid`, `start` and
+        `directory` of its executor."""
         with self.state.change() as change:
             held = change.entries.get(self.job_id, {}).get("held", {}).get(container_id)
             if held is not None:
                 held.update(facts)
 
     def held(self) -> dict[str, dict[str, Any]]:
-        """The job's containers by id, with what was noted of them."""
+        """Return the job's containers by id, with what was noted of them."""
         entry = self.state.entries().get(self.job_id)
         return {name: dict(facts) for name, facts in entry["held"].items()} if entry else {}
 
     def free(self, container_id: str) -> None:
-        """The container has ended."""
+        """Remove a container that has ended."""
         with self.state.change() as change:
             change.entries.get(self.job_id, {}).get("held", {}).pop(container_id, None)
         launcher.wake(self.state)
 
     def leave(self) -> None:
-        """The job has ended, and its master has seen it through."""
+        """Note that the job has ended, and that its master has done everything that is to be done then."""
         self._update(held={}, waiting=False, promised=None, left=True)
 
     def cancelled_by(self) -> str:
-        """The user who wants the engine to end the job by force; "" when nobody does."""
+        """Return the user who asked the engine to cancel the job by force; "" if nobody did."""
         entry = self.state.entries().get(self.job_id)
         return str(entry.get("cancel", "")) if entry else ""
 
@@ -96,7 +98,7 @@ class Ledger:
 
 
 def total(wanted: Iterable[Resources]) -> tuple[int, int, int]:
-    """The sum of resources, as howdah.supervisor.state counts them."""
+    """Return the sum of resources, in the order in which howdah.supervisor.state counts them."""
     listed = list(wanted)
     return sum(one.memory_mib for one in listed), sum(one.vcores for one in listed), sum(one.gpus for one in listed)
 
@@ -104,7 +106,7 @@ def total(wanted: Iterable[Resources]) -> tuple[int, int, int]:
 def explain_shortage(
     entries: Mapping[str, Entry], wanted: Sequence[int], machine: Machine | Offer, with_promised: bool = False
 ) -> str:
-    """What there is too little of for `wanted`, and who has it; "" when there is enough."""
+    """Return which resource there is too little of for `wanted`, and which jobs use it; "" if there is enough."""
     found = shortage(entries, wanted, machine, with_promised)
     if found is None:
         return ""
@@ -119,7 +121,7 @@ def explain_shortage(
 
 
 def _first_before(entries: Mapping[str, Entry], own: Entry) -> str | None:
-    """The job that was submitted before this one, and still waits for its first containers."""
+    """Return the job that was submitted before this one and still waits for its first containers."""
     waiting = ((entry["waiting"] or entry["promised"]) and not entry["held"] for entry in entries.values())
     earlier = [
         (entry["ticket"], job_id)

@@ -1,7 +1,7 @@
-"""`python -m howdah.engines.local.settle DIRECTORY JOB`: does for a job what its master cannot do any more.
+"""`python -m howdah.engines.local.settle DIRECTORY JOB` does what the master of a job cannot do any more.
 
-The supervisor of DIRECTORY (howdah.supervisor) starts it when a job has ended without its master, or was cancelled
-before it began. It may be killed and started again at any point.
+The supervisor of DIRECTORY (howdah.supervisor) starts this program when a job has ended without its master, or was
+cancelled before it began. The program may be killed and started again at any point.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from howdah.wire.stderr import ignore_full_disk
 
 
 def main(directory: str, job_id: str) -> int:
-    """Settle the job; 0 when nothing is left to be done for it."""
+    """Settle the job; return 0 if nothing is left to be done for it."""
     state = MachineState(directory)
     job = JobDirectory(Path(state.jobs_directory) / job_id)
     entry = state.entries().get(job_id)

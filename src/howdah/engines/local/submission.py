@@ -1,7 +1,7 @@
-"""A job while it is submitted: its directory grows where no reader looks, and appears whole, with a place in the queue.
+"""Submitting a job: its directory is filled where no reader looks, then appears complete, with a place in the queue.
 
-Until then the submitting process holds a lock on a file in it. A directory whose lock is free is that of a submission
-that was killed.
+Until then the submitting process holds a lock on a file in the directory. If that lock is free, the submitting process
+was killed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LOCK = "submitting.lock"
 
 
 class LocalSubmission:
-    """One submission. `begin`, any number of `write`, then `complete`; or `abort`, at any point."""
+    """One submission: `begin`, any number of `write`, then `complete`; or `abort`, at any point."""
 
     def __init__(self, state: MachineState) -> None:
         self._state = state
@@ -38,7 +38,7 @@ class LocalSubmission:
 
     @property
     def job_id(self) -> str:
-        """The id that the job has from `begin` on."""
+        """The job's id, known after `begin`."""
         return self._path.name
 
     @property
@@ -47,7 +47,7 @@ class LocalSubmission:
         return self._jobs / self.job_id
 
     def begin(self) -> None:
-        """Make a directory of a new name.
+        """Make a directory with a new name.
 
         Raises:
             OSError: it cannot be made.
@@ -66,11 +66,11 @@ class LocalSubmission:
             fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file of the job's directory, which only its owner may read."""
+        """Write a file of the job's directory that only its owner may read."""
         write_secret(self._path / name, content)
 
     def complete(self, wants: Sequence[int], machine: Machine) -> None:
-        """Put the job into the queue, with what it asks for first; from now on it is submitted.
+        """Put the job into the queue, with the resources that it asks for first; the job is then submitted.
 
         Raises:
             OSError: it cannot be put there, or no supervisor can be started.
@@ -89,7 +89,7 @@ class LocalSubmission:
         os.close(self._lock)
 
     def abort(self) -> bool:
-        """Remove what there is of it; False when it is too late, because the supervisor has it already."""
+        """Remove what the submission has made; return False if the supervisor has already admitted the job."""
         if self._lock < 0:
             return True
         with self._state.change() as change:
@@ -112,7 +112,7 @@ def remove_secrets_of_killed(state: MachineState) -> None:
 
 
 def remove_killed(state: MachineState, conf_dir: str) -> None:
-    """Remove what submissions that were killed have left; what cannot be removed now is for the next one."""
+    """Remove what killed submissions have left; what cannot be removed now is left to the next call."""
     for path in _killed(state):
         staged = JobDirectory(path).staged()
         try:
@@ -124,7 +124,7 @@ def remove_killed(state: MachineState, conf_dir: str) -> None:
 
 
 def _killed(state: MachineState) -> Iterator[Path]:
-    """The directories of submissions that were killed; each is locked while the caller works on it."""
+    """Yield the directories of submissions that were killed; each is locked while the caller works on it."""
     directory = Path(state.submitting_directory)
     for path in list(directory.iterdir()) if directory.exists() else ():
         with state.change():

@@ -1,7 +1,7 @@
-"""A container's working directory: the job's files under their names, archives unpacked.
+"""A container's working directory: the job's files under their names, with archives unpacked.
 
-Small files are copied, so that a script finds its neighbours beside it and nothing it writes reaches the shared cache;
-large ones are linked. An archive is unpacked once per content, into the cache, and linked.
+Small files are copied, so that a script finds its neighbours beside it and nothing that it writes reaches the shared
+cache; large files are linked. An archive is unpacked into the cache, once per content, and linked.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ COPY_BELOW = 64 << 20
 
 
 def prepare(directory: Path, files: tuple[StagedFile, ...], cache: Path) -> None:
-    """Make `directory` and everything in it.
+    """Make `directory` with all files of the job.
 
     Raises:
         StagingError: a file is gone, an archive cannot be unpacked, or the disk is full.
@@ -44,7 +44,7 @@ def _place(file: StagedFile, target: Path, cache: Path) -> None:
 
 
 def unpacked(archive: Path, cache: Path) -> Path:
-    """The directory with the archive's content, unpacked now if nobody has yet."""
+    """Return the directory with the archive's content; unpack the archive if nobody has yet."""
     target = cache / "unpacked" / archive.name
     if target.is_dir():
         return target

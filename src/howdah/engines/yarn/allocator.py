@@ -128,13 +128,13 @@ class YarnAllocator(Allocator):
         left = self._configuration.number("yarn.nodemanager.sleep-delay-before-sigkill.ms", 250) / 1000
         return AllocationLost(time.time(), f"signal {signal}", within_s=left)
 
-    def request(self, role: str, count: int, wish: ContainerPreferences = NO_PREFERENCES) -> None:
+    def request(self, role: str, count: int, preferences: ContainerPreferences = NO_PREFERENCES) -> None:
         job = self._served.staged.job
         resources = job.roles[role].resources
-        if wish.memory_mib:
-            resources = replace(resources, memory_mib=wish.memory_mib)
+        if preferences.memory_mib:
+            resources = replace(resources, memory_mib=preferences.memory_mib)
         wanted = records.amounts(resources)
-        prefer = {host: count for host, count in wish.prefer.items() if host in self._racks}
+        prefer = {host: count for host, count in preferences.prefer.items() if host in self._racks}
         ask = ContainerAsk(
             0, 0, count, wanted, label_of(job, role), prefer, self._racks, placement_constraints.tags_of(job, role)
         )
@@ -148,7 +148,7 @@ class YarnAllocator(Allocator):
             )
             ask = replace(ask, count=count - first)
         self._ask(role, ask)
-        self._avoided[role] = frozenset(wish.avoid)
+        self._avoided[role] = frozenset(preferences.avoid)
         self._hurry()
 
     def _stands(self, tags: Collection[str]) -> bool:
