@@ -1,4 +1,4 @@
-"""The job, seen from inside: a program finds its peers, shares values with them, and says how far it is.
+"""The interface of a program to its job: it finds its peers, shares values with them, and reports its progress.
 
     from howdah import here
 
@@ -7,9 +7,8 @@
     here.barrier("ready")
     here.progress(0.25)
 
-Nothing but the standard library is needed, and nothing has to be installed: the executor puts this package at the end
-of PYTHONPATH. Every call raises HereError with one clear sentence when it can't be done; `inside` tells beforehand
-whether this is a howdah job at all.
+The package needs the standard library only, and need not be installed: the executor puts it at the end of PYTHONPATH.
+A call that fails raises HereError with one clear sentence; `inside` says beforehand whether this is a howdah job.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ import time
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
 
-from howdah.program.task_identity import NAMES, HereError, HereTimeout, Member, Notice, World
+from howdah.program.task_identity import NAMES, HereError, HereTimeout, Notice, Peer, Peers
 from howdah.program.task_identity import current as _current
+from howdah.program.task_identity import initial_world as _initial_world
 from howdah.program.task_identity import inside as _inside
-from howdah.program.task_identity import told_notice as _told_notice
-from howdah.program.task_identity import told_world as _told_world
+from howdah.program.task_identity import read_notice as _read_notice
 from howdah.wire import program_protocol as _wire
 
 __all__ = [
@@ -34,11 +33,15 @@ __all__ = [
     "HereTimeout",
     "Member",
     "Notice",
+    "Peer",
+    "Peers",
     "World",
     "alive",
     "barrier",
+    "compare_and_set",
     "delete",
     "get",
+    "heartbeat",
     "keys",
     "metric",
     "notice",
@@ -51,6 +54,9 @@ __all__ = [
 ]
 
 Value = Union[str, bytes]
+World = Peers
+Member = Peer
+"""The names of before."""
 
 inside: bool
 job_id: str
@@ -67,7 +73,7 @@ resume_from: Optional[str]
 
 
 def __getattr__(name: str) -> Any:
-    """What this program is, from its environment: `here.task` is `worker:1`, `here.rank` counts over all roles.
+    """Read a fact about this program from its environment: `here.task` is `worker:1`, `here.rank` counts all roles.
 
     `checkpoint_dir` and `resume_from` are None where the job has no checkpoints, or none to go on from.
     """
@@ -78,150 +84,169 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def world(now: bool = False) -> World:
-    """All tasks of this program's world as it began; with `now` as they are, should some have been started again."""
-    place = _current()
-    known = None if now else _told_world(place)
-    return known or World.of_message(_call("world", {"now": now}))
+def world(now: bool = False) -> Peers:
+    """Return all tasks that started together with this program.
+
+    With `now` the answer names the hosts and ports of tasks that have been started again since.
+    """
+    identity = _current()
+    initial = None if now else _initial_world(identity)
+    return initial or Peers.of_message(_call("world", {"now": now}))
 
 
-# How far it is
+# Progress
 
 
 def progress(fraction: float) -> None:
-    """This task has done `fraction` (0 to 1) of its work. Costs a small file, at most five times a second."""
-    global _progress
+    """Report that this task has done `fraction` (0 to 1) of its work.
+
+    Writes a small file, at most five times a second.
+    """
+    global _progress_at
     if not 0.0 <= fraction <= 1.0:
         raise ValueError(f"progress({fraction!r}): a number from 0 to 1 is wanted")
     path, now = os.path.join(_current().directory, _wire.PROGRESS_FILE), time.monotonic()
-    if fraction < 1.0 and now - _progress < 0.2:
+    if fraction < 1.0 and now - _progress_at < 0.2:
         return
-    _progress = now
-    fresh = f"{path}.{os.getpid()}"
-    with open(fresh, "w", encoding="ascii") as file:
+    _progress_at = now
+    new = f"{path}.{os.getpid()}"
+    with open(new, "w", encoding="ascii") as file:
         file.write(f"{fraction:.6f}\n")
-    os.replace(fresh, path)
+    os.replace(new, path)
 
 
-_progress = 0.0
+_progress_at = 0.0
 
 
-def alive() -> None:
-    """This program goes on, though it prints nothing and its progress stands: who says so once is taken to hang only
-    when it stops saying so. `progress` and `metric` say it, too. Costs a touch of a file, at most once a second."""
-    global _touched
+def heartbeat() -> None:
+    """Report that this program goes on, though it prints nothing and its progress stands.
+
+    A program that has called this is taken to hang only when it stops calling. `progress` and `metric` count as calls.
+    Touches a file, at most once a second.
+    """
+    global _touched_at
     now = time.monotonic()
-    if now - _touched >= 1.0:
-        _touched = now
+    if now - _touched_at >= 1.0:
+        _touched_at = now
         with open(os.path.join(_current().directory, _wire.BEAT_FILE), "w", encoding="ascii") as file:
             file.write("\n")
 
 
-_touched = float("-inf")
+_touched_at = float("-inf")
+alive = heartbeat
+"""The name of before."""
 
 
 def notice() -> Optional[Notice]:
-    """That this program's container, or its node, will be taken away, and when; None as long as nobody says so.
+    """Return the warning that this program's container, or its node, will be taken away; None without a warning.
 
-    It is a look at a file: ask after each step, save what is worth it, and go on or end with a status other than 0.
+    The call reads a file: ask after each step, save what is worth it, and go on or end with a status other than 0.
     """
-    return _told_notice(_current())
+    return _read_notice(_current())
 
 
 def metric(name: str, value: float, step: Optional[int] = None) -> None:
-    """A point of the curve `name` of this task, at `step`. It is sent beside the program, a batch a second.
+    """Add a point to this task's metric `name`, at `step`. A thread sends the points, one batch a second.
 
-    A job keeps 500 curves, and of each some 200 points for every tripling of its age. Infinite values and NaN are kept
+    A job keeps 500 metrics, and of each some 200 points for every tripling of its age. Infinite values and NaN are kept
     as gaps.
     """
     from howdah.program import metrics
 
-    metrics.add(_name("metric", name), value, step)
-    alive()
+    metrics.add(_checked_name("metric", name), value, step)
+    heartbeat()
 
 
 def save(wait: Union[bool, float] = False) -> Tuple[str, ...]:
-    """Ask for a copy of the job's outputs as they are now. Tasks that ask within a second get the same one.
+    """Request a snapshot of the job's outputs as they are now. Tasks that ask within a second share one snapshot.
 
-    With `wait` (seconds, or True for an hour) return the copies' URIs when they are there; else nothing, at once.
+    With `wait` (seconds, or True for an hour) return the snapshots' URIs when they are complete; else return at once.
 
     Raises:
-        HereError: the job has no output to copy, or there will be no copy, and why.
-        HereTimeout: it isn't there in time.
+        HereError: the job has no output to copy, or there will be no snapshot, and why.
+        HereTimeout: the snapshot is not complete in time.
     """
     numbers = [number for _, number in _call("save", {})["saves"]]
     if wait is False:
         return ()
-    limit = 3600.0 if wait is True else float(wait)
-    done = _wait_for("saved", {"numbers": numbers}, limit, "save()")["saves"]
-    broken = [f"{one['uri'] or 'a copy'}: {one['reason']}" for one in done if one["reason"]]
-    if broken:
-        raise HereError(f"save(): {'; '.join(broken)}")
-    return tuple(str(one["uri"]) for one in done)
+    timeout = 3600.0 if wait is True else float(wait)
+    snapshots = _wait_for("saved", {"numbers": numbers}, timeout, "save()")["saves"]
+    problems = [f"{one['uri'] or 'a copy'}: {one['reason']}" for one in snapshots if one["reason"]]
+    if problems:
+        raise HereError(f"save(): {'; '.join(problems)}")
+    return tuple(str(one["uri"]) for one in snapshots)
 
 
 # Values that the tasks of the job share
 
 
 def put(key: str, value: Value, *, life: str = "epoch", ttl: Optional[float] = None) -> None:
-    """Set `key` for all tasks. A value is text or bytes, up to 1 MiB, and comes back as what it was put.
+    """Set `key` for all tasks. A value is text or bytes, up to 1 MiB, and comes back as the type that was put.
 
-    `life` says when the key goes by itself: with "epoch" when this task is started again, so that nobody meets peers
-    of the time before; with "program" already when this program ends; with "job" never. `ttl` limits it to so many
-    seconds in addition; put it again to renew it.
+    `life` says when the key is removed: with "epoch" when this task is started again, so that nobody meets peers of an
+    earlier start; with "program" when this program ends; with "job" never. `ttl` removes it after so many seconds at
+    the latest; put it again to renew it.
     """
-    message = {"key": _name("put", key), **_sent(value, f"put({key!r})"), **_life(life, ttl)}
-    _call("put", {**message, "op": _op()})
+    message = {"key": _checked_name("put", key), **_encoded(value, f"put({key!r})"), **_lifetime(life, ttl)}
+    _call("put", {**message, "op": _operation_id()})
 
 
 def get(key: str, wait: Optional[float] = None) -> Optional[Value]:
-    """Its value; None when there is none. With `wait` it is waited for, so many seconds.
+    """Return the value of `key`; None when there is none. `wait` is for how many seconds to wait for a value.
 
     Raises:
-        HereTimeout: nobody put it in time.
+        HereTimeout: nobody put the key in time.
     """
-    message = {"key": _name("get", key)}
+    message = {"key": _checked_name("get", key)}
     if wait is None:
-        return _received(_call("get", message))
-    return _received(_wait_for("get", message, wait, f"get({key!r})"))
+        return _decoded(_call("get", message))
+    return _decoded(_wait_for("get", message, wait, f"get({key!r})"))
 
 
 def keys(prefix: str = "") -> List[str]:
-    """The names that begin with `prefix`, sorted."""
+    """List the keys that begin with `prefix`, sorted."""
     found: List[str] = _call("keys", {"prefix": prefix})["keys"]
     return found
 
 
 def delete(key: str) -> bool:
-    """Remove it; whether there was one."""
-    return bool(_call("delete", {"key": _name("delete", key)})["done"])
+    """Remove `key`; False when there was none."""
+    return bool(_call("delete", {"key": _checked_name("delete", key)})["done"])
 
 
-def swap(
+def compare_and_set(
     key: str, expected: Optional[Value], new: Optional[Value], *, life: str = "epoch", ttl: Optional[float] = None
 ) -> bool:
-    """Set `key` to `new` if it is `expected`, in one step; whether it was. None is no value: neither before nor after.
+    """Set `key` to `new` if its value is `expected`, in one step; False when it has another value. None means no value.
 
-    `swap("lock", None, here.task, life="program")` takes a lock that its holder can't forget to give back.
+    `compare_and_set("lock", None, here.task, life="program")` takes a lock that is released when this program ends.
     """
-    message: Dict[str, Any] = {"key": _name("swap", key), "op": _op(), **_life(life, ttl)}
-    message["expected"] = None if expected is None else _sent(expected, f"swap({key!r})")
-    message["new"] = None if new is None else _sent(new, f"swap({key!r})")
+    what = f"compare_and_set({key!r})"
+    message: Dict[str, Any] = {"key": _checked_name("compare_and_set", key), "op": _operation_id()}
+    message.update(_lifetime(life, ttl))
+    message["expected"] = None if expected is None else _encoded(expected, what)
+    message["new"] = None if new is None else _encoded(new, what)
     return bool(_call("swap", message)["done"])
+
+
+swap = compare_and_set
+"""The name of before."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """A key has this value now; None when it is gone."""
+    """One change that `watch` reports."""
 
     key: str
+    """The key that has changed."""
     value: Optional[Value]
+    """Its new value; None when the key was removed."""
 
 
 def watch(prefix: str = "", timeout: Optional[float] = None) -> Iterator[Change]:
-    """What there is under `prefix`, then each change, as it comes; of changes quickly after another the last.
+    """Yield the keys that begin with `prefix`, then each change; of several quick changes of a key the last.
 
-    Ends when nothing has changed for `timeout` seconds; without one it goes on as long as the program.
+    The iteration ends when nothing has changed for `timeout` seconds; without a timeout it never ends.
     """
     known: Dict[str, int] = {}
     since: Mapping[str, Any] = {"master": "", "revision": 0}
@@ -239,31 +264,33 @@ def watch(prefix: str = "", timeout: Optional[float] = None) -> Iterator[Change]
 
 
 def _changes(known: Dict[str, int], answer: Mapping[str, Any]) -> Iterator[Change]:
-    """`names`, when they come, are all that is left; a master that took over tells again what is known already."""
+    """Compare an answer with the `known` revisions: a master that took over repeats entries that are known already.
+
+    `names`, when the answer has them, are all keys that are left.
+    """
     if answer["names"] is not None:
-        left = set(answer["names"])
-        for key in [key for key in known if key not in left]:
+        for key in set(known).difference(answer["names"]):
             del known[key]
             yield Change(key, None)
     for one in answer["entries"]:
         if known.get(one["key"]) != one["revision"]:
             known[one["key"]] = one["revision"]
-            yield Change(one["key"], _received(one))
+            yield Change(one["key"], _decoded(one))
 
 
 def barrier(
     name: str, count: Optional[int] = None, roles: Union[str, Iterable[str], None] = None, timeout: float = 600.0
 ) -> None:
-    """Wait until all tasks of the world have come here, or all of `roles`, or any `count` processes.
+    """Wait until all tasks of the world have called this, or all tasks of `roles`, or any `count` processes.
 
-    The same name may be used again and again: the n-th call of a program meets the n-th of the others.
+    The same name may be used again and again: the n-th call of a program meets the n-th call of the others.
 
     Raises:
-        HereTimeout: they did not come within `timeout` seconds; says who is missing.
-        HereError: one that is needed has ended and will never come.
+        HereTimeout: not all have called within `timeout` seconds; the message names the missing ones.
+        HereError: a task that is needed has ended and will never call.
     """
     wanted = None if roles is None else [roles] if isinstance(roles, str) else list(roles)
-    message = {"name": _name("barrier", name), "round": _rounds.get(name, 0) + 1, "who": _process()}
+    message = {"name": _checked_name("barrier", name), "round": _rounds.get(name, 0) + 1, "who": _process_id()}
     message.update(count=count, roles=wanted)
     try:
         _wait_for("barrier", message, timeout, f"barrier({name!r})")
@@ -274,18 +301,18 @@ def barrier(
 
 
 _rounds: Dict[str, int] = {}
-_known_process: Tuple[int, str] = (0, "")
+_own_process: Tuple[int, str] = (0, "")
 
 
-def _process() -> str:
-    """A name of this process that no other has; a forked one gets another."""
-    global _known_process
-    if _known_process[0] != os.getpid():
-        _known_process = (os.getpid(), secrets.token_hex(8))
-    return _known_process[1]
+def _process_id() -> str:
+    """Return a random name of this process; a forked process gets another one."""
+    global _own_process
+    if _own_process[0] != os.getpid():
+        _own_process = (os.getpid(), secrets.token_hex(8))
+    return _own_process[1]
 
 
-# What travels
+# Messages to the master
 
 
 def _call(name: str, message: Mapping[str, Any], wait: float = 0.0) -> Dict[str, Any]:
@@ -300,18 +327,18 @@ def _wait_for(name: str, message: Mapping[str, Any], timeout: float, what: str) 
     return master_client.wait_for(name, message, timeout, what)
 
 
-def _op() -> str:
-    """Marks one change, so that asking again does not make it twice."""
+def _operation_id() -> str:
+    """Name one change, so that a repeated request does not make it twice."""
     return secrets.token_hex(8)
 
 
-def _name(call: str, name: str) -> str:
+def _checked_name(call: str, name: str) -> str:
     if not isinstance(name, str) or not name or len(name.encode()) > _wire.MAX_KEY:
         raise ValueError(f"{call}: a name is a text of 1 to {_wire.MAX_KEY} bytes, not {str(name)[:40]!r}")
     return name
 
 
-def _life(life: str, ttl: Optional[float]) -> Dict[str, Any]:
+def _lifetime(life: str, ttl: Optional[float]) -> Dict[str, Any]:
     if life not in _wire.LIVES:
         raise ValueError(f"life={life!r}: one of {', '.join(_wire.LIVES)} is wanted")
     if ttl is not None and not ttl > 0:
@@ -319,7 +346,7 @@ def _life(life: str, ttl: Optional[float]) -> Dict[str, Any]:
     return {"life": life, "ttl": ttl}
 
 
-def _sent(value: Value, what: str) -> Dict[str, Any]:
+def _encoded(value: Value, what: str) -> Dict[str, Any]:
     if not isinstance(value, (str, bytes, bytearray, memoryview)):
         raise TypeError(f"{what}: a value is text or bytes, not {type(value).__name__}; json.dumps() makes a text")
     data = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else bytes(value)
@@ -330,7 +357,7 @@ def _sent(value: Value, what: str) -> Dict[str, Any]:
     return {"value": base64.b64encode(data).decode("ascii"), "binary": True}
 
 
-def _received(answer: Mapping[str, Any]) -> Optional[Value]:
+def _decoded(answer: Mapping[str, Any]) -> Optional[Value]:
     value = answer.get("value")
     if value is None:
         return None

@@ -1,6 +1,6 @@
-"""Values that change with time, sent in batches beside the program: it never waits for them, nor fails by them.
+"""Sends a program's metrics to the master in batches, by a thread: the program neither waits nor fails for them.
 
-The master keeps fewer points the older a curve grows. What can't be sent is dropped, and said once on stderr.
+The master keeps fewer points the older a metric grows. Points that can't be sent are dropped; stderr says so once.
 """
 
 from __future__ import annotations
@@ -18,43 +18,43 @@ from howdah.program.task_identity import HereError, current
 from howdah.wire import program_protocol as wire
 
 SEND_S = 1.0
-"""At most this often."""
+"""Seconds between two batches."""
 
 Point = Tuple[str, Optional[int], Optional[float], float]
 
 
-class Buffer:
-    """Points on their way, and the thread that sends them."""
+class MetricsBuffer:
+    """Holds points until its thread has sent them."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
         self._points: List[Point] = []
         self._lock = threading.Lock()
-        self._wanted = threading.Event()
+        self._has_points = threading.Event()
         self._ending = False
-        self._told = False
+        self._warned = False
         self._thread = threading.Thread(target=self._send_forever, name="howdah.program metrics", daemon=True)
         self._thread.start()
 
     def add(self, point: Point) -> None:
-        """Keep it for the next batch; of too many the oldest are dropped."""
+        """Add a point to the next batch; the oldest points are dropped when there are too many."""
         with self._lock:
             self._points.append(point)
             if len(self._points) > 10 * wire.MAX_POINTS:
                 del self._points[: wire.MAX_POINTS]
-        self._wanted.set()
+        self._has_points.set()
 
     def end(self) -> None:
-        """Send what is left, when the program ends."""
+        """Send the points that are left, when the program ends."""
         if self.pid == os.getpid():
             self._ending = True
-            self._wanted.set()
+            self._has_points.set()
             self._thread.join(master_client.REPLY_S)
 
     def _send_forever(self) -> None:
         while not (self._ending and not self._points):
-            self._wanted.wait()
-            self._wanted.clear()
+            self._has_points.wait()
+            self._has_points.clear()
             self._send()
             if not self._ending:
                 time.sleep(SEND_S)
@@ -69,21 +69,20 @@ class Buffer:
                 problem = str(master_client.call("metrics", {"points": batch}).get("problem", ""))
             except HereError as error:
                 problem = str(error)
-            if problem and not self._told:
-                self._told = True
+            if problem and not self._warned:
+                self._warned = True
                 sys.stderr.write(f"[howdah.program: metrics are lost: {problem}]\n")
 
 
-_buffer: Optional[Buffer] = None
+_buffer: Optional[MetricsBuffer] = None
 
 
 def add(name: str, value: float, step: Optional[int]) -> None:
-    """Raises HereError outside a job, TypeError or ValueError when it is no number."""
+    """Add a point to metric `name`; raises HereError outside a job, TypeError or ValueError for what is no number."""
     global _buffer
     current()
     number = float(value)
-    kept = number if math.isfinite(number) else None
     if _buffer is None or _buffer.pid != os.getpid():
-        _buffer = Buffer()
+        _buffer = MetricsBuffer()
         atexit.register(_buffer.end)
-    _buffer.add((name, None if step is None else int(step), kept, time.time()))
+    _buffer.add((name, None if step is None else int(step), number if math.isfinite(number) else None, time.time()))

@@ -1,4 +1,4 @@
-"""Which place in its job a program has: read from its environment, never guessed."""
+"""Reads from the environment which task of its job a program is, and who its peers are."""
 
 from __future__ import annotations
 
@@ -12,142 +12,166 @@ from howdah.wire.program_protocol import NOTICE_FILE, VARIABLE
 
 
 class HereError(RuntimeError):
-    """Something could not be had from the job's master; one sentence says what and why."""
+    """A call to the job's master failed; the message says in one sentence what and why."""
 
 
 class HereTimeout(HereError, TimeoutError):
-    """What was waited for did not come in time."""
+    """Something did not happen in time."""
 
 
 @dataclass(frozen=True)
-class Member:
-    """A task of the world and where it listens: `ports` by name, `port` is its main one."""
+class Peer:
+    """A task that started together with this program, and where it listens."""
 
     task: str
+    """`worker:1`."""
     role: str
+    """The task's role."""
     index: int
+    """The task's number in its role, from 0."""
     rank: int
+    """The task's number over all roles, from 0."""
     host: str
+    """The task's host."""
     ports: Mapping[str, int] = field(default_factory=dict)
+    """The task's ports by name."""
 
     @property
     def port(self) -> int:
+        """Return the main port."""
         return self.ports["main"]
 
     @property
     def address(self) -> str:
-        """`host:port`."""
+        """Return `host:port`."""
         return f"{self.host}:{self.port}"
 
 
 @dataclass(frozen=True)
-class World:
+class Peers:
     """All tasks that started together, in order of rank."""
 
     epoch: int
-    members: Tuple[Member, ...]
+    """How often the tasks have been started, from 1."""
+    members: Tuple[Peer, ...]
+    """The tasks, this program's own among them."""
 
-    def of(self, role: str) -> Tuple[Member, ...]:
-        """The members of one role, by index; empty when there is none."""
+    def of(self, role: str) -> Tuple[Peer, ...]:
+        """Return the tasks of one role, by index; none for an unknown role."""
         return tuple(member for member in self.members if member.role == role)
 
     @property
-    def roles(self) -> Dict[str, Tuple[Member, ...]]:
-        """All members, by role."""
+    def roles(self) -> Dict[str, Tuple[Peer, ...]]:
+        """Return all tasks, by role."""
         return {role: self.of(role) for role in dict.fromkeys(member.role for member in self.members)}
 
     def __len__(self) -> int:
         return len(self.members)
 
     @classmethod
-    def of_message(cls, message: Mapping[str, Any]) -> World:
-        """From what HOWDAH_WORLD and the master say."""
-        members: List[Member] = []
+    def of_message(cls, message: Mapping[str, Any]) -> Peers:
+        """Read the JSON of HOWDAH_WORLD, which the master answers with as well."""
+        members: List[Peer] = []
         for role, tasks in message["roles"].items():
-            for place, one in enumerate(tasks):
-                index = int(one.get("index", place))
-                name = f"{role}:{index}"
-                members.append(Member(name, role, index, len(members), str(one["host"]), dict(one["ports"])))
+            for number, task in enumerate(tasks):
+                index, rank = int(task.get("index", number)), len(members)
+                host, ports = str(task["host"]), dict(task["ports"])
+                members.append(Peer(f"{role}:{index}", role, index, rank, host, ports))
         return cls(int(message["epoch"]), tuple(members))
 
 
 @dataclass(frozen=True)
 class Notice:
-    """This program's container will be taken away: `kind` is `preemption`, `decommission` or `unhealthy`, `text` says
-    it in a sentence. `until` is the moment (as time.time() has it), None when nobody knows."""
+    """A warning that this program's container will be taken away."""
 
     kind: str
+    """`preemption`, `decommission` or `unhealthy`."""
     until: Optional[float]
+    """When the container goes, as time.time() counts; None when nobody knows."""
     text: str
+    """A sentence for people."""
 
     @property
     def seconds(self) -> Optional[float]:
-        """How long is left, 0 when the time is over; None when nobody knows."""
+        """Return the seconds that are left, 0 when the time is over; None when nobody knows."""
         return None if self.until is None else max(0.0, self.until - time.time())
 
 
 @dataclass(frozen=True)
 class TaskIdentity:
-    """This program's task. `rank` counts from 0 to `size` - 1; `epoch` and `attempt` from 1."""
+    """The task that this program runs as."""
 
     directory: str
+    """The directory through which program and executor exchange files."""
     job_id: str
+    """The engine's name for the job."""
     job_name: str
+    """The name that the user gave the job."""
     task: str
+    """`worker:1`."""
     role: str
+    """The task's role."""
     index: int
+    """The task's number in its role, from 0."""
     rank: int
+    """The task's number over all roles, from 0 to `size` - 1."""
     size: int
+    """How many tasks started together."""
     epoch: int
+    """How often the tasks have been started, from 1."""
     attempt: int
+    """How often this task has been launched, from 1."""
     checkpoint_dir: Optional[str]
+    """The directory for checkpoints; None without checkpoints."""
     resume_from: Optional[str]
+    """The checkpoint to go on from; None when there is none."""
     world_text: str
+    """The peers as JSON; "" where they are too many for a variable."""
 
 
 NAMES = frozenset(TaskIdentity.__dataclass_fields__) - {"directory", "world_text"}
 
 
 def inside() -> bool:
-    """Whether this program is a task of a howdah job."""
+    """Say whether this program is a task of a howdah job."""
     return bool(os.environ.get(VARIABLE))
 
 
 def current() -> TaskIdentity:
-    """Raises HereError outside a howdah job."""
+    """Read the identity of this program's task; raises HereError outside a howdah job."""
     if not inside():
         raise HereError(
             f"this is not a task of a howdah job ({VARIABLE} is not set): start it with `howdah run`, "
             "or ask `here.inside` first"
         )
-    seen = os.environ
+    environment = os.environ
     return TaskIdentity(
-        directory=seen[VARIABLE],
-        job_id=seen["HOWDAH_JOB_ID"],
-        job_name=seen["HOWDAH_JOB_NAME"],
-        task=seen["HOWDAH_TASK"],
-        role=seen["HOWDAH_ROLE"],
-        index=int(seen["HOWDAH_INDEX"]),
-        rank=int(seen["HOWDAH_RANK"]),
-        size=int(seen["HOWDAH_WORLD_SIZE"]),
-        epoch=int(seen["HOWDAH_EPOCH"]),
-        attempt=int(seen["HOWDAH_ATTEMPT"]),
-        checkpoint_dir=seen.get("HOWDAH_CHECKPOINT_DIR"),
-        resume_from=seen.get("HOWDAH_RESUME_FROM"),
-        world_text=seen.get("HOWDAH_WORLD", ""),
+        directory=environment[VARIABLE],
+        job_id=environment["HOWDAH_JOB_ID"],
+        job_name=environment["HOWDAH_JOB_NAME"],
+        task=environment["HOWDAH_TASK"],
+        role=environment["HOWDAH_ROLE"],
+        index=int(environment["HOWDAH_INDEX"]),
+        rank=int(environment["HOWDAH_RANK"]),
+        size=int(environment["HOWDAH_WORLD_SIZE"]),
+        epoch=int(environment["HOWDAH_EPOCH"]),
+        attempt=int(environment["HOWDAH_ATTEMPT"]),
+        checkpoint_dir=environment.get("HOWDAH_CHECKPOINT_DIR"),
+        resume_from=environment.get("HOWDAH_RESUME_FROM"),
+        world_text=environment.get("HOWDAH_WORLD", ""),
     )
 
 
-def told_notice(place: TaskIdentity) -> Optional[Notice]:
-    """What the executor has written down."""
+def read_notice(identity: TaskIdentity) -> Optional[Notice]:
+    """Read the warning that the executor has written to a file."""
     try:
-        with open(os.path.join(place.directory, NOTICE_FILE), encoding="utf-8") as file:
-            said = json.load(file)
+        with open(os.path.join(identity.directory, NOTICE_FILE), encoding="utf-8") as file:
+            notice = json.load(file)
     except (OSError, ValueError):
         return None
-    return Notice(str(said["kind"]), float(said["until"]) or None, str(said["text"]))
+    return Notice(str(notice["kind"]), float(notice["until"]) or None, str(notice["text"]))
 
 
-def told_world(place: TaskIdentity) -> Optional[World]:
-    """The world as the environment has it; None in one too large for a variable."""
-    return World.of_message(json.loads(place.world_text)) if place.world_text else None
+def initial_world(identity: TaskIdentity) -> Optional[Peers]:
+    """Return the peers that the environment names; None where they are too many for a variable."""
+    return Peers.of_message(json.loads(identity.world_text)) if identity.world_text else None
