@@ -74,7 +74,14 @@ class _Executor:
         self.principal = auth.executor_principal(f"worker:{number}", 1)
         self.key = auth.derive(job_key, self.principal)
         self.status: Status | None = Status(
-            f"worker:{number}", 1, 0, 1, Phase.HELLO, f"node{number}.example", 4711, python="/usr/bin/python3 (3.11.2)"
+            task=f"worker:{number}",
+            attempt=1,
+            epoch=0,
+            sequence=1,
+            phase=Phase.HELLO,
+            host=f"node{number}.example",
+            pid=4711,
+            python="/usr/bin/python3 (3.11.2)",
         )
         self.text = ""
 
@@ -135,12 +142,21 @@ class Flock:
         """Until it runs; from then on it says the same but for what it uses."""
         status = executor.status
         assert status is not None
-        said = {**encode(status), "told": Orders(answer["epoch"], Goal(answer["goal"])).mark}
+        said = {**encode(status), "told": Orders(epoch=answer["epoch"], goal=Goal(answer["goal"])).digest}
         if status.phase is Phase.HELLO:
             executor.status = replace(status, phase=Phase.JOINED, epoch=answer["epoch"], ports={"main": 40000})
             said = {**said, **encode(executor.status)}
         elif answer["goal"] == "run":
-            usage = Usage(812.5, 901.2, 0.98, 0.25, log_bytes=52_117, cpu_s=1042.7, read_mib_s=1.25, network="node")
+            usage = Usage(
+                memory_mib=812.5,
+                peak_mib=901.2,
+                cpu=0.98,
+                progress=0.25,
+                log_bytes=52_117,
+                cpu_s=1042.7,
+                read_mib_s=1.25,
+                network="node",
+            )
             said.update(phase="running", program_pid=4712, program_python="python3", usage=encode(usage))
             executor.status = None
             self.running += 1

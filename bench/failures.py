@@ -75,7 +75,7 @@ def _events() -> float:
                 *(f"worker:{number % 1000}", 1, 1, 10 + number, Phase.RUNNING, "h", 1),
                 ports={"main": 4000},
                 program_pid=7,
-                usage=Usage(100.0 + number % 50, 200.0, 0.5),
+                usage=Usage(memory_mib=100.0 + number % 50, peak_mib=200.0, cpu=0.5),
             ),
         )
         for number in range(40_000)

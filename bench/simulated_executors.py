@@ -87,12 +87,21 @@ class Gang:
         beat, news = Channel(self.url, principal, key), Channel(self.url, principal, key)
         self._channels += [beat, news]
         python = "/usr/bin/python3 (3.11.2)"
-        status = Status(f"worker:{number}", 1, 0, 1, Phase.HELLO, f"node{number}.example", 4711, python=python)
+        status = Status(
+            task=f"worker:{number}",
+            attempt=1,
+            epoch=0,
+            sequence=1,
+            phase=Phase.HELLO,
+            host=f"node{number}.example",
+            pid=4711,
+            python=python,
+        )
         while True:
             answer = await beat.post(BEAT, encode(status))
             self.beats += 1
-            mark = Orders(answer["epoch"], Goal(answer["goal"])).mark
-            status = replace(status, sequence=status.sequence + 2, told=mark, usage=self._used(status))
+            mark = Orders(epoch=answer["epoch"], goal=Goal(answer["goal"])).digest
+            status = replace(status, sequence=status.sequence + 2, orders_digest=mark, usage=self._used(status))
             if changed := self._obey(status, answer):
                 await news.post(PATH, encode(replace(changed, sequence=changed.sequence - 1)))
                 self.running += changed.phase is Phase.RUNNING
@@ -104,7 +113,12 @@ class Gang:
         if status.phase is not Phase.RUNNING:
             return status.usage
         swing = status.sequence % 200 / 1000
-        return Usage(812.5 + 100 * swing, 901.2, 0.9 + swing, progress=min(1.0, status.sequence / 100_000))
+        return Usage(
+            memory_mib=812.5 + 100 * swing,
+            peak_mib=901.2,
+            cpu=0.9 + swing,
+            progress=min(1.0, status.sequence / 100_000),
+        )
 
     @staticmethod
     def _obey(status: Status, answer: dict[str, Any]) -> Status | None:
@@ -115,6 +129,6 @@ class Gang:
             sums = {"log_bytes": 52_117, "cpu_s": 1042.7, "waits": 0.02, "read_mib": 311.5, "written_mib": 12.25}
             rates = {"read_mib_s": 1.25, "written_mib_s": 0.5, "received_mib_s": 11.75, "sent_mib_s": 10.5}
             network = {"received_mib": 8123.5, "sent_mib": 8001.25, "network": "node"}
-            used = Usage(812.5, 901.2, 0.98, 0.25, **sums, **rates, **network)  # type: ignore[arg-type]
+            used = Usage(memory_mib=812.5, peak_mib=901.2, cpu=0.98, progress=0.25, **sums, **rates, **network)  # type: ignore[arg-type]
             return replace(status, phase=Phase.RUNNING, program_pid=4712, program_python="python3", usage=used)
         return None

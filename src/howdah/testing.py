@@ -85,7 +85,7 @@ class Gang:
         known = self.state.tasks[TaskId.parse(task)]
         number = self.sequences[task] = self.sequences.get(task, 0) + 1
         base: dict[str, Any] = {"epoch": known.epoch, "host": f"host-{task}", "pid": 1}
-        status = Status(task, known.attempt, sequence=number, phase=phase, **{**base, **fields})
+        status = Status(task=task, attempt=known.attempt, sequence=number, phase=phase, **{**base, **fields})
         self.feed(StatusReceived(self.now, status))
 
     def join(self, task: str) -> None:

@@ -153,7 +153,7 @@ class Conductor:
     def ask_log(self, stream: str, offset: int, limit: int, search: str = "") -> LogChunk:
         with self._changed:
             number = len(self.chunks) + 1
-            self._requests = (LogRequest(number, stream, offset, limit, search),)
+            self._requests = (LogRequest(request=number, stream=stream, offset=offset, limit=limit, search=search),)
             self._changed.notify_all()
             assert self._changed.wait_for(lambda: len(self.chunks) >= number, 30)
             return self.chunks[-1]
@@ -193,13 +193,13 @@ class Conductor:
 
     def _orders(self, status: Status) -> Orders:
         if not self._is_current(status):
-            return Orders(0, Goal.REASSIGN, become=self.attempt)
+            return Orders(epoch=0, goal=Goal.REASSIGN, become=self.attempt)
         return Orders(
-            self._epoch,
-            self._goal,
-            self.assignment if status.phase is Phase.HELLO else None,
-            self.world if self._goal is Goal.RUN else {},
-            self.files if self._goal is Goal.RUN else {},
+            epoch=self._epoch,
+            goal=self._goal,
+            assignment=self.assignment if status.phase is Phase.HELLO else None,
+            environment=self.world if self._goal is Goal.RUN else {},
+            files=self.files if self._goal is Goal.RUN else {},
             stop_s=self._stop_s,
             lease_s=self.lease_s,
             log_requests=tuple(one for one in self._requests if one.request > len(self.chunks)),
@@ -218,7 +218,7 @@ class Conductor:
         }
         known = {save.number for save in status.saves} == {order.number for order in orders.saves}
         told = status.epoch == orders.epoch and status.phase in phases[orders.goal]
-        noticed = orders.notice is None or f"notice{orders.notice.number}" in status.told
+        noticed = orders.notice is None or f"notice{orders.notice.number}" in status.orders_digest
         satisfied = told and not orders.log_requests and known and noticed and status.kept >= orders.keep
         return satisfied and self._is_current(status)
 

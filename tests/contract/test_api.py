@@ -95,7 +95,7 @@ def test_what_is_being_printed_is_cut_at_characters(running: Running) -> None:
                 for one in say(executor, next(numbers), Phase.RUNNING, wait=0.2, **status).log_requests:
                     begin = one.offset if one.offset >= 0 else max(0, size + one.offset)
                     data = printed[:size][begin : begin + one.limit].decode("latin-1")
-                    chunks.append(LogChunk(one.request, begin, size, data))
+                    chunks.append(LogChunk(request=one.request, offset=begin, size=size, text=data))
                 if chunks:
                     say(executor, next(numbers), Phase.RUNNING, chunks=tuple(chunks), **status)
             return dict(page.result())

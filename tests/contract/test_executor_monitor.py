@@ -18,7 +18,7 @@ from howdah.executor.diagnostics.stack_dump import REFUSED, _why, kernel_state, 
 from howdah.wire.messages import SEARCH, Goal, LogRequest, Phase, PreemptionNotice, Status
 
 __all__ = ["conduct"]
-SOON = PreemptionNotice(1, "preemption", 30.0, "YARN is about to preempt it", "USR1")
+SOON = PreemptionNotice(number=1, kind="preemption", within_s=30.0, text="YARN is about to preempt it", signal="USR1")
 WORLD = {
     **{"HOWDAH_JOB_ID": "j", "HOWDAH_JOB_NAME": "n", "HOWDAH_TASK": "worker:1", "HOWDAH_ROLE": "worker"},
     **{"HOWDAH_INDEX": "1", "HOWDAH_RANK": "1", "HOWDAH_WORLD_SIZE": "2", "HOWDAH_EPOCH": "1", "HOWDAH_ATTEMPT": "1"},
@@ -74,7 +74,9 @@ class TestNotices:
     def test_one_that_does_not_care_goes_on(self, conduct: Start, number: str) -> None:
         master = conduct("echo up; sleep 3; echo done")
         begin(master, "up\n")
-        master.announce(PreemptionNotice(1, "decommission", 0.0, "the node goes", number))
+        master.announce(
+            PreemptionNotice(number=1, kind="decommission", within_s=0.0, text="the node goes", signal=number)
+        )
         ended = master.phase(Phase.ENDED)
         assert ended.exit is not None
         assert ended.exit.ok
@@ -210,7 +212,7 @@ def test_large_pieces_of_logs_travel_in_messages_of_their_own(conduct: Start) ->
     master.phase(Phase.JOINED)
     master.say(Goal.RUN)
     master.until(lambda status: status.usage.log_bytes >= 4 * piece)
-    asked = [LogRequest(number, "stdout", number * piece, piece) for number in (1, 2, 3)]
+    asked = [LogRequest(request=number, stream="stdout", offset=number * piece, limit=piece) for number in (1, 2, 3)]
     chunks = master.ask_logs(*asked)
     assert [(chunk.request, chunk.offset) for chunk in chunks] == [(one.request, one.offset) for one in asked]
     assert all(chunk.text == "\xff" * piece for chunk in chunks)

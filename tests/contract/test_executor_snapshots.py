@@ -50,7 +50,7 @@ def conduct(tmp_path: Path) -> Iterator[Start]:
 
 def order(folder: Path, number: int = 1, **fields: object) -> SaveOrder:
     uri = uris.of_local(folder / "grows" / str(number))
-    return SaveOrder(number, "output", uri, uris.of_local(folder / str(number)), **fields)  # type: ignore[arg-type]
+    return SaveOrder(number=number, source="output", uri=uri, final=uris.of_local(folder / str(number)), **fields)  # type: ignore[arg-type]
 
 
 def report(master: Conductor, number: int = 1) -> SaveReport:
@@ -122,7 +122,7 @@ def test_no_directory_is_no_problem_and_a_place_that_cannot_be_written_is(conduc
     master = conduct("import time; " + WAIT)
     master.phase(Phase.RUNNING)
     master.save(order(tmp_path))
-    assert report(master) == SaveReport(1, done=True)
+    assert report(master) == SaveReport(number=1, done=True)
     (master.work / "output").mkdir()
     (master.work / "output/m.bin").write_text("x")
     (tmp_path / "grows").write_text("a file")
@@ -192,7 +192,8 @@ def test_checkpoints_are_fetched_before_the_program_and_stored_before_its_end_is
     there = shared(tmp_path)
     uri = uris.of_local(there)
     master = Conductor(
-        tmp_path, Assignment((sys.executable, "-c", STEP), {"CODE": code}, mirror=CheckpointSyncOrder("ck", uri))
+        tmp_path,
+        Assignment((sys.executable, "-c", STEP), {"CODE": code}, mirror=CheckpointSyncOrder(path="ck", uri=uri)),
     )
     try:
         ended = master.run(HOWDAH_CHECKPOINT_DIR=uri, HOWDAH_RESUME_FROM=f"{uri}/epoch-1.pt")
@@ -210,7 +211,9 @@ def test_what_a_stopped_program_leaves_is_stored(tmp_path: Path) -> None:
     there = shared(tmp_path)
     uri = uris.of_local(there)
     source = STEP.rpartition("sys.exit")[0] + "print('written', flush=True); import time; " + WAIT
-    master = Conductor(tmp_path, Assignment((sys.executable, "-c", source), mirror=CheckpointSyncOrder("ck", uri)))
+    master = Conductor(
+        tmp_path, Assignment((sys.executable, "-c", source), mirror=CheckpointSyncOrder(path="ck", uri=uri))
+    )
     try:
         master.world = {"HOWDAH_CHECKPOINT_DIR": uri}
         master.start()
@@ -230,7 +233,7 @@ def test_what_a_stopped_program_leaves_is_stored(tmp_path: Path) -> None:
 def test_checkpoints_that_cannot_be_fetched_end_the_task(tmp_path: Path) -> None:
     (tmp_path / "shared").write_text("a file")
     uri = uris.of_local(tmp_path / "shared/below")
-    order_ = CheckpointSyncOrder("ck/../../out", uri)
+    order_ = CheckpointSyncOrder(path="ck/../../out", uri=uri)
     master = Conductor(tmp_path, Assignment((sys.executable, "-c", STEP), mirror=order_))
     try:
         (tmp_path / "out").write_text("in the way")
@@ -245,7 +248,7 @@ def test_checkpoints_that_cannot_be_fetched_end_the_task(tmp_path: Path) -> None
 def test_who_does_not_write_stores_nothing(tmp_path: Path) -> None:
     there = shared(tmp_path)
     uri = uris.of_local(there)
-    mirror = CheckpointSyncOrder("ck", uri, writes=False)
+    mirror = CheckpointSyncOrder(path="ck", uri=uri, writes=False)
     master = Conductor(tmp_path, Assignment((sys.executable, "-c", STEP), {"CODE": "0"}, mirror=mirror))
     try:
         master.run(HOWDAH_CHECKPOINT_DIR=uri)

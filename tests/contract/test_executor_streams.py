@@ -56,7 +56,9 @@ def large(tmp_path: Path) -> Feed:
 
 
 def capture(tmp_path: Path, **fields: object) -> StdoutOutput:
-    return StdoutOutput(uris.of_local(tmp_path / "out" / "worker-1.1"), "part-worker-1", "out", **fields)  # type: ignore[arg-type]
+    return StdoutOutput(
+        uri=uris.of_local(tmp_path / "out" / "worker-1.1"), name="part-worker-1", output="out", **fields
+    )  # type: ignore[arg-type]
 
 
 def part(tmp_path: Path, name: str = "part-worker-1") -> Path:

@@ -83,7 +83,16 @@ def end(running: Running) -> None:
 
 
 def status(sequence: int, phase: Phase, **fields: object) -> Status:
-    return Status("worker:0", 1, fields.pop("epoch", 1), sequence, phase, "127.0.0.1", 7, **fields)
+    return Status(
+        task="worker:0",
+        attempt=1,
+        epoch=fields.pop("epoch", 1),
+        sequence=sequence,
+        phase=phase,
+        host="127.0.0.1",
+        pid=7,
+        **fields,
+    )
 
 
 def say(connection: MasterConnection, sequence: int, phase: Phase, wait: float = 0.0, **fields: object) -> Orders:
@@ -119,7 +128,7 @@ def test_a_whole_life_over_the_wire(running: Running):
 
 
 def test_the_largest_piece_of_a_log_fits_into_a_message(running: Running):
-    binary = LogChunk(1, 0, 1 << 20, "\xff" * (1 << 20))
+    binary = LogChunk(request=1, offset=0, size=1 << 20, text="\xff" * (1 << 20))
     assert say(running.executor(), 1, Phase.HELLO, chunks=(binary,)).goal is Goal.JOIN
 
 
@@ -214,7 +223,9 @@ def test_a_part_of_a_log_has_a_limit(running: Running):
     try:
         requests = say_until_a_log_is_asked_for(running)
         assert [request.limit for request in requests] == [MAX_LOG_BYTES]
-        say(running.executor(), 999, Phase.LOCALISING, chunks=(LogChunk(requests[0].request, 0, 0),))
+        say(
+            running.executor(), 999, Phase.LOCALISING, chunks=(LogChunk(request=requests[0].request, offset=0, size=0),)
+        )
     finally:
         asked.join(30)
 

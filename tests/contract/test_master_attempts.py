@@ -75,7 +75,17 @@ class Attempt:
         """The executor posts its status."""
         assert self.master.context is not None
         name = auth.executor_principal("worker:0", 1)
-        status = Status("worker:0", 1, 1, sequence, phase, "127.0.0.1", 7, ports={"main": 4000}, **fields)
+        status = Status(
+            task="worker:0",
+            attempt=1,
+            epoch=1,
+            sequence=sequence,
+            phase=phase,
+            host="127.0.0.1",
+            pid=7,
+            ports={"main": 4000},
+            **fields,
+        )
         with MasterConnection(self.master.context.url, name, auth.derive(KEY, name)) as connection:
             await asyncio.to_thread(connection.call, "POST", "/v1/executor", encode(status))
 

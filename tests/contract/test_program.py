@@ -104,7 +104,16 @@ class Job:
         self.said[index] = phase, fields
         task = self.master.state.tasks[TaskId("worker", index)]
         base = {"epoch": task.epoch, "ports": {"main": 4000 + index}}
-        status = Status(str(task.id), task.attempt, base.pop("epoch"), self.sequence, phase, "127.0.0.1", 7, **base)
+        status = Status(
+            task=str(task.id),
+            attempt=task.attempt,
+            epoch=base.pop("epoch"),
+            sequence=self.sequence,
+            phase=phase,
+            host="127.0.0.1",
+            pid=7,
+            **base,
+        )
         name = auth.executor_principal(str(task.id), task.attempt)
         with MasterConnection(self.url, name, auth.derive(KEY, name)) as connection:
             connection.call("POST", "/v1/executor", {**encode(status), **encode_all(fields)})
@@ -119,7 +128,7 @@ class Job:
         """Whether none is made or wanted; the executors say of those that are made that they are done."""
         running = self.inside(lambda master: [run.number for run in master.state.snapshots.running.values()])
         for index in range(self.replicas):
-            reports = tuple(SaveReport(number, done=True) for number in running)
+            reports = tuple(SaveReport(number=number, done=True) for number in running)
             self.say(index, Phase.RUNNING, program_pid=9, saves=reports)
         return bool(self.inside(lambda master: not (master.state.snapshots.running or master.state.snapshots.wanted)))
 

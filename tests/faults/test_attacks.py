@@ -58,7 +58,9 @@ class Server:
         """Somebody who may ask is answered."""
         if self.kind == "master":
             self.sequence += 1
-            status = Status("worker:0", 1, 0, self.sequence, Phase.HELLO, "127.0.0.1", 7)
+            status = Status(
+                task="worker:0", attempt=1, epoch=0, sequence=self.sequence, phase=Phase.HELLO, host="127.0.0.1", pid=7
+            )
             with contextlib.ExitStack() as stack:
                 connection = connection or stack.enter_context(self.executor())
                 connection.call("POST", "/v1/executor", encode(status))

@@ -46,7 +46,7 @@ def copying(gang: Gang, chance: random.Random) -> None:
         return
     problem = "broken" if chance.random() < 0.1 else ""
     reports = tuple(
-        SaveReport(order.number, chance.random() < 0.7, problem, 1, 1, 1)
+        SaveReport(number=order.number, done=chance.random() < 0.7, problem=problem, files=1, bytes=1, total=1)
         for order in snapshot_policy.orders(gang.state, task)
     )
     asked = 1 if dice > 0.9 else 0

@@ -90,13 +90,13 @@ class Executor:
     def status(self) -> Status:
         self.sequence += 1
         return Status(
-            str(self.task),
-            self.attempt,
-            self.epoch,
-            self.sequence,
-            self.phase,
-            self.room.node.name,
-            1,
+            task=str(self.task),
+            attempt=self.attempt,
+            epoch=self.epoch,
+            sequence=self.sequence,
+            phase=self.phase,
+            host=self.room.node.name,
+            pid=1,
             ports={"main": self.port} if self.port else {},
             program_pid=self.run if self.phase in (Phase.RUNNING, Phase.ENDED) else 0,
             exit=self.exit,
@@ -165,7 +165,7 @@ class Executor:
             others = [one for one in order.rounds if one is not None]
             failed = {one.task: "bad" for one in others if self.sim.mute & {one.host, self.room.node.name}}
             passed = tuple(one.task for one in others if one.task not in failed)
-            report = CheckReport(order.epoch, 1.0, passed=passed, failed=failed)
+            report = CheckReport(epoch=order.epoch, seconds=1.0, passed=passed, failed=failed)
             self.checks = (*(one for one in self.checks if not one.epoch), report)
             self.tell()
 

@@ -33,7 +33,9 @@ class Job:
         if self.log_ is None:
             raise ApiError(404, "nothing is kept")
         self.reads += 1
-        return LogChunk(0, offset, len(self.log_), self.log_[offset : offset + limit].decode("latin-1"))
+        return LogChunk(
+            request=0, offset=offset, size=len(self.log_), text=self.log_[offset : offset + limit].decode("latin-1")
+        )
 
 
 @pytest.fixture(autouse=True)

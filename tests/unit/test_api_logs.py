@@ -15,7 +15,7 @@ CHINESE = "第一轮训练完成，损失 0.25；😀 ok\n" * 40
 def piece(log: bytes, offset: int, limit: int) -> LogChunk:
     """As an executor reads it."""
     begin = max(0, len(log) + offset) if offset < 0 else min(offset, len(log))
-    return LogChunk(0, begin, len(log), log[begin : begin + limit].decode("latin-1"))
+    return LogChunk(request=0, offset=begin, size=len(log), text=log[begin : begin + limit].decode("latin-1"))
 
 
 def all_of(log: bytes, limit: int, over: bool, offset: int = 0) -> tuple[str, int]:
@@ -69,7 +69,7 @@ def test_half_a_character_is_shown_when_nothing_will_follow() -> None:
     log = "完".encode()[:2]
     assert whole_characters(piece(log, 0, 100), over=False) == (0, "", 0)
     assert whole_characters(piece(log, 0, 100), over=True) == (0, "\ufffd", 2)
-    before_a_gap = LogChunk(0, 0, 1000, log.decode("latin-1"))
+    before_a_gap = LogChunk(request=0, offset=0, size=1000, text=log.decode("latin-1"))
     assert whole_characters(before_a_gap, over=False) == (0, "\ufffd", 2)
 
 

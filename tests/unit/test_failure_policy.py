@@ -54,7 +54,15 @@ def orders(gang: Gang, task: str) -> Orders:
     """What the executor of a task is told."""
     director = OrderBuilder("job-1", StagedJob(gang.state.job, "file:///x"), find("generic"))
     known = gang.state.tasks[TaskId.parse(task)]
-    status = Status(task, known.attempt, known.epoch, 1, known.phase or Phase.HELLO, "h", 1)
+    status = Status(
+        task=task,
+        attempt=known.attempt,
+        epoch=known.epoch,
+        sequence=1,
+        phase=known.phase or Phase.HELLO,
+        host="h",
+        pid=1,
+    )
     return director.orders(gang.state, status)
 
 

@@ -31,7 +31,7 @@ class Clock:
 class TestSigns:
     def look(self, signs: ProgressDetector, clock: Clock, printed: int = 0, spoke: float = 0.0, **usage: Any) -> float:
         clock.now += 10
-        signs.look(Usage(**usage), printed, spoke)
+        signs.update(Usage(**usage), printed, spoke)
         return signs.idle_s
 
     def test_silence_grows_until_something_is_printed(self) -> None:

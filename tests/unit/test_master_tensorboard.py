@@ -49,7 +49,16 @@ class Shown:
         self.applies(Allocated(2.0, container))
         assert isinstance(self.done[-1], LaunchTask)
         self.says(Phase.JOINED, ports={"main": 7})
-        joined = Status("tensorboard:0", self.showing._attempts, 1, 1, Phase.JOINED, "h1", 5, ports={"main": 7})
+        joined = Status(
+            task="tensorboard:0",
+            attempt=self.showing._attempts,
+            epoch=1,
+            sequence=1,
+            phase=Phase.JOINED,
+            host="h1",
+            pid=5,
+            ports={"main": 7},
+        )
         orders = asyncio.run(self.showing.beat(joined, 0.0))
         assert orders is not None
         assert orders.goal is Goal.RUN
@@ -63,7 +72,9 @@ class Shown:
     def says(self, phase: Phase, **more: object) -> None:
         self._sequence = getattr(self, "_sequence", 0) + 1
         attempt = self.showing.state.tasks[TASK].attempt if self.showing.state else 0
-        status = Status("tensorboard:0", attempt, 1, self._sequence, phase, "h1", 5)
+        status = Status(
+            task="tensorboard:0", attempt=attempt, epoch=1, sequence=self._sequence, phase=phase, host="h1", pid=5
+        )
         self.applies(StatusReceived(3.0, dataclasses.replace(status, **more)))  # type: ignore[arg-type]
 
 
@@ -97,7 +108,7 @@ def test_it_is_stopped_on_demand_and_can_be_started_again(tmp_path: Path) -> Non
     shown = Shown(tmp_path)
     shown.open()
     shown.showing.close("me")
-    status = Status("tensorboard:0", 1, 1, 9, Phase.RUNNING, "h1", 5)
+    status = Status(task="tensorboard:0", attempt=1, epoch=1, sequence=9, phase=Phase.RUNNING, host="h1", pid=5)
     orders = asyncio.run(shown.showing.beat(status, 0.0))
     assert orders is not None
     assert orders.goal is Goal.STOP

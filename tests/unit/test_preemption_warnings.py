@@ -83,9 +83,11 @@ def gang(preemption: Preemption) -> Gang:
 def order(job: Gang, task: str) -> PreemptionNotice | None:
     director = OrderBuilder("job-1", StagedJob(job.state.job, "file:///x"), find("generic"))
     state = job.state.tasks[TaskId.parse(task)]
-    status = Status(task, state.attempt, state.epoch, 99, Phase.RUNNING, "h", 1)
+    status = Status(
+        task=task, attempt=state.attempt, epoch=state.epoch, sequence=99, phase=Phase.RUNNING, host="h", pid=1
+    )
     orders = director.orders(job.state, status)
-    assert ("notice" in orders.mark) is (orders.notice is not None)
+    assert ("notice" in orders.digest) is (orders.notice is not None)
     return orders.notice
 
 
@@ -94,7 +96,9 @@ class TestMaster:
         job = gang(Preemption("USR1", 20))
         job.feed(LossAnnounced(job.now, "c1", "preemption", 5.0, "soon"))
         job.feed(LossAnnounced(job.now, "c9", "preemption", 5.0, "nobody's"))
-        assert order(job, "worker:0") == PreemptionNotice(1, "preemption", 5.0, "soon", "USR1")
+        assert order(job, "worker:0") == PreemptionNotice(
+            number=1, kind="preemption", within_s=5.0, text="soon", signal="USR1"
+        )
         assert order(job, "worker:1") is None
         (event,) = job.recorded(LossAnnounced)
         assert event.task == W0
@@ -109,7 +113,9 @@ class TestMaster:
     def test_where_yarn_does_not_say_how_long(self) -> None:
         job = gang(Preemption(grace_s=20))
         job.feed(LossAnnounced(job.now, "c1", "unhealthy", 0.0, "ill"))
-        assert order(job, "worker:0") == PreemptionNotice(1, "unhealthy", 20.0, "ill", "URG")
+        assert order(job, "worker:0") == PreemptionNotice(
+            number=1, kind="unhealthy", within_s=20.0, text="ill", signal="URG"
+        )
 
     def test_who_leaves_for_it_gives_its_container_back_and_uses_up_no_retry(self) -> None:
         job = gang(Preemption())
@@ -135,4 +141,6 @@ class TestMaster:
         job = gang(Preemption())
         job.feed(LossAnnounced(job.now, "c1", "preemption", 5.0, "soon"))
         job.take_over()
-        assert order(job, "worker:0") == PreemptionNotice(1, "preemption", 5.0, "soon", "URG")
+        assert order(job, "worker:0") == PreemptionNotice(
+            number=1, kind="preemption", within_s=5.0, text="soon", signal="URG"
+        )

@@ -138,7 +138,10 @@ def last_heard(gang: Gang, id_: TaskId) -> StatusReceived:
     from howdah.wire.messages import Status
 
     task = gang.state.tasks[id_]
-    return StatusReceived(gang.now, Status(str(id_), task.attempt, task.epoch, 1, Phase.JOINED, "h", 1))
+    return StatusReceived(
+        gang.now,
+        Status(task=str(id_), attempt=task.attempt, epoch=task.epoch, sequence=1, phase=Phase.JOINED, host="h", pid=1),
+    )
 
 
 def exchange(gang: Gang, *bad: TaskId) -> None:
@@ -147,7 +150,7 @@ def exchange(gang: Gang, *bad: TaskId) -> None:
         failed = {one: "no answer" for one in others if {TaskId.parse(one), TaskId.parse(name)} & set(bad)}
         passed = tuple(one for one in others if one not in failed)
         epoch = gang.state.tasks[TaskId.parse(name)].epoch
-        report = CheckReport(epoch, 2.0, passed=passed, failed=failed)
+        report = CheckReport(epoch=epoch, seconds=2.0, passed=passed, failed=failed)
         gang.say(name, Phase.JOINED, ports={"main": 1}, pair_port=2, checks=(CheckReport(), report))
 
 

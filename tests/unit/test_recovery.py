@@ -189,7 +189,7 @@ def test_programs_that_were_started_after_pair_tests_count_as_started() -> None:
         gang.say(str(task), Phase.JOINED, ports={"main": 1}, pair_port=2, checks=(CheckReport(seconds=1.0),))
     gang.wait(6)
     for task, other in ((W0, W1), (W1, W0)):
-        report = CheckReport(1, 2.0, passed=(str(other),))
+        report = CheckReport(epoch=1, seconds=2.0, passed=(str(other),))
         gang.say(str(task), Phase.JOINED, ports={"main": 1}, pair_port=2, checks=(CheckReport(), report))
     assert gang.recorded(WorldFormed)
     gang.take_over()
@@ -232,7 +232,9 @@ def test_programs_whose_start_could_not_be_written_never_start() -> None:
 
 
 def joined_status() -> Status:
-    return Status("worker:0", 1, 1, 1, Phase.JOINED, "host", 1, ports={"main": 4000})
+    return Status(
+        task="worker:0", attempt=1, epoch=1, sequence=1, phase=Phase.JOINED, host="host", pid=1, ports={"main": 4000}
+    )
 
 
 def test_a_master_that_was_replaced_may_have_renewed_leases_after_the_takeover_began() -> None:

@@ -34,7 +34,7 @@ def ask(of: Gang, by: str = "alice") -> None:
 
 
 def report(of: Gang, task: str, number: int, **fields: Any) -> None:
-    told = SaveReport(number, **{"done": True, "files": 1, "bytes": 5, "total": 2, **fields})
+    told = SaveReport(number=number, **{"done": True, "files": 1, "bytes": 5, "total": 2, **fields})
     of.say(task, Phase.RUNNING, ports={"main": 4000}, program_pid=7, saves=(told,))
 
 
@@ -246,10 +246,12 @@ def test_orders_with_a_copy_are_news_until_the_executor_has_them() -> None:
     director = OrderBuilder("job-1", StagedJob(spec, "file:///home"), None)  # type: ignore[arg-type]
     it.say("worker:0", Phase.RUNNING, ports={"main": 4000}, program_pid=7)
     task = it.state.tasks[TaskId("worker", 0)]
-    status = Status("worker:0", task.attempt, task.epoch, 99, Phase.RUNNING, "h", 1)
-    before = director.orders(it.state, status).mark
+    status = Status(
+        task="worker:0", attempt=task.attempt, epoch=task.epoch, sequence=99, phase=Phase.RUNNING, host="h", pid=1
+    )
+    before = director.orders(it.state, status).digest
     ask(it)
-    assert director.orders(it.state, status).mark == f"{before}/1"
+    assert director.orders(it.state, status).digest == f"{before}/1"
 
 
 @pytest.mark.parametrize(

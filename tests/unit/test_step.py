@@ -424,7 +424,9 @@ def heard(gang: Gang, task: str, sequence: int, phase: Phase, **fields: object) 
     """What is done about a status with this number."""
     known = gang.state.tasks[TaskId.parse(task)]
     whole = {"epoch": known.epoch, "host": "h", "pid": 1, **fields}
-    return gang.feed(StatusReceived(gang.now, Status(task, known.attempt, sequence=sequence, phase=phase, **whole)))
+    return gang.feed(
+        StatusReceived(gang.now, Status(task=task, attempt=known.attempt, sequence=sequence, phase=phase, **whole))
+    )
 
 
 def test_a_status_that_is_older_than_the_last_one_is_not_listened_to():

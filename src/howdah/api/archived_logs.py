@@ -99,7 +99,7 @@ class ArchivedLogs:
                 raise ApiError(503, f"its node has not brought yet what attempt {attempt} of {task} printed: ask again")
             raise ApiError(404, f"nothing is kept of what attempt {attempt} of {task} printed to {stream}")
         start, size, data = chunk(DirectoryLogs(path, files), stream, offset, limit)
-        return LogChunk(0, start, size, data.decode("latin-1"))
+        return LogChunk(request=0, offset=start, size=size, text=data.decode("latin-1"))
 
     async def search(
         self, archive: LogArchive, job_id: str, query: LogQuery, tasks: Sequence[TaskId], attempt: int, stream: str

@@ -1,4 +1,4 @@
-"""`python -m howdah.executor`: one attempt of one task, as the environment names it (howdah.executor.identity)."""
+"""`python -m howdah.executor` runs one attempt of one task, which the environment names (howdah.executor.identity)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from importlib.util import find_spec
 
 
 def main() -> int:
-    """Run it; the exit status (0 left, 75 the master was not heard, 76 not wanted, 143 terminated, 78 not set up)."""
-    # The program's own files lie in the working directory; a json.py or queue.py there must not become ours.
+    """Run an executor; return 0 left, 75 the master was not heard, 76 not wanted, 143 terminated, 78 not set up."""
+    # The program's own files lie in the working directory: a json.py or queue.py there must not be imported.
     here = os.getcwd()
     sys.path[:] = [path for path in sys.path if path and os.path.abspath(path) != here]
     _do_without_openssl()
@@ -29,7 +29,7 @@ def main() -> int:
         note(f"this executor cannot begin: {type(error).__name__}: {error}")
         return 78
     status = executor.run()
-    if executor.becoming and status == 0:
+    if executor.reassigned_to and status == 0:
         os.chdir(here)
         share_credentials(os.environ, True)
         os.execve(sys.executable, [sys.executable, "-m", "howdah.executor"], next_environment(executor))  # noqa: S606
@@ -37,7 +37,7 @@ def main() -> int:
 
 
 def _do_without_openssl() -> None:
-    """hashlib loads OpenSSL for what CPython's own sha256 does as well; that is 4 of 19 MB resident."""
+    """Keep hashlib from loading OpenSSL, 4 of 19 MB resident: CPython's own sha256 is enough."""
     if any(name in sys.builtin_module_names or find_spec(name) for name in ("_sha2", "_sha256")):
         sys.modules["_hashlib"] = None  # type: ignore[assignment]
 

@@ -1,4 +1,4 @@
-"""The variables a program starts with: the container's, the assignment's, the world's, its secrets, in that order."""
+"""Builds a program's environment from the container, the assignment, the world and the secrets, in that order."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from howdah.wire.messages import Assignment
 
 # What a framework writes for it, as YARN's own launch contexts do (ApplicationConstants.LOG_DIR_EXPANSION_VAR).
 LOG_DIRECTORY = "<LOG_DIR>"
-# Where howdah itself was imported from: its libraries are made for the executor's Python, not for the program's.
-_OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+# The directory that howdah was imported from: its libraries are made for the executor's Python, not the program's.
+_OWN_PATH = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def build(
@@ -22,13 +22,13 @@ def build(
     secrets: Mapping[str, str],
     directory: str,
 ) -> Dict[str, str]:
-    """`directory` is the program's working directory: relative entries of program_path are meant from there.
+    """Return the environment; relative entries of program_path are meant from the working directory `directory`.
 
     Raises:
-        OSError: one of them is not there; the program would run under another Python than it was promised.
+        OSError: an entry does not exist; the program would run under another Python than the job names.
     """
     environment = {name: value for name, value in container.items() if name not in PRIVATE}
-    _forget_ours(environment)
+    _remove_own_path(environment)
     environment.update(assignment.environment)
     environment.update(world)
     environment.update({name: value for name, value in secrets.items() if name in assignment.secrets})
@@ -44,29 +44,29 @@ def build(
 
 
 def python_of(environment: Mapping[str, str]) -> str:
-    """The interpreter a program's `python3` or `python` leads to, "" when there is none."""
+    """Find the interpreter that a program's `python3` or `python` leads to; "" when there is none."""
     directories = environment.get("PATH", os.defpath).split(os.pathsep)
     found = (os.path.join(one, name) for name in ("python3", "python") for one in directories)
     return next((path for path in found if os.access(path, os.X_OK)), "")
 
 
 def write_files(files: Mapping[str, str], directory: str) -> None:
-    """The texts that the world has for a program, by name, in its working directory."""
+    """Write `files`, texts by name, to the program's working directory."""
     for name, text in files.items():
         path = os.path.join(directory, os.path.basename(name))
-        if os.path.islink(path):  # what it leads to is in a cache that others share
+        if os.path.islink(path):  # its target is in a cache that others share
             os.unlink(path)
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
 
 
 def localised(world: Mapping[str, str], log_directory: str) -> Dict[str, str]:
-    """The world's variables, with what only this node can say put in."""
+    """Put the log directory of this node into the world's variables."""
     return {name: value.replace(LOG_DIRECTORY, log_directory) for name, value in world.items()}
 
 
 def argv_of(command: Union[str, Tuple[str, ...]]) -> Tuple[str, ...]:
-    """A shell line runs in bash where there is one, byte for byte as it was typed; a vector runs as it is."""
+    """Return the words to run: a line goes to bash, or to sh where there is no bash; words are run as they are."""
     if isinstance(command, str):
         shell = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
         return (shell, "-c", command)
@@ -81,9 +81,9 @@ def _prepend(environment: Dict[str, str], name: str, entries: Sequence[str]) -> 
         environment[name] = os.pathsep.join([*entries, environment.get(name, os.defpath)])
 
 
-def _forget_ours(environment: Dict[str, str]) -> None:
+def _remove_own_path(environment: Dict[str, str]) -> None:
     entries = [entry for entry in environment.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    kept = [entry for entry in entries if os.path.abspath(entry) != _OURS]
+    kept = [entry for entry in entries if os.path.abspath(entry) != _OWN_PATH]
     environment.pop("PYTHONPATH", None)
     if kept:
         environment["PYTHONPATH"] = os.pathsep.join(kept)

@@ -1,7 +1,7 @@
-"""The one thread that waits for everything: descriptors, moments and signals.
+"""`EventLoop` waits in one thread for descriptors, timers and signals.
 
-There is no second thread in an executor: it forks safely, and the kernel's parent-death signal, which follows the
-forking *thread*, follows the process.
+An executor has no second thread: so it forks safely, and the kernel's parent-death signal, which follows the forking
+*thread*, follows the process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
 class Timer:
-    """A call to come; `cancel` makes it nothing."""
+    """A call at a later time, unless it is cancelled."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         self.call = call
@@ -29,7 +29,7 @@ class Timer:
 
 
 class EventLoop:
-    """Calls back when something can be read or written, when a moment has come, when a signal has arrived."""
+    """Calls back when a descriptor is ready, when a timer is due, and when a signal has arrived."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
@@ -37,14 +37,14 @@ class EventLoop:
         self._order = itertools.count()
 
     def add_fd(self, file: int, events: int, call: Callable[[int], None]) -> None:
-        """Call `call(events)` whenever `file` is ready, in place of what was called before."""
+        """Call `call(events)` whenever `file` is ready; this replaces an earlier call for `file`."""
         try:
             self._selector.modify(file, events, call)
         except KeyError:
             self._selector.register(file, events, call)
 
     def remove_fd(self, file: int) -> None:
-        """No more calls for `file`; to be called before it is closed."""
+        """Make no more calls for `file`; this is called before `file` is closed."""
         try:
             self._selector.unregister(file)
         except KeyError:
@@ -57,7 +57,7 @@ class EventLoop:
         return timer
 
     def on_signal(self, number: int, call: Callable[[], object]) -> None:
-        """Call `call` from the loop, never in the middle of something, once signal `number` has arrived."""
+        """Call `call` from the loop, never in the middle of other code, once signal `number` has arrived."""
         reader, writer = os.pipe()
         os.set_blocking(reader, False)
         os.set_blocking(writer, False)
@@ -76,7 +76,7 @@ class EventLoop:
         signal.signal(number, note)
 
     def run_once(self) -> None:
-        """Wait for the next thing and deal with all that is due."""
+        """Wait for the next event, and make all calls that are due."""
         while self._timers and self._timers[0][2].cancelled:
             heapq.heappop(self._timers)
         timeout = max(0.0, self._timers[0][0] - time.monotonic()) if self._timers else None

@@ -1,7 +1,7 @@
-"""The executor: it holds one Status and moves towards the Orders it gets, whichever message brought them.
+"""The executor compares its own Status with the Orders of the master, and takes the next step towards them.
 
-Level-triggered: what to do follows from where it is and where the master wants it, never from a remembered sequence of
-commands; lost, repeated and late messages change nothing. One thread, one loop.
+Every decision follows from these two values, never from a remembered sequence of commands: lost, repeated and late
+messages change nothing. There is one thread and one event loop.
 """
 
 from __future__ import annotations
@@ -43,10 +43,12 @@ from howdah.storage import object_stores
 from howdah.wire.messages import NOT_HEARD, NOT_WANTED, Assignment, Goal, Orders, Phase, Status, Usage
 
 LEFT, TERMINATED = 0, 143
-_TERM_GRACE_S = 0.1  # YARN kills 250 ms after it terminates.
-_UNHEARD_GRACE_S = 2.0  # Another attempt may begin three seconds after the lease.
+"""Exit statuses: the master ordered LEAVE or REASSIGN; a signal ended the executor."""
+_TERM_GRACE_S = 0.1  # YARN sends KILL 250 ms after TERM.
+_LOST_GRACE_S = 2.0  # Another attempt may begin three seconds after the lease.
 FILES_REMOVED = "the node has removed the container's files"
 _NOT_READY = ("image", "localise", "preflight")
+"""Causes of an end before the program was started."""
 
 
 class Activity(Protocol):
@@ -56,18 +58,18 @@ class Activity(Protocol):
 
 
 class Executor:
-    """One attempt of one task. `run` returns the exit status of this process."""
+    """Runs one attempt of one task."""
 
     def __init__(self, identity: Identity, container: Mapping[str, str]) -> None:
         self.identity, self.container = identity, container
         self.directory = os.getcwd()
         self.loop, self.reaper = EventLoop(), process_tree.Reaper()
-        self.link = Heartbeat(self.loop, self.reaper, identity, self.status, self.obey, self._refused)
-        self.here = ProgramApiDir(identity, self.directory)
-        self.link.moved = self.here.set_master
-        self.printed = TaskOutput(identity.log_directory, limit_from(container))
-        self.logs = self.printed.logs
-        self.orders = Orders(0, Goal.JOIN)
+        self.link = Heartbeat(self.loop, self.reaper, identity, self.status, self.obey, self._link_lost)
+        self.program_api = ProgramApiDir(identity, self.directory)
+        self.link.on_master_changed = self.program_api.set_master
+        self.output = TaskOutput(identity.log_directory, limit_from(container))
+        self.logs = self.output.logs
+        self.orders = Orders(epoch=0, goal=Goal.JOIN)
         self.assignment: Optional[Assignment] = None
         self.epoch, self.phase = 0, Phase.HELLO
         self.exit: Optional[Exit] = None
@@ -75,46 +77,46 @@ class Executor:
         self.ports: Optional[PortReservation] = None
         self.port_numbers: Mapping[str, int] = {}
         self.ip = ""
-        self.deal = claims.GpuAssignment(container, note)
-        self.preflight = PreflightRunner(self.loop, self.reaper, identity, container, self.deal)
+        self.gpus = claims.GpuAssignment(container, note)
+        self.preflight = PreflightRunner(self.loop, self.reaper, identity, container, self.gpus)
         self.program: Optional[Program] = None
         self.streams: Optional[ProgramStreams] = None
         self.program_python = ""
         self.program_gpus: Tuple[str, ...] = ()
-        self.copies: Optional[DirectorySyncs] = None
-        self.uploads = Uploads(self.loop, self.reaper, self.directory, self._tell)
+        self.directory_syncs: Optional[DirectorySyncs] = None
+        self.uploads = Uploads(self.loop, self.reaper, self.directory, self._tell_user)
         self.activity: Optional[Activity] = None
-        self.stopping = self.broken = ""
-        self.saves = SnapshotProcesses(self.loop, self.reaper, self.directory, self.link.send_now)
-        self.asked_saves = 0
+        self.stopping = self.stream_problem = ""
+        self.snapshots = SnapshotProcesses(self.loop, self.reaper, self.directory, self.link.send_now)
+        self.requested_snapshots = 0
         path = container.get("PATH", "")
-        self.attention = ProgramMonitor(self.link, self.here, self.printed, self.directory, path, self._tell)
-        self.leaving: Optional[int] = None
-        self.becoming = ""
-        self._sweeper = 0
+        self.monitor = ProgramMonitor(self.link, self.program_api, self.output, self.directory, path, self._tell_user)
+        self.exit_status: Optional[int] = None
+        self.reassigned_to = ""
+        self._orphan_killer = 0
 
     def run(self) -> int:
-        """Until the master says LEAVE, or is silent for too long, or a signal ends us."""
-        self._settle_in()
+        """Run until the master orders LEAVE, or the link to it is lost, or a signal arrives; return the exit status."""
+        self._set_up()
         self.link.start()
-        while self.leaving is None or self.activity is not None:
+        while self.exit_status is None or self.activity is not None:
             self.loop.run_once()
         return self._leave()
 
-    # Where we are.
+    # The status that the master gets.
 
     def status(self) -> Status:
-        """Whole, but for the sequence number and log chunks, which the link adds."""
+        """Return the whole status but the sequence number and log chunks, which `Heartbeat` adds."""
         fetched = self.localisation.progress if self.localisation is not None else TransferProgress()
         usage = self._usage()
         return Status(
-            self.identity.task,
-            self.identity.attempt,
-            self.epoch,
-            0,
-            self.phase,
-            self.identity.host,
-            os.getpid(),
+            task=self.identity.task,
+            attempt=self.identity.attempt,
+            epoch=self.epoch,
+            sequence=0,
+            phase=self.phase,
+            host=self.identity.host,
+            pid=os.getpid(),
             python=f"{sys.executable} ({sys.version.split()[0]})",
             ports=self.port_numbers,
             ip=self.ip,
@@ -127,21 +129,21 @@ class Executor:
             program_python=self.program_python,
             program_gpus=self.program_gpus,
             usage=usage,
-            quiet_s=self.attention.idle_s(usage),
+            quiet_s=self.monitor.idle_s(usage),
             exit=self.exit,
             uploaded=self.uploads.done,
             kept=self.uploads.kept,
             yields=dict(self.program.yields.found) if self.program is not None else {},
-            saves=self.saves.reports,
-            asked_saves=self.asked_saves,
-            told=self.orders.mark,
+            saves=self.snapshots.reports,
+            asked_saves=self.requested_snapshots,
+            orders_digest=self.orders.digest,
             container=self.container.get("HOWDAH_CONTAINER", ""),
             pair_port=self.preflight.port,
             checks=self.preflight.reports if self.phase is Phase.JOINED else (),
         )
 
     def _usage(self) -> Usage:
-        """The program's own progress, or where it stands in its input."""
+        """Return what the program uses; its progress is its own report, or its position in the input streams."""
         usage = self.program.usage if self.program is not None else Usage()
         return usage if self.streams is None else self.streams.added_to(usage)
 
@@ -149,31 +151,31 @@ class Executor:
         self.phase = phase
         self.link.send_now()
 
-    # Where the master wants us.
+    # The orders of the master.
 
     def obey(self, orders: Orders) -> None:
-        """Orders have come; those of an older epoch are not obeyed."""
-        if orders.goal is Goal.REASSIGN and self.leaving is None:
-            self.becoming = orders.become
-            self._finish(LEFT, "", orders.stop_s)
-        if orders.epoch < self.orders.epoch or self.leaving is not None:
+        """Take new orders and act on them; orders of an older epoch are ignored."""
+        if orders.goal is Goal.REASSIGN and self.exit_status is None:
+            self.reassigned_to = orders.become
+            self._begin_to_leave(LEFT, "", orders.stop_s)
+        if orders.epoch < self.orders.epoch or self.exit_status is not None:
             return
         self.orders = orders
         if self.assignment is None and orders.assignment is not None:
             self.assignment = orders.assignment
             secrets = {name: self.identity.secrets.get(name, "") for name in self.assignment.secrets}
             os.environ.update(object_stores.variables(self.assignment.environment, secrets))  # for helper processes
-        self.link.answer_log_requests(orders.log_requests, self.printed.readable)
-        self.attention.obey(orders)
-        self.saves.obey(orders.saves)
+        self.link.answer_log_requests(orders.log_requests, self.output.readable)
+        self.monitor.obey(orders)
+        self.snapshots.obey(orders.saves)
         self._reconcile()
 
     def _reconcile(self) -> None:
         orders = self.orders
-        if self.leaving is not None:
+        if self.exit_status is not None:
             return
         if orders.goal is Goal.LEAVE:
-            self._finish(LEFT, "told to leave", orders.stop_s)
+            self._begin_to_leave(LEFT, "told to leave", orders.stop_s)
         elif orders.goal is Goal.STOP:
             self._stop()
         elif orders.epoch > self.epoch:
@@ -190,7 +192,7 @@ class Executor:
         elif self.phase is Phase.LOCALISING:
             self.epoch = epoch
         elif self.activity is not None:
-            self._halt("the tasks start again", self.orders.stop_s)
+            self._stop_activity("the tasks start again", self.orders.stop_s)
         elif self.phase is Phase.ENDED and self.exit is not None and self.exit.cause in _NOT_READY:
             self.epoch, self.exit = epoch, None
             assert self.assignment is not None
@@ -201,19 +203,19 @@ class Executor:
 
     def _stop(self) -> None:
         if self.activity is not None and not self.uploads.keeping:
-            self._halt("stopped as the master asked", self.orders.stop_s)
+            self._stop_activity("stopped as the master asked", self.orders.stop_s)
         elif self.phase is not Phase.ENDED:
             self.epoch = self.orders.epoch
             self._end(Exit("stopped", detail="stopped before it began"))
         elif self.orders.keep and self.activity is None and not self.uploads.kept:
             self._keep()
 
-    def _halt(self, reason: str, grace: float) -> None:
+    def _stop_activity(self, reason: str, grace: float) -> None:
         if self.activity is not None and not self.stopping:
             self.stopping = reason
             self.activity.stop(grace)
 
-    # Getting ready.
+    # Before the program.
 
     def _localise(self, assignment: Assignment) -> None:
         self._enter(Phase.LOCALISING)
@@ -222,16 +224,16 @@ class Executor:
             self._end(Exit("image", detail=problem))
             return
         if remark:
-            self._tell(remark)
+            self._tell_user(remark)
         self.localisation = Localisation(self.loop, self.reaper, assignment, self.directory, self._localised)
         self.activity = self.localisation
         self.localisation.begin()
 
     def _localised(self, problem: str) -> None:
-        self._go_on(problem, self._check)
+        self._continue(problem, self._check)
 
     def _check(self) -> None:
-        """Whether this container is fit for the program: alone before it joins, then with others."""
+        """Start pre-flight checks: of this container alone before it joins, with other tasks afterwards."""
         assert self.assignment is not None
         pairs = self.orders.pairs if self.phase is Phase.JOINED else None
         try:
@@ -245,11 +247,11 @@ class Executor:
             self._join()
 
     def _checked(self, problem: str) -> None:
-        self._go_on(problem, self.link.send_now if self.phase is Phase.JOINED else self._join, "preflight")
+        self._continue(problem, self.link.send_now if self.phase is Phase.JOINED else self._join, "preflight")
         self._reconcile()
 
-    def _go_on(self, problem: str, then: Callable[[], None], cause: str = "localise") -> None:
-        stopped = self._activity_over()
+    def _continue(self, problem: str, then: Callable[[], None], cause: str = "localise") -> None:
+        stopped = self._end_activity()
         if stopped:
             self._end(Exit("stopped", detail=stopped))
         elif problem:
@@ -257,8 +259,8 @@ class Executor:
         else:
             then()
 
-    def _activity_over(self) -> str:
-        """The reason why it was stopped, "" if it was not."""
+    def _end_activity(self) -> str:
+        """Forget the activity that has ended; return the reason why it was stopped, "" if it was not."""
         self.activity, stopping, self.stopping = None, self.stopping, ""
         return stopping
 
@@ -284,21 +286,21 @@ class Executor:
             self.ports = None
 
     def _prepare(self) -> None:
-        """What a program goes on from is known only when all have joined."""
+        """Fetch checkpoints, then start the program: which checkpoint counts is known only when all have joined."""
         assignment = self.assignment
         assert assignment is not None
-        if self.copies is None and (assignment.mirror or assignment.board):
-            self.copies = DirectorySyncs(self.loop, self.reaper, assignment, self.directory, self._tell)
-        if self.copies is None:
+        if self.directory_syncs is None and (assignment.mirror or assignment.board):
+            self.directory_syncs = DirectorySyncs(self.loop, self.reaper, assignment, self.directory, self._tell_user)
+        if self.directory_syncs is None:
             self._start()
         else:
-            self.activity = self.copies
-            self.copies.fetch(self.orders, self._fetched)
+            self.activity = self.directory_syncs
+            self.directory_syncs.fetch(self.orders, self._fetched)
 
     def _fetched(self, problem: str) -> None:
-        self._go_on(problem, self._start)
+        self._continue(problem, self._start)
 
-    # Running.
+    # The program.
 
     def _start(self) -> None:
         assignment = self.assignment
@@ -313,7 +315,11 @@ class Executor:
             self._release_ports()
         argv = environment.argv_of(assignment.command)
         program = Program(self.loop, self.reaper, self.logs, self._program_ended, note)
-        program.yields, program.asked, program.here = AnnouncedValues(assignment.yields), self._save_asked, self.here
+        program.yields, program.on_snapshot_request, program.program_api = (
+            AnnouncedValues(assignment.yields),
+            self._snapshot_requested,
+            self.program_api,
+        )
         try:
             self.streams = self._open_streams(assignment, environment.python_of(variables))
             program.start(argv, variables, self.directory, self.streams.stdin, self.streams.stdout)
@@ -323,68 +329,71 @@ class Executor:
             return
         self.streams.handed_over()
         self.program = self.activity = program
-        self.attention.began(program)
+        self.monitor.began(program)
         self.program_python = environment.python_of(variables)
         self.program_gpus = (monitor.visible_devices(variables) or ()) if assignment.gpus else ()
-        if self.copies is not None:
-            self.copies.begin()
+        if self.directory_syncs is not None:
+            self.directory_syncs.begin()
         self._enter(Phase.RUNNING)
 
-    def _save_asked(self, count: int) -> None:
-        self.asked_saves += count
+    def _snapshot_requested(self, count: int) -> None:
+        self.requested_snapshots += count
         self.link.send_now()
 
     def _variables(self, assignment: Assignment) -> Mapping[str, str]:
         secrets = self.identity.secrets
         world = environment.localised(self.orders.environment, self.identity.log_directory)
         buckets = {**self.container, **assignment.environment}.get("AWS_ENDPOINT_URL", "")
-        given = {**world, **input_uri_list.variables(assignment.listed, self.directory, buckets)}
-        variables = environment.build(self.container, assignment, given, secrets, self.directory)
-        variables = self.here.variables(
-            variables if self.copies is None else self.copies.local_variables(variables), self.epoch
+        known = {**world, **input_uri_list.variables(assignment.listed, self.directory, buckets)}
+        variables = environment.build(self.container, assignment, known, secrets, self.directory)
+        variables = self.program_api.variables(
+            variables if self.directory_syncs is None else self.directory_syncs.local_variables(variables), self.epoch
         )
-        self.deal.add_to(variables, assignment.gpus)
+        self.gpus.add_to(variables, assignment.gpus)
         if assignment.program_path or requested_image(self.container) or not default_python.is_missing(variables):
             return variables
         if default_python.is_named_by(assignment.command):
-            self._tell(default_python.explanation())
-        return default_python.with_python(variables, self.here.path)
+            self._tell_user(default_python.explanation())
+        return default_python.with_python(variables, self.program_api.path)
 
     def _open_streams(self, assignment: Assignment, python: str) -> ProgramStreams:
-        self.broken = ""
+        self.stream_problem = ""
         if assignment.capture is not None:
             self.logs["stdout"].write(f"[howdah: standard output goes to {assignment.capture.output}]\n".encode())
         return ProgramStreams(
-            self.loop, self.reaper, assignment, self.identity, self.directory, python, self._stream_broke
+            self.loop, self.reaper, assignment, self.identity, self.directory, python, self._stream_failed
         )
 
-    def _stream_broke(self, problem: str) -> None:
-        """A program whose input can't be read whole must not take it for the end; one that can't print is lost, too."""
+    def _stream_failed(self, problem: str) -> None:
+        """Stop the program: it must not take a failed input for the end of its input, and can't work without output."""
         if self.program is not None and self.program.running and not self.stopping:
             note(problem)
-            self.broken = problem
+            self.stream_problem = problem
             self.program.stop(self.orders.stop_s)
 
     def _program_ended(self, exit: Exit) -> None:
-        stopped = self._activity_over()
+        stopped = self._end_activity()
         self._release_ports()
-        if self.broken:
-            exit = Exit("stream", exit.code, exit.signal, self.broken, exit.lines)
+        if self.stream_problem:
+            exit = Exit("stream", exit.code, exit.signal, self.stream_problem, exit.lines)
         elif stopped:
             exit = Exit("stopped", exit.code, exit.signal, stopped, exit.lines)
-        exit = self.attention.explain(explain(exit, self.directory))
-        if self.copies is None or self.leaving in (NOT_HEARD, NOT_WANTED):  # another attempt may write them now
+        exit = self.monitor.explain(explain(exit, self.directory))
+        if self.directory_syncs is None or self.exit_status in (
+            NOT_HEARD,
+            NOT_WANTED,
+        ):  # another attempt may write them now
             self._close_streams(exit)
         else:
-            self.activity = self.copies
-            self.copies.finish(lambda _: self._copied(exit))
+            self.activity = self.directory_syncs
+            self.directory_syncs.finish(lambda _: self._stored(exit))
 
-    def _copied(self, exit: Exit) -> None:
-        self._activity_over()
+    def _stored(self, exit: Exit) -> None:
+        self._end_activity()
         self._close_streams(exit)
 
     def _close_streams(self, exit: Exit) -> None:
-        """What was printed is kept if the program ended well."""
+        """Complete the output that the program printed if the program ended well; otherwise throw it away."""
         if self.streams is None:
             self._end(exit)
             return
@@ -392,10 +401,10 @@ class Executor:
         self.streams.finish(exit.ok, lambda problem: self._streams_closed(problem, exit))
 
     def _streams_closed(self, problem: str, exit: Exit) -> None:
-        stopped = self._activity_over()
+        stopped = self._end_activity()
         assert self.assignment is not None
         assert self.streams is not None
-        self.printed.add_last(self.streams.lines[-5:])
+        self.output.add_last(self.streams.lines[-5:])
         exit = replace(exit, lines=exit.lines or self.streams.lines)
         if exit.ok and stopped:
             self._end(Exit("stopped", detail=stopped, lines=exit.lines))
@@ -410,8 +419,8 @@ class Executor:
             self.uploads.done = self.streams.outputs
             self._end(exit)
 
-    def _tell(self, text: str) -> None:
-        """People look at what the program says, not at what we do."""
+    def _tell_user(self, text: str) -> None:
+        """Write a line to the executor's log and to the task's stderr, which is what users read."""
         note(text)
         self.logs["stderr"].write(f"[howdah: {text}]\n".encode("utf-8", "backslashreplace"))
 
@@ -423,7 +432,7 @@ class Executor:
         self.uploads.upload(self.assignment, self.streams.outputs, lambda problem: self._uploaded(problem, exit))
 
     def _uploaded(self, problem: str, exit: Exit) -> None:
-        stopped = self._activity_over()
+        stopped = self._end_activity()
         if stopped:
             self._end(Exit("stopped", detail=stopped))
         elif self._files_removed():  # whatever was found of what the program had made may not be all
@@ -440,8 +449,8 @@ class Executor:
 
     def _kept(self, problem: str) -> None:
         if problem:
-            self._tell(f"what this task made could not be kept: {problem}")
-        self._activity_over()
+            self._tell_user(f"what this task made could not be kept: {problem}")
+        self._end_activity()
         self.link.send_now()
 
     def _end(self, exit: Exit) -> None:
@@ -452,34 +461,36 @@ class Executor:
         self._reconcile()
 
     def _files_removed(self) -> bool:
-        """Whether the node has removed the container's files, as a NodeManager that keeps no state does when it is
-        back, while their programs still run. It moves them away in one step before it deletes the first."""
+        """Say whether the node has removed the container's files while its programs still run.
+
+        A NodeManager that keeps no state does this when it restarts: it renames the directory before it deletes files.
+        """
         return "HOWDAH_CONTAINER" in self.container and not os.path.isdir(self.directory)
 
-    # Coming and going.
+    # Start and end of the executor.
 
-    def _settle_in(self) -> None:
+    def _set_up(self) -> None:
         if "HOWDAH_CONTAINER" in self.container and self.container.get("HOWDAH_SWEEPER") != "0":
-            self._sweeper = orphan_killer.watch(f"HOWDAH_CONTAINER={self.container['HOWDAH_CONTAINER']}")
+            self._orphan_killer = orphan_killer.watch(f"HOWDAH_CONTAINER={self.container['HOWDAH_CONTAINER']}")
         process_tree.adopt_orphans()
         self.loop.on_signal(signal.SIGCHLD, self.reaper.reap)
         self.loop.on_signal(signal.SIGTERM, self._terminated)
         self.loop.on_signal(signal.SIGINT, self._terminated)
 
-    def _refused(self, code: int, reason: str) -> None:
-        """The link is lost for good: `code` is NOT_HEARD or NOT_WANTED."""
-        self._finish(code, reason, min(self.orders.stop_s, _UNHEARD_GRACE_S))
+    def _link_lost(self, code: int, reason: str) -> None:
+        """Leave because the link to the master is lost for good: `code` is NOT_HEARD or NOT_WANTED."""
+        self._begin_to_leave(code, reason, min(self.orders.stop_s, _LOST_GRACE_S))
 
-    def _finish(self, code: int, reason: str, grace: float) -> None:
-        if self.leaving is None:
-            self.leaving = code
+    def _begin_to_leave(self, code: int, reason: str, grace: float) -> None:
+        if self.exit_status is None:
+            self.exit_status = code
             if code != LEFT:
                 note(reason)
-            self._halt(reason, grace)
+            self._stop_activity(reason, grace)
             self.loop.call_later(0.0, lambda: None)
 
     def _terminated(self) -> None:
-        """Blocking, and short: whoever sent the signal will not wait."""
+        """End everything in a blocking call, because the sender of the signal waits only briefly."""
         if isinstance(self.activity, Program):
             note("terminated by a signal while the program ran")
             process_tree.kill_group(self.activity.pid, signal.SIGTERM)
@@ -489,21 +500,21 @@ class Executor:
         process_tree.end_everything(self.reaper, 0.1)
         if isinstance(self.activity, Program):
             self.activity.drain()
-        self.leaving, self.activity = TERMINATED, None
+        self.exit_status, self.activity = TERMINATED, None
 
     def _leave(self) -> int:
         for pid in process_tree.end_everything(self.reaper, 2.0):
             note(f"{process_tree.name(pid)} (pid {pid}) could not be killed")
-        if self._sweeper:
-            orphan_killer.dismiss(self._sweeper)
+        if self._orphan_killer:
+            orphan_killer.dismiss(self._orphan_killer)
         self.link.close()
-        self.here.close()
-        self.printed.close()
-        assert self.leaving is not None
-        return self.leaving
+        self.program_api.close()
+        self.output.close()
+        assert self.exit_status is not None
+        return self.exit_status
 
 
 def note(text: str) -> None:
-    """A line in the executor's own log."""
+    """Write a line to the executor's own log."""
     sys.stderr.write(f"{time.strftime('%H:%M:%S')} {text}\n")
     sys.stderr.flush()

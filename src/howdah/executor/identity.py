@@ -1,4 +1,4 @@
-"""Who this executor is: from its environment and its credentials file, once, at the start."""
+"""`Identity` says which attempt of which task an executor runs; it is read once, from environment and credentials."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Dict, Mapping, Tuple
 
 from howdah.wire import auth, credentials
 
-# Ours alone: the program does not see them.
 PRIVATE = (
     "HOWDAH_CREDENTIALS",
     "HOWDAH_MASTER",
@@ -23,46 +22,55 @@ PRIVATE = (
     "HOWDAH_SWEEPER",
     "HOWDAH_HOST",
 )
+"""Variables of the executor that its program does not see."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """One attempt of one task, where its master is, and the key that proves it.
-
-    `secrets` are the user's, by variable. `directory` is the URI of the job's directory, where a master that takes over
-    leaves word.
-    """
+    """One attempt of one task."""
 
     task: str
+    """`worker:1`."""
     attempt: int
+    """Which attempt of the task this is."""
     master: Tuple[str, int]
+    """Host and port of the master at the start."""
     key: bytes = field(repr=False)
+    """The key that this attempt signs with."""
     host: str = ""
+    """The name by which others reach this node."""
     log_directory: str = "."
+    """Where the task's logs are written."""
     work_directory: str = ""
+    """Where the program runs; "" is the current directory."""
     directory: str = ""
+    """URI of the job's directory, where a master that takes over writes its address."""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The user's secrets, by variable."""
 
     @property
     def principal(self) -> str:
         return auth.executor_principal(self.task, self.attempt)
 
-    def numeric(self, known: str) -> str:
-        """The address others reach us by, in numbers: the `known` one, unless that is the loopback, as `host` often
-        is to its own machine: then the one on the route to the master."""
-        return known if known and not known.startswith("127.") else _host_towards(self.master)
+    def numeric(self, address: str) -> str:
+        """Return the numeric address by which others reach this node.
+
+        That is `address`, unless it is the loopback, as `host` often is on its own machine: then it is the address on
+        the route to the master.
+        """
+        return address if address and not address.startswith("127.") else _host_towards(self.master)
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Identity:
-        """Read it.
+        """Read the identity.
 
         Raises:
             KeyError, ValueError, OSError: a variable is absent or wrong, or the credentials cannot be read.
         """
         master = urllib.parse.urlsplit(environment["HOWDAH_MASTER"])
         address = (master.hostname or "", master.port or 80)
-        known = credentials.load(environment.get("HOWDAH_CREDENTIALS") or environment["HADOOP_TOKEN_FILE_LOCATION"])
-        key = known.secrets[credentials.JOB_KEY]
+        loaded = credentials.load(environment.get("HOWDAH_CREDENTIALS") or environment["HADOOP_TOKEN_FILE_LOCATION"])
+        key = loaded.secrets[credentials.JOB_KEY]
         task, attempt = environment["HOWDAH_TASK"], environment["HOWDAH_ATTEMPT"]
         if "HOWDAH_REASSIGNED" in environment:  # the key is that of the attempt which was launched here
             key = auth.derive(key, auth.executor_principal(task, int(attempt)))
@@ -75,13 +83,12 @@ class Identity:
             log_directory=os.path.abspath(environment.get("HOWDAH_LOG_DIR", ".")),
             work_directory=environment.get("HOWDAH_WORK_DIR", ""),
             directory=environment.get("HOWDAH_DIRECTORY", ""),
-            secrets=_secrets(known.secrets),
+            secrets=_secrets(loaded.secrets),
         )
 
 
 def share_credentials(environment: Mapping[str, str], share: bool) -> None:
-    """Let the processes that this one becomes, or starts, have its credentials, or let them not; where the engine gave
-    them as an open file that is on no disk."""
+    """Share the credentials with child processes and through exec, or not, where they are an open file on no disk."""
     directory, _, file = environment.get("HOWDAH_CREDENTIALS", "").rpartition("/")
     if directory == "/proc/self/fd":
         os.set_inheritable(int(file), share)
@@ -96,7 +103,7 @@ def _secrets(secrets: Mapping[str, bytes]) -> Dict[str, str]:
 
 
 def _host_towards(address: Tuple[str, int]) -> str:
-    """Our address on the route to the master: what the others reach us by."""
+    """Return this node's address on the route to the master."""
     family, kind, protocol, _, where = socket.getaddrinfo(*address, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, kind, protocol) as probe:
         probe.connect(where)

@@ -1,4 +1,4 @@
-"""An executor that becomes another task's, in the same container and process: what it leaves, its new environment."""
+"""Turns an executor into that of another task, in the same container and process."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ if TYPE_CHECKING:
 
 
 def next_environment(executor: Executor) -> Dict[str, str]:
-    """Tidy up after `executor`, and say what its successor is started with: `worker:3/2` becomes HOWDAH_TASK and
-    HOWDAH_ATTEMPT. The input files go, for the other task has others; the logs stay, under this attempt's name."""
-    task, _, attempt = executor.becoming.rpartition("/")
+    """Clean up after `executor`, and return the environment of the executor that replaces it.
+
+    Input files are removed, because the other task has others; logs stay under the name of this attempt.
+    """
+    task, _, attempt = executor.reassigned_to.rpartition("/")
     environment = {**executor.container, "HOWDAH_TASK": task, "HOWDAH_ATTEMPT": attempt, "HOWDAH_REASSIGNED": "1"}
     if executor.preflight.passed:
         environment[PASSED] = "1"
-    environment["HOWDAH_MASTER"] = f"http://{executor.link.where}"
+    environment["HOWDAH_MASTER"] = f"http://{executor.link.address}"
     for fetch in executor.assignment.fetches if executor.assignment is not None else ():
         shutil.rmtree(os.path.join(executor.directory, fetch.to), ignore_errors=True)
     if "HOWDAH_TASKS_DIR" in environment:
@@ -28,12 +30,8 @@ def next_environment(executor: Executor) -> Dict[str, str]:
         os.makedirs(folder, exist_ok=True)
         environment["HOWDAH_LOG_DIR"] = folder
     else:
-        _set_aside(executor)
+        old = f"{TaskId.parse(executor.identity.task).slug}.{executor.identity.attempt}"
+        for log in executor.logs.values():
+            if os.path.exists(log.path):
+                os.replace(log.path, f"{log.path}.{old}")
     return environment
-
-
-def _set_aside(executor: Executor) -> None:
-    was = f"{TaskId.parse(executor.identity.task).slug}.{executor.identity.attempt}"
-    for log in executor.logs.values():
-        if os.path.exists(log.path):
-            os.replace(log.path, f"{log.path}.{was}")

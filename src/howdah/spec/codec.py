@@ -19,6 +19,8 @@ T = TypeVar("T")
 Decoder = Callable[[Any], Any]
 _PLAIN = frozenset((str, int, float, bool, type(None)))
 _NO_DEFAULT = object()
+WIRE_NAME = "wire_name"
+"""Key of a field's metadata: the name that the field has in JSON, where code calls it otherwise."""
 
 
 def encode(value: Any) -> Any:
@@ -29,8 +31,8 @@ def encode(value: Any) -> Any:
     fields = _fields(kind)
     if fields is not None:
         record = {}
-        for name, default in fields:
-            item = getattr(value, name)
+        for attribute, name, default in fields:
+            item = getattr(value, attribute)
             if item is not default and item != default:
                 record[name] = item if type(item) in _PLAIN else encode(item)
         return record
@@ -54,11 +56,15 @@ def decode(cls: Type[T], data: Any) -> T:
 
 
 @functools.cache
-def _fields(kind: Any) -> Optional[Tuple[Tuple[str, Any], ...]]:
-    """Name and default of each field; None for what is no dataclass."""
+def _fields(kind: Any) -> Optional[Tuple[Tuple[str, str, Any], ...]]:
+    """Return name, name in JSON and default of each field; None for what is no dataclass."""
     if not dataclasses.is_dataclass(kind):
         return None
-    return tuple((field.name, _default(field)) for field in dataclasses.fields(kind))
+    return tuple((field.name, _wire_name(field), _default(field)) for field in dataclasses.fields(kind))
+
+
+def _wire_name(field: dataclasses.Field[Any]) -> str:
+    return str(field.metadata.get(WIRE_NAME, field.name))
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:
@@ -140,18 +146,19 @@ class _Record:
 
     def __init__(self, kind: Any) -> None:
         self._kind = kind
-        self._decoders: Optional[Dict[str, Optional[Decoder]]] = None
+        self._decoders: Optional[Dict[str, Tuple[str, Optional[Decoder]]]] = None
 
     def __call__(self, data: Any) -> Any:
         if not isinstance(data, Mapping):
             return data
         if self._decoders is None:
-            self._decoders = {name: _decoder(hint) for name, hint in typing.get_type_hints(self._kind).items()}
+            hints, fields = typing.get_type_hints(self._kind), dataclasses.fields(self._kind)
+            self._decoders = {_wire_name(field): (field.name, _decoder(hints[field.name])) for field in fields}
         values = {}
         for name, item in data.items():
             if name in self._decoders:
-                decoder = self._decoders[name]
-                values[name] = item if decoder is None else decoder(item)
+                attribute, decoder = self._decoders[name]
+                values[attribute] = item if decoder is None else decoder(item)
         return self._kind(**values)
 
 

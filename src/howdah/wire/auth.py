@@ -1,10 +1,10 @@
-"""Who speaks on the wire: every message carries an HMAC of itself, made with a key only its sender and the master have.
+"""Signs the messages on the wire: each carries an HMAC made with a key that only its sender and the master have.
 
 One job key is made at submission. From it the master derives a key for each attempt of each task, so that an old
-attempt cannot speak as a newer one, one for the submitting client, and the tokens in links to the page: to look, to
-embed a curve, and for a while to act (docs/adr/0008).
+attempt cannot speak as a newer one, one for the submitting client, and the tokens in links to the page: to view,
+to embed a curve, and for a limited time to act (docs/adr/0008).
 A signature covers direction, principal, path, time and body; times more than `TOLERANCE_S` apart are refused. An
-answer has the time of what it answers, and so is none to anything else.
+answer carries the time of its request, so that it is valid for no other request.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ HEADER = "Howdah-Signature"
 
 
 def derive(job_key: bytes, principal: str) -> bytes:
-    """The key of `principal`: "client", or "executor worker:1/2" for the second attempt of worker:1."""
-    # Anybody may claim a name: what is remembered of those names stays small.
+    """Derive the key of `principal`: "client", or "executor worker:1/2" for the second attempt of worker:1."""
+    # Anybody may claim a name: keys of long names are not cached.
     return (_derive if len(principal) <= LONGEST_NAME else _derive.__wrapped__)(job_key, principal)
 
 
@@ -33,43 +33,45 @@ def _derive(job_key: bytes, principal: str) -> bytes:
 
 
 def view_token(job_key: bytes) -> str:
-    """A token that lets its holder look at the job's page, and nothing else."""
+    """Return the token that lets its holder view the job's page, and nothing else."""
     return derive(job_key, "view").hex()[:32]
 
 
 def session_token(job_key: bytes) -> str:
-    """The value of the cookie that lets a browser look at the page of this key, and nothing else."""
+    """Return the value of the cookie that lets a browser view the page of this key, and nothing else."""
     return derive(job_key, "session").hex()[:32]
 
 
 def page_place(job_key: bytes) -> str:
-    """The path below which that cookie is sent: cookies do not tell ports, and no other server of the host has this."""
+    """Return the path below which that cookie is sent: no other server of the host, on any port, has this path."""
     return f"/{derive(job_key, 'place').hex()[:16]}/"
 
 
 def page_link(job_key: bytes) -> str:
-    """What stands behind a server's address in a link that opens its page: the path, so that the address without the
-    token opens in browsers that have the cookie, and the token."""
+    """Return the path and the token that make a server's address a link to its page.
+
+    The address without the token opens in browsers that have the cookie.
+    """
     return f"{page_place(job_key)}#token={view_token(job_key)}"
 
 
 def board_token(job_key: bytes) -> str:
-    """A token that opens the job's TensorBoard, and nothing else."""
+    """Return the token that opens the job's TensorBoard, and nothing else."""
     return derive(job_key, "board").hex()[:32]
 
 
 def embed_token(job_key: bytes) -> str:
-    """A token that shows the job's curves in other people's pages, and nothing else."""
+    """Return the token that shows the job's curves in other people's pages, and nothing else."""
     return derive(job_key, "embed").hex()[:32]
 
 
 def act_token(job_key: bytes, expires: float) -> str:
-    """A token that lets its holder change the job until `expires` (epoch seconds), as `howdah page` hands out."""
+    """Return a token that lets its holder change the job until `expires` (epoch seconds), as `howdah page` prints."""
     return f"act.{expires:.0f}.{derive(job_key, f'act {expires:.0f}').hex()[:40]}"
 
 
 def may_act(job_key: bytes, token: str, now: float) -> bool:
-    """Whether `token` is one of `act_token` that has not expired."""
+    """Say whether `token` was made by `act_token` and has not expired."""
     _, _, stamp = token.partition(".")
     expires = stamp.partition(".")[0]
     if not expires.isdecimal() or not expires.isascii() or len(expires) > 12 or int(expires) <= now:
@@ -78,54 +80,57 @@ def may_act(job_key: bytes, token: str, now: float) -> bool:
 
 
 def gang_key(job_key: bytes) -> str:
-    """What the programs of a job may know each other by."""
+    """Return the key by which the programs of a job may know each other."""
     return derive(job_key, "gang").hex()
 
 
 def executor_principal(task: str, attempt: int) -> str:
-    """The principal name of one attempt of a task."""
+    """Return the principal name of one attempt of a task."""
     return f"executor {task}/{attempt}"
 
 
 def sign(key: bytes, direction: str, principal: str, path: str, time: float, body: bytes) -> str:
-    """The header value `principal;time;digest of the body;signature`, hexadecimal. `direction` is "request", or what
-    `sign_answer` says. The body is in it by its digest alone, so that a server knows who sends before it takes what."""
+    """Return the header value `principal;time;digest of the body;signature`, the last two in hexadecimal.
+
+    `direction` is "request" or "response <status>". The signature covers the digest of the body, so that a server knows
+    the sender before it reads the body.
+    """
     stamp, content = f"{time:.3f}", hashlib.sha256(body).hexdigest()
     return f"{principal};{stamp};{content};{_digest(key, direction, principal, path, stamp, content)}"
 
 
 def principal_of(header: str) -> str:
-    """Whom a header claims to come from, to find the key that proves it; "" when it is malformed."""
+    """Return the principal that a header claims, to find the key that proves it; "" for a malformed header."""
     parts = header.split(";")
     return parts[0] if len(parts) == 4 else ""
 
 
 def time_of(header: str) -> float:
-    """When the message of a header that was verified was signed."""
+    """Return the time of signing in a verified header."""
     return float(header.split(";")[1])
 
 
 def sign_answer(key: bytes, asked: str, path: str, status: int, body: bytes) -> str:
-    """The header of the answer to a message whose header was `asked`, and verified."""
+    """Return the header of the answer to a message whose verified header was `asked`."""
     return sign(key, _response(status), principal_of(asked), path, time_of(asked), body)
 
 
 def answers(key: bytes, header: str, path: str, asked_at: float, body: bytes, status: int = 200) -> bool:
-    """Whether `header` was made with `key` for this answer to what was signed at `asked_at`."""
+    """Say whether `header` was made with `key` for this answer to the request that was signed at `asked_at`."""
     return verify(key, _response(status), header, path, asked_at, body, SAME_S)
 
 
 def verify(
     key: bytes, direction: str, header: str, path: str, now: float, body: bytes, tolerance_s: float = TOLERANCE_S
 ) -> bool:
-    """Whether `header` was made with `key` for exactly this message, within the tolerance of `now`."""
+    """Say whether `header` was made with `key` for exactly this message, within the tolerance of `now`."""
     return verify_head(key, direction, header, path, now, tolerance_s) and fits_body(header, body)
 
 
 def verify_head(
     key: bytes, direction: str, header: str, path: str, now: float, tolerance_s: float = TOLERANCE_S
 ) -> bool:
-    """As `verify`, for a message whose body is not there yet; `fits_body` tells the rest."""
+    """Verify a message whose body has not been read yet; `fits_body` verifies the body."""
     parts = header.split(";")
     if len(parts) != 4 or not header.isascii():
         return False
@@ -138,7 +143,7 @@ def verify_head(
 
 
 def fits_body(header: str, body: bytes) -> bool:
-    """Whether a verified `header` is that of a message with this body."""
+    """Say whether a verified `header` belongs to a message with this body."""
     return hmac.compare_digest(header.split(";")[2], hashlib.sha256(body).hexdigest())
 
 

@@ -1,4 +1,4 @@
-"""Time for signatures, and for leases."""
+"""Clocks that other programs do not set: one for signatures, one for leases."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import time
 
 
 class SignatureClock:
-    """Epoch seconds, by the wall's clock as it was at first: who has begun to speak is understood when one is set."""
+    """Counts epoch seconds from the wall clock at its start, so that setting that clock makes no signature invalid."""
 
     def __init__(self) -> None:
         self._epoch = time.time() - time.monotonic()
 
     def time(self) -> float:
-        """Now."""
+        """Return the epoch seconds."""
         return self._epoch + time.monotonic()
 
 
 def since_boot() -> float:
-    """Seconds since the machine was started, those included in which it slept: for others time went on."""
+    """Return the seconds since the machine was started, those included in which it slept."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)

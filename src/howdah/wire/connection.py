@@ -1,6 +1,6 @@
-"""A signed JSON call to the master, with the standard library alone.
+"""`MasterConnection` makes signed JSON calls to the master, with the standard library alone.
 
-One `Connection` is used by one thread. It reconnects by itself, once per call; what it raises is always `WireError`.
+One connection is used by one thread. It reconnects by itself, once per call; every failure is a `WireError`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ from howdah.wire import auth
 
 
 class WireError(Exception):
-    """The master could not be asked. `status` is its HTTP answer, 0 when none came that it had signed: another job's
-    may have its port by now. `reason` are the words of whoever answered."""
+    """A call to the master failed.
+
+    `status` is its HTTP status, 0 without an answer that the master has signed: the master of another job may have the
+    port by now. `reason` is the body of the answer, whoever sent it.
+    """
 
     def __init__(self, message: str, status: int = 0, reason: str = "") -> None:
         super().__init__(message)
@@ -24,7 +27,7 @@ class WireError(Exception):
 
 
 class MasterConnection:
-    """Calls to `base_url` as `principal`. `timeout` (seconds) bounds connecting and each read."""
+    """Calls the master at `base_url` as `principal`. `timeout` (seconds) limits connecting and each read."""
 
     def __init__(self, base_url: str, principal: str, key: bytes, timeout: float = 10.0) -> None:
         self.address = urllib.parse.urlsplit(base_url).netloc
@@ -38,7 +41,7 @@ class MasterConnection:
         self.close()
 
     def call(self, method: str, path: str, message: Any = None, timeout: Optional[float] = None) -> Any:
-        """Send `message` as JSON; the decoded answer. `path` includes the query.
+        """Send `message` as JSON to `path` (with its query), and return the decoded answer.
 
         Raises:
             WireError: no answer, an answer that is not signed by the master, or a status other than 200.

@@ -1,6 +1,6 @@
-"""Hadoop credentials ($HADOOP_TOKEN_FILE_LOCATION): tokens and secret keys, read and written.
+"""Reads and writes Hadoop credentials ($HADOOP_TOKEN_FILE_LOCATION): tokens and secret keys.
 
-Standard library only, for the executor reads its job secret from here. The format is what
+Standard library only, because the executor reads its job secret from here. The format is what
 org.apache.hadoop.security.Credentials writes: "HDTS", a version byte, then Writables (0) or protocol buffers (1).
 """
 
@@ -23,27 +23,33 @@ SECRET_PREFIX = "howdah.secret."  # noqa: S105 - a prefix of aliases, no secret
 
 @dataclass(frozen=True)
 class Token:
-    """A Hadoop token. `password` is the shared secret of its DIGEST-MD5 login: never shown."""
+    """A Hadoop token."""
 
     identifier: bytes
+    """What the server knows the token by."""
     password: bytes = field(repr=False)
+    """The shared secret of the token's DIGEST-MD5 login; never shown."""
     kind: str
+    """`YARN_AM_RM_TOKEN`, `HDFS_DELEGATION_TOKEN` and others."""
     service: str
+    """The server that takes the token."""
 
 
 @dataclass(frozen=True)
 class Credentials:
-    """`tokens` and `secrets` by alias; secrets are opaque bytes and never shown."""
+    """The content of a credentials file."""
 
     tokens: Dict[str, Token] = field(default_factory=dict)
+    """Tokens by alias."""
     secrets: Dict[str, bytes] = field(default_factory=dict, repr=False)
+    """Secret keys by alias: opaque bytes, never shown."""
 
     def of_kind(self, kind: str) -> List[Token]:
-        """The tokens of one kind (YARN_AM_RM_TOKEN, HDFS_DELEGATION_TOKEN, ...)."""
+        """Return the tokens of one kind (YARN_AM_RM_TOKEN, HDFS_DELEGATION_TOKEN, ...)."""
         return [token for token in self.tokens.values() if token.kind == kind]
 
     def to_bytes(self) -> bytes:
-        """The file's content in version 0, which every Hadoop reads."""
+        """Write the file's content in version 0, which every Hadoop reads."""
         out = [MAGIC, b"\0", write_vlong(len(self.tokens))]
         for alias, token in self.tokens.items():
             parts = (alias.encode(), token.identifier, token.password, token.kind.encode(), token.service.encode())
@@ -55,7 +61,7 @@ class Credentials:
 
 
 def parse(data: bytes) -> Credentials:
-    """Raises ValueError, saying where, when `data` is not a whole credentials file of version 0 or 1."""
+    """Read a credentials file of version 0 or 1. Raises ValueError, which says where the file is damaged."""
     if data[:4] != MAGIC or len(data) < 5:
         raise ValueError("not a Hadoop credentials file (it does not start with HDTS)")
     if data[4] not in (0, 1):
@@ -72,7 +78,7 @@ def load(path: Optional[str] = None) -> Credentials:
 
 
 def last_date(token: Token) -> float:
-    """When a delegation token ends, whoever prolongs it: seconds since 1970; 0.0 when it does not say.
+    """Return when a delegation token ends for good, in seconds since 1970; 0.0 when the token does not say.
 
     org.apache.hadoop.security.token.delegation.AbstractDelegationTokenIdentifier writes a version byte, 0; its owner,
     renewer and real user; the date of its issue and the last one, in milliseconds.
@@ -101,7 +107,7 @@ class _Cursor:
         return self.data[start:end]
 
     def vlong(self) -> int:
-        """org.apache.hadoop.io.WritableUtils.readVLong: one byte from -112 to 127, else a sign-and-length byte."""
+        """Read a number as WritableUtils.readVLong: one byte from -112 to 127, else a sign-and-length byte first."""
         (first,) = struct.unpack("b", self.take(1))
         if first >= -112:
             return int(first)
@@ -113,7 +119,7 @@ class _Cursor:
         return self.take(self.vlong())
 
     def varint(self) -> int:
-        """A protocol buffers varint."""
+        """Read a protocol buffers varint."""
         value = shift = 0
         while True:
             byte = self.take(1)[0]
@@ -123,7 +129,7 @@ class _Cursor:
             shift += 7
 
     def fields(self) -> Iterator[Tuple[int, bytes]]:
-        """(number, bytes) of every length-delimited field of a protocol buffers message; others are skipped."""
+        """Yield (number, bytes) of every length-delimited field of a protocol buffers message; skip the others."""
         skip: Dict[int, Callable[[], object]] = {0: self.varint, 1: lambda: self.take(8), 5: lambda: self.take(4)}
         while self.position < len(self.data):
             number, wire_type = divmod(self.varint(), 8)
@@ -136,7 +142,7 @@ class _Cursor:
 
 
 def write_vlong(value: int) -> bytes:
-    """org.apache.hadoop.io.WritableUtils.writeVLong."""
+    """Write a number as org.apache.hadoop.io.WritableUtils.writeVLong does."""
     if -112 <= value <= 127:
         return struct.pack("b", value)
     base, magnitude = (-120, ~value) if value < 0 else (-112, value)

@@ -1,7 +1,8 @@
-"""What master and executor tell each other: an executor posts its `Status`, the master answers with `Orders`.
+"""The messages between master and executor: an executor posts its `Status`, the master answers with `Orders`.
 
-Both describe what *is* and what *should be*, whole, never a change: a message lost or sent twice does no harm, and a
-master that starts anew learns everything from the next beat. `epoch` is in both; an older one is not obeyed.
+Both describe a whole state, never a change: a message lost or sent twice does no harm, and a master that starts anew
+learns everything from the next heartbeat. `epoch` is in both; orders of an older epoch are not obeyed. Messages are
+built by keyword.
 """
 
 from __future__ import annotations
@@ -10,18 +11,20 @@ import enum
 from dataclasses import field
 from typing import Mapping, Optional, Tuple, Union
 
+from howdah.spec.codec import WIRE_NAME
 from howdah.spec.gpu import Gpu
 from howdah.spec.staged import Feed, Fetch
 from howdah.spec.task import Exit
 from howdah.spec.values import dataclass
 
 SEARCH, PROCESSES = "search", "processes"
+"""Streams of a `LogRequest` that are no log."""
 NOT_HEARD, NOT_WANTED = 75, 76
-"""Exit statuses of an executor: it has not heard its master for the lease, or that does not want it."""
+"""Exit statuses of an executor that has not heard its master for the lease, or that its master does not want."""
 
 
 class Phase(str, enum.Enum):
-    """Where an executor is. A new epoch leads from any later phase back to JOINED."""
+    """How far an executor is. A new epoch leads from any later phase back to JOINED."""
 
     HELLO = "hello"
     LOCALISING = "localising"
@@ -32,327 +35,430 @@ class Phase(str, enum.Enum):
 
 
 class Goal(str, enum.Enum):
-    """Where the master wants it: JOIN the epoch, RUN its program, STOP it (end, and say so), LEAVE (exit), or BECOME
-    the executor of another attempt."""
+    """What the master wants an executor to do."""
 
     JOIN = "join"
+    """Join the epoch."""
     RUN = "run"
+    """Run the program."""
     STOP = "stop"
+    """End the program, and report its end."""
     LEAVE = "leave"
+    """Exit."""
     REASSIGN = "become"
+    """Become the executor of another attempt."""
 
 
 @dataclass(frozen=True)
 class Usage:
-    """Of the program's process tree, now: memory in MiB (and its peak), CPU in cores, own progress 0..1.
-
-    `streamed_bytes` of its input streams it was given so far, of which `local_bytes` lie on this node; `log_bytes` is
-    what it has printed. `cpu_s`, `read_mib` and so on are since it began, those with `_s` at the end a second, now.
-    `waits` is the share (0..1) of its samples in which one of its processes waited for a disk. What was received and
-    sent is of the network namespace: `network` says whether that is the task's own (`task`) or its node's (`node`).
-    For `starved_s` it waited for its input streams. The program's first progress was `first_progress`, told at
-    `first_at` (epoch seconds).
-    """
+    """Resources that the program's process tree uses, and how far the program is."""
 
     memory_mib: float = 0.0
+    """Resident memory now."""
     peak_mib: float = 0.0
+    """Highest resident memory so far."""
     cpu: float = 0.0
+    """Cores in use now."""
     progress: Optional[float] = None
+    """The program's own progress, 0 to 1."""
     streamed_bytes: int = 0
+    """Bytes of the input streams that the program was given so far."""
     local_bytes: int = 0
+    """Those of `streamed_bytes` that lie on this node."""
     log_bytes: int = 0
+    """Bytes that the program has printed."""
     cpu_s: float = 0.0
+    """CPU seconds since the program began."""
     waits: float = 0.0
+    """Share (0 to 1) of the samples in which one of the processes waited for a disk."""
     read_mib: float = 0.0
+    """MiB read from disks since the program began."""
     written_mib: float = 0.0
+    """MiB written to disks since the program began."""
     received_mib: float = 0.0
+    """MiB received by the network namespace since the program began."""
     sent_mib: float = 0.0
+    """MiB sent by the network namespace since the program began."""
     read_mib_s: float = 0.0
+    """MiB a second read from disks now."""
     written_mib_s: float = 0.0
+    """MiB a second written to disks now."""
     received_mib_s: float = 0.0
+    """MiB a second received now."""
     sent_mib_s: float = 0.0
+    """MiB a second sent now."""
     network: str = ""
+    """Whose network namespace is counted: the task's own (`task`), or its node's (`node`)."""
     gpus: Tuple[Gpu, ...] = ()
+    """The last sample of the program's GPUs."""
     gpu_mean: Optional[float] = None
+    """Mean use (0 to 1) of the GPUs since the program began."""
     starved_s: float = 0.0
+    """Seconds for which the program waited for its input streams."""
     first_progress: float = 0.0
+    """The first progress that the program reported."""
     first_at: float = 0.0
+    """When the program reported its first progress, in epoch seconds."""
 
 
 @dataclass(frozen=True)
 class LogChunk:
-    """Bytes of a stream (latin-1 text, any byte travels) from `offset`; `size` is the length so far."""
+    """A piece of a stream, as the answer to a `LogRequest`."""
 
     request: int
+    """Number of the request."""
     offset: int
+    """Where the piece begins in the stream."""
     size: int
+    """Length of the stream so far."""
     text: str = ""
+    """The bytes as latin-1 text, so that any byte travels."""
 
 
 @dataclass(frozen=True)
 class SaveReport:
-    """How far a wanted copy is: `files` and `bytes` copied, `total` those in it; `problem` says why there is none.
-    `skipped` are sentences about files left out."""
+    """How far an ordered snapshot is."""
 
     number: int
+    """Number of the `SaveOrder`."""
     done: bool = False
+    """The snapshot is complete, or there will be none."""
     problem: str = ""
+    """Why there is no snapshot."""
     files: int = 0
+    """Files copied so far."""
     bytes: int = 0
+    """Bytes copied so far."""
     total: int = 0
+    """Bytes in the complete snapshot."""
     skipped: Tuple[str, ...] = ()
+    """Sentences about files that are left out."""
 
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What was found by the checks of this container alone (`epoch` 0), or by those in pairs of an epoch: `found` and
-    `left_out` are sentences, `passed` the tasks with which it exchanged data, `failed` those with which it could not,
-    and why."""
+    """What the pre-flight checks of a container have found."""
 
     epoch: int = 0
+    """0 for the checks that the container makes alone; the epoch of an exchange in pairs."""
     seconds: float = 0.0
+    """How long the checks took."""
     found: Tuple[str, ...] = ()
+    """Sentences about what was measured."""
     left_out: Tuple[str, ...] = ()
+    """Sentences about checks that could not be made."""
     passed: Tuple[str, ...] = ()
+    """Tasks with which data was exchanged."""
     failed: Mapping[str, str] = field(default_factory=dict)
+    """Tasks with which data could not be exchanged, and why."""
 
 
 @dataclass(frozen=True)
 class Status:
-    """An executor, whole. `sequence` grows with each message: the master ignores one that is older than it knows.
-
-    Of `data_total_bytes` of its input files `data_bytes` are here; `data_cached_bytes` of them were on the node before.
-    `told` is the mark of the orders it had last: while they stand, a long poll waits. `exit` is set when phase is
-    ENDED; `uploaded` names the outputs that lie complete under this attempt's name; `kept` that those of a failed job
-    were tried, as told. `yields` are the values that the program has announced for later roles; `ip` is `host` in
-    numbers, known with the ports. `saves` are the copies in the orders, `asked_saves` counts how often this executor's
-    programs have asked for one.
-    `pair_port` is where it is tried by others, `checks` what pre-flight has found.
-    `container` is the engine's name for where it runs. For `quiet_s` seconds the program has shown no sign of progress.
-    """
+    """The whole state of an executor."""
 
     task: str
+    """`worker:1`."""
     attempt: int
+    """Which attempt of the task this is."""
     epoch: int
+    """The epoch in which the executor is."""
     sequence: int
+    """Grows with each message: the master ignores a status that is older than the one it has."""
     phase: Phase
+    """How far the executor is."""
     host: str
+    """The name by which others reach this node."""
     pid: int
+    """The executor's own process."""
     python: str = ""
+    """The executor's interpreter and its version."""
     ports: Mapping[str, int] = field(default_factory=dict)
+    """The reserved ports by name, once the executor has joined."""
     ip: str = ""
+    """`host` in numbers; known with the ports."""
     data_files: int = 0
+    """Input files that are here."""
     data_bytes: int = 0
+    """Bytes of input files that are here."""
     data_seconds: float = 0.0
+    """How long the input files took."""
     data_total_bytes: int = 0
+    """Bytes of all input files of the task."""
     data_cached_bytes: int = 0
+    """Bytes of input files that the node had before."""
     program_pid: int = 0
+    """The program's process; 0 when there was none."""
     program_python: str = ""
+    """The interpreter that the program's `python3` leads to."""
     program_gpus: Tuple[str, ...] = ()
     """The devices that the program was given, as CUDA_VISIBLE_DEVICES names them."""
     usage: Usage = field(default_factory=Usage)
+    """What the program uses."""
     exit: Optional[Exit] = None
+    """How the program ended; set when the phase is ENDED."""
     uploaded: Tuple[str, ...] = ()
+    """URIs of the outputs that lie complete under this attempt's name."""
     kept: bool = False
+    """The outputs of a failed job were uploaded, or this was tried, as the orders say with `keep`."""
     chunks: Tuple[LogChunk, ...] = ()
-    told: str = ""
+    """Answers to log requests."""
+    orders_digest: str = field(default="", metadata={WIRE_NAME: "told"})
+    """`Orders.digest` of the orders that the executor had last: while these stand, a long poll waits."""
     yields: Mapping[str, str] = field(default_factory=dict)
+    """Values that the program has announced for later roles, by variable."""
     saves: Tuple[SaveReport, ...] = ()
+    """How far the ordered snapshots are."""
     asked_saves: int = 0
+    """How often this executor's programs have asked for a snapshot."""
     container: str = ""
+    """The engine's name for the container."""
     quiet_s: float = 0.0
+    """For how many seconds the program has shown no sign of progress."""
     pair_port: int = 0
+    """The port at which other tasks exchange data with this one before programs start."""
     checks: Tuple[CheckReport, ...] = ()
+    """What the pre-flight checks have found."""
 
 
 @dataclass(frozen=True)
 class LogRequest:
-    """Send up to `limit` bytes of `stream` from `offset`; a negative one counts from the end. `stdout`, `stderr`,
-    `both` (as they came), `times` (howdah.logs.stream_index); for `search` the lines that the JSON in it wishes for;
-    for `processes` the pids of the program's tree.
-    `stacks` and `stacks-native` are taken of the program when they are asked for."""
+    """A piece of the program's output, or something else about the program, that the master wants."""
 
     request: int
+    """Number of the request; each is answered once."""
     stream: str
+    """`stdout`, `stderr`, `both` (as they came), `times` (howdah.logs.stream_index); `search`; `processes` for the
+    pids of the program's tree; `stacks` and `stacks-native`, which are taken when they are asked for."""
     offset: int
+    """Where to begin; a negative one counts from the end."""
     limit: int
+    """Bytes at most."""
     search: str = ""
+    """For `search`: the query as JSON."""
 
 
 @dataclass(frozen=True)
 class Upload:
-    """After the program ended well, copy directory `source` to `uri` (this attempt's own place, not yet the output).
-
-    `required`: it is a failure when the program made no such directory. `keep_failed`: copy it also when the job has
-    failed and the orders say `keep`.
-    """
+    """A directory to copy after the program has ended well."""
 
     source: str
+    """The directory, below the working directory."""
     uri: str
+    """Where it goes: a directory of this attempt's own, not yet the output."""
     required: bool = False
+    """It is a failure when the program made no such directory."""
     keep_failed: bool = False
+    """Copy it also when the job has failed and the orders say `keep`."""
 
 
 @dataclass(frozen=True)
 class SaveOrder:
-    """Copy directory `source` as it is at one moment to `uri`, beside the program, within `limit_s`; `final` is where
-    the copy will be seen, `previous` where this task's part of an earlier one is ("": copy everything)."""
+    """A snapshot to make beside the running program."""
 
     number: int
+    """Counts the snapshots of the job."""
     source: str
+    """The directory to copy as it is at one moment."""
     uri: str
+    """Where the copy goes."""
     final: str
+    """Where the copy will be seen."""
     previous: str = ""
+    """Where this task's part of an earlier snapshot is; with "" everything is copied."""
     limit_s: float = 3600.0
+    """Give up after so many seconds."""
 
 
 @dataclass(frozen=True)
 class StdoutOutput:
-    """What the program prints to its standard output is written to part files in directory `uri` (this attempt's own
-    place), whose names begin with `name`; `output` is the output that they are for, for messages."""
+    """An output made of what the program prints to its standard output."""
 
     uri: str
+    """The directory of part files, this attempt's own."""
     name: str
+    """What the names of the part files begin with."""
     output: str
+    """The output that the part files are for; for messages."""
     format: str = "text"
+    """How the records are written."""
     options: Mapping[str, str] = field(default_factory=dict)
+    """Options of the format."""
 
 
 @dataclass(frozen=True)
 class CheckpointSyncOrder:
-    """Checkpoints of the program: local directory `path`, kept alike `uri`; fetched before it starts, and if `writes`
-    stored every `every_s`. Without `replaces` files that other tasks have stored are left alone. `valid` as in the
-    spec."""
+    """A local directory of checkpoints, fetched before the program starts and stored while it runs."""
 
     path: str
+    """The local directory, below the working directory."""
     uri: str
+    """The directory on the shared filesystem."""
     every_s: float = 30.0
+    """Seconds between two copies."""
     writes: bool = True
+    """This task stores checkpoints."""
     replaces: bool = True
+    """This task may replace files that other tasks have stored."""
     valid: str = ""
+    """Which checkpoints count, as in the job."""
 
 
 @dataclass(frozen=True)
 class EventFileSyncOrder:
-    """What the program writes to local directory `path` is sent to `uri` every `every_s`; "" sends it nowhere."""
+    """A local directory of event files, stored while the program writes them."""
 
     path: str
+    """The local directory, below the working directory."""
     uri: str = ""
+    """Where the files go; "" sends them nowhere."""
     every_s: float = 10.0
+    """Seconds between two copies."""
 
 
 @dataclass(frozen=True)
 class CheckOrder:
-    """What is checked in the container before it joins, within `limit_s`: `checks` of howdah.spec.preflight. `pairs`:
-    others will want to exchange data with it."""
+    """The checks that a container makes before it joins."""
 
     checks: Tuple[str, ...] = ()
+    """Names of checks (howdah.spec.preflight)."""
     disk_mib: int = 0
+    """Free disk that is wanted."""
     limit_s: float = 120.0
+    """Give up after so many seconds."""
     pairs: bool = False
+    """Other tasks will want to exchange data with this one."""
 
 
 @dataclass(frozen=True)
 class Partner:
-    """With whom to exchange data: a task that `listens` is called, of another a call is awaited."""
+    """A task to exchange data with."""
 
     task: str
+    """`worker:1`."""
     host: str
+    """The partner's host."""
     port: int
+    """The port at which the partner listens."""
     listens: bool
+    """The partner listens, and this task connects; otherwise the other way round."""
 
 
 @dataclass(frozen=True)
 class PairOrder:
-    """Exchange data with `rounds`, one after the other (None: nobody in that round), all within `limit_s`."""
+    """An exchange of data with one partner after another."""
 
     epoch: int
+    """The epoch of the exchange."""
     rounds: Tuple[Optional[Partner], ...]
+    """The partner of each round; None: nobody in that round."""
     limit_s: float = 120.0
+    """All rounds together take at most so many seconds."""
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """What an executor does in this container, the same for all its epochs.
-
-    `listed` are the URIs that the program reads by itself, by the name of their input.
-    `environment` are variables known beforehand (job's and role's); those of the world come with the order to run.
-    `program_path` goes first on PATH. `hold_ports`: keep the reserved sockets open while the program runs
-    (it sets SO_REUSEADDR or SO_REUSEPORT), else let them go right before it starts. `helper_python` runs
-    `python -m howdah.inputs.transfer` where a scheme needs a library. `secrets` are names of variables whose values are
-    in the credentials. `memory_mib` is the limit the container lives under, for messages. `spread` names directories
-    whose content is copied into the working directory. `yields` are words by variable: what follows them on a line of
-    standard output is its value. `extend` are lists such as PATH, joined behind what the variable holds already.
-    `port_range` is where its ports are taken from, as in the spec.
-    """
+    """What an executor does in this container, the same for all its epochs."""
 
     command: Union[str, Tuple[str, ...]]
+    """A line for a shell, or the words of a command."""
     environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables known beforehand (the job's and the role's); those of the world come with the order to run."""
     fetches: Tuple[Fetch, ...] = ()
+    """Input files."""
     directories: Tuple[str, ...] = ()
-    """Made in the working directory before the program starts, where they are not there yet."""
+    """Directories to make in the working directory, where they are not there yet."""
     listed: Mapping[str, Tuple[str, ...]] = field(default_factory=dict)
+    """URIs that the program reads by itself, by the name of their input."""
     uploads: Tuple[Upload, ...] = ()
+    """Outputs."""
     feeds: Tuple[Feed, ...] = ()
+    """Input streams."""
     capture: Optional[StdoutOutput] = None
+    """The output that the program prints."""
     ports: Tuple[str, ...] = ("main",)
+    """Names of the ports to reserve."""
     hold_ports: bool = False
+    """Keep the reserved sockets open while the program runs (it sets SO_REUSEADDR or SO_REUSEPORT); otherwise release
+    them right before it starts."""
     program_path: Tuple[str, ...] = ()
+    """Directories that go first on PATH."""
     secrets: Tuple[str, ...] = ()
+    """Names of variables whose values are in the credentials."""
     memory_mib: int = 0
+    """The container's memory limit."""
     gpus: int = 0
+    """GPUs of the task."""
     localise_s: float = 1800.0
+    """Limit for moving files in and out."""
     stall_s: float = 3600.0
+    """Limit for an input or output stream that stands still."""
     spread: Mapping[str, str] = field(default_factory=dict)
+    """Directories whose content is copied into the working directory, and to where."""
     yields: Mapping[str, str] = field(default_factory=dict)
+    """Words by variable: what follows them on a line of standard output is the variable's value."""
     extend: Mapping[str, str] = field(default_factory=dict)
+    """Lists such as PATH that are appended to what the variable holds already."""
     mirror: Optional[CheckpointSyncOrder] = None
+    """How the program's checkpoints are fetched and stored."""
     board: Optional[EventFileSyncOrder] = None
+    """How the program's event files are stored."""
     checks: CheckOrder = CheckOrder()
+    """What is checked before the executor joins."""
     port_range: str = ""
+    """Where the ports are taken from, as in the job."""
 
 
 @dataclass(frozen=True)
 class PreemptionNotice:
-    """The container will be taken away: tell the program, once for each `number`, by `signal` (`URG`, `none`) and a
-    file. `kind` is `preemption`, `decommission` or `unhealthy`; it has `within_s` seconds from now, 0: nobody knows."""
+    """A warning for the program that its container will be taken away."""
 
     number: int
+    """The program is told once for each number."""
     kind: str
+    """`preemption`, `decommission` or `unhealthy`."""
     within_s: float
+    """Seconds from now until the container goes; 0: nobody knows."""
     text: str
+    """A sentence for people."""
     signal: str = "URG"
+    """The signal that tells the program; `none` sends no signal."""
 
 
 @dataclass(frozen=True)
 class Orders:
-    """The master's answer. `assignment` comes while the executor's phase is HELLO, `environment` and `files` with RUN.
-
-    `<LOG_DIR>` in a variable of `environment` stands for the task's log directory, as YARN writes it; `files` are
-    texts to have in the working directory, by name, when the program starts.
-
-    `lease_s`: an executor that hears nothing from the master for this long stops its program and exits. `saves` are
-    copies to make now; one that is not there any more is given up. `pairs` are to be tried before programs start.
-    `keep`: the job has failed; upload what is to be kept then. `become` is whose executor it is from now on:
-    `worker:3/2`, the second attempt of worker:3.
-    """
+    """Everything that the master wants of an executor."""
 
     epoch: int
+    """The job's epoch."""
     goal: Goal
+    """What the executor is to do."""
     assignment: Optional[Assignment] = None
+    """What the executor does in this container; sent while its phase is HELLO."""
     environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables of the world, sent with RUN. `<LOG_DIR>` in a value stands for the task's log directory, as YARN
+    writes it."""
     files: Mapping[str, str] = field(default_factory=dict)
+    """Texts by file name, to write to the working directory before the program starts; sent with RUN."""
     stop_s: float = 10.0
+    """Seconds between TERM and KILL."""
     lease_s: float = 30.0
+    """An executor that hears nothing from the master for this long stops its program and exits."""
     log_requests: Tuple[LogRequest, ...] = ()
+    """Pieces of logs to send."""
     saves: Tuple[SaveOrder, ...] = ()
+    """Snapshots to make now; one that is missing here is given up."""
     keep: bool = False
+    """The job has failed: upload the outputs that are to be kept then."""
     become: str = ""
+    """With REASSIGN: whose executor this one is from now on; `worker:3/2` is the second attempt of worker:3."""
     notice: Optional[PreemptionNotice] = None
+    """A warning to hand on to the program."""
     pairs: Optional[PairOrder] = None
+    """Exchange data with these tasks before programs start."""
 
     @property
-    def mark(self) -> str:
+    def digest(self) -> str:
         """What an executor repeats in its status to say that it has these orders."""
         keep = (*(("keep",) if self.keep else ()), *((f"notice{self.notice.number}",) if self.notice else ()))
         pairs = ("pairs",) if self.pairs else ()

@@ -1,7 +1,7 @@
-"""Sockets bound to a free port of a range, for clusters whose firewalls let others through nowhere else.
+"""Binds sockets to a free port of a range, for clusters whose firewalls let no other ports through.
 
-The rule: a port that anybody has bound is not free, whatever options are set on it. So no option that would share the
-port is set before the bind.
+A port that anybody has bound is not free, whatever options are set on it: so no option that would share the port is set
+before the bind.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _TAKEN = (errno.EADDRINUSE, errno.EACCES)
 
 
 def bound(family: int, address: str, ports: Sequence[int]) -> socket.socket:
-    """A socket bound to `address` at one of `ports`, whichever is free; at any port without `ports`.
+    """Bind a socket to `address` at a free one of `ports`; without `ports` the system chooses the port.
 
     Raises:
-        OSError: none is free (EADDRINUSE), or the address is none of ours.
+        OSError: no port is free (EADDRINUSE), or the address is none of this machine.
     """
     one = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -31,7 +31,7 @@ def bound(family: int, address: str, ports: Sequence[int]) -> socket.socket:
 
 
 def _bind(one: socket.socket, address: str, ports: Sequence[int]) -> None:
-    # Those who look at the same time begin at different places.
+    # Processes that search at the same time begin at different ports.
     begin = random.randrange(len(ports) or 1)  # noqa: S311 - no secret
     for port in (*ports[begin:], *ports[:begin]) if ports else (0,):
         try:

@@ -1,5 +1,4 @@
-"""Standard error of a program in a container: a file on a disk that may be full. What finds no room is not written,
-and nothing fails because of it."""
+"""Keeps a process alive whose standard error is a file on a full disk: what finds no room is not written."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ import sys
 
 
 class FullDiskIgnored(io.TextIOBase):
-    """Text to a descriptor, at once; nothing is kept back that the interpreter's end would stumble over."""
+    """Writes text to a descriptor at once: a buffer that cannot be flushed would fail the interpreter's end."""
 
     encoding = "utf-8"
 
@@ -18,20 +17,20 @@ class FullDiskIgnored(io.TextIOBase):
         self._file = file
 
     def fileno(self) -> int:
-        """The descriptor."""
+        """Return the descriptor."""
         return self._file
 
     def writable(self) -> bool:
-        """Yes, even when there is no room."""
+        """Return True, even when there is no room."""
         return True
 
     def write(self, text: str) -> int:
-        """As much of it as there is room for; told as if it were all."""
+        """Write as much of `text` as there is room for, and report all of it as written."""
         with contextlib.suppress(OSError):
             os.write(self._file, text.encode("utf-8", "backslashreplace"))
         return len(text)
 
 
 def ignore_full_disk() -> None:
-    """Let what this process says never be the end of it."""
+    """Make this process survive a full disk under its standard error."""
     sys.stderr = FullDiskIgnored(2)

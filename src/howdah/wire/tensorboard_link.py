@@ -1,6 +1,6 @@
-"""How a TensorBoard of ours is started, and where it is reached: below a path that nobody guesses, opened by a token.
+"""The command that starts a TensorBoard of ours, and the link to it: a path that nobody guesses, opened by a token.
 
-Who starts one and who runs it share these words. Pure.
+The process that starts a TensorBoard and the one that runs it share these names.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import os
 from typing import Any, Mapping, Sequence, Tuple
 
 INSTALLED = "tensorboard.json"
-"""In an engine's home: the environment that `howdah tensorboard` has put there, a StagedFile."""
+"""A file in an engine's home, which names the environment that `howdah tensorboard` has staged."""
 VARIABLE = "HOWDAH_BOARD_TOKEN"
 READY = "is ready at "
-"""What its one line says before `<host>:<port>`."""
+"""The words before `<host>:<port>` in the one line that TensorBoard's process prints."""
 _START = """
 import os, runpy, sys
 sys.path += [os.path.abspath(path) for path in sys.argv[1].split(os.pathsep) if os.path.isdir(path)]
@@ -24,15 +24,15 @@ runpy.run_module("howdah.tensorboard", run_name="__main__", alter_sys=True)
 
 
 def argv(python: str, howdah: Sequence[str], request: Mapping[str, Any]) -> Tuple[str, ...]:
-    """The command; `howdah` are directories of which one has howdah, used behind the Python's own libraries."""
+    """Return the command; `howdah` are directories of which one has the package, after the Python's own."""
     return (python, "-c", _START, os.pathsep.join(howdah), json.dumps(request))
 
 
 def path(token: str) -> str:
-    """`/0123456789abcdef`, below which the token opens."""
+    """Return the path below which TensorBoard answers to the token: `/0123456789abcdef`."""
     return f"/{hashlib.sha256(f'path {token}'.encode()).hexdigest()[:16]}"
 
 
 def link(host: str, port: int, token: str) -> str:
-    """The address that lets in."""
+    """Return the address that opens TensorBoard."""
     return f"http://{host}:{port}{path(token)}/?token={token}"

@@ -51,7 +51,7 @@ class ProgramMonitor:
         """For how long the program has shown no sign of progress; 0 when none runs."""
         if self._running() is None:
             return 0.0
-        self._signs.look(usage, usage.log_bytes, self.here.last_sign_at)
+        self._signs.update(usage, usage.log_bytes, self.here.last_sign_at)
         return round(self._signs.idle_s, 1)
 
     def explain(self, exit: Exit) -> Exit:

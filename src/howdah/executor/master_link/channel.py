@@ -1,6 +1,6 @@
-"""Signed exchanges with the master over one kept-alive connection, without blocking: one exchange at a time.
+"""`Channel` makes signed exchanges with the master over one kept-alive connection, without blocking, one at a time.
 
-A few lines of HTTP/1.1 instead of http.client, whose import alone costs 20 ms and 7 MB of each executor.
+It is a few lines of HTTP/1.1 instead of http.client, whose import alone costs 20 ms and 7 MB of each executor.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class Channel:
             self._broken("the connection was closed")
 
     def _broken(self, reason: str) -> None:
-        """A kept-alive connection may have been closed meanwhile: messages are idempotent, so once more."""
+        """Repeat the request if a kept-alive connection was closed meanwhile (messages are idempotent); else fail."""
         retry = self._reused and not self._in
         self._disconnect()
         self._reused = False
@@ -165,7 +165,7 @@ class Channel:
 
 
 def _parse_head(head: bytes) -> Tuple[int, Dict[str, str], int]:
-    """Status, headers and the length of the body, -1 where it ends with the connection."""
+    """Parse status, headers and the length of the body, which is -1 where the body ends with the connection."""
     first, *rest = head.decode("latin-1").split("\r\n")
     pairs = (line.split(":", 1) for line in rest if ":" in line)
     headers = {name.strip().lower(): value.strip() for name, value in pairs}

@@ -1,16 +1,18 @@
-"""Values that a program announces for later ones: found in its standard output, line by line."""
+"""Finds in a program's standard output, line by line, the values that it announces for later roles."""
 
 from __future__ import annotations
 
 from typing import Dict, Mapping
 
 LONGEST = 64 << 10
-"""A longer line is passed over: half a value is none, and no variable may be much longer."""
+"""A longer line is skipped: half a value is useless, and no variable may be much longer."""
 
 
 class AnnouncedValues:
-    """Fed with every piece of a stream, in order. `found` has the first value of each variable in `wanted`, which
-    gives the words that stand before it."""
+    """Takes every piece of a stream, in order, and puts the first value of each variable into `found`.
+
+    `wanted` maps each variable to the words that stand before its value.
+    """
 
     def __init__(self, wanted: Mapping[str, str]) -> None:
         self.found: Dict[str, str] = {}
@@ -19,7 +21,7 @@ class AnnouncedValues:
         self._too_long = False
 
     def feed(self, data: bytes) -> None:
-        """Costs nothing once all is found, or when nothing is wanted."""
+        """Search one piece; this costs nothing when all variables are found."""
         if len(self.found) == len(self._wanted):
             return
         first, newline, rest = data.partition(b"\n")
@@ -35,7 +37,7 @@ class AnnouncedValues:
         self._keep(last)
 
     def end(self) -> None:
-        """No more comes: a last line needs no line end."""
+        """Search the last line, which needs no line end."""
         if not self._too_long:
             self._look(self._line)
 

@@ -1,8 +1,8 @@
-"""What `python` means on a node that has only `python3`: the Python that runs the executor.
+"""Provides a `python` on a node that has only `python3`: the Python that runs the executor.
 
-Commands of the field's older systems begin with `python`, which Debian and Red Hat no longer install. The program of
-that name stands at the end of PATH, so that any other goes before it. It is a script, not a link: a virtual environment
-is known by the path by which its interpreter was called.
+Commands of older systems begin with `python`, which Debian and Red Hat no longer install. The program of that name
+comes last on PATH, so that any other one is found first. It is a script, not a link: an interpreter finds its virtual
+environment by the path by which it was called.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ import sys
 from typing import Dict, Mapping, Tuple, Union
 
 NAME = "python"
-_AS_A_WORD = re.compile(rf"(?<![\w./-]){NAME}(?![\w./-])")
+_NAMED = re.compile(rf"(?<![\w./-]){NAME}(?![\w./-])")
 
 
 def is_missing(environment: Mapping[str, str]) -> bool:
-    """Whether PATH leads to no `python`."""
+    """Say whether PATH has no `python`."""
     return bool(sys.executable) and shutil.which(NAME, path=environment.get("PATH", os.defpath)) is None
 
 
 def with_python(environment: Mapping[str, str], folder: str) -> Dict[str, str]:
-    """`environment` with a `python` at the end of its PATH, made in the private directory `folder`.
+    """Make a `python` in the private directory `folder`, and add it to the end of PATH in `environment`.
 
     Raises:
-        OSError: it can't be made.
+        OSError: the script can't be written.
     """
     programs = os.path.join(folder, "bin")
     os.makedirs(programs, mode=0o700, exist_ok=True)
@@ -40,10 +40,10 @@ def with_python(environment: Mapping[str, str], folder: str) -> Dict[str, str]:
 
 
 def is_named_by(command: Union[str, Tuple[str, ...]]) -> bool:
-    """Whether the command names `python` itself; what its scripts call is not known."""
-    return _AS_A_WORD.search(command if isinstance(command, str) else " ".join(command)) is not None
+    """Say whether the command itself names `python`; the commands of its scripts are not known."""
+    return _NAMED.search(command if isinstance(command, str) else " ".join(command)) is not None
 
 
 def explanation() -> str:
-    """One line for the task's log."""
+    """Return one line for the task's log."""
     return f"PATH has no {NAME!r}: here it means {sys.executable} (Python {sys.version.split()[0]})"

@@ -1,6 +1,6 @@
-"""What a program's end means where its last lines tell: a program, a file or a module that is not on the node.
+"""Explains the end of a program by its last lines: a program, a file or a module is missing on the node.
 
-The words are those of bash, dash, busybox, env(1) and CPython, in English and Chinese.
+The messages are those of bash, dash, busybox, env(1) and CPython, in English and Chinese.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(.+?)'")
 
 
 def explain(exit: Exit, directory: str) -> Exit:
-    """`exit` with what was missing and what to do as its detail, where its lines tell; `directory` was the program's
-    working directory."""
+    """Add to `exit` what was missing and what to do, where its lines say so; `directory` was the working directory."""
     if exit.ok or exit.cause != "exit" or exit.detail:
         return exit
     found = _of_python(exit.lines, directory)
@@ -37,7 +36,7 @@ def explain(exit: Exit, directory: str) -> Exit:
 
 
 def why_not_started(argv: Sequence[str], variables: Mapping[str, str], directory: str, error: OSError) -> str:
-    """Why `argv` could not be executed, from what the kernel said."""
+    """Explain why `argv` could not be executed by the kernel's `error`."""
     name = argv[0]
     if isinstance(error, PermissionError):
         return _denied(name)

@@ -1,4 +1,4 @@
-"""What a program's libhdfs needs to find Hadoop and Java, where the node has them: TensorFlow's and pyarrow's `hdfs://`.
+"""Sets the variables by which libhdfs finds Hadoop and Java: TensorFlow and pyarrow read `hdfs://` through it.
 
 libhdfs starts a JVM inside the program: it looks for libjvm on LD_LIBRARY_PATH, for the jars, one by one, on CLASSPATH.
 Nothing is set where the node has no libhdfs, and nothing that is set already is changed, only added to.
@@ -11,7 +11,7 @@ import os
 from typing import Dict, Iterator, List, Mapping
 
 HOMES = ("HADOOP_HDFS_HOME", "HADOOP_HOME", "HADOOP_COMMON_HOME", "HADOOP_PREFIX")
-# As a tar ball of Hadoop lies, and as distributions' packages do.
+# Where a tar ball of Hadoop has its jars, and where distributions' packages have them.
 _JARS = (*(f"share/hadoop/{part}" for part in ("common", "common/lib", "hdfs", "hdfs/lib")), ".", "lib")
 _JVM = ("lib/server", "jre/lib/server", "jre/lib/*/server", "lib/*/server")
 _NOT_NEEDED = ("-tests.jar", "-test-sources.jar", "-sources.jar")
@@ -19,7 +19,7 @@ LONGEST = 120 << 10  # the system takes no variable longer than 128 KiB
 
 
 def variables(environment: Mapping[str, str]) -> Dict[str, str]:
-    """What is to be set over a program's `environment`; nothing without a libhdfs below one of the HOMES."""
+    """Return the variables to set in a program's `environment`; none without a libhdfs below one of the HOMES."""
     homes = list(dict.fromkeys(os.path.abspath(environment[name]) for name in HOMES if environment.get(name)))
     native = next((path for path in (os.path.join(home, "lib/native") for home in homes) if _has_libhdfs(path)), "")
     if not native:
@@ -41,7 +41,7 @@ def _has_libhdfs(directory: str) -> bool:
 
 
 def _java_home(path: str) -> str:
-    """Of the `java` that PATH leads to: links lead from there into its home."""
+    """Find the home of the `java` on PATH, which is a link into it."""
     for directory in path.split(os.pathsep):
         program = os.path.join(directory, "java")
         if os.access(program, os.X_OK):
@@ -50,11 +50,11 @@ def _java_home(path: str) -> str:
 
 
 def _class_path(environment: Mapping[str, str], homes: List[str]) -> str:
-    """The program's own first, then the job's configuration, then Hadoop's jars."""
+    """Return the class path: the program's own entries, then the job's configuration, then Hadoop's jars."""
     jars = list(dict.fromkeys(jar for home in homes for jar in _jars(home)))
     entries = [environment.get("CLASSPATH", ""), environment.get("HADOOP_CONF_DIR", "")]
     path = os.pathsep.join(filter(None, [*entries, *jars]))
-    if len(path) > LONGEST:  # newer ones expand stars themselves
+    if len(path) > LONGEST:  # newer versions expand stars themselves
         folders = dict.fromkeys(os.path.join(os.path.dirname(jar), "*") for jar in jars)
         path = os.pathsep.join(filter(None, [*entries, *folders]))
     return path

@@ -1,7 +1,7 @@
-"""What went over the network of a process's namespace.
+"""Counts the bytes that went over the network of a process's namespace.
 
-Linux counts by interface, not by process: the figures are a task's own only in a namespace of its own, as a container
-of Docker's or runc's has by default; else they are those of its whole node, and are called so.
+Linux counts by interface, not by process: the numbers are a task's own only in a namespace of its own, as a container
+of Docker or runc has by default; otherwise they are those of its whole node, and `whose` says so.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ _MIB = 1 << 20
 
 
 class NetworkUsage:
-    """Of the namespace of process `pid`; `own` says that nothing but this task is in ours."""
+    """Counts in the namespace of process `pid`; `own` says that only this task is in the executor's namespace."""
 
     def __init__(self, pid: int, own: bool = False) -> None:
         self._path = f"/proc/{pid}/net/dev"
-        # A bridge or bond counts once more what its parts count.
+        # A bridge or bond repeats what its parts count.
         self._devices = {name for name in _interfaces() if os.path.exists(f"/sys/class/net/{name}/device")}
         self.whose = TASK if own or _namespace(str(pid)) != _namespace("self") else NODE
 
     def totals(self) -> Tuple[float, float]:
-        """MiB received and sent since the namespace was made, by all interfaces but the loopback."""
+        """Return MiB received and sent since the namespace was made, by all interfaces but the loopback."""
         received = sent = 0
         try:
             with open(self._path, encoding="ascii", errors="replace") as file:
@@ -42,8 +42,11 @@ class NetworkUsage:
 
 
 def is_own(environment: Mapping[str, str]) -> bool:
-    """Whether the engine gave this container a network of its own: YARN's container runtimes say so by variables, and
-    then all that is there is one end of a pair (its other end has another number)."""
+    """Say whether the engine gave this container a network of its own.
+
+    YARN's container runtimes say so by variables; then every interface is one end of a pair, whose other end has
+    another number.
+    """
     if environment.get("YARN_CONTAINER_RUNTIME_TYPE", "") not in ("docker", "runc"):
         return False
     links = [_link(name) for name in _interfaces() if name != "lo"]

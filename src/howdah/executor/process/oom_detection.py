@@ -1,4 +1,4 @@
-"""Whether the kernel killed something of ours for memory: our control group's own count of such kills."""
+"""Detects kills by the kernel for lack of memory: every control group counts them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _MIB = 1 << 20
 
 
 class OomDetector:
-    """The control group (version 1 or 2) this process is in. `kills` is None where the kernel does not tell."""
+    """Reads the control group (version 1 or 2) of this process."""
 
     def __init__(self) -> None:
         self._directory, self._v2 = _own_directory()
         self._kills_before = self.kills() or 0
 
     def kills(self) -> Optional[int]:
-        """Processes of the group killed for memory so far: `oom_kill` of memory.oom_control or memory.events."""
+        """Return `oom_kill` of memory.oom_control or memory.events: kills so far; None without such a count."""
         text = self._read("memory.events" if self._v2 else "memory.oom_control")
         for line in text.splitlines():
             word, _, number = line.partition(" ")
@@ -26,9 +26,9 @@ class OomDetector:
         return None
 
     def verdict(self, killed: bool) -> Optional[str]:
-        """A sentence if one was killed since this object was made, with used and limit where the group has a limit.
+        """Return a sentence if a process was killed since this object was made, with the limit where there is one.
 
-        A group without one may be shared with strangers: then it counts only if our program was `killed`.
+        A group without a limit may be shared with strangers: then a kill counts only if our program was `killed`.
         """
         if (self.kills() or 0) <= self._kills_before:
             return None
@@ -51,7 +51,7 @@ class OomDetector:
 
 
 def least_limit_mib() -> Optional[int]:
-    """What our control group, and those that it lies in, let us use; None when that has no limit."""
+    """Return the smallest memory limit of our control group and of its parents; None without a limit."""
     directory, v2 = _own_directory()
     limits = []
     while directory.startswith(_ROOT):
@@ -67,7 +67,7 @@ def least_limit_mib() -> Optional[int]:
 
 
 def available_mib() -> Optional[int]:
-    """What the kernel of this node can still give without swapping (proc(5), MemAvailable)."""
+    """Return the memory that the node can still give without swapping (proc(5), MemAvailable)."""
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
             words = next((line.split() for line in file if line.startswith("MemAvailable:")), [])
@@ -77,7 +77,7 @@ def available_mib() -> Optional[int]:
 
 
 def _own_directory() -> Tuple[str, bool]:
-    """(directory, whether it is version 2), from /proc/self/cgroup (cgroups(7))."""
+    """Find the directory of our control group, and whether it is version 2, in /proc/self/cgroup (cgroups(7))."""
     try:
         with open("/proc/self/cgroup", encoding="utf-8") as file:
             lines = [line.rstrip("\n").split(":", 2) for line in file]

@@ -1,7 +1,7 @@
-"""What an executor that is killed can't do itself: a process that outlives it kills all that its container has left.
+"""Starts a process that outlives a killed executor, and then kills everything that is left of its container.
 
-It is nobody's child and in a session of its own, so that whoever kills the executor's tree or group misses it; it holds
-the end of a pipe and nothing else, and goes when the pipe closes.
+It is a double-forked process in its own session, so killing the executor's process tree or group does not kill it. It
+holds the reading end of a pipe and nothing else, and acts when the pipe closes.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ _LIMIT_S = 5.0
 
 
 def watch(mark: str) -> int:
-    """Start the process; the descriptor is for `dismiss`. This process must have no descendants yet.
+    """Start the process, and return the descriptor for `dismiss`. This process must have no descendants yet.
 
     `mark` is the `NAME=value` that everything in this container has in its environment.
     """
-    adopt_orphans(False)  # an executor that was another task's before still does, and would take it for a stray
+    adopt_orphans(False)  # a reassigned executor still adopts orphans, and would kill it as one
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         try:
             if os.fork() == 0:
                 os.close(writer)
-                _outlive(reader, mark.encode())
+                _wait_for_end(reader, mark.encode())
         finally:
             os._exit(0)
     os.close(reader)
@@ -36,23 +36,23 @@ def watch(mark: str) -> int:
 
 
 def dismiss(writer: int) -> None:
-    """Send the process away: nothing is left to clean up."""
+    """End the process, because nothing is left to clean up."""
     try:
         os.write(writer, b".")
     except BrokenPipeError:  # it was killed
         return
 
 
-def _outlive(reader: int, mark: bytes) -> None:
+def _wait_for_end(reader: int, mark: bytes) -> None:
     os.setsid()
     null = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(null, stream)
     if not os.read(reader, 1):
-        _sweep(mark)
+        _kill_marked(mark)
 
 
-def _sweep(mark: bytes) -> None:
+def _kill_marked(mark: bytes) -> None:
     deadline = time.monotonic() + _LIMIT_S
     while time.monotonic() < deadline:
         try:
@@ -61,7 +61,7 @@ def _sweep(mark: bytes) -> None:
                 return
             for pid in left:
                 kill(pid, signal.SIGKILL)
-        except OSError:  # the machine has too many open files: what was not seen may be there
+        except OSError:  # the machine has too many open files: some processes may not have been seen
             pass
         time.sleep(0.01)
 

@@ -1,4 +1,4 @@
-"""Processes of this container: born with a tie to us, found wherever they hide, reaped always.
+"""Starts, finds, kills and reaps the processes of this container.
 
 The executor is a sub-reaper (prctl(2), PR_SET_CHILD_SUBREAPER): a process that forks twice or starts a session of its
 own becomes our child when its parent ends, so the tree below us holds everything the program ever started.
@@ -14,15 +14,15 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, 
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_PR_SET_PTRACER = 0x59616D61  # Where only ancestors may look into a process, so may our helpers.
+_PR_SET_PTRACER = 0x59616D61  # So our helpers may trace it, too, where only ancestors may.
 _libc = ctypes.CDLL(None, use_errno=True)
 
 Ended = Callable[[int, Any], None]
-"""`ended(wait status, resource usage)`, as os.wait4 gives them."""
+"""Called with wait status and resource usage, as os.wait4 returns them."""
 
 
 class Reaper:
-    """Starts children and tells how each ended. All our children, the adopted ones too, are reaped by `reap`."""
+    """Starts child processes and reports how each ended; `reap` reaps all children, the adopted ones too."""
 
     def __init__(self) -> None:
         self._ended: Dict[int, Ended] = {}
@@ -37,13 +37,13 @@ class Reaper:
         directory: Optional[str] = None,
         helper: bool = False,
     ) -> int:
-        """Run `argv` (found on the PATH of `environment`) in a process group of its own; its pid.
+        """Run `argv` (found on the PATH of `environment`) in a process group of its own, and return its pid.
 
-        `streams` become its stdin, stdout, stderr. It is killed by the kernel when we die. A `helper` is one of our
-        own, which may outlive the program.
+        `streams` become its stdin, stdout, stderr. The kernel kills it when this process dies. A `helper` is one of our
+        own processes, which may outlive the program.
 
         Raises:
-            OSError: it could not be executed, or there is no room for a process.
+            OSError: `argv` could not be executed, or the system has no room for a process.
         """
         reader, writer = os.pipe()
         parent = os.getpid()
@@ -63,9 +63,9 @@ class Reaper:
         return pid
 
     def reap(self) -> bool:
-        """Take every ended child, to be called after each SIGCHLD; whether none, living or dead, is left.
+        """Reap every ended child, after each SIGCHLD; return True when no child, living or dead, is left.
 
-        That is the kernel's own word. What /proc lists (`children`) may miss one while others come and go.
+        That is the kernel's own word. The lists of /proc (`children`) may miss a process while others come and go.
         """
         while True:
             try:
@@ -81,11 +81,11 @@ class Reaper:
 
     @property
     def has_helpers(self) -> bool:
-        """Whether one of our helpers lives."""
+        """Say whether one of our helpers lives."""
         return bool(self._helpers)
 
     def program_processes(self) -> List[int]:
-        """All living processes below us but our helpers, as far as /proc tells."""
+        """List the living processes below this one but our helpers, as far as /proc knows them."""
         ours = {one for helper in self._helpers for one in tree(helper)}
         return [pid for pid in descendants() if pid not in ours]
 
@@ -98,7 +98,7 @@ def _exec_child(
     parent: int,
     failure: int,
 ) -> None:
-    """In the forked child: never returns. An errno goes to `failure`, which closes by itself at exec."""
+    """Turn the forked child into `argv`, or write an errno to `failure`, which exec closes; this never returns."""
     try:
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         _libc.prctl(_PR_SET_PTRACER, parent, 0, 0, 0)
@@ -123,17 +123,17 @@ def _exec_child(
 
 
 def adopt_orphans(adopt: bool = True) -> None:
-    """Become the parent of every descendant whose own parent ends, or no longer. This process stays so through exec."""
+    """Become the parent of every descendant whose own parent ends, or stop that. The setting survives exec."""
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, int(adopt), 0, 0, 0)
 
 
 def exists(pid: int) -> bool:
-    """Whether there is such a process."""
+    """Say whether there is such a process."""
     return os.path.exists(f"/proc/{pid}")
 
 
 def read(path: str) -> bytes:
-    """A short file of /proc, with as few calls as can be; nothing when it is gone or not ours to read."""
+    """Read a short file of /proc with as few system calls as possible; nothing when it is gone or not readable."""
     try:
         file = os.open(path, os.O_RDONLY)
     except OSError:
@@ -151,7 +151,7 @@ def read(path: str) -> bytes:
 
 
 def children(pid: int) -> List[int]:
-    """Living and unreaped children of `pid`, from /proc/PID/task/*/children (proc(5))."""
+    """List living and unreaped children of `pid`, from /proc/PID/task/*/children (proc(5))."""
     found: List[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -162,7 +162,7 @@ def children(pid: int) -> List[int]:
 
 
 def children_by_parent() -> Dict[int, List[int]]:
-    """All processes by their parent's pid (field 4 of proc(5) stat), for kernels that list no children."""
+    """Map parents to children by field 4 of proc(5) stat, for kernels that list no children."""
     found: Dict[int, List[int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -175,7 +175,7 @@ def children_by_parent() -> Dict[int, List[int]]:
 
 
 def tree(pid: int) -> List[int]:
-    """`pid` and all its descendants."""
+    """List `pid` and all its descendants."""
     listed = os.path.exists(f"/proc/{pid}/task/{pid}/children")
     everyone = {} if listed else children_by_parent()
     found = [pid]
@@ -185,12 +185,12 @@ def tree(pid: int) -> List[int]:
 
 
 def descendants() -> List[int]:
-    """Everything below this process."""
+    """List all descendants of this process."""
     return tree(os.getpid())[1:]
 
 
 def name(pid: int) -> str:
-    """What the kernel calls it, for messages."""
+    """Return the kernel's name of a process, for messages."""
     try:
         with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
             return file.read().strip()
@@ -215,7 +215,7 @@ def kill_group(group: int, number: int) -> None:
 
 
 def end_everything(reaper: Reaper, limit: float) -> List[int]:
-    """KILL all descendants until none is left or `limit` seconds are over, blocking; those that would not die."""
+    """Kill all descendants until none is left or `limit` seconds are over; return those that are left. It blocks."""
     deadline = time.monotonic() + limit
     while not reaper.reap():
         left = descendants()

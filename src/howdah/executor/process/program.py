@@ -1,6 +1,6 @@
-"""The user's program: started in a process group of its own, read, measured, stopped, and cleaned up after.
+"""`Program` starts the user's program in a process group of its own, reads its output, measures it and stops it.
 
-It has ended only when nothing that it started is left and both its streams have been read to their end.
+A program has ended only when nothing that it started is left and both its streams have been read to their end.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from howdah.spec.task import Exit
 from howdah.wire.messages import Usage
 
 _F_SETPIPE_SZ, _F_GETPIPE_SZ = 1031, 1032
-_PIPE, _PIECE = 1 << 20, 1 << 16  # what is larger than a piece the C library would map anew for each read
-_LEAVE_S = 0.1  # Helpers such as multiprocessing's resource tracker go by themselves when the program does.
-_SWEEP_S = 0.02
-_SWEEP_LIMIT_S = 10.0
+_PIPE, _PIECE = 1 << 20, 1 << 16  # for each larger read the C library would map memory anew
+_LEAVE_S = 0.1  # Processes such as multiprocessing's resource tracker end by themselves soon after the program.
+_SCAN_S = 0.02
+_KILL_LIMIT_S = 10.0
 _DRAIN_LIMIT_S = 2.0
 _PORT_WINDOW_S = 600.0  # LightGBM's programs read their data before they listen
 # The last two are LightGBM's words and gRPC's.
@@ -40,8 +40,11 @@ _PORT_TAKEN = re.compile(
 
 
 class Program:
-    """One run of a command. `ended(exit)` is called once, from the loop. `note` writes a line for operators, `asked` is
-    called with a number when the program asks for so many copies of its outputs."""
+    """One run of a command.
+
+    The event loop calls `ended(exit)` once, and `on_snapshot_request(count)` when the program asks for snapshots.
+    `note` writes a line to the executor's log.
+    """
 
     def __init__(
         self,
@@ -53,22 +56,22 @@ class Program:
     ) -> None:
         self.loop, self.reaper, self.logs, self.ended, self.note = loop, reaper, logs, ended, note
         self.tails = {name: LogTail() for name in logs}
-        self._pace, self._taken = ReadThrottle(_PIPE), 0
+        self._read_throttle, self._read_bytes = ReadThrottle(_PIPE), 0
         self.pid = 0
         self.meter: Optional[Meter] = None
         self.yields = AnnouncedValues({})
-        self.asked: Callable[[int], None] = lambda _: None
-        self.here: Optional[ProgramApiDir] = None
+        self.on_snapshot_request: Callable[[int], None] = lambda _: None
+        self.program_api: Optional[ProgramApiDir] = None
         self.gpus: Optional[GpuMonitor] = None
-        self._first: Optional[Tuple[float, float]] = None
-        self._memory = OomDetector()
+        self._first_progress: Optional[Tuple[float, float]] = None
+        self._oom = OomDetector()
         self._readers: Dict[str, int] = {}
         self._started = 0.0
         self._status: Optional[int] = None
-        self._strays: Dict[int, str] = {}
+        self._killed: Dict[int, str] = {}
         self._largest_kib, self._cpu_s = 0, 0.0
-        self._looks = 0
-        self._swept = self._finished = False
+        self._empty_scans = 0
+        self._is_alone = self._finished = False
 
     def start(
         self,
@@ -78,10 +81,10 @@ class Program:
         stdin: Optional[int] = None,
         stdout: Optional[int] = None,
     ) -> None:
-        """Run it, reading nothing and writing to the logs but for the streams that are given; those stay open here.
+        """Start the program. Without `stdin` it reads nothing, without `stdout` it writes to the log; both stay open.
 
         Raises:
-            OSError: it cannot be executed; `ended` is not called then.
+            OSError: the command cannot be executed; `ended` is not called then.
         """
         opened: List[int] = []
         try:
@@ -106,41 +109,43 @@ class Program:
         self.meter = Meter(self.pid, self.reaper.program_processes, network_usage.is_own(environment))
         self.gpus = GpuMonitor(self.loop, self.reaper, environment, self.note)
         room = [fcntl.fcntl(reader, _F_GETPIPE_SZ) for reader in self._readers.values()]
-        self._pace = ReadThrottle(min(room, default=_PIPE))
+        self._read_throttle = ReadThrottle(min(room, default=_PIPE))
         self._listen()
         self.loop.call_later(0.2, self._sample)
 
     def stop(self, grace_s: float) -> None:
-        """TERM to its group now, KILL after `grace_s` seconds."""
+        """Send TERM to the program's group now, and KILL after `grace_s` seconds."""
         if self._status is None:
             process_tree.kill_group(self.pid, signal.SIGTERM)
             self.loop.call_later(grace_s, self._kill)
 
     def drain(self) -> None:
-        """Take what is left in the pipes, now that nobody writes any more."""
+        """Read what is left in the pipes, when nobody writes any more."""
         for name in list(self._readers):
-            while name in self._readers and self._pump(name):
+            while name in self._readers and self._read_piece(name):
                 pass
 
     @property
     def usage(self) -> Usage:
-        """As it was sampled last."""
+        """Return the last sample."""
         usage = self.meter.usage if self.meter is not None else Usage()
         usage = replace(usage, log_bytes=sum(log.size for log in self.logs.values()))
-        if self._first is not None:
-            usage = replace(usage, first_at=self._first[0], first_progress=self._first[1])
+        if self._first_progress is not None:
+            usage = replace(usage, first_at=self._first_progress[0], first_progress=self._first_progress[1])
         return usage if self.gpus is None else replace(usage, gpus=self.gpus.gpus, gpu_mean=self.gpus.mean)
 
     @property
     def running(self) -> bool:
-        """Its own process has not ended."""
+        """Say whether the program's own process has not ended."""
         return self._status is None
 
     @property
     def progress(self) -> Optional[float]:
-        """What it reported last, on either stream or by `howdah.program`; None when nothing."""
-        told = [tail.progress for tail in self.tails.values()] + [self.here.progress if self.here is not None else None]
-        return max((one for one in told if one is not None), default=None)
+        """Return the progress reported on either stream or by `howdah.program`; None when there is none."""
+        reported = [tail.progress for tail in self.tails.values()]
+        if self.program_api is not None:
+            reported.append(self.program_api.progress)
+        return max((progress for progress in reported if progress is not None), default=None)
 
     def _kill(self) -> None:
         if self._status is None:
@@ -149,8 +154,8 @@ class Program:
     def _sample(self) -> None:
         if self._status is None and self.meter is not None:
             progress = self.progress
-            if progress is not None and self._first is None:
-                self._first = (round(time.time(), 1), progress)
+            if progress is not None and self._first_progress is None:
+                self._first_progress = (round(time.time(), 1), progress)
             self.meter.sample(progress)
             self.loop.call_later(self.meter.period, self._sample)
 
@@ -159,20 +164,20 @@ class Program:
             self.loop.add_fd(reader, READ, self._readable)
 
     def _readable(self, _: int) -> None:
-        """Both streams are read, whichever has something: their order is known as exactly as they are read often."""
-        sizes = [self._pump(name) for name in list(self._readers) if name in self._readers]
-        self._taken += sum(sizes)
-        if not self._taken or _PIECE in sizes or self._swept:  # there may be more
+        """Read both streams, whichever is ready: the more often they are read, the better their order is known."""
+        sizes = [self._read_piece(name) for name in list(self._readers) if name in self._readers]
+        self._read_bytes += sum(sizes)
+        if not self._read_bytes or _PIECE in sizes or self._is_alone:  # there may be more
             return
-        rest = self._pace.pause_s(time.monotonic(), self._taken)
-        self._taken = 0
-        if rest:
+        pause_s = self._read_throttle.pause_s(time.monotonic(), self._read_bytes)
+        self._read_bytes = 0
+        if pause_s:
             for reader in self._readers.values():
                 self.loop.remove_fd(reader)
-            self.loop.call_later(rest, self._listen)
+            self.loop.call_later(pause_s, self._listen)
 
-    def _pump(self, name: str) -> int:
-        """Take one piece; its size."""
+    def _read_piece(self, name: str) -> int:
+        """Read one piece, and return its size."""
         reader = self._readers[name]
         try:
             data = os.read(reader, _PIECE)
@@ -187,7 +192,7 @@ class Program:
         asked = tail.saves
         tail.feed(data)
         if tail.saves > asked:
-            self.asked(tail.saves - asked)
+            self.on_snapshot_request(tail.saves - asked)
         if name == "stdout":
             self.yields.feed(data)
         log = self.logs[name]
@@ -202,35 +207,37 @@ class Program:
         self._cpu_s = usage.ru_utime + usage.ru_stime
         if self.gpus is not None:
             self.gpus.close()
-        self._sweep(time.monotonic())
+        self._end_descendants(time.monotonic())
 
-    def _sweep(self, since: float) -> None:
-        """Until nothing is left below us: what does not leave by itself at once is killed."""
+    def _end_descendants(self, since: float) -> None:
+        """Wait until no process is left below this one; kill those that do not end by themselves at once."""
         waited = time.monotonic() - since
-        if not self._alone() and waited < _SWEEP_LIMIT_S:
+        if not self._nothing_left() and waited < _KILL_LIMIT_S:
             if waited >= _LEAVE_S:
                 for pid in self.reaper.program_processes():
-                    self._strays.setdefault(pid, process_tree.name(pid))
+                    self._killed.setdefault(pid, process_tree.name(pid))
                     process_tree.kill(pid, signal.SIGKILL)
-            self.loop.call_later(_SWEEP_S, lambda: self._sweep(since))
+            self.loop.call_later(_SCAN_S, lambda: self._end_descendants(since))
             return
-        if self._strays:
-            names = ", ".join(f"{name} (pid {pid})" for pid, name in list(self._strays.items())[:10])
-            self.note(f"the program left {len(self._strays)} processes, which were killed: {names}")
-        self._swept = True
-        self._listen()  # though they may rest: nothing more is to come
+        if self._killed:
+            names = ", ".join(f"{name} (pid {pid})" for pid, name in list(self._killed.items())[:10])
+            self.note(f"the program left {len(self._killed)} processes, which were killed: {names}")
+        self._is_alone = True
+        self._listen()  # reading may be paused, but nothing more is to come
         self.loop.call_later(_DRAIN_LIMIT_S, self._finish)
         self._finish_if_drained()
 
-    def _alone(self) -> bool:
-        """The kernel's word that nothing is left, or, while helpers live, twice that of /proc, which may miss one."""
+    def _nothing_left(self) -> bool:
+        """Say whether no process is left: by the kernel's word, or beside helpers by two scans of /proc."""
         if self.reaper.reap():
             return True
-        self._looks = self._looks + 1 if self.reaper.has_helpers and not self.reaper.program_processes() else 0
-        return self._looks > 1
+        self._empty_scans = (
+            self._empty_scans + 1 if self.reaper.has_helpers and not self.reaper.program_processes() else 0
+        )
+        return self._empty_scans > 1
 
     def _finish_if_drained(self) -> None:
-        if self._swept and not self._readers:
+        if self._is_alone and not self._readers:
             self._finish()
 
     def _finish(self) -> None:
@@ -254,7 +261,7 @@ class Program:
         code = None if number is not None else os.WEXITSTATUS(self._status)
         cause, detail = ("exit", "") if number is None else ("signal", f"killed by {_signal_name(number)}")
         if code != 0:
-            memory = self._memory.verdict(killed=signal.SIGKILL in (number, (code or 0) - 128))
+            memory = self._oom.verdict(killed=signal.SIGKILL in (number, (code or 0) - 128))
             if memory is not None:
                 cause, detail = "memory", memory
             elif self._port_was_taken():
@@ -262,7 +269,7 @@ class Program:
         return Exit(cause, code, number, detail, self.last_lines())
 
     def last_lines(self) -> Tuple[str, ...]:
-        """Of stderr, where programs say what went wrong; of stdout when that is empty."""
+        """Return the last lines of stderr, where programs say what went wrong; of stdout when stderr is empty."""
         return self.tails["stderr"].lines() or self.tails["stdout"].lines()
 
     def _port_was_taken(self) -> bool:
@@ -271,7 +278,7 @@ class Program:
 
 
 def wide_pipe() -> Sequence[int]:
-    """A pipe that holds as much as an unprivileged process may ask for, so that its writer seldom waits."""
+    """Make a pipe of the largest size that an unprivileged process may have, so that its writer seldom waits."""
     reader, writer = os.pipe()
     try:
         fcntl.fcntl(reader, _F_SETPIPE_SZ, _PIPE)

@@ -1,8 +1,9 @@
-"""Signs that a program makes progress: for how long there has been none.
+"""`ProgressDetector` measures for how long a program has shown no sign of progress.
 
-A program that speaks for itself (its progress, a metric, `howdah.program.alive`) is judged by that and by what it
-prints: one that waits in a spinning collective uses a whole core for ever. Of one that never spoke, CPU, GPU and
-input count."""
+A program that reports by itself (progress, a metric, `howdah.program.heartbeat`) is judged by its reports and its
+output: one that waits in a spinning collective uses a whole core for ever. Of a program that never reported, CPU, GPU
+and input count as well.
+"""
 
 from __future__ import annotations
 
@@ -12,33 +13,35 @@ from typing import Callable, Optional, Tuple
 from howdah.wire.messages import Usage
 
 LEAST_CPU = 0.05
-"""Cores; threads that only watch over others use less."""
+"""Cores; threads that only monitor others use less."""
 LEAST_GPU = 0.05
-"""Share of the time."""
+"""Share of the time in which a GPU is in use."""
 
 
 class ProgressDetector:
-    """Of one run of a program. `clock` tells seconds."""
+    """Watches one run of a program. `clock` returns seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._last = clock()
-        self._said: Tuple[object, ...] = ()
-        self._spoke: Optional[float] = None
+        self._last_sign_at = clock()
+        self._output: Tuple[int, int] = (-1, -1)
+        self._reported_at: Optional[float] = None
         self._progress: Optional[float] = None
-        self._speaks = False
+        self._reports = False
 
     @property
     def idle_s(self) -> float:
-        """Since the last sign."""
-        return self._clock() - self._last
+        """Return the seconds since the last sign of progress."""
+        return self._clock() - self._last_sign_at
 
-    def look(self, usage: Usage, printed: int, spoke_at: float) -> None:
-        """`printed` bytes are in its logs so far; `spoke_at` changes when it says by itself that it goes on."""
-        said = (printed, usage.streamed_bytes)
-        spoke = (self._spoke is not None and spoke_at != self._spoke) or usage.progress != self._progress
+    def update(self, usage: Usage, printed: int, reported_at: float) -> None:
+        """Take a sample: `printed` bytes are in the logs; `reported_at` changes with each report of the program."""
+        output = (printed, usage.streamed_bytes)
+        reported = (
+            self._reported_at is not None and reported_at != self._reported_at
+        ) or usage.progress != self._progress
         works = usage.cpu >= LEAST_CPU or any((gpu.use or 0.0) >= LEAST_GPU for gpu in usage.gpus)
-        self._speaks = self._speaks or spoke
-        if said != self._said or spoke or (works and not self._speaks):
-            self._last = self._clock()
-        self._said, self._spoke, self._progress = said, spoke_at, usage.progress
+        self._reports = self._reports or reported
+        if output != self._output or reported or (works and not self._reports):
+            self._last_sign_at = self._clock()
+        self._output, self._reported_at, self._progress = output, reported_at, usage.progress

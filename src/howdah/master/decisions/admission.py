@@ -12,7 +12,7 @@ def reassignment(state: GangState, status: Status) -> Orders | None:
     become = state.reassigned_to.get(f"{status.task}/{status.attempt}")
     if become is None:
         return None
-    return Orders(status.epoch, Goal.REASSIGN, stop_s=state.job.timeouts.stop_s, become=become)
+    return Orders(epoch=status.epoch, goal=Goal.REASSIGN, stop_s=state.job.timeouts.stop_s, become=become)
 
 
 def refusal(state: GangState, status: Status) -> str:

@@ -155,7 +155,7 @@ def _checks(job: JobSpec, gpus: int) -> CheckOrder:
     spec = job.preflight
     left_out = () if gpus else {*preflight.OF_GPUS} - {*spec.checks}
     alone = tuple(name for name in preflight.wanted(job) if name in preflight.LOCAL and name not in left_out)
-    return CheckOrder(alone, spec.disk_mib, spec.limit_s, preflight.pairs_wanted(job))
+    return CheckOrder(checks=alone, disk_mib=spec.disk_mib, limit_s=spec.limit_s, pairs=preflight.pairs_wanted(job))
 
 
 def _event_file_sync(job: JobSpec, task: TaskId) -> EventFileSyncOrder | None:
@@ -168,7 +168,7 @@ def _event_file_sync(job: JobSpec, task: TaskId) -> EventFileSyncOrder | None:
         mine = spec.tasks in ("", task.role, str(task))
         alone = ":" in spec.tasks or (job.roles[task.role].replicas if spec.tasks else job.task_count) == 1
     where = spec.path if alone else uris.join(spec.path, task.slug)
-    return EventFileSyncOrder(spec.local, where if mine else "", spec.every_s)
+    return EventFileSyncOrder(path=spec.local, uri=where if mine else "", every_s=spec.every_s)
 
 
 def _checkpoint_sync(job: JobSpec, task: TaskId) -> CheckpointSyncOrder | None:
@@ -204,4 +204,4 @@ def _goal(state: GangState, task: TaskState) -> Goal:
 def is_up_to_date(orders: Orders, status: Status) -> bool:
     """Whether the executor has these orders already, so that the answer can wait for news."""
     news = orders.assignment is not None or orders.log_requests or orders.goal is Goal.LEAVE
-    return not news and status.told == orders.mark
+    return not news and status.orders_digest == orders.digest

@@ -50,14 +50,14 @@ def pair_test_order(state: GangState, task: TaskState) -> PairOrder | None:
     if trial is None or task.formed or task.id not in trial.awaited:
         return None
     partners = tuple(_find_partner(state, one) for one in trial.partners[task.id])
-    return PairOrder(task.epoch, partners, state.job.preflight.limit_s)
+    return PairOrder(epoch=task.epoch, rounds=partners, limit_s=state.job.preflight.limit_s)
 
 
 def _find_partner(state: GangState, one: tuple[TaskId, bool] | None) -> Partner | None:
     if one is None:
         return None
     other = state.tasks[one[0]]
-    return Partner(str(other.id), other.host, other.pair_port, one[1])
+    return Partner(task=str(other.id), host=other.host, port=other.pair_port, listens=one[1])
 
 
 def passed(state: GangState, formation: Formation, now: float, actions: list[Action]) -> None:

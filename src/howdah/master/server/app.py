@@ -248,7 +248,7 @@ class MasterServer:
         if task not in self.state.tasks:
             raise NotFound(f"no task {task}; there are {', '.join(map(str, self.state.tasks))}")
         if self.state.tasks[task].phase is None:
-            return LogChunk(0, 0, 0)
+            return LogChunk(request=0, offset=0, size=0)
         if self.state.tasks[task].container is None:
             raise NoLongerThere(f"the container of {task} is gone; what it printed is read when the job has ended")
         self.followed_at = time.monotonic()

@@ -52,12 +52,12 @@ class TaskLogs:
             return await self._api.log_of(task, stream, offset, limit)
         past = self._attempt(task, attempt)
         if past is None or not past.running:
-            return LogChunk(0, 0, 0)
+            return LogChunk(request=0, offset=0, size=0)
         try:
             start, size, data = await asyncio.to_thread(self._read, task, past, stream, offset, limit)
         except OSError as error:
             raise NoLongerThere(f"what attempt {past.attempt} of {task} printed can't be read now: {error}") from None
-        return LogChunk(0, start, size, data.decode("latin-1"))
+        return LogChunk(request=0, offset=start, size=size, text=data.decode("latin-1"))
 
     def _read(self, task: TaskId, past: AttemptView, stream: str, offset: int, limit: int) -> tuple[int, int, bytes]:
         return chunk(reader_of(self._directory, task.slug, past.attempt, past.log_url), stream, offset, limit)
