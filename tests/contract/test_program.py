@@ -438,7 +438,7 @@ class TestFences:
         with MasterConnection(job.url, name, key) as connection, pytest.raises(WireError) as refused:
             connection.call("POST", f"{wire.PATH}keys", {"prefix": ""})
         assert refused.value.status == 410
-        assert "worker:0 of epoch 1 (attempt 1) is over: now there is epoch 2 (attempt 1)" in str(refused.value)
+        assert "worker:0 of formation 1 (attempt 1) is over: now there is formation 2 (attempt 1)" in str(refused.value)
 
     def test_nobody_speaks_for_another(self, job: Job) -> None:
         mine, its = wire.principal("worker:0", 1, 1), wire.principal("worker:1", 1, 1)

@@ -1,4 +1,4 @@
-"""`python -m howdah.master`: what every engine starts to run one job."""
+"""`python -m howdah.master`: every engine starts this program to run one job."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from howdah.wire.credentials import JOB, JOB_KEY, SECRET_PREFIX
 from howdah.wire.stderr import ignore_full_disk
 
 ATTEMPT_OVER = 143
-"""The exit status of a master that left its job to the next one, as of any process that was ended by SIGTERM."""
+"""The exit status of a master that left its job to the next one, equal to that of a process that SIGTERM ended."""
 
 
 def main() -> int:
-    """Run the job; 0 when it was seen through to an outcome, whatever that is."""
+    """Run the job; return 0 when the job has reached an outcome, whatever it is."""
     ignore_full_disk()
     options = _arguments(sys.argv[1:])
     location = os.environ.get("HOWDAH_CREDENTIALS") or os.environ.get("HADOOP_TOKEN_FILE_LOCATION")
@@ -53,8 +53,8 @@ def main() -> int:
 
 
 def _arguments(argv: list[str]) -> dict[str, str]:
-    """`engine` whose allocator to use, the job's `id`, the URI of its `directory`; and `job`, the path of job.json (a
-    StagedJob), if that does not come with the credentials."""
+    """Parse the command line: the `engine` whose allocator is used, the job's `id`, the URI of its `directory`, and
+    `job`, the path of job.json (a StagedJob), unless it comes with the credentials."""
     pairs, _ = getopt.getopt(argv, "", [f"{name}=" for name in ("engine", "id", "directory", "job")])
     return {name[2:]: value for name, value in pairs}
 
@@ -67,8 +67,8 @@ async def _run(identity: MasterIdentity) -> Outcome:
         return await master.run()
     except AttemptOver as error:
         print(f"this attempt of the master is over: {error}", file=sys.stderr, flush=True)
-        os._exit(ATTEMPT_OVER)  # a call to a file system that does not answer is not waited for
-    except Superseded as error:  # the job is in other hands: nothing of it may be touched
+        os._exit(ATTEMPT_OVER)  # do not wait for calls to a file system that does not answer
+    except Superseded as error:  # another master runs the job: touch nothing of it
         await master.close()
         return Outcome(State.CANCELLED, str(error))
     except Exception as error:
@@ -85,13 +85,13 @@ def _signalled(master: JobMaster, number: signal.Signals) -> None:
     if master.begun:
         master.api.pages.dismiss()
         master.signalled(number.name)
-    else:  # it has written nothing yet, and ends as if it had been killed
+    else:  # nothing is written yet: end as if killed
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
 
 def find_allocator(engine: str) -> type[Allocator]:
-    """The engine's Allocator class.
+    """Return the engine's Allocator class.
 
     Raises:
         SpecError: no package offers this engine.

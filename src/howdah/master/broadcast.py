@@ -1,5 +1,5 @@
-"""A bell wakes all who wait for it now. Waiting takes a future and a timer, no more: ten thousand executors wait at
-once, and each does so anew every other second."""
+"""Wake every current waiter at once. A waiter costs one future and one timer, because ten thousand executors wait at
+the same time, each of them anew every other second."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import time
 
 
 class Broadcast:
-    """Belongs to the running loop; who comes after a ring waits for the next one."""
+    """Wake those who wait, on the running loop; who begins to wait after a call of `notify_all` waits for the next
+    one."""
 
     __slots__ = ("_waiting",)
 
@@ -22,7 +23,8 @@ class Broadcast:
             _answer(one, True)
 
     async def wait_until(self, until: float) -> bool:
-        """Wait; whether it rang before `until` (of `time.monotonic`, which is an event loop's time)."""
+        """Wait for `notify_all`; return True if it came before `until` (of `time.monotonic`, which is an event loop's
+        time)."""
         if until <= time.monotonic():
             return False
         loop = asyncio.get_running_loop()

@@ -1,4 +1,5 @@
-"""What the master leaves to processes of their own: their libraries do not stay in its memory, nor does it wait."""
+"""Run what needs large libraries in processes of its own: the libraries do not stay in the master's memory, and the
+master does not wait."""
 
 from __future__ import annotations
 
@@ -25,14 +26,14 @@ from howdah.spec.events import CheckpointFound, Event, Noted
 
 LIMIT_S, COMMIT_S = 120.0, 600.0
 COMMIT_TRIES, COMMIT_AGAIN_S = 3, 5.0
-"""A helper that was killed, or could not start, has said nothing about the outputs: another is started."""
+"""A helper that was killed, or could not start, has said nothing about the outputs: another one is started."""
 FIND_TRIES, FIND_AGAIN_S = 3, 5.0
-"""A job is not given up because the file system did not answer once."""
+"""A job does not fail because the file system did not answer once."""
 BackgroundAction = PublishSnapshot | DiscardSnapshot | FindCheckpoint | NoteNodeFailures
 
 
 async def run_action(chore: BackgroundAction, staged: StagedJob, job_id: str) -> Event | None:
-    """Do it; the event that tells, if there is something to tell."""
+    """Carry out the action; return the event that reports it, if there is one."""
     if isinstance(chore, NoteNodeFailures):
         request = {"home": staged.home, "id": job_id, "strikes": chore.failures}
         problem = (await _answer("howdah.engines.node_penalties", "note", request)).get("error")
@@ -47,7 +48,7 @@ async def run_action(chore: BackgroundAction, staged: StagedJob, job_id: str) ->
 
 
 async def commit(keep: bool, state: GangState) -> CommitDone:
-    """Put the outputs in their places (`keep`), or remove them."""
+    """Move the outputs to their places (`keep`), or remove them."""
     verb, answer = "commit" if keep else "discard", dict[str, Any]()
     request = commit_request(state)
     for number in range(COMMIT_TRIES):
@@ -96,7 +97,7 @@ async def _find(chore: FindCheckpoint, job: JobSpec) -> CheckpointFound:
 
 
 async def _answer(module: str, verb: str, request: Mapping[str, Any]) -> dict[str, Any]:
-    """The helper's answer; what goes wrong is in its `error`."""
+    """Return the helper's answer; its `error` says what went wrong."""
     try:
         return await asyncio.wait_for(run_helper(module, verb, request), LIMIT_S)
     except (TimeoutError, asyncio.TimeoutError):
@@ -106,11 +107,11 @@ async def _answer(module: str, verb: str, request: Mapping[str, Any]) -> dict[st
 
 
 async def run_helper(module: str, verb: str, request: Any) -> dict[str, Any]:
-    """Run one of our own modules in a process of its own.
+    """Run one of our own modules in a process of its own, and return its answer.
 
     Raises:
-        OSError: it can't be started.
-        ValueError: it ended without an answer.
+        OSError: the process cannot be started.
+        ValueError: the process ended without an answer.
     """
     process = await asyncio.create_subprocess_exec(
         sys.executable,

@@ -1,7 +1,8 @@
-"""The job's TensorBoard: a gang of one, beside the job's own, so that whatever happens to it never touches the job.
+"""Run the job's TensorBoard as a gang of one task, separate from the job's own, so that nothing that happens to it
+touches the job.
 
-It has a state of its own, which the same `step` moves, and a container of its own from the same allocator, whom
-`with_role` told of the role beforehand. Of its events the job's log has but `BoardChanged`.
+It has a state of its own, which the same `step` changes, and a container of its own from the same allocator, which
+`with_tensorboard_role` told of the role beforehand. The job's log has only the `BoardChanged` events of it.
 """
 
 from __future__ import annotations
@@ -58,14 +59,15 @@ SIZE = Resources(1024)
 
 
 def with_tensorboard_role(staged: StagedJob) -> StagedJob:
-    """As the allocator must know it."""
+    """Return the job with the role of its TensorBoard, as the allocator must know it."""
     return replace(
         staged, job=replace(staged.job, roles={**staged.job.roles, name_of(staged.job): Role(resources=SIZE)})
     )
 
 
 def resolve_event_dir(job: JobSpec, job_id: str, directory: str) -> JobSpec:
-    """The job with the place of its event files as a URI: copies of local ones are in its own directory by default."""
+    """Return the job with the directory of its event files as a URI; copies of local event files are in the job's own
+    directory by default."""
     board = job.board
     where = board.path.replace("{job}", job_id).replace("%7Bjob%7D", job_id)
     if board.local and not where:
@@ -74,13 +76,13 @@ def resolve_event_dir(job: JobSpec, job_id: str, directory: str) -> JobSpec:
 
 
 def name_of(job: JobSpec) -> str:
-    """The role's, which none of the job's own has."""
+    """Return the role's name, which no role of the job has."""
     return next(name for name in NAMES if name not in job.roles)
 
 
 class TensorBoardTask:
-    """`tell` records an event in the job's log, `perform` does what is to be done. `state` is None while there is no
-    TensorBoard."""
+    """Run the TensorBoard of a job. `tell` records an event in the job's log, `perform` carries out actions. `state` is
+    None while there is no TensorBoard."""
 
     def __init__(
         self,
@@ -103,21 +105,21 @@ class TensorBoardTask:
 
     @property
     def task(self) -> TaskId:
-        """The only one."""
+        """Return the only task."""
         return TaskId(self.name, 0)
 
     @property
     def secrets(self) -> dict[str, bytes]:
-        """What its container gets, and no other."""
+        """Return the secrets that its container gets, and no other container."""
         return {SECRET_PREFIX + VARIABLE: self.token.encode()}
 
     @property
     def containers(self) -> tuple[str, ...]:
-        """Those it holds."""
+        """Return the containers that it holds."""
         return tuple(self.state.containers) if self.state is not None else ()
 
     def owns_event(self, event: Event) -> bool:
-        """Whether it is about this container, not about the job's."""
+        """Return True if the event is about TensorBoard's container, not about the job's."""
         if isinstance(event, Allocated):
             return event.container.role == self.name
         if isinstance(event, StatusReceived):
@@ -127,7 +129,7 @@ class TensorBoardTask:
         )
 
     def apply(self, event: Event) -> None:
-        """Let `step` decide; what only this gang's own log would have is left out."""
+        """Let `step` decide, and drop the actions that would only write to this gang's own log."""
         if self.state is None:
             if isinstance(event, Allocated):
                 self.perform([ReleaseContainer(event.container.id)])
@@ -144,7 +146,8 @@ class TensorBoardTask:
                 self._over(action)
 
     async def beat(self, status: Status, wait_s: float) -> Orders | None:
-        """Orders for its executor, when there are others than it has or after a while; None: it is not wanted."""
+        """Return orders for its executor, once they have changed or after a while; None when TensorBoard is not
+        wanted."""
         until = asyncio.get_running_loop().time() + wait_s
         if self._is_wanted(status):
             self.apply(StatusReceived(time.time(), status))
@@ -161,10 +164,10 @@ class TensorBoardTask:
         return task is not None and task.attempt == status.attempt and task.container is not None
 
     async def open(self, view: JobView, idle_s: float = IDLE_S) -> None:
-        """Start it, unless it is there; it ends when nobody has looked for `idle_s`.
+        """Start TensorBoard unless it runs; it ends when nobody has looked at it for `idle_s`.
 
         Raises:
-            HowdahError: its environment can't be looked for.
+            HowdahError: its environment cannot be searched.
         """
         if self.state is not None or self._opening:
             return
@@ -184,12 +187,12 @@ class TensorBoardTask:
         self.apply(JobStarted(time.time(), id=self.id, engine=view.engine, user=view.user, job=job))
 
     def close(self, by: str) -> None:
-        """End it."""
+        """End TensorBoard."""
         self.apply(CancelRequested(time.time(), by))
 
     @property
     def link(self) -> str:
-        """Its address with what lets in; "" while it is not open."""
+        """Return its address with the access token; "" while it is not open."""
         board = self.last
         return link(board.host, board.port, self.token) if board.state == "open" else ""
 
@@ -221,7 +224,7 @@ class TensorBoardTask:
     def _last_told(self, event: Event) -> None:
         if isinstance(event, Launched):
             self._attempts = event.attempt
-        elif isinstance(event, WorldFormed):  # no event log has it, and it may start twice
+        elif isinstance(event, WorldFormed):  # no event log records it, and it may start twice
             self.apply(StartRecorded(event.time, event.epoch))
         elif isinstance(event, Yielded) and self.state is not None:
             task = self.state.tasks[self.task]
@@ -243,7 +246,8 @@ class TensorBoardTask:
 
 
 async def _environment(staged: StagedJob) -> tuple[tuple[StagedFile, ...], tuple[str, ...]]:
-    """Files and what PATH begins with: the environment that `howdah tensorboard` has installed, else the job's own."""
+    """Return the files and the start of PATH: the environment that `howdah tensorboard` has installed, else the job's
+    own."""
     installed = await asyncio.to_thread(_installed, staged.home)
     if installed is None:
         tops = {path.split("/")[0] for path in staged.program_path}

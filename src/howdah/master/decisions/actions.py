@@ -1,4 +1,4 @@
-"""What `step` wants done. The loop does these in order and decides nothing."""
+"""The actions that `step` returns. The loop carries them out in order and decides nothing."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ Action = (
 )
 
 
-# Events that only the master's own loop makes; they are never recorded as such.
+# Events that only the master's own loop makes; they are never recorded.
 
 
 @dataclass(frozen=True)

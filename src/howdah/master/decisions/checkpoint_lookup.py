@@ -1,4 +1,5 @@
-"""What programs go on from: looked for when all that start together have joined, for then nobody writes any more."""
+"""Look for the checkpoint that programs resume from, once all tasks that start together have joined: then no program
+writes any more."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ class CheckpointLookups:
     """The epochs that joined since that lookup began."""
 
     def needed(self, epoch: int, actions: list[Action]) -> bool:
-        """Whether the programs of `epoch` have to wait for a look, which is begun if need be."""
+        """Return True if the programs of `epoch` have to wait for a lookup, which is begun if necessary."""
         if epoch in self.found:
             return False
         if epoch not in self.looking and epoch not in self.waiting:
@@ -29,13 +30,13 @@ class CheckpointLookups:
         return True
 
     def begin(self, actions: list[Action]) -> None:
-        """One look at a time serves all that wait for it."""
+        """Begin a lookup for all epochs that wait, unless one runs."""
         if self.waiting and not self.looking:
             self.looking, self.waiting = tuple(self.waiting), []
             actions.append(FindCheckpoint(self.looking))
 
     def end(self, epochs: tuple[int, ...], uri: str, actions: list[Action]) -> None:
-        """This is what there is for `epochs`."""
+        """Note the checkpoint of `epochs`, and begin the next lookup."""
         self.looking = ()
         self.found.update(dict.fromkeys(epochs, uri))
         self.begin(actions)

@@ -1,8 +1,9 @@
-"""Containers that change hands: a spare takes the place of a lost one, and an elastic role goes on with fewer tasks, or
+"""Reassign containers: a spare takes the place of a lost container, and an elastic role goes on with fewer tasks, or
 grows back.
 
-The rule: nothing new is launched in such a container. Its executor is told to become the other task's: it ends what
-it does and starts anew, with a key that is made from the one it has (`GangState.seats`), so that none has to travel.
+The rule: nothing new is launched in such a container. Its executor is told to become the executor of the other task: it
+ends what it does and starts anew, with a key that is derived from the one it has (`GangState.launch_attempt_of`), so
+that no key has to travel.
 """
 
 from __future__ import annotations
@@ -17,23 +18,24 @@ from howdah.spec import JobSpec, TaskId
 from howdah.spec.events import Asked, Launched, Resized
 
 GROW_AFTER_S = 60.0
-"""A gang that was formed anew runs at least this long before it grows: each time its programs start again."""
+"""A gang that formed anew runs at least this long before it grows, because growing restarts its programs."""
 MOST_LOST = 10
-"""Spares that were lost are replaced this often."""
+"""How many lost spares are replaced."""
 
 
 def is_spare_ready(state: GangState, role: str) -> list[TaskState]:
-    """Those of the role that hold a container without having a part in the job, and whose executors have spoken."""
+    """Return the tasks of the role that hold a container without a part in the job, and whose executors have
+    reported."""
     return [task for task in state.inactive_tasks(role) if task.container is not None and task.phase is not None]
 
 
 def find_spare(state: GangState, role: str) -> TaskState | None:
-    """Whose container may be taken: rather of one that has spoken."""
+    """Return the spare whose container is taken, preferably one whose executor has reported."""
     return next(_givers(state, role), None)
 
 
 def reassign_container(state: GangState, giver: TaskState, taker: TaskState, now: float, actions: list[Action]) -> None:
-    """The container of `giver`, which may be `taker` itself, is that of a new attempt of `taker`."""
+    """Reassign the container of `giver`, which may be `taker` itself, to a new attempt of `taker`."""
     container, before = giver.container, giver.attempt_name
     assert container is not None
     giver.container = None
@@ -48,12 +50,12 @@ def reassign_container(state: GangState, giver: TaskState, taker: TaskState, now
     ]
 
 
-# Asking
+# Requests for spares
 
 
 def missing_spares(state: GangState, name: str) -> dict[TaskId, None]:
-    """The tasks without a part in the job that should hold a container: spares, and what an elastic role lacks. Growing
-    starts programs again, so that only those grow that can go on from a checkpoint."""
+    """Return the inactive tasks that should hold a container: spares, and what an elastic role lacks. Growing starts
+    programs again, so that only roles grow that can resume from a checkpoint."""
     role = state.job.roles[name]
     if state.spares_lost >= MOST_LOST or state.tasks[TaskId(name, 0)].epoch == 0:
         return {}
@@ -64,7 +66,7 @@ def missing_spares(state: GangState, name: str) -> dict[TaskId, None]:
 
 
 def request_spares(state: GangState, now: float, actions: list[Action]) -> None:
-    """What the gang can do without is asked for once it runs: it must not stand in its way."""
+    """Ask for spares and missing tasks once the gang runs: they must not delay its start."""
     for name in state.job.roles:
         wanted = {} if state.formations else missing_spares(state, name)
         if wanted != state.spares.get(name, {}) and not state.pending_tasks[name]:
@@ -77,7 +79,7 @@ def request_spares(state: GangState, now: float, actions: list[Action]) -> None:
 
 
 def shrink_sizes(state: GangState) -> dict[str, int]:
-    """The sizes with which the gang can go on without the containers that it lacks; empty when it can't."""
+    """Return the sizes with which the gang can go on without the containers that it lacks; empty when it cannot."""
     lacks = {name: len(tasks) for name, tasks in state.pending_tasks.items() if tasks}
     sizes = {name: state.job.roles[name].replicas - count for name, count in lacks.items()}
     enough = all(0 < state.job.roles[name].min_replicas <= size for name, size in sizes.items())
@@ -85,7 +87,8 @@ def shrink_sizes(state: GangState) -> dict[str, int]:
 
 
 def grow_sizes(state: GangState, now: float) -> dict[str, int]:
-    """The sizes to which the gang can grow now: when all that is missing is there, or more has not come for a while."""
+    """Return the sizes to which the gang can grow now: when everything missing has come, or nothing more has come for a
+    while."""
     sizes: dict[str, int] = {}
     if now - state.formed_at < GROW_AFTER_S:
         return sizes
@@ -100,8 +103,8 @@ def grow_sizes(state: GangState, now: float) -> dict[str, int]:
 def resize(
     state: GangState, sizes: Mapping[str, int], reason: str, now: float, actions: list[Action]
 ) -> tuple[TaskId, ...]:
-    """Go on with these sizes. Every part changes with them: each executor becomes that of a new attempt, and those of
-    the tasks whose numbers are too high now fill the gaps. The tasks that are to start together."""
+    """Go on with these sizes, and return the tasks that start together. Every task changes: each executor becomes that
+    of a new attempt, and executors of tasks whose indices are too high now fill the gaps."""
     names = {id_.role for name in sizes for id_ in state.tasks[TaskId(name, 0)].peers}
     state.job = resized(state.job, sizes)
     for name, size in sizes.items():
@@ -114,7 +117,7 @@ def resize(
 
 
 def resized(job: JobSpec, sizes: Mapping[str, int]) -> JobSpec:
-    """The job with other numbers of replicas."""
+    """Return the job with other numbers of replicas."""
     return replace(
         job, roles={name: replace(role, replicas=sizes.get(name, role.replicas)) for name, role in job.roles.items()}
     )
@@ -131,6 +134,6 @@ def _reassign_all(state: GangState, name: str, now: float, actions: list[Action]
 
 
 def _givers(state: GangState, name: str) -> Iterator[TaskState]:
-    """First those that have spoken."""
+    """Return the tasks whose containers can be taken, those first whose executors have reported."""
     there = [task for task in state.inactive_tasks(name) if task.container is not None]
     yield from sorted(there, key=lambda task: (task.phase is None, task.id.index))

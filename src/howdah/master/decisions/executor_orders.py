@@ -1,4 +1,4 @@
-"""What an executor should do now: a pure function of the state, so that asking twice gives the same answer."""
+"""Build the orders of an executor as a pure function of the state, so that asking twice gives the same answer."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from howdah.wire.messages import (
 )
 
 STOPPED_LEASE_S = 10.0
-"""An executor that was told to stop has less to wait for."""
+"""An executor that was told to stop has a shorter lease."""
 _BEYOND_START = (Phase.RUNNING, Phase.UPLOADING, Phase.ENDED)
 
 
 @dataclass(frozen=True)
 class OrderBuilder:
-    """Gives orders for one job. `staged.job` is the spec as its framework expanded it."""
+    """Build orders for one job. `staged.job` is the spec as its framework expanded it."""
 
     job_id: str
     staged: StagedJob
@@ -44,7 +44,7 @@ class OrderBuilder:
     _last: dict[str, StagedJob] = field(default_factory=dict, init=False, repr=False)
 
     def orders(self, state: GangState, status: Status, logs: tuple[LogRequest, ...] = ()) -> Orders:
-        """The orders for the executor that sent `status`."""
+        """Return the orders for the executor that sent `status`."""
         task = state.tasks[TaskId.parse(status.task)]
         goal = _goal(state, task)
         starts = goal is Goal.RUN and not (status.epoch == task.epoch and status.phase in _BEYOND_START)
@@ -64,7 +64,7 @@ class OrderBuilder:
         )
 
     def assignment(self, state: GangState, task: TaskState) -> Assignment:
-        """What this container is for."""
+        """Return what the executor does in this container."""
         job, staged = state.job, self._sized(state.job)
         role = job.roles[task.id.role]
         return Assignment(
@@ -103,7 +103,7 @@ class OrderBuilder:
         )
 
     def _sized(self, job: JobSpec) -> StagedJob:
-        """What is staged, for the sizes that roles have now; the same object as long as they stay."""
+        """Return the staged job with the present sizes of roles; the same object as long as they stay."""
         if job is self.staged.job:
             return self.staged
         if self._last.get("job") is None or self._last["job"].job is not job:
@@ -111,7 +111,7 @@ class OrderBuilder:
         return self._last["job"]
 
     def world_environment(self, state: GangState, task: TaskState) -> Mapping[str, str]:
-        """Variables that only the whole gang determines."""
+        """Return variables that only the whole gang determines."""
         assert task.world is not None
         world = task.world
         ours = world_variables(
@@ -126,13 +126,14 @@ class OrderBuilder:
         return {**_announced_values(state), **kept, **ours, **self.framework.environment(world, task.id)}
 
     def world_files(self, state: GangState, task: TaskState) -> Mapping[str, str]:
-        """Files that only the whole gang determines."""
+        """Return files that only the whole gang determines."""
         assert task.world is not None
         return files_of(self.framework, task.world, task.id)
 
 
 def _checkpoint(state: GangState, task: TaskState) -> dict[str, str]:
-    """Where the programs keep what they go on from, and what that is; on this machine they know it by its path."""
+    """Return where the programs keep their checkpoints and from which one they resume; on this machine they know it by
+    its path."""
     found = {
         "HOWDAH_CHECKPOINT_DIR": state.job.checkpoint.path,
         "HOWDAH_RESUME_FROM": state.checkpoint_lookups.found.get(task.epoch, ""),
@@ -142,7 +143,7 @@ def _checkpoint(state: GangState, task: TaskState) -> dict[str, str]:
 
 
 def _board_directory(job: JobSpec) -> dict[str, str]:
-    """With a local directory the executor tells."""
+    """Return the directory of event files; the executor sets it when the directory is local."""
     where = job.board.path
     if not where or job.board.local:
         return {}
@@ -151,7 +152,7 @@ def _board_directory(job: JobSpec) -> dict[str, str]:
 
 
 def _checks(job: JobSpec, gpus: int) -> CheckOrder:
-    """Without GPUs those of them are made only if they are named."""
+    """Return the pre-flight checks; without GPUs, GPU checks are made only if they are named."""
     spec = job.preflight
     left_out = () if gpus else {*preflight.OF_GPUS} - {*spec.checks}
     alone = tuple(name for name in preflight.wanted(job) if name in preflight.LOCAL and name not in left_out)
@@ -188,20 +189,21 @@ def _checkpoint_sync(job: JobSpec, task: TaskId) -> CheckpointSyncOrder | None:
 
 
 def _announced_values(state: GangState) -> dict[str, str]:
-    """What tasks have announced for later ones; of several in a role the first is believed."""
-    if not any(role.yields for role in state.job.roles.values()):  # each task of a large gang asks
+    """Return the values that tasks have announced for later roles; the first task of a role that announces one
+    decides."""
+    if not any(role.yields for role in state.job.roles.values()):  # every task of a large gang asks for it
         return {}
     return {name: value for task in reversed(state.tasks.values()) for name, value in task.announced_values.items()}
 
 
 def _goal(state: GangState, task: TaskState) -> Goal:
-    # Executors stay to the last, for their logs are read through them; releasing the container ends them.
+    # Executors stay to the end, because logs are read through them; releasing the container ends them.
     if not state.open or task.stopped:
         return Goal.STOP
     return Goal.RUN if task.formed and task.epoch not in state.unrecorded else Goal.JOIN
 
 
 def is_up_to_date(orders: Orders, status: Status) -> bool:
-    """Whether the executor has these orders already, so that the answer can wait for news."""
+    """Return True if the executor has these orders already, so that the answer can wait for a change."""
     news = orders.assignment is not None or orders.log_requests or orders.goal is Goal.LEAVE
     return not news and status.orders_digest == orders.digest

@@ -1,1 +1,1 @@
-"""Programs that hang or lag: noticed, looked into, named."""
+"""Detect programs that hang or lag, and find the task to blame."""

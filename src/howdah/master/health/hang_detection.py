@@ -1,8 +1,8 @@
-"""Programs that run and do nothing: noticed by the time since their last sign, looked into, then dealt with.
+"""Detect programs that run and do nothing, by the time since their last sign of progress.
 
-Executors say for how long a program has shown no sign of progress. When that is too long for one, the stacks of all are
-taken; what they show (or, when nobody brings them, the silence alone) names whom the others seem to wait for, and that
-task's `on_stall` decides.
+Executors report for how long a program has shown no sign of progress. When that is too long for one program, the stacks
+of all are dumped. The stacks (or, when nobody brings them, the time alone) name the tasks that the others seem to wait
+for, and the `on_stall` of those tasks decides what follows.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from howdah.spec import Exit, Outcome, State, TaskId
 from howdah.spec.events import StacksTaken, Stalled
 
 WAIT_S = 90.0
-"""For the stacks."""
+"""How long the master waits for the stacks."""
 
 
 def check_for_hangs(state: GangState, now: float, actions: list[Action]) -> None:
-    """Whose time is over."""
+    """Report the tasks whose time limit is over."""
     stalls, limit = state.hangs, state.job.timeouts.stall_s
     if stalls.awaited and now > stalls.until:
         on_stacks_collected(state, StacksTaken(now, problem=f"nobody brought them within {WAIT_S:.0f} s"), actions)
@@ -50,7 +50,8 @@ def _watched(state: GangState, task: TaskState) -> bool:
 
 
 def _acts(state: GangState, task: TaskState) -> bool:
-    """More is done than to tell of it: so it is looked at again, when another one was dealt with and it goes on."""
+    """Return True if more follows than a report: such a task is checked again when another one was dealt with and it
+    goes on."""
     return state.role(task.id).on_stall in ("restart", "fail")
 
 
@@ -59,7 +60,7 @@ def _runs(task: TaskState) -> bool:
 
 
 def on_stalled(state: GangState, event: Stalled, actions: list[Action]) -> None:
-    """Look what all programs are doing."""
+    """Collect the stacks of all programs."""
     stalls = state.hangs
     stalls.reported |= {id_: (state.tasks[id_].epoch, state.tasks[id_].idle_s) for id_ in event.tasks}
     stalls.awaited, stalls.idle_s, stalls.until = event.tasks, event.quiet_s, event.time + WAIT_S
@@ -68,12 +69,12 @@ def on_stalled(state: GangState, event: Stalled, actions: list[Action]) -> None:
 
 
 def running(state: GangState) -> Iterable[TaskId]:
-    """The tasks whose program runs."""
+    """Return the tasks whose program runs."""
     return (task.id for task in state.tasks.values() if _runs(task))
 
 
 def on_stacks_collected(state: GangState, event: StacksTaken, actions: list[Action]) -> None:
-    """They are there, or will not be; those that a stall asked for have consequences."""
+    """Act on the stacks that a stall asked for, whether they came or not."""
     actions.append(RecordEvent(event))
     if event.by:
         return

@@ -1,4 +1,5 @@
-"""Stacks of the programs: asked of the executors, all at once, kept as one file in the job's directory."""
+"""Dump the stacks of the programs: executors are asked all at once, and the answers are kept as one file in the job's
+directory."""
 
 from __future__ import annotations
 
@@ -18,14 +19,14 @@ if TYPE_CHECKING:
     from howdah.master.server.app import MasterServer
 
 WAIT_S = 30.0
-"""An executor gives up looking after 20 s."""
+"""An executor gives up after 20 s."""
 AT_ONCE, MOST_NATIVE = 64, 4
 MOST_BYTES = 1 << 20
 FOLDER = "stacks"
 
 
 async def of(api: MasterServer, tasks: Iterable[TaskId], native: bool = False) -> dict[TaskId, str]:
-    """What the programs of these tasks are doing; for one that can't be looked into, why not."""
+    """Return the stacks of these tasks' programs; for a program that cannot be inspected, why not."""
     turns = asyncio.Semaphore(AT_ONCE)
     stream = "stacks-native" if native else "stacks"
 
@@ -41,10 +42,10 @@ async def of(api: MasterServer, tasks: Iterable[TaskId], native: bool = False) -
 
 
 async def keep(directory: str, found: Mapping[TaskId, str], now: float) -> str:
-    """Write them down; the URI.
+    """Write the stacks to a file; return its URI.
 
     Raises:
-        StagingError, EngineUnavailable: they can't be.
+        StagingError, EngineUnavailable: the file cannot be written.
     """
     name = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
     uri = f"{directory.rstrip('/')}/{FOLDER}/{name}-{int(now * 1000) % 1000:03d}.txt"
@@ -62,13 +63,14 @@ async def keep(directory: str, found: Mapping[TaskId, str], now: float) -> str:
 async def look_into(
     api: MasterServer, directory: str, tasks: Sequence[TaskId], stalled: Iterable[TaskId]
 ) -> StacksTaken:
-    """For a stall: the stacks of all these tasks, and whom they point to, of those that are nearly as silent."""
+    """Dump the stacks of all these tasks for a stall, and find the suspects among the tasks that were nearly as long
+    without progress."""
     silence = {task: api.state.tasks[task].idle_s for task in tasks if api.state.tracked(task)}
     longest = max((silence.get(task, 0.0) for task in stalled), default=0.0)
     quiet = {task: seconds for task, seconds in silence.items() if 2 * seconds >= longest}
     found = await of(api, tasks)
     whom = find_suspect({task: text for task, text in found.items() if task in quiet}, quiet)
-    # What is about to be ended can't be asked later; of one that goes on `howdah stacks --native` costs less.
+    # A program that will be ended cannot be asked later; for one that goes on, `howdah stacks --native` costs less.
     doomed = [task for task in whom.tasks if api.state.role(task).on_stall in ("restart", "fail")][:MOST_NATIVE]
     for task, text in (await of(api, doomed, native=True)).items():
         found[task] += f"\nwith native frames:\n{text}"
@@ -80,7 +82,8 @@ async def look_into(
 
 
 async def wanted(api: MasterServer, directory: str, words: Mapping[str, Any], by: str) -> Any:
-    """For people: {"stacks": {task: text}, "uri", "problem"}. `words` are `task` ("" or absent: all) and `native`.
+    """Dump the stacks that a user asks for: {"stacks": {task: text}, "uri", "problem"}. `words` are `task` ("" or
+    absent: all) and `native`.
 
     Raises:
         RequestRefused: there is no such task, or no program runs.

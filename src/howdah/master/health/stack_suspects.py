@@ -1,6 +1,7 @@
-"""Which task the others wait for, by the stacks of all: the odd one out, and not one of those that wait together.
+"""Find the task that the others wait for, by the stacks of all: the one that differs, and not one of those that wait
+together.
 
-A rule of thumb, and said as one: people get all stacks. `stacks` are texts as py-spy prints them.
+This is a rule of thumb, and people are told so: they get all stacks. `stacks` are texts as py-spy prints them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _COLLECTIVE = re.compile(
     re.IGNORECASE,
 )
 LEAD_S = 5.0
-"""Executors speak every two seconds: a smaller difference of silence means nothing."""
+"""Executors report every two seconds: a smaller difference means nothing."""
 
 
 class StackFrame(NamedTuple):
@@ -47,13 +48,14 @@ class Suspect(NamedTuple):
 
 
 def find_suspect(stacks: Mapping[TaskId, str], quiet: Mapping[TaskId, float]) -> Suspect:
-    """Who is to blame, of tasks whose stacks are known, else of those that have been silent for `quiet` seconds."""
+    """Return the suspects among tasks whose stacks are known, else among those without progress for `quiet` seconds."""
     known = {task: frames for task, text in stacks.items() if (frames := main_frames(text))}
     return _not_waiting(known) or _differs_from_majority(known) or _first_silent(quiet) or Suspect()
 
 
 def main_frames(text: str) -> tuple[StackFrame, ...]:
-    """The innermost frames first of the main thread, of the process that has the deepest; () when there is none."""
+    """Return the frames of the main thread, the innermost first, of the process with the deepest stack; () when there
+    is none."""
     found: list[tuple[StackFrame, ...]] = []
     for part in re.split(r"^(?=Process \d+:)", text, flags=re.MULTILINE):
         threads = list(_THREAD.finditer(part))

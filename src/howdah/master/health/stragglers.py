@@ -1,8 +1,8 @@
-"""Tasks out of line with their role: in CPU, GPU, or the pace of their progress or steps, over a while.
+"""Find tasks that are out of line with their role: in CPU, GPU, or the rate of their progress or steps, over a while.
 
 The measure is robust (median, and the median of the distances from it), so that one task does not move what it is
-compared with. Where all wait for each other in every step the slow one works while the others wait: it stands out by
-more CPU or GPU just as well as by less. Nothing follows from it: it is shown.
+compared with. Where all tasks wait for each other in every step, the slow one works while the others wait: it stands
+out by more CPU or GPU just as well as by less. Nothing follows from it: people are shown it.
 """
 
 from __future__ import annotations
@@ -17,16 +17,18 @@ from howdah.spec.events import Straggling
 
 EVERY_S, SAMPLES, AT_ONCE = 5.0, 24, 200
 LEAST_SAMPLES, LEAST_TASKS = 12, 3
-"""A minute of a program is needed, and two others to compare with."""
+"""A comparison needs a minute of a program, and two other tasks."""
 SPREADS, SHARE = 6.0, 0.3
-"""How far out is out of line: so many spreads of the others, and that share of the median, at least."""
-_SPREAD = 1.4826  # of a normal distribution, from the median distance
+"""A task is out of line when it is so many spreads of the others, and at least that share of the median, away from
+it."""
+_SPREAD = 1.4826  # the spread of a normal distribution, from the median distance
 _FLOORS = {"CPU (cores)": 0.25, "GPU (share)": 0.1}
 PROGRESS, STEPS = "progress (% a minute)", "steps a minute"
 
 
 class Stragglers:
-    """`steps(task)` is the latest step that the task's program told of, None when it tells none."""
+    """Compare the tasks of each role. `steps(task)` is the latest step that the task's program reported, None when it
+    reports none."""
 
     def __init__(self, steps: Callable[[TaskId], int | None] = lambda _: None) -> None:
         self._steps = steps
@@ -35,8 +37,8 @@ class Stragglers:
         self._due = 0.0
 
     def check(self, state: GangState, now: float) -> Iterator[Straggling | None]:
-        """Who is out of line since now. None is a pause, in which others may have their turn: of ten thousand tasks the
-        figures take a tenth of a second."""
+        """Yield the tasks that are out of line since now. None is a pause in which other work may run: the figures of
+        ten thousand tasks take a tenth of a second."""
         if now < self._due:
             return
         self._due = now + EVERY_S
@@ -81,7 +83,7 @@ class Stragglers:
 
 
 def _means(samples: deque[Mapping[str, float]]) -> dict[str, float]:
-    """Of what is a level the mean, of what grows its pace a minute."""
+    """Return the mean of levels, and the rate per minute of counters."""
     first, last = samples[0], samples[-1]
     passed = max(1.0, last["time"] - first["time"]) / 60
     means: dict[str, float] = {}
@@ -94,7 +96,8 @@ def _means(samples: deque[Mapping[str, float]]) -> dict[str, float]:
 
 
 def out_of_line(means: Mapping[TaskId, Mapping[str, float]]) -> dict[TaskId, tuple[str, float, float]]:
-    """Of tasks of one role: what the task is out of line in, its value and the median; a slow pace before all else."""
+    """Return, for tasks of one role, the measurement that is out of line, the task's value and the median; a slow rate
+    comes first."""
     found: dict[TaskId, tuple[str, float, float]] = {}
     for what in (STEPS, PROGRESS, *_FLOORS):
         values = {id_: each[what] for id_, each in means.items() if what in each}

@@ -1,1 +1,1 @@
-"""Which containers passed the checks before programs start, and which node is to blame for a failure."""
+"""Pre-flight: which containers passed the checks before programs start, and which node is to blame for a failure."""

@@ -1,7 +1,8 @@
-"""Who exchanges data with whom before the programs start, and who is to blame when it fails. Pure.
+"""Choose the pairs that exchange data before the programs start, and find the container to blame when it fails. The
+module is pure.
 
-Round 1 pairs the neighbours of a ring, round 2 those pairs shifted by one: a container that fails with both of its
-neighbours is bad, one that fails with one of them only is not.
+Round 1 pairs the neighbours of a ring, round 2 shifts the pairs by one: a container that fails with both of its
+neighbours is bad, one that fails with only one of them is not.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ TestPair = tuple[str, str]
 
 
 def ring(nodes: Mapping[T, str]) -> list[T]:
-    """The tasks in an order in which neighbours are on different nodes, as far as possible."""
+    """Return the tasks in an order in which neighbours are on different nodes, as far as possible."""
     by_node: dict[str, list[T]] = {}
     for task, node in nodes.items():
         by_node.setdefault(node, []).append(task)
@@ -24,8 +25,8 @@ def ring(nodes: Mapping[T, str]) -> list[T]:
 
 
 def rounds(order: Sequence[T], fresh: Collection[T]) -> tuple[list[tuple[T, T]], list[tuple[T, T]]]:
-    """The pairs of both rounds that have one of `fresh` in them. Two tasks alone have one round: the second would be
-    the same."""
+    """Return the pairs of both rounds with a task of `fresh` in them. Two tasks alone have one round: the second would
+    be the same."""
     count = len(order)
     first = [(order[number], order[number + 1]) for number in range(0, count - 1, 2)]
     last = count if count % 2 == 0 and count > 2 else count - 1
@@ -37,8 +38,8 @@ def rounds(order: Sequence[T], fresh: Collection[T]) -> tuple[list[tuple[T, T]],
 def blame(
     failed: Collection[TestPair], passed: Collection[TestPair]
 ) -> tuple[list[str], list[TestPair], list[TestPair]]:
-    """The containers that are bad; the pairs of which one is, and nobody knows which; those both of whose members get
-    on with others, so that it must lie between them."""
+    """Return the containers that are bad; the pairs of which one is bad, and nobody knows which; and the pairs whose
+    members both passed with others, so that the fault must lie between them."""
     bad: list[str] = []
     well = {one for pair in passed for one in pair}
     left = list(dict.fromkeys(failed))
@@ -56,6 +57,7 @@ def blame(
 
 
 def _is_to_blame(one: str, failed: Collection[TestPair], well: Collection[str]) -> bool:
-    """It gets on with nobody, and the one with whom it does not gets on with another."""
+    """Return True if this container failed with every partner while at least one of those partners passed with another
+    container."""
     partners = {other for pair in failed if one in pair for other in pair if other != one}
     return one not in well and any(other in well for other in partners)

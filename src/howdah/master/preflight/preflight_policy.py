@@ -1,6 +1,7 @@
-"""Before programs start for the first time in a container, it exchanges data with two others; the orders for that.
+"""Order pair tests: before programs start for the first time in a container, it exchanges data with two others.
 
-The rule: only containers that have not passed, and their neighbours, take part; a restart in place does not wait.
+The rule: only containers that have not passed, and their neighbours, take part; a restart in the same containers does
+not wait.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from howdah.wire.messages import PairOrder, Partner
 
 
 def begin_if_needed(state: GangState, formation: Formation, now: float, actions: list[Action]) -> bool:
-    """Whether the programs of a complete formation have to wait for a trial, which is begun if need be."""
+    """Return True if the programs of a complete formation have to wait for a pair test, which is begun if necessary."""
     if not pairs_wanted(state.job):
         return False
     trials = state.preflight.pair_tests
@@ -45,7 +46,7 @@ def _partners(state: GangState, formation: Formation) -> dict[TaskId, Partners]:
 
 
 def pair_test_order(state: GangState, task: TaskState) -> PairOrder | None:
-    """Whom the task should try now."""
+    """Return the pair-test order for this task, or None."""
     trial = state.preflight.pair_tests.get(task.epoch)
     if trial is None or task.formed or task.id not in trial.awaited:
         return None
@@ -61,7 +62,7 @@ def _find_partner(state: GangState, one: tuple[TaskId, bool] | None) -> Partner 
 
 
 def passed(state: GangState, formation: Formation, now: float, actions: list[Action]) -> None:
-    """The programs start: tell how long the checks took, if there were any."""
+    """Record how long the checks took, if there were any: the programs start."""
     took = {id_: state.preflight.took.pop(id_) for id_ in formation.tasks if id_ in state.preflight.took}
     if took:
         slowest = max(took, key=lambda id_: took[id_])

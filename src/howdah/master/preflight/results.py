@@ -1,7 +1,7 @@
-"""What pre-flight finds, and what follows: who exchanged data with whom, and which container is to blame if it failed.
+"""Evaluate what pre-flight finds: who exchanged data with whom, and which container is to blame if it failed.
 
-A failure is the node's: another container is asked for elsewhere (`verdicts`). One that failed with a single partner
-while both get on with others is not to blame.
+A failure is the node's: another container is asked for elsewhere (`failure_policy`). A container that failed with a
+single partner, while both passed with others, is not to blame.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from howdah.spec.events import Checked, Noted
 from howdah.wire.messages import Status
 
 MARGIN_S = 30.0
-"""Executors keep the limit themselves; this is for those that say nothing at all."""
+"""Executors keep the limit themselves; the master's limit is for executors that report nothing."""
 MOST_ALONE = 3
-"""When so many pairs failed and none passed, it is not one node's fault."""
+"""When so many pairs failed and none passed, no single node is to blame."""
 
 
 def on_heard(state: GangState, task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
-    """What an executor has found and not told before."""
+    """Take the reports of an executor that are new."""
     for report in status.checks:
         trial = state.preflight.pair_tests.get(report.epoch)
         if report.epoch == 0:
@@ -48,7 +48,7 @@ def on_heard(state: GangState, task: TaskState, status: Status, now: float, acti
 
 
 def on_checked(state: GangState, event: Checked, actions: list[Action]) -> None:
-    """A container has passed what it checks alone, or its exchange with others is over."""
+    """Note that a container has passed the checks that it makes alone, or that its exchange with others is over."""
     actions.append(RecordEvent(event))
     fitness, task = state.preflight, state.tasks[event.task]
     fitness.took[task.id] = round(fitness.took.get(task.id, 0.0) + event.seconds, 3)
@@ -92,7 +92,7 @@ def _conclude(state: GangState, epoch: int, trial: PairTest, now: float, actions
 
 
 def _pair(state: GangState, pair: tuple[TaskId, TaskId]) -> tuple[str, str]:
-    """Their containers, in the tasks' order."""
+    """Return the containers of the pair, in the order of their tasks."""
     one, other = (state.tasks[id_].container for id_ in sorted(pair))
     return (one.id if one else "", other.id if other else "")
 
@@ -105,7 +105,7 @@ def _between(state: GangState, pair: tuple[str, str]) -> str:
 def _replace(
     state: GangState, containers: list[str], failed: dict[tuple[str, str], str], now: float, actions: list[Action]
 ) -> None:
-    """The tasks in these get others, all in one go."""
+    """Replace these containers, all at once."""
     ends: dict[TaskId, Exit] = {}
     for container in dict.fromkeys(containers):
         mine = [(pair, why) for pair, why in failed.items() if container in pair]
@@ -131,7 +131,7 @@ def _blame_nobody(state: GangState, trial: PairTest, now: float, actions: list[A
 
 
 def check_deadlines(state: GangState, now: float, actions: list[Action]) -> None:
-    """Who says nothing about an exchange that was ordered."""
+    """End the pair tests of which some task reports nothing in time."""
     limit = state.job.preflight.limit_s + MARGIN_S
     for trial in list(state.preflight.pair_tests.values()):
         is_over = deadline_passed(limit, now - trial.began)

@@ -1,4 +1,4 @@
-"""What pre-flight has found so far: who is trying whom, who passed with whom, and which nodes did not."""
+"""The state of pre-flight: which pair tests go on, which pairs passed, and which nodes failed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from howdah.spec import TaskId
 
 Partners = tuple[tuple[TaskId, bool] | None, ...]
-"""Round by round the other task and whether it listens; None for a round without one."""
+"""By round, the other task and whether it listens; None for a round without a partner."""
 
 
 @dataclass
@@ -53,5 +53,5 @@ class PreflightState:
 
     @property
     def nodes(self) -> set[str]:
-        """On which somebody did not pass."""
+        """Return the nodes on which a task did not pass."""
         return {node for nodes in self.failed_nodes.values() for node in nodes}

@@ -1,1 +1,1 @@
-"""What programs ask of the master (`howdah.program`): shared values, barriers, metrics, snapshots."""
+"""Answer the calls of programs (`howdah.program`): key-values, barriers, metrics, snapshots."""

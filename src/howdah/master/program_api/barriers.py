@@ -1,7 +1,8 @@
-"""Where programs wait for each other. Pure: who has come, who is missing, and which rounds are over.
+"""Decide where programs wait for each other: who has arrived, who is missing, and which rounds are over. The module is
+pure.
 
-A round that is complete goes to the journal before anybody is let through: under a master that takes over the others
-get through as well. Who waits says so again and again, so that it needs no memory of those.
+A complete round is written to the journal before anybody may go on, so that the others may go on under a master that
+takes over. A process that waits repeats its arrival, so that arrivals need no journal.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class BarrierRound:
 
     @property
     def missing_text(self) -> str:
-        """Who is not there, for people."""
+        """Return who is missing, for people."""
         if self.count is not None:
             return f"{len(self.arrived)} of {self.count} have come"
         names = ", ".join(map(str, sorted(self.missing)[:5])) + (", …" if len(self.missing) > 5 else "")
@@ -63,7 +64,7 @@ class BarrierRound:
 
 
 class Barriers:
-    """`over` is the highest complete round by name and scope."""
+    """Hold the barriers of a job. `over` is the highest complete round by name and scope."""
 
     def __init__(self, journal: Callable[[str], None]) -> None:
         self.journal = journal
@@ -71,16 +72,17 @@ class Barriers:
         self._open: dict[BarrierName, BarrierRound] = {}
 
     def passed(self, name: BarrierName) -> bool:
-        """Whether this round is over."""
+        """Return True if this round is over."""
         return self.over.get((name.name, name.scope), 0) >= name.round
 
     def arrive(
         self, name: BarrierName, who: str, owner: Owner, count: int | None, needed: frozenset[TaskId]
     ) -> BarrierRound:
-        """It is here, as it may have said before; with the last one the round is over.
+        """Note that a process has arrived, perhaps again; with the last one the round is over.
 
         Raises:
-            RequestRefused: the others wait for something else under this name, or there are too many.
+            LimitExceeded: the job has too many barriers.
+            Conflict: others wait there with another count or other roles.
         """
         meeting = self._open.get(name)
         if meeting is None:
@@ -99,26 +101,26 @@ class Barriers:
         return meeting
 
     def withdraw(self, name: BarrierName, who: str) -> None:
-        """It does not wait any more."""
+        """Note that a process does not wait any more."""
         meeting = self._open.get(name)
         if meeting is not None and who in meeting.arrived:
             self._leave(name, meeting, who)
 
     def forget(self, alive: Callable[[Owner], bool]) -> None:
-        """Who is not `alive` does not wait."""
+        """Remove the processes that are not `alive`."""
         for name, meeting in list(self._open.items()):
             for who in [who for who, owner in meeting.arrived.items() if not alive(owner)]:
                 self._leave(name, meeting, who)
 
     def ended(self, task: TaskId, why: str) -> None:
-        """This task will not come any more."""
+        """Note that this task will never arrive."""
         for meeting in self._open.values():
             if task in meeting.missing:
                 meeting.unreachable_reason = f"{task} will not come: {why}"
                 meeting.broadcast.notify_all()
 
     def restore(self, lines: Iterable[str]) -> None:
-        """The rounds that were over under the master before this one."""
+        """Restore the rounds that were over under an earlier master."""
         for line in lines:
             try:
                 record = json.loads(line)
@@ -128,11 +130,11 @@ class Barriers:
                 continue
 
     def lines(self) -> list[str]:
-        """All that `restore` needs."""
+        """Return all that `restore` needs."""
         return [self._line(name, scope) for name, scope in self.over]
 
     def prune(self, oldest: int) -> None:
-        """No task is in an epoch before `oldest` any more."""
+        """Forget rounds of epochs before `oldest`, in which no task is any more."""
         self.over = {key: round for key, round in self.over.items() if key[1] >= oldest}
 
     def _leave(self, name: BarrierName, meeting: BarrierRound, who: str) -> None:

@@ -1,7 +1,7 @@
-"""What programs ask of the master (`howdah.program`): values, barriers, curves, copies of outputs.
+"""Handle the calls of programs (`howdah.program`): values, barriers, metrics, snapshots.
 
-Only the program that runs now is answered: one of an older epoch or attempt is told so. A change is answered once it is
-written down, so that a master that takes over knows of it; whoever waits is woken by what it waits for.
+Only the program that runs now is answered: one of an older epoch or attempt is refused. A change is answered once it is
+in the journal, so that a master that takes over knows of it; whoever waits is woken by what it waits for.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from howdah.wire import program_protocol as wire
 
 EXPIRE_S = 0.5
 GATHER_S = 0.05
-"""Who watches a prefix is woken this much later, so that a thousand changes are not told one by one."""
+"""Whoever watches a prefix is woken this much later, so that a thousand changes are not reported one by one."""
 PAGE = 2 << 20
-"""Bytes of values in one answer to a watcher, about."""
+"""About so many bytes of values are in one answer to a watcher."""
 COMPACT_FROM = 8 << 20
 _PASSING = (Ended, GangRestarted, GangReleased, Launched, WorldFormed)
 _COPIES = (SaveDone, SaveFailed)
@@ -53,7 +53,8 @@ Message = Mapping[str, Any]
 
 
 class ProgramApi:
-    """`directory` is the job's, as a URI; `apply` hands an event to `step`, `append` writes one to the event log."""
+    """Answer the programs of one job. `directory` is the URI of the job's directory; `apply` hands an event to `step`,
+    `append` writes one to the event log."""
 
     def __init__(
         self,
@@ -89,7 +90,7 @@ class ProgramApi:
         }
 
     async def answer(self, principal: str, call: str, body: bytes) -> Any:
-        """What the program that signed as `principal` is told.
+        """Return the answer to the program that signed as `principal`.
 
         Raises:
             RequestRefused: the call is not answered; the message says why.
@@ -105,7 +106,7 @@ class ProgramApi:
         return await self._calls[call](task, owner, message)
 
     def observe(self, event: Event) -> None:
-        """An event was recorded: what it ends, it ends here as well."""
+        """Take note of a recorded event: what it ends, ends here as well."""
         if isinstance(event, _COPIES):
             self._copied.notify_all()
         elif isinstance(event, TimeLost):
@@ -122,14 +123,14 @@ class ProgramApi:
                 self.barriers.prune(min(task.epoch for task in members))
 
     async def restore(self, log: Iterable[Event]) -> None:
-        """Go on where the master before this one was killed. `state` is that of its last moment already.
+        """Continue where an earlier master was killed. `state` is that of its last moment already.
 
         Raises:
-            StagingError, EngineUnavailable: what it wrote can't be read.
+            StagingError, EngineUnavailable: the journal cannot be read.
         """
         lines = await self.journal.take_over(lambda: "\n")
         self.store.restore(lines)
-        spared = time.time() + LEASE_S  # so long programs may look for this master
+        spared = time.time() + LEASE_S  # so long programs may search for this master
         self.store.shift_deadlines(lambda deadline: max(deadline, spared))
         self.barriers.restore(lines)
         for event in log:
@@ -138,7 +139,7 @@ class ProgramApi:
         self._drop_values_of_ended(self.store.owners())
 
     async def expire_forever(self) -> None:
-        """Values have their time, and the journal its size, until cancelled."""
+        """Expire values and compact the journal, until cancelled."""
         while True:
             await asyncio.sleep(EXPIRE_S)
             self._notify(self.store.expire(time.time()))
@@ -146,7 +147,7 @@ class ProgramApi:
                 await self._compact()
 
     def discard(self) -> None:
-        """The job is over, and what its programs told each other with it."""
+        """Remove the journal, because the job is over."""
         if not self.journal.size:
             return
         try:
@@ -154,14 +155,16 @@ class ProgramApi:
         except HowdahError as error:
             print(f"{self.journal.uri} is left: {error}", file=sys.stderr, flush=True)
 
-    # Who speaks, and who is gone
+    # Owners: programs that run, and programs that have ended
 
     def _known(self, owner: Owner) -> TaskState:
         task = self.state.tasks.get(owner.task)
         if task is not None and owner.epoch > task.epoch and owner.attempt >= task.attempt:
-            raise NotReady(f"{owner.task} is not known in epoch {owner.epoch} yet")
+            raise NotReady(f"{owner.task} is not known in formation {owner.epoch} yet")
         if task is None or not self._heartbeat(owner):
-            raise NoLongerThere(f"{owner.task} of epoch {owner.epoch} (attempt {owner.attempt}) is over: {_now(task)}")
+            raise NoLongerThere(
+                f"{owner.task} of formation {owner.epoch} (attempt {owner.attempt}) is over: {_now(task)}"
+            )
         return task
 
     def _heartbeat(self, owner: Owner) -> bool:
@@ -231,7 +234,7 @@ class ProgramApi:
         key, op = str(message["key"]), str(message["op"])
         expected, new = (_value(message[name]) if message[name] else None for name in ("expected", "new"))
         known = self.store.get(key)
-        done = known is not None and known.op == op  # asked before, and the answer was lost
+        done = known is not None and known.op == op  # a repeated request whose answer was lost
         if not done and (known.value if known else None) == expected:
             done = True
             self._notify(self.store.remove(key) if new is None else self._set(owner, message, new))
@@ -308,7 +311,8 @@ class ProgramApi:
         return (name, count, frozenset()) if count is not None else (name, None, needed)
 
     def _needed(self, task: TaskState, roles: tuple[str, ...] | None) -> tuple[frozenset[TaskId], int]:
-        """Found once for all that ask: a thousand come at the same time."""
+        """Return the tasks that a round needs and its scope; computed once, since a thousand processes ask at the same
+        time."""
         if (task.epoch, roles) not in self._needs:
             if task.world is None:
                 raise NotReady(f"the world of {task.id} has not formed")
@@ -322,13 +326,14 @@ class ProgramApi:
         return self._needs[task.epoch, roles]
 
     def _check_already_ended(self, meeting: BarrierRound) -> None:
-        """The first to come finds out who has ended already; later ends are told when they happen."""
+        """Find out for the first process that arrives which tasks have ended already; later ends are reported when they
+        happen."""
         if len(meeting.arrived) == 1 and not meeting.unreachable_reason:
             ended = (self.state.tasks[task] for task in sorted(meeting.missing))
             gone = next((task for task in ended if task.exit is not None and task.exit.ok), None)
             meeting.unreachable_reason = f"{gone.id} will not come: {gone.exit}" if gone else ""
 
-    # Curves and copies
+    # Metrics and snapshots
 
     async def _metrics(self, task: TaskState, _: Owner, message: Message) -> Any:
         points = message["points"]
@@ -365,7 +370,7 @@ class ProgramApi:
 
 @dataclass
 class _KeyedBroadcast:
-    """A bell for each name that somebody waits for."""
+    """Keep a Broadcast for each name that somebody waits for."""
 
     _waiting: dict[str, tuple[Broadcast, list[None]]] = field(default_factory=dict)
 
@@ -377,7 +382,7 @@ class _KeyedBroadcast:
             self._waiting[name][0].notify_all()
 
     async def wait_until(self, name: str, until: float) -> bool:
-        """Whether it rang before `until` (loop time)."""
+        """Wait for `notify_all` of `name`; return True if it came before `until` (loop time)."""
         bell, waiting = self._waiting.setdefault(name, (Broadcast(), []))
         waiting.append(None)
         try:
@@ -398,7 +403,7 @@ def _now(task: TaskState | None) -> str:
         return "the job has no such task"
     if task.exit is not None:
         return f"it has ended ({task.exit})"
-    return f"now there is epoch {task.epoch} (attempt {task.attempt})"
+    return f"now there is formation {task.epoch} (attempt {task.attempt})"
 
 
 def _value(message: Message) -> Value:

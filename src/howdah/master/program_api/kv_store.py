@@ -1,7 +1,8 @@
-"""Values that the programs of a job share: `howdah.program`'s keys, and who keeps them alive.
+"""Store the values that the programs of a job share: the keys of `howdah.program`, and the programs that own them.
 
-Pure: times and owners come with the calls, what must outlive this master goes to `journal` line by line, and the keys
-that have changed are given back. Every change has a number, so that a watcher can ask for what is newer than it knows.
+The module is pure: times and owners come with the calls, what must outlive this master goes to `journal` line by line,
+and calls return the keys that have changed. Every change has a number, so that a watcher can ask for what is newer than
+it knows.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Value:
 
     @property
     def size(self) -> int:
-        """Bytes, as the program counts them."""
+        """Return the number of bytes, as the program counts them."""
         if self.binary:
             return len(self.text) // 4 * 3 - self.text[-2:].count("=")
         return len(self.text.encode("utf-8", "surrogatepass"))
@@ -69,7 +70,7 @@ class KeyValueEntry:
 
 
 class KeyValueStore:
-    """Keys and values, in the order of their last change. `bytes` are those of all names and values."""
+    """Hold keys and values in the order of their last change. `bytes` counts all names and values."""
 
     def __init__(self, journal: Callable[[str], None]) -> None:
         self.journal = journal
@@ -82,15 +83,15 @@ class KeyValueStore:
         return len(self._entries)
 
     def get(self, key: str) -> KeyValueEntry | None:
-        """What it is now."""
+        """Return the key's present entry."""
         return self._entries.get(key)
 
     def keys(self, prefix: str) -> list[str]:
-        """The names that begin so, sorted."""
+        """Return the names that begin with `prefix`, sorted."""
         return sorted(key for key in self._entries if key.startswith(prefix))
 
     def newer(self, prefix: str, since: int) -> Iterator[tuple[str, KeyValueEntry]]:
-        """What changed after revision `since`, the oldest change first."""
+        """Return what changed after revision `since`, the oldest change first."""
         found = []
         for key, entry in reversed(self._entries.items()):
             if entry.revision <= since:
@@ -100,10 +101,11 @@ class KeyValueStore:
         return reversed(found)
 
     def put(self, key: str, value: Value, owner: Owner, life: str, deadline: float, op: str) -> tuple[str, ...]:
-        """Set it. A change that was made before (the same `op`) is not made again.
+        """Set a key. A change that was made before (the same `op`) is not made again.
 
         Raises:
-            RequestRefused: a limit would be passed.
+            InvalidRequest: the key is empty or too long.
+            LimitExceeded: a limit would be passed.
         """
         known = self._entries.get(key)
         if known is not None and known.op == op:
@@ -116,7 +118,7 @@ class KeyValueStore:
         return (key,)
 
     def remove(self, *keys: str) -> tuple[str, ...]:
-        """Those of them that were there."""
+        """Remove the keys; return those that existed."""
         found = tuple(key for key in keys if self._pop(key) is not None)
         if found:
             self.revision += 1
@@ -125,7 +127,8 @@ class KeyValueStore:
         return found
 
     def drop_owned_by(self, owners: Iterable[Owner], ended: Callable[[Owner], bool]) -> tuple[str, ...]:
-        """Remove what these owners kept alive; those that merely `ended` leave what lives for their epoch."""
+        """Remove what these owners kept alive; owners that merely `ended` leave values that live as long as their
+        epoch."""
         gone = []
         for owner in list(owners):
             keys = self._owned.get(owner, ())
@@ -134,11 +137,11 @@ class KeyValueStore:
         return self.remove(*gone)
 
     def owners(self, task: TaskId | None = None) -> list[Owner]:
-        """Who keeps anything alive, of this task or at all."""
+        """Return who keeps a value alive: the owners of this task, or all."""
         return [owner for owner in self._owned if task in (None, owner.task)]
 
     def expire(self, now: float) -> tuple[str, ...]:
-        """Remove what has had its time."""
+        """Remove the values whose deadline is over."""
         due = []
         while self._deadlines and self._deadlines[0][0] <= now:
             deadline, key = heapq.heappop(self._deadlines)
@@ -148,7 +151,7 @@ class KeyValueStore:
         return self.remove(*due)
 
     def shift_deadlines(self, moved: Callable[[float], float]) -> None:
-        """Each value has the time that `moved` makes of its deadline."""
+        """Replace each deadline by what `moved` makes of it."""
         for key, entry in self._entries.items():
             if entry.deadline and (deadline := moved(entry.deadline)) != entry.deadline:
                 self._entries[key] = replace(entry, deadline=deadline)
@@ -156,17 +159,18 @@ class KeyValueStore:
                 self.journal(_line(put=key, **asdict(self._entries[key])))
 
     def restore(self, lines: Iterable[str]) -> None:
-        """What the master before this one had; a line that is cut short is passed over."""
+        """Restore the values of an earlier master; ignore a line that is cut short."""
         for line in lines:
             try:
                 record = json.loads(line)
                 self._replay(record)
             except (ValueError, TypeError, KeyError, AttributeError):
                 continue
-        self.revision += _NEXT_MASTER  # what nobody wrote down may have been seen under any number up to there
+        # A change that was not written down may have been seen under any number up to this one.
+        self.revision += _NEXT_MASTER
 
     def lines(self) -> list[str]:
-        """All that `restore` needs."""
+        """Return all that `restore` needs."""
         return [_line(put=key, **asdict(entry)) for key, entry in self._entries.items()]
 
     def _replay(self, record: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
-"""The master's one port: executors, the submitting client, and people's browsers; each must show who it is.
+"""Serve the master's one port: executors, the submitting client, and people's browsers. Each must authenticate itself.
 
-Executors, programs and the client sign every message (`howdah.wire.auth`) and get signed answers. What is not signed
-is for `howdah.api.router`: looking, and actions with a token. A foreign Host or Origin is refused.
+Executors, programs and the client sign every message (`howdah.wire.auth`) and get signed answers. Requests that are not
+signed go to `howdah.api.router`: views, and actions with a token. A foreign Host or Origin is refused.
 """
 
 from __future__ import annotations
@@ -49,14 +49,15 @@ MAX_WAIT_S = 30.0
 LOG_WAIT_S = 10.0
 MAX_LOG_BYTES = 1 << 20
 MAX_BODY = 8 << 20
-"""Bytes of a message of an executor or a program: with a piece of a log, of which each byte may be six in JSON."""
+"""The most bytes in a message of an executor or a program: with a piece of a log, each byte of which may take six in
+JSON."""
 AT_ONCE, APART_S = 100, 0.01
-"""A large gang is woken in parts: between them the loop reads and writes, and not all answers lie in memory at once."""
+"""A large gang is woken in parts: between them the loop reads and writes, and not all answers are in memory at once."""
 
 
 class MasterServer:
-    """`apply` hands an event to the master's step; `admits(peer, proxy_user)` is the engine's word for its proxy;
-    `directory` is the URI of the job's. `here` answers the programs themselves."""
+    """Answer the requests to the master. `apply` hands an event to the master's step; `admits(peer, proxy_user)` says
+    whether the engine trusts its proxy; `directory` is the URI of the job's directory. `here` answers the programs."""
 
     def __init__(
         self,
@@ -88,13 +89,13 @@ class MasterServer:
         self._last: tuple[Orders | None, Response] = (None, Response())
 
     def notify(self, tasks: tuple[TaskId, ...]) -> None:
-        """Answer these tasks' waiting polls: their orders have changed."""
+        """Answer the waiting polls of these tasks: their orders have changed."""
         loop = asyncio.get_running_loop()
         for number, task in enumerate(tasks):
             loop.call_later(number // AT_ONCE * APART_S, self._bells[task].notify_all)
 
     async def handle(self, request: Request) -> Response:
-        """Every request comes through here. A master that has left the job to the next one takes nothing more."""
+        """Answer any request. A master that has left the job to the next one refuses all."""
         if self.state.handed_over:
             return _refusal(NotReady("this attempt of the master is over; the next one answers"))
         try:
@@ -107,13 +108,13 @@ class MasterServer:
 
     @functools.cached_property
     def web(self) -> ApiRouter:
-        """For people; a job at which nobody looks does without."""
+        """Return the router of the page's API; a job at which nobody looks does not load it."""
         from howdah.api.router import ApiRouter
 
         return ApiRouter(self.source)
 
     def identify(self, request: Request) -> Caller | None:
-        """Who has signed the head of a request, or shows a token in it; None for everybody else."""
+        """Return who has signed the head of a request, or shows a token in it; None for everybody else."""
         header = request.headers.get(auth.HEADER.lower())
         if header is None:
             return self.source.identify(request)
@@ -121,12 +122,12 @@ class MasterServer:
         if principal != auth.CLIENT and not principal.startswith(("executor ", programs.PROGRAM)):
             return None
         key, target = self._key(principal), request.target
-        clocks = (time.time(), self._clock.time())  # it may have been set since an executor began to speak
+        clocks = (time.time(), self._clock.time())  # the clock may have been set since an executor began to sign
         if any(auth.verify_head(key, "request", header, target, now) for now in clocks):
             return Caller(principal, MAX_BODY, key)
         return None
 
-    # Signed: executors and the client
+    # Signed requests: executors, programs and the client
 
     async def _signed(self, request: Request) -> Response:
         header, caller = request.headers[auth.HEADER.lower()], request.caller
@@ -142,7 +143,7 @@ class MasterServer:
         return replace(response, headers={**response.headers, auth.HEADER: signature})
 
     def _key(self, principal: str) -> bytes:
-        """A program's is derived from that of the executor which started it."""
+        """Return the key of a principal; a program's key is derived from that of the executor which started it."""
         if principal.startswith(programs.PROGRAM):
             attempt = principal[len(programs.PROGRAM) :].rpartition("/")[0]
             return programs.key(self._key(f"executor {attempt}"), principal)
@@ -202,7 +203,7 @@ class MasterServer:
         return self._parse_status(orders)
 
     def _parse_status(self, orders: Orders) -> Response:
-        """Most executors are told the same, most of the time."""
+        """Encode the orders; most executors get the same orders, most of the time."""
         if orders != self._last[0]:
             self._last = orders, _json(encode(orders))
         return self._last[1]
@@ -240,10 +241,12 @@ class MasterServer:
     async def log_of(
         self, task: TaskId, stream: str, offset: int, limit: int, wait_s: float = LOG_WAIT_S, search: str = ""
     ) -> LogChunk:
-        """What the task's present attempt printed, from its executor.
+        """Return what the task's present attempt printed, from its executor.
 
         Raises:
-            RequestRefused: there is no such task, it has no container any more, or its executor does not answer.
+            NotFound: there is no such task.
+            NoLongerThere: the task has no container any more.
+            AnswerTimeout: the executor does not answer.
         """
         if task not in self.state.tasks:
             raise NotFound(f"no task {task}; there are {', '.join(map(str, self.state.tasks))}")

@@ -1,4 +1,4 @@
-"""The one job of this master, as the web side asks for it."""
+"""Present this master's job to the page's API."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class MasterSource:
-    """Both a source and the only job of it."""
+    """Be the API's source of jobs and the only job in it."""
 
     kind, conf_dir = "master", ""
 
@@ -40,38 +40,38 @@ class MasterSource:
 
     @property
     def engine(self) -> str:
-        """The engine's name."""
+        """Return the engine's name."""
         return self.view.engine
 
     @property
     def only(self) -> str:
-        """The job's id."""
+        """Return the job's id."""
         return self._api.state.id
 
     @property
     def view(self) -> JobView:
-        """As it is now."""
+        """Return the job's present view."""
         return self._api.log.view
 
     @property
     def version(self) -> int:
-        """Grows with each event."""
+        """Return a number that grows with each event."""
         return self._api.log.version
 
     @property
     def directory(self) -> str:
-        """URI of the job's directory."""
+        """Return the URI of the job's directory."""
         return self._directory
 
     @property
     def link_command(self) -> str:
-        """The command that prints a link to this page."""
+        """Return the command that prints a link to this page."""
         return "howdah page ID"
 
     @property
     def history(self) -> str:
-        """Address of a history server that shows the job after its end: the one that is configured, else the one that
-        runs on this machine where the job is this machine's."""
+        """Return the address of a history server that shows the job after its end: the configured one, else the one
+        that runs on this machine when the job is this machine's."""
         configured = self._api.director.staged.settings.get("history_url", "")
         if configured or not self._directory.startswith("file:"):
             return configured
@@ -79,53 +79,53 @@ class MasterSource:
         return next((link.partition("#")[0] for link in history_servers.links(folder)), "")
 
     def owns_origin(self, request: Request) -> bool:
-        """Whether the browser that asks sees this server at an origin of its own, not behind the engine's proxy."""
+        """Return True if the browser reaches this server at an origin of its own, not behind the engine's proxy."""
         return not self._api.admits(request.peer, self.view.user)
 
     async def job(self, job_id: str) -> JobSource | None:
-        """Itself, by its id."""
+        """Return itself, by its id."""
         return self if job_id == self.only else None
 
     def identify(self, request: Request) -> Caller | None:
-        """Who has a token, by the request's head alone."""
+        """Return who has a token, by the request's head alone."""
         return self.access.identify(request)
 
     def may_view(self, request: Request) -> bool:
-        """Whether who asks may look."""
+        """Return True if the request may view the job."""
         return self.access.may_view(request)
 
     def note_open_page(self, hidden: bool) -> None:
-        """Stay after the end until this page, which is open in a tab, has shown it."""
+        """Note that a page is open in a tab, so that the master stays after the end until the page has shown it."""
         self._api.pages.note_question(hidden, time.monotonic())
 
     def may_embed(self, job_id: str, request: Request) -> bool:
-        """Whether who asks may see the curves."""
+        """Return True if the request may see the charts."""
         return self.access.may_embed(job_id, request)
 
     def may_act(self, job_id: str, token: str) -> bool:
-        """Whether `token` lets its holder change the job now."""
+        """Return True if `token` lets its holder change the job now."""
         return self.access.may_act(job_id, token)
 
     def records(self, since: int, limit: int) -> tuple[int, list[Mapping[str, Any]]]:
-        """Events from number `since` on, and the number to ask from next."""
+        """Return the events from number `since` on, and the number to ask from next."""
         found: list[Mapping[str, Any]] = [*self._api.log.records[since : since + limit]]
         return since + len(found), found
 
     async def log(self, task: TaskId, stream: str, attempt: int, offset: int, limit: int) -> LogChunk:
-        """From the task's executor while it is alive, else from where it lies."""
+        """Return output of a task, from its executor while that runs, else from the file."""
         return await self._api.printed.read(task, stream, attempt, offset, limit)
 
     async def search(self, wish: LogQuery, tasks: Sequence[TaskId], attempt: int, stream: str) -> Mapping[str, Any]:
-        """By the executors, and where earlier attempts lie."""
+        """Search the logs, through the executors and in the files of earlier attempts."""
         return await self._api.printed.search(wish, tasks, attempt, stream)
 
     def samples(self) -> tuple[int, list[str]]:
-        """Of the bucket that is open."""
+        """Return the version and the unwritten lines of the resource metrics."""
         series = self._api.series
         return (series.version, series.unwritten()) if series is not None else (0, [])
 
     async def curves(self, path_and_query: str) -> tuple[int, str, bytes]:
-        """From the curves service, which is started when it is first asked."""
+        """Return the answer of the event-file process, which starts with the first request."""
         from howdah.api.handlers import curves as relayed
         from howdah.eventfiles import locations
         from howdah.eventfiles.client import EventFileService
@@ -134,16 +134,17 @@ class MasterSource:
         return await self._service.get(path_and_query, locations.of(self.view), relayed.checkpoints(self.view))
 
     async def close(self) -> None:
-        """Let go of the service."""
+        """End the event-file process."""
         if self._service is not None:
             await self._service.close()
 
     async def act(self, action: str, wish: Mapping[str, Any]) -> Any:
-        """Do what somebody wants who has the owner's word for it."""
+        """Execute the action of a user whom the job's owner lets act."""
         return await user_actions.execute(self._api, action, wish, f"{self.view.user} (page)")
 
     def board(self) -> str:
-        """Of the one in a container of the job's, or of the job that is one."""
+        """Return the link to TensorBoard: the one in a container of the job's, or the job that is a TensorBoard
+        itself."""
         if self._api.showing is not None and self._api.showing.link:
             return self._api.showing.link
         task = next(iter(self.view.tasks.values()), None)
@@ -152,5 +153,5 @@ class MasterSource:
         return link(task.host, task.ports["main"], auth.gang_key(self._api.job_key))
 
     def actions(self) -> Mapping[str, bool]:
-        """The actions there are, and whether each is possible now."""
+        """Return the actions, and whether each is possible now."""
         return {name: wish.possible(self._api) for name, wish in user_actions.USER_ACTIONS.items() if name != "check"}

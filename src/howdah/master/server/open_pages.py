@@ -1,6 +1,7 @@
-"""Pages of the job that are open in somebody's browser: the master stays after the end until they have shown it.
+"""Track the pages of the job that are open in a browser: the master stays after the end until they have shown it.
 
-A page says with its questions whether its tab is visible, in which it asks every two seconds, or hidden: once a minute.
+A page says with its requests whether its tab is visible, in which case it asks every two seconds, or hidden: once a
+minute.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ SEEN_S = 5.0
 
 
 class OpenPages:
-    """When pages have asked last; belongs to the running loop. Times are those of `time.monotonic`."""
+    """Remember when pages asked last, on the running loop. Times are those of `time.monotonic`."""
 
     def __init__(self) -> None:
         self._visible_at = self._hidden_at = float("-inf")

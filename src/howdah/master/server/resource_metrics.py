@@ -1,7 +1,8 @@
-"""What tasks use, in buckets: one is kept in memory, those that are over are lines of the job's `metrics.jsonl`.
+"""Record what tasks use, in buckets: the open bucket is kept in memory, and finished buckets are lines of the job's
+`metrics.jsonl`.
 
-When a bucket begins and ends follows from when the job began and how many tasks it has, never from what was sampled, so
-that a master that takes over goes on with the same ones. A crash loses the bucket that was open.
+The time of a bucket follows from when the job began and how many tasks it has, never from the samples, so that a master
+that takes over goes on with the same buckets. A crash loses the open bucket.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from howdah.spec import TaskId
 from howdah.wire.messages import Usage
 
 VERSION_S = 5.0
-"""Who asks again within this time gets what there was."""
+"""Whoever asks again within this time gets the same answer."""
 
 
 class MetricsRecorder:
-    """Of one job, whose directory has the URI `directory`. `version` grows when there is more to see."""
+    """Record the samples of one job, whose directory has the URI `directory`. `version` grows when there is more to
+    see."""
 
     def __init__(self, directory: str, tasks: Iterable[TaskId]) -> None:
         self.journal = Journal(f"{directory.rstrip('/')}/{web.FILE}", "metrics")
@@ -31,10 +33,10 @@ class MetricsRecorder:
         self.version = 0
 
     def begin(self, begun: float, now: float, anew: bool = False) -> None:
-        """The job began at `begun`; `anew` when another master has written buckets of it already.
+        """Begin the buckets of a job that began at `begun`; `anew` when another master has written some already.
 
         Raises:
-            StagingError, EngineUnavailable: what it wrote can't be gone on with.
+            StagingError, EngineUnavailable: the file of the earlier master cannot be continued.
         """
         if anew:
             self.journal.resume()
@@ -43,9 +45,9 @@ class MetricsRecorder:
         self.journal.write(web.header(begun, [str(task) for task in self._numbers]))
 
     def take(self, task: TaskId, usage: Usage, now: float) -> None:
-        """A sample of a program that runs."""
+        """Add a sample of a program that runs."""
         number = self._numbers.get(task)
-        if number is None or not self._begun or not (usage.memory_mib or usage.cpu):  # nobody has looked yet
+        if number is None or not self._begun or not (usage.memory_mib or usage.cpu):  # nobody has asked yet
             return
         self.tick(now)
         for name, value in _values(usage):
@@ -57,7 +59,7 @@ class MetricsRecorder:
             self._told_at, self.version = now, self.version + 1
 
     def tick(self, now: float) -> bool:
-        """Write the bucket down if it is over; whether there is something to flush."""
+        """Write the bucket if it is over; return True if there is something to flush."""
         if not self._begun or now < self._end:
             return False
         line = self.open_line()
@@ -69,13 +71,13 @@ class MetricsRecorder:
         return bool(line)
 
     def finish(self) -> None:
-        """No more samples come: the open bucket is all there is of it."""
+        """Write the open bucket: no more samples come."""
         if line := self.open_line():
             self.journal.write(line)
         self._columns.clear()
 
     def open_line(self) -> str:
-        """The bucket so far, as it would be written; "" when nothing was sampled."""
+        """Return the line of the open bucket as it is now; "" when nothing was sampled."""
         if not self._columns:
             return ""
         columns = {name: column.row() for name, column in self._columns.items()}
@@ -83,7 +85,7 @@ class MetricsRecorder:
         return json.dumps(record, separators=(",", ":")) + "\n"
 
     def unwritten(self) -> list[str]:
-        """Lines that may not be in the file yet, after its header."""
+        """Return the lines that may not be in the file yet, after its header."""
         return [web.header(self._begun, [str(task) for task in self._numbers]), *self.journal.pending, self.open_line()]
 
     def _move_to(self, now: float) -> None:
@@ -95,7 +97,7 @@ class MetricsRecorder:
 
 
 class _BucketColumn:
-    """One name's samples in the open bucket, by task."""
+    """Hold the samples of one measurement in the open bucket, by task."""
 
     __slots__ = ("count", "least", "most", "sum")
 

@@ -1,4 +1,5 @@
-"""What tasks of a living job printed: the present attempts by their executors, earlier ones where they lie."""
+"""Read what tasks of a running job printed: present attempts through their executors, earlier attempts from their
+files."""
 
 from __future__ import annotations
 
@@ -28,13 +29,13 @@ if TYPE_CHECKING:
 SEARCH_S = 60.0
 LAST_WORDS_S = 3.0
 AT_ONCE = 64
-"""Executors that search at the same time: each starts a process."""
+"""How many executors search at the same time: each starts a process."""
 MOST_TOGETHER, LEAST_EACH = 4000, 20
-"""Hits that are taken in, whatever is shown of them."""
+"""How many matches are collected, however few of them are shown."""
 
 
 class TaskLogs:
-    """`directory` is the path of the job's directory where it is on this machine, else ""."""
+    """Read and search the logs. The path of the job's directory is known where it is on this machine."""
 
     def __init__(self, api: MasterServer, directory: str) -> None:
         self._api = api
@@ -43,10 +44,10 @@ class TaskLogs:
         self._executors_gone = False
 
     async def read(self, task: TaskId, stream: str, attempt: int, offset: int, limit: int) -> LogChunk:
-        """Bytes of what an attempt printed (0: the latest).
+        """Return bytes of what an attempt printed (0: the latest).
 
         Raises:
-            RequestRefused: there is none, or nobody answers.
+            RequestRefused: there is no such attempt, its output is gone, or nobody answers.
         """
         if self._speaks(task) and attempt in (0, self._api.log.view.tasks[task].attempt):
             return await self._api.log_of(task, stream, offset, limit)
@@ -63,14 +64,14 @@ class TaskLogs:
         return chunk(reader_of(self._directory, task.slug, past.attempt, past.log_url), stream, offset, limit)
 
     def missing_last_lines(self, event: ContainerEnded) -> TaskId | None:
-        """Whose program's last words nobody has told: the executor died, the node did not."""
+        """Return the task whose last output nobody has reported: its executor died, the node did not."""
         id_ = self._api.state.containers.get(event.container_id)
         task = self._api.state.tasks[id_] if id_ is not None else None
         cut_short = task is not None and task.exit is None and task.phase is Phase.RUNNING
         return id_ if cut_short and not event.exit.lines and event.exit.cause != "lost" else None
 
     async def last_lines(self, task: TaskId) -> tuple[str, ...]:
-        """Of the task's present attempt, from where it wrote them; none when they can't be had soon."""
+        """Return the last lines of the task's present attempt, from their file; none when they cannot be read soon."""
         past = self._attempt(task, 0)
         if past is None:
             return ()
@@ -87,11 +88,11 @@ class TaskLogs:
         return ()
 
     def stop_asking(self) -> None:
-        """From now on no executor is asked: the job has ended, and the containers are given back."""
+        """Ask no executor from now on: the job has ended, and the containers are released."""
         self._executors_gone = True
 
     def _speaks(self, task: TaskId) -> bool:
-        """Whether its executor can be asked."""
+        """Return True if the task's executor can be asked."""
         if self._executors_gone:
             return False
         state = self._api.state.tasks.get(task)
@@ -107,7 +108,8 @@ class TaskLogs:
         return found[-1] if found else None
 
     async def search(self, wish: LogQuery, tasks: Iterable[TaskId], attempt: int, stream: str) -> Mapping[str, Any]:
-        """What is found in all attempts (0) or one; those who don't answer in time make it incomplete."""
+        """Search the logs of all attempts (0) or one; executors that do not answer in time make the result
+        incomplete."""
         async with self._searching:
             began = time.monotonic()
             found = SearchResults(wish.limit)
@@ -151,7 +153,7 @@ class TaskLogs:
         return {"path": f"{self._directory}/tasks/{task.slug}/{one.attempt}/{stream}"}
 
     async def _look(self, files: list[dict[str, Any]], wish: Mapping[str, Any], found: SearchResults) -> None:
-        """In a process of its own: the master has better things to do."""
+        """Search files in a process of its own, because the master must not block."""
         try:
             request = {"files": files, "wish": wish}
             answer = await asyncio.wait_for(run_helper("howdah.logs.search", "search", request), SEARCH_S)

@@ -1,4 +1,5 @@
-"""What people may want of a living job: the table of actions, for the page's buttons and for signed calls alike."""
+"""User actions on a running job (cancel, save, stacks, tensorboard), for the page and for signed calls of the
+client."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ async def _cancel(api: MasterServer, _: Mapping[str, Any], by: str) -> Any:
 
 
 async def _save(api: MasterServer, words: Mapping[str, Any], by: str) -> Any:
-    """Numbers of the copies that answer the wish, by output."""
+    """Request snapshots; return their numbers by output."""
     output = words.get("output", -1)
     if not isinstance(output, int):
         raise InvalidRequest(f"output is {str(output)[:40]!r}, must be a number, -1 for all", "output")
@@ -47,12 +48,12 @@ async def _save(api: MasterServer, words: Mapping[str, Any], by: str) -> Any:
 
 
 async def _stacks(api: MasterServer, words: Mapping[str, Any], by: str) -> Any:
-    """What the programs are doing."""
+    """Dump the stacks of the programs."""
     return await stack_dumps.wanted(api, api.directory, words, by)
 
 
 async def _check(_: MasterServer, __: Mapping[str, Any], ___: str) -> Any:
-    """Nothing: a page asks whether its link may still act."""
+    """Do nothing: a page asks whether its link may still act."""
     return {}
 
 
@@ -73,7 +74,7 @@ def _can_open_tensorboard(api: MasterServer) -> bool:
 
 
 async def _tensorboard(api: MasterServer, words: Mapping[str, Any], _: str) -> Any:
-    """Start it where it does not run; `url` is "" until it is open: ask again."""
+    """Start TensorBoard where it does not run; `url` is "" until it is open: ask again."""
     if not _is_running(api) or api.showing is None:
         raise JobEnded("the job has ended: `howdah tensorboard` shows what it left")
     idle = words.get("idle_s", IDLE_S)
@@ -110,7 +111,7 @@ USER_ACTIONS: dict[str, UserAction] = {
 
 
 async def execute(api: MasterServer, action: str, words: Mapping[str, Any], by: str) -> Any:
-    """Do what is wanted; the JSON value to answer.
+    """Execute the action; return the JSON value to answer.
 
     Raises:
         NotFound: there is no such action.

@@ -1,1 +1,1 @@
-"""Copies of outputs while the programs run: when, by whom, and when one counts."""
+"""Snapshots: copies of outputs while the programs run."""

@@ -1,8 +1,8 @@
-"""Copies of outputs while the programs run: when one is made, by whom, and when it counts.
+"""Decide when a snapshot of an output is made while the programs run, by which tasks, and when it is complete.
 
-One copy of an output is made at a time. Whoever wants one meanwhile gets the next: what is there when somebody asks is
-in the copy that answers. A copy is of all tasks that run when it begins, or there is none; nothing that goes wrong with
-one does the job any harm.
+One snapshot of an output is made at a time. Whoever asks meanwhile gets the next one, so that a snapshot holds what was
+there when somebody asked for it. A snapshot consists of parts of all tasks that run when it begins, or it fails; a
+failed snapshot does the job no harm.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from howdah.spec.events import Event, Noted, SaveAdvanced, SaveDone, SaveFailed,
 from howdah.wire.messages import SaveOrder, SaveReport, Status
 
 GATHER_S = 1.0
-"""Tasks of a gang ask at nearly the same time: one copy answers them all."""
+"""Tasks of a gang ask at nearly the same time: one snapshot answers them all."""
 REPORT_EVERY_S = 2.0
-"""How far a copy is, is recorded this often at most."""
+"""How often at most the progress of a snapshot is recorded."""
 MARGIN_S = 60.0
-"""An executor keeps a copy's limit itself; the master's is for one that does not tell."""
+"""An executor keeps a snapshot's limit itself; the master's limit is for an executor that does not report."""
 SNAPSHOT_EVENTS = (SaveRequested, SaveStarted, SaveAdvanced, SaveDone, SaveFailed)
 """Events that decide nothing about the job itself."""
 
 
-# Who wants one
+# Requests
 
 
 def on_requested(state: GangState, event: SaveRequested, actions: list[Action]) -> None:
-    """Somebody wants a copy: as soon as may be."""
+    """Request a snapshot as soon as possible."""
     actions.append(RecordEvent(event))
     gather = GATHER_S if _is_task(state, event.by) else 0.0
     for number in wanted_outputs(state, event.output):
@@ -56,20 +56,20 @@ def _is_task(state: GangState, by: str) -> bool:
 
 
 def wanted_outputs(state: GangState, output: int) -> list[int]:
-    """The numbers of the outputs that are meant: one, or all (-1), of those that a directory is uploaded for."""
+    """Return the numbers of the outputs that are meant: one, or all (-1), of those that a directory is uploaded for."""
     found = [number for number, each in enumerate(state.job.outputs) if each.strategy == "upload"]
     return [number for number in found if output in (-1, number)]
 
 
 def number_of(state: GangState, output: int) -> int:
-    """The copy that answers who asked last: the one that waits, else the one just begun."""
+    """Return the snapshot that answers the last request: the one that waits, else the one just begun."""
     if output in state.snapshots.wanted:
         return state.snapshots.wanted[output].number
     return state.snapshots.running[output].number if output in state.snapshots.running else state.snapshots.number
 
 
 def refusal(state: GangState, output: int) -> str:
-    """Why there can't be a copy now; "" when there can."""
+    """Return why there can be no snapshot now; "" when there can."""
     if not wanted_outputs(state, output):
         there = f"outputs.{output}" if output >= 0 else "any output"
         return f"the job has no directory to copy for {there}"
@@ -81,7 +81,7 @@ def refusal(state: GangState, output: int) -> str:
 
 
 def on_heard(state: GangState, task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
-    """An executor says how far its copies are, and how often its programs asked for one."""
+    """Note how far an executor's snapshots are, and how often its programs asked for one."""
     known = state.snapshots.asked.get(task.id, (0, 0))
     seen = known[1] if known[0] == task.attempt else 0
     state.snapshots.asked[task.id] = (task.attempt, status.asked_saves)
@@ -106,7 +106,7 @@ def _request(state: GangState, output: int, by: str, now: float, wait_s: float =
 
 
 def on_tick(state: GangState, now: float, actions: list[Action]) -> None:
-    """Copies come due, take too long, or lose a task."""
+    """Begin snapshots that are due, and give up those that take too long or lose a task."""
     for run in list(state.snapshots.running.values()):
         _check_deadlines(state, run, now, actions)
     if not state.open:
@@ -121,7 +121,7 @@ def on_tick(state: GangState, now: float, actions: list[Action]) -> None:
     _begin_wanted(state, now, actions)
 
 
-# Making one
+# Progress
 
 
 def _begin_wanted(state: GangState, now: float, actions: list[Action]) -> None:
@@ -166,12 +166,12 @@ def _parts(state: GangState, number: int) -> list[TaskState]:
 
 
 def _takes_part(task: TaskState) -> bool:
-    """Its program runs, or has run, in a container that is still there."""
+    """Return True if the task's program runs, or has run, in a container that is still there."""
     return task.container is not None and task.epoch > 0 and task.started == task.epoch
 
 
 def orders(state: GangState, task: TaskState) -> tuple[SaveOrder, ...]:
-    """The copies that this task is to make now."""
+    """Return the snapshots that this task is to make now."""
     return tuple(
         _order(state, run, task.id)
         for run in state.snapshots.running.values()
@@ -219,7 +219,7 @@ def _count(run: SnapshotRun) -> str:
 
 
 def on_published(state: GangState, event: SnapshotPublished, actions: list[Action]) -> None:
-    """The copy is in its place, or not."""
+    """Record that the snapshot is in its place, or is not."""
     run = state.snapshots.running.pop(event.output, None)
     if run is None:
         return
@@ -248,12 +248,12 @@ def on_published(state: GangState, event: SnapshotPublished, actions: list[Actio
 
 
 def _skipped(reports: dict[TaskId, SaveReport]) -> tuple[str, ...]:
-    """At most 20 sentences: an event is no list of files."""
+    """Return at most 20 sentences: an event is no list of files."""
     lines = [f"{task}: {line}" for task, report in reports.items() for line in report.skipped]
     return (*lines[:20], f"and {len(lines) - 20} more") if len(lines) > 20 else tuple(lines)
 
 
-# What goes wrong
+# Failures
 
 
 def _check_deadlines(state: GangState, run: SnapshotRun, now: float, actions: list[Action]) -> None:
@@ -283,7 +283,8 @@ def _give_up(state: GangState, run: SnapshotRun, reason: str, now: float, action
 
 
 def end(state: GangState, now: float, actions: list[Action]) -> bool:
-    """The job ends: what is not complete is given up. Whether one is being published, which is let finish."""
+    """Give up incomplete snapshots, because the job ends. Return True while one is being published, which is not
+    interrupted."""
     state.snapshots.wanted.clear()
     for run in list(state.snapshots.running.values()):
         if not run.publishing:
@@ -292,7 +293,7 @@ def end(state: GangState, now: float, actions: list[Action]) -> bool:
 
 
 def remember(state: GangState, event: Event) -> None:
-    """For a master that takes over: what the one before it did. A copy that was being made is nobody's."""
+    """Note what an earlier master did. A snapshot that was being made belongs to nobody."""
     saves = state.snapshots
     if isinstance(event, SaveDone) and event.number in saves.started:
         output, uri = saves.started[event.number]

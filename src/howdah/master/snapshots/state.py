@@ -1,4 +1,4 @@
-"""What the master knows of copies that are wanted or being made while the programs run."""
+"""The state of snapshots that are requested or being made while the programs run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SnapshotRun:
 
     @property
     def done(self) -> int:
-        """How many tasks have made their part."""
+        """Return how many tasks have made their part."""
         return sum(report.done and not report.problem for report in self.reports.values())
 
 
