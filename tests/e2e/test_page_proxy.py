@@ -20,7 +20,7 @@ from howdah.spec.staged import PAGE, RUNTIME
 
 STRANGER = "127.0.0.9"
 """An address of this machine that is not the proxy's."""
-BUILT = any((Path(package.__file__).parent / "web" / "static").glob("index.html*"))
+BUILT = any((Path(package.__file__).parent / "api" / "static").glob("index.html*"))
 
 
 @pytest.fixture

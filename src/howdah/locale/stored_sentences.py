@@ -1,7 +1,7 @@
-"""Sentences that masters, executors, engines and dialects have written down in English, in Chinese.
+"""Translates into Chinese the sentences that masters, executors, engines and compat commands write down in English.
 
 They are kept as they were written, in event logs of any age, so that whoever shows one finds its template again. The
-table beside this file is the page's, too (frontend/src/retold.ts): `kinds` tell what a name in braces may stand for
+table beside this file is the page's, too (frontend/src/translateStored.ts): `kinds` tell what a name in braces may stand for
 (any text, if they do not), and what stands for it is looked for in its turn.
 """
 

@@ -50,7 +50,7 @@ LEVELS: Mapping[str, tuple[bytes, ...]] = {
     "warning": (b"warn", b"Warn", b"WARN", b": W "),
 }
 """Words by which a line is of a level, which programs write in many ways; who asks for warnings gets errors, too. The
-page colours by the same (frontend/src/logs/lines.ts)."""
+page colours by the same (frontend/src/logs/logLines.ts)."""
 BEGINNINGS: Mapping[str, tuple[bytes, ...]] = {"error": (b"E0", b"E1", b"F0", b"F1"), "warning": (b"W0", b"W1")}
 DAY = rb"\d[0-3]\d "
 """And how its line begins where a program writes as glog does: a letter, month and day."""
