@@ -1,8 +1,8 @@
 """Translates into Chinese the sentences that masters, executors, engines and compat commands write down in English.
 
-They are kept as they were written, in event logs of any age, so that whoever shows one finds its template again. The
-table beside this file is the page's, too (frontend/src/translateStored.ts): `kinds` tell what a name in braces may stand for
-(any text, if they do not), and what stands for it is looked for in its turn.
+Event logs of any age hold these sentences as they were written, so the table beside this file finds the template of a
+sentence again. The page uses the same table (frontend/src/translateStored.ts). `kinds` says what a name in braces may
+stand for (any text, if it says nothing); the text that it stands for is translated in its turn.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Messages between master, executor and program, and how they are signed."""

@@ -1,0 +1,1 @@
+"""Hadoop YARN as an engine, spoken to by its own protocols."""
