@@ -24,7 +24,6 @@ from bench.report import Report, alternate, ratios
 from bench.temp_home import LIMIT_S, temp_home
 from howdah.hadoop import conf
 from howdah.inputs import transfer
-from howdah.inputs.download import FileCopy
 from howdah.sandbox import Sandbox, record
 from howdah.sandbox.hadoop import Launcher
 from howdah.sandbox.install import Java
@@ -32,6 +31,7 @@ from howdah.spec import uris
 from howdah.staging.path_listing import listing
 from howdah.storage.filesystem import filesystem
 from howdah.storage.io_tuning import keep_freed_memory
+from howdah.wire.helper_messages import FileCopy
 
 MIB = 1 << 20
 SIZE = int(os.environ.get("HOWDAH_BENCH_MIB", "1024")) * MIB

@@ -87,7 +87,7 @@ def _write(path: Path) -> None:
 
 def _request(path: Path, wish: dict[str, object]) -> bytes:
     one = {"task": "worker:0", "attempt": 1, "stream": "stdout", "path": str(path)}
-    return json.dumps({"files": [one], "wish": wish}).encode()
+    return json.dumps({"files": [one], "query": wish}).encode()
 
 
 def _ours(path: Path, wish: dict[str, object]) -> float:

@@ -362,9 +362,9 @@ def test_upload_commit_download(fs: FileSystem, base: str, helper: Callable[...,
         "empty": [str(tmp_path / "none")],
         "left_out": [],
     }
-    parts = [{"from": "worker-0.1", "to": "worker-0"}, {"from": "worker-1.1", "to": "worker-1"}]
+    parts = [["worker-0.1", "worker-0"], ["worker-1.1", "worker-1"]]
     request = {"outputs": [{"temporary": temporary, "final": uris.join(base, "out"), "parts": parts}]}
-    assert helper("outputs.commit", "commit", request) == {"committed": [uris.join(base, "out")]}
+    assert helper("outputs.commit", "commit", request) == {"ok": True, "committed": [uris.join(base, "out")]}
     assert [uris.name(entry.uri) for entry in fs.children(uris.join(base, "out"))] == ["_SUCCESS", "worker-0"]
 
     got = tmp_path / "got"
@@ -398,6 +398,6 @@ def test_a_commit_that_may_not_be_made(base: str, helper: Callable[..., object])
     helper("outputs.commit", "commit", request)
     other = {"outputs": [{"temporary": f"{base}/.howdah-k-0", "final": f"{base}/out", "parts": []}]}
     # Neither job wrote anything: what the second would commit is what is there.
-    assert helper("outputs.commit", "commit", other) == {"committed": [f"{base}/out"]}
+    assert helper("outputs.commit", "commit", other) == {"ok": True, "committed": [f"{base}/out"]}
     with_parts = {"outputs": [{**other["outputs"][0], "temporary": f"{base}/.howdah-k-1", "parts": []}]}
     assert "error" not in str(helper("outputs.commit", "discard", with_parts))

@@ -16,10 +16,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from howdah.inputs.transfer import FileCopy, download, upload
+from howdah.inputs.transfer import download, upload
 from howdah.sandbox import Sandbox
 from howdah.spec import uris
 from howdah.storage.filesystem import filesystem
+from howdah.wire.helper_messages import FileCopy
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"

@@ -18,12 +18,13 @@ from pathlib import Path
 import pytest
 from commandline import HOWDAH, LIMIT_S, CommandLine
 
-from howdah.inputs.download import FileCopy, fetch
+from howdah.inputs.download import fetch
 from howdah.inputs.node_cache import FULLEST
 from howdah.inputs.transfer import download
 from howdah.sandbox import Sandbox, record
 from howdah.spec import uris
 from howdah.storage.filesystem import ConnectionBroken
+from howdah.wire.helper_messages import FileCopy
 
 ROOT = Path(__file__).parents[2]
 SHOW = "find data -type f | sort | xargs sha256sum; find data -type f | xargs stat -c '%h links' | sort -u"

@@ -19,7 +19,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from test_local import Local, executor_of, local
 
-from howdah.logs.search import LogQuery, search_headed
+from howdah.logs.query import LogQuery
+from howdah.logs.search import search_headed
 from howdah.spec import State
 from howdah.wire import auth
 

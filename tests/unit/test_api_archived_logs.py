@@ -26,7 +26,7 @@ from howdah.api.archived_logs import ArchivedLogs
 from howdah.api.sources import ApiError
 from howdah.engines.local.engine import LocalEngine
 from howdah.errors import EngineUnavailable
-from howdah.logs.search import LogQuery
+from howdah.logs.query import LogQuery
 from howdah.spec import TaskId
 from howdah.wire.messages import LogChunk
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from howdah.checkpoints.event_file_sync import Sent, run
+from howdah.checkpoints.event_file_sync import Sent, send_event_files
 from howdah.master.decisions.executor_orders import _event_file_sync
 from howdah.spec import Board, JobSpec, Role, TaskId, uris
+from howdah.wire.helper_messages import EventFileSyncRequest
 
 EVENTS = "events.out.tfevents.1"
 
@@ -20,8 +21,9 @@ class Copied:
         self.sent: Sent = {}
 
     def again(self) -> dict[str, bytes]:
-        answer = run({"path": str(self.here), "uri": uris.of_local(self.there), "sent": self.sent, "last": True})
-        self.sent, self.problem = answer["sent"], answer.get("error", "")
+        request = EventFileSyncRequest(str(self.here), uris.of_local(self.there), self.sent, last=True)
+        reply = send_event_files(request)
+        self.sent, self.problem = dict(reply.sent), reply.error
         return {
             str(path.relative_to(self.there)): path.read_bytes() for path in self.there.rglob("*") if path.is_file()
         }

@@ -11,7 +11,7 @@ from howdah.master.decisions.actions import CommitDone
 from howdah.master.decisions.failed_outputs import LIMIT_S
 from howdah.master.decisions.outputs import commit_request
 from howdah.master.state import Stage
-from howdah.outputs.commit import run
+from howdah.outputs.commit import Commitment, CommitReply, CommitRequest, discard_outputs
 from howdah.spec import Exit, Output, Role, State, uris
 from howdah.spec.events import CancelRequested, ContainerEnded, Noted
 from howdah.testing import Gang, job
@@ -35,9 +35,8 @@ def stage(gang: Gang) -> Stage:
     return gang.state.stage
 
 
-def outputs(gang: Gang) -> list[dict[str, Any]]:
-    found: Any = commit_request(gang.state)["outputs"]
-    return list(found)
+def outputs(gang: Gang) -> list[Commitment]:
+    return list(commit_request(gang.state).outputs)
 
 
 def keep(gang: Gang, task: str, exit: Exit) -> None:
@@ -51,8 +50,8 @@ def test_the_end_waits_for_the_uploads_and_takes_them_all() -> None:
     keep(gang, "worker:0", STOPPED)
     assert stage(gang) is Stage.COMMITTING
     (output,) = outputs(gang)
-    assert output["failed"] == "hdfs://n/out.failed"
-    assert [part["to"] for part in output["parts"]] == ["worker-0", "worker-1"]
+    assert output.failed == "hdfs://n/out.failed"
+    assert [to for _, to in output.parts] == ["worker-0", "worker-1"]
     gang.feed(CommitDone(gang.now, (), "", ("hdfs://n/out.failed",)))
     assert gang.outcome is not None
     assert gang.outcome.state is State.FAILED
@@ -85,7 +84,7 @@ def test_nothing_is_kept_unless_the_output_says_so(output: Output) -> None:
     gang = failing(outputs=(output,))
     assert stage(gang) is Stage.COMMITTING
     (told,) = outputs(gang)
-    assert told["failed"] == ""
+    assert told.failed == ""
 
 
 def test_a_cancelled_job_keeps_nothing() -> None:
@@ -102,10 +101,10 @@ def test_set_aside_replaces_an_earlier_one_and_leaves_nothing_else(tmp_path: Pat
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
     at = {name: uris.of_local(tmp_path / name) for name in ("temporary", "out", "out.failed")}
-    parts = [{"from": f"worker-{n}.{n + 1}", "to": f"worker-{n}"} for n in (0, 1, 2)]
-    item = {"temporary": at["temporary"], "final": at["out"], "failed": at["out.failed"], "parts": parts}
-    assert run("discard", {"outputs": [item]}) == {"committed": [], "kept": [at["out.failed"]]}
+    parts = tuple((f"worker-{n}.{n + 1}", f"worker-{n}") for n in (0, 1, 2))
+    request = CommitRequest((Commitment(at["temporary"], at["out"], parts=parts, failed=at["out.failed"]),))
+    assert discard_outputs(request) == CommitReply(kept=(at["out.failed"],))
     found = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
     assert found == ["out.failed/worker-0/a", "out.failed/worker-1/b"]
-    assert run("discard", {"outputs": [item]}) == {"committed": []}
+    assert discard_outputs(request) == CommitReply()
     assert (tmp_path / "out.failed/worker-0/a").exists()

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from hypothesis import strategies as st
 
 from howdah.executor.io.task_output import TaskOutput
 from howdah.logs import search as logsearch
-from howdah.logs.search import LogMatch, LogQuery, Search, of_pieces, search_files, search_headed
+from howdah.logs.query import LogMatch, LogQuery, SearchedStream
+from howdah.logs.search import Search, of_pieces, search_files, search_headed
 
 
 def hits(data: bytes, wish: LogQuery, size: int = 0) -> list[LogMatch]:
@@ -71,7 +73,7 @@ def test_a_line_of_a_hundred_megabytes_takes_little_memory_and_is_shown_in_part(
             file.write(b"z" * (1 << 20))
         file.write(b"\nafter needle\n")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    found = search_files([{"task": "w:0", "attempt": 1, "stream": "stdout", "path": str(path)}], LogQuery("needle"))
+    found = search_files([SearchedStream("w:0", 1, "stdout", path=str(path))], LogQuery("needle"))
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 40 << 10
     assert [len(hit["text"]) <= 4 * logsearch.SHOWN for hit in found["hits"]] == [True, True]
     assert found["hits"][1]["text"] == "after needle"
@@ -81,7 +83,7 @@ def test_a_line_of_a_hundred_megabytes_takes_little_memory_and_is_shown_in_part(
 def test_times_come_from_the_index_beside_it(tmp_path: Path) -> None:
     (tmp_path / "stdout").write_bytes(b"early needle\nlate needle\n")
     (tmp_path / "times").write_text("100.0 0 0 0 0\n200.0 13 0 1 0\n")
-    one = {"task": "w:0", "attempt": 1, "stream": "stdout", "path": str(tmp_path / "stdout")}
+    one = SearchedStream("w:0", 1, "stdout", path=str(tmp_path / "stdout"))
     assert [hit["time"] for hit in search_files([one], LogQuery("needle"))["hits"]] == [100.0, 200.0]
     late = search_files([one], LogQuery("needle", since=150.0))["hits"]
     assert [hit["text"] for hit in late] == ["late needle"]
@@ -122,14 +124,14 @@ def test_what_was_printed_at_another_time_does_not_count(
     tmp_path: Path, wish: dict[str, Any], lines: range, complete: bool, times_first: bool
 ) -> None:
     data = timed_log(tmp_path)
-    one = {"task": "w:0", "attempt": 1, "stream": "stdout"}
-    whole = search_files([{**one, "path": str(tmp_path / "stdout")}], LogQuery("needle", **wish))
+    one = SearchedStream("w:0", 1, "stdout")
+    whole = search_files([replace(one, path=str(tmp_path / "stdout"))], LogQuery("needle", **wish))
     assert (numbered(whole), whole["complete"]) == (list(lines), complete)
     with (tmp_path / "tail").open("w+b") as file:  # what a live log keeps: not its beginning
         file.write(data[5000:])
         file.flush()
         times = (tmp_path / "times").read_text()
-        kept = {**one, "file": file.fileno(), "from": 5000, "to": len(data), "lines": 500, "times": times}
+        kept = replace(one, file=file.fileno(), start=5000, end=len(data), lines=500, times=times)
         found = search_files([kept], LogQuery("needle", **wish))
         in_tail = [line for line in range(501, 1051) if wish.get("until", 1e9) >= 100][: wish.get("limit", 200)]
         assert numbered(found) == (list(lines) if "since" in wish else in_tail)
@@ -146,7 +148,7 @@ def test_what_was_printed_at_another_time_does_not_count(
 
 def test_only_what_the_index_says_may_be_of_that_time_is_read(tmp_path: Path) -> None:
     timed_log(tmp_path)
-    one = {"task": "w:0", "attempt": 1, "stream": "stdout", "path": str(tmp_path / "stdout")}
+    one = SearchedStream("w:0", 1, "stdout", path=str(tmp_path / "stdout"))
     assert search_files([one], LogQuery("needle", since=200.0, until=200.0))["scanned_bytes"] == 10 * LATE
     (tmp_path / "times").write_text("200.0 9000 0 900 0\n")  # nobody knows when the first lines came
     found = search_files([one], LogQuery("needle", since=250.0, limit=2000))
@@ -154,7 +156,7 @@ def test_only_what_the_index_says_may_be_of_that_time_is_read(tmp_path: Path) ->
 
 
 def test_a_file_that_is_gone_is_told_of(tmp_path: Path) -> None:
-    one = {"task": "w:0", "attempt": 1, "stream": "stdout", "path": str(tmp_path / "gone")}
+    one = SearchedStream("w:0", 1, "stdout", path=str(tmp_path / "gone"))
     found = search_files([one], LogQuery("x"))
     (problem,) = found.pop("problems")
     assert problem.startswith("w:0 attempt 1 stdout: ")
@@ -177,7 +179,7 @@ def test_a_node_that_goes_away_while_it_is_read_is_told_of(head: str) -> None:
 
         threading.Thread(target=serve, daemon=True).start()
         url = f"http://127.0.0.1:{server.getsockname()[1]}/node/containerlogs/c1/me"
-        found = search_files([{"task": "w:0", "attempt": 1, "stream": "stdout", "url": url}], LogQuery("needle"))
+        found = search_files([SearchedStream("w:0", 1, "stdout", url=url)], LogQuery("needle"))
     (problem,) = found["problems"]
     assert not found["complete"]
     assert problem.startswith("w:0 attempt 1 stdout: http://127.0.0.1")
@@ -214,16 +216,16 @@ def test_numbers_from_the_index_are_those_of_counting(
         stdout.before = lambda now=number * 1.0: printed.times.note("stdout", now)  # type: ignore[misc]
         stdout.write(piece)
         written += piece
-    one = {"task": "worker:0", "attempt": 1, "stream": "stdout"}
+    one = SearchedStream("worker:0", 1, "stdout")
     times = (folder / "times").read_text()
     for file, start, end, lines in stdout.kept:
         assert lines == written[:start].count(b"\n")
-        part = {**one, "file": file, "from": start, "to": end, "lines": lines, "times": times}
+        part = replace(one, file=file, start=start, end=end, lines=lines, times=times)
         for hit in search_files([part], LogQuery("needle"))["hits"]:
             assert hit["line"] == written[: hit["offset"]].count(b"\n") + 1
     printed.close()
     whole = (folder / "stdout").read_bytes()
-    found = search_files([{**one, "path": str(folder / "stdout")}], LogQuery("needle"))["hits"]
+    found = search_files([replace(one, path=str(folder / "stdout"))], LogQuery("needle"))["hits"]
     assert [(hit["offset"], hit["line"]) for hit in found] == [
         (hit.offset, hit.line) for hit in hits(whole, LogQuery("needle"))
     ]

@@ -9,8 +9,9 @@ import pytest
 
 from howdah.executor.identity import Identity
 from howdah.executor.io.program_api_files import ProgramApiDir
-from howdah.logs.search import LogQuery, Search, _search
-from howdah.logs.store import DirectoryLogs, chunk
+from howdah.logs.query import LogQuery, SearchedStream
+from howdah.logs.search import Search, _search
+from howdah.logs.store import DirectoryLogs
 from howdah.wire import program_protocol as wire
 
 
@@ -32,12 +33,12 @@ def replaced(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 def test_what_is_no_log_is_not_read(replaced: Path) -> None:
     with pytest.raises(OSError, match="is no file that a task has printed to"):
-        chunk(DirectoryLogs(replaced), "stdout", 0, 100)
-    assert chunk(DirectoryLogs(replaced), "stderr", -4, 100) == (4, 8, b"ted\n")
+        DirectoryLogs(replaced).chunk("stdout", 0, 100)
+    assert DirectoryLogs(replaced).chunk("stderr", -4, 100) == (4, 8, b"ted\n")
 
 
 def test_it_is_not_searched(replaced: Path) -> None:
-    one = {"task": "worker:0", "attempt": 1, "stream": "stdout", "path": str(replaced / "stdout")}
+    one = SearchedStream("worker:0", 1, "stdout", path=str(replaced / "stdout"))
     with pytest.raises(OSError, match="is no file that a task has printed to"):
         list(_search(one, Search(LogQuery("secret"), "worker:0", 1, "stdout")))
 

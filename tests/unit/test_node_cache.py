@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from howdah.inputs.download import FileCopy
 from howdah.inputs.node_cache import NodeCache
 from howdah.inputs.transfer import download
 from howdah.spec import uris
+from howdah.wire.helper_messages import FileCopy
 
 
 def quiet(files: int, size: int) -> None:
@@ -151,7 +151,8 @@ def test_a_killed_fetcher_leaves_no_lock_and_its_rubbish_goes(tmp_path: Path, so
     code = f"""
 import os, sys
 from howdah.inputs.node_cache import NodeCache, _key
-from howdah.inputs.download import FileCopy, verify_unchanged
+from howdah.inputs.download import verify_unchanged
+from howdah.wire.helper_messages import FileCopy
 cache = NodeCache([{str(root)!r}], 1 << 20)
 with cache._locked(_key(verify_unchanged(FileCopy("", {uris.of_local(source)!r})))):
     print("held", flush=True)

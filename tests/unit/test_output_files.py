@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,6 +13,7 @@ from howdah.inputs import transfer
 from howdah.outputs.snapshots import snapshot as save
 from howdah.spec import uris
 from howdah.storage.output_files import LEADS_OUT, OutputFiles
+from howdah.wire.helper_messages import CopyPartRequest, StoreCheckpointsRequest, UploadItem, UploadRequest
 
 OLD = 1_600_000_000
 
@@ -73,27 +73,26 @@ def test_the_directory_itself_may_be_a_link(work: Path) -> None:
 
 
 def test_an_upload_leaves_out_and_tells(work: Path, tmp_path: Path) -> None:
-    item = {"path": str(work / "model"), "root": str(work), "uri": uris.of_local(tmp_path / "out")}
-    answer = transfer.run("upload", {"items": [item]}, lambda *_: None)
-    assert answer["ok"] is True
-    assert answer["left_out"] == [f"model/{name}: {LEADS_OUT}" for name in REFUSED]
+    item = UploadItem(str(work / "model"), uris.of_local(tmp_path / "out"), root=str(work))
+    reply = transfer.upload_directories(UploadRequest((item,)))
+    assert reply.left_out == [f"model/{name}: {LEADS_OUT}" for name in REFUSED]
     assert list(OutputFiles(str(tmp_path / "out"))) == FOUND
 
 
 def test_a_copy_while_it_runs_does_too(work: Path, tmp_path: Path) -> None:
     uri = uris.of_local(tmp_path / "copy")
-    item: dict[str, Any] = {"path": str(work / "model"), "root": str(work), "uri": uri, "final": uri, "settle_s": 0.0}
-    answer = save.copy_part(item, lambda *_: None)
-    assert answer["skipped"] == [f"{name}: {LEADS_OUT}" for name in REFUSED]
+    reply = save.copy_part(CopyPartRequest(str(work / "model"), uri, uri, root=str(work), settle_s=0.0))
+    assert reply.skipped == [f"{name}: {LEADS_OUT}" for name in REFUSED]
     listed = json.loads((tmp_path / "copy" / save.SAVED).read_text())["files"]
     assert sorted(listed) == FOUND
 
 
 def test_a_mirror_of_checkpoints_does_too(work: Path, tmp_path: Path) -> None:
     uri = uris.of_local(tmp_path / "mirror")
-    request = {"path": str(work / "model"), "root": str(work), "uri": uri, "settle_s": 0.0}
-    answer = directory_sync.run("up", request)
-    assert answer["skipped"] == [f"{name}: {LEADS_OUT}" for name in REFUSED]
+    reply = directory_sync.store_checkpoints(
+        StoreCheckpointsRequest(str(work / "model"), uri, root=str(work), settle_s=0.0, last=True)
+    )
+    assert reply.skipped == [f"{name}: {LEADS_OUT}" for name in REFUSED]
     assert list(OutputFiles(str(tmp_path / "mirror"))) == FOUND
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from page_script import called
 
-from howdah.logs.search import LEVELS, level_of
+from howdah.logs.levels import LEVELS, level_of
 
 WORDS = [f"a {word.decode()} b" for words in LEVELS.values() for word in words]
 DAYS = ["E1121 18:06", "F0101 00:00", "W0731 9", "E11210 9", "E2101 9", "Epoch 1", " E1121 9", "I1121 9", "W1121 error"]

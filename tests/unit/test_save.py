@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,8 +12,10 @@ from howdah.checkpoints import directory_lock
 from howdah.errors import StagingError
 from howdah.outputs.commit import abandon, reserve
 from howdah.outputs.snapshots import snapshot
+from howdah.outputs.snapshots.snapshot import PublishSnapshotReply, PublishSnapshotRequest
 from howdah.spec import Checkpoint, JobSpec, Output, Role, Save, uris
 from howdah.storage.filesystem import filesystem
+from howdah.wire.helper_messages import CopyPartRequest
 
 FS = filesystem("file:///")
 
@@ -36,17 +37,22 @@ class Job:
         moment = time.time() - age_s
         os.utime(path, (moment, moment))
 
-    def copy(self) -> dict[str, Any]:
+    def copy(self) -> PublishSnapshotReply:
         """Make one; what `publish` says."""
         self.number += 1
         name = f"2026_11_21_15_00_{self.number:02d}"
         grown = uris.join(self.to, ".howdah-j-0-saves", name)
         final = self.to + name
-        item = {"path": str(self.output), "uri": uris.join(grown, self.part), "final": uris.join(final, self.part)}
-        if self.incremental and self.last:
-            item["previous"] = uris.join(self.last, self.part)
-        self.taken = snapshot.copy_part({**item, "settle_s": 0.0}, lambda *_: None)
-        answer = snapshot.publish({"temporary": grown, "final": final, "to": self.to, "keep": self.keep})
+        self.taken = snapshot.copy_part(
+            CopyPartRequest(
+                path=str(self.output),
+                uri=uris.join(grown, self.part),
+                final=uris.join(final, self.part),
+                previous=uris.join(self.last, self.part) if self.incremental and self.last else "",
+                settle_s=0.0,
+            )
+        )
+        answer = snapshot.publish(PublishSnapshotRequest(grown, final, self.to, self.keep))
         self.last = final
         return answer
 
@@ -65,15 +71,15 @@ def test_a_copy_appears_whole(tmp_path: Path) -> None:
     job = Job(tmp_path)
     job.write("m.bin", "one")
     job.write("sub/n.bin", "two")
-    assert job.copy()["ok"]
+    assert job.copy() == PublishSnapshotReply()
     assert job.there == [f"2026_11_21_15_00_01/worker-0/{name}" for name in ("_SAVED", "m.bin", "sub/n.bin")]
     assert job.read(1) == {"m.bin": "one", "sub/n.bin": "two"}
-    assert (job.taken["files"], job.taken["bytes"], job.taken["kept"]) == (2, 6, 2)
+    assert (job.taken.files, job.taken.bytes, job.taken.kept) == (2, 6, 2)
 
 
 def test_nothing_to_copy_leaves_nothing(tmp_path: Path) -> None:
     job = Job(tmp_path)
-    assert job.copy() == {"ok": True, "empty": True}
+    assert job.copy() == PublishSnapshotReply(empty=True)
     assert job.there == []
 
 
@@ -98,7 +104,7 @@ def test_an_incremental_copy_holds_what_changed_and_refers_to_the_rest(tmp_path:
     job.write("newer.bin", "3", age_s=40)
     job.copy()
     assert job.read(3) == {"same.bin": "s", "new.bin": "2", "newer.bin": "3"}
-    assert (job.taken["files"], job.taken["kept"]) == (1, 3)
+    assert (job.taken.files, job.taken.kept) == (1, 3)
     first = f"{job.to}2026_11_21_15_00_01"
     there = snapshot.elsewhere(FS, f"{job.to}2026_11_21_15_00_03")
     assert there[f"{part}/same.bin".lstrip("/")] == uris.join(first, part, "same.bin")
@@ -114,7 +120,7 @@ def test_old_ones_go_but_for_what_newer_ones_refer_to(tmp_path: Path) -> None:
     job.write("new.bin", "1")
     job.copy()
     job.write("new.bin", "2", age_s=50)
-    assert job.copy()["removed"] == [f"{job.to}2026_11_21_15_00_01"]
+    assert job.copy().removed == (f"{job.to}2026_11_21_15_00_01",)
     assert job.there == [
         "2026_11_21_15_00_01/worker-0/same.bin",
         "2026_11_21_15_00_02/worker-0/_SAVED",

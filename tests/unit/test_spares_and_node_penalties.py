@@ -205,7 +205,7 @@ class TestStrikes:
     def test_jobs_tell_each_other_by_files(self, tmp_path: Path) -> None:
         home, now = tmp_path.as_uri(), time.time()
         for job in ("job-1", "job-2"):
-            assert node_penalties.note({"home": home, "id": job, "strikes": [["node7", now]]}) == {}
+            node_penalties.note(node_penalties.NotePenaltiesRequest(home, job, (("node7", now),)))
         (tmp_path / "strikes" / "broken.json").write_text("[[")
         old = tmp_path / "strikes" / "old.json"
         old.write_text(json.dumps([["node1", 0]]))

@@ -338,8 +338,8 @@ def test_an_output_that_nobody_made_fails_the_job_and_keeps_the_others_aside():
     gang.end("worker:0", made=(0,))
     gang.end("worker:1")
     assert gang.of(Commit)[0].keep is False
-    request = commit_request(gang.state)["outputs"]
-    assert [one["failed"] for one in request] == ["hdfs://n/model.failed", "hdfs://n/metrics.failed"]
+    request = commit_request(gang.state)
+    assert [one.failed for one in request.outputs] == ["hdfs://n/model.failed", "hdfs://n/metrics.failed"]
     gang.take_over()
     gang.feed(CommitDone(gang.now))
     assert gang.outcome.state is State.FAILED

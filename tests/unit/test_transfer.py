@@ -12,8 +12,9 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from howdah.errors import StagingError
-from howdah.inputs.transfer import TRIES, FileCopy, below, download, upload
+from howdah.inputs.transfer import TRIES, below, download, upload
 from howdah.storage.filesystem import ConnectionBroken
+from howdah.wire.helper_messages import FileCopy
 
 
 class Flaky(MemoryFileSystem):

@@ -26,9 +26,9 @@ from urllib.parse import quote
 from howdah.api.archived_search import ArchivedSearches
 from howdah.api.sources import ApiError
 from howdah.errors import EngineUnavailable, HowdahError
-from howdah.logs.search import LogQuery
+from howdah.logs.query import LogQuery
 from howdah.logs.search_results import SearchResults
-from howdah.logs.store import DirectoryLogs, chunk
+from howdah.logs.store import DirectoryLogs
 from howdah.logs.stream_index import BOTH, STREAMS, TIMES
 from howdah.spec import TaskId
 from howdah.wire.messages import LogChunk
@@ -98,7 +98,7 @@ class ArchivedLogs:
             if self._valid_until.get(path, 0.0) < float("inf"):
                 raise ApiError(503, f"its node has not brought yet what attempt {attempt} of {task} printed: ask again")
             raise ApiError(404, f"nothing is kept of what attempt {attempt} of {task} printed to {stream}")
-        start, size, data = chunk(DirectoryLogs(path, files), stream, offset, limit)
+        start, size, data = DirectoryLogs(path, files).chunk(stream, offset, limit)
         return LogChunk(request=0, offset=start, size=size, text=data.decode("latin-1"))
 
     async def search(

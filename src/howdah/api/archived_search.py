@@ -24,7 +24,8 @@ from typing import IO, Any
 
 import howdah
 from howdah.errors import EngineUnavailable
-from howdah.logs.search import LogQuery, search_headed
+from howdah.logs.query import LogQuery
+from howdah.logs.search import search_headed
 from howdah.spec.codec import encode
 
 ReadLogs = Callable[[], Iterable[tuple[str, bytes]]]

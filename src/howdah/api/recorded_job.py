@@ -22,7 +22,7 @@ from howdah.api.sources import ApiError, JobSource
 from howdah.eventfiles import locations
 from howdah.eventfiles.client import EventFileService
 from howdah.localfiles.temporary_directory import TemporaryDirectory
-from howdah.logs.search import LogQuery
+from howdah.logs.query import LogQuery
 from howdah.spec import TaskId
 from howdah.spec.view import JobView
 from howdah.wire.messages import LogChunk

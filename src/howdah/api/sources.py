@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from howdah.api.http_server import Caller, Request
 from howdah.errors import RequestRefused
-from howdah.logs.search import LogQuery
+from howdah.logs.query import LogQuery
 from howdah.spec import TaskId
 from howdah.spec.view import JobView
 from howdah.wire.messages import LogChunk

@@ -13,20 +13,19 @@ import contextlib
 import json
 import os
 import posixpath
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from howdah.checkpoints import directory_snapshot
 from howdah.checkpoints.directory_snapshot import Stamp
 from howdah.checkpoints.discovery import CheckpointTree, candidates
 from howdah.checkpoints.file_validation import STATE, named_by
-from howdah.errors import HowdahError
 from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
 from howdah.storage import cpu_throttle
 from howdah.storage.filesystem import Entry, FileSystem, filesystem, readable
+from howdah.wire.helper_main import run_helper_main
+from howdah.wire.helper_messages import DirectorySyncReply, FetchCheckpointRequest, StoreCheckpointsRequest
 
 MEMORY = ".howdah-mirror.json"
 ROUNDS = 5
@@ -139,6 +138,10 @@ class DirectorySync:
                 self.fs.delete(target)
             del self._memory[name]
 
+    def reply(self) -> DirectorySyncReply:
+        """Return what has been copied."""
+        return DirectorySyncReply(self.files, self.bytes, self.skipped)
+
     # What is remembered: by name, size and time here, size and time there
 
     def _note(self, name: str, stamp: Stamp | None, entry: Entry) -> None:
@@ -178,36 +181,24 @@ def _explained(place: str) -> Iterator[None]:
         raise explain(error, place) from error
 
 
-def run(verb: str, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Do it; the answer.
-
-    Raises:
-        StagingError, EngineUnavailable: it can't be done.
-    """
-    replace, root = bool(request.get("replace", True)), str(request.get("root", ""))
-    mirror = DirectorySync(str(request["path"]), str(request["uri"]), replace, root)
-    if verb == "down":
-        mirror.down(str(request.get("resume", "")), str(request.get("valid", "")))
-    elif os.path.isdir(mirror.path):  # noqa: PTH112
-        if not request.get("last"):
-            cpu_throttle.enable(mirror.uri)
-        mirror.up(float(request.get("settle_s", 5.0)))
-    return {"ok": True, "files": mirror.files, "bytes": mirror.bytes, "skipped": mirror.skipped}
+def fetch_checkpoint(request: FetchCheckpointRequest) -> DirectorySyncReply:
+    """Fetch what a program goes on from."""
+    sync = DirectorySync(request.path, request.uri, root=request.root)
+    with _explained(request.path):
+        sync.down(request.resume, request.valid)
+    return sync.reply()
 
 
-def main(argv: list[str]) -> int:
-    request = json.load(sys.stdin)
-    try:
-        answer = run(argv[1] if len(argv) > 1 else "", request)
-    except HowdahError as error:
-        answer = {"error": str(error).replace("\n", "; ")}
-    except OSError as error:
-        answer = {"error": str(explain(error, str(request.get("path"))))}
-    print(json.dumps(answer), flush=True)
-    return 0 if "ok" in answer else 1
+def store_checkpoints(request: StoreCheckpointsRequest) -> DirectorySyncReply:
+    """Store what a program has written."""
+    sync = DirectorySync(request.path, request.uri, request.replace, request.root)
+    if os.path.isdir(request.path):  # noqa: PTH112
+        if not request.last:
+            cpu_throttle.enable(request.uri)
+        with _explained(request.path):
+            sync.up(request.settle_s)
+    return sync.reply()
 
 
 if __name__ == "__main__":
-    status = main(sys.argv)
-    sys.stdout.flush()
-    os._exit(status)
+    run_helper_main({"down": fetch_checkpoint, "up": store_checkpoints})

@@ -1,8 +1,9 @@
 """`python -m howdah.checkpoints.discovery find`: the newest checkpoint in a directory that is whole.
 
-On stdin {"directory", "valid"}, on stdout one line {"ok": true, "uri", "format", "skipped": [sentence, ...]} or
-{"error"}. Programs die while they write: what the newest checkpoint is by its name or time says nothing about whether
-it can be read. A TensorFlow checkpoint is named by its prefix, a sharded one by its directory, any other by its file.
+A helper process that the master runs (`howdah.wire.helper_main`). Programs die while they write: the newest checkpoint
+by name or time may be one that cannot be read.
+
+A TensorFlow checkpoint is named by its prefix, a sharded one by its directory, any other by its file.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ import fnmatch
 import json
 import posixpath
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from howdah.checkpoints import file_validation
 from howdah.checkpoints.directory_snapshot import is_temporary
-from howdah.errors import HowdahError, StagingError
+from howdah.errors import StagingError
 from howdah.spec import uris
+from howdah.spec.values import dataclass
 from howdah.storage.filesystem import Entry, FileSystem, filesystem
+from howdah.wire.helper_main import HelperReply, run_helper_main
 
 MARKERS = ("_SUCCESS", "_COMPLETE", "COMPLETE", "_DONE", "DONE", ".complete", ".done", "commit_success.txt")
 MOST_TRIED, MOST_TOLD = 50, 10
@@ -272,20 +273,36 @@ def _parts_flaw(tree: CheckpointTree, one: FoundCheckpoint) -> str:
     return next((f"{name}: {reason}" for name, reason in file_validation.orphans(one.files)), "")
 
 
-def main() -> int:
-    request = json.load(sys.stdin)
-    try:
-        directory = str(request["directory"])
-        found = find(filesystem(directory), directory, str(request.get("valid", "")))
-    except HowdahError as error:
-        print(json.dumps({"error": str(error).replace("\n", "; ")}), flush=True)
-        return 1
-    one = found.checkpoint
-    uri = uris.join(directory, one.name) if one is not None else ""
-    answer = {"ok": True, "uri": uri, "format": one.format if one is not None else "", "skipped": found.skipped}
-    print(json.dumps(answer), flush=True)
-    return 0
+@dataclass(frozen=True)
+class FindCheckpointRequest:
+    """Find the newest checkpoint that is whole."""
+
+    directory: str
+    """URI of the directory of checkpoints."""
+    valid: str = ""
+    """The job's rule for valid checkpoints (`checkpoint.valid`)."""
+
+
+@dataclass(frozen=True)
+class FindCheckpointReply(HelperReply):
+    """The checkpoint that was found."""
+
+    uri: str = ""
+    """Its URI; "" when there is none."""
+    format: str = ""
+    """Its format."""
+    skipped: tuple[str, ...] = ()
+    """A sentence for each newer one that is not whole."""
+
+
+def answer(request: FindCheckpointRequest) -> FindCheckpointReply:
+    """Answer a master's request."""
+    found = find(filesystem(request.directory), request.directory, request.valid)
+    if found.checkpoint is None:
+        return FindCheckpointReply(skipped=found.skipped)
+    uri = uris.join(request.directory, found.checkpoint.name)
+    return FindCheckpointReply(uri=uri, format=found.checkpoint.format, skipped=found.skipped)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_helper_main({"find": answer})

@@ -1,26 +1,25 @@
-"""`python -m howdah.checkpoints.event_file_sync`: what a program has written to its event files since the last time,
-sent on.
+"""`python -m howdah.checkpoints.event_file_sync`: appends what a program has written to its event files to those on the
+shared filesystem.
 
-On stdin {"path", "uri", "sent": {name: [size, modified_ns]}}, on stdout one line {"ok": true, "sent"} or {"error",
-"sent"}. Event files only grow: of those the rest is appended. Any other file that has changed is written anew.
+A helper process beside an executor (`howdah.wire.helper_main`). An event file only grows, so only the new bytes are
+appended; any other file that has changed is written anew.
 """
 
 # ruff: noqa: PTH118, PTH119
 
 from __future__ import annotations
 
-import json
 import os
 import stat
-import sys
 from collections.abc import Iterator
-from typing import Any
 
 from howdah.errors import HowdahError
 from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
 from howdah.storage import cpu_throttle
 from howdah.storage.filesystem import FileSystem, filesystem, readable
+from howdah.wire.helper_main import one_line, run_helper_main
+from howdah.wire.helper_messages import EventFileSyncReply, EventFileSyncRequest
 
 EVENTS = "tfevents"
 AT_ONCE = 8 << 20
@@ -74,28 +73,19 @@ def _there(fs: FileSystem, target: str) -> int:
     return entry.size if entry is not None else 0
 
 
-def run(request: dict[str, Any]) -> dict[str, Any]:
-    """The answer to a request."""
-    path, sent = str(request["path"]), dict(request.get("sent", {}))
+def send_event_files(request: EventFileSyncRequest) -> EventFileSyncReply:
+    """Answer an executor's request."""
+    if not request.last:
+        cpu_throttle.enable(request.uri)
+    sent = dict(request.sent)
     try:
-        copy(path, str(request["uri"]), sent)
+        copy(request.path, request.uri, sent)
     except HowdahError as error:
-        return {"error": str(error).replace("\n", "; "), "sent": sent}
+        return EventFileSyncReply(sent, one_line(error))
     except OSError as error:
-        return {"error": str(explain(error, error.filename or path)), "sent": sent}
-    return {"ok": True, "sent": sent}
-
-
-def main() -> int:
-    request = json.load(sys.stdin)
-    if not request.get("last"):
-        cpu_throttle.enable(str(request["uri"]))
-    answer = run(request)
-    print(json.dumps(answer), flush=True)
-    return 0 if "ok" in answer else 1
+        return EventFileSyncReply(sent, str(explain(error, error.filename or request.path)))
+    return EventFileSyncReply(sent)
 
 
 if __name__ == "__main__":
-    status = main()
-    sys.stdout.flush()
-    os._exit(status)
+    run_helper_main({"send": send_event_files})

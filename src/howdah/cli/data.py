@@ -14,13 +14,13 @@ from howdah.cli.terminal import columns
 from howdah.client.engine_registry import settings_for
 from howdah.errors import StagingError
 from howdah.hadoop import conf as hadoop_conf
-from howdah.inputs.download import FileCopy
 from howdah.inputs.transfer import below, download, upload
 from howdah.localfiles import regular_file
 from howdah.outputs.snapshots.snapshot import elsewhere
 from howdah.spec import uris
 from howdah.spec.codec import to_json
 from howdah.storage.filesystem import Entry, FileSystem, filesystem
+from howdah.wire.helper_messages import FileCopy
 
 
 @click.group()

@@ -17,8 +17,9 @@ from typing import NamedTuple
 from howdah.client.master_client import MasterClient
 from howdah.engines import Engine
 from howdah.localfiles.temporary_directory import TemporaryDirectory
-from howdah.logs.search import LEVELS, LONGEST_LINE, level_of
-from howdah.logs.store import DirectoryLogs, order_of
+from howdah.logs.levels import LEVELS, level_of
+from howdah.logs.search import LONGEST_LINE
+from howdah.logs.store import DirectoryLogs
 from howdah.logs.stream_index import TIMES, StreamIndex
 from howdah.spec import TaskId
 
@@ -129,7 +130,7 @@ class KeptLogs:
     def streams(self, key: tuple[str, int], names: Sequence[str]) -> list[Iterator[LogLine]]:
         """The lines of each stream of an attempt."""
         files = self._attempts[key]
-        order = order_of(DirectoryLogs(self._directory.path, files))
+        order = DirectoryLogs(self._directory.path, files).index()
         kept = [name for name in names if name in files]
         return [lines(_read(files[name]), _when(order, name), *key, name) for name in kept]
 

@@ -7,14 +7,13 @@ below howdah's home, and a file that is too old to matter is removed by whoever 
 from __future__ import annotations
 
 import json
-import sys
-import time
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from howdah.errors import HowdahError
 from howdah.spec import uris
+from howdah.spec.values import dataclass
 from howdah.storage.filesystem import filesystem
+from howdah.wire.helper_main import run_helper_main
 
 HALF_LIFE_S = 6 * 3600.0
 FORGOTTEN_S = 4 * HALF_LIFE_S
@@ -48,17 +47,25 @@ def known(home: str, now: float) -> dict[str, float]:
     return weights(strikes, now)
 
 
-def note(request: Mapping[str, Any]) -> dict[str, str]:
-    """Write down the `strikes` of job `id`, pairs of a node and a time, below `home`."""
-    uri = uris.join(str(request["home"]), "strikes", f"{request['id']}.json")
+@dataclass(frozen=True)
+class NotePenaltiesRequest:
+    """Write down which nodes failed a job."""
+
+    home: str
+    """URI of howdah's home on the cluster."""
+    id: str
+    """The job's id."""
+    strikes: tuple[tuple[str, float], ...]
+    """Pairs of a node and the time (epoch seconds) at which it failed the job."""
+
+
+def note(request: NotePenaltiesRequest) -> None:
+    """Write the file of one job."""
+    uri = uris.join(request.home, "strikes", f"{request.id}.json")
     files = filesystem(uri)
-    try:
-        files.mkdirs(uris.parent(uri))
-        files.write_bytes(uri, json.dumps(request["strikes"]).encode())
-    except HowdahError as error:
-        return {"error": str(error)}
-    return {}
+    files.mkdirs(uris.parent(uri))
+    files.write_bytes(uri, json.dumps(request.strikes).encode())
 
 
 if __name__ == "__main__":
-    print(json.dumps(note(json.load(sys.stdin)) if sys.argv[1:] == ["note"] else known(sys.argv[1], time.time())))
+    run_helper_main({"note": note})

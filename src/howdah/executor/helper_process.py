@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict, Mapping, Optional, Sequence
 
 from howdah.executor.event_loop import READ, EventLoop, Timer
 from howdah.executor.process import process_tree
+from howdah.spec.codec import encode
 
 _FOREIGN_PYTHON_BOOTSTRAP = """
 import json, os, runpy, sys
@@ -48,7 +49,7 @@ class HelperProcess:
         loop: EventLoop,
         reaper: process_tree.Reaper,
         argv: Sequence[str],
-        request: Mapping[str, Any],
+        request: object,
         on_end: OnEnd,
         on_message: Optional[OnMessage] = None,
         *,
@@ -80,7 +81,7 @@ class HelperProcess:
         self,
         reaper: process_tree.Reaper,
         command: Sequence[str],
-        request: Mapping[str, Any],
+        request: object,
         inherited: Sequence[int],
         environment: Mapping[str, str],
         stderr: int,
@@ -89,7 +90,7 @@ class HelperProcess:
         os.set_blocking(self._reader, False)
         stdin = -1
         try:
-            stdin = _memory_file(json.dumps(request).encode())
+            stdin = _memory_file(json.dumps(encode(request)).encode())
             for file in inherited:
                 os.set_inheritable(file, True)
             # It runs away from the program's directory, whose files must not pass for modules.

@@ -13,29 +13,16 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 
 from howdah.errors import EngineUnavailable, StagingError
 from howdah.localfiles.file_errors import explain
 from howdah.storage.filesystem import Buffer, ConnectionBroken, Entry, filesystem
 from howdah.storage.io_tuning import reserve_room
+from howdah.wire.helper_messages import FileCopy
 
 Told = Callable[[int], None]
 WORTH_KEEPING = 8 << 20
 """A part of this size is kept even when this process gives up: another may go on behind it."""
-
-
-@dataclass(frozen=True)
-class FileCopy:
-    """One file: `path` here, `uri` there. `size`, `modified_ms` and `etag` are what they must be there; -1, 0 and ""
-    when that is not known. With `cache` the node keeps the file."""
-
-    path: str
-    uri: str
-    size: int = -1
-    modified_ms: int = 0
-    etag: str = ""
-    cache: bool = False
 
 
 def verify_unchanged(copy: FileCopy, known: Entry | None = None) -> Entry:

@@ -1,9 +1,7 @@
 """`python -m howdah.inputs.transfer download|upload`: moves files between this machine and any filesystem.
 
-A process of its own beside an executor, which does without libraries. On stdin {"items": [...]}, on stdout a JSON line
-{"done_files", "done_bytes"} from time to time and one at the end: {"ok": true, "files", "bytes"} or {"error": "..."};
-of a download with a cache also "cached", the bytes that the node had already.
-A file that is there is whole: each is written under another name and renamed. Exit status 0 when all is done, else 1.
+A helper process beside an executor, which has no libraries (`howdah.wire.helper_main`). A file that exists under its
+name is complete: each file is written under another name and then renamed.
 """
 
 # ruff: noqa: PTH113, PTH116, PTH118, PTH120
@@ -12,24 +10,21 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import os
-import sys
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
-from howdah.errors import EngineUnavailable, HowdahError, StagingError
-from howdah.inputs.download import FileCopy, Told, download_verified, verify_unchanged
+from howdah.errors import EngineUnavailable, StagingError
+from howdah.inputs.download import Told, download_verified, verify_unchanged
 from howdah.inputs.node_cache import NodeCache
 from howdah.spec import uris
 from howdah.storage.filesystem import ConnectionBroken, Entry, filesystem
 from howdah.storage.io_tuning import keep_freed_memory
 from howdah.storage.output_files import OutputFiles
 from howdah.storage.retry import retry_until
-from howdah.wire.stderr import ignore_full_disk
+from howdah.wire.helper_main import REPORT_S, ProgressLines, run_helper_main
+from howdah.wire.helper_messages import DownloadReply, DownloadRequest, FileCopy, UploadReply, UploadRequest
 
 # HDFS takes half a second to close a new file: many at once. Reading small ones is work for the processor, which more
 # threads than hide the network's delay only hinder. Large ones fill the network by a few, and each holds some chunks.
@@ -40,7 +35,6 @@ LARGE = 2 << 20
 TRIES = 5
 BACK_OFF_S = 0.25
 """Doubled with each try that brought nothing: 7.5 s in all, for a server that starts again."""
-REPORT_S = 0.5
 
 Report = Callable[[int, int], None]
 
@@ -238,56 +232,31 @@ def _persistently(
                 raise
 
 
-def run(verb: str, request: dict[str, Any], report: Report) -> dict[str, Any]:
-    """Do what `request` says; the last line's content."""
-    items = request["items"]
-    if verb == "download":
-        cache = NodeCache.here(os.environ) if any(item.get("cache") for item in items) else None
-        files, size = download((FileCopy(**item) for item in items), report, cache)
-        return {"ok": True, "files": files, "bytes": size, **({"cached": cache.hits} if cache else {})}
-    if verb != "upload":
-        return {"error": f"{verb!r} is neither download nor upload"}
-    made = {
-        item["uri"]: OutputFiles(item["path"], item.get("root", ""), inputs=item.get("inputs", ())) for item in items
-    }
-    empty = [item["path"] for item in items if next(made_in(made[item["uri"]], "/"), None) is None]
-    files, size = retry_until(lambda: _upload(made, report))
-    left_out = [line for one in made.values() for line in one.problems(f"{Path(one.directory).name}/")]
-    return {"ok": True, "files": files, "bytes": size, "empty": empty, "left_out": left_out}
-
-
-def _upload(made: Mapping[str, OutputFiles], report: Report) -> tuple[int, int]:
-    for uri in made:
-        # Even an empty part exists: the commit tells by it what has been committed already.
-        filesystem(uri).mkdirs(uri)
-    return upload((copy for uri, files in made.items() for copy in made_in(files, uri)), report)
-
-
-def main(argv: list[str]) -> int:
+def download_files(request: DownloadRequest) -> DownloadReply:
+    """Answer a request for a download, with the node's cache where one of its files is to be kept there."""
     keep_freed_memory()
-    last = 0.0
-
-    def report(files: int, size: int) -> None:
-        nonlocal last
-        if time.monotonic() - last > REPORT_S:
-            last = time.monotonic()
-            print(json.dumps({"done_files": files, "done_bytes": size}), flush=True)
-
-    try:
-        answer = run(argv[1] if len(argv) > 1 else "", json.load(sys.stdin), report)
-    except HowdahError as error:
-        answer = {"error": str(error).replace("\n", "; ")}
-    print(json.dumps(answer), flush=True)
-    return 0 if "ok" in answer else 1
+    cache = NodeCache.here(os.environ) if any(copy.cache for copy in request.items) else None
+    files, size = download(request.items, ProgressLines(), cache)
+    return DownloadReply(files, size, cache.hits if cache else 0)
 
 
-def _leave(status: int) -> None:
-    """Exit at once: a thread that waits for a dead server must not hold the process back."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)
+def upload_directories(request: UploadRequest) -> UploadReply:
+    """Answer a request for an upload."""
+    keep_freed_memory()
+    made = {item.uri: OutputFiles(item.path, item.root, inputs=item.inputs) for item in request.items}
+    empty = [item.path for item in request.items if next(made_in(made[item.uri], "/"), None) is None]
+    report = ProgressLines()
+
+    def upload_all() -> tuple[int, int]:
+        for uri in made:
+            # Even an empty part exists: by it the commit sees what has been committed already.
+            filesystem(uri).mkdirs(uri)
+        return upload((copy for uri, files in made.items() for copy in made_in(files, uri)), report)
+
+    files, size = retry_until(upload_all)
+    left_out = [line for one in made.values() for line in one.problems(f"{Path(one.directory).name}/")]
+    return UploadReply(files, size, empty, left_out)
 
 
 if __name__ == "__main__":
-    ignore_full_disk()
-    _leave(main(sys.argv))
+    run_helper_main({"download": download_files, "upload": upload_directories})

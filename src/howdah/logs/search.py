@@ -1,29 +1,26 @@
-"""Finding lines in logs at the speed of the disk, in little memory: `python -m howdah.logs.search`.
+"""`python -m howdah.logs.search`: finds lines in logs at the speed of the disk, in little memory.
 
-A process of its own, beside an executor or for a page: on stdin {"files": [{"task", "attempt", "stream", and "path", or
-"url" (a node's page), or "file" (an open descriptor) with "from", "to", "lines" and "times"}], "wish": {...}}; on
-stdout one JSON line {"ok": true, "hits", "scanned_bytes", "complete"}. Nothing but the standard library is needed. A
-pattern that takes for ever is ended by whoever started this.
+A helper process beside an executor or a master (`howdah.wire.helper_main`), of the standard library alone. Whoever
+starts it ends it when a pattern takes forever.
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
-import json
-import math
 import os
 import re
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from howdah.logs.store import DirectoryLogs, NodeManagerLogs, broken_off, open_log, order_of
+from howdah.logs.levels import level_of
+from howdah.logs.matching import line_finders
+from howdah.logs.query import LogMatch, LogQuery, LogSearchReply, LogSearchRequest, SearchedStream
+from howdah.logs.store import DirectoryLogs, NodeManagerLogs, http_errors_as_os_errors, open_log
 from howdah.logs.stream_index import BOTH, TIMES, StreamIndex
-from howdah.spec.values import dataclass
+from howdah.wire.helper_main import run_helper_main
 
 BLOCK = 1 << 20
 """What is looked at at once: it stays in the processor's cache."""
@@ -32,113 +29,9 @@ AHEAD = 16 << 20
 LONGEST_LINE = 1 << 20
 """What is longer is looked at in parts of this size."""
 OVERLAP = 4096
-MOST_HITS, SHOWN = 2000, 400
-LEVELS: Mapping[str, tuple[bytes, ...]] = {
-    "error": (
-        b"error",
-        b"Error",
-        b"ERROR",
-        b"xception",
-        b"Traceback",
-        b"FATAL",
-        b"Fatal",
-        b"fatal",
-        b"CRITICAL",
-        b"Segmentation fault",
-        b": E ",
-    ),
-    "warning": (b"warn", b"Warn", b"WARN", b": W "),
-}
-"""Words by which a line is of a level, which programs write in many ways; who asks for warnings gets errors, too. The
-page colours by the same (frontend/src/logs/logLines.ts)."""
-BEGINNINGS: Mapping[str, tuple[bytes, ...]] = {"error": (b"E0", b"E1", b"F0", b"F1"), "warning": (b"W0", b"W1")}
-DAY = rb"\d[0-3]\d "
-"""And how its line begins where a program writes as glog does: a letter, month and day."""
-NEWLINE = ord("\n")
-
-
-@dataclass(frozen=True)
-class LogQuery:
-    """Lines that hold `text` (a regular expression if `regex`), of a level, printed in a span of time (epoch seconds;
-    lines whose time is not known are taken). At most `limit` of each stream, from its beginning on."""
-
-    text: str = ""
-    regex: bool = False
-    level: str = ""
-    since: float = 0.0
-    until: float = float("inf")
-    limit: int = 200
-
-    @classmethod
-    def of(cls, query: Mapping[str, str]) -> LogQuery:
-        """From the query of `search`.
-
-        Raises:
-            QueryError: which parameter is wrong, and why.
-        """
-        limit = whole_number(query, "limit", 200)
-        since, until = _moment(query, "since", 0.0), _moment(query, "until", math.inf)
-        text, regex, level = query.get("text", ""), query.get("regex", "0") not in ("", "0"), query.get("level", "")
-        if level and level not in LEVELS:
-            raise QueryError("level", f"level is {level[:40]!r}, must be {' or '.join(LEVELS)}")
-        if not text and not level:
-            raise QueryError("text", "text or level is wanted")
-        if regex:
-            try:
-                re.compile(text.encode())
-            except re.error as error:
-                raise QueryError("text", f"text is no regular expression: {error}") from None
-        return cls(text, regex, level, since, until, max(1, min(limit, MOST_HITS)))
-
-
-class QueryError(ValueError):
-    """A parameter of a search is wrong; `name` is the parameter's, the message a sentence."""
-
-    def __init__(self, name: str, message: str) -> None:
-        super().__init__(message)
-        self.name = name
-
-
-def whole_number(query: Mapping[str, str], name: str, default: int) -> int:
-    """The query's whole number of this name.
-
-    Raises:
-        QueryError: it is none.
-    """
-    text = query.get(name) or str(default)
-    try:
-        return int(text)
-    except ValueError:
-        raise QueryError(name, f"{name} is {text[:40]!r}, must be a whole number") from None
-
-
-def _moment(query: Mapping[str, str], name: str, default: float) -> float:
-    text = query.get(name) or str(default)
-    try:
-        moment = float(text)
-    except ValueError:
-        moment = math.nan
-    if math.isnan(moment):
-        raise QueryError(name, f"{name} is {text[:40]!r}, must be epoch seconds")
-    return moment
-
-
-@dataclass(frozen=True)
-class LogMatch:
-    """A line: its number from 1 and offset in its stream, what is to be seen of it, and when it was printed."""
-
-    task: str
-    attempt: int
-    stream: str
-    offset: int
-    line: int
-    text: str
-    level: str = ""
-    time: float | None = None
-
-
+SHOWN = 400
+"""Characters of a line that are shown."""
 _HEADING = re.compile(r"(\S+) attempt (\d+) (stdout|stderr|times)")
-Find = Callable[[bytearray, int, int], int]
 Key = tuple[str, int, str]
 """A stream: task, attempt and name."""
 
@@ -154,7 +47,7 @@ class Search:
         self.scanned, self.complete = 0, True
         self.numbers: Callable[[int], int] | None = None
         self.span = 0, 1 << 62
-        self._find, self._holds = _finder(wish)
+        self._find, self._holds = line_finders(wish)
 
     @property
     def key(self) -> Key:
@@ -225,115 +118,12 @@ class Search:
         return line.rstrip(b"\r").decode("utf-8", "backslashreplace")
 
 
-def level_of(line: bytes) -> str:
-    """Of a line, "" for one that is of none."""
-    return next((level for level in LEVELS if _is(level, line)), "")
-
-
-def _is(level: str, line: bytes) -> bool:
-    begins = line.startswith(BEGINNINGS[level]) and re.match(DAY, line[2:]) is not None
-    return begins or any(word in line for word in LEVELS[level])
-
-
 def _whole(buffer: bytearray, filled: int, last: bool) -> int:
     """How much of the buffer are whole lines, or at least parts of one that is too long."""
     if last:
         return filled
     end = buffer.rfind(b"\n", 0, filled) + 1
     return end if end or filled < LONGEST_LINE else filled - OVERLAP
-
-
-def _finder(wish: LogQuery) -> tuple[Find, Find]:
-    """What finds the next place in a buffer, and what a line with such a place must hold besides."""
-    text = wish.text.encode()
-    if not text:
-        return _of_level(wish.level), lambda _buffer, start, _stop: start
-    find = _matching(text) if wish.regex else _holding(text)
-    return find, _of_level(wish.level) if wish.level else lambda _buffer, start, _stop: start
-
-
-def _holding(text: bytes) -> Find:
-    import ctypes  # the master knows this module, and never searches
-
-    memmem = _memmem()
-    if memmem is None:
-        return lambda buffer, start, stop: buffer.find(text, start, stop)
-
-    def find(buffer: bytearray, start: int, stop: int) -> int:
-        if start >= stop:
-            return -1
-        first = ctypes.addressof(ctypes.c_char.from_buffer(buffer))
-        found = memmem(first + start, stop - start, text, len(text))
-        return found - first if found else -1
-
-    return find
-
-
-@functools.lru_cache(None)
-def _memmem() -> Callable[[int, int, bytes, int], int | None] | None:
-    """The C library's, which is twice as fast as Python's own."""
-    import ctypes
-
-    try:
-        memmem = ctypes.CDLL(None).memmem
-    except (OSError, AttributeError):
-        return None
-    memmem.restype = ctypes.c_void_p
-    memmem.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
-    return memmem
-
-
-def _matching(text: bytes) -> Find:
-    pattern = re.compile(text, re.MULTILINE)
-
-    def find(buffer: bytearray, start: int, stop: int) -> int:
-        found = pattern.search(buffer, start, stop)
-        return found.start() if found else -1
-
-    return find
-
-
-def _of_level(level: str) -> Find:
-    """The first place that makes a line one of this level, or of a worse one."""
-    levels = [one for one in LEVELS if level in ("warning", one)]
-    finders = {word: _holding(word) for one in levels for word in LEVELS[one]}
-    begins = {start: _beginning(start) for one in levels for start in BEGINNINGS[one]}
-    return _any({**finders, **begins})
-
-
-def _beginning(start: bytes) -> Find:
-    """The first line that begins as one of glog's, with these two bytes."""
-    next_of, pattern = _holding(b"\n" + start), re.compile(start + DAY)
-
-    def find(buffer: bytearray, place: int, stop: int) -> int:
-        if (place == 0 or buffer[place - 1] == NEWLINE) and pattern.match(buffer, place, stop):
-            return place
-        at = next_of(buffer, place, stop)
-        while at >= 0 and not pattern.match(buffer, at + 1, stop):
-            at = next_of(buffer, at + 1, stop)
-        return at + 1 if at >= 0 else -1
-
-    return find
-
-
-def _any(finders: Mapping[bytes, Find]) -> Find:
-    """The first of several words: each is looked for once per buffer, which is ten times as fast as an expression."""
-    known: dict[bytes, tuple[int, int]] = {}
-
-    def find(buffer: bytearray, start: int, stop: int) -> int:
-        if start == 0 or any(limit != stop for _, limit in known.values()):
-            known.clear()
-        best = -1
-        for word, next_of in finders.items():
-            at, _ = known.get(word, (-2, stop))
-            if at == -2 or 0 <= at < start:
-                at = next_of(buffer, start, stop)
-                known[word] = (at, stop)
-            if at >= 0 and (best < 0 or at < best):
-                best = at
-        return best
-
-    return find
 
 
 def of_pieces(pieces: Iterable[bytes]) -> Callable[[memoryview], int]:
@@ -385,13 +175,13 @@ class LineCounter:
         return lines
 
 
-def search_files(files: Iterable[Mapping[str, Any]], wish: LogQuery) -> dict[str, Any]:
+def search_files(files: Iterable[SearchedStream], wish: LogQuery) -> dict[str, Any]:
     """All of `files`; of those that are gone, or whose node does not answer, `problems` tell."""
     hits: list[LogMatch] = []
     problems: list[str] = []
     scanned, complete = 0, True
     for one in files:
-        search = Search(wish, one["task"], int(one["attempt"]), one["stream"])
+        search = Search(wish, one.task, one.attempt, one.stream)
         try:
             hits += _search(one, search)
         except OSError as error:
@@ -468,20 +258,20 @@ def _in_time(hit: LogMatch, wish: LogQuery) -> bool:
     return hit.time is None or wish.since <= hit.time <= wish.until
 
 
-def _search(one: Mapping[str, Any], search: Search) -> Iterator[LogMatch]:
-    if "file" in one:
-        search.dated(StreamIndex.parse(str(one["times"]).encode()))
-        yield from _search_file(search, one["file"], int(one["from"]), int(one["to"]), int(one["lines"]))
-    elif "path" in one:
-        search.dated(order_of(DirectoryLogs(Path(one["path"]).parent)))
-        with open_log(Path(one["path"])) as file:
+def _search(one: SearchedStream, search: Search) -> Iterator[LogMatch]:
+    if one.file >= 0:
+        search.dated(StreamIndex.parse(one.times.encode()))
+        yield from _search_file(search, one.file, one.start, one.end, one.lines)
+    elif one.path:
+        search.dated(DirectoryLogs(Path(one.path).parent).index())
+        with open_log(Path(one.path)) as file:
             yield from _search_file(search, file.fileno(), 0, os.fstat(file.fileno()).st_size, 0)
     else:
-        node = NodeManagerLogs(one["url"])
-        search.dated(order_of(node))
-        body, size = node.open(one["stream"], 1 << 60)
+        node = NodeManagerLogs(one.url)
+        search.dated(node.index())
+        body, size = node.open(one.stream, 1 << 60)
         with closing(body):
-            yield from search.run(of_pieces(_pieces(body, size, one["url"])))
+            yield from search.run(of_pieces(_pieces(body, size, one.url)))
 
 
 def _search_file(search: Search, file: int, start: int, stop: int, lines: int) -> Iterator[LogMatch]:
@@ -495,7 +285,7 @@ def _search_file(search: Search, file: int, start: int, stop: int, lines: int) -
 
 def _pieces(body: BinaryIO, size: int, url: str) -> Iterator[bytes]:
     while size:
-        with broken_off(url):
+        with http_errors_as_os_errors(url):
             piece = body.read(min(size, 1 << 20))
         if not piece:
             raise OSError(f"{url}: {size} bytes are missing")
@@ -503,13 +293,11 @@ def _pieces(body: BinaryIO, size: int, url: str) -> Iterator[bytes]:
         yield piece
 
 
-def main() -> int:
-    """Search once."""
-    request = json.load(sys.stdin)
+def search_logs(request: LogSearchRequest) -> LogSearchReply:
+    """Search once, at a low priority."""
     os.nice(10)
-    print(json.dumps({"ok": True, **search_files(request["files"], LogQuery(**request["wish"]))}), flush=True)
-    return 0
+    return LogSearchReply(**search_files(request.files, request.query))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_helper_main({"search": search_logs})

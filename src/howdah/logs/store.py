@@ -1,4 +1,4 @@
-"""What an attempt printed, read from where it lies when nobody holds it open any more: a directory, or its node.
+"""Reads what an attempt printed when no executor holds it open any more: in a directory, or from its NodeManager.
 
 A NodeManager shows the logs of containers that have ended for as long as their application runs, to whoever asks for
 the end of a file (`/ws/v1/node/containerlogs/CONTAINER/FILE?size=-N`): a few lines about the file, then its bytes.
@@ -12,9 +12,10 @@ import os
 import re
 import stat
 import urllib.parse
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 from howdah.logs.stream_index import BOTH, STREAMS, TIMES, StreamIndex, read_both
 
@@ -25,16 +26,38 @@ _CONTENTS = b"LogContents:"
 _NO_LOG = "is no file that a task has printed to"
 
 
-class StoredLog(Protocol):
-    """Files of one attempt. Both methods raise OSError when there is no such file, or nobody answers."""
+class AttemptLogs(ABC):
+    """What one attempt printed. Every method raises OSError when a file does not exist, or its node does not answer."""
 
+    @abstractmethod
     def size(self, stream: str) -> int:
-        """Bytes."""
-        ...
+        """Return the size of a stream in bytes."""
 
-    def read(self, stream: str, start: int, most: int) -> tuple[int, bytes]:
-        """Some bytes, at most `most`, and where they begin."""
-        ...
+    @abstractmethod
+    def read(self, stream: str, offset: int, limit: int) -> tuple[int, bytes]:
+        """Return up to `limit` bytes of one stream, and the offset at which they begin."""
+
+    def index(self) -> StreamIndex:
+        """Return the index of the streams; an empty one where there is none."""
+        try:
+            return StreamIndex.parse(self.read(TIMES, 0, _INDEX_BYTES)[1])
+        except OSError:
+            return StreamIndex()
+
+    def chunk(self, stream: str, offset: int, limit: int) -> tuple[int, int, bytes]:
+        """Return (offset, size, bytes) of one stream, or of both as they were printed (`both`); a negative `offset`
+        counts from the end."""
+        if stream != BOTH:
+            size = self.size(stream)
+            offset = max(0, size + offset) if offset < 0 else min(offset, size)
+            start, data = self.read(stream, offset, min(limit, size - offset))
+            return start, size, data
+        sizes = dict.fromkeys(STREAMS, 0)
+        for name in STREAMS:
+            with contextlib.suppress(FileNotFoundError):
+                sizes[name] = self.size(name)
+        start, data = read_both(self.index(), sizes, self.read, offset, limit)
+        return start, sum(sizes.values()), data
 
 
 def open_log(path: Path) -> BinaryIO:
@@ -56,8 +79,8 @@ def open_log(path: Path) -> BinaryIO:
     return os.fdopen(file, "rb", buffering=0)
 
 
-class DirectoryLogs:
-    """Files of a directory of this machine; `paths` are those that have other names."""
+class DirectoryLogs(AttemptLogs):
+    """Logs in a directory of this machine; `paths` holds the files that do not have their stream's name."""
 
     def __init__(self, path: Path, paths: Mapping[str, Path] | None = None) -> None:
         self.path, self._paths = path, paths or {}
@@ -69,17 +92,17 @@ class DirectoryLogs:
         with open_log(self._file(stream)) as file:
             return os.fstat(file.fileno()).st_size
 
-    def read(self, stream: str, start: int, most: int) -> tuple[int, bytes]:
+    def read(self, stream: str, offset: int, limit: int) -> tuple[int, bytes]:
         with open_log(self._file(stream)) as file:
-            file.seek(start)
-            return start, file.read(most)
+            file.seek(offset)
+            return offset, file.read(limit)
 
 
-class NodeManagerLogs:
-    """Files of a container whose logs its NodeManager shows at `log_url`, a page of its own.
+class NodeManagerLogs(AttemptLogs):
+    """Logs of a container that its NodeManager shows on its page `log_url`.
 
     Raises:
-        ValueError: it is no such page.
+        ValueError: `log_url` is no such page.
     """
 
     def __init__(self, log_url: str) -> None:
@@ -94,21 +117,22 @@ class NodeManagerLogs:
         body.close()
         return length
 
-    def read(self, stream: str, start: int, most: int) -> tuple[int, bytes]:
-        whole = self.size(stream)
-        if start >= whole:
-            return whole, b""
-        body, length = self.open(stream, whole - start)
-        with contextlib.closing(body), broken_off(self._base):
-            return length - (whole - start), body.read(min(most, whole - start))
+    def read(self, stream: str, offset: int, limit: int) -> tuple[int, bytes]:
+        size = self.size(stream)
+        if offset >= size:
+            return size, b""
+        body, length = self.open(stream, size - offset)
+        with contextlib.closing(body), http_errors_as_os_errors(self._base):
+            return length - (size - offset), body.read(min(limit, size - offset))
 
     def open(self, stream: str, last: int) -> tuple[BinaryIO, int]:
-        """Its last bytes, followed by a few words of the node's, and how long it is."""
+        """Return a file that gives the last bytes of a stream, followed by some text of the node's, and the stream's
+        size."""
         import http.client
         import urllib.request  # 30 ms that most have no use for
 
         url, length = f"{self._base}/{stream}?size=-{last}", None
-        with broken_off(url), contextlib.ExitStack() as stack:
+        with http_errors_as_os_errors(url), contextlib.ExitStack() as stack:
             answer: http.client.HTTPResponse = urllib.request.urlopen(url, timeout=NODE_S)  # noqa: S310
             stack.callback(answer.close)
             for line in iter(lambda: answer.readline(4096), b""):
@@ -121,12 +145,8 @@ class NodeManagerLogs:
 
 
 @contextlib.contextmanager
-def broken_off(url: str) -> Iterator[None]:
-    """What is no answer, or the half of one, is an error of reading as any other.
-
-    Raises:
-        OSError: it came.
-    """
+def http_errors_as_os_errors(url: str) -> Iterator[None]:
+    """Raise OSError for an answer that is none, or that ends too early, as for every other error of reading."""
     import http.client
 
     try:
@@ -135,42 +155,12 @@ def broken_off(url: str) -> Iterator[None]:
         raise OSError(f"{url}: {error or type(error).__name__}") from None
 
 
-def chunk(reader: StoredLog, stream: str, offset: int, limit: int) -> tuple[int, int, bytes]:
-    """(offset, size, bytes) of one stream, or of both as they came; a negative offset counts from the end.
+def logs_of_attempt(directory: str, slug: str, attempt: int, log_url: str) -> AttemptLogs:
+    """Return the logs of an ended attempt of a running job: on its node if it has a `log_url`, else in the job's
+    `directory` (a path).
 
     Raises:
-        OSError: it can't be read.
-    """
-    if stream != BOTH:
-        size = reader.size(stream)
-        offset = max(0, size + offset) if offset < 0 else min(offset, size)
-        start, data = reader.read(stream, offset, min(limit, size - offset))
-        return start, size, data
-    sizes = {name: _size(reader, name) for name in STREAMS}
-    start, data = read_both(order_of(reader), sizes, reader.read, offset, limit)
-    return start, sum(sizes.values()), data
-
-
-def order_of(reader: StoredLog) -> StreamIndex:
-    """Its index; an empty one where there is none."""
-    try:
-        return StreamIndex.parse(reader.read(TIMES, 0, _INDEX_BYTES)[1])
-    except OSError:
-        return StreamIndex()
-
-
-def _size(reader: StoredLog, stream: str) -> int:
-    try:
-        return reader.size(stream)
-    except FileNotFoundError:
-        return 0
-
-
-def reader_of(directory: str, slug: str, attempt: int, log_url: str) -> StoredLog:
-    """Of an attempt that has ended while its job goes on: on its node, or in the job's directory `directory` (a path).
-
-    Raises:
-        OSError: nobody knows where.
+        OSError: they are in neither.
     """
     if log_url:
         try:

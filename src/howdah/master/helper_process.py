@@ -8,9 +8,10 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import Mapping
-from typing import Any
+from typing import TypeVar
 
+from howdah.checkpoints.discovery import FindCheckpointReply, FindCheckpointRequest
+from howdah.engines.node_penalties import NotePenaltiesRequest
 from howdah.master.decisions.actions import (
     CommitDone,
     DiscardSnapshot,
@@ -21,8 +22,12 @@ from howdah.master.decisions.actions import (
 )
 from howdah.master.decisions.outputs import commit_request
 from howdah.master.state import GangState
+from howdah.outputs.commit import CommitReply
+from howdah.outputs.snapshots.snapshot import DiscardSnapshotRequest, PublishSnapshotReply, PublishSnapshotRequest
 from howdah.spec import JobSpec, StagedJob
+from howdah.spec.codec import decode, encode
 from howdah.spec.events import CheckpointFound, Event, Noted
+from howdah.wire.helper_main import HelperReply
 
 LIMIT_S, COMMIT_S = 120.0, 600.0
 COMMIT_TRIES, COMMIT_AGAIN_S = 3, 5.0
@@ -30,88 +35,88 @@ COMMIT_TRIES, COMMIT_AGAIN_S = 3, 5.0
 FIND_TRIES, FIND_AGAIN_S = 3, 5.0
 """A job does not fail because the file system did not answer once."""
 BackgroundAction = PublishSnapshot | DiscardSnapshot | FindCheckpoint | NoteNodeFailures
+Reply = TypeVar("Reply", bound=HelperReply)
 
 
-async def run_action(chore: BackgroundAction, staged: StagedJob, job_id: str) -> Event | None:
+async def run_action(action: BackgroundAction, staged: StagedJob, job_id: str) -> Event | None:
     """Carry out the action; return the event that reports it, if there is one."""
-    if isinstance(chore, NoteNodeFailures):
-        request = {"home": staged.home, "id": job_id, "strikes": chore.failures}
-        problem = (await _answer("howdah.engines.node_penalties", "note", request)).get("error")
+    if isinstance(action, PublishSnapshot):
+        return await _publish(action)
+    if isinstance(action, FindCheckpoint):
+        return await _find(action, staged.job)
+    if isinstance(action, NoteNodeFailures):
+        penalties = NotePenaltiesRequest(staged.home, job_id, action.failures)
+        problem = (await _reply("howdah.engines.node_penalties", "note", penalties, HelperReply)).error
         return Noted(time.time(), f"later jobs are not told of bad nodes: {problem}") if problem else None
-    if isinstance(chore, PublishSnapshot):
-        return await _publish(chore)
-    if isinstance(chore, FindCheckpoint):
-        return await _find(chore, staged.job)
-    answer = await _answer("howdah.outputs.snapshots.snapshot", "discard", {"temporary": chore.temporary})
-    left = f"an unfinished copy is left at {chore.temporary}: {answer.get('error')}"
-    return Noted(time.time(), left) if answer.get("error") else None
+    unfinished = DiscardSnapshotRequest(action.temporary)
+    problem = (await _reply("howdah.outputs.snapshots.snapshot", "discard", unfinished, HelperReply)).error
+    left = f"an unfinished copy is left at {action.temporary}: {problem}"
+    return Noted(time.time(), left) if problem else None
 
 
 async def commit(keep: bool, state: GangState) -> CommitDone:
     """Move the outputs to their places (`keep`), or remove them."""
-    verb, answer = "commit" if keep else "discard", dict[str, Any]()
-    request = commit_request(state)
+    verb, request, reply = "commit" if keep else "discard", commit_request(state), CommitReply()
     for number in range(COMMIT_TRIES):
         await asyncio.sleep(COMMIT_AGAIN_S if number else 0.0)
         try:
-            answer = await asyncio.wait_for(run_helper("howdah.outputs.commit", verb, request), COMMIT_S)
+            reply = await run_helper("howdah.outputs.commit", verb, request, CommitReply, COMMIT_S)
         except (TimeoutError, asyncio.TimeoutError):
-            answer = {"error": f"{verb}: no answer within {COMMIT_S:.0f} s"}
+            reply = CommitReply(error=f"{verb}: no answer within {COMMIT_S:.0f} s")
         except (OSError, ValueError) as error:
-            answer = {"error": f"{verb}: {error or type(error).__name__}"}
+            reply = CommitReply(error=f"{verb}: {error or type(error).__name__}")
             continue
         break
-    committed, kept = (tuple(answer.get(name, ())) for name in ("committed", "kept"))
-    return CommitDone(time.time(), committed, str(answer.get("error", "")), kept)
+    return CommitDone(time.time(), uris=reply.committed, error=reply.error, kept=reply.kept)
 
 
-async def _publish(chore: PublishSnapshot) -> SnapshotPublished:
-    request = {"temporary": chore.temporary, "final": chore.final, "to": chore.to, "keep": chore.keep}
-    answer = await _answer("howdah.outputs.snapshots.snapshot", "publish", request)
+async def _publish(action: PublishSnapshot) -> SnapshotPublished:
+    request = PublishSnapshotRequest(action.temporary, action.final, action.to, action.keep)
+    reply = await _reply("howdah.outputs.snapshots.snapshot", "publish", request, PublishSnapshotReply)
     return SnapshotPublished(
         time.time(),
-        output=chore.output,
-        error=str(answer.get("error", "")),
-        empty=bool(answer.get("empty")),
-        removed=tuple(answer.get("removed", ())),
-        problem=str(answer.get("problem", "")),
+        output=action.output,
+        error=reply.error,
+        empty=reply.empty,
+        removed=reply.removed,
+        problem=reply.problem,
     )
 
 
-async def _find(chore: FindCheckpoint, job: JobSpec) -> CheckpointFound:
-    request = {"directory": job.checkpoint.path, "valid": job.checkpoint.valid}
-    answer = await _answer("howdah.checkpoints.discovery", "find", request)
-    for _ in range(FIND_TRIES - 1):
-        if not answer.get("error"):
+async def _find(action: FindCheckpoint, job: JobSpec) -> CheckpointFound:
+    request, reply = FindCheckpointRequest(job.checkpoint.path, job.checkpoint.valid), FindCheckpointReply()
+    for number in range(FIND_TRIES):
+        await asyncio.sleep(FIND_AGAIN_S if number else 0.0)
+        reply = await _reply("howdah.checkpoints.discovery", "find", request, FindCheckpointReply)
+        if not reply.error:
             break
-        await asyncio.sleep(FIND_AGAIN_S)
-        answer = await _answer("howdah.checkpoints.discovery", "find", request)
     return CheckpointFound(
         time.time(),
-        epochs=chore.epochs,
-        uri=str(answer.get("uri", "")),
-        format=str(answer.get("format", "")),
-        skipped=tuple(answer.get("skipped", ())),
-        error=str(answer.get("error", "")),
+        epochs=action.epochs,
+        uri=reply.uri,
+        format=reply.format,
+        skipped=reply.skipped,
+        error=reply.error,
     )
 
 
-async def _answer(module: str, verb: str, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the helper's answer; its `error` says what went wrong."""
+async def _reply(module: str, verb: str, request: object, reply_type: type[Reply]) -> Reply:
+    """Return the helper's reply; its `error` also says why there is none."""
     try:
-        return await asyncio.wait_for(run_helper(module, verb, request), LIMIT_S)
+        return await run_helper(module, verb, request, reply_type, LIMIT_S)
     except (TimeoutError, asyncio.TimeoutError):
-        return {"error": f"{verb}: no answer within {LIMIT_S:.0f} s"}
+        return reply_type(error=f"{verb}: no answer within {LIMIT_S:.0f} s")
     except (OSError, ValueError) as error:
-        return {"error": f"{verb}: {error or type(error).__name__}"}
+        return reply_type(error=f"{verb}: {error or type(error).__name__}")
 
 
-async def run_helper(module: str, verb: str, request: Any) -> dict[str, Any]:
-    """Run one of our own modules in a process of its own, and return its answer.
+async def run_helper(module: str, verb: str, request: object, reply_type: type[Reply], limit_s: float) -> Reply:
+    """Run one of howdah's modules in a process of its own (`howdah.wire.helper_main`).
 
     Raises:
-        OSError: the process cannot be started.
-        ValueError: the process ended without an answer.
+        OSError: the process can't be started.
+        ValueError: it ended without an answer.
+        asyncio.TimeoutError: it gave no answer within `limit_s`, and was killed.
     """
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -122,13 +127,13 @@ async def run_helper(module: str, verb: str, request: Any) -> dict[str, Any]:
         stdout=asyncio.subprocess.PIPE,
     )
     try:
-        output, _ = await process.communicate(json.dumps(request).encode())
-    except asyncio.CancelledError:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        raise
+        text = json.dumps(encode(request)).encode()
+        output, _ = await asyncio.wait_for(process.communicate(text), limit_s)
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
     lines = output.decode("utf-8", "replace").strip().splitlines()
     if not lines:
         raise ValueError(f"{module} ended with status {process.returncode} and said nothing")
-    answer: dict[str, Any] = json.loads(lines[-1])
-    return answer
+    return decode(reply_type, json.loads(lines[-1]))

@@ -1,8 +1,7 @@
 """`python -m howdah.outputs.commit commit|discard`: an output appears in its place by one rename, or not at all.
 
-On stdin {"outputs": [{"temporary", "final", "overwrite", "parts": [{"from", "to"}]}]}, on stdout one line
-{"committed": [uri, ...], "kept": [uri, ...]}, and {"error"} with it when something could not be done. Whatever was
-interrupted can be run again: every step looks first whether it has been done.
+A helper process that the master runs (`howdah.wire.helper_main`). It can be run again after any interruption: every
+step first checks whether it has been done.
 
     <temporary>/<from>            what one attempt uploaded; an attempt that does not count is simply not in `parts`
     <temporary>/_commit/<to>      the attempts that count, under their tasks' names, and _SUCCESS
@@ -15,10 +14,7 @@ interrupted can be run again: every step looks first whether it has been done.
 from __future__ import annotations
 
 import contextlib
-import json
-import sys
 from functools import partial
-from typing import Any
 
 from howdah.checkpoints import directory_lock
 from howdah.errors import HowdahError, StagingError
@@ -28,22 +24,29 @@ from howdah.spec.job import JobSpec
 from howdah.spec.values import dataclass
 from howdah.storage.filesystem import FileSystem, filesystem
 from howdah.storage.retry import retry_until
-from howdah.wire.stderr import ignore_full_disk
+from howdah.wire.helper_main import HelperReply, one_line, run_helper_main
 
 SUCCESS = "_SUCCESS"
 
 
 @dataclass(frozen=True)
 class Commitment:
-    """One output. `parts` are pairs: the attempt's own directory, and its name in the output ("" for the output
-    itself). `saves` is what the names of copies begin with, "" for none; `unfinished` where those grew."""
+    """One output that is committed or discarded."""
 
     temporary: str
+    """Directory in which the attempts' parts lie."""
     final: str
+    """Where the output appears."""
     overwrite: bool = False
+    """Replace what is there."""
     parts: tuple[tuple[str, str], ...] = ()
+    """The parts that count: an attempt's own directory, and its name in the output ("" for the output itself)."""
     saves: str = ""
+    """What the names of the output's copies begin with; "" when there are none."""
     unfinished: str = ""
+    """Where those copies were written."""
+    failed: str = ""
+    """Where the parts go when the job has failed and its output is kept; "" removes them."""
 
     @property
     def gathered(self) -> str:
@@ -57,6 +60,26 @@ class Commitment:
     def marker(self) -> str:
         """Lies in the output beside _SUCCESS until the commit is done, and says whose commit it was."""
         return f".{uris.name(self.temporary).lstrip('.')}"
+
+
+@dataclass(frozen=True)
+class CommitRequest:
+    """Commit or discard a job's outputs."""
+
+    outputs: tuple[Commitment, ...]
+    """The outputs."""
+    lease: tuple[str, ...] = ()
+    """The job's directory of checkpoints and its id, when the directory's lock is to be released."""
+
+
+@dataclass(frozen=True)
+class CommitReply(HelperReply):
+    """Which outputs are in place."""
+
+    committed: tuple[str, ...] = ()
+    """URIs of the outputs that were committed."""
+    kept: tuple[str, ...] = ()
+    """URIs at which outputs of a failed job are kept."""
 
 
 def temporary(job_id: str, number: int, final: str) -> str:
@@ -88,8 +111,13 @@ def abandon(job: JobSpec, job_id: str, conf_dir: str = "") -> None:
         StagingError: no permission.
     """
     for number, output in enumerate(job.outputs):
-        copies = (snapshot.place(output), snapshot.temporary(job_id, number, output))
-        given_up = Commitment(temporary(job_id, number, output.path), output.path, output.overwrite, (), *copies)
+        given_up = Commitment(
+            temporary=temporary(job_id, number, output.path),
+            final=output.path,
+            overwrite=output.overwrite,
+            saves=snapshot.place(output),
+            unfinished=snapshot.temporary(job_id, number, output),
+        )
         discard(given_up, filesystem(given_up.temporary, conf_dir))
     if job.checkpoint.path:
         directory_lock.release(filesystem(job.checkpoint.path, conf_dir), job.checkpoint.path, job_id)
@@ -202,40 +230,43 @@ def _publish(fs: FileSystem, output: Commitment) -> None:
     fs.rename(output.gathered, output.final)
 
 
-def run(verb: str, request: dict[str, Any]) -> dict[str, Any]:
-    """Do it for every output; those after one that fails are tried all the same."""
-    act = {"commit": commit, "discard": discard}[verb]
+def commit_outputs(request: CommitRequest) -> CommitReply:
+    """Commit every output, also those after one that fails."""
     done: list[str] = []
+    errors: list[str] = []
+    for output in request.outputs:
+        try:
+            retry_until(partial(commit, output, filesystem(output.final)))
+            done.append(output.final)
+        except HowdahError as error:
+            errors.append(one_line(error))
+    _release(request)
+    return CommitReply(committed=tuple(done), error="; ".join(errors))
+
+
+def discard_outputs(request: CommitRequest) -> CommitReply:
+    """Discard every output, or put it where a failed job keeps it; also those after one that fails."""
     kept: list[str] = []
     errors: list[str] = []
-    for item in request["outputs"]:
-        parts = tuple((part["from"], part["to"]) for part in item.get("parts", ()))
+    for output in request.outputs:
+        fs = filesystem(output.final)
         try:
-            copies = item.get("saves", {})
-            places = (copies.get("to", ""), copies.get("temporary", ""))
-            output = Commitment(item["temporary"], item["final"], bool(item.get("overwrite")), parts, *places)
-            if verb == "discard" and item.get("failed"):
-                aside = retry_until(partial(set_aside, output, filesystem(output.final), item["failed"]))
-                kept += [item["failed"]] if aside else []
-                continue
-            retry_until(partial(act, output, filesystem(output.final)))
-            done.append(item["final"])
+            if not output.failed:
+                retry_until(partial(discard, output, fs))
+            elif retry_until(partial(set_aside, output, fs, output.failed)):
+                kept.append(output.failed)
         except HowdahError as error:
-            errors.append(str(error).replace("\n", "; "))
-    if request.get("lease"):
-        directory, job_id = request["lease"]
-        with contextlib.suppress(HowdahError):  # whoever wants it next sees that this job has ended
+            errors.append(one_line(error))
+    _release(request)
+    return CommitReply(kept=tuple(kept), error="; ".join(errors))
+
+
+def _release(request: CommitRequest) -> None:
+    if request.lease:
+        directory, job_id = request.lease
+        with contextlib.suppress(HowdahError):  # whoever wants the directory next sees that this job has ended
             directory_lock.release(filesystem(directory), directory, job_id)
-    answer: dict[str, Any] = {"committed": done if verb == "commit" else [], **({"kept": kept} if kept else {})}
-    return {**answer, "error": "; ".join(errors)} if errors else answer
-
-
-def main(argv: list[str]) -> int:
-    answer = run(argv[1] if len(argv) > 1 else "commit", json.load(sys.stdin))
-    print(json.dumps(answer), flush=True)
-    return 1 if "error" in answer else 0
 
 
 if __name__ == "__main__":
-    ignore_full_disk()
-    sys.exit(main(sys.argv))
+    run_helper_main({"commit": commit_outputs, "discard": discard_outputs})

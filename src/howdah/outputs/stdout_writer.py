@@ -1,15 +1,12 @@
-"""`python -m howdah.outputs.stdout_writer`: what a program prints becomes a part file on any filesystem.
+"""`python -m howdah.outputs.stdout_writer`: writes what a program prints to a part file on any filesystem.
 
-A process of its own beside an executor. On stdin {"from", "verdict", "uri", "name", "format", "options", "stall_s"}; on
-stdout a JSON line {"bytes"} from time to time, and one at the end: {"ok": true, "bytes", "tail"} or {"error": "..."};
-`tail` is the last of what was printed, in latin-1. When all is printed, one byte from the descriptor `verdict` says
-that the program has ended well; without it the part is removed. A slow filesystem holds the program back: no more than
-a block is kept in memory.
+A helper process beside an executor (`howdah.wire.helper_main`), which also writes a line {"bytes"} from time to time.
+When all is printed, one byte from the descriptor `verdict` says that the program has ended well; without that byte the
+part is removed. A slow filesystem slows the program down: no more than a block is kept in memory.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import threading
@@ -20,11 +17,13 @@ from typing import Any
 from howdah.errors import HowdahError
 from howdah.inputs import formats
 from howdah.spec import uris
+from howdah.spec.codec import encode
 from howdah.storage.filesystem import filesystem
+from howdah.wire.helper_main import REPORT_S, one_line, run_helper_main, write_line
+from howdah.wire.helper_messages import StdoutWriterReply, StdoutWriterRequest
 
 PIECE = 1 << 20
 LAST_BYTES = 4096
-REPORT_S = 0.5
 
 
 class OutputPart:
@@ -67,8 +66,8 @@ class StdoutWriter:
         self._writing_since = 0.0
         threading.Thread(target=self._report, name="report", daemon=True).start()
 
-    def run(self) -> dict[str, Any]:
-        """To the end; the last line's content.
+    def run(self) -> StdoutWriterReply:
+        """Write until the program closes its stdout.
 
         Raises:
             HowdahError: it can't be written, or is not what the format takes.
@@ -79,11 +78,11 @@ class StdoutWriter:
             self.bytes += len(data)
         is_wanted = os.read(self.verdict, 1) == b"k"
         self._guarded(self.part.close if is_wanted else self.part.remove)
-        return {"ok": True, **self.told()}
+        return self.reply()
 
-    def told(self) -> dict[str, Any]:
-        """What the last line says."""
-        return {"bytes": self.bytes, "tail": self.tail.decode("latin-1")}
+    def reply(self, error: str = "") -> StdoutWriterReply:
+        """Return what was printed until now."""
+        return StdoutWriterReply(self.bytes, self.tail.decode("latin-1"), error)
 
     def _see(self, data: bytes) -> None:
         self.tail = (self.tail + data)[-LAST_BYTES:] if len(data) < LAST_BYTES else data[-LAST_BYTES:]
@@ -100,41 +99,25 @@ class StdoutWriter:
             waited = time.monotonic() - (self._writing_since or time.monotonic())
             if 0 < self.stall_s < waited:
                 problem = f"{self.part.uri} has taken nothing for {waited:.0f} s (timeouts.stall)"
-                tell({"error": problem, **self.told()})
+                write_line(encode(self.reply(problem)))
                 os._exit(1)
-            tell({"bytes": self.bytes})
+            write_line({"bytes": self.bytes})
 
 
-def tell(message: Mapping[str, Any]) -> None:
-    """One line; in one piece, whichever thread it comes from."""
-    os.write(1, json.dumps(message).encode() + b"\n")
-
-
-def run(request: dict[str, Any]) -> dict[str, Any]:
-    """Take what is printed; the last line's content."""
+def write_stdout(request: StdoutWriterRequest) -> StdoutWriterReply:
+    """Write what a program prints until it ends."""
     # Behind everything of ours: people's own writers are in the program's directory.
-    sys.path.append(request["directory"])
-    part = OutputPart(request["uri"], request["name"], request.get("format", "text"), request.get("options", {}))
-    recorder = StdoutWriter(part, request["from"], request["verdict"], float(request["stall_s"]))
+    sys.path.append(request.directory)
+    part = OutputPart(request.uri, request.name, request.format, request.options)
+    writer = StdoutWriter(part, request.source, request.verdict, request.stall_s)
     try:
-        return recorder.run()
+        return writer.run()
     except HowdahError as error:
-        return {"error": str(error).replace("\n", "; "), **recorder.told()}
+        return writer.reply(one_line(error))
     except Exception as error:  # of a library, or of somebody's own writer
         sys.excepthook(*sys.exc_info())
-        return {"error": f"{part.uri}: {type(error).__name__}: {error}".replace("\n", "; "), **recorder.told()}
-
-
-def main() -> int:
-    request = json.load(sys.stdin)
-    try:
-        answer = run(request)
-    except HowdahError as error:
-        answer = {"error": str(error).replace("\n", "; ")}
-    tell(answer)
-    return 0 if "ok" in answer else 1
+        return writer.reply(one_line(f"{part.uri}: {type(error).__name__}: {error}"))
 
 
 if __name__ == "__main__":
-    # At once: a thread that waits for a dead server must not hold the process back.
-    os._exit(main())
+    run_helper_main({"write": write_stdout})

@@ -8,7 +8,7 @@ from typing import Any
 from howdah.api.http_server import Response
 from howdah.api.routes import ApiRequest
 from howdah.api.sources import ApiError, JobSource
-from howdah.logs.search import LogQuery, QueryError, whole_number
+from howdah.logs.query import LogQuery, QueryError, whole_number
 from howdah.logs.stream_index import BOTH, STREAMS
 from howdah.spec import TaskId
 from howdah.spec.view import JobView

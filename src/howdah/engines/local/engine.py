@@ -218,8 +218,8 @@ def _with_cached_files(staged: StagedJob, progress: Progress) -> StagedJob:
         return staged
     # Not worth its import for a job without files.
     from howdah.inputs import transfer
-    from howdah.inputs.download import FileCopy
     from howdah.storage.content_cache import Cache
+    from howdah.wire.helper_messages import FileCopy
 
     cache = Cache(staged.home, progress=progress)
     placed = []

@@ -6,14 +6,16 @@ The helper inherits the descriptors of the logs, so that a log directory that wa
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, List, Mapping, Set, Tuple
+from typing import Any, Callable, Mapping, Set, Tuple
 
 from howdah.executor.event_loop import EventLoop
 from howdah.executor.helper_process import HelperProcess
 from howdah.executor.identity import Identity
 from howdah.executor.io.task_output import TaskOutput
 from howdah.executor.process.process_tree import Reaper
+from howdah.logs.query import LogQuery, LogSearchRequest, SearchedStream
 from howdah.logs.stream_index import BOTH, STREAMS
+from howdah.spec.codec import decode
 from howdah.wire.messages import SEARCH, LogChunk, LogRequest
 
 LIMIT_S = 60.0
@@ -72,30 +74,30 @@ class LogSearches:
             self.loop,
             self.reaper,
             ("howdah.logs.search",),
-            {"files": files, "wish": query},
+            LogSearchRequest(files, decode(LogQuery, query)),
             on_end,
             on_message,
             limit_s=LIMIT_S,
-            inherited=sorted({int(file["file"]) for file in files}),
+            inherited=sorted({file.file for file in files}),
         )
 
-    def _files(self, stream: str) -> List[Mapping[str, Any]]:
+    def _files(self, stream: str) -> Tuple[SearchedStream, ...]:
         """List the parts of the streams that are on disk, as the helper reads them."""
         index = self.output.times
         times = index.read(0, index.size)[1].decode("ascii")
-        return [
-            {
-                "task": self.identity.task,
-                "attempt": self.identity.attempt,
-                "stream": name,
-                "file": file,
-                "from": start,
-                "to": end,
-                "lines": lines,
-                "times": times,
-            }
+        return tuple(
+            SearchedStream(
+                task=self.identity.task,
+                attempt=self.identity.attempt,
+                stream=name,
+                file=file,
+                start=start,
+                end=end,
+                lines=lines,
+                times=times,
+            )
             for name in STREAMS
             if stream in (BOTH, name)
             for file, start, end, lines in self.output.logs[name].kept
             if end > start
-        ]
+        )

@@ -11,6 +11,7 @@ from howdah.executor.process.process_tree import Reaper
 from howdah.executor.process.usage import PERIOD_S
 from howdah.spec.codec import decode
 from howdah.spec.gpu import HARDWARE, Gpu
+from howdah.wire.helper_messages import GpuSamplerRequest
 
 _NAMES = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 
@@ -30,7 +31,7 @@ class GpuMonitor:
         ids = visible_devices(environment)
         self._all_of_the_node = ids == ()
         if ids is not None and count(environment):
-            argv, request = ("howdah.executor.gpu.sampler",), {"ids": ids, "period_s": PERIOD_S}
+            argv, request = ("howdah.executor.gpu.sampler",), GpuSamplerRequest(ids, PERIOD_S)
             self._helper = HelperProcess(loop, reaper, argv, request, self._ended, self._sampled)
 
     @property

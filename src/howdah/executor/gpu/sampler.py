@@ -1,21 +1,22 @@
 """`python -m howdah.executor.gpu.sampler`: samples GPUs by NVIDIA's management library, beside an executor.
 
-On stdin {"ids": numbers or UUIDs, "period_s"}; on stdout a JSON line {"gpus": [...]} (howdah.spec.gpu) every period,
-and at once when a device has failed, until it is killed. Where there is no driver or no device it ends with
-{"error": "..."}. What a device does not tell (a part of a divided one tells little) is left out.
+A helper process (`howdah.wire.helper_main`) that writes a line {"gpus": [...]} (howdah.spec.gpu) every period, and at
+once when a device has failed, until it is killed. It ends with an error where there is no driver or no device. What a
+device does not tell (a part of a divided one tells little) is left out.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
-import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from howdah.errors import HowdahError
 from howdah.spec.codec import encode
 from howdah.spec.gpu import HARDWARE, LOST, Gpu
+from howdah.wire.helper_main import run_helper_main, write_line
+from howdah.wire.helper_messages import GpuSamplerRequest
 
 _MIB = 1 << 20
 _XID = 0x8  # nvmlEventTypeXidCriticalError
@@ -126,18 +127,20 @@ def _text(name: str | bytes) -> str:
     return name.decode("utf-8", "replace") if isinstance(name, bytes) else name
 
 
-def main() -> int:
-    """Sample until killed; 1 when there is nothing to sample."""
-    request: Mapping[str, Any] = json.load(sys.stdin)
+def sample_forever(request: GpuSamplerRequest) -> None:
+    """Write a line of samples every period.
+
+    Raises:
+        HowdahError: there is nothing to sample.
+    """
     try:
-        devices = Devices([str(one) for one in request["ids"]])
-        while True:
-            print(json.dumps({"gpus": encode(devices.sample())}), flush=True)
-            devices.wait(float(request.get("period_s", 2.0)))
+        devices = Devices(request.ids)
     except OSError as error:
-        print(json.dumps({"error": str(error)}), flush=True)
-        return 1
+        raise HowdahError(str(error)) from error
+    while True:
+        write_line({"gpus": encode(devices.sample())})
+        devices.wait(request.period_s)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_helper_main({"sample": sample_forever})

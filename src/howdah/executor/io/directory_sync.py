@@ -12,6 +12,7 @@ from howdah.executor.event_loop import EventLoop, Timer
 from howdah.executor.helper_process import HelperProcess, OnEnd, OnMessage
 from howdah.executor.process.process_tree import Reaper
 from howdah.spec import uris
+from howdah.wire.helper_messages import EventFileSyncRequest, FetchCheckpointRequest, StoreCheckpointsRequest
 from howdah.wire.messages import Assignment, CheckpointSyncOrder, EventFileSyncOrder, Orders
 
 CHECKPOINT_DIR, RESUME_FROM = "HOWDAH_CHECKPOINT_DIR", "HOWDAH_RESUME_FROM"
@@ -91,7 +92,7 @@ class DirectorySyncRunner:
         self._deadline = self._deadline or self.loop.call_later(seconds, give_up)
 
     def run_helper(
-        self, argv: Sequence[str], request: Mapping[str, Any], on_end: OnEnd, on_message: Optional[OnMessage] = None
+        self, argv: Sequence[str], request: object, on_end: OnEnd, on_message: Optional[OnMessage] = None
     ) -> None:
         """Run one helper, which is given up after `limit_s`."""
 
@@ -99,9 +100,8 @@ class DirectorySyncRunner:
             self._helper = None
             on_end(problem)
 
-        whole = {"path": self.path, "uri": self.uri, **request}
         self._helper = HelperProcess(
-            self.loop, self.reaper, argv, whole, ended, on_message, limit_s=self.limit_s, grace_s=_GRACE_S
+            self.loop, self.reaper, argv, request, ended, on_message, limit_s=self.limit_s, grace_s=_GRACE_S
         )
 
     def _store_if_changed(self) -> None:
@@ -162,16 +162,25 @@ class CheckpointSyncRunner(DirectorySyncRunner):
 
     def fetch(self, orders: Orders, on_end: OnEnd) -> None:
         """Fetch what the program goes on from, before it starts."""
-        request = {"resume": orders.environment.get(RESUME_FROM, ""), "valid": self.order.valid}
-        self._sync("down", request, on_end)
+        request = FetchCheckpointRequest(
+            path=self.path,
+            uri=self.uri,
+            root=self.directory,
+            resume=orders.environment.get(RESUME_FROM, ""),
+            valid=self.order.valid,
+        )
+        self.run_helper(("howdah.checkpoints.directory_sync", "down"), request, on_end)
 
     def store(self, last: bool, on_end: OnEnd) -> None:
-        request: Dict[str, Any] = {"replace": self.order.replaces, "settle_s": _LAST_SETTLE_S if last else _SETTLE_S}
-        self._sync("up", {**request, "last": True} if last else request, on_end)
-
-    def _sync(self, verb: str, request: Mapping[str, Any], on_end: OnEnd) -> None:
-        argv = ("howdah.checkpoints.directory_sync", verb)
-        self.run_helper(argv, {"root": self.directory, **request}, on_end)
+        request = StoreCheckpointsRequest(
+            path=self.path,
+            uri=self.uri,
+            root=self.directory,
+            replace=self.order.replaces,
+            settle_s=_LAST_SETTLE_S if last else _SETTLE_S,
+            last=last,
+        )
+        self.run_helper(("howdah.checkpoints.directory_sync", "up"), request, on_end)
 
 
 class EventFileSyncRunner(DirectorySyncRunner):
@@ -209,8 +218,8 @@ class EventFileSyncRunner(DirectorySyncRunner):
                 self._stored_files = []
             on_end(problem)
 
-        argv, request = ("howdah.checkpoints.event_file_sync",), {"sent": self._sent, "last": last}
-        self.run_helper(argv, request, ended, on_message=self._remember_sent)
+        request = EventFileSyncRequest(self.path, self.uri, self._sent, last)
+        self.run_helper(("howdah.checkpoints.event_file_sync",), request, ended, on_message=self._remember_sent)
 
     def _remember_sent(self, message: Mapping[str, Any]) -> None:
         self._sent = message.get("sent", self._sent)

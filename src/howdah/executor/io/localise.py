@@ -20,6 +20,7 @@ from howdah.executor.io.transfer import (
 from howdah.executor.io.unpack_into_workdir import unpack_into_workdir
 from howdah.executor.process import process_tree
 from howdah.executor.process.interpreter_probe import interpreter, probe_interpreter
+from howdah.wire.helper_messages import DownloadRequest
 from howdah.wire.messages import Assignment
 
 
@@ -62,7 +63,7 @@ class Localisation:
         if remote:
             self._step, limit_s = "the download", assignment.localise_s
             self._helper = start_transfer(
-                self.loop, self.reaper, "download", remote, limit_s, self._files_are_here, self._downloaded
+                self.loop, self.reaper, DownloadRequest(tuple(remote)), limit_s, self._files_are_here, self._downloaded
             )
         else:
             self._files_are_here("")

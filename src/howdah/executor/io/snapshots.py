@@ -9,6 +9,8 @@ from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 from howdah.executor.event_loop import EventLoop
 from howdah.executor.helper_process import HelperProcess
 from howdah.executor.process.process_tree import Reaper
+from howdah.spec.codec import decode
+from howdah.wire.helper_messages import CopyPartReply, CopyPartRequest
 from howdah.wire.messages import SaveOrder, SaveReport
 
 _GRACE_S = 2.0
@@ -55,9 +57,9 @@ class SnapshotProcesses:
             for prefix in ("done_", ""):
                 files = int(message.get(prefix + "files", report.files))
                 report = replace(report, files=files, bytes=int(message.get(prefix + "bytes", report.bytes)))
-            if "skipped" in message:
-                skipped = tuple(map(str, message["skipped"]))
-                report = replace(report, skipped=skipped, total=int(message.get("kept", 0)))
+            if message.get("ok"):
+                reply = decode(CopyPartReply, message)
+                report = replace(report, skipped=tuple(reply.skipped), total=reply.kept)
             snapshot.report = report
 
         def on_end(problem: str) -> None:
@@ -68,12 +70,11 @@ class SnapshotProcesses:
             copied = f"{snapshot.report.files} files, {snapshot.report.bytes} bytes copied"
             return f"it took longer than {order.limit_s:.0f} s ({copied})"
 
-        places = {"path": path, "root": self.directory, "uri": order.uri}
         snapshot.helper = HelperProcess(
             self.loop,
             self.reaper,
             ("howdah.outputs.snapshots.snapshot", "take"),
-            {**places, "final": order.final, "previous": order.previous},
+            CopyPartRequest(path, order.uri, order.final, root=self.directory, previous=order.previous),
             on_end,
             on_message,
             limit_s=order.limit_s,

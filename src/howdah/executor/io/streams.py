@@ -16,8 +16,8 @@ from howdah.executor.identity import Identity
 from howdah.executor.io.log_tail import LogTail
 from howdah.executor.process.process_tree import Reaper
 from howdah.executor.process.program import wide_pipe
-from howdah.spec.codec import encode
 from howdah.spec.staged import Feed
+from howdah.wire.helper_messages import FeedRequest, StdoutWriterRequest
 from howdah.wire.messages import Assignment, StdoutOutput, Usage
 
 _OURS = ("text", "whole", "csv", "jsonl", "sequencefile", "tfrecord", "gzip")
@@ -59,12 +59,11 @@ class ProgramStreams:
         self._running, self._abandoned = True, False
         self._done: Optional[OnEnd] = None
         self._python = python if assignment.program_path else ""
-        limits = {"stall_s": assignment.stall_s}
-        common = {"task": identity.task, "host": identity.host, "directory": directory, **limits}
+        self._identity, self._directory, self._stall_s = identity, directory, assignment.stall_s
         if assignment.feeds:
-            self._feed(assignment.feeds, common)
+            self._feed(assignment.feeds)
         if assignment.capture is not None:
-            self._record(assignment.capture, common)
+            self._record(assignment.capture)
 
     @property
     def outputs(self) -> Tuple[str, ...]:
@@ -79,18 +78,34 @@ class ProgramStreams:
         read = (self.streamed_bytes, self.local_bytes, self.starved_s)
         return replace(usage, progress=progress, streamed_bytes=read[0], local_bytes=read[1], starved_s=read[2])
 
-    def _feed(self, feeds: Sequence[Feed], common: Mapping[str, Any]) -> None:
+    def _feed(self, feeds: Sequence[Feed]) -> None:
         self.stdin, self._held = wide_pipe()
-        request = {**common, "feeds": encode(feeds), "to": self._held}
+        request = FeedRequest(
+            feeds=tuple(feeds),
+            to=self._held,
+            task=self._identity.task,
+            host=self._identity.host,
+            directory=self._directory,
+            stall_s=self._stall_s,
+        )
         python = self._reading(*(feed.format for feed in feeds))
         self._feeder = self._helper(
             "inputs.streaming.stdin_feeder", request, self._fed, self._feeder_ended, (self._held,), python
         )
 
-    def _record(self, capture: StdoutOutput, common: Mapping[str, Any]) -> None:
+    def _record(self, capture: StdoutOutput) -> None:
         source, self.stdout = wide_pipe()
         verdict, self._verdict = os.pipe()
-        request = {**encode(capture), **common, "from": source, "verdict": verdict}
+        request = StdoutWriterRequest(
+            uri=capture.uri,
+            name=capture.name,
+            format=capture.format,
+            options=capture.options,
+            source=source,
+            verdict=verdict,
+            directory=self._directory,
+            stall_s=self._stall_s,
+        )
         python, passed = self._reading(capture.format), (source, verdict)
         self._capturer = self._helper(
             "outputs.stdout_writer", request, self._captured, self._capturer_ended, passed, python
@@ -101,7 +116,7 @@ class ProgramStreams:
     def _helper(
         self,
         name: str,
-        request: Mapping[str, Any],
+        request: object,
         on_message: OnMessage,
         on_end: OnEnd,
         files: Sequence[int],

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import Any, Dict, List, Mapping, Sequence, Set, Tuple
+from typing import Any, List, Mapping, Sequence, Set, Tuple, Union
 
 from howdah.executor.event_loop import EventLoop
 from howdah.executor.helper_process import HelperProcess, OnEnd
 from howdah.executor.process import process_tree
 from howdah.spec import uris
 from howdah.spec.staged import DataFile, Fetch
+from howdah.wire.helper_messages import DownloadRequest, FileCopy, UploadItem, UploadRequest
 from howdah.wire.messages import Upload
 
 _LATE_GRACE_S = 0.5
@@ -72,13 +73,13 @@ def make_executable(fetches: Sequence[Fetch], directory: str) -> None:
                 os.chmod(path, os.stat(path).st_mode | 0o100)
 
 
-def link_local(fetches: Sequence[Fetch], directory: str, progress: TransferProgress) -> List[Dict[str, Any]]:
+def link_local(fetches: Sequence[Fetch], directory: str, progress: TransferProgress) -> List[FileCopy]:
     """Link the files that this machine has, and return what must be downloaded as items for the helper.
 
     Raises:
         Misplaced: a name leads out of `directory`, something is in the way, or a file does not exist.
     """
-    remote: List[Dict[str, Any]] = []
+    remote: List[FileCopy] = []
     made: Set[str] = set()
     for fetch in fetches:
         _make_directory(directory, os.path.join(directory, fetch.to), made)
@@ -89,12 +90,11 @@ def link_local(fetches: Sequence[Fetch], directory: str, progress: TransferProgr
             if uris.split(file.uri)[0] == "file":
                 _link(file, target, progress)
             else:
-                known = {"size": file.size, "modified_ms": file.modified_ms, "etag": file.etag}
-                remote.append({"uri": file.uri, "path": target, "cache": fetch.cache, **known})
+                remote.append(FileCopy(target, file.uri, file.size, file.modified_ms, file.etag, fetch.cache))
     return remote
 
 
-def upload_items(uploads: Sequence[Upload], directory: str, fetches: Sequence[Fetch]) -> List[Dict[str, Any]]:
+def upload_items(uploads: Sequence[Upload], directory: str, fetches: Sequence[Fetch]) -> List[UploadItem]:
     """Return the helper's items for the directories that exist. The helper follows links to local files of `fetches`.
 
     Raises:
@@ -104,26 +104,26 @@ def upload_items(uploads: Sequence[Upload], directory: str, fetches: Sequence[Fe
     for upload in uploads:
         if upload.required and upload not in made:
             raise Misplaced(f"the program made no directory {upload.source!r} to upload to {upload.uri}")
-    local = [uris.path(file.uri) for fetch in fetches for file in fetch.files if uris.split(file.uri)[0] == "file"]
-    common = {"root": directory, "inputs": local}
-    return [{"path": os.path.join(directory, upload.source), "uri": upload.uri, **common} for upload in made]
+    files = [file for fetch in fetches for file in fetch.files]
+    local = tuple(uris.path(file.uri) for file in files if uris.split(file.uri)[0] == "file")
+    return [UploadItem(os.path.join(directory, upload.source), upload.uri, directory, local) for upload in made]
 
 
 def start_transfer(
     loop: EventLoop,
     reaper: process_tree.Reaper,
-    verb: str,
-    items: Sequence[Dict[str, Any]],
+    request: Union[DownloadRequest, UploadRequest],
     limit_s: float,
     on_end: OnEnd,
     progress: TransferProgress,
 ) -> HelperProcess:
-    """Start a helper that moves `items`; `verb` is "download" or "upload". It keeps `progress` up to date."""
+    """Start a helper that downloads or uploads files. It keeps `progress` up to date."""
+    verb = "download" if isinstance(request, DownloadRequest) else "upload"
 
     def late() -> str:
-        return f"the {verb} took longer than {limit_s:.0f} s ({progress.files} of {len(items)} files done)"
+        return f"the {verb} took longer than {limit_s:.0f} s ({progress.files} of {len(request.items)} files done)"
 
-    argv, request = ("howdah.inputs.transfer", verb), {"items": list(items)}
+    argv = ("howdah.inputs.transfer", verb)
     return HelperProcess(
         loop, reaper, argv, request, on_end, progress.update, limit_s=limit_s, late=late, grace_s=_LATE_GRACE_S
     )

@@ -9,6 +9,7 @@ from howdah.executor.event_loop import EventLoop
 from howdah.executor.helper_process import HelperProcess, OnEnd
 from howdah.executor.io.transfer import Misplaced, TransferProgress, start_transfer, upload_items
 from howdah.executor.process.process_tree import Reaper
+from howdah.wire.helper_messages import UploadRequest
 from howdah.wire.messages import Assignment, Upload
 
 MAX_WARNINGS = 10
@@ -66,7 +67,7 @@ class Uploads:
             if len(left_out) > MAX_WARNINGS:
                 self.warn(f"and {len(left_out) - MAX_WARNINGS} more links out of the working directory")
             if not problem:
-                self.done = (*before, *(str(item["uri"]) for item in items))
+                self.done = (*before, *(item.uri for item in items))
             on_end(problem)
 
         try:
@@ -76,6 +77,6 @@ class Uploads:
             return
         if items:
             limit_s = assignment.localise_s
-            self._helper = start_transfer(self.loop, self.reaper, "upload", items, limit_s, ended, progress)
+            self._helper = start_transfer(self.loop, self.reaper, UploadRequest(tuple(items)), limit_s, ended, progress)
         else:
             ended("")

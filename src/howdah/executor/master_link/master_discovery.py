@@ -13,6 +13,7 @@ from howdah.executor.event_loop import EventLoop
 from howdah.executor.io.transfer import TransferProgress, start_transfer
 from howdah.executor.process.process_tree import Reaper
 from howdah.spec import uris
+from howdah.wire.helper_messages import DownloadRequest, FileCopy
 
 _LIMIT_S = 8.0
 
@@ -34,8 +35,7 @@ def find_master(loop: EventLoop, reaper: Reaper, directory: str, on_found: OnFou
         shutil.rmtree(temporary, ignore_errors=True)  # a helper that took too long leaves half a file
         on_found(address)
 
-    item = {"uri": uri, "path": path, "size": -1}
-    start_transfer(loop, reaper, "download", [item], _LIMIT_S, fetched, TransferProgress())
+    start_transfer(loop, reaper, DownloadRequest((FileCopy(path, uri),)), _LIMIT_S, fetched, TransferProgress())
 
 
 def _address(path: str) -> Optional[Tuple[str, int]]:

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 from howdah.errors import HowdahError, StagingError
 from howdah.inputs import formats
-from howdah.inputs.download import FileCopy, verify_unchanged
+from howdah.inputs.download import verify_unchanged
 from howdah.inputs.formats import Piece
 from howdah.spec import uris
 from howdah.spec.staged import Feed, Split
 from howdah.storage.filesystem import ConnectionBroken, FileSystem, filesystem
+from howdah.wire.helper_messages import FileCopy
 
 TRIES = 3
 GATHER = 1 << 18

@@ -1,18 +1,15 @@
 """`python -m howdah.inputs.streaming.stdin_feeder`: reads a task's splits and writes their records into a pipe, the
 program's stdin.
 
-A process of its own beside an executor. On stdin {"feeds", "to", "task", "host", "directory", "stall_s"}; on stdout a
-JSON line {"bytes", "local", "progress", "starved_s"} from time to time and one at the end: {"ok": true, ...} or
-{"error": "..."}.
-Nothing is passed over in silence: what can't be read ends the stream with an error, and the executor sees to it that
-the program does not take that for the end. A program that closes its stdin has had enough, which is no error.
+A helper process beside an executor (`howdah.wire.helper_main`), which also writes a line with the reply's fields from
+time to time. Nothing is skipped silently: data that can't be read ends the stream with an error, and the executor keeps
+the program from taking that for the end of its input. A program that closes its stdin wants no more, which is no error.
 """
 
 from __future__ import annotations
 
 import array
 import fcntl
-import json
 import os
 import select
 import socket
@@ -20,14 +17,15 @@ import sys
 import termios
 import threading
 import time
-from collections.abc import Collection, Iterator, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from howdah.errors import HowdahError, StagingError
 from howdah.inputs.formats import Piece
 from howdah.inputs.streaming.record_stream import ReadPosition, RecordStream
-from howdah.spec.codec import decode
-from howdah.spec.staged import Feed
+from howdah.spec.codec import encode
+from howdah.wire.helper_main import REPORT_S, run_helper_main, write_line
+from howdah.wire.helper_messages import FeedReply, FeedRequest
 
 AHEAD = 16 << 20
 """Bytes that are read before the program wants them."""
@@ -35,7 +33,6 @@ AT_ONCE = 16
 """Blocks that are written by one call."""
 QUIET_S = 600.0
 """A filesystem that gives nothing for this long has failed, whatever it says."""
-REPORT_S = 0.5
 
 
 class ProgramStalled(HowdahError):
@@ -100,8 +97,8 @@ class Feeder:
         self._room = select.poll()
         self._room.register(to, select.POLLOUT)
 
-    def run(self) -> dict[str, Any]:
-        """To the end of the stream; the last line's content.
+    def run(self) -> FeedReply:
+        """Write the stream to its end.
 
         Raises:
             HowdahError: it can't be read, or the program does not read it.
@@ -123,9 +120,9 @@ class Feeder:
                 self._report()
         except EOFError:
             self.place = self.passes.place()
-            return {"ok": True, **self.told()}
+            return self.reply()
         except BrokenPipeError:
-            return {"ok": True, "closed": True, **self.told()}
+            return replace(self.reply(), closed=True)
 
     def _take(self, ahead: ReadAhead) -> list[tuple[Piece, ReadPosition]]:
         """The next blocks; while the pipe is empty, the program waits for them."""
@@ -140,12 +137,12 @@ class Feeder:
         fcntl.ioctl(self.to, termios.FIONREAD, left)
         return left[0]
 
-    def told(self) -> dict[str, Any]:
-        """What a report says. A stream without end has no progress."""
+    def reply(self) -> FeedReply:
+        """Return how far the stream is. A stream without end has no progress."""
         place, whole = self.place, self.passes.bytes
         progress = min(1.0, place.bytes / whole) if whole else None
         waited = round(self.starved_s, 1)
-        return {"bytes": place.bytes, "local": place.local, "progress": progress, "starved_s": waited}
+        return FeedReply(place.bytes, place.local, progress, waited)
 
     def _write(self, blocks: list[Piece]) -> None:
         since = time.monotonic()
@@ -170,7 +167,7 @@ class Feeder:
     def _report(self) -> None:
         if time.monotonic() - self._reported > REPORT_S:
             self._reported = time.monotonic()
-            print(json.dumps(self.told()), flush=True)
+            write_line(encode(self.reply()))
 
 
 def rest(blocks: list[Piece], written: int) -> list[Piece]:
@@ -187,34 +184,13 @@ def names_of(host: str) -> Collection[str]:
     return {host, socket.gethostname(), socket.getfqdn(), "localhost", "127.0.0.1"}
 
 
-def run(request: dict[str, Any]) -> dict[str, Any]:
-    """Feed as `request` says; the last line's content."""
+def feed(request: FeedRequest) -> FeedReply:
+    """Feed a program to the end of its input."""
     # Behind everything of ours: people's own readers are in the program's directory.
-    sys.path.append(request["directory"])
-    feeds: Sequence[Feed] = [decode(Feed, one) for one in request["feeds"]]
-    passes = RecordStream(feeds, request["task"], names_of(request["host"]))
-    return Feeder(passes, request["to"], request["task"], float(request["stall_s"])).run()
-
-
-def main() -> int:
-    try:
-        answer = run(json.load(sys.stdin))
-    except HowdahError as error:
-        answer = {"error": str(error).replace("\n", "; ")}
-    except Exception as error:
-        # A library's or somebody's own reader: the error is all that tells where.
-        answer = {"error": f"{type(error).__name__}: {error}".replace("\n", "; ")}
-        sys.excepthook(*sys.exc_info())
-    print(json.dumps(answer), flush=True)
-    return 0 if "ok" in answer else 1
-
-
-def _leave(status: int) -> None:
-    """Exit at once: a thread that waits for a dead server must not hold the process back."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)
+    sys.path.append(request.directory)
+    passes = RecordStream(request.feeds, request.task, names_of(request.host))
+    return Feeder(passes, request.to, request.task, request.stall_s).run()
 
 
 if __name__ == "__main__":
-    _leave(main())
+    run_helper_main({"feed": feed})

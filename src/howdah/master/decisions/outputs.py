@@ -5,35 +5,35 @@ from __future__ import annotations
 import posixpath
 
 from howdah.master.state import GangState, TaskState
-from howdah.outputs.commit import temporary
+from howdah.outputs.commit import Commitment, CommitRequest, temporary
 from howdah.outputs.snapshots import snapshot
 from howdah.spec import JobSpec, Output, State, TaskId, chief
 from howdah.wire.messages import StdoutOutput
 
 
-def commit_request(state: GangState) -> dict[str, object]:
+def commit_request(state: GangState) -> CommitRequest:
     """Return which parts of which outputs count, for `howdah.outputs.commit`."""
-    outputs = []
+    outputs: list[Commitment] = []
     failed = state.outcome is not None and state.outcome.state is State.FAILED
     for number, output in enumerate(state.job.outputs):
         tasks = takers(state, output)
-        parts = [
-            {"from": part(task), "to": "" if is_flat(output, len(tasks)) else task.id.slug}
-            for task in tasks
-            if task.kept or (task.exit is not None and task.exit.ok)
-        ]
         outputs.append(
-            {
-                "temporary": temporary(state.id, number, output.path),
-                "final": output.path,
-                "overwrite": output.overwrite,
-                "parts": parts,
-                "failed": f"{output.path.rstrip('/')}.failed" if failed and _is_kept(state, output) else "",
-                "saves": {"temporary": snapshot.temporary(state.id, number, output), "to": snapshot.place(output)},
-            }
+            Commitment(
+                temporary=temporary(state.id, number, output.path),
+                final=output.path,
+                overwrite=output.overwrite,
+                parts=tuple(
+                    (part(task), "" if is_flat(output, len(tasks)) else task.id.slug)
+                    for task in tasks
+                    if task.kept or (task.exit is not None and task.exit.ok)
+                ),
+                saves=snapshot.place(output),
+                unfinished=snapshot.temporary(state.id, number, output),
+                failed=f"{output.path.rstrip('/')}.failed" if failed and _is_kept(state, output) else "",
+            )
         )
     checkpoints = state.job.checkpoint.path
-    return {"outputs": outputs, "lease": [checkpoints, state.id] if checkpoints else []}
+    return CommitRequest(tuple(outputs), (checkpoints, state.id) if checkpoints else ())
 
 
 def takers(state: GangState, output: Output) -> list[TaskState]:

@@ -12,7 +12,7 @@ from howdah.api.auth import Access
 from howdah.api.http_server import Caller, Request
 from howdah.api.sources import JobSource
 from howdah.config.paths import state_directory
-from howdah.logs.search import LogQuery
+from howdah.logs.query import LogQuery
 from howdah.master.server import user_actions
 from howdah.spec import State, TaskId
 from howdah.spec.view import JobView

@@ -8,13 +8,14 @@ import contextlib
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from howdah.errors import HowdahError, NoLongerThere, NotFound, RequestRefused
 from howdah.logs.last_lines import LAST_BYTES, readable
-from howdah.logs.search import LogQuery
+from howdah.logs.query import LogQuery, LogSearchReply, LogSearchRequest, SearchedStream
 from howdah.logs.search_results import SearchResults
-from howdah.logs.store import chunk, reader_of
+from howdah.logs.store import logs_of_attempt
 from howdah.logs.stream_index import BOTH, STREAMS
 from howdah.master.helper_process import run_helper
 from howdah.spec import TaskId, uris
@@ -61,7 +62,8 @@ class TaskLogs:
         return LogChunk(request=0, offset=start, size=size, text=data.decode("latin-1"))
 
     def _read(self, task: TaskId, past: AttemptView, stream: str, offset: int, limit: int) -> tuple[int, int, bytes]:
-        return chunk(reader_of(self._directory, task.slug, past.attempt, past.log_url), stream, offset, limit)
+        logs = logs_of_attempt(self._directory, task.slug, past.attempt, past.log_url)
+        return logs.chunk(stream, offset, limit)
 
     def missing_last_lines(self, event: ContainerEnded) -> TaskId | None:
         """Return the task whose last output nobody has reported: its executor died, the node did not."""
@@ -118,10 +120,10 @@ class TaskLogs:
             each = max(LEAST_EACH, min(wish.limit, MOST_TOGETHER // max(1, len(asked))))
             words = json.dumps({**encode(wish), "limit": each, "stream": stream})
             living = [task for task in asked if self._speaks(task) and self._wanted(task, attempt)]
-            past = list(self._past(asked, living, attempt, stream))
+            past = tuple(self._past(asked, living, attempt, stream))
             jobs = [self._ask(task, words, turns, found) for task in living]
             if past:
-                jobs.append(self._look(past, {**encode(wish), "limit": each}, found))
+                jobs.append(self._look(LogSearchRequest(past, replace(wish, limit=each)), found))
             await asyncio.gather(*jobs)
             return found.answer(time.monotonic() - began)
 
@@ -138,25 +140,20 @@ class TaskLogs:
 
     def _past(
         self, asked: Iterable[TaskId], living: list[TaskId], attempt: int, stream: str
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[SearchedStream]:
         for task in asked:
             view = self._api.log.view.tasks[task]
             for one in view.attempts:
                 if attempt in (0, one.attempt) and not (task in living and one.attempt == view.attempt) and one.running:
                     for name in STREAMS if stream == BOTH else (stream,):
-                        where = self._place(task, one, name)
-                        yield {"task": str(task), "attempt": one.attempt, "stream": name, **where}
+                        path = f"{self._directory}/tasks/{task.slug}/{one.attempt}/{name}"
+                        path = "" if one.log_url else path
+                        yield SearchedStream(str(task), one.attempt, name, path=path, url=one.log_url)
 
-    def _place(self, task: TaskId, one: AttemptView, stream: str) -> dict[str, str]:
-        if one.log_url:
-            return {"url": one.log_url}
-        return {"path": f"{self._directory}/tasks/{task.slug}/{one.attempt}/{stream}"}
-
-    async def _look(self, files: list[dict[str, Any]], wish: Mapping[str, Any], found: SearchResults) -> None:
+    async def _look(self, request: LogSearchRequest, found: SearchResults) -> None:
         """Search files in a process of its own, because the master must not block."""
         try:
-            request = {"files": files, "wish": wish}
-            answer = await asyncio.wait_for(run_helper("howdah.logs.search", "search", request), SEARCH_S)
-            found.add(answer)
+            reply = await run_helper("howdah.logs.search", "search", request, LogSearchReply, SEARCH_S)
+            found.add(encode(reply))
         except (HowdahError, OSError, ValueError, asyncio.TimeoutError) as error:
             found.lack(f"earlier attempts: {error or 'no answer in time'}")

@@ -10,13 +10,10 @@ that had not changed since an earlier copy, `at`: where that copy has it, seen f
 from __future__ import annotations
 
 import json
-import os
 import posixpath
 import re
-import sys
 import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 from howdah.checkpoints import directory_snapshot
@@ -25,15 +22,17 @@ from howdah.errors import HowdahError, StagingError
 from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
 from howdah.spec.job import Output
+from howdah.spec.values import dataclass
 from howdah.storage import cpu_throttle
 from howdah.storage.filesystem import FileSystem, filesystem
+from howdah.wire.helper_main import HelperReply, ProgressLines, run_helper_main
+from howdah.wire.helper_messages import CopyPartReply, CopyPartRequest
 
 SAVED = "_SAVED"
 NAME = re.compile(r"\d{4}(_\d\d){5}")
 """yyyy_MM_dd_HH_mm_ss, as XLearning names them."""
 _EARLIER = re.compile(rf"(\.\./){{1,2}}[^/]*{NAME.pattern}(/(?!\.\.(/|$))[^/]*)+", re.DOTALL)
 """A file of another copy, seen from a part of one: both are in the same directory."""
-REPORT_S = 0.5
 SAVED_SUFFIX = ".saved"
 """Behind the path of an output: the directory of its copies, unless the job says otherwise."""
 
@@ -63,46 +62,40 @@ def folder_of(to: str) -> str:
 # One task's part
 
 
-def copy_part(item: Mapping[str, Any], report: Callable[[int, int], None]) -> dict[str, Any]:
-    """Copy directory `path` to `uri` as it is at one moment; `final` is where that will be seen, `root` the working
-    directory.
+def take(request: CopyPartRequest) -> CopyPartReply:
+    """Copy a part beside its running program."""
+    cpu_throttle.enable(request.uri)
+    return copy_part(request)
 
-    `previous` is this part in an earlier copy, whose files are not copied again as long as they have not changed; ""
-    copies everything.
+
+def copy_part(request: CopyPartRequest) -> CopyPartReply:
+    """Copy a directory as it is at one moment.
 
     Raises:
         StagingError, EngineUnavailable: it can't be written.
     """
-    uri, previous = str(item["uri"]), str(item.get("previous", ""))
+    uri, previous = request.uri, request.previous
     fs = filesystem(uri)
-    part = _PartCopy(fs, uri, _manifest(fs, previous) if previous else {}, report)
+    part = _PartCopy(fs, uri, _manifest(fs, previous) if previous else {})
     stamps = {name: Stamp(entry["size"], entry["modified_ns"]) for name, entry in part.earlier.items()}
     try:
-        settle_s, root = float(item.get("settle_s", directory_snapshot.SETTLE_S)), str(item.get("root", ""))
-        found = directory_snapshot.copy_directory(str(item["path"]), part.put, part.drop, stamps, settle_s, root)
+        settle_s = directory_snapshot.SETTLE_S if request.settle_s is None else request.settle_s
+        found = directory_snapshot.copy_directory(request.path, part.put, part.drop, stamps, settle_s, request.root)
     except OSError as error:
-        raise explain(error, str(item["path"])) from error
+        raise explain(error, request.path) from error
     if found.files:
-        listed = part.listed(found.files, uris.path(previous) if previous else "", uris.path(str(item["final"])))
+        listed = part.listed(found.files, uris.path(previous) if previous else "", uris.path(request.final))
         fs.mkdirs(uri)
         fs.write_bytes(uris.join(uri, SAVED), json.dumps({"files": listed}, separators=(",", ":")).encode())
     copied = [stamp.size for name, stamp in found.files.items() if name not in part.earlier]
-    return {
-        "ok": True,
-        "files": len(copied),
-        "bytes": sum(copied),
-        "kept": len(found.files),
-        "skipped": found.skipped,
-    }
+    return CopyPartReply(len(copied), sum(copied), len(found.files), list(found.skipped))
 
 
 class _PartCopy:
     """Where the files of one task's part are put; `earlier` are those that an earlier copy has."""
 
-    def __init__(
-        self, fs: FileSystem, uri: str, earlier: dict[str, dict[str, Any]], report: Callable[[int, int], None]
-    ) -> None:
-        self.fs, self.uri, self.earlier, self.report = fs, uri, earlier, report
+    def __init__(self, fs: FileSystem, uri: str, earlier: dict[str, dict[str, Any]]) -> None:
+        self.fs, self.uri, self.earlier, self.report = fs, uri, earlier, ProgressLines()
         self.files = self.bytes = 0
         self._lock = threading.Lock()
         self._folders: set[str] = set()
@@ -183,29 +176,64 @@ def _lies(uri: str, folder: str) -> bool:
 # The whole
 
 
-def publish(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Let the copy appear at `final`; then remove complete ones beyond the last `keep` of those whose names begin with
-    `to`. An earlier copy's files that a later one refers to stay.
+@dataclass(frozen=True)
+class PublishSnapshotRequest:
+    """Let a finished copy appear, then remove old ones."""
+
+    temporary: str
+    """Where the copy was written."""
+    final: str
+    """Where it appears."""
+    to: str
+    """What the names of the output's copies begin with."""
+    keep: int = 0
+    """How many complete copies are kept; 0 keeps all."""
+
+
+@dataclass(frozen=True)
+class PublishSnapshotReply(HelperReply):
+    """How the publication went."""
+
+    empty: bool = False
+    """The copy held no file, and does not appear."""
+    removed: tuple[str, ...] = ()
+    """URIs of the old copies that were removed."""
+    problem: str = ""
+    """Why old copies could not be removed."""
+
+
+@dataclass(frozen=True)
+class DiscardSnapshotRequest:
+    """Remove what an unfinished copy has left."""
+
+    temporary: str
+    """Where the copy was written."""
+
+
+def publish(request: PublishSnapshotRequest) -> PublishSnapshotReply:
+    """Publish a copy. An earlier copy's files that a later one refers to stay.
 
     Raises:
         StagingError: there is such a copy already, or it may not be written.
     """
-    grown, final, to = str(request["temporary"]), str(request["final"]), str(request["to"])
+    grown, final = request.temporary, request.final
     fs = filesystem(final)
     if not fs.exists(grown) or not any(True for _ in fs.walk(grown)):
         fs.delete(grown)
-        return {"ok": True, "empty": True}
+        return PublishSnapshotReply(empty=True)
     fs.mkdirs(uris.parent(final))
     if fs.exists(final):  # a rename would put it into that one
         raise StagingError(f"{final}: exists already")
     fs.rename(grown, final)
-    keep = int(request.get("keep", 0))
-    answer: dict[str, Any] = {"ok": True}
     try:
-        answer["removed"] = _prune(fs, to, keep) if keep else []
+        return PublishSnapshotReply(removed=tuple(_prune(fs, request.to, request.keep)) if request.keep else ())
     except HowdahError as error:  # the copy is there; the old ones are for the next time
-        answer["problem"] = f"old copies were not removed: {error}"
-    return answer
+        return PublishSnapshotReply(problem=f"old copies were not removed: {error}")
+
+
+def discard(request: DiscardSnapshotRequest) -> None:
+    """Remove an unfinished copy."""
+    filesystem(request.temporary).delete(request.temporary)
 
 
 def named(fs: FileSystem, to: str) -> list[str]:
@@ -258,32 +286,5 @@ def tidy(fs: FileSystem, temporary: str, to: str, output: str) -> None:
         folder, own = uris.parent(folder), False
 
 
-def main(argv: list[str]) -> int:
-    verb = argv[1] if len(argv) > 1 else ""
-    last = 0.0
-
-    def report(files: int, size: int) -> None:
-        nonlocal last
-        if time.monotonic() - last > REPORT_S:
-            last = time.monotonic()
-            print(json.dumps({"done_files": files, "done_bytes": size}), flush=True)
-
-    request = json.load(sys.stdin)
-    try:
-        if verb == "take":
-            cpu_throttle.enable(str(request["uri"]))
-            answer = copy_part(request, report)
-        elif verb == "publish":
-            answer = publish(request)
-        else:
-            answer = {"ok": filesystem(request["temporary"]).delete(request["temporary"])}
-    except HowdahError as error:
-        answer = {"error": str(error).replace("\n", "; ")}
-    print(json.dumps(answer), flush=True)
-    return 0 if "ok" in answer else 1
-
-
 if __name__ == "__main__":
-    status = main(sys.argv)
-    sys.stdout.flush()
-    os._exit(status)  # at once: a thread that waits for a dead server must not hold the process back
+    run_helper_main({"take": take, "publish": publish, "discard": discard})

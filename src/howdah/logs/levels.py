@@ -1,0 +1,38 @@
+"""The level of a log line, by words that programs write in many ways. Standard library only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+LEVELS: Mapping[str, tuple[bytes, ...]] = {
+    "error": (
+        b"error",
+        b"Error",
+        b"ERROR",
+        b"xception",
+        b"Traceback",
+        b"FATAL",
+        b"Fatal",
+        b"fatal",
+        b"CRITICAL",
+        b"Segmentation fault",
+        b": E ",
+    ),
+    "warning": (b"warn", b"Warn", b"WARN", b": W "),
+}
+"""Words by which a line is of a level, which programs write in many ways; who asks for warnings gets errors, too. The
+page colours by the same (frontend/src/logs/logLines.ts)."""
+BEGINNINGS: Mapping[str, tuple[bytes, ...]] = {"error": (b"E0", b"E1", b"F0", b"F1"), "warning": (b"W0", b"W1")}
+DAY = rb"\d[0-3]\d "
+"""And how its line begins where a program writes as glog does: a letter, month and day."""
+
+
+def level_of(line: bytes) -> str:
+    """Of a line, "" for one that is of none."""
+    return next((level for level in LEVELS if _is(level, line)), "")
+
+
+def _is(level: str, line: bytes) -> bool:
+    begins = line.startswith(BEGINNINGS[level]) and re.match(DAY, line[2:]) is not None
+    return begins or any(word in line for word in LEVELS[level])

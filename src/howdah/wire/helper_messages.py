@@ -1,0 +1,286 @@
+"""Requests to the helper processes beside an executor, and their replies (see `howdah.wire.helper_main`).
+
+Requests that only a master sends are declared in the module that answers them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import List, Mapping, Optional, Tuple
+
+from howdah.spec.staged import Feed
+from howdah.spec.values import dataclass
+
+# howdah.inputs.transfer
+
+
+@dataclass(frozen=True)
+class FileCopy:
+    """One file that is downloaded or uploaded."""
+
+    path: str
+    """Path on this machine."""
+    uri: str
+    """URI on the other filesystem."""
+    size: int = -1
+    """Bytes the remote file must have; -1 allows any size."""
+    modified_ms: int = 0
+    """Modification time the remote file must have, in epoch milliseconds; 0 allows any."""
+    etag: str = ""
+    """Entity tag the remote file must have; "" allows any."""
+    cache: bool = False
+    """The node keeps the file in its cache."""
+
+
+@dataclass(frozen=True)
+class DownloadRequest:
+    """Download files."""
+
+    items: Tuple[FileCopy, ...]
+    """The files."""
+
+
+@dataclass(frozen=True)
+class DownloadReply:
+    """What was downloaded."""
+
+    files: int
+    """Number of files that are in place."""
+    bytes: int
+    """Their size."""
+    cached: int = 0
+    """Bytes of them that the node's cache had already."""
+
+
+@dataclass(frozen=True)
+class UploadItem:
+    """One directory that is uploaded."""
+
+    path: str
+    """The directory on this machine."""
+    uri: str
+    """The directory on the other filesystem."""
+    root: str = ""
+    """The task's working directory, out of which no link may lead."""
+    inputs: Tuple[str, ...] = ()
+    """Files outside of `root` to which links may lead nevertheless: the task's inputs."""
+
+
+@dataclass(frozen=True)
+class UploadRequest:
+    """Upload directories."""
+
+    items: Tuple[UploadItem, ...]
+    """The directories."""
+
+
+@dataclass(frozen=True)
+class UploadReply:
+    """What was uploaded."""
+
+    files: int
+    """Number of files."""
+    bytes: int
+    """Their size."""
+    empty: List[str]
+    """Directories in which there was no file."""
+    left_out: List[str]
+    """A line for each file that was not uploaded, and why."""
+
+
+# howdah.outputs.snapshots.snapshot
+
+
+@dataclass(frozen=True)
+class CopyPartRequest:
+    """Copy one task's part of an output while its program runs."""
+
+    path: str
+    """The directory that is copied."""
+    uri: str
+    """Where the copy is written."""
+    final: str
+    """Where the copy is seen once all tasks' parts are complete."""
+    root: str = ""
+    """The task's working directory, out of which no link may lead."""
+    previous: str = ""
+    """This part in an earlier copy, whose unchanged files are not copied again; "" copies everything."""
+    settle_s: Optional[float] = None
+    """Seconds for which a file must not have changed; None stands for the default."""
+
+
+@dataclass(frozen=True)
+class CopyPartReply:
+    """What was copied."""
+
+    files: int
+    """Number of files copied."""
+    bytes: int
+    """Their size."""
+    kept: int
+    """Number of files that the copy holds, with those of earlier copies."""
+    skipped: List[str]
+    """A line for each file that was not copied, and why."""
+
+
+# howdah.checkpoints.directory_sync
+
+
+@dataclass(frozen=True)
+class FetchCheckpointRequest:
+    """Fetch a checkpoint from the shared filesystem before a program starts."""
+
+    path: str
+    """The directory of checkpoints on this machine."""
+    uri: str
+    """The directory of checkpoints on the shared filesystem."""
+    root: str = ""
+    """The task's working directory, out of which no link may lead."""
+    resume: str = ""
+    """URI of the checkpoint; "" when there is none."""
+    valid: str = ""
+    """The job's rule for valid checkpoints (`checkpoint.valid`)."""
+
+
+@dataclass(frozen=True)
+class StoreCheckpointsRequest:
+    """Store what a program has written to its directory of checkpoints since the last time."""
+
+    path: str
+    """The directory of checkpoints on this machine."""
+    uri: str
+    """The directory of checkpoints on the shared filesystem."""
+    root: str = ""
+    """The task's working directory, out of which no link may lead."""
+    replace: bool = True
+    """Replace and remove files on the shared filesystem that this task has not written."""
+    settle_s: float = 5.0
+    """Seconds for which a file must not have changed."""
+    last: bool = False
+    """The program has ended: store at full speed."""
+
+
+@dataclass(frozen=True)
+class DirectorySyncReply:
+    """What was fetched or stored."""
+
+    files: int
+    """Number of files."""
+    bytes: int
+    """Their size."""
+    skipped: List[str]
+    """A line for each file that was left alone, and why."""
+
+
+# howdah.checkpoints.event_file_sync
+
+
+@dataclass(frozen=True)
+class EventFileSyncRequest:
+    """Send what a program has written to its event files since the last time."""
+
+    path: str
+    """The directory of event files on this machine."""
+    uri: str
+    """The directory on the shared filesystem."""
+    sent: Mapping[str, List[int]] = field(default_factory=dict)
+    """Size and modification time (ns) of each file that was sent before, by its name below `path`."""
+    last: bool = False
+    """The program has ended: send at full speed."""
+
+
+@dataclass(frozen=True)
+class EventFileSyncReply:
+    """What has been sent by now."""
+
+    sent: Mapping[str, List[int]]
+    """As in the request, brought up to date."""
+    error: str = ""
+    """Why not everything was sent; "" when everything was."""
+
+
+# howdah.inputs.streaming.stdin_feeder
+
+
+@dataclass(frozen=True)
+class FeedRequest:
+    """Write the records of a task's splits into its program's stdin."""
+
+    feeds: Tuple[Feed, ...]
+    """The splits and their format."""
+    to: int
+    """Descriptor of the pipe that is the program's stdin."""
+    task: str
+    """The task, for messages."""
+    host: str
+    """This machine, as block locations may name it."""
+    directory: str
+    """The program's directory, from which record readers of users are imported."""
+    stall_s: float
+    """Seconds after which a program that reads nothing has stalled; 0 waits forever."""
+
+
+@dataclass(frozen=True)
+class FeedReply:
+    """How far the program's stdin has been read."""
+
+    bytes: int
+    """Bytes of input that were given to the program."""
+    local: int
+    """Bytes of them that were read from this machine's disks."""
+    progress: Optional[float]
+    """Share of the input (0..1); None for input without end."""
+    starved_s: float
+    """Seconds for which the pipe was empty."""
+    closed: bool = False
+    """The program closed its stdin before the end."""
+
+
+# howdah.outputs.stdout_writer
+
+
+@dataclass(frozen=True)
+class StdoutWriterRequest:
+    """Write what a program prints to a part file of an output."""
+
+    uri: str
+    """Directory of the part."""
+    name: str
+    """Name of the part file, without the format's suffix."""
+    source: int
+    """Descriptor from which the program's stdout is read."""
+    verdict: int
+    """Descriptor from which one byte comes when the program has ended well."""
+    directory: str
+    """The program's directory, from which record writers of users are imported."""
+    stall_s: float
+    """Seconds after which a filesystem that takes nothing has stalled; 0 waits forever."""
+    format: str = "text"
+    """The output's format."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Options of the format."""
+
+
+@dataclass(frozen=True)
+class StdoutWriterReply:
+    """What the program has printed."""
+
+    bytes: int
+    """Number of bytes."""
+    tail: str
+    """The last of them, in latin-1."""
+    error: str = ""
+    """Why they are in no part file; "" when they are."""
+
+
+# howdah.executor.gpu.sampler
+
+
+@dataclass(frozen=True)
+class GpuSamplerRequest:
+    """Sample GPUs until killed."""
+
+    ids: Tuple[str, ...]
+    """Numbers or UUIDs of the GPUs; () stands for all."""
+    period_s: float = 2.0
+    """Seconds between two samples."""
