@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from howdah.compat.tony.commands import Ending
+from howdah.compat.tony.commands import SubmitInterrupts
 from howdah.engines.local.jobs import JobDirectory, JobPositions
 from howdah.engines.local.processes import marked
 from howdah.spec import State
@@ -101,8 +101,8 @@ def test_by_closing_the_terminal(submitted: Submitted) -> None:
 def test_nohup_is_obeyed() -> None:
     program = (
         "import os, signal; "
-        "from howdah.compat.tony.commands import Ending; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
-        "Ending(); os.kill(os.getpid(), signal.SIGHUP); print('goes on')"
+        "from howdah.compat.tony.commands import SubmitInterrupts; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
+        "SubmitInterrupts(); os.kill(os.getpid(), signal.SIGHUP); print('goes on')"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=LIMIT_S)
     assert done.stdout == "goes on\n", done.stderr
@@ -112,7 +112,7 @@ def test_a_signal_waits_until_there_is_a_job_to_end() -> None:
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.getsignal(number) for number in numbers}
     try:
-        ending = Ending()
+        ending = SubmitInterrupts()
         ending.waits = True
         ending.check()
         os.kill(os.getpid(), signal.SIGTERM)

@@ -12,7 +12,7 @@ import test_tony
 import test_xlearning
 
 from howdah.compat import Parsed
-from howdah.compat.convert import written
+from howdah.compat.convert import job_file_text
 from howdah.config.job_file import loads, to_yaml
 
 HERE = Path(__file__).parent
@@ -31,7 +31,7 @@ def parsed(path: Path, case: dict[str, Any], folder: Path) -> Parsed:
 def test_reads_back(path: Path, tmp_path: Path) -> None:
     case = json.loads(path.read_text())
     result = parsed(path, case, tmp_path)
-    text = written(result, path.parent.name, ("a.properties",))
+    text = job_file_text(result, path.parent.name, ("a.properties",))
     job, _ = loads(text, "job.yaml", {}, {})
     assert job == result.job
     assert all(f"# {note}" in text for note in result.notes)
@@ -49,11 +49,11 @@ def test_variables_of_the_shell_stay_the_shells(tmp_path: Path) -> None:
 
 def test_variables_to_set_are_shown_with_their_values_but_no_secret(tmp_path: Path) -> None:
     case = json.loads((HERE / "submarine" / "keytab.json").read_text())
-    text = written(parsed(HERE / "submarine" / "keytab.json", case, tmp_path), "submarine", ())
+    text = job_file_text(parsed(HERE / "submarine" / "keytab.json", case, tmp_path), "submarine", ())
     assert f"# set these where you submit: KRB5_CLIENT_KTNAME=FILE:{tmp_path}/me.keytab KRB5CCNAME=MEMORY" in text
     case = json.loads((HERE / "hbox" / "s3.json").read_text())
     result = parsed(HERE / "hbox" / "s3.json", case, tmp_path)
-    text = written(result, "hbox", ())
+    text = job_file_text(result, "hbox", ())
     hidden = [name for name in result.variables if f"env:{name}" in result.job.secrets.values()]
     assert hidden
     assert all(f"{name}=(its value is a secret)" in text for name in hidden)

@@ -14,17 +14,17 @@ from typing import Any
 
 import pytest
 
-from howdah.compat import Dialect
+from howdah.compat import CompatCommand
 from howdah.compat.xlearning import HboxSubmit, XlSubmit
 from howdah.config.job_file import job_mistakes
 from howdah.errors import SpecError
 from howdah.spec.codec import encode
 
-DOORS: dict[str, Dialect] = {"xlearning": XlSubmit({}), "hbox": HboxSubmit({})}
+DOORS: dict[str, CompatCommand] = {"xlearning": XlSubmit({}), "hbox": HboxSubmit({})}
 CASES = sorted(path for door in DOORS for path in Path(__file__).with_name(door).glob("*.json"))
 
 
-def outcome(door: Dialect, argv: list[str]) -> dict[str, Any]:
+def outcome(door: CompatCommand, argv: list[str]) -> dict[str, Any]:
     try:
         parsed = door.parse(argv)
     except SpecError as error:

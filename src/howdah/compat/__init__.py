@@ -1,4 +1,4 @@
-"""Other systems' command lines: each makes a JobSpec of what its users have always typed."""
+"""Command lines of other systems. Each makes a JobSpec of what the users of that system type."""
 
 from __future__ import annotations
 
@@ -12,28 +12,30 @@ from howdah.spec import JobSpec
 
 @dataclass(frozen=True)
 class Parsed:
-    """`origins` gives for places of the spec (`roles.worker.replicas`) the words the user typed (`--worker-num`);
-    `notes` are sentences to show: what this command line means differently here. `variables` are what this
-    process needs to see the job's data, and the values that the spec's `secrets` refer to; `conf_files` lie over this
-    machine's Hadoop configuration; with `same_hosts` the job prefers the hosts on which one of its name last ended
-    well."""
+    """A command line that was read."""
 
     job: JobSpec
+    """The job that the command line describes."""
     origins: Mapping[str, str] = field(default_factory=dict)
+    """The words that the user typed (`--worker-num`), by place of the spec (`roles.worker.replicas`)."""
     notes: tuple[str, ...] = ()
+    """Sentences to show: what this command line means differently here."""
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Variables that this process needs to reach the job's data, and the values to which the spec's `secrets` refer."""
     conf_files: tuple[str, ...] = ()
+    """Files that are laid over this machine's Hadoop configuration."""
     same_hosts: bool = False
+    """Whether the job prefers the hosts on which the last job of its name succeeded."""
 
 
-class Dialect(Protocol):
-    """One command line. Its files are relative to where the command is typed."""
+class CompatCommand(Protocol):
+    """A command line of another system. Its files are relative to the directory in which the command is typed."""
 
     def parse(self, argv: Sequence[str]) -> Parsed:
         """Read the arguments after the command's name.
 
         Raises:
-            SpecError: everything that is wrong with them, in the words of this dialect.
+            SpecError: everything that is wrong with them, in the words of this command line.
         """
         ...
 

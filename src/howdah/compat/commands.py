@@ -1,4 +1,5 @@
-"""Other systems' commands: their argv goes to their dialect untouched, and what comes out runs like any job."""
+"""XLearning's and HBox's submit commands: their arguments go to `compat.xlearning` unchanged, and the job that comes
+out runs like any job."""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ from howdah.cli.i18n import translate_stored
 from howdah.cli.mistakes import error_lines
 from howdah.cli.run import notice, run_prepared
 from howdah.client.submit import prepare
-from howdah.compat import Dialect, Parsed, engine_flags
+from howdah.compat import CompatCommand, Parsed, engine_flags
 from howdah.config.job_file import job_mistakes
 from howdah.errors import HowdahError, SpecError
 from howdah.spec import JobSpec
 
-NOT_SUBMITTED, FAILED, LET_GO = 1, 2, 130
+NOT_SUBMITTED, FAILED, DETACHED = 1, 2, 130
 VERBATIM = {"ignore_unknown_options": True, "help_option_names": [], "allow_interspersed_args": False}
 
 
@@ -40,7 +41,7 @@ def hbox_submit(argv: tuple[str, ...]) -> None:
     _xlearning(HboxSubmit(), argv, "hbox-submit")
 
 
-def _xlearning(dialect: Dialect, argv: tuple[str, ...], program: str) -> None:
+def _xlearning(command: CompatCommand, argv: tuple[str, ...], program: str) -> None:
     from howdah.compat.xlearning import READ
 
     word = argv[0].lstrip("-") if argv else "help"
@@ -51,11 +52,11 @@ def _xlearning(dialect: Dialect, argv: tuple[str, ...], program: str) -> None:
 
         click.echo(f"{program.partition('-')[0]} version {version('howdah')} (howdah)")
     else:
-        _end_as_theirs(lambda: run_parsed(dialect.parse(argv)))
+        _exit_like_xlearning(lambda: run_parsed(command.parse(argv)))
 
 
-def _end_as_theirs(submit: Callable[[], None]) -> None:
-    """With 0, 1 when the job was not submitted (or nobody could follow it any more), 2 when it ran and failed."""
+def _exit_like_xlearning(submit: Callable[[], None]) -> None:
+    """Exit with 0; 1 if the job was not submitted, or could not be followed to its end; 2 if it ran and failed."""
     try:
         submit()
     except HowdahError as error:
@@ -63,12 +64,12 @@ def _end_as_theirs(submit: Callable[[], None]) -> None:
             notice(f"howdah: {line}")
         raise SystemExit(NOT_SUBMITTED) from None
     except SystemExit as leaving:
-        raise SystemExit(leaving.code if leaving.code in (0, None, LET_GO) else FAILED) from None
+        raise SystemExit(leaving.code if leaving.code in (0, None, DETACHED) else FAILED) from None
 
 
 def run_parsed(parsed: Parsed) -> None:
-    """Submit and follow what a dialect has read. Where nobody can be asked, Ctrl-C lets go of the job, as it did in
-    those systems."""
+    """Submit and follow the job of a command line. Where nobody can be asked, Ctrl-C leaves the job running, as it did
+    in those systems."""
     mistakes = job_mistakes(parsed.job, parsed.origins)
     if mistakes:
         raise SpecError(mistakes)
@@ -80,12 +81,12 @@ def run_parsed(parsed: Parsed) -> None:
         from howdah.config.hadoop_conf_overlay import overlay_configuration
 
         flags["hadoop_conf_dir"] = str(overlay_configuration(parsed.conf_files))
-    job = _near_the_last(parsed.job, flags) if parsed.same_hosts else parsed.job
+    job = _prefer_last_hosts(parsed.job, flags) if parsed.same_hosts else parsed.job
     prepared = prepare(job, Path.cwd(), flags, notice, origins=parsed.origins)
     run_prepared(prepared, "chief", "ask" if sys.stdin.isatty() else "detach", as_json=False, await_engine=True)
 
 
-def _near_the_last(job: JobSpec, flags: dict[str, str | None]) -> JobSpec:
+def _prefer_last_hosts(job: JobSpec, flags: dict[str, str | None]) -> JobSpec:
     from howdah.client.engine_registry import engine, settings_for
     from howdah.client.previous_hosts import prefer_previous_hosts
 

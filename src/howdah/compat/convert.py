@@ -1,4 +1,4 @@
-"""`howdah convert`: what another system's command line means, as a job file."""
+"""`howdah convert`: prints the job file that means the same as another system's command line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import cast
 
 import click
 
-from howdah.compat import Dialect, Parsed
+from howdah.compat import CompatCommand, Parsed
 from howdah.config.job_file import job_mistakes, to_yaml
 from howdah.errors import SpecError
 from howdah.spec import plugins
@@ -35,11 +35,11 @@ def convert(system: str, arguments: tuple[str, ...]) -> None:
     mistakes = job_mistakes(parsed.job, parsed.origins)
     if mistakes:
         raise SpecError(mistakes)
-    click.echo(written(parsed, system, arguments), nl=False)
+    click.echo(job_file_text(parsed, system, arguments), nl=False)
 
 
-def written(parsed: Parsed, system: str, arguments: tuple[str, ...]) -> str:
-    """The job file, with all that is to be known beside it as comments."""
+def job_file_text(parsed: Parsed, system: str, arguments: tuple[str, ...]) -> str:
+    """Return the job file, with all that there is to know beside it as comments."""
     comments = "".join(f"# {line}\n" for note in _remarks(parsed, system, arguments) for line in note.splitlines())
     return comments + to_yaml(parsed.job)
 
@@ -61,11 +61,11 @@ def _remarks(parsed: Parsed, system: str, arguments: tuple[str, ...]) -> Iterato
         yield "a job file does not remember hosts: name them by roles.….placement.prefer"
 
 
-def _command_line(name: str) -> Dialect:
+def _command_line(name: str) -> CompatCommand:
     """Return the command line of this name, with Hadoop's configuration if it asks for one."""
     made = plugins.load(plugins.find(_GROUP, name))
     if "hadoop" not in inspect.signature(made).parameters:
-        return cast(Dialect, made())
+        return cast(CompatCommand, made())
     from howdah.client.engine_registry import settings_for
 
-    return cast(Dialect, made(hadoop=settings_for({"engine": "yarn"})["hadoop_conf_dir"]))
+    return cast(CompatCommand, made(hadoop=settings_for({"engine": "yarn"})["hadoop_conf_dir"]))

@@ -1,4 +1,4 @@
-"""The commands of other systems under their own names: `xl-submit` is `howdah xl-submit`, `xl-kill ID` ends a job."""
+"""Console scripts named as other systems' commands: `xl-submit` is `howdah xl-submit`, `xl-kill ID` cancels a job."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _MEANINGS = {"submit": (), "kill": ("cancel",), "logs": ("logs", "--all")}
 
 
 def run() -> None:
-    """The console script: which command it is, is the name by which it was called."""
+    """Run the command whose name the console script has."""
     main(translate(Path(sys.argv[0]).name, sys.argv[1:]))
 
 
 def translate(program: str, arguments: Sequence[str]) -> list[str]:
-    """The words that `howdah` is given for a command of this name with these arguments.
+    """Return the arguments that `howdah` gets for a command of this name with these arguments.
 
     `hbox-logs` was `yarn logs`, so its job is named by `-applicationId`, as hbox-submit itself printed it.
     """

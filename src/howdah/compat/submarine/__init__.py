@@ -1,7 +1,8 @@
-"""Submarine's `job run`, 0.1 to 0.4: its options, its YAML, and its two runtimes.
+"""Submarine's `job run`, 0.1 to 0.4: its options, its YAML file, and its two runtimes.
 
-`options` takes the command line apart, `yamlfile` the file of -f, `parts` what options have in them; `service` and
-`tony` make the roles, as YARN's services had them or as TonY has. What differs is in docs/coming-from-submarine.md.
+`options` reads the command line, `yaml_file` the file of -f, and `option_values` the values of single options.
+`service_runtime` and `tony_runtime` make the roles, as a YARN service had them or as TonY has.
+docs/coming-from-submarine.md says what differs.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ _MOUNTS = f"{PREFIX}DOCKER_MOUNTS"
 
 
 def words(argv: Sequence[str]) -> tuple[str, list[str]]:
-    """The class that was called ("" for none), and what comes after it. Words for Java before it, or a jar in its
-    place, are left out: scripts keep them when their `java`, or `yarn jar`, becomes `howdah submarine`."""
+    """Return the Java class that was called ("" for none), and the words after it. Options of Java before it, or a jar
+    in its place, are left out: scripts keep them when their `java`, or `yarn jar`, becomes `howdah submarine`."""
     rest = list(argv)
     before = rest[: rest.index("job")] if "job" in rest else rest
     name = next((word for word in before if word.rpartition(".")[2] == "Cli"), "")
@@ -39,8 +40,8 @@ def words(argv: Sequence[str]) -> tuple[str, list[str]]:
 
 
 class Submarine:
-    """Files and paths are relative to `folder`, by default where the command is typed. `hadoop` is the directory of
-    Hadoop's configuration; `home` overrides where it says that the user's files are."""
+    """Reads `job run`. Files and paths are relative to `folder`, by default the current directory. `hadoop` is the
+    directory of Hadoop's configuration; `home` overrides where that configuration puts the user's files."""
 
     def __init__(
         self,
@@ -56,7 +57,7 @@ class Submarine:
         return self.job(self.read(argv))
 
     def read(self, argv: Sequence[str]) -> SubmarineOptions:
-        """The options of `job run …`, those of its YAML file among them.
+        """Return the options of `job run …`, including those of its YAML file.
 
         Raises:
             SpecError, StagingError: the file is none.
@@ -75,7 +76,7 @@ class Submarine:
         return options
 
     def job(self, options: SubmarineOptions) -> Parsed:
-        """The job of these options.
+        """Return the job that these options describe.
 
         Raises:
             SpecError: everything that is wrong with them.
@@ -115,7 +116,7 @@ class Submarine:
             options.wrong("keytab", f"is {options.text('keytab')!r}: no such file on this machine")
 
     def _login(self, options: SubmarineOptions) -> Mapping[str, str]:
-        """Kerberos logs in by the keytab itself, in this process alone; no ticket of the user's is touched."""
+        """Make the job log in to Kerberos by the keytab, in this process alone; the user's ticket is not touched."""
         if options.given("distribute_keytab"):
             options.notes.append("--distribute_keytab: the keytab stays here, tasks get tokens of HDFS instead")
         if not options.text("keytab") or options.given("insecure"):
@@ -124,7 +125,7 @@ class Submarine:
         return {"KRB5_CLIENT_KTNAME": f"FILE:{keytab}", "KRB5CCNAME": "MEMORY:howdah"}
 
     def _home(self, options: SubmarineOptions) -> str:
-        """Where the user's files are: on the cluster, else here."""
+        """Return where the user's files are: on the cluster, or on this machine if there is no cluster."""
         if not self.home:
             from howdah.hadoop import conf as hadoop_conf  # most command lines name all their paths
             from howdah.hadoop import identity
@@ -137,8 +138,8 @@ class Submarine:
         return self.home
 
     def _is_tony(self, name: str) -> bool:
-        """Whether the runtime is TonY's: as `submarine.xml`, later `submarine-site.xml`, beside Hadoop's own files
-        says, else by the class `name`, for that of 0.3 and later has no other."""
+        """Return whether the runtime is TonY's. `submarine.xml`, later `submarine-site.xml`, beside Hadoop's own files
+        says so; otherwise the class `name` does, because that of 0.3 and later has no other runtime."""
         from howdah.hadoop import conf as hadoop_conf
 
         folder = hadoop_conf.directory(self.hadoop)
@@ -161,7 +162,7 @@ def _with_variables(options: SubmarineOptions, job: JobSpec) -> JobSpec:
 
 
 def _with_mounts(options: SubmarineOptions, job: JobSpec) -> JobSpec:
-    """Without an image there is no container to mount anything in, which is told."""
+    """Add the mounts. Without an image there is no container to mount anything in, and a note says so."""
     images = _images(job)
     env = dict(job.env)
     given = [*filter(None, env.pop(_MOUNTS, "").split(",")), *options.listed("mount")]
@@ -179,8 +180,8 @@ def _with_mounts(options: SubmarineOptions, job: JobSpec) -> JobSpec:
 
 
 def _with_files(options: SubmarineOptions, job: JobSpec) -> JobSpec:
-    """What is localised below a role of the YAML file is that role's alone. An absolute path is a mount, where there
-    is a container."""
+    """Add the localised files. What is localised below a role of the YAML file is for that role only. An absolute path
+    is a mount if there is a container."""
     images = _images(job)
     everyones = _localised(options, "localization")
     roles = {}
@@ -207,7 +208,7 @@ def _images(job: JobSpec) -> dict[str, str]:
 def _localised(
     options: SubmarineOptions, option: str, others: Sequence[option_values.Local] = ()
 ) -> tuple[option_values.Local, ...]:
-    """What an option localises; two things of one name are a mistake."""
+    """Return what an option localises; two files of one name are a mistake."""
     named = {one.name: one for one in others}
     found = []
     for text in options.listed(option):

@@ -1,4 +1,4 @@
-"""Submarine's command: `job run`, and `job show`, `list` and `kill`, of which it had only the first two."""
+"""Submarine's commands `job run` and `job show`, and `job list` and `job kill`, which Submarine did not have."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _run(argv: Sequence[str]) -> None:
 
 
 def _make_checkpoint_directory(job: JobSpec) -> None:
-    """Make the default one: programs may write to it, and not make it."""
+    """Make the default checkpoint directory: programs write to it without making it."""
     path = job.links.get(CHECKPOINT_PATH, "")
     if path:
         from howdah.spec import uris
@@ -108,7 +108,7 @@ def _screen(job: JobSpec) -> Plain:
 
 
 def _check_login(principal: str) -> None:
-    """The keytab has the last word on who logs in."""
+    """Refuse a principal that is not that of the keytab."""
     from howdah.hadoop import conf, gss, identity
 
     if not identity.is_secure(conf.load(conf.directory(_settings()["hadoop_conf_dir"]))):

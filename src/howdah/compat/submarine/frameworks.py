@@ -1,7 +1,7 @@
-"""What Submarine's containers told a program, in its spelling, over the framework's own variables.
+"""The variables of programs under Submarine, in its spelling, over the framework's own variables.
 
-The rule: its first worker is the role `master`, which `_TASK_TYPE` calls PRIMARY_WORKER. Without parameter servers it
-told TensorFlow nothing; there the first worker is the chief that TensorFlow 2 wants.
+Submarine's first worker is the role `master`, which `_TASK_TYPE` calls PRIMARY_WORKER. Without parameter servers
+Submarine gave TensorFlow no variables; here the first worker is then the chief that TensorFlow 2 needs.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ _SERVING = ("ps", "tensorboard")
 
 
 class SubmarineFramework:
-    """Containers that know nothing of each other."""
+    """Adds what every container had, for programs that do not know of each other."""
 
     native: Framework = Generic()
 
     @property
     def hold_ports(self) -> bool:
-        """As the framework itself."""
+        """Whether ports are held, as the native framework says."""
         return self.native.hold_ports
 
     def expand(self, job: JobSpec) -> JobSpec:
-        """Servers and who only watches are not waited for."""
+        """Make the job not wait for parameter servers and TensorBoard."""
         return self.native.expand(decided(job, untracked=_SERVING, ignored=("tensorboard",)))
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        """_TASK_TYPE and _TASK_INDEX, which every container had, and what its framework adds."""
+        """Return _TASK_TYPE and _TASK_INDEX, which every container had, and the variables of the native framework."""
         kind = "PRIMARY_WORKER" if task.role == MASTER else task.role.upper()
         return {"_TASK_TYPE": kind, "_TASK_INDEX": str(task.index), **self.native.environment(world, task)}
 
 
 class SubmarineTensorFlow(SubmarineFramework):
-    """TF_CONFIG with its `environment`."""
+    """Adds TF_CONFIG with its `environment`."""
 
     native = TensorFlow()
 
@@ -56,7 +56,7 @@ class SubmarineTensorFlow(SubmarineFramework):
 
 
 class SubmarinePyTorch(SubmarineFramework):
-    """The process group, which it left to the programs."""
+    """Adds the variables of the process group, which Submarine left to the programs."""
 
     native = PyTorch()
 

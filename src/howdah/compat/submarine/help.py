@@ -1,4 +1,4 @@
-"""What `howdah submarine --help` prints: its actions, and each option of `job run` with what it means."""
+"""The text of `howdah submarine --help`: its actions, and each option of `job run` with its meaning."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _INDENT, _WIDTH = 30, 100
 
 
 def lines() -> Iterator[str]:
-    """All of it."""
+    """Return all lines of the help."""
     for action, text in ACTIONS.items():
         yield from _entry(f"howdah submarine {action}", say(text))
     yield ""
@@ -61,7 +61,7 @@ def lines() -> Iterator[str]:
 
 
 def _entry(words: str, text: str) -> Iterator[str]:
-    """The words, and behind or below them what they mean."""
+    """Return the words of an option, with their meaning behind or below them."""
     width = (_WIDTH - _INDENT) // (1 if text.isascii() else 2)  # Chinese takes two places
     wrapped = textwrap.wrap(text, width, break_on_hyphens=False)
     beside = len(words) < _INDENT

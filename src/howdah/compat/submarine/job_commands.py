@@ -1,4 +1,5 @@
-"""Submarine's `job show`, and `list` and `kill` which it lacked; and how a job that is followed looked."""
+"""Submarine's `job show`, and `job list` and `job kill`, which it did not have; and the output of a job that is
+followed."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from howdah.spec.validation import nearest
 
 
 class Linked(Plain):
-    """Lines, and each link of the job as soon as it leads somewhere."""
+    """Prints plain lines, and each link of the job as soon as it can be opened."""
 
     def __init__(self, job: JobSpec) -> None:
         super().__init__()
@@ -38,7 +39,7 @@ class Linked(Plain):
 
 
 def show(argv: Sequence[str]) -> None:
-    """What theirs printed, and how it goes."""
+    """Print what Submarine's `job show` printed, and the job's state."""
     there, report = _named(argv)
     update = look(there, report.id)
     links = resolve_links(update.view.job.links, update.view.tasks) if update.view.job else {}
@@ -55,7 +56,7 @@ def show(argv: Sequence[str]) -> None:
 
 
 def run_parameters(command: Sequence[str]) -> str:
-    """What was typed after `job run`, without secrets; "" for a job that was submitted otherwise."""
+    """Return what was typed after `job run`, without secrets; "" for a job that was submitted otherwise."""
     words = list(command)
     if "submarine" not in words[:2] or "run" not in words:
         return ""
@@ -63,7 +64,7 @@ def run_parameters(command: Sequence[str]) -> str:
 
 
 def listed(argv: Sequence[str]) -> None:
-    """All that the engine knows, the newest first."""
+    """Print all jobs that the engine knows, the newest first."""
     if argv:
         raise SpecError.at(argv[0], "is too much: job list takes nothing")
     reports = sorted(engine(settings_for(engine_flags())).describe(), key=lambda one: one.submitted, reverse=True)
@@ -72,7 +73,7 @@ def listed(argv: Sequence[str]) -> None:
 
 
 def kill(argv: Sequence[str]) -> None:
-    """End it, if it runs."""
+    """Cancel the job if it runs."""
     there, report = _named(argv, running=True)
     if not report.state.ended:
         click.echo(say("cancelling {id}", id=report.id), err=True)
@@ -81,7 +82,8 @@ def kill(argv: Sequence[str]) -> None:
 
 
 def _named(argv: Sequence[str], running: bool = False) -> tuple[Engine, JobReport]:
-    """The job of that id, or the newest of that name; who ends one must not mean another."""
+    """Return the job with that id, or the newest with that name. For `job kill` the name must be that of one running
+    job."""
     name = argv[0].partition("=")[2] if argv and argv[0].lstrip("-").startswith("name=") else argv[-1] if argv else ""
     if len(argv) > 2 or not name or (len(argv) == 2 and argv[0].lstrip("-") != "name"):
         raise SpecError.at("--name", "is missing: give --name NAME, or a job's id")

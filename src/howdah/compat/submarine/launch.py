@@ -1,4 +1,4 @@
-"""What the roles run, whichever runtime they are for: commands with their placeholders, TensorBoard, links."""
+"""What the roles run under either runtime: commands with their placeholders filled in, TensorBoard, and links."""
 
 from __future__ import annotations
 
@@ -20,17 +20,20 @@ _JOBS = "submarine/jobs"
 
 @dataclass(frozen=True)
 class Commands:
-    """`counts` and `roles` by the options' names for them; `paths` are those that placeholders stand for, and were
-    asked for; `board` is the directory that TensorBoard shows."""
+    """What each kind of task runs and gets."""
 
     counts: Mapping[str, int]
+    """The number of tasks of each kind."""
     roles: Mapping[str, Role]
+    """The role of each kind of task."""
     paths: Mapping[str, str] = field(default_factory=dict)
+    """The paths that placeholders were replaced by."""
     board: str = ""
+    """The directory that TensorBoard shows."""
 
 
 def commands(options: SubmarineOptions, home: Callable[[], str]) -> Commands:
-    """What each kind of task runs and gets; mistakes go to `options`."""
+    """Return what each kind of task runs and gets; mistakes are added to `options`."""
     counts = {role: options.number(option, 1 if role == "worker" else 0) for role, option in ROLES.items()}
     for role in _foreign(options):
         counts[role] = 0
@@ -58,7 +61,7 @@ def commands(options: SubmarineOptions, home: Callable[[], str]) -> Commands:
 
 
 def _foreign(options: SubmarineOptions) -> Iterator[str]:
-    """Kinds of task that the framework does not have; each option that asks for one is a mistake."""
+    """Yield the kinds of task that the framework does not have; each option that asks for one is a mistake."""
     framework = options.text("framework", "tensorflow").lower()
     kinds = {"ps": framework == "pytorch", "scheduler": framework != "mxnet"}
     reasons = {
@@ -74,7 +77,7 @@ def _foreign(options: SubmarineOptions) -> Iterator[str]:
 
 
 def _without_effect(options: SubmarineOptions, counts: Mapping[str, int]) -> Iterator[str]:
-    """Of each option of a task that there is none of, one sentence."""
+    """Yield a sentence for each option of a kind of task of which the job has none."""
     for role, count in counts.items():
         if not count:
             idle = [option for option in options.of_role(role) if option != ROLES[role]]
@@ -99,14 +102,14 @@ def _role(options: SubmarineOptions, role: str, path: Callable[[str], str]) -> R
 
 
 def with_board(options: SubmarineOptions, job: JobSpec, commands: Commands) -> JobSpec:
-    """TensorBoard beside the tasks, or alone: then it is the job. In an image, or with --legacy, it is the image's own,
-    and so it is where a quicklink leads to it."""
+    """Add TensorBoard beside the tasks, or as the job's only task. In an image, or with --legacy, it is the image's own
+    TensorBoard, also if a quicklink leads to it."""
     if not commands.board:
         return job
     image = options.text("tensorboard_docker_image") or options.text("docker_image")
     linked = any(_TASK in text for text in options.listed("quicklink"))
     if image or linked or options.given("legacy"):
-        return _with_their_own(options, job, commands)
+        return _with_image_tensorboard(options, job, commands)
     if job.roles:
         if options.given(f"{BOARD}_resources"):
             where = options.where(f"{BOARD}_resources")
@@ -117,7 +120,7 @@ def with_board(options: SubmarineOptions, job: JobSpec, commands: Commands) -> J
     return replace(job, roles={BOARD: role}, framework="board", board=Board(commands.board))
 
 
-def _with_their_own(options: SubmarineOptions, job: JobSpec, commands: Commands) -> JobSpec:
+def _with_image_tensorboard(options: SubmarineOptions, job: JobSpec, commands: Commands) -> JobSpec:
     line = f'exec tensorboard --host 0.0.0.0 --port "$HOWDAH_PORT" --logdir {shlex.quote(commands.board)}'
     size = option_values.resources(options, "tensorboard_resources", _BOARD_SIZE)
     role = Role(line, resources=size, image=options.text("tensorboard_docker_image"), env={"LC_ALL": "C"})
@@ -127,7 +130,7 @@ def _with_their_own(options: SubmarineOptions, job: JobSpec, commands: Commands)
 
 
 def links(options: SubmarineOptions, job: JobSpec, commands: Commands) -> dict[str, str]:
-    """Quicklinks, TensorBoard, and the paths that `job show` prints."""
+    """Return the quicklinks, TensorBoard's link, and the paths that `job show` prints."""
     found = {label: commands.paths[name] for name, label in _PATHS.items() if commands.paths.get(name)}
     if BOARD in job.roles and job.framework != "board":
         found["Tensorboard"] = f"http://{{{BOARD}:0}}:{{{BOARD}:0:main}}"
@@ -148,7 +151,7 @@ def links(options: SubmarineOptions, job: JobSpec, commands: Commands) -> dict[s
 
 
 def origins(options: SubmarineOptions, job: JobSpec) -> dict[str, str]:
-    """By place of the spec, the words that say what is there."""
+    """Return the option behind each place of the spec."""
     found = {name: options.where(name) for name in ("name", "framework", "queue", "env")}
     found |= {"files": options.where("localization"), "inputs": options.where("localization")}
     found |= {"environment": options.where("docker_image"), "links": options.where("quicklink")}

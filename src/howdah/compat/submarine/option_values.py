@@ -1,4 +1,4 @@
-"""The small languages of single options: resources, localisation, quicklinks, variables."""
+"""The values of single options: resources, localisation, quicklinks, variables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _LEAST_WITHOUT_UNIT = 128
 
 
 def resources(options: SubmarineOptions, name: str, default: str = "") -> Resources:
-    """`memory=4G,vcores=2,gpu=1`. Memory without a unit was bytes, and is MiB here unless --legacy."""
+    """Read resources such as `memory=4G,vcores=2,gpu=1`. Memory without a unit meant bytes, and means MiB here unless
+    --legacy is given."""
     found, named = {"memory": 1024, "vcores": 1, "gpus": 0}, {}
     typed: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in options.text(name, default).split(","))):
@@ -61,7 +62,7 @@ def _without_unit(options: SubmarineOptions, name: str, amount: int) -> int:
 
 @dataclass(frozen=True)
 class Local:
-    """What `--localization` asks for."""
+    """One file or directory that `--localization` asks for."""
 
     remote: str
     """A path on this machine, or a URI."""
@@ -72,17 +73,17 @@ class Local:
 
     @property
     def entry(self) -> str:
-        """As `files` of a job has it."""
+        """Return it as an entry of a job's `files`."""
         return f"{self.remote}#{self.name}"
 
     @property
     def as_mount(self) -> str:
-        """As `mounts` of an image has it."""
+        """Return it as an entry of an image's `mounts`."""
         return f"{self.name}:{self.mount}:rw"
 
 
 def localised(options: SubmarineOptions, option: str, text: str) -> Local | None:
-    """`REMOTE:LOCAL[:rw]`. What comes after the last colon is local, so that REMOTE may have a port and any scheme."""
+    """Read `REMOTE:LOCAL[:rw]`. The last colon separates, so that REMOTE may have a port and any scheme."""
     rest, _, mode = text.rpartition(":")
     if mode not in ("rw", "wr", "ro"):
         rest, mode = text, "rw"
@@ -99,7 +100,7 @@ def localised(options: SubmarineOptions, option: str, text: str) -> Local | None
 
 
 def quicklink(options: SubmarineOptions, text: str, tasks: Collection[str]) -> tuple[str, str]:
-    """`Label=http://master-0:8080` as label and address; `tasks` are all `role:index`."""
+    """Read `Label=http://master-0:8080` as label and address; `tasks` are all `role:index`."""
     match = _LINK.fullmatch(text)
     if match is None or not 0 < int(match[4]) < 1 << 16:
         rule = "must be LABEL=http(s)://INSTANCE:PORT, as in Page=http://master-0:8080"
@@ -116,7 +117,7 @@ def quicklink(options: SubmarineOptions, text: str, tasks: Collection[str]) -> t
 
 
 def variables(options: SubmarineOptions, option: str) -> dict[str, str]:
-    """`K=V`; of a name that comes again the values are joined, as the PATH-like ones want it."""
+    """Read variables `K=V`. The values of a name that is given again are joined, which suits those like PATH."""
     found: dict[str, str] = {}
     for text in options.listed(option):
         name, equals, value = text.partition("=")

@@ -30,35 +30,39 @@ PAGE = "docs/coming-from-submarine.md"
 
 @dataclass
 class SubmarineOptions:
-    """Values by option, and for those of a YAML file their key and line; `runtime` is `service` or `tony`. `misread`:
-    something in them was no option, or no key."""
+    """The options of one `job run`."""
 
     values: dict[str, list[str]] = field(default_factory=dict)
+    """The values by option; a flag has none."""
     places: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """The key and line of each option that is set in the YAML file."""
     mistakes: list[Mistake] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    """Sentences to show."""
     runtime: str = "service"
+    """`service` or `tony`."""
     misread: bool = False
+    """Whether the file has a key that is no option."""
 
     def given(self, name: str) -> bool:
-        """Whether somebody has set it, be it to nothing."""
+        """Return whether the option is set, perhaps to nothing."""
         return name in self.values
 
     def text(self, name: str, default: str = "") -> str:
-        """Its value."""
+        """Return the option's first value."""
         return (self.values.get(name) or [default])[0] or default
 
     def listed(self, name: str) -> list[str]:
-        """All values of an option that may be repeated."""
+        """Return all values of an option that may be repeated."""
         return self.values.get(name, [])
 
     def of_role(self, role: str) -> list[str]:
-        """The options of one kind of task that are given, those below its role in a YAML file among them."""
+        """Return the options of one kind of task that are set, including those below its role in a YAML file."""
         names = (ROLES[role], *(f"{role}_{what}" for what in OF_ROLE), *(f"{role}.{what}" for what in BELOW_ROLE))
         return [name for name in names if self.given(name)]
 
     def number(self, name: str, default: int) -> int:
-        """A whole number that isn't negative."""
+        """Return a whole number that isn't negative."""
         text = self.text(name, str(default)).strip()
         if not (text.isascii() and text.isdigit() and len(text) < 10):
             self.wrong(name, f"is {text!r}, must be a whole number")
@@ -66,17 +70,18 @@ class SubmarineOptions:
         return int(text)
 
     def where(self, name: str) -> str:
-        """The words it was set with."""
+        """Return the words with which the option was set."""
         place, origin = self.places.get(name, (f"--{name}", ""))
         return f"{place}, {origin}" if origin else place
 
     def absent(self, name: str, problem: str) -> None:
-        """It isn't given; of one that was misspelt that is no news."""
+        """Add the mistake that the option is not set; say nothing if some name was misspelt, because that may be this
+        option."""
         if not self.misread:
             self.wrong(name, f"is absent{problem}")
 
     def wrong(self, name: str, problem: str, near: str | None = None) -> None:
-        """A mistake in the value of this option."""
+        """Add a mistake in the option's value."""
         place, origin = self.places.get(name, (f"--{name}", ""))
         mistake = Mistake(place, problem, near, origin or None)
         if mistake not in self.mistakes:

@@ -1,4 +1,4 @@
-"""The runtime of 0.1 and 0.2, a service of YARN's: the first worker is `master`, and the job ends when it does."""
+"""The runtime of 0.1 and 0.2, a YARN service: the first worker is `master`, and the job ends when it ends."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _NATIVE = {"tensorflow": "submarine-tensorflow", "pytorch": "submarine-pytorch"}
 
 
 def kind(role: str) -> str:
-    """The kind of task that a role is, in the options' words."""
+    """Return the kind of task that a role is, in the options' words."""
     return {"master": "worker", "server": "ps"}.get(role, role)
 
 
 def job(options: SubmarineOptions, commands: Commands) -> JobSpec:
-    """The roles and who decides on the end."""
+    """Return the job: its roles, and who decides on its end."""
     roles, count = dict(commands.roles), commands.counts["worker"]
     legacy = options.given("legacy")
     if count:
@@ -42,7 +42,7 @@ def job(options: SubmarineOptions, commands: Commands) -> JobSpec:
 
 
 def notes(options: SubmarineOptions, job: JobSpec) -> Iterator[str]:
-    """What is otherwise here, where that can be seen in this job."""
+    """Yield what is different here, as far as this job shows it."""
     ours = not options.given("legacy")
     if ours and "worker" in job.roles and "ps" not in job.roles and job.framework.startswith("submarine-"):
         what = "a process group" if job.framework == "submarine-pytorch" else "a cluster with a chief"

@@ -1,4 +1,4 @@
-"""The runtime of 0.3 and 0.4: its options as keys of TonY's, read by TonY's own dialect."""
+"""The runtime of 0.3 and 0.4: its options become TonY's keys, which `compat.tony` reads."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 def wanted(options: SubmarineOptions) -> bool:
-    """Whether something is asked for that only this runtime had."""
+    """Return whether an option is set that only this runtime had."""
     return options.given("insecure") or any(text.startswith("tony.") for text in options.listed("conf"))
 
 
 def job(options: SubmarineOptions, commands: Commands, folder: Path, environ: Mapping[str, str], hadoop: str) -> Parsed:
-    """What TonY makes of the roles.
+    """Return what TonY makes of the roles.
 
     Raises:
-        SpecError: TonY's dialect refuses a key.
+        SpecError: `compat.tony` refuses a key.
     """
     from howdah.compat.tony import Tony  # only these jobs need it
     from howdah.compat.tony.conf import Conf

@@ -1,6 +1,6 @@
-"""The file of `job run -f`: its keys, snake_case or camelCase, are the options under other names.
+"""The file of `job run -f`: its keys, in snake_case or camelCase, are the options under other names.
 
-The rule: what is in the file and on the command line as well is refused, key by key.
+A key that is set on the command line as well is a mistake.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _snake_case(key: str) -> str:
 
 
 class _Reader:
-    """Keys are compared in snake_case; what they are set to goes to `options`."""
+    """Reads keys in snake_case and adds their values to `options`."""
 
     def __init__(self, options: SubmarineOptions) -> None:
         self.options = options

@@ -1,7 +1,7 @@
 """TonY's submit commands (ClusterSubmitter, LocalSubmitter, NotebookSubmitter): its options and its configuration.
 
-`howdah tony …` means what `java … com.linkedin.tony.cli.ClusterSubmitter …` meant; the class names are taken for their
-short ones. What differs is in docs/coming-from-tony.md.
+`howdah tony …` means what `java … com.linkedin.tony.cli.ClusterSubmitter …` meant; the class names are read as their
+short names. docs/coming-from-tony.md says what differs.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ NOTEBOOK_S = 24 * 3600.0
 
 
 class Tony:
-    """Files and paths are relative to `directory`, by default where the command is typed; `hadoop` is the directory of
-    Hadoop's configuration, which knows the cluster's file systems."""
+    """Reads TonY's command line. Files and paths are relative to `directory`, by default the current one; `hadoop` is
+    the directory of Hadoop's configuration, which knows the cluster's file systems."""
 
     def __init__(
         self, directory: Path | None = None, environ: Mapping[str, str] | None = None, hadoop: str = ""
@@ -43,7 +43,7 @@ class Tony:
         return self.job(submitter, options, merged(options, self.directory, self.environ, self.hadoop))
 
     def job(self, submitter: str, options: TonyOptions, conf: Conf) -> Parsed:
-        """The job of these options under this configuration.
+        """Return the job of these options under this configuration.
 
         Raises:
             SpecError: everything that is wrong with them.
@@ -129,7 +129,7 @@ def _docker(conf: Conf) -> Environment:
 
 
 def _timeouts(conf: Conf, submitter: str) -> Timeouts:
-    """Its defaults wait for ever."""
+    """Return the timeouts; TonY's defaults wait for ever."""
     forming = [
         *(conf.seconds(f"tony.container.{what}.timeout") for what in ("allocation", "registration")),
         conf.seconds("tony.task.executor.registry-timeout-sec", 1.0),

@@ -1,8 +1,8 @@
-"""Azkaban's job type for TonY: a job's properties in, the job out.
+"""Azkaban's job type for TonY: reads a job's properties.
 
-The rules are those of Java's property files, and of TonyJob: `worker_env.X` is --shell_env, what begins with `tony.`
-is configuration, the other names are those of the options; the flow becomes tags. Later files win, `${name}` is filled
-in.
+The rules are those of Java's property files and of TonyJob: `worker_env.X` is --shell_env, names that begin with
+`tony.` are configuration, the other names are those of the options; the flow becomes tags. Later files override earlier
+ones, and `${name}` is replaced.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 
 
 class AzkabanJob:
-    """`howdah azkaban-job FILE.properties [FILE2…]`; paths are relative to the first file."""
+    """Reads `howdah azkaban-job FILE.properties [FILE2…]`; paths are relative to the first file."""
 
     def __init__(self, environ: Mapping[str, str] | None = None, hadoop: str = "") -> None:
         self.hadoop = hadoop
@@ -57,7 +57,7 @@ class AzkabanJob:
 
 
 def _configuration(names: Iterable[str], values: Mapping[str, str]) -> Iterator[Property]:
-    """TonYJob wrote them into a tony.xml: a site's file beats them."""
+    """Return the keys as a tony.xml, because TonyJob wrote one: a site's file overrides them."""
     for name in names:
         if name.startswith("tony.") and not name.startswith(_ENVIRONMENT):
             yield Property(name, values[name])
@@ -79,7 +79,7 @@ def _options(values: Mapping[str, str], directory: Path) -> TonyOptions:
 
 
 def read(path: Path) -> dict[str, str]:
-    """A file of properties. Raises SpecError when it can't be read."""
+    """Read a file of properties. Raises SpecError if it can't be read."""
     try:
         text = regular_file.read(path, MOST_BYTES).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""TonY's commands. They end as TonY's did: 0 or 255, and the job ends with the command."""
+"""TonY's commands. They exit as TonY's did, with 0 or 255, and the job ends with the command."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def tony(argv: tuple[str, ...]) -> None:
     if rest and rest[0].lstrip("-") in ("h", "help"):
         click.echo(f"howdah tony [cluster|local|notebook] {' '.join(f'[--{name} …]' for name in OPTIONS)}")
         return
-    _ending_as_theirs(
+    _exit_like_tony(
         lambda: Tony(hadoop=_hadoop()).parse(argv), "local" if submitter == "local" else "", submitter == "notebook"
     )
 
@@ -49,7 +49,7 @@ def azkaban_job(files: tuple[str, ...]) -> None:
     """Run the TonY job that Azkaban's properties in FILES describe; later files win."""
     from howdah.compat.tony.azkaban import AzkabanJob
 
-    _ending_as_theirs(lambda: AzkabanJob(hadoop=_hadoop()).parse(files), base=Path(*files[:1]).absolute().parent)
+    _exit_like_tony(lambda: AzkabanJob(hadoop=_hadoop()).parse(files), base=Path(*files[:1]).absolute().parent)
 
 
 def _hadoop() -> str:
@@ -58,10 +58,10 @@ def _hadoop() -> str:
     return settings_for({})["hadoop_conf_dir"]
 
 
-def _ending_as_theirs(
+def _exit_like_tony(
     parse: Callable[[], Parsed], engine: str = "", notebook: bool = False, base: Path | None = None
 ) -> None:
-    ending = Ending()
+    ending = SubmitInterrupts()
     try:
         _run(parse(), engine, notebook, base or Path.cwd(), ending)
     except KeyboardInterrupt:
@@ -74,7 +74,7 @@ def _ending_as_theirs(
         raise SystemExit(FAILED if leaving.code else 0) from None
 
 
-def _run(parsed: Parsed, engine: str, notebook: bool, base: Path, ending: Ending) -> None:
+def _run(parsed: Parsed, engine: str, notebook: bool, base: Path, ending: SubmitInterrupts) -> None:
     mistakes = job_mistakes(parsed.job, parsed.origins)
     if mistakes:
         raise SpecError(mistakes)
@@ -97,31 +97,31 @@ def _run(parsed: Parsed, engine: str, notebook: bool, base: Path, ending: Ending
         raise
 
 
-class Ending:
-    """Who ends the command ends the job: Ctrl-C, a signal, a terminal that is closed. Where it `waits`, a job is being
-    handed over that nobody could end yet; files that are still on their way stay behind."""
+class SubmitInterrupts:
+    """Ends the job with the command: on Ctrl-C, a signal, or a closed terminal. While `waits` is set, a job is being
+    submitted that nobody could cancel yet; files whose upload has begun stay behind."""
 
     def __init__(self) -> None:
-        self.waits = self.came = False
+        self.waits = self.signalled = False
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
                 signal.signal(number, self._on_signal)
 
     def check(self) -> None:
-        """Raises KeyboardInterrupt if the command was to end."""
-        if self.came:
+        """Raise KeyboardInterrupt if a signal to end has come."""
+        if self.signalled:
             raise KeyboardInterrupt
 
     def _on_signal(self, number: int, _: object) -> None:
-        again, self.came = self.came, True
+        again, self.signalled = self.signalled, True
         if number == signal.SIGHUP:
-            _let_go_of_the_terminal()
+            _detach_from_terminal()
         if not self.waits and not (again and number != signal.SIGINT):  # a closed terminal is told of twice
             raise KeyboardInterrupt
 
 
-def _let_go_of_the_terminal() -> None:
-    """What is still printed there would be an error."""
+def _detach_from_terminal() -> None:
+    """Replace the closed terminal by /dev/null, because printing to it would raise an error."""
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         with contextlib.suppress(OSError):  # one that is closed

@@ -1,7 +1,7 @@
 """TonY's configuration: tony-default.xml < tony.xml or --conf_file < tony-site.xml < --conf, as Hadoop merges them.
 
-The site's file beats the job's, which surprises; so the origin of each value is kept, for the messages. Three keys are
-added to by --conf, not replaced.
+The site's file overrides the job's, which surprises users; so the origin of each value is kept for the messages. --conf
+adds to three of the keys, and replaces the others.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _MEMORY = re.compile(r"(\d+)(?:([gGmM]).*)?")
 
 @dataclass
 class Conf:
-    """The merged properties. `mistakes` collects what is wrong with those that were asked for; `hadoop` is the
-    directory of Hadoop's own configuration, for files that are on the cluster; `site` is the administrator's file."""
+    """The merged properties. `mistakes` collects mistakes in the values that were asked for; `hadoop` is the directory
+    of Hadoop's own configuration, for files on the cluster; `site` is the administrator's file."""
 
     environ: Mapping[str, str]
     hadoop: str = ""
@@ -50,7 +50,7 @@ class Conf:
     _final: set[str] = field(default_factory=set)
 
     def add(self, properties: Iterable[Property], file: str) -> None:
-        """A file's; one that an earlier file calls final stays."""
+        """Add the properties of a file; a property that an earlier file calls final stays."""
         for one in properties:
             if one.name not in self._final:
                 place = f"{file}:{one.line}" if one.line else file
@@ -59,33 +59,33 @@ class Conf:
                 self._final.add(one.name)
 
     def set(self, key: str, value: str) -> None:
-        """What --conf says is final over all files."""
+        """Set a property by --conf, which overrides every file."""
         if key in APPENDED and self.values.get(key):
             value = f"{self.values[key]},{value}"
         self.values[key], self.origins[key] = value, f"--conf {key}"
 
     def get(self, key: str) -> str:
-        """The value with `${…}` filled in; "" when there is none."""
+        """Return the value with `${…}` replaced; "" if there is none."""
         return expand(self.values.get(key, ""), self._variable).strip()
 
     def given(self) -> Iterator[str]:
-        """Keys that somebody wrote."""
+        """Return the keys that somebody set."""
         return (key for key in self.values if key in self.origins)
 
     def of_site(self, key: str) -> bool:
-        """Whether the value is the administrator's, whose file is not for the user to edit."""
+        """Return whether the value is from the administrator's file, which the user cannot edit."""
         return bool(self.site) and self.origins.get(key, "").rpartition(":")[0] == self.site
 
     def listed(self, key: str) -> list[str]:
-        """What stands between its commas."""
+        """Return the parts of the value between its commas."""
         return [part.strip() for part in self.get(key).split(",") if part.strip()]
 
     def pairs(self, key: str) -> dict[str, str]:
-        """`name=value`, between commas."""
+        """Return the value's `name=value` pairs, which commas separate."""
         return dict(pair(text, key, self.mistakes) for text in split_pairs(self.get(key)))
 
     def number(self, key: str, default: int = 0) -> int:
-        """A whole number, whatever its sign."""
+        """Return a whole number, which may be negative."""
         text = self.get(key)
         if text and not _NUMBER.fullmatch(text):
             self.wrong(key, f"is {text!r}, must be a whole number")
@@ -93,18 +93,18 @@ class Conf:
         return int(text) if text else default
 
     def seconds(self, key: str, unit_s: float = 0.001) -> float:
-        """A time in TonY's unit, milliseconds mostly; 0 and below are without limit."""
+        """Return a time, which TonY mostly has in milliseconds; 0 and below mean no limit."""
         return max(0.0, self.number(key) * unit_s)
 
     def flag(self, key: str) -> bool:
-        """Hadoop takes nothing but `true` for true."""
+        """Return whether the value is `true`, as Hadoop reads it."""
         text = self.get(key).lower()
         if text not in ("", "true", "false"):
             self.wrong(key, f"is {text!r}, must be true or false")
         return text == "true"
 
     def memory_mib(self, key: str, default: str = "2g") -> int:
-        """`2g`, `2048m`, `2048`."""
+        """Read an amount of memory such as `2g`, `2048m` or `2048`."""
         text = self.get(key) or default
         match = _MEMORY.fullmatch(text)
         if not match:
@@ -113,7 +113,7 @@ class Conf:
         return int(match[1]) * (1024 if (match[2] or "m") in "gG" else 1)
 
     def wrong(self, key: str, problem: str, near: str | None = None) -> None:
-        """Tell it with the place where the key is written."""
+        """Add a mistake that names where the key is set."""
         self.mistakes.append(Mistake(key, problem, near, self.origins.get(key)))
 
     def _variable(self, name: str) -> str | None:
@@ -131,15 +131,15 @@ def merged(
     hadoop: str = "",
     own: Mapping[str, Iterable[Property]] = MappingProxyType({}),
 ) -> Conf:
-    """Everything that configures this submission; a site's file that isn't there is nothing. `own` is what the job says
-    itself, by file: over its tony.xml, below the site's.
+    """Return everything that configures this submission; a site's file may be absent. `own` is what the job itself
+    sets, by file: it overrides its tony.xml, and the site's file overrides it.
 
     Raises:
         SpecError: a file is no configuration; names its line.
         StagingError: the one of --conf_file can't be read.
     """
     conf = Conf(environ, hadoop)
-    named = options.last("conf_file")
+    named = options.first("conf_file")
     if named:
         conf.add(_named(named, directory, hadoop), named)
     elif (directory / "tony.xml").is_file():

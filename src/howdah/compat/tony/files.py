@@ -1,7 +1,7 @@
 """The files of a TonY job: sources, virtual environment, resources, HDFS class path.
 
-`SOURCE[::NAME][#archive]` is TonY's way to write a resource: NAME is what it is called in the container; a local
-directory arrives as a directory, one on the cluster as the files that are directly in it.
+TonY writes a resource as `SOURCE[::NAME][#archive]`. NAME is its name in the container; a local directory arrives as a
+directory, a directory on the cluster as the files directly in it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ VENV = "venv"
 
 @dataclass
 class Files:
-    """`files` and `archives` of the spec, and what to say about them; to those of a role `all` are every task's."""
+    """The `files` and `archives` of the spec by role, with notes on them; those of the role `all` are for every one."""
 
     files: list[str] = field(default_factory=list)
     archives: list[str] = field(default_factory=list)
@@ -35,14 +35,14 @@ class Files:
     all: Files | None = None
 
     def add(self, path: str, name: str, archive: bool) -> None:
-        """The same resource is there once."""
+        """Add a resource once."""
         entry = f"{path}#{name}" if name else path
         kind, there = ("archives", self.archives) if archive else ("files", self.files)
         if entry not in there and (self.all is None or entry not in getattr(self.all, kind)):
             there.append(entry)
 
     def given(self, roles: Mapping[str, Role]) -> dict[str, Role]:
-        """These roles with the files of their own."""
+        """Return these roles with their own files."""
         own = {name: self.of_role.get(name, Files()) for name in roles}
         return {
             name: replace(role, files=tuple(own[name].files), archives=tuple(own[name].archives))
@@ -51,9 +51,9 @@ class Files:
 
 
 def collected(options: TonyOptions, conf: Conf, types: list[str], directory: Path) -> Files:
-    """All of them, by who gets them."""
+    """Collect all files, by the role that gets them."""
     found = Files()
-    source, venv = options.last("src_dir"), options.last("python_venv")
+    source, venv = options.first("src_dir"), options.first("python_venv")
     if source:
         found.add(source, ".", source.endswith(ARCHIVES))
     if venv:
@@ -62,7 +62,7 @@ def collected(options: TonyOptions, conf: Conf, types: list[str], directory: Pat
             options.mistakes.append(Mistake("--python_venv", f"is {venv!r}, must be an archive: {', '.join(ARCHIVES)}"))
     for entry in conf.listed("tony.containers.resources"):
         _resource(found, conf, "tony.containers.resources", entry, directory)
-    for path in options.last("hdfs_classpath").split(","):
+    for path in options.first("hdfs_classpath").split(","):
         if path.strip():
             _there(found, conf, path.strip())
     for key, name in (("hdfs", "hdfs-site.xml"), ("yarn", "yarn-site.xml"), ("mapred", "mapred-site.xml")):
@@ -98,7 +98,7 @@ def _filesystem(uri: str, conf: Conf) -> FileSystem:
 
 
 def _there(found: Files, conf: Conf, path: str) -> None:
-    """Of the HDFS class path, what exists."""
+    """Yield what exists of the HDFS class path."""
     uri = path if uris.has_scheme(path) else uris.absolute(path, _cluster(conf), _cluster(conf))
     files = _filesystem(uri, conf)
     if not files.exists(uri):
@@ -115,7 +115,7 @@ def _cluster(conf: Conf) -> str:
 
 
 def _below(uri: str, conf: Conf) -> list[str]:
-    """The files directly in a directory; none for a file."""
+    """Yield the files directly in a directory; none for a file."""
     files = _filesystem(uri, conf)
     entry = files.stat(uri)
     return list(_files_in(files, uri)) if entry is not None and entry.is_dir else []

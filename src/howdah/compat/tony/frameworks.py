@@ -1,7 +1,7 @@
-"""What TonY's task executor told a program, in TonY's spelling, over the framework's own variables.
+"""The variables that TonY's task executor gave a program, in TonY's spelling, over the framework's own variables.
 
-`tony` is for programs that know nothing of each other (standalone, FCFS, single-node mode); the others add what TonY's
-runtime of that name did. Its chief is `chief`, or worker:0 where there is none.
+`tony` is for programs that do not know of each other (standalone, FCFS, single-node mode); the others add the variables
+of TonY's runtime of that name. TonY's chief is `chief`, or worker:0 if there is no such job type.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _PORT = "tensorboard"
 
 
 class TonyFramework:
-    """Who a task is, and the port for its TensorBoard."""
+    """Adds the variables that say which task a program is, and the port for its TensorBoard."""
 
     hold_ports = False
 
     def expand(self, job: JobSpec) -> JobSpec:
-        """Its roles say themselves who is waited for."""
+        """Leave `tracked` and `on_failure` as the roles have them."""
         return decided(job)
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        """SESSION_ID and ATTEMPT_NUMBER count the starts of this task, or of its gang, from 0."""
+        """Return the task's variables; SESSION_ID and ATTEMPT_NUMBER count its restarts, or its gang's, from 0."""
         again = str(world.restarts)
         variables = {
             "JOB_NAME": task.role,
@@ -53,7 +53,8 @@ class TonyFramework:
 
 
 class TonyTensorFlow(TonyFramework):
-    """CLUSTER_SPEC has every role. TF_CONFIG has no tensorboard, and an evaluator in the evaluator's own alone."""
+    """Adds CLUSTER_SPEC with every role, and TF_CONFIG without tensorboard; only the evaluator's own TF_CONFIG has the
+    evaluator."""
 
     # TensorFlow's gRPC server sets SO_REUSEADDR.
     hold_ports = True
@@ -70,7 +71,7 @@ class TonyTensorFlow(TonyFramework):
 
 
 class TonyPyTorch(TonyFramework):
-    """INIT_METHOD, RANK and WORLD, and the variables that torch itself reads, which TonY left out."""
+    """Adds INIT_METHOD, RANK and WORLD, and the variables that torch itself reads, which TonY left out."""
 
     hold_ports = True
 
@@ -83,7 +84,7 @@ class TonyPyTorch(TonyFramework):
 
 
 class TonyMXNet(TonyFramework):
-    """The roles of ps-lite: scheduler, server, worker."""
+    """Adds the variables of ps-lite: scheduler, server, worker."""
 
     hold_ports = MXNet.hold_ports
 
@@ -95,7 +96,7 @@ class TonyMXNet(TonyFramework):
 
 
 def leads(world: World, task: TaskId) -> bool:
-    """Every `chief` does; without one worker:0."""
+    """Return whether the task is a chief: every `chief` is one; if there is none, worker:0 is."""
     return task.role == "chief" or (task == TaskId("worker", 0) and not world.of("chief"))
 
 

@@ -1,7 +1,7 @@
-"""TonY's histories: a `.jhist` file (and the configuration beside it) becomes a job of ours, with its event log.
+"""Importing TonY's history: a `.jhist` file, with the configuration beside it, becomes a job with an event log.
 
-The file's name says most: application, begin, end, user, state. What TonY didn't write down isn't made up: exit codes
-are those that its diagnostics name, peaks of memory those of its metrics.
+The file's name has most facts: application, begin, end, user, state. What TonY didn't write down isn't made up: exit
+codes are those that its diagnostics name, peaks of memory those of its metrics.
 """
 
 from __future__ import annotations
@@ -34,17 +34,20 @@ _LARGEST = 256 << 20
 
 @dataclass(frozen=True)
 class History:
-    """One job: its id in our history, its spec as far as it is known, and what happened."""
+    """One imported job."""
 
     id: str
+    """The application's id."""
     state: State
     staged: StagedJob
+    """The job's spec, as far as it is known."""
     events: tuple[Event, ...]
+    """The job's events."""
 
 
 def histories(places: Iterable[str], hadoop: str = "") -> Iterator[str]:
-    """URIs of the finished histories in files and directories, here or on a cluster that the configuration in
-    `hadoop` knows; of an application that was tried again the last one.
+    """Yield the URIs of the finished histories in files and directories, here or on the cluster of the configuration in
+    `hadoop`; of an application with several attempts the last one.
 
     Raises:
         StagingError: there is no such place, or no such history in it.
@@ -69,7 +72,7 @@ def histories(places: Iterable[str], hadoop: str = "") -> Iterator[str]:
 
 
 def imported(uri: str, hadoop: str = "") -> History:
-    """Read one.
+    """Read one history.
 
     Raises:
         StagingError: it isn't finished, or is no history; names the file.
@@ -99,7 +102,7 @@ def _read(files: FileSystem, uri: str, id_: str, begun: str, ended: str, user: s
 
 
 def _configuration(files: FileSystem, directory: str) -> Conf:
-    """What is kept beside a history; one that can't be read is as good as none."""
+    """Return the configuration that is kept beside a history; one that can't be read is ignored."""
     conf = Conf({})
     for name in _CONFIGURATIONS:
         uri = uris.join(directory, name)
@@ -111,7 +114,8 @@ def _configuration(files: FileSystem, directory: str) -> Conf:
 
 
 def kept(history: History, home: str, hadoop: str = "") -> str:
-    """Write it below `home`, the URI of an engine's home, where it replaces one of the same job; its directory.
+    """Write a history below `home`, the URI of an engine's home, in place of an earlier import of the same job; return
+    the job's directory.
 
     On this machine a job's name says that it is here: `local-application_…`.
     """
@@ -129,7 +133,7 @@ def kept(history: History, home: str, hadoop: str = "") -> str:
 
 
 def _written(data: bytes) -> Iterator[Mapping[str, Any]]:
-    """Events in an Avro file, or as JSON lines, as some sites convert them."""
+    """Yield the events of an Avro file, or of JSON lines, to which some sites convert them."""
     if data[:1] == b"{":
         for line in data.decode("utf-8", "replace").splitlines():
             if line.strip():
@@ -159,7 +163,7 @@ def avro_records(data: bytes) -> Iterator[Any]:
 
 
 def _job(conf: Conf, found: list[Mapping[str, Any]], name: str) -> JobSpec:
-    """From the configuration where it is kept, else from the tasks that there were."""
+    """Return the job's spec, from the configuration if it is kept, else from the job's tasks."""
     made = roles.roles(conf, roles.job_types(conf), conf.get("tony.containers.command"))
     for event in found:
         body = _body(event)
@@ -177,7 +181,8 @@ def _job(conf: Conf, found: list[Mapping[str, Any]], name: str) -> JobSpec:
 
 
 def _body(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    """In JSON the branch of a union is named: `{"com.linkedin.tony.events.TaskStarted": {…}}`."""
+    """Return the event's own fields. In JSON the branch of a union is named: `{"com.linkedin.tony.events.TaskStarted":
+    {…}}`."""
     body = event.get("event")
     if isinstance(body, Mapping) and len(body) == 1 and isinstance(inner := next(iter(body.values())), Mapping):
         return inner
@@ -186,7 +191,7 @@ def _body(event: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class _Log:
-    """TonY's events as ours."""
+    """Converts TonY's events."""
 
     id: str
     user: str
@@ -244,7 +249,7 @@ def _exit(body: Mapping[str, Any]) -> Exit:
 
 
 def _text(value: Any) -> str:
-    """A text, or JSON's way to write the branch of a union that holds one."""
+    """Return a text, also from JSON's form of a union's branch that holds one."""
     if isinstance(value, Mapping):
         value = next(iter(value.values()), "")
     return "" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""Horovod as TonY ran it: the rendezvous is in a role `driver`, which the job has itself."""
+"""Horovod as TonY ran it: the role `driver`, which the job has itself, holds the rendezvous."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ __all__ = ["DRIVER", "RELAY", "RENDEZVOUS", "TonyHorovod"]
 
 
 class TonyHorovod(TonyFramework):
-    """Its workers find each other through the driver, which starts with them."""
+    """Workers find each other through the driver, which starts with them."""
 
     hold_ports = Horovod.hold_ports
 

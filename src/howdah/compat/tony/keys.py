@@ -1,6 +1,6 @@
-"""TonY's keys, of 0.4 and 0.5: which are read, which ask for nothing here, and which cannot be done.
+"""TonY's keys, of 0.4 and 0.5: which are read, which have no effect here, and which ask for something impossible.
 
-A key that is in none of the tables is unknown, and told once, together with the others.
+A key in none of the tables is unknown; all unknown keys are named once, together.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ _PAGE = "docs/coming-from-tony.md#keys"
 
 
 def judge(conf: Conf) -> Iterator[str]:
-    """Refuse what can't be done, if the user asks for it; the notes on what is not known or has no effect."""
+    """Add a mistake for each key that asks for something impossible; return notes on keys that are unknown or have no
+    effect."""
     unknown = []
     for key in conf.given():
         problem = _problem(conf, key)
@@ -70,7 +71,7 @@ def judge(conf: Conf) -> Iterator[str]:
 
 
 def _problem(conf: Conf, key: str) -> str:
-    """Why it can't be had, "" for no reason."""
+    """Return why the key's value is impossible; "" if it is not."""
     if key in REFUSED and conf.get(key) not in ("", REFUSED[key][0]):
         return f"is {conf.get(key)!r}, which isn't supported: {REFUSED[key][1]} ({_PAGE})"
     if key.endswith(".depends-on"):

@@ -28,24 +28,25 @@ MODES = {
 
 @dataclass
 class TonyOptions:
-    """The values of each option, in order."""
+    """The options of one command line."""
 
     values: dict[str, list[str]] = field(default_factory=dict)
+    """The values of each option, in their order."""
     flags: set[str] = field(default_factory=set)
     mistakes: list[Mistake] = field(default_factory=list)
 
-    def last(self, name: str) -> str:
-        """The value that counts, "" when it isn't given: of one given twice TonY took the first."""
+    def first(self, name: str) -> str:
+        """Return the value that counts, "" if there is none: of an option given twice TonY took the first."""
         return self.values[name][0] if self.values.get(name) else ""
 
     def pairs(self, name: str) -> dict[str, str]:
-        """`k=v`, each time it is given, or several with commas between them."""
+        """Return the option's `k=v` pairs; it may be repeated, and have several between commas."""
         given = (text for value in self.values.get(name, []) for text in split_pairs(value))
         return dict(pair(text, f"--{name}", self.mistakes) for text in given)
 
 
 def mode(argv: Sequence[str]) -> tuple[str, list[str]]:
-    """Which of TonY's submitters is meant, and the arguments that are left for it."""
+    """Return which of TonY's submitters is meant, and the other arguments."""
     if argv and argv[0] in MODES:
         return MODES[argv[0]], list(argv[1:])
     return "cluster", list(argv)
@@ -72,7 +73,7 @@ def parse_options(argv: Sequence[str]) -> TonyOptions:
 
 
 def pair(text: str, place: str, mistakes: list[Mistake]) -> tuple[str, str]:
-    """(name, value) of `name=value`."""
+    """Return (name, value) of `name=value`."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         mistakes.append(Mistake(place, f"is {text!r}, must be name=value"))
@@ -80,6 +81,6 @@ def pair(text: str, place: str, mistakes: list[Mistake]) -> tuple[str, str]:
 
 
 def split_pairs(value: str) -> list[str]:
-    """`A=1,B=2` are two, as they were when TonY joined all variables by commas; `A=1,2` is one, where TonY had lost the
-    2."""
+    """Split `A=1,B=2` into two pairs, because TonY joined all variables by commas; `A=1,2` is one pair, of which TonY
+    lost the 2."""
     return [part for part in re.split(r",(?=[^,=]+=)", value) if part.strip()]

@@ -1,4 +1,4 @@
-"""Which option or key says what is at a place of the spec: errors are told in the words that were typed."""
+"""The option or key behind each place of the spec, so that errors name the words that were typed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FILES |= {f"{which}-site.xml": f"tony.application.{which}-conf-path" for which 
 
 
 def origins(job: JobSpec, options: TonyOptions, conf: Conf) -> dict[str, str]:
-    """By place of the spec."""
+    """Return the option or key by place of the spec."""
 
     def written(key: str) -> str:
         return f"{key}, {conf.origins[key]}" if key in conf.origins else key

@@ -1,4 +1,4 @@
-"""What people saw who submitted with TonY: the tasks, and where their notebook is."""
+"""The output of TonY's submit commands: the tasks, and where the notebook is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from howdah.spec.events import Joined
 
 
 class TaskScreen(Plain):
-    """Lines, and a table of the tasks whose state has changed."""
+    """Prints lines, and a table of the tasks whose state has changed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class TaskScreen(Plain):
 
 
 class NotebookScreen(TaskScreen):
-    """Tells how to reach the notebook, by a port of this machine that leads to it."""
+    """Prints how to reach the notebook: by a port of this machine that leads to it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class NotebookScreen(TaskScreen):
                 self._open(event.host, event.ports["main"])
 
     def close(self) -> None:
-        """The way to the notebook ends with the command."""
+        """Close the port with the command."""
         if self._forward is not None:
             self._forward.close()
 

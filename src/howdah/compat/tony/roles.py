@@ -31,7 +31,7 @@ WITHOUT_LIMIT_S = 10 * 365 * 86400.0
 
 
 def job_types(conf: Conf) -> dict[str, int]:
-    """How many instances of each; none at all is single-node mode, which may be asked for in so many words."""
+    """Return the number of instances of each job type; none at all means single-node mode, which may also be set."""
     found: dict[str, int] = {}
     if conf.flag(SINGLE_NODE):
         return found
@@ -50,7 +50,7 @@ def job_types(conf: Conf) -> dict[str, int]:
 
 
 def commands_of_nobody(conf: Conf, types: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    """Keys that give a job type of no instances a command, and the job type."""
+    """Yield the keys that give a command to a job type without instances, and the job type."""
     for key in conf.given():
         match = _COMMAND.fullmatch(key)
         if match and match[1] not in (*types, "containers", "am"):
@@ -58,18 +58,18 @@ def commands_of_nobody(conf: Conf, types: Mapping[str, int]) -> Iterator[tuple[s
 
 
 def single(conf: Conf, name: str, command: str) -> Role:
-    """The one container of single-node mode; it is as large as TonY's application master was to be."""
+    """Return the one role of single-node mode; it has the size of TonY's application master."""
     return Role(command=command, resources=_resources(conf, "am"), image=_image(conf, name), tracked=True)
 
 
 def roles(conf: Conf, types: Mapping[str, int], command: str) -> dict[str, Role]:
-    """Each job type's, with its own command where it has one."""
+    """Return the role of each job type, with its own command if it has one."""
     found = _staged(conf, {name: role(conf, name, command, count) for name, count in types.items()})
     return _timed(conf, _forgiving(conf, found))
 
 
 def role(conf: Conf, name: str, command: str, count: int = 1) -> Role:
-    """One of them, whatever the others are."""
+    """Return the role of one job type."""
     untracked, sidecar = (conf.listed(f"tony.application.{kind}.jobtypes") for kind in ("untracked", "sidecar"))
     return Role(
         command=conf.get(f"tony.{name}.command") or command,
@@ -84,7 +84,7 @@ def role(conf: Conf, name: str, command: str, count: int = 1) -> Role:
 
 
 def deciding(job: JobSpec) -> JobSpec:
-    """With who decides on success: `worker:0` alone where the other workers may fail, and all may end in peace."""
+    """Set what decides on success: `worker:0` alone if other workers may fail and all may end."""
     tracked = [name for name, role in job.roles.items() if role.tracked]
     alone = tracked[0] if len(tracked) == 1 and job.roles[tracked[0]].replicas == 1 else ""
     name = alone or "worker"
@@ -98,7 +98,7 @@ def deciding(job: JobSpec) -> JobSpec:
 
 
 def with_preprocessing(conf: Conf, found: Mapping[str, Role], command: str) -> dict[str, Role]:
-    """The command once before all others, which get what it prints as MODEL_PARAMS."""
+    """Make the command run once before all other roles, which get its output as MODEL_PARAMS."""
     first = Role(
         command=command,
         resources=_resources(conf, "am"),
@@ -133,7 +133,7 @@ def _image(conf: Conf, name: str) -> str:
 
 
 def _forgiving(conf: Conf, found: Mapping[str, Role]) -> dict[str, Role]:
-    """Tracked tasks whose failure TonY forgave as long as not all failed."""
+    """Return the tracked roles whose failure TonY ignored as long as not all tasks failed."""
     stopping = {"chief", *conf.listed("tony.application.stop-on-failure-jobtypes")}
     stopping |= {other for role in found.values() for other in role.after}
     if conf.flag("tony.application.fail-on-worker-failure-enabled"):
@@ -145,7 +145,7 @@ def _forgiving(conf: Conf, found: Mapping[str, Role]) -> dict[str, Role]:
 
 
 def _staged(conf: Conf, found: Mapping[str, Role]) -> dict[str, Role]:
-    """prepare-stage before training-stage; of one that isn't written the other roles are meant."""
+    """Make training-stage wait for prepare-stage; if one is not set, it means all other roles."""
     keys = [f"tony.application.{stage}-stage" for stage in ("prepare", "training")]
     first, second = (_known(conf, key, conf.listed(key), found) for key in keys)
     if not first and not second:
@@ -164,7 +164,7 @@ def _staged(conf: Conf, found: Mapping[str, Role]) -> dict[str, Role]:
 
 
 def _timed(conf: Conf, found: dict[str, Role]) -> dict[str, Role]:
-    """`dependency.evaluator.timeout.after.A=3600`, in seconds, where `group.A=worker,chief`."""
+    """Read `dependency.evaluator.timeout.after.A=3600`, in seconds, where `group.A=worker,chief`."""
     for key in list(conf.given()):
         match = DEPENDENCY.fullmatch(key)
         if match is None or match[3]:

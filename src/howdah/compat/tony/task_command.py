@@ -1,4 +1,4 @@
-"""What TonY's tasks run, and the variables it was given beside its own."""
+"""The command of TonY's tasks, and the variables that TonY gave them."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ _HOME = 'export HOME="$PWD"\n'
 
 
 def line(options: TonyOptions, conf: Conf) -> str:
-    """`<python> <executes> <task_params>`; a relative interpreter is in the virtual environment, if there is one."""
-    line = _bare(options.last("executes"))
+    """Return `<python> <executes> <task_params>`; a relative interpreter is in the virtual environment, if any."""
+    line = _bare(options.first("executes"))
     if not line:
-        if options.last("task_params"):
+        if options.first("task_params"):
             options.mistakes.append(Mistake("--task_params", "is given without --executes, which it belongs to"))
         return conf.get("tony.containers.command")
-    python = options.last("python_binary_path")
-    if python and not python.startswith("/") and options.last("python_venv"):
+    python = options.first("python_binary_path")
+    if python and not python.startswith("/") and options.first("python_venv"):
         python = f"{VENV}/{python}"
-    return " ".join(filter(None, (python, line, _bare(options.last("task_params")))))
+    return " ".join(filter(None, (python, line, _bare(options.first("task_params")))))
 
 
 def _bare(text: str) -> str:
-    """Scripts written for its first versions put quotes around the whole, for a shell on the way there."""
+    """Remove the quotes that scripts for TonY's first versions put around the whole, for a shell on the way."""
     text = text.strip()
     quoted = len(text) > 1 and text[0] == text[-1] == "'" and "'" not in text[1:-1]
     return text[1:-1] if quoted else text
 
 
 def with_rendezvous(conf: Conf, options: TonyOptions, found: Mapping[str, Role]) -> dict[str, Role]:
-    """Horovod's driver, a role that TonY added in secret; it starts with the workers, and nobody waits for its end. The
-    user's own, in debug mode, takes its place, behind a port that the workers know."""
+    """Add Horovod's driver, a role that TonY added without saying so: it starts with the workers, and nobody waits for
+    its end. In debug mode the user's own driver takes its place, at a port that the workers know."""
     from howdah.compat.tony.horovod import RELAY, RENDEZVOUS  # few jobs have need of it
 
     workers = {name: role for name, role in found.items() if name != "driver"}
@@ -65,8 +65,8 @@ def _check_driver(conf: Conf, driver: Role) -> None:
 
 
 def with_tensorboard(options: TonyOptions, conf: Conf, found: dict[str, Role]) -> dict[str, Role]:
-    """The sidecar, which gets TB_PORT alone; without it the chief does."""
-    logs = options.last("sidecar_tensorboard_log_dir") or conf.get("tony.application.tensorboard-log-dir")
+    """Add the sidecar for TensorBoard, which alone gets TB_PORT; without a sidecar the chief gets it."""
+    logs = options.first("sidecar_tensorboard_log_dir") or conf.get("tony.application.tensorboard-log-dir")
     if logs:
         python = _python(options)
         one = roles.role(conf, "tensorboard", f"{python} -m {_TENSORBOARD}")
@@ -77,14 +77,15 @@ def with_tensorboard(options: TonyOptions, conf: Conf, found: dict[str, Role]) -
 
 
 def links(found: Mapping[str, Role]) -> dict[str, str]:
-    """TonY's tracking URL was its TensorBoard's: of the sidecar, else of the chief, if that serves one at TB_PORT."""
+    """Return TensorBoard's link, which was TonY's tracking URL: that of the sidecar, or of a chief that serves at
+    TB_PORT."""
     serving = next((name for name, role in found.items() if "tensorboard" in role.ports), "")
     return {"TensorBoard": f"http://{{{serving}:0}}:{{{serving}:0:tensorboard}}"} if serving else {}
 
 
 def _python(options: TonyOptions) -> str:
-    python = options.last("python_binary_path") or "python3"
-    inside = options.last("python_venv") and "/" in python and not python.startswith("/")
+    python = options.first("python_binary_path") or "python3"
+    inside = options.first("python_venv") and "/" in python and not python.startswith("/")
     return shlex.quote(f"{VENV}/{python}" if inside else python)
 
 
@@ -99,7 +100,7 @@ def check(conf: Conf, found: Mapping[str, Role]) -> None:
 
 
 def variables(options: TonyOptions, conf: Conf, found: Mapping[str, Role]) -> dict[str, str]:
-    """The user's variables over TonY's; a container's were inherited by its program."""
+    """Return the user's variables over TonY's; a program inherited those of its container."""
     tracked = sum(role.replicas for name, role in found.items() if role.tracked and name != roles.PREPROCESS)
     ours = {
         "TASK_NUM": str(tracked),
@@ -113,7 +114,7 @@ def variables(options: TonyOptions, conf: Conf, found: Mapping[str, Role]) -> di
 
 
 def at_home(name: str, role: Role) -> Role:
-    """The container that TonY's master itself was had a home of its own."""
+    """Set HOME in the container that was TonY's master: it had a home directory of its own."""
     if (name in roles.SINGLE and role.tracked) or name == roles.PREPROCESS:
         return replace(role, command=f"{_HOME}{role.command}")
     return role

@@ -1,7 +1,7 @@
-"""XLearning's `xl-submit` and HBox's `hbox-submit`: the same options and keys, with other defaults here and there.
+"""XLearning's `xl-submit` and HBox's `hbox-submit`: the same options and keys, with some different defaults.
 
-`options` takes the command line apart, `settings` says what each key is set to, `roles`, `data` and `board`
-make the job's parts.
+`options` reads the command line, `settings` merges the value of each key, and `roles`, `data` and `tensorboard` make
+the parts of the job.
 """
 
 from __future__ import annotations
@@ -26,18 +26,26 @@ PRIORITIES = ("DEFAULT", "VERY_LOW", "LOW", "NORMAL", "HIGH", "VERY_HIGH")
 
 @dataclass(frozen=True)
 class CommandVariant:
-    """One of the two commands; `splits` says that --launch-cmd is split at spaces, else it is a line for a shell.
-    `master` is the size of what runs in the master there, `boards` that it showed TensorBoard unasked."""
+    """What is different between the two commands."""
 
     program: str
+    """The name of the command."""
     prefix: str
+    """What its configuration's keys begin with."""
     app_type: str
+    """The application type if none is set."""
     splits: bool
+    """Whether --launch-cmd is split at spaces; otherwise it is a line for a shell."""
     strategy: bool
+    """Whether TensorFlow jobs use distribution strategies by default."""
     growth: Mapping[str, str]
+    """By how much the memory of a role grows after a failure, as a share."""
     saved: str
+    """What the names of saved outputs begin with."""
     master: Resources
+    """The size of what runs in the master's container there."""
     boards: bool
+    """Whether TensorBoard was on by default."""
     fewer_workers: bool
     """There are no more workers than files to read."""
 
@@ -65,34 +73,34 @@ HBOX = CommandVariant(
 
 
 class XlSubmit:
-    """`howdah xl-submit …` means what `xl-submit …` meant; `environ` is this process's unless given."""
+    """Reads `howdah xl-submit …`, which means what `xl-submit …` meant; `environ` is this process's unless given."""
 
-    door = XLEARNING
+    variant = XLEARNING
 
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
         self.environ = os.environ if environ is None else environ
 
     def parse(self, argv: Sequence[str]) -> Parsed:
-        settings = _gathered(self.door, parse_options(argv, self.door.program), self.environ)
-        kind = roles.kind_of(settings, self.door.app_type, self.door.strategy)
-        command = _command(settings, self.door, kind.name)
-        gang = roles.gang(settings, kind, command, self.door.growth, self.door.master)
+        settings = _gathered(self.variant, parse_options(argv, self.variant.program), self.environ)
+        kind = roles.kind_of(settings, self.variant.app_type, self.variant.strategy)
+        command = _command(settings, self.variant, kind.name)
+        gang = roles.gang(settings, kind, command, self.variant.growth, self.variant.master)
         job = JobSpec(
             roles={**gang.roles, **tensorboard.role(settings, kind.name)},
-            name=settings.text("app.name", self.door.prefix),
+            name=settings.text("app.name", self.variant.prefix),
             framework=gang.framework,
             env={**settings.environment, **data.variables(settings), **roles.variables(settings, gang, kind)},
             extend=_extend(settings),
             files=data.files(settings),
             archives=data.archives(settings),
-            inputs=data.inputs(settings, gang, kind.name, self.door.fewer_workers),
-            directories=() if kind.name in IDLE_APP_TYPES else data.directories(settings, self.door.boards),
-            outputs=data.outputs(settings, gang, self.door.saved),
+            inputs=data.inputs(settings, gang, kind.name, self.variant.fewer_workers),
+            directories=() if kind.name in IDLE_APP_TYPES else data.directories(settings, self.variant.boards),
+            outputs=data.outputs(settings, gang, self.variant.saved),
             environment=Environment(image=_image(settings, kind.name)),
-            board=tensorboard.board(settings, gang, kind.name, self.door.boards),
+            board=tensorboard.board(settings, gang, kind.name, self.variant.boards),
             success=gang.success,
             retries=max(0, settings.number("app.max.attempts", 1) - 1),
-            queue=_queue(settings, self.door),
+            queue=_queue(settings, self.variant),
             priority=_priority(settings),
             node_label=settings.text("job.labelname"),
             secrets={variable: f"env:{variable}" for variable in data.secrets(settings)},
@@ -101,7 +109,7 @@ class XlSubmit:
             master=_master(settings),
             port_range=_port_range(settings),
         )
-        notes = (*settings.words.notes, *settings.notes, *settings.told())
+        notes = (*settings.options.notes, *settings.notes, *settings.notes_on_ignored())
         clusters, beside = tuple(_cluster(settings)), data.client_variables(settings)
         if settings.mistakes:
             raise SpecError(settings.mistakes)
@@ -110,9 +118,9 @@ class XlSubmit:
 
 
 class HboxSubmit(XlSubmit):
-    """`howdah hbox-submit …` means what `hbox-submit …` meant."""
+    """Reads `howdah hbox-submit …`, which means what `hbox-submit …` meant."""
 
-    door = HBOX
+    variant = HBOX
 
 
 def _gathered(door: CommandVariant, words: ParsedOptions, environ: Mapping[str, str]) -> XLearningSettings:
@@ -126,8 +134,8 @@ def _gathered(door: CommandVariant, words: ParsedOptions, environ: Mapping[str, 
 
 
 def _command(settings: XLearningSettings, door: CommandVariant, kind: str) -> roles.Command:
-    """The words at the end as they are, or --launch-cmd as this door took it."""
-    words, line = settings.words, settings.text("cmd")
+    """Return the words at the end of the command line as they are, or --launch-cmd as this command read it."""
+    words, line = settings.options, settings.text("cmd")
     option = settings.where("cmd")
     if words.command and line:
         settings.wrong_at(option, f"is given, and a command at the end too, from {words.command[0]!r} on: keep one")
@@ -155,7 +163,7 @@ def _queue(settings: XLearningSettings, door: CommandVariant) -> str:
 
 
 def _priority(settings: XLearningSettings) -> int | None:
-    """Theirs asked for NORMAL where nobody said."""
+    """Return the priority; both commands asked for NORMAL by default."""
     word = settings.text("app.priority", "NORMAL")
     if word.isdigit():
         return int(word)
@@ -167,7 +175,7 @@ def _priority(settings: XLearningSettings) -> int | None:
 
 
 def _extend(settings: XLearningSettings) -> Mapping[str, str]:
-    """Lists that the user adds to; the working directory is among the libraries', as it was."""
+    """Return the lists to which the user adds; the working directory is among the libraries' directories."""
     libraries = [settings.text("user.ldlibrarypath"), settings.text("mpi.extra.ld.lirbary.path")]
     libraries.append(settings.text("horovod.extra.ld.lirbary.path"))
     paths = [settings.text("user.path")]
@@ -205,14 +213,14 @@ def _master(settings: XLearningSettings) -> Master:
 
 
 def _port_range(settings: XLearningSettings) -> str:
-    """Theirs when only one end of it is said."""
+    """Return the port range, with the commands' own default for an end that is not set."""
     if not settings.given("reserve.port.begin") and not settings.given("reserve.port.end"):
         return ""
     return f"{settings.number('reserve.port.begin', 20000)}-{settings.number('reserve.port.end', 30000)}"
 
 
 def _cluster(settings: XLearningSettings) -> Iterator[str]:
-    """The configuration files of --cluster, which lie over this machine's own."""
+    """Return the configuration files of --cluster, which are laid over this machine's own."""
     name = settings.text("cluster.name")
     if name and name not in settings.clusters:
         known = f"known are {', '.join(settings.clusters)}" if settings.clusters else "none is known"
@@ -223,7 +231,7 @@ def _cluster(settings: XLearningSettings) -> Iterator[str]:
 
 
 def _origins(settings: XLearningSettings, job: JobSpec) -> Iterator[tuple[str, str]]:
-    """Which words say what is at a place of the spec."""
+    """Return the option or key behind each place of the spec."""
     for place, key in (("name", "app.name"), ("framework", "app.type"), ("queue", "app.queue")):
         yield place, settings.where(key)
     yield "files", "--files, --cacheFile, --jars"

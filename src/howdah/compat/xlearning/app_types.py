@@ -1,6 +1,6 @@
-"""XLearning's application types: what each does with servers and failures, and the framework that gives its variables.
+"""XLearning's application types: how each treats servers and failures, and the framework of its variables.
 
-An application type that isn't here ran as independent tasks, and does.
+The tasks of any other application type are independent of each other, as they were.
 """
 
 from __future__ import annotations
@@ -10,16 +10,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class AppType:
-    """`servers`: it takes --ps-…, without which it is `alone`. `strict`: the first failure ends the job, else only
-    when `container.maxFailures.rate` of the tasks have failed. `helper` is the role that ran in the master there; it
-    runs the user's own command, or `helper_command` where the user's `helper_archive` brings what that needs."""
+    """How one application type is run."""
 
     framework: str
+    """The framework of its variables."""
     servers: bool = False
+    """Whether it has parameter servers (--ps-…), without which its tasks are independent."""
     strict: bool = True
+    """Whether the first failure ends the job; otherwise `container.maxFailures.rate` of the tasks may fail."""
     helper: str = ""
+    """The role that ran in the master's container there, with the user's own command."""
     helper_command: str = ""
+    """The helper's command if the user's `helper_archive` brings what it needs."""
     helper_archive: str = ""
+    """The name of the archive that brings the helper."""
 
 
 INDEPENDENT = AppType("xlearning", strict=False)
@@ -44,10 +48,10 @@ TYPES = {
     "HOROVOD": AppType("xlearning-horovod"),
 }
 IDLE_APP_TYPES = ("VPC", "DIGITS")
-"""They run no command of the user's, for a while (--duration)."""
+"""Types that run no command of the user's, and end after --duration."""
 TENSORFLOWS = ("TENSORFLOW", "TENSOR2TENSOR")
 
 
 def of(name: str) -> AppType:
-    """The type called `name`, in capitals."""
+    """Return the type called `name`, in capitals."""
     return TYPES.get(name, INDEPENDENT)

@@ -1,4 +1,4 @@
-"""What an XLearning job reads, writes and ships."""
+"""The inputs, outputs and files of an XLearning job."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ SECRETS = {"s3.key.access": "AWS_ACCESS_KEY_ID", "s3.key.secret": "AWS_SECRET_AC
 
 
 def files(settings: XLearningSettings) -> tuple[str, ...]:
-    """--files of this machine, --cacheFile of the cluster's, and --jars of either."""
+    """Return --files of this machine, --cacheFile of the cluster, and --jars of either."""
     return (*settings.listed("files"), *_on_cluster(settings, "cacheFile"), *settings.listed("jars"))
 
 
 def archives(settings: XLearningSettings) -> tuple[str, ...]:
-    """--archiveFiles of this machine, --cacheArchive of the cluster's."""
+    """Return --archiveFiles of this machine, and --cacheArchive of the cluster."""
     return (*settings.listed("archiveFiles"), *_on_cluster(settings, "cacheArchive"))
 
 
 def inputs(settings: XLearningSettings, gang: JobRoles, kind: str, fewer_workers: bool) -> tuple[Input, ...]:
-    """One input for each directory: paths of one option that share a directory are dealt out together. Where there are
-    more workers than files XLearning started `fewer_workers`, HBox as many as it was asked for."""
+    """Return one input for each directory: the files of all paths of one option with the same directory are divided
+    together. If there are more workers than files, XLearning started fewer workers (`fewer_workers`), HBox as many as
+    asked for."""
     strategy = INPUT_STRATEGIES[settings.choice("input.strategy")]
     strategy = "stream" if settings.flag("input.stream") else strategy
     together: dict[tuple[str, str], list[str]] = {}
@@ -82,7 +83,7 @@ def _streamed(settings: XLearningSettings, entry: Input) -> Input:
 
 
 def _format(settings: XLearningSettings, key: str) -> tuple[str, Mapping[str, str]]:
-    """Howdah's name for what a class of Hadoop's reads or writes, and its options."""
+    """Return howdah's name for what a class of Hadoop reads or writes, and its options."""
     name = settings.text(key)
     if not name:
         return "text", {}
@@ -96,8 +97,8 @@ def _format(settings: XLearningSettings, key: str) -> tuple[str, Mapping[str, st
 
 
 def directories(settings: XLearningSettings, boards: bool) -> tuple[str, ...]:
-    """Those that both had made in each container before the program started: of the outputs, and of the board's logs,
-    if it was not switched off (`boards`: it was on unless somebody said otherwise)."""
+    """Return the directories that both systems made in each container before the program started: those of the outputs,
+    and TensorBoard's, unless it was switched off (`boards`: it was on by default)."""
     if not settings.flag("container.auto.create.output.dir", True):
         return ()
     streamed = settings.choice("output.strategy") == "STREAM" or settings.flag("out.stream")
@@ -109,7 +110,7 @@ def directories(settings: XLearningSettings, boards: bool) -> tuple[str, ...]:
 
 
 def outputs(settings: XLearningSettings, gang: JobRoles, dir_: str) -> tuple[Output, ...]:
-    """`dir_` is what the names of saved models begin with, where nobody has said so."""
+    """Return the outputs; the names of saved models begin with `dir_` if nothing else is set."""
     strategy = OUTPUT_STRATEGIES[settings.choice("output.strategy")]
     strategy = "stream" if settings.flag("out.stream") else strategy
     writer = _one_writer(settings, gang)
@@ -134,7 +135,7 @@ def outputs(settings: XLearningSettings, gang: JobRoles, dir_: str) -> tuple[Out
 
 
 def _one_writer(settings: XLearningSettings, gang: JobRoles) -> str:
-    """The only task whose output counts, "" when all do."""
+    """Return the only task whose output counts, "" if the output of all counts."""
     order = [f"{name}:{n}" for name in gang.trainers for n in range(gang.roles[name].replicas)]
     index = settings.number("output.index", -1)
     if index >= len(order):
@@ -156,15 +157,16 @@ def _save(settings: XLearningSettings, path: str, dir_: str) -> Save:
 
 
 def _paths(settings: XLearningSettings, option: str) -> Iterator[tuple[str, str, str]]:
-    """Option, local directory and path of every `path#directory`."""
+    """Yield option, local directory and path of every `path#directory`."""
     default = settings.text("output.local.dir", "output") if option.endswith("output") else "input"
-    for value in settings.words.values.get(option, []):
+    for value in settings.options.values.get(option, []):
         path, _, directory = value.partition("#")
         yield option, directory.strip() or default, path.strip()
 
 
 def _there(settings: XLearningSettings, option: str, path: str) -> str:
-    """Where a path is: of --s3input and --s3output in a bucket, of the others on the file system that was set."""
+    """Return the URI of a path: in a bucket for --s3input and --s3output, for the others on the file system that was
+    set."""
     if option.startswith("s3"):
         bucket, _, prefix = path.lstrip("/").partition(settings.text("s3.bucket.dir.split", "/"))
         return path if "://" in path else f"s3://{bucket}/{prefix}" if prefix else f"s3://{bucket}"
@@ -173,7 +175,7 @@ def _there(settings: XLearningSettings, option: str, path: str) -> str:
 
 
 def variables(settings: XLearningSettings) -> Mapping[str, str]:
-    """Where the S3 buckets are."""
+    """Return the variables that say where the S3 buckets are."""
     cluster = settings.text("s3.cluster")
     if not cluster:
         return {}
@@ -182,17 +184,17 @@ def variables(settings: XLearningSettings) -> Mapping[str, str]:
 
 
 def client_variables(settings: XLearningSettings) -> Mapping[str, str]:
-    """What the submitting process needs to look into the buckets."""
+    """Return the variables by which the submitting process reaches the buckets."""
     return {**variables(settings), **secrets(settings)}
 
 
 def secrets(settings: XLearningSettings) -> Mapping[str, str]:
-    """Keys of S3, by the variable they become: they are no part of a job."""
+    """Return the keys of S3, by the variable that they become; they are no part of a job."""
     return {variable: settings.text(key) for key, variable in SECRETS.items() if settings.given(key)}
 
 
 def _on_cluster(settings: XLearningSettings, key: str) -> list[str]:
-    """Files of the cluster's: a relative path would be looked for on this machine."""
+    """Return files of the cluster: a relative path would be looked for on this machine."""
     entries = settings.listed(key)
     for entry in entries:
         if "://" not in entry and not entry.startswith("/"):

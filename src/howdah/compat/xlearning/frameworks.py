@@ -1,7 +1,7 @@
-"""What XLearning's and HBox's containers told a program, in their spelling, over the framework's own variables.
+"""The variables of XLearning's and HBox's programs, in their spelling, over the framework's own variables.
 
-The rule: a chief and an evaluator of another size are workers in their count. So variables are made for the world as
-they knew it: the chief is worker 0, and the workers come after it.
+Both counted a chief and an evaluator of another size among the workers. So variables are made for the world as they had
+it: the chief is worker 0, and the workers come after it.
 """
 
 from __future__ import annotations
@@ -20,22 +20,23 @@ _WATCHING = (EVALUATOR, "tensorboard")
 
 
 class XLearning:
-    """Tasks that know nothing of each other. What others add is `native` and `own`, of the world as it was theirs."""
+    """Adds the variables of every container, for tasks that do not know of each other. Subclasses add `native` and
+    `own` variables, made for XLearning's world."""
 
     native: Framework = Generic()
 
     @property
     def hold_ports(self) -> bool:
-        """As the framework itself."""
+        """Whether ports are held, as the native framework says."""
         return self.native.hold_ports
 
     def expand(self, job: JobSpec) -> JobSpec:
-        """Servers and who only watches are not waited for."""
+        """Make the job not wait for servers, TensorBoard and the like."""
         return decided(job, untracked=_SERVING, ignored=_WATCHING)
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        """INDEX and the log directory, which every program had, and what its framework adds."""
-        theirs, me = as_theirs(world), _renamed(task, bool(world.of(CHIEF)))
+        """Return INDEX and the log directory, which every program had, and the framework's variables."""
+        theirs, me = xlearning_world(world), _renamed(task, bool(world.of(CHIEF)))
         return {
             "INDEX": str(me.index),
             "HBOX_CONTAINER_LOG_DIR": "<LOG_DIR>",
@@ -45,12 +46,12 @@ class XLearning:
         }
 
     def own(self, world: World, task: TaskId) -> dict[str, str]:
-        """Variables that the native framework doesn't have."""
+        """Return variables that the native framework doesn't have."""
         return {}
 
 
 class XlPyTorch(XLearning):
-    """The process group's variables, and two of them in small letters."""
+    """Adds the process group's variables, two of them also in small letters."""
 
     native = PyTorch()
 
@@ -59,8 +60,8 @@ class XlPyTorch(XLearning):
         return {name.lower(): native[name] for name in ("MASTER_ADDR", "MASTER_PORT") if name in native}
 
 
-def as_theirs(world: World) -> World:
-    """The chief is worker 0."""
+def xlearning_world(world: World) -> World:
+    """Return the world as XLearning had it: the chief is worker 0."""
     if not world.of(CHIEF):
         return world
     members = [replace(member, task=_renamed(member.task, chief=True)) for member in world.members]

@@ -1,6 +1,7 @@
-"""The keys of XLearning's and HBox's configuration, without their prefix: which are read, and which say nothing here.
+"""The keys of XLearning's and HBox's configuration, without their prefix: which are read, and which have no effect
+here.
 
-Where their papers and their code spell a key differently, both spellings are read.
+Where their documents and their code spell a key differently, both spellings are read.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ KNOWN = {key for key in (*OPTIONS.values(), *READ) if "." in key}
 
 
 def plain(key: str) -> str | None:
-    """`key` without its prefix and in the spelling that is read; None when it is no key of theirs."""
+    """Return `key` without its prefix and in the spelling that is read; None if it is not a key of theirs."""
     for prefix in PREFIXES:
         if key.startswith(prefix):
             bare = key[len(prefix) :]

@@ -1,4 +1,4 @@
-"""MPI and Horovod as XLearning's and HBox's programs knew them. Their workers count from 1, for mpiexec was the 0th."""
+"""MPI and Horovod for XLearning's and HBox's programs. Their workers count from 1, because mpiexec was number 0."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from howdah.spec import JobSpec, TaskId, World
 
 
 class XlMpi(XLearning):
-    """The types MPI and TENSORNET."""
+    """The application types MPI and TENSORNET."""
 
     native = Mpi()
     shares_key = native.shares_key
@@ -28,7 +28,7 @@ class XlMpi(XLearning):
 
 
 class XlHorovod(XLearning):
-    """The type HOROVOD: over gloo, which every build of Horovod has, where it was mpirun that started it."""
+    """The application type HOROVOD, over gloo, which every build of Horovod has; there mpirun started it."""
 
     native = Horovod()
 

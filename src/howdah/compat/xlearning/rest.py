@@ -1,7 +1,7 @@
 """The REST calls of XLearning's application master, `/ws/…`, answered in its form from a job's view.
 
-The rule: looking changes nothing. What changed a job there by GET wants POST and an action's token here, and does what
-an action of the API does; as GET it is answered with what to do instead.
+GET changes nothing. The calls that changed a job there by GET need POST and an action's token here, and do the same as
+an action of the API; as GET they are answered with what to do instead.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ROOTS = {"app": "info", "containers": "containerInfo", "savemodel": "outputInfo
 
 
 async def look(job: JobSource, request: Request) -> tuple[str, bytes]:
-    """Content type and body of a GET.
+    """Return content type and body of a GET.
 
     Raises:
         Refused: nothing answers it, or it would change something; says what to do.
@@ -44,7 +44,7 @@ async def look(job: JobSource, request: Request) -> tuple[str, bytes]:
 
 
 async def act(job: JobSource, request: Request) -> tuple[str, bytes]:
-    """Content type and body of a POST by somebody who may act.
+    """Return content type and body of a POST by somebody who may act.
 
     Raises:
         Refused: as the action it stands for, or nothing is changed by this call.
@@ -63,7 +63,8 @@ async def act(job: JobSource, request: Request) -> tuple[str, bytes]:
 
 
 def answer(view: JobView, path: str, board: str = "") -> Any:
-    """What a GET answers: a text, or what becomes JSON or XML. `board` is the address of the job's TensorBoard.
+    """Return what a GET answers: a text, or a value that becomes JSON or XML. `board` is the address of the job's
+    TensorBoard.
 
     Raises:
         Refused: nothing answers it, or it would change something; says what to do.
@@ -104,7 +105,7 @@ def _written(value: Any, request: Request) -> tuple[str, bytes]:
 
 
 def _wants_xml(accept: str) -> bool:
-    """Whether XML comes before JSON, by weight and then by order; a caller to whom all is one gets JSON."""
+    """Return whether XML comes before JSON, by weight and then by order; a caller without a preference gets JSON."""
     ranks: dict[str, tuple[float, int]] = {}
     for place, entry in enumerate(accept.split(",")):
         kind, _, parameters = entry.strip().partition(";")
@@ -116,7 +117,7 @@ def _wants_xml(accept: str) -> bool:
 
 
 def _fill(element: ET.Element, value: Mapping[str, Any]) -> None:
-    """A list is its element, repeated."""
+    """Add a value to an element; a list repeats its element."""
     for name, found in value.items():
         for each in found if isinstance(found, list) else [found]:
             child = ET.SubElement(element, name)
@@ -140,7 +141,7 @@ def _app(view: JobView) -> Mapping[str, Any]:
 
 
 def _sizes(name: str, roles: Mapping[str, Role]) -> Mapping[str, Any]:
-    """Those of the last role, which is not the chief where there are others; memory in words, as it was."""
+    """Return the sizes of the last role, which is not the chief if there are others; memory is in words, as it was."""
     size = [role.resources for role in roles.values()][-1] if roles else Resources(0, 0)
     return {
         f"{name}Num": sum(role.replicas for role in roles.values()),
@@ -171,7 +172,7 @@ def _evaluator(view: JobView) -> str:
 
 
 def _board(view: JobView, board: str) -> str:
-    """Empty until it listens."""
+    """Return TensorBoard's address, empty until it listens."""
     if board:
         return board
     boards = [task for task in view.tasks.values() if task.id.role == "tensorboard" and task.ports and task.pid]

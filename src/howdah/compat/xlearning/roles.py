@@ -1,4 +1,4 @@
-"""The roles of an XLearning job: workers, with what they may have beside them, and what their failures mean."""
+"""The roles of an XLearning job: workers and the roles beside them, and what their failures mean."""
 
 from __future__ import annotations
 
@@ -27,26 +27,34 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 @dataclass(frozen=True)
 class JobRoles:
-    """`trainers` are the roles that hold data and make outputs; `success` is the spec's rule."""
+    """The roles of a job, and what belongs to all of them."""
 
     roles: Mapping[str, Role]
+    """The roles by name."""
     framework: str
+    """The job's framework."""
     trainers: tuple[str, ...]
+    """The roles that read data and make outputs."""
     success: str = "all"
+    """The spec's rule for success."""
 
 
 @dataclass(frozen=True)
 class AppKind:
-    """The application type by its name; `single` makes its tasks strangers to each other."""
+    """The application type of a job."""
 
     name: str
+    """The type's name in capitals."""
     type: AppType
+    """How the type is run."""
     single: bool = False
+    """Whether its tasks do not know of each other."""
     strategy: bool = False
+    """Whether TensorFlow's distribution strategies are used."""
 
 
 def kind_of(settings: XLearningSettings, default: str, strategy: bool) -> AppKind:
-    """`strategy` is the door's default for TensorFlow's distribution strategies."""
+    """Return the application type; `strategy` is the command's default for TensorFlow's distribution strategies."""
     name = settings.text("app.type", default).upper()
     type_ = of(name)
     if type_.framework not in BUILT_IN:
@@ -64,7 +72,8 @@ def kind_of(settings: XLearningSettings, default: str, strategy: bool) -> AppKin
 def gang(
     settings: XLearningSettings, kind: AppKind, command: Command, growth: Mapping[str, str], master: Resources
 ) -> JobRoles:
-    """All roles, with who shares the data. Defaults of the door's: `growth` after a failure, the `master`'s size."""
+    """Return all roles, with those that share the data. The command has defaults for `growth` after a failure and the
+    `master`'s size."""
     if settings.number("app.max.attempts", 1) > 1:
         for name, share in growth.items():
             settings.values.setdefault(f"{name}.mem.autoscale", XLearningSetting(share, f"{name}.mem.autoscale"))
@@ -108,7 +117,7 @@ def _role(settings: XLearningSettings, name: str, command: Command, replicas: in
 
 
 def _with_overhead(settings: XLearningSettings, memory_mib: int) -> int:
-    """The memory is the program's alone here; what was added for a JVM is added when somebody has set it."""
+    """Return the memory of a task. All of it is the program's here; what was added for a JVM is added if it is set."""
     if not (settings.given("memory.overhead.fraction") or settings.given("memory.overhead.minimum")):
         return memory_mib
     share = memory_mib * settings.fraction("memory.overhead.fraction", 0.1)
@@ -116,7 +125,7 @@ def _with_overhead(settings: XLearningSettings, memory_mib: int) -> int:
 
 
 def _with_chief_and_evaluator(settings: XLearningSettings, workers: Role) -> dict[str, Role]:
-    """A chief of another size is a role of its own, and so is the evaluator: both are workers in the count."""
+    """Make a chief of another size a role of its own, and the evaluator too: both are counted as workers."""
     roles, left = {"worker": workers}, workers.replicas
     memory = settings.memory("worker.memory")
     if settings.flag("tf.evaluator"):
@@ -136,7 +145,7 @@ def _of_size(settings: XLearningSettings, workers: Role, key: str, memory_mib: i
 
 
 def _helper(settings: XLearningSettings, type_: AppType, command: Command, master: Resources) -> dict[str, Role]:
-    """What ran in the master's container there has one of its own here, of that size."""
+    """Return the role for what ran in the master's container there; it has the master's size."""
     memory = settings.memory("driver.memory", master.memory_mib)
     size = Resources(memory, settings.number("driver.cores", master.vcores))
     if not type_.helper_command:
@@ -146,7 +155,8 @@ def _helper(settings: XLearningSettings, type_: AppType, command: Command, maste
 
 
 def _share(settings: XLearningSettings, roles: Mapping[str, Role], trainers: tuple[str, ...]) -> str:
-    """Fewer than half of the tasks may fail, or than the rate: the others go on, and the job ends well."""
+    """Return the success rule: fewer than half of the tasks, or than the rate, may fail; the others go on, and the job
+    succeeds."""
     rate = settings.fraction("container.maxFailures.rate", 0.5)
     count = sum(roles[name].replicas for name in trainers)
     needed = min(count, max(0, count + 1 - math.ceil(count * rate)))
@@ -154,7 +164,8 @@ def _share(settings: XLearningSettings, roles: Mapping[str, Role], trainers: tup
 
 
 def _percent(needed: int, count: int) -> str:
-    """The shortest share of `count` tasks that is `needed` of them, for of many tasks one is less than a per cent."""
+    """Return the shortest percentage of `count` tasks that means `needed` of them: with many tasks one is less than one
+    per cent."""
     for digits in range(5):
         text = f"{100 * 10**digits * needed // count / 10**digits:.{digits}f}"
         if math.ceil(count * Fraction(text) / 100) == needed:
@@ -163,7 +174,7 @@ def _percent(needed: int, count: int) -> str:
 
 
 def variables(settings: XLearningSettings, gang: JobRoles, kind: AppKind) -> Mapping[str, str]:
-    """What some types' programs are told of their job's settings."""
+    """Return the variables by which programs of some types get settings of their job."""
     if kind.name == "HOROVOD":
         return dict(_horovod(settings))
     if kind.name != "XDL":

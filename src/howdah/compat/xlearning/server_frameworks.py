@@ -1,4 +1,4 @@
-"""XLearning's frameworks that meet through servers, trackers or lists of machines, as its programs knew them.
+"""XLearning's frameworks whose tasks meet through servers, trackers or lists of machines.
 
 What ran in its application master is a role here: `scheduler` for ps-lite and XDL, `tracker` for XGBoost.
 """
@@ -35,7 +35,7 @@ class XlXFlow(XlMXNet):
 
 
 class XlXGBoost(XLearning):
-    """XGBoost's collective; the tracker is the user's own where an archive `xgboost` brings one."""
+    """XGBoost's collective; the tracker is the user's own if an archive `xgboost` brings one."""
 
     native = XGBoost()
 
@@ -44,7 +44,7 @@ class XlXGBoost(XLearning):
 
 
 class XlLightGBM(XLearning):
-    """LightGBM's programs read the machines from a file, one `ip port` a line, and find themselves in it."""
+    """LightGBM: programs read the machines from a file, one `ip port` a line, and find themselves in it."""
 
     native = LightGBM()
 
@@ -52,13 +52,13 @@ class XlLightGBM(XLearning):
         return self.native.expand(job)
 
     def files(self, world: World, task: TaskId) -> dict[str, str]:
-        """The list, in the same order for everybody."""
+        """Return the list of machines, in the same order for every task."""
         (machines,) = self.native.files(world, task).values()
         return {MACHINES: machines}
 
 
 class XlLightLda(XLearning):
-    """LightLDA: servers listen, workers find them in a file of `index ip:port` lines."""
+    """LightLDA: servers listen, and workers find them in a file of `index ip:port` lines."""
 
     def own(self, world: World, task: TaskId) -> dict[str, str]:
         member = world.member(task)
@@ -72,20 +72,21 @@ class XlLightLda(XLearning):
         return {**told, **here} if task.role == "ps" else told
 
     def files(self, world: World, task: TaskId) -> dict[str, str]:
-        """For workers alone."""
+        """Return the list of servers, for workers only."""
         servers = world.of("ps") if task.role != "ps" else ()
         lines = [f"{number} {server.numeric}:{server.ports['main']}\n" for number, server in enumerate(servers)]
         return dict.fromkeys(END_POINTS, "".join(lines)) if lines else {}
 
 
 class XlXdl(XLearning):
-    """XDL finds its peers in a ZooKeeper of the user's, which ZK_ADDR of the job's own variables names."""
+    """XDL: tasks find each other in a ZooKeeper of the user's, which ZK_ADDR among the job's own variables names."""
 
     def expand(self, job: JobSpec) -> JobSpec:
         return super().expand(without_data(job, "scheduler"))
 
     def own(self, world: World, task: TaskId) -> dict[str, str]:
-        """The scheduler is told PS_CPU_CORES and PS_MEMORY_M by the job: no world knows sizes."""
+        """Return nothing for sizes: the job sets PS_CPU_CORES and PS_MEMORY_M of the scheduler, because a world has no
+        sizes."""
         told = {"TASK_NAME": task.role, "TASK_INDEX": str(task.index)}
         if task.role == "scheduler":
             return {**told, "PS_NUM": str(len(world.of("ps")))}

@@ -1,6 +1,6 @@
-"""What the user has set, by key, from the site file, then options, then --conf; each later one wins.
+"""The value of each key: the site file, then options, then --conf; a later one overrides an earlier one.
 
-A value knows the words it was set with, for messages. Reading one collects what is wrong with it; nothing is raised.
+A value knows the words with which it was set, for messages. Reading a value collects its mistakes, and raises nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PAGE = "docs/coming-from-xlearning.md"
 
 @dataclass(frozen=True)
 class XLearningSetting:
-    """A value, and the words it was set with: `--worker-num`, `--conf hbox.worker.num`, `hbox-site.xml: …`."""
+    """A value, and the words with which it was set: `--worker-num`, `--conf hbox.worker.num`, `hbox-site.xml: …`."""
 
     text: str
     where: str
@@ -27,9 +27,10 @@ class XLearningSetting:
 
 @dataclass
 class XLearningSettings:
-    """`environment` are the tasks' variables, `clusters` the configuration files of other clusters, by name."""
+    """All settings of one submission. `environment` holds the tasks' variables, `clusters` the configuration files of
+    other clusters by name."""
 
-    words: ParsedOptions
+    options: ParsedOptions
     values: dict[str, XLearningSetting] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
     clusters: dict[str, str] = field(default_factory=dict)
@@ -42,25 +43,25 @@ class XLearningSettings:
     # Gathering
 
     def add_site(self, properties: Mapping[str, str], file: str) -> None:
-        """Those of their site file; Hadoop's own keys in it are none of ours."""
+        """Add the keys of the site file; Hadoop's own keys in it are left out."""
         for name, value in properties.items():
             key = keys.plain(name)
             if not self._cluster(name, value) and key is not None:
                 self._set(key, XLearningSetting(value.strip(), f"{file}: {name}"), name, told=False)
 
     def add_options(self, file: str, program: str) -> None:
-        """What the command line's options say, over the site file."""
+        """Add the command line's options, over the site file."""
         ignored = [key for key in self.values if key in OPTIONS.values() and not self._typed(key)]
         if ignored:
             names = ", ".join(sorted(self.values[key].where.partition(": ")[2] for key in ignored))
             self.notes.append(f"{file} counts here: {names} ({program} took its own defaults instead)")
-        for name, values in self.words.values.items():
+        for name, values in self.options.values.items():
             if name not in MANY:
                 self._set(OPTIONS[name], XLearningSetting(values[0].strip(), f"--{name}"), name)
 
     def add_conf(self) -> None:
-        """`--conf key=value`, over everything."""
-        for pair in self.words.values.get("conf", []):
+        """Add `--conf key=value`, over everything."""
+        for pair in self.options.values.get("conf", []):
             name, equals, value = pair.partition("=")
             key = keys.plain(name.strip())
             if not equals or not name.strip():
@@ -79,7 +80,7 @@ class XLearningSettings:
         return name.endswith(".conf.path")
 
     def _typed(self, key: str) -> bool:
-        return any(OPTIONS.get(name) == key for name in self.words.values)
+        return any(OPTIONS.get(name) == key for name in self.options.values)
 
     def _set(self, key: str, setting: XLearningSetting, name: str, told: bool = True) -> None:
         if key.startswith(keys.VARIABLE) and key != keys.VARIABLE:
@@ -104,8 +105,8 @@ class XLearningSettings:
             instead = keys.REFUSED[key].format(prefix=name.partition(".")[0] + ".")
             self.wrong_at(setting.where, f"is not possible here: {instead} ({PAGE})")
 
-    def told(self) -> Iterable[str]:
-        """One line for each kind of key that says nothing here."""
+    def notes_on_ignored(self) -> Iterable[str]:
+        """Return a line for each group of keys that have no effect here."""
         for names, problem in (
             (self._needless, "nothing to set here"),
             (self._foreign, "Hadoop's own keys are read from HADOOP_CONF_DIR alone"),
@@ -115,7 +116,7 @@ class XLearningSettings:
                 yield f"{', '.join(dict.fromkeys(names))}: {problem} ({PAGE})"
 
     def check(self) -> None:
-        """Every value that is given, whether this job has a use for it or not."""
+        """Check every value that is set, whether this job uses it or not."""
         for key in self.values:
             if key in keys.FLAGS:
                 self.flag(key)
@@ -131,31 +132,31 @@ class XLearningSettings:
     # Reading
 
     def given(self, key: str) -> bool:
-        """Whether somebody has set it."""
+        """Return whether the key is set."""
         return bool(self.text(key))
 
     def where(self, key: str) -> str:
-        """The words it was set with, or the option that would."""
+        """Return the words with which the key was set, or the option that would set it."""
         if key in self.values:
             return self.values[key].where
         return next((f"--{name}" for name, same in OPTIONS.items() if same == key), key)
 
     def wrong(self, key: str, problem: str, hint: str | None = None) -> None:
-        """A mistake in the value of `key`."""
+        """Add a mistake in the value of `key`."""
         self.wrong_at(self.where(key), problem, hint)
 
     def wrong_at(self, where: str, problem: str, hint: str | None = None) -> None:
-        """A mistake that is no key's."""
+        """Add a mistake that belongs to no key."""
         mistake = Mistake(where, problem, hint)
         if mistake not in self.mistakes:
             self.mistakes.append(mistake)
 
     def text(self, key: str, default: str = "") -> str:
-        """Its value."""
+        """Return the value."""
         return self.values[key].text if key in self.values and self.values[key].text else default
 
     def number(self, key: str, default: int) -> int:
-        """A whole number."""
+        """Return a whole number."""
         text = self.text(key)
         if text and not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
             self.wrong(key, f"is {text!r}, must be a whole number")
@@ -163,7 +164,7 @@ class XLearningSettings:
         return int(text) if text else default
 
     def fraction(self, key: str, default: float) -> float:
-        """A number that isn't negative."""
+        """Return a number that isn't negative."""
         text = self.text(key)
         if text and not re.fullmatch(r"\+?([0-9]+\.?[0-9]*|\.[0-9]+)[fFdD]?", text):
             self.wrong(key, f"is {text!r}, must be a number such as {default:g}")
@@ -171,7 +172,7 @@ class XLearningSettings:
         return float(text.rstrip("fFdD")) if text else default
 
     def memory(self, key: str, default: int = 1024) -> int:
-        """MiB: a whole number, or one that ends in G or M."""
+        """Return MiB: a whole number, or one that ends in G or M."""
         match = re.fullmatch(r"([+-]?[0-9]{1,18})([GgMm]?)", self.text(key, str(default)))
         if not match:
             self.wrong(key, f"is {self.text(key)!r}, must be a whole number of MB, or end in G or M")
@@ -179,7 +180,7 @@ class XLearningSettings:
         return int(match[1]) * (1024 if match[2] in ("G", "g") else 1)
 
     def flag(self, key: str, default: bool = False) -> bool:
-        """true or false."""
+        """Return true or false."""
         text = self.text(key).lower()
         if text not in ("", "true", "false"):
             self.wrong(key, f"is {self.text(key)!r}, must be true or false", nearest(text, ("true", "false")))
@@ -187,7 +188,7 @@ class XLearningSettings:
         return text == "true" if text else default
 
     def choice(self, key: str) -> str:
-        """One of `keys.CHOICES`."""
+        """Return one of `keys.CHOICES`."""
         allowed = keys.CHOICES[key]
         text = self.text(key).upper()
         if text and text not in allowed:
@@ -196,5 +197,5 @@ class XLearningSettings:
         return text or allowed[0]
 
     def listed(self, key: str) -> list[str]:
-        """The parts between commas."""
+        """Return the parts between commas."""
         return [part.strip() for part in self.text(key).split(",") if part.strip()]

@@ -1,4 +1,4 @@
-"""`xlearning-site.xml` and `hbox-site.xml`: where their installation keeps them, and what a submit reads from there."""
+"""`xlearning-site.xml` and `hbox-site.xml`: where an installation keeps them, and what a submission reads from them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from howdah.errors import SpecError
 
 
 def folder(prefix: str, environ: Mapping[str, str]) -> Path | None:
-    """$HBOX_CONF_DIR, else $HBOX_HOME/conf (XLEARNING_… for the older one); None when neither is set.
+    """Return $HBOX_CONF_DIR, else $HBOX_HOME/conf (XLEARNING_… for the older one); None if neither is set.
 
     Raises:
         SpecError: the variable names no directory.
@@ -24,7 +24,7 @@ def folder(prefix: str, environ: Mapping[str, str]) -> Path | None:
 
 
 def properties(prefix: str, environ: Mapping[str, str]) -> Mapping[str, str]:
-    """What the site file sets, expanded as Hadoop's own files are; nothing when there is none.
+    """Return what the site file sets, with variables replaced as in Hadoop's own files; nothing if there is no file.
 
     Raises:
         SpecError: it is no such file; names the line.

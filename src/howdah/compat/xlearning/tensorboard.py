@@ -1,6 +1,7 @@
-"""TensorBoard, which ran beside one of the workers and showed that worker's directory: here it is the job's own.
+"""TensorBoard of an XLearning job. There it ran beside one worker and showed that worker's directory; here it belongs
+to the job.
 
-VisualDL's own logs are another format: of a directory on the cluster it still runs in a container of its own.
+VisualDL's logs have another format: for a directory on the cluster it still runs in a container of its own.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ _SHOWN = ("tf.board.log.dir", "tf.board.history.dir", "board.modelpb")
 
 
 def board(settings: XLearningSettings, gang: JobRoles, kind: str, unasked: bool) -> Board:
-    """Of the one worker whose board it was, or of what is on the cluster. `unasked`: theirs was there for those
-    who had not asked for it, too. Ours is not; the directory of its logs is made all the same."""
+    """Return TensorBoard of the worker that had it, or of the directory on the cluster. `unasked`: there it also ran
+    for users who had not asked for it. Here it does not; the directory of its logs is made all the same."""
     directory = settings.text("tf.board.log.dir", "eventLog")
     if unasked and kind in TENSORFLOWS and not settings.given("tf.board.enable"):
         settings.notes.append("--board-enable isn't given: there is no TensorBoard, where xl-submit started one")
@@ -58,7 +59,7 @@ def _whose(settings: XLearningSettings, gang: JobRoles) -> str:
 
 
 def role(settings: XLearningSettings, kind: str) -> Mapping[str, Role]:
-    """VisualDL's, if it was asked for and can see what the workers write."""
+    """Return VisualDL's role, if it was asked for and can read what the workers write."""
     directory = settings.text("tf.board.log.dir", "eventLog")
     if not settings.flag("tf.board.enable") or "://" not in directory or kind in TENSORFLOWS:
         return {}

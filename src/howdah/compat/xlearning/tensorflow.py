@@ -1,4 +1,4 @@
-"""TensorFlow as XLearning's and HBox's programs were told of it: TF_CONFIG, and three variables that are older."""
+"""TensorFlow for XLearning's and HBox's programs: TF_CONFIG, and three variables that are older."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from howdah.spec import TaskId, World
 
 
 class XlTensorFlowSingle(XLearning):
-    """Programs without a cluster: TensorFlow would wait for one."""
+    """Programs without a cluster: with one, TensorFlow would wait for it."""
 
     def own(self, world: World, task: TaskId) -> dict[str, str]:
         return _named(task)
 
 
 class XlTensorFlow(XLearning):
-    """TF_CONFIG as TensorFlow 2 takes it, and the three variables that TensorFlow 1 programs read."""
+    """TF_CONFIG as TensorFlow 2 reads it, and the three variables that TensorFlow 1 programs read."""
 
     native = TensorFlow()
 
@@ -31,13 +31,13 @@ class XlTensorFlow(XLearning):
         return {**named, "TF_CLUSTER_DEF": text, "TN_CLUSTER_DEF": text, "TF_CONFIG": _json(config)}
 
     def cluster(self, world: World) -> dict[str, list[str]]:
-        """Addresses of the roles that TensorFlow is to know, workers first."""
+        """Return the addresses of the roles that TensorFlow is to know, workers first."""
         everybody = addresses(world)
         return {role: everybody[role] for role in (WORKER, "ps") if role in everybody}
 
 
 class XlTensorFlowStrategy(XlTensorFlow):
-    """For TensorFlow's distribution strategies the evaluator is in the cluster, too."""
+    """TensorFlow's distribution strategies, for which the evaluator is in the cluster, too."""
 
     def cluster(self, world: World) -> dict[str, list[str]]:
         evaluators = [member.address for member in world.of(EVALUATOR)]
@@ -45,7 +45,8 @@ class XlTensorFlowStrategy(XlTensorFlow):
 
 
 class XlTensor2Tensor(XlTensorFlow):
-    """Its workers are masters: task by task, not by replacing text, which a host's name could contain."""
+    """Tensor2Tensor, whose workers are masters. They are renamed task by task, not in the text, which a host's name
+    could contain."""
 
     def own(self, world: World, task: TaskId) -> dict[str, str]:
         told = super().own(world, task)
@@ -57,7 +58,7 @@ class XlTensor2Tensor(XlTensorFlow):
 
 
 def _named(task: TaskId) -> dict[str, str]:
-    """Role and index, under both of their names."""
+    """Return role and index, under both of their names."""
     told = {"ROLE": task.role, "INDEX": str(task.index)}
     return {f"{prefix}_{name}": value for prefix in ("TF", "TN") for name, value in told.items()}
 
