@@ -16,7 +16,7 @@ import pytest
 from commandline import CommandLine, eventually, processes
 
 from howdah.api import metric_series
-from howdah.client.master_client import link_to
+from howdah.client.master_client import connect
 from howdah.engines.yarn.engine import YarnEngine
 from howdah.sandbox import Sandbox
 
@@ -75,7 +75,7 @@ def test_a_job_is_watched_live_and_afterwards(howdah: CommandLine, tmp_path: Pat
     eventually(lambda: both() == [1, 2], "both attempts")
 
     report = YarnEngine({"hadoop_conf_dir": str(howdah.sandbox.conf_dir)}).describe(job)[0]
-    link = link_to(report)
+    link = connect(report)
     assert link is not None
     with link:
         search = partial(link.search, text="step 1 attempt")
@@ -89,5 +89,5 @@ def test_a_job_is_watched_live_and_afterwards(howdah: CommandLine, tmp_path: Pat
     assert all(one["attempt"] == 2 and one["time"] for one in told)
     directory = f"{howdah.root}/user/{getpass.getuser()}/.howdah/jobs/{job}"
     lines = list(metric_series.read(directory, str(howdah.sandbox.conf_dir)))
-    found = metric_series.sampled(lambda: lines, metric_series.SeriesQuery(("memory_mib",)), ["worker:0"])
+    found = metric_series.sampled_series(lambda: lines, metric_series.SeriesQuery(("memory_mib",)), ["worker:0"])
     assert found[0]["points"][0][3] > 1

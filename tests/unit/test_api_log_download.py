@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from howdah.api.handlers import logs
-from howdah.api.handlers.logs import AT_ONCE, PIECE, Download
+from howdah.api.handlers.logs import MAX_DOWNLOADS, PIECE_BYTES, Download
 from howdah.api.http_server import Request, Response
 from howdah.api.routes import ApiRequest
 from howdah.api.sources import ApiError
@@ -41,7 +41,7 @@ class Job:
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
     yield
-    assert Download.under_way == 0
+    assert Download.open_downloads == 0
 
 
 async def begun(job: Job) -> Response:
@@ -63,7 +63,7 @@ def test_it_comes_whole_and_a_piece_at_a_time() -> None:
         assert job.reads == 1
         assert response.file is None
         assert await taken(response) == LOG
-        assert job.reads == -(-len(LOG) // PIECE) + 1
+        assert job.reads == -(-len(LOG) // PIECE_BYTES) + 1
         assert await taken(await begun(Job(b""))) == b""
 
     asyncio.run(run())
@@ -71,7 +71,7 @@ def test_it_comes_whole_and_a_piece_at_a_time() -> None:
 
 def test_few_at_once_and_the_next_when_one_has_ended() -> None:
     async def run() -> None:
-        responses = [await begun(Job()) for _ in range(AT_ONCE)]
+        responses = [await begun(Job()) for _ in range(MAX_DOWNLOADS)]
         with pytest.raises(ApiError) as refused:
             await begun(Job())
         assert refused.value.status == 503
@@ -86,7 +86,7 @@ def test_few_at_once_and_the_next_when_one_has_ended() -> None:
 
 def test_what_is_not_there_is_refused_with_a_status() -> None:
     async def run() -> None:
-        for _ in range(AT_ONCE + 1):
+        for _ in range(MAX_DOWNLOADS + 1):
             with pytest.raises(ApiError) as refused:
                 await begun(Job(None))
             assert refused.value.status == 404

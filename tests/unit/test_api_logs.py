@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.api.handlers.job import LONGEST_CHARACTER, whole_characters
+from howdah.api.handlers.job import MAX_CHARACTER_BYTES, whole_characters
 from howdah.wire.messages import LogChunk
 
 CHINESE = "第一轮训练完成，损失 0.25；😀 ok\n" * 40
@@ -18,11 +18,11 @@ def piece(log: bytes, offset: int, limit: int) -> LogChunk:
     return LogChunk(request=0, offset=begin, size=len(log), text=log[begin : begin + limit].decode("latin-1"))
 
 
-def all_of(log: bytes, limit: int, over: bool, offset: int = 0) -> tuple[str, int]:
+def all_of(log: bytes, limit: int, complete: bool, offset: int = 0) -> tuple[str, int]:
     """As a client asks for it, until nothing new comes; where that was."""
     found = ""
     while True:
-        _, text, following = whole_characters(piece(log, offset, max(limit, LONGEST_CHARACTER)), over)
+        _, text, following = whole_characters(piece(log, offset, max(limit, MAX_CHARACTER_BYTES)), complete)
         found += text
         if following == offset or following >= len(log):
             return found, following
@@ -30,9 +30,9 @@ def all_of(log: bytes, limit: int, over: bool, offset: int = 0) -> tuple[str, in
 
 
 @pytest.mark.parametrize("limit", [1, 4, 5, 7, 64, 100_000])
-@pytest.mark.parametrize("over", [True, False])
-def test_characters_at_the_borders_of_pieces(limit: int, over: bool) -> None:
-    assert all_of(CHINESE.encode(), limit, over) == (CHINESE, len(CHINESE.encode()))
+@pytest.mark.parametrize("complete", [True, False])
+def test_characters_at_the_borders_of_pieces(limit: int, complete: bool) -> None:
+    assert all_of(CHINESE.encode(), limit, complete) == (CHINESE, len(CHINESE.encode()))
 
 
 @given(st.text(), st.integers(1, 9))
@@ -41,40 +41,40 @@ def test_any_text_in_any_pieces(text: str, limit: int) -> None:
 
 
 @given(st.binary(max_size=60), st.integers(1, 9), st.booleans())
-def test_what_is_no_text_comes_to_its_end(log: bytes, limit: int, over: bool) -> None:
-    _, end = all_of(log, limit, over)
-    assert len(log) - end < (1 if over else LONGEST_CHARACTER)
+def test_what_is_no_text_comes_to_its_end(log: bytes, limit: int, complete: bool) -> None:
+    _, end = all_of(log, limit, complete)
+    assert len(log) - end < (1 if complete else MAX_CHARACTER_BYTES)
 
 
 def test_a_log_that_grows_byte_by_byte_is_shown_whole() -> None:
     log, shown, offset = CHINESE.encode()[:400], "", 0
     for size in range(len(log) + 1):
-        begin, text, following = whole_characters(piece(log[:size], offset, 65536), over=False)
+        begin, text, following = whole_characters(piece(log[:size], offset, 65536), complete=False)
         assert begin == offset
         shown, offset = shown + text, following
         assert "\ufffd" not in shown
     assert shown == log[:offset].decode()
-    assert len(log) - offset < LONGEST_CHARACTER
+    assert len(log) - offset < MAX_CHARACTER_BYTES
 
 
-@pytest.mark.parametrize("back", range(LONGEST_CHARACTER, 12))
+@pytest.mark.parametrize("back", range(MAX_CHARACTER_BYTES, 12))
 def test_the_end_begins_at_a_character_and_says_where(back: int) -> None:
     log = "损失 😀".encode()
-    begin, text, end = whole_characters(piece(log, -back, back), over=True)
+    begin, text, end = whole_characters(piece(log, -back, back), complete=True)
     assert (log[begin:].decode(), len(log)) == (text, end)
-    assert len(log) - back <= begin < len(log) - back + LONGEST_CHARACTER
+    assert len(log) - back <= begin < len(log) - back + MAX_CHARACTER_BYTES
 
 
 def test_half_a_character_is_shown_when_nothing_will_follow() -> None:
     log = "完".encode()[:2]
-    assert whole_characters(piece(log, 0, 100), over=False) == (0, "", 0)
-    assert whole_characters(piece(log, 0, 100), over=True) == (0, "\ufffd", 2)
+    assert whole_characters(piece(log, 0, 100), complete=False) == (0, "", 0)
+    assert whole_characters(piece(log, 0, 100), complete=True) == (0, "\ufffd", 2)
     before_a_gap = LogChunk(request=0, offset=0, size=1000, text=log.decode("latin-1"))
-    assert whole_characters(before_a_gap, over=False) == (0, "\ufffd", 2)
+    assert whole_characters(before_a_gap, complete=False) == (0, "\ufffd", 2)
 
 
 def test_what_is_in_another_encoding_loses_no_more_than_a_border() -> None:
     log = ("训练完成" * 500).encode("gbk")
-    found, end = all_of(log, 64, over=True)
+    found, end = all_of(log, 64, complete=True)
     assert end == len(log)
     assert len(found) > len(log) * 0.6

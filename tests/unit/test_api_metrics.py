@@ -57,12 +57,12 @@ def test_different_questions_are_read_one_after_the_other_and_not_too_many_wait(
     job = Job(uris.of_local(tmp_path))
 
     async def questions() -> None:
-        first = [asked(job, number) for number in range(metrics.MOST_WAITING)]
+        first = [asked(job, number) for number in range(metrics.MAX_WAITING)]
         await until_one_reads()
-        first.append(asked(job, metrics.MOST_WAITING))  # for the one that is being read is out of the queue
+        first.append(asked(job, metrics.MAX_WAITING))  # for the one that is being read is out of the queue
         await asyncio.sleep(0)
         with pytest.raises(ApiError) as refused:
-            await asked(job, 1 + metrics.MOST_WAITING)
+            await asked(job, 1 + metrics.MAX_WAITING)
         assert refused.value.status == 503
         again = asked(job, 0)  # waits with who asked it before, and not for a turn
         pipe.unlink()  # who comes next finds a file
@@ -107,11 +107,11 @@ def test_who_asks_for_more_while_it_is_read_gets_what_is_read_with_its_own_versi
 def test_answers_are_kept_within_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / metric_series.FILE).write_text(HEADER + '{"t":10,"s":10,"cpu":[3]}\n')
     job = Job(uris.of_local(tmp_path))
-    monkeypatch.setattr(metrics, "KEPT_BYTES", 100)
+    monkeypatch.setattr(metrics, "MAX_ANSWER_BYTES", 100)
 
     async def questions() -> None:
         for number in range(3):
             await asked(job, number)
-        assert len(metrics._kept) == 1
+        assert len(metrics._answers) == 1
 
     asyncio.run(asyncio.wait_for(questions(), SOON_S))

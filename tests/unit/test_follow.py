@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 from howdah.cli import jobs
 from howdah.cli.terminal import Plain
-from howdah.client.follow import Follower, Update, settled
+from howdah.client.follow import Follower, Update, settled_report
 from howdah.engines import Engine, Progress, silent
 from howdah.spec import Container, JobReport, JobSpec, Outcome, Plan, Role, StagedJob, State, TaskId
 from howdah.spec.event_lines import to_line
@@ -140,12 +140,12 @@ def test_a_master_that_does_not_answer_has_not_ended(engine: Late, tmp_path: Pat
 def test_the_engine_is_waited_for_once_the_master_has_ended_the_job(engine: Late, tmp_path: Path) -> None:
     (tmp_path / "events.jsonl").write_text("".join(map(to_line, life(1))))
     engine.late = 4
-    assert settled(engine, "job_1").state is State.SUCCEEDED
+    assert settled_report(engine, "job_1").state is State.SUCCEEDED
 
 
 def test_a_job_that_goes_on_is_not_waited_for(engine: Late, tmp_path: Path) -> None:
     (tmp_path / "events.jsonl").write_text("".join(map(to_line, life(1)[:-1])))
-    assert settled(engine, "job_1").state is State.RUNNING
+    assert settled_report(engine, "job_1").state is State.RUNNING
 
 
 def test_what_an_earlier_attempt_printed_is_not_taken_for_that_of_the_last(engine: Late, tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_the_end_is_that_in_the_log_whatever_a_restarted_engine_says(
     engine = Late(tmp_path, "")
     engine.report = replace(engine.report, state=State.FAILED, diagnostics="AM exited")
     monkeypatch.setattr(jobs, "engine_of", lambda *_: engine)
-    monkeypatch.setattr(jobs, "look", lambda *_: Update(view, engine.report))
+    monkeypatch.setattr(jobs, "fetch_update", lambda *_: Update(view, engine.report))
     said = CliRunner().invoke(jobs.status, ["job_1"]).output
     assert "SUCCEEDED" in said
     assert "FAILED" not in said

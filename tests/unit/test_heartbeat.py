@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.client.master_client import board_url, link_to, page_link, page_url
+from howdah.client.master_client import connect, page_link, page_url, tensorboard_url
 from howdah.errors import StagingError
 from howdah.spec import JobReport, State
 from howdah.spec.events import BoardChanged
@@ -19,9 +19,9 @@ def report_of_running(directory: Path) -> JobReport:
 
 def test_the_key_is_gone(tmp_path: Path) -> None:
     report = report_of_running(tmp_path)
-    assert link_to(report) is None
+    assert connect(report) is None
     assert page_url(report) == ""
-    assert board_url(report, JobView(board=BoardChanged(1.0, "open", "node7", 80))) == ""
+    assert tensorboard_url(report, JobView(board=BoardChanged(1.0, "open", "node7", 80))) == ""
     with pytest.raises(StagingError, match="key: no such file"):
         page_link(report)
 
@@ -29,7 +29,7 @@ def test_the_key_is_gone(tmp_path: Path) -> None:
 def test_the_key_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "key").mkdir()
     report = report_of_running(tmp_path)
-    for look in (link_to, page_url):
+    for look in (connect, page_url):
         with pytest.raises(StagingError, match="key"):
             look(report)
 
@@ -37,7 +37,7 @@ def test_the_key_cannot_be_read(tmp_path: Path) -> None:
 def test_the_key_is_there(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("00" * 32)
     report = report_of_running(tmp_path)
-    link = link_to(report)
+    link = connect(report)
     assert link is not None
     link.close()
     assert page_url(report).startswith("http://127.0.0.1:1/#token=")

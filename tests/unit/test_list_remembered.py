@@ -17,7 +17,7 @@ from howdah.cli.config import config
 from howdah.cli.jobs import list_jobs, table
 from howdah.client.engine_registry import settings_for
 from howdah.client.job_filter import JobFilter
-from howdah.client.job_list import with_remembered
+from howdah.client.job_list import merge_reports
 from howdah.client.submit import prepare
 from howdah.config.job_file import load
 from howdah.config.settings import HISTORY_URL
@@ -112,7 +112,7 @@ def test_a_long_name_leaves_room_for_the_state() -> None:
 def test_an_engine_knows_better() -> None:
     now = JobReport("a", "one", State.RUNNING, "yarn", "me", submitted=5.0)
     then = [JobReport("a", "one", State.PENDING, "yarn"), JobReport("b", "two", State.FAILED, "yarn", started=7.0)]
-    assert [(one.id, one.state) for one in with_remembered([now], then)] == [("b", State.FAILED), ("a", State.RUNNING)]
+    assert [(one.id, one.state) for one in merge_reports([now], then)] == [("b", State.FAILED), ("a", State.RUNNING)]
     assert JobFilter(user="you,me", state="RUNNING", name="ON", text="one a", since=5.0).fits(now)
     for wrong in (
         JobFilter(user="m"),

@@ -29,7 +29,7 @@ NAMES = [str(task) for task in TASKS]
 
 def kept(directory: Path, **query: str) -> list[dict[str, object]]:
     wish = web.SeriesQuery.of({"name": "cpu,memory_mib", **query})
-    return web.sampled(lambda: web.read(uris.of_local(directory)), wish, NAMES)
+    return web.sampled_series(lambda: web.read(uris.of_local(directory)), wish, NAMES)
 
 
 def test_a_bucket_keeps_least_mean_and_most_of_each_task(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_the_open_bucket_is_seen_before_it_is_written(tmp_path: Path) -> None:
     series.take(TASKS[0], Usage(cpu=1.0), 5.0)
     assert kept(tmp_path) == []
     lines = [line.encode() for line in series.unwritten()]
-    found = web.sampled(lambda: web.read(uris.of_local(tmp_path)), web.SeriesQuery(("cpu",)), NAMES, lines)
+    found = web.sampled_series(lambda: web.read(uris.of_local(tmp_path)), web.SeriesQuery(("cpu",)), NAMES, lines)
     assert [one["points"] for one in found] == [[[0.5, 1, 1, 1]]]
     series.journal.close()
 
@@ -108,7 +108,7 @@ def test_rubbish_in_the_file_is_passed_over(tmp_path: Path) -> None:
 def test_the_bucket_that_a_master_left_open_counts_once_wherever_it_lies() -> None:
     file = [web.header(0, NAMES), '{"t":10,"s":10,"cpu":[1]}', '{"t":10,"s":10,"cpu":[2]}', '{"t":20,"s":10,"cpu":[3]}']
     lines = [line.encode() for line in file]
-    found = web.sampled(lambda: lines, web.SeriesQuery(("cpu",)), NAMES, [lines[0], b'{"t":20,"s":5,"cpu":[4]}'])
+    found = web.sampled_series(lambda: lines, web.SeriesQuery(("cpu",)), NAMES, [lines[0], b'{"t":20,"s":5,"cpu":[4]}'])
     assert found[0]["points"] == [[10, 2, 2, 2], [20, 4, 4, 4]]
 
 
@@ -119,7 +119,7 @@ def test_a_file_that_grows_while_it_is_read_twice() -> None:
         header, *times = reads.pop(0)
         return [web.header(0, NAMES).encode(), *(f'{{"t":{at},"s":1,"{header}":[{at}]}}'.encode() for at in times)]
 
-    (one,) = web.sampled(
+    (one,) = web.sampled_series(
         read, web.SeriesQuery(("cpu",)), NAMES, [web.header(0, NAMES).encode(), b'{"t":30,"s":1,"cpu":[7]}']
     )
     assert [row[1] for row in one["points"]] == [10, 20, 7]
@@ -133,7 +133,12 @@ def test_weeks_of_many_tasks_are_read_in_little_memory(tmp_path: Path) -> None:
         for number in range(100):
             file.write(f'{{"t":{number * 500},"s":500,"cpu":{column}}}\n')
     assert (tmp_path / web.FILE).stat().st_size > 60_000_000
-    request = {"directory": uris.of_local(tmp_path), "wish": encode(web.SeriesQuery(("cpu",))), "tasks": tasks[:10]}
+    request = {
+        "directory": uris.of_local(tmp_path),
+        "conf_dir": "",
+        "wish": encode(web.SeriesQuery(("cpu",))),
+        "tasks": tasks[:10],
+    }
     script = (
         "import sys; from howdah.api import metric_series; metric_series.main(); "
         "print(open('/proc/self/status').read().partition('VmHWM:')[2].split()[0], file=sys.stderr)"
@@ -156,21 +161,21 @@ def test_curves_that_programs_tell_come_by_the_same_call() -> None:
     view = JobView(tasks={task: TaskView(task) for task in TASKS})
     fold([Measured(float(step), TASKS[0], "loss", 9.0 - step, step) for step in range(5)], view)
     fold([Measured(5.0, TASKS[0], "loss", None, 5)], view)
-    (one,) = web.told(view, web.SeriesQuery(("loss", "cpu")), NAMES)
+    (one,) = web.program_series(view, web.SeriesQuery(("loss", "cpu")), NAMES)
     assert one["points"][0] == [0, 9, 9, 9]
     assert one["points"][-1] == [5, None, None, None]
-    assert {"name": "loss", "unit": "", "kind": "told"} in web.names(view)
+    assert {"name": "loss", "unit": "", "kind": "told"} in web.available_names(view)
 
 
 def test_curves_are_told_without_naming_them_whatever_is_in_their_names() -> None:
     view = JobView(tasks={task: TaskView(task) for task in TASKS})
     names = ["loss, smoothed", "a,b", "cpu", *(f"expert/{number}" for number in range(400))]
     fold([Measured(1.0, task, name, 2.0, 1) for task in TASKS for name in names], view)
-    told = web.told(view, web.SeriesQuery.of({"kind": "told", "task": NAMES[1]}), NAMES[1:])
+    told = web.program_series(view, web.SeriesQuery.of({"kind": "told", "task": NAMES[1]}), NAMES[1:])
     assert {one["name"] for one in told} == set(names) - {"cpu"}  # that one is sampled
     assert {one["task"] for one in told} == {NAMES[1]}
-    assert web.told(view, web.SeriesQuery.of({"kind": "all"}), NAMES[1:]) == told
-    assert web.told(view, web.SeriesQuery.of({"kind": "sampled"}), NAMES) == []
+    assert web.program_series(view, web.SeriesQuery.of({"kind": "all"}), NAMES[1:]) == told
+    assert web.program_series(view, web.SeriesQuery.of({"kind": "sampled"}), NAMES) == []
     assert web.SeriesQuery.of({"kind": "all", "name": "cpu,loss"}).names == (*web.UNITS, "loss")
     with pytest.raises(ValueError, match="kind is 'other'"):
         web.SeriesQuery.of({"kind": "other"})

@@ -1,7 +1,7 @@
-"""Who may look, embed and act: by tokens made from keys, by a cookie that a token was exchanged for, or because the
-engine's own proxy vouches (docs/adr/0008 and 0011).
+"""Permissions to view, embed and act: by tokens made from keys, by a cookie that a token was exchanged for, or because
+the engine's own proxy vouches for the caller (docs/adr/0008 and 0011).
 
-The rule: being known to the proxy is never enough to change anything, for other pages behind it have its origin, too.
+The rule: the proxy's word never permits a change, because all other pages behind the proxy have the same origin.
 """
 
 from __future__ import annotations
@@ -16,71 +16,72 @@ from howdah.wire import auth
 
 HEADER = "howdah-token"
 MAX_BODY = 64 << 10
-"""Bytes of a body that the holder of a token may send."""
+"""The largest body, in bytes, that the holder of a token may send."""
 COOKIE_LIVES_S = 90 * 86400
 _OWN_PAGES = ("", "same-origin", "none")
-"""What `Sec-Fetch-Site` says of requests from the page itself, and of addresses that a person has typed; "" in browsers
-that do not tell."""
+"""Values of `Sec-Fetch-Site` for requests from the page itself and for typed addresses; "" in browsers that do not send
+it."""
 
 
 class Access:
-    """`key` makes the token to look at all there is, `of_job(id)` is the key of one job, None where there is none;
-    `admits(peer, proxy_user)` is the engine's word for its proxy."""
+    """Checks the tokens of one server. `key` makes the token to view everything, `key_of_job(id)` is the key of one
+    job, None where there is none; `trusts_proxy(peer, proxy_user)` asks the engine whether `peer` is its proxy."""
 
     def __init__(
         self, key: bytes, of_job: Callable[[str], bytes | None], admits: Callable[[str, str], bool] | None = None
     ) -> None:
-        self.key, self.of_job, self.admits = key, of_job, admits
+        self.key, self.key_of_job, self.trusts_proxy = key, of_job, admits
 
     @property
-    def place(self) -> str:
-        """The path below which a browser sends the cookie of `open_session`, with a slash at both ends."""
+    def page_path(self) -> str:
+        """The path below which a browser sends the cookie of `open_session`; it begins and ends with a slash."""
         return auth.page_place(self.key)
 
     def may_view(self, request: Request) -> bool:
-        """A token that is there must be right; without one the cookie counts, and the proxy's word."""
+        """Return whether the request may view everything: its token decides, without one the cookie or the proxy."""
         token = _token(request)
         if token:
-            return _same(token, auth.view_token(self.key))
+            return _equal(token, auth.view_token(self.key))
         cookies = dict(part.strip().partition("=")[::2] for part in request.headers.get("cookie", "").split(";"))
         if self._has_session(request, cookies):
             return True
-        return self.admits is not None and self.admits(request.peer, cookies.get("proxy-user", ""))
+        return self.trusts_proxy is not None and self.trusts_proxy(request.peer, cookies.get("proxy-user", ""))
 
     def _has_session(self, request: Request, cookies: dict[str, str]) -> bool:
-        """Pages of another port of this host are of the same site, so the cookie alone does not tell them apart."""
+        """Return whether the cookie is valid and the page itself sent it: pages at other ports of this host belong to
+        the same site, and the browser sends the cookie for them, too."""
         own = request.headers.get("sec-fetch-site", "") in _OWN_PAGES
-        return own and _same(cookies.get(self._cookie, ""), auth.session_token(self.key))
+        return own and _equal(cookies.get(self._cookie, ""), auth.session_token(self.key))
 
     @property
     def _cookie(self) -> str:
-        return f"howdah-{self.place.strip('/')[:8]}"
+        return f"howdah-{self.page_path.strip('/')[:8]}"
 
     def open_session(self, token: str) -> str:
-        """The `Set-Cookie` header that lets the browser of who has the token to look in without it.
+        """Return the `Set-Cookie` header that permits a browser to view without the token.
 
         Raises:
-            Refused: it is not that token.
+            ApiError: `token` is not the token of this server.
         """
-        if not _same(token, auth.view_token(self.key)):
+        if not _equal(token, auth.view_token(self.key)):
             raise ApiError(403, "this is not the token of this page's link", "token")
         value = f"{self._cookie}={auth.session_token(self.key)}"
-        return f"{value}; Path={self.place}; Max-Age={COOKIE_LIVES_S}; HttpOnly; SameSite=Strict"
+        return f"{value}; Path={self.page_path}; Max-Age={COOKIE_LIVES_S}; HttpOnly; SameSite=Strict"
 
     def may_embed(self, job_id: str, request: Request) -> bool:
-        """Whether the token shows this job's curves."""
-        key, token = self.of_job(job_id), _token(request)
-        return key is not None and bool(token) and _same(token, auth.embed_token(key))
+        """Return whether the request's token permits to see this job's curves."""
+        key, token = self.key_of_job(job_id), _token(request)
+        return key is not None and bool(token) and _equal(token, auth.embed_token(key))
 
     def identify(self, request: Request) -> Caller | None:
-        """Who the head of a request shows to be somebody that has a token which is good for anything here."""
+        """Return the caller if the head of the request has a token that permits anything here."""
         below = request.path.partition("/api/v1/jobs/")[2]
         known = self.may_view(request) or (bool(below) and self.may_embed(below.partition("/")[0], request))
         return Caller("", MAX_BODY) if known else None
 
     def may_act(self, job_id: str, token: str) -> bool:
-        """Whether `token` lets its holder change this job now."""
-        key = self.of_job(job_id)
+        """Return whether `token` permits its holder to change this job now."""
+        key = self.key_of_job(job_id)
         return key is not None and auth.may_act(key, token, time.time())
 
 
@@ -88,18 +89,19 @@ def _token(request: Request) -> str:
     return request.query.get("token", "") or request.headers.get(HEADER, "")
 
 
-def _same(one: str, other: str) -> bool:
+def _equal(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode())
 
 
 def check_host_and_origin(request: Request, hosts: set[str], behind_proxy: bool = False) -> None:
-    """A page of another name (DNS rebinding), or of another origin, does not get anything.
+    """Refuse requests of pages that use another host name (DNS rebinding) or come from another origin.
 
-    Behind an engine's proxy the page's origin is the proxy's, by whatever name the reader calls it, and browsers tell
-    it with module scripts and PUT. It proves nothing there: everybody's pages have it, and a change needs a token.
+    Behind an engine's proxy the page has the proxy's origin, under whatever name the reader uses, and browsers send it
+    with module scripts and PUT. There the origin proves nothing, since all pages have it, and is not checked: a change
+    needs a token anyway.
 
     Raises:
-        Refused: Host or Origin is none of `hosts` (`name:port`).
+        ApiError: Host or Origin is none of `hosts` (`name:port`).
     """
     host = request.headers.get("host", "")
     if host not in hosts:

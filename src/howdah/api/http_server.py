@@ -1,8 +1,8 @@
 """A small HTTP/1.1 server over asyncio: Content-Length bodies, keep-alive, bounded sizes; nothing else.
 
-Why not a framework, nor asyncio's streams: ten thousand executors beat once in two seconds on one core, and each keeps
-two connections open while the master has 45 MB and 20 kB for each (docs/adr/0004 has the figures). Who may send much,
-and stay, is decided by a request's head, before its body is taken (docs/adr/0011).
+It is neither a framework nor asyncio's streams, because ten thousand executors send a heartbeat every two seconds to
+one core, and each keeps two connections open while the master has 45 MB and 20 kB for each (docs/adr/0004 has the
+figures). The head of a request decides who may send much and stay connected, before the body is read (docs/adr/0011).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ __all__ = ["Caller", "Handler", "Identify", "Limits", "Pieces", "Request", "Resp
 
 IDLE_S, SWEEP_S, LINGER_S = 120.0, 1.0, 2.0
 DISCARDED_READS = 16
-"""What still comes of a request that was refused is taken so many times, then left to the kernel."""
+"""Reads of the rest of a refused request that are discarded, before the rest is left to the kernel."""
 SLICE = 64 << 10
-"""An answer is written in slices of so many bytes, each when there is room for it: one that nobody takes is not held
-once more in a buffer of its connection."""
+"""An answer is written in slices of so many bytes, each when there is room for it: an answer that the caller does not
+read is not copied into the buffer of the connection."""
 BACKLOG, ACCEPTED_AT_ONCE = 1024, 64
-"""Connections that may wait for being accepted; and those that one turn of the loop accepts. What they have sent is
-read two turns later: few enough for the places that strangers have."""
+"""Connections that may wait to be accepted; and those that one turn of the event loop accepts. What they have sent is
+read two turns later, so these must be few enough for the connections that strangers may have."""
 _REASONS = {
     200: "OK",
     304: "Not Modified",
@@ -55,19 +55,19 @@ _REASONS = {
 
 
 class Pieces(Protocol):
-    """Bytes that come one after the other."""
+    """A body whose pieces are produced while it is sent."""
 
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
     async def aclose(self) -> None:
-        """Called once, when no more are wanted, whether any were asked for or not."""
+        """Called once when no more pieces are needed, even if none was requested."""
         ...
 
 
 @dataclass(frozen=True)
 class Response:
-    """An answer; its length is added. In place of `body` a `file` is sent from the disk, never held in memory, or
-    `pieces`, as they come and as fast as they are taken; an error among them breaks the connection off."""
+    """An answer; the server adds its length. Instead of `body` a `file` is sent from the disk without being held in
+    memory, or `pieces` are sent as fast as the caller reads; an error while they are produced aborts the connection."""
 
     status: int = 200
     body: bytes = b""
@@ -79,7 +79,7 @@ class Response:
 
 Handler = Callable[[Request], Awaitable[Response]]
 Identify = Callable[[Request], "Caller | None"]
-"""Tells from the head of a request who sends it, None when that is not shown."""
+"""Returns the caller that the head of a request proves, None for a stranger."""
 
 
 async def serve(
@@ -90,10 +90,10 @@ async def serve(
     among: Sequence[int] = (),
     limits: Limits | None = None,
 ) -> asyncio.Server:
-    """Listen at `port`, or at a free one of `among`; `server.sockets[0].getsockname()` tells which.
+    """Listen at `port`, or at a free port of `among`; `server.sockets[0].getsockname()` returns which.
 
     Raises:
-        OSError: that is not possible; names the ports if none of `among` is free.
+        OSError: the server can't listen; the message names the ports if none of `among` is free.
     """
     shared = _Shared(handler, identify, ConnectionLimits(limits or Limits()))
     loop = asyncio.get_running_loop()
@@ -106,11 +106,11 @@ async def serve(
     for listening in server.sockets:
         with socket.socket(fileno=os.dup(listening.fileno())) as same:
             same.listen(BACKLOG)
-    return _swept(server, shared)
+    return _start_sweeping(server, shared)
 
 
 class _Shared:
-    """What all connections of a server have in common."""
+    """Holds what all connections of a server share."""
 
     def __init__(self, handler: Handler, identify: Identify, limits: ConnectionLimits) -> None:
         self.handler, self.identify, self.limits = handler, identify, limits
@@ -118,20 +118,20 @@ class _Shared:
         self._faults: set[tuple[str, int]] = set()
 
     def report_fault(self, error: Exception) -> None:
-        """Write down a fault of ours, each once: callers could fill the log with it."""
-        *_, place = traceback.extract_tb(error.__traceback__)
-        if (place.filename, place.lineno or 0) not in self._faults:
-            self._faults.add((place.filename, place.lineno or 0))
+        """Print the traceback of a bug, each place once, because callers could fill the log with it."""
+        *_, frame = traceback.extract_tb(error.__traceback__)
+        if (frame.filename, frame.lineno or 0) not in self._faults:
+            self._faults.add((frame.filename, frame.lineno or 0))
             traceback.print_exception(error, file=sys.stderr)
 
 
-def _swept(server: asyncio.Server, shared: _Shared) -> asyncio.Server:
-    """Idle connections are closed, strangers sooner."""
+def _start_sweeping(server: asyncio.Server, shared: _Shared) -> asyncio.Server:
+    """Close idle connections from time to time, those of strangers sooner."""
     loop = asyncio.get_running_loop()
     turns = 0
 
     def sweep() -> None:
-        """One timer for all, rather than one for each."""
+        """Check all connections: one timer for all costs less than one for each."""
         nonlocal turns
         turns += 1
         shared.limits.sweep(loop.time())
@@ -147,23 +147,23 @@ def _swept(server: asyncio.Server, shared: _Shared) -> asyncio.Server:
 
 
 class _Connection(asyncio.Protocol):
-    """One caller, answered one request after the other: the next one's bytes wait in the buffer."""
+    """A connection whose requests are answered one after the other; the bytes of the next wait in the buffer."""
 
     __slots__ = (
         "_answering",
         "_buffer",
-        "_full",
-        "_goes_on",
-        "_heard_at",
+        "_finished",
+        "_keep_alive",
+        "_last_read_at",
         "_length",
         "_loop",
-        "_over",
         "_reads",
         "_request",
-        "_room",
         "_scanned",
         "_shared",
         "_transport",
+        "_writable",
+        "_write_paused",
         "deadline",
         "peer",
         "since",
@@ -177,12 +177,12 @@ class _Connection(asyncio.Protocol):
         self._buffer: bytes | bytearray = b""
         self._request: Request | None = None
         self._length = self._scanned = self._reads = 0
-        self._goes_on = True
-        self._over = False
+        self._keep_alive = True
+        self._finished = False
         self._answering: asyncio.Task[None] | None = None
-        self._full = False
-        self._room: asyncio.Future[None] | None = None
-        self._heard_at = self.since = self.deadline = 0.0
+        self._write_paused = False
+        self._writable: asyncio.Future[None] | None = None
+        self._last_read_at = self.since = self.deadline = 0.0
         self.peer, self.stranger = "", False
 
     @property
@@ -193,8 +193,8 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        self._loop = asyncio.get_running_loop()  # asking for it costs a system call
-        self._heard_at = self.since = self._loop.time()
+        self._loop = asyncio.get_running_loop()  # kept, because each lookup costs a system call
+        self._last_read_at = self.since = self._loop.time()
         self._shared.open.add(self)
         address = transport.get_extra_info("peername")
         self.peer = str(address[0]) if isinstance(address, tuple) else ""
@@ -205,36 +205,36 @@ class _Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._shared.open.discard(self)
         self._shared.limits.remove(self)
-        self._buffer, self._over = b"", True
-        self._wake()
+        self._buffer, self._finished = b"", True
+        self._wake_writer()
 
     def abort(self) -> None:
-        """Close at once, whatever is still to be sent."""
-        self._over = True
+        """Close at once, and drop what is still to be sent."""
+        self._finished = True
         self._transport.abort()
 
     def pause_writing(self) -> None:
-        self._full = True
+        self._write_paused = True
 
     def resume_writing(self) -> None:
-        self._full = False
-        self._wake()
+        self._write_paused = False
+        self._wake_writer()
         if self._answering is None:
-            self._go_on()
+            self._resume()
 
-    def _wake(self) -> None:
-        if self._room is not None and not self._room.done():
-            self._room.set_result(None)
+    def _wake_writer(self) -> None:
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
 
     def close_if_idle(self, since: float) -> None:
-        """Close when nothing is being answered and nothing was heard after `since` (loop time)."""
-        if self._answering is None and self._heard_at < since:
-            self.abort()  # to close would be to wait until the last answer is taken
+        """Close if no request is being answered and nothing was received after `since` (loop time)."""
+        if self._answering is None and self._last_read_at < since:
+            self.abort()  # close() would wait until the caller has read the last answer
 
     def data_received(self, data: bytes) -> None:
-        self._heard_at = self._loop.time()
+        self._last_read_at = self._loop.time()
         self._reads += 1
-        if self._over:
+        if self._finished:
             if self._reads > DISCARDED_READS:
                 self._transport.pause_reading()
             return
@@ -244,18 +244,18 @@ class _Connection(asyncio.Protocol):
             self._buffer = bytearray(self._buffer) + data
         else:
             self._buffer += data
-        self._next()
-        if len(self._buffer) > MAX_HEAD and (self._answering is not None or self._full):
+        self._start_next_request()
+        if len(self._buffer) > MAX_HEAD and (self._answering is not None or self._write_paused):
             self._transport.pause_reading()  # until what was asked before is answered
 
-    def _next(self) -> None:
-        """Begin with the next request, when it is whole and the last answer is on its way."""
-        if self._answering is not None or self._full or self._over or not self._buffer:
+    def _start_next_request(self) -> None:
+        """Answer the next request once it is complete and the last answer has been written."""
+        if self._answering is not None or self._write_paused or self._finished or not self._buffer:
             return
         try:
             request = self._request or self._read_head()
             if request is None or len(self._buffer) < self._length:
-                self._refuse_crumbs()
+                self._check_piece_count()
                 return
         except BadRequest as error:
             self._refuse(error)
@@ -268,14 +268,14 @@ class _Connection(asyncio.Protocol):
         self._request, self._scanned, self._reads = None, 0, 0
         self._answering = self._loop.create_task(self._answer(request))
 
-    def _go_on(self) -> None:
-        """Read again, if that was paused, and take the next request."""
-        if not self._over and not self._transport.is_closing():
+    def _resume(self) -> None:
+        """Read again if reading was paused, and answer the next request."""
+        if not self._finished and not self._transport.is_closing():
             self._transport.resume_reading()
-            self._next()
+            self._start_next_request()
 
     def _read_head(self) -> Request | None:
-        """The request that begins in the buffer, which then holds its body; None while its head is not whole."""
+        """Return the request that begins in the buffer, and leave its body there; None while its head is incomplete."""
         buffer = self._buffer
         end = buffer.find(b"\r\n\r\n", max(0, self._scanned - 3), MAX_HEAD)
         if end < 0:
@@ -283,7 +283,7 @@ class _Connection(asyncio.Protocol):
             if len(buffer) >= MAX_HEAD:
                 raise BadRequest(431, f"a request's head has at most {MAX_HEAD} bytes")
             return None
-        request, self._length, self._goes_on = parse_head(bytes(buffer[:end]), self.peer)
+        request, self._length, self._keep_alive = parse_head(bytes(buffer[:end]), self.peer)
         try:
             caller = request.caller = self._shared.identify(request)
         except Exception as error:
@@ -299,19 +299,20 @@ class _Connection(asyncio.Protocol):
         self._request = request
         return request
 
-    def _refuse_crumbs(self) -> None:
-        """A stranger's request may not come in ever so small pieces: reading each costs as much as reading a large one.
+    def _check_piece_count(self) -> None:
+        """Refuse a stranger's request that comes in very many pieces: reading a small piece costs as much as a large
+        one.
 
         Raises:
-            BadRequest: it has.
+            BadRequest: the request came in too many pieces.
         """
         if self._reads > connection_limits.MAX_READS and self.stranger:
             raise BadRequest(400, f"a request that comes in more than {connection_limits.MAX_READS} pieces")
 
     def _refuse(self, error: BadRequest) -> None:
-        """Answer, and close when the caller has had time to read it: to close with bytes unread resets the connection,
-        and the caller might never see why."""
-        self._buffer, self._request, self._over, self._reads = b"", None, True, 0
+        """Answer with the error, and close once the caller has had time to read it: closing with unread bytes resets
+        the connection, and the caller might never see the reason."""
+        self._buffer, self._request, self._finished, self._reads = b"", None, True, 0
         if self._transport.is_closing():
             return
         self._send(Response(error.status, f"{error}\n".encode(), "text/plain"), close=True)
@@ -325,13 +326,13 @@ class _Connection(asyncio.Protocol):
 
     async def _answer(self, request: Request) -> None:
         if self.stranger:
-            self.deadline = self._heard_at + self._shared.limits.limits.answer_s
+            self.deadline = self._last_read_at + self._shared.limits.limits.answer_s
         try:
             response = await self._shared.handler(request)
-        except Exception as error:  # a bug of ours: the caller is told, and the log has the whole of it
+        except Exception as error:  # a bug: the caller is told of it, the log has the traceback
             self._shared.report_fault(error)
             response = Response(500, b"a fault of ours: the log of this server has more\n", "text/plain")
-        close, head_only = not self._goes_on, request.method == "HEAD"
+        close, head_only = not self._keep_alive, request.method == "HEAD"
         if response.file is not None:
             await self._send_file(response, response.file, close, head_only)
         elif response.pieces is not None:
@@ -341,13 +342,13 @@ class _Connection(asyncio.Protocol):
         else:
             self._send(response, close, head_only)
         if close:
-            self._over = True
+            self._finished = True
             self._transport.close()
         self._answering = None
         if self.stranger:
             self.since = self._loop.time()
             self.deadline = self.since + self._shared.limits.limits.request_s
-        self._go_on()
+        self._resume()
 
     async def _send_file(self, response: Response, path: Path, close: bool, head_only: bool) -> None:
         if self._transport.is_closing():
@@ -357,18 +358,18 @@ class _Connection(asyncio.Protocol):
                 self._transport.write(_head(response, close, path.stat().st_size))
                 if not head_only:
                     await asyncio.wait_for(self._loop.sendfile(self._transport, file), IDLE_S)
-        except (OSError, asyncio.TimeoutError):  # half an answer can't be taken back
+        except (OSError, asyncio.TimeoutError):  # the head has been sent: another answer is not possible
             self._transport.abort()
 
     async def _send_pieces(self, response: Response, pieces: Pieces, close: bool, head_only: bool) -> None:
-        """In chunks (RFC 9112, 7.1), so that one who gets half of it knows."""
+        """Send in chunks (RFC 9112, 7.1), so that a caller who gets a part knows that it is one."""
         try:
             self._transport.write(_head(response, close, None))
             if not head_only:
                 async for piece in pieces:
                     if piece:
                         self._transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-                    await self._taken()
+                    await self._drain()
                 self._transport.write(b"0\r\n\r\n")
         except Exception as error:
             self._transport.abort()
@@ -382,21 +383,21 @@ class _Connection(asyncio.Protocol):
         try:
             self._transport.write(_head(response, close, len(body)))
             for begin in range(0, len(body), SLICE):
-                await self._taken()
+                await self._drain()
                 self._transport.write(body[begin : begin + SLICE])
         except (ConnectionError, asyncio.TimeoutError):
             self._transport.abort()
 
-    async def _taken(self) -> None:
-        """Wait until there is room for more.
+    async def _drain(self) -> None:
+        """Wait until more can be written.
 
         Raises:
-            ConnectionError: the caller has left.
-            asyncio.TimeoutError: it takes nothing.
+            ConnectionError: the caller has closed the connection.
+            asyncio.TimeoutError: the caller reads nothing.
         """
-        if self._full and not self._transport.is_closing():
-            self._room = self._loop.create_future()
-            await asyncio.wait_for(self._room, IDLE_S)
+        if self._write_paused and not self._transport.is_closing():
+            self._writable = self._loop.create_future()
+            await asyncio.wait_for(self._writable, IDLE_S)
         if self._transport.is_closing():
             raise ConnectionError("its caller has left")
 

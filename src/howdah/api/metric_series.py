@@ -61,7 +61,7 @@ class SeriesQuery:
     begin: float = 0.0
     end: float = float("inf")
     points: int = 400
-    told: bool = False
+    program_metrics: bool = False
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> SeriesQuery:
@@ -92,14 +92,14 @@ def header(begun: float, tasks: Sequence[str]) -> str:
     return json.dumps({"metrics": 1, "begun": begun, "tasks": list(tasks)}, separators=(",", ":")) + "\n"
 
 
-def sampled(
+def sampled_series(
     read: Callable[[], Iterable[bytes]], wish: SeriesQuery, tasks: Sequence[str], unwritten: Sequence[bytes] = ()
 ) -> list[dict[str, Any]]:
     """The series of what is sampled, of these tasks: of the lines that `read` gives, twice, and then of `unwritten`."""
     wanted = [name for name in wish.names if name in UNITS]
-    count, chosen = _chosen(read(), unwritten, wish) if wanted else (0, {})
+    count, chosen = _select_buckets(read(), unwritten, wish) if wanted else (0, {})
     times = sorted(chosen)
-    most = _most(wish, len(wanted) * len(tasks))
+    most = _max_points(wish, len(wanted) * len(tasks))
     end = None if wish.end == float("inf") else wish.end
     cut = spans(times, most, wish.begin or None, end)
     places = {time: place for place, span in enumerate(cut) for time in times[span]}
@@ -111,14 +111,14 @@ def sampled(
     return [_series(task, name, rows) for (task, name), rows in found.rows() if rows]
 
 
-def told(view: JobView, wish: SeriesQuery, tasks: Sequence[str]) -> list[dict[str, Any]]:
+def program_series(view: JobView, wish: SeriesQuery, tasks: Sequence[str]) -> list[dict[str, Any]]:
     """The series that programs tell of themselves."""
-    curves = list(_curves(view, wish, tasks))
-    most = _most(wish, len(curves))
+    curves = list(_program_points(view, wish, tasks))
+    most = _max_points(wish, len(curves))
     return [_series(task, name, [_row(point) for point in downsample(points, most)]) for task, name, points in curves]
 
 
-def _most(wish: SeriesQuery, series: int) -> int:
+def _max_points(wish: SeriesQuery, series: int) -> int:
     return max(FEWEST_POINTS, min(wish.points, MOST_IN_ALL // max(1, series)))
 
 
@@ -135,7 +135,7 @@ def tasks_of(view: JobView, wish: SeriesQuery) -> list[str]:
     return [task for task in known if not wish.tasks or task in wish.tasks]
 
 
-def names(view: JobView) -> list[dict[str, str]]:
+def available_names(view: JobView) -> list[dict[str, str]]:
     """What can be asked for: what is sampled of all, and what the programs tell."""
     gpus = any(task.gpus for task in view.tasks.values())
     sampled = [{"name": name, "unit": unit, "kind": "sampled"} for name, unit in UNITS.items()]
@@ -207,7 +207,9 @@ def _numbered(lines: Iterable[bytes], unwritten: Sequence[bytes]) -> Iterator[tu
         yield -1 - number, line
 
 
-def _chosen(lines: Iterable[bytes], unwritten: Sequence[bytes], wish: SeriesQuery) -> tuple[int, dict[float, int]]:
+def _select_buckets(
+    lines: Iterable[bytes], unwritten: Sequence[bytes], wish: SeriesQuery
+) -> tuple[int, dict[float, int]]:
     """How many lines there are, and by their time the numbers of those that count."""
     found, count = {}, 0
     for bucket in _buckets(_numbered(lines, unwritten)):
@@ -248,19 +250,21 @@ def _parsed(line: bytes) -> dict[str, Any]:
     return record if isinstance(record, dict) and isinstance(record.get("tasks", []), list) else {}
 
 
-def _curves(view: JobView, wish: SeriesQuery, tasks: Sequence[str]) -> Iterator[tuple[str, str, list[SampledPoint]]]:
+def _program_points(
+    view: JobView, wish: SeriesQuery, tasks: Sequence[str]
+) -> Iterator[tuple[str, str, list[SampledPoint]]]:
     """Those told that are asked for, as far as there are points: task, name, points."""
     named = frozenset(wish.names)
     for task in map(TaskId.parse, tasks):
         known = view.tasks.get(task, TaskView(task))
         for name in sorted(known.curves):
-            wanted = name not in UNITS and (wish.told or name in named)
-            points = list(_curve(known, name, wish)) if wanted else []
+            wanted = name not in UNITS and (wish.program_metrics or name in named)
+            points = list(_points_in_range(known, name, wish)) if wanted else []
             if points:
                 yield str(task), name, points
 
 
-def _curve(task: TaskView, name: str, wish: SeriesQuery) -> Iterator[SampledPoint]:
+def _points_in_range(task: TaskView, name: str, wish: SeriesQuery) -> Iterator[SampledPoint]:
     for point in task.curves.get(name, ()):
         if wish.begin <= point.time <= wish.end:
             yield SampledPoint(point.time, point.value, point.value, point.value)
@@ -305,7 +309,7 @@ def main() -> int:
 def _answer(request: Mapping[str, Any]) -> list[dict[str, Any]]:
     unwritten = [line.encode() for line in request["unwritten"]]
     query = decode(SeriesQuery, request["wish"])
-    return sampled(lambda: read(request["directory"], request["conf_dir"]), query, request["tasks"], unwritten)
+    return sampled_series(lambda: read(request["directory"], request["conf_dir"]), query, request["tasks"], unwritten)
 
 
 if __name__ == "__main__":

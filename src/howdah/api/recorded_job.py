@@ -67,19 +67,19 @@ class RecordedJob:
         number = attempt or self.view.tasks[task].attempt
         return await self._archived_logs.read(self._archive(), self.view.id, task, stream, number, offset, limit)
 
-    async def search(self, wish: LogQuery, tasks: Sequence[TaskId], attempt: int, stream: str) -> Mapping[str, Any]:
-        return await self._archived_logs.search(self._archive(), self.view.id, wish, tasks, attempt, stream)
+    async def search(self, query: LogQuery, tasks: Sequence[TaskId], attempt: int, stream: str) -> Mapping[str, Any]:
+        return await self._archived_logs.search(self._archive(), self.view.id, query, tasks, attempt, stream)
 
     def samples(self) -> tuple[int, list[str]]:
         return self.version, []  # all samples are in the job's directory
 
-    async def curves(self, path_and_query: str) -> tuple[int, str, bytes]:
+    async def event_file_answer(self, path_and_query: str) -> tuple[int, str, bytes]:
         return await self._event_files.get(path_and_query, locations.of(self.view), checkpoints(self.view))
 
-    async def act(self, action: str, wish: Mapping[str, Any]) -> Any:
+    async def act(self, action: str, arguments: Mapping[str, Any]) -> Any:
         raise ApiError(404, "a job is changed on its own page only")
 
-    def board(self) -> str:
+    def tensorboard_url(self) -> str:
         return ""  # `howdah tensorboard` shows the event files of an ended job
 
     def actions(self) -> Mapping[str, bool]:
@@ -89,7 +89,7 @@ class RecordedJob:
 class ReadOnlySource:
     """What all sources of recorded jobs have in common: `key` makes the tokens to look, and nothing can be changed."""
 
-    kind, only, history = "history", "", ""
+    kind, only_job_id, history = "history", "", ""
 
     def __init__(self, key: bytes, key_of_job: Callable[[str], bytes | None], link_command: str) -> None:
         self.access, self.link_command = Access(key, key_of_job), link_command
@@ -123,7 +123,7 @@ class EndedJobSource(ReadOnlySource):
 
     def __init__(self, log: RecordedLog, archive: LogArchive, conf_dir: str) -> None:
         super().__init__(secrets.token_bytes(32), lambda _: None, "howdah history")
-        self.only, self.engine = log.view.id, log.view.engine
+        self.only_job_id, self.engine = log.view.id, log.view.engine
         self._folder = TemporaryDirectory("howdah-logs-")
         self._archived_logs = ArchivedLogs(self._folder.path / "logs")
         self._event_files = event_file_service(conf_dir)
@@ -139,7 +139,7 @@ class EndedJobSource(ReadOnlySource):
 
     async def job(self, job_id: str) -> JobSource | None:
         """Return the job, None for any other id."""
-        return self._job if job_id == self.only else None
+        return self._job if job_id == self.only_job_id else None
 
     def may_view(self, request: Request) -> bool:
         """True: whoever calls this process's code can read the files themselves."""
@@ -147,7 +147,7 @@ class EndedJobSource(ReadOnlySource):
 
     async def get(self, path: str, query: str) -> Response:
         """Answer a GET of `path` below `jobs/ID/`."""
-        target = f"{PREFIX}jobs/{self.only}/{path}".rstrip("/")
+        target = f"{PREFIX}jobs/{self.only_job_id}/{path}".rstrip("/")
         request = Request("GET", f"{urllib.parse.quote(target, safe='/:')}?{query}", {}, b"", "")
         response = await ApiRouter(self).answer(request)
         if response.pieces is not None:

@@ -1,6 +1,6 @@
-"""The one way in for browsers and programs that look: static files, the calls of `calls.CALLS`, and actions.
+"""From an HTTP request to its answer: static files of the page, the calls of `routes.ROUTES`, and actions.
 
-The rule: nothing is changed but by PUT or POST on an action, with a token that lets its holder act (docs/adr/0008).
+The rule: only PUT or POST on an action changes anything, and needs a token that lets its holder act (docs/adr/0008).
 A browser exchanges the token of its link for a cookie by PUT on `session` (docs/adr/0011).
 """
 
@@ -27,166 +27,158 @@ ANSWER_HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 }
-LOOK_HINT = "you need an access link: run `{command}` and open what it prints"
+VIEW_HINT = "you need an access link: run `{command}` and open what it prints"
 ACT_HINT = "this needs a link that may act: `howdah page ID` prints one, good for 12 hours"
 SESSION = f"{PREFIX}session"
-WORTH_PACKING = 1024
-# Paths that are answered as another system answered them, each by a module that is imported when the first is asked
-# for.
+MIN_COMPRESSED_BYTES = 1024
+# Paths that are answered as another system answered them, each by a module that is imported at its first request.
 _OTHER_SYSTEMS = {"/ws/": "howdah.compat.xlearning.rest"}
 
 
 class ApiRouter:
-    """Answers requests from a source. Host and Origin were checked before."""
+    """Answers requests about the jobs of a source. The server has checked Host and Origin before."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self._rendered = ResponseCache()
+        self._cache = ResponseCache()
 
     async def answer(self, request: Request) -> Response:
-        """Every answer there is; an error is `{"error": line, "place": parameter}`."""
+        """Answer a request; an error is answered as `{"error": line, "place": parameter}`."""
         try:
             return await self._answer(request)
         except RequestRefused as refused:
             return error_response(refused)
 
     async def _answer(self, request: Request) -> Response:
-        place = self.source.access.place
-        if request.target.startswith(place):  # below it the browser sends the page's cookie
-            request.target = request.target[len(place) - 1 :]
+        page_path = self.source.access.page_path
+        if request.target.startswith(page_path):  # the browser sends the page's cookie below this path
+            request.target = request.target[len(page_path) - 1 :]
         path = request.path
         if path == "/metrics":
-            path = f"{PREFIX}jobs/{self.source.only}/metrics.prom"
+            path = f"{PREFIX}jobs/{self.source.only_job_id}/metrics.prom"
         if path.startswith(PREFIX):
             if request.method in ("PUT", "POST"):
                 if path == SESSION:
                     return self._open_session(request)
-                return await self._act(request, path[len(PREFIX) :])
-            _looking(request)
+                return await self._execute_action(request, path[len(PREFIX) :])
+            _require_get(request)
             return await self._call(request, path[len(PREFIX) :])
-        for prefix, module in _OTHER_SYSTEMS.items() if self.source.only else ():
+        for prefix, module in _OTHER_SYSTEMS.items() if self.source.only_job_id else ():
             if path.startswith(prefix):
                 return await self._answer_as(module, request)
-        _looking(request)
+        _require_get(request)
         return static_files.answer(request)
 
     async def _call(self, request: Request, path: str) -> Response:
         found = match(path)
         if found is None:
             raise ApiError(404, f"nothing answers GET {request.path}; api/v1/openapi.json lists what does")
-        call, places = found
-        self._admit(request, call, places.get("job", ""))
-        job = await self._job(places["job"]) if "job" in places else None
-        asked = ApiRequest(request, self.source, job, places, request.query)
-        if "open" in asked.query:
-            self.source.note_open_page(asked.query["open"] == "hidden")
-        if call.cached:
-            return await self._kept(call, asked)
-        value = await handler(call)(asked)
+        route, path_params = found
+        job_id = path_params.get("job", "")
+        embeds = route.embeddable and self.source.may_embed(job_id, request)
+        if not embeds and not self.source.may_view(request):
+            raise self._view_refusal()
+        job = await self._job(job_id) if "job" in path_params else None
+        call = ApiRequest(request, self.source, job, path_params, request.query)
+        if "open" in call.query:
+            self.source.note_open_page(call.query["open"] == "hidden")
+        if route.cached:
+            return await self._cached_answer(route, call)
+        value = await handler(route)(call)
         return value if isinstance(value, Response) else respond(value, request)
 
-    def _admit(self, request: Request, call: Route, job_id: str) -> None:
-        if self.source.may_view(request):
-            return
-        if not (call.embeddable and self.source.may_embed(job_id, request)):
-            raise self._look_refusal()
-
-    def _look_refusal(self) -> ApiError:
+    def _view_refusal(self) -> ApiError:
         command = self.source.link_command
-        return ApiError(403, LOOK_HINT.format(command=command), "token", command)
+        return ApiError(403, VIEW_HINT.format(command=command), "token", command)
 
     def _open_session(self, request: Request) -> Response:
-        """The cookie for the token in the body; behind an engine's proxy, which drops cookies, no path for one."""
-        cookie = self.source.access.open_session(str(_wish(request.body).get("token", "")))
+        """Exchange the token in the body for a cookie; behind an engine's proxy, which drops cookies, set none."""
+        cookie = self.source.access.open_session(str(_json_object(request.body).get("token", "")))
         if not self.source.owns_origin(request):
             return respond({"path": ""}, request)
-        answer = respond({"path": self.source.access.place}, request)
+        answer = respond({"path": self.source.access.page_path}, request)
         return replace(answer, headers={**answer.headers, "Set-Cookie": cookie})
 
     async def _job(self, job_id: str) -> JobSource:
         job = await self.source.job(job_id)
         if job is None:
-            only = f"; this is the page of {self.source.only}" if self.source.only else ""
+            only = f"; this is the page of {self.source.only_job_id}" if self.source.only_job_id else ""
             raise ApiError(404, f"no job {job_id[:80]}{only}", "job")
         return job
 
-    async def _kept(self, call: Route, asked: ApiRequest) -> Response:
-        wanted = {name: value for name, value in asked.query.items() if name not in ("since", "token", "open")}
-        key = f"{asked.request.path}?{urllib.parse.urlencode(sorted(wanted.items()))}"
-        version = asked.job.version if asked.job else self.source.version
-        make = handler(call)
+    async def _cached_answer(self, route: Route, call: ApiRequest) -> Response:
+        parameters = {name: value for name, value in call.query.items() if name not in ("since", "token", "open")}
+        key = f"{call.http.path}?{urllib.parse.urlencode(sorted(parameters.items()))}"
+        version = call.job_or_none.version if call.job_or_none else self.source.version
+        make = handler(route)
         now = asyncio.get_running_loop().time()
-        version, packed = await self._rendered.get(key, version, now, lambda: make(asked))
-        if asked.query.get("since") == str(version):
-            return respond({"version": version, "unchanged": True}, asked.request)
-        return _packed(packed, asked.request)
+        version, packed = await self._cache.get(key, version, now, lambda: make(call))
+        if call.query.get("since") == str(version):
+            return respond({"version": version, "unchanged": True}, call.http)
+        if _accepts_gzip(call.http):
+            return Response(200, packed, headers={**ANSWER_HEADERS, "Content-Encoding": "gzip"})
+        return Response(200, unpack(packed), headers=ANSWER_HEADERS)
 
-    async def _act(self, request: Request, path: str) -> Response:
+    async def _execute_action(self, request: Request, path: str) -> Response:
         parts = path.split("/", 3)
         if len(parts) != 4 or parts[0] != "jobs" or parts[2] != "actions":
             raise ApiError(405, f"only actions of a job take {request.method}")
-        wish = self._allowed(request, parts[1])
+        arguments = self._permitted_arguments(request, parts[1])
         job = await self._job(parts[1])
-        return respond(await job.act(parts[3], wish), request)
+        return respond(await job.act(parts[3], arguments), request)
 
-    def _allowed(self, request: Request, job_id: str) -> dict[str, Any]:
-        """The words of a wish of somebody who may have it."""
-        wish = _wish(request.body)
-        if not self.source.may_act(job_id, str(wish.pop("token", ""))):
+    def _permitted_arguments(self, request: Request, job_id: str) -> dict[str, Any]:
+        """Return the arguments of an action, if the token beside them permits it."""
+        arguments = _json_object(request.body)
+        if not self.source.may_act(job_id, str(arguments.pop("token", ""))):
             raise ApiError(403, ACT_HINT, "token")
-        return wish
+        return arguments
 
     async def _answer_as(self, module: str, request: Request) -> Response:
-        acts = request.method in ("PUT", "POST")
-        if acts:
-            self._allowed(request, self.source.only)
+        changes = request.method in ("PUT", "POST")
+        if changes:
+            self._permitted_arguments(request, self.source.only_job_id)
         else:
-            _looking(request)
+            _require_get(request)
             if not self.source.may_view(request):
-                raise self._look_refusal()
-        one = await self._job(self.source.only)
+                raise self._view_refusal()
+        job = await self._job(self.source.only_job_id)
         system = importlib.import_module(module)
-        kind, body = await (system.act if acts else system.look)(one, request)
-        return packed(Response(200, body, kind, ANSWER_HEADERS), request)
+        kind, body = await (system.act if changes else system.look)(job, request)
+        return compressed(Response(200, body, kind, ANSWER_HEADERS), request)
 
 
-def _looking(request: Request) -> None:
+def _require_get(request: Request) -> None:
     if request.method not in ("GET", "HEAD"):
         raise ApiError(
             403 if request.method == "POST" else 405, "a change needs a signed request, or an action's token"
         )
 
 
-def _wish(body: bytes) -> dict[str, Any]:
+def _json_object(body: bytes) -> dict[str, Any]:
     try:
-        wish = json.loads(body or b"{}")
+        value = json.loads(body or b"{}")
     except (ValueError, RecursionError):
         raise ApiError(400, "the body is no JSON") from None
-    if not isinstance(wish, dict):
+    if not isinstance(value, dict):
         raise ApiError(400, "the body must be a JSON object")
-    return wish
+    return value
 
 
 def respond(value: Any, request: Request) -> Response:
-    """`value` as JSON, compressed where that is worth it."""
-    return packed(Response(200, compact(value), headers=ANSWER_HEADERS), request)
+    """Return `value` as a JSON response, compressed where that is worth it."""
+    return compressed(Response(200, compact(value), headers=ANSWER_HEADERS), request)
 
 
-def packed(response: Response, request: Request) -> Response:
-    """The same answer, compressed where that is worth it."""
-    if len(response.body) < WORTH_PACKING or not _takes_gzip(request):
+def compressed(response: Response, request: Request) -> Response:
+    """Return the same response, compressed where that is worth it."""
+    if len(response.body) < MIN_COMPRESSED_BYTES or not _accepts_gzip(request):
         return response
     headers = {**response.headers, "Content-Encoding": "gzip"}
     return Response(response.status, pack(response.body), response.content_type, headers)
 
 
-def _packed(packed: bytes, request: Request) -> Response:
-    if not _takes_gzip(request):
-        return Response(200, unpack(packed), headers=ANSWER_HEADERS)
-    return Response(200, packed, headers={**ANSWER_HEADERS, "Content-Encoding": "gzip"})
-
-
-def _takes_gzip(request: Request) -> bool:
+def _accepts_gzip(request: Request) -> bool:
     return "gzip" in request.headers.get("accept-encoding", "")
 
 

@@ -1,6 +1,7 @@
-"""The table of calls: from it the router finds what answers, and `openapi.json` is made.
+"""The table of all calls of the API: the router finds the handler of a request in it, and `openapi.json` is made from
+it.
 
-A handler is `module:function`, imported when it is first called: `async (Asked) -> JSON value | Response`.
+A handler is named `module:function` and imported at its first call: `async (ApiRequest) -> JSON value | Response`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ PREFIX = "/api/v1/"
 
 @dataclass(frozen=True)
 class Parameter:
-    """One of a query. `kind` is JSON Schema's: string, integer, number; an array is of strings, each a parameter."""
+    """A parameter of a query. `kind` is a type of JSON Schema: string, integer, number; an array is of strings, given
+    by repeating the parameter."""
 
     name: str
     summary: str
@@ -27,27 +29,29 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Route:
-    """`path` lies below `api/v1/`; `{job}` and `{task}` are one segment, a final `{rest}` is all that follows.
-
-    The answer of one that is `kept` depends on the job's version alone: it is rendered at most once a second, and
-    `since=` is answered shortly. What is `embeddable` is shown for an embed token, too. `answer` names its shape in
-    `howdah.api.schemas` or `curveshapes`, or is a content type.
-    """
+    """A call of the API, answered to GET."""
 
     path: str
+    """The path below `api/v1/`: `{job}` and `{task}` stand for one segment, a final `{rest}` for all that follows."""
     handler: str
+    """The function that answers, as `module:function`."""
     summary: str
+    """One sentence for docs/api.md and openapi.json."""
     parameters: tuple[Parameter, ...] = ()
+    """The parameters of the query."""
     answer: str = ""
+    """The name of the answer's shape in `howdah.api.schemas` or `curve_schemas`, or its content type."""
     cached: bool = False
+    """True where the answer depends on the job's version alone: then it is rendered at most once a second, and `since=`
+    is answered shortly."""
     embeddable: bool = False
+    """True where an embed token is enough."""
 
 
 @dataclass(frozen=True)
 class Action:
-    """Something that changes a job, by PUT or POST on `jobs/{job}/actions/<name>`; `words` are those of its body beside
-    the token, `answer` is the shape of what is answered. Who serves the job does it: the master has its own table of
-    how."""
+    """A call that changes a job, by PUT or POST on `jobs/{job}/actions/<name>`. `words` are the values in its body
+    beside the token, `answer` is the shape of its answer. The master's table of actions has the code."""
 
     name: str
     summary: str
@@ -57,25 +61,26 @@ class Action:
 
 @dataclass(frozen=True)
 class ApiRequest:
-    """A call as its handler sees it: `places` are the values in its path. `job` is None where the call is of no job."""
+    """A call as its handler sees it. `http` is the request itself, `path_params` are the values in its path,
+    `job_or_none` is the job that the path names."""
 
-    request: Request
+    http: Request
     source: Source
-    job: JobSource | None
-    places: dict[str, str]
+    job_or_none: JobSource | None
+    path_params: dict[str, str]
     query: dict[str, str]
 
     @property
-    def one(self) -> JobSource:
-        """The job of a call that has one."""
-        assert self.job is not None
-        return self.job
+    def job(self) -> JobSource:
+        """The job of a call whose path names one."""
+        assert self.job_or_none is not None
+        return self.job_or_none
 
     def number(self, name: str, default: int, least: int | None = None, most: int | None = None) -> int:
-        """The query's whole number of this name, brought between `least` and `most`.
+        """Return the query's whole number of this name, limited to the range from `least` to `most`.
 
         Raises:
-            Refused: it is no whole number.
+            ApiError: the value is not a whole number.
         """
         text = self.query.get(name, "")
         try:
@@ -245,7 +250,7 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         "jobs/{job}/series",
-        "howdah.api.handlers.metrics:one_series",
+        "howdah.api.handlers.metrics:series",
         "What tasks used over time, and the curves they tell.",
         (
             Parameter("name", "Of these names, with commas between; without it and `kind` only which there are."),
@@ -330,31 +335,31 @@ ACTIONS: tuple[Action, ...] = (
 
 
 def match(path: str) -> tuple[Route, dict[str, str]] | None:
-    """The call for a path below `api/v1/`, and the values in it."""
+    """Return the route of a path below `api/v1/`, and the values in the path."""
     segments = path.split("/")
-    for call in ROUTES:
-        places = _fits(call.path.split("/"), segments)
-        if places is not None:
-            return call, places
+    for route in ROUTES:
+        path_params = _match_segments(route.path.split("/"), segments)
+        if path_params is not None:
+            return route, path_params
     return None
 
 
-def _fits(pattern: list[str], segments: list[str]) -> dict[str, str] | None:
+def _match_segments(pattern: list[str], segments: list[str]) -> dict[str, str] | None:
     if pattern[-1] == "{rest}" and len(segments) >= len(pattern):
         segments = [*segments[: len(pattern) - 1], "/".join(segments[len(pattern) - 1 :])]
     if len(pattern) != len(segments):
         return None
-    places = {}
+    path_params = {}
     for wanted, found in zip(pattern, segments, strict=True):
         if wanted.startswith("{"):
-            places[wanted.strip("{}")] = found
+            path_params[wanted.strip("{}")] = found
         elif wanted != found:
             return None
-    return places
+    return path_params
 
 
-def handler(call: Route) -> Handler:
-    """What answers it."""
-    module, _, name = call.handler.partition(":")
+def handler(route: Route) -> Handler:
+    """Import the function that answers this route."""
+    module, _, name = route.handler.partition(":")
     found: Handler = getattr(importlib.import_module(module), name)
     return found

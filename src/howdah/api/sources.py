@@ -1,6 +1,7 @@
-"""What the web side asks of whoever serves it: the master for its one job, the history server for all.
+"""The interfaces between the handlers of the API and whoever serves it: the master for its one job, the history server
+for all jobs.
 
-The rule: answers are made from these alone, so a job's page is the same live and afterwards.
+The rule: handlers use nothing else, so the page of a job shows the same while the job runs and afterwards.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class ApiError(RequestRefused):
 
 
 class JobSource(Protocol):
-    """One job. `version` grows with each event that `view` has; `directory` is the URI of the job's."""
+    """One job as the handlers see it. `version` grows with each event folded into `view`; `directory` is the URI of the
+    job's directory."""
 
     @property
     def view(self) -> JobView: ...
@@ -46,50 +48,51 @@ class JobSource(Protocol):
         ...
 
     def records(self, since: int, limit: int) -> tuple[int, list[Mapping[str, Any]]]:
-        """Up to `limit` events as JSON from number `since` on, and the number to ask from next."""
+        """Return the number to ask from next, and up to `limit` events as JSON from number `since` on."""
         ...
 
     async def log(self, task: TaskId, stream: str, attempt: int, offset: int, limit: int) -> LogChunk:
-        """Bytes of what one attempt printed (0: the latest one); a negative `offset` counts from the end.
+        """Return bytes of the log of one attempt (0: the latest one); a negative `offset` counts from the end.
 
         Raises:
             RequestRefused: the task or attempt is not there, its output is gone, or nobody answers in time.
         """
         ...
 
-    async def search(self, wish: LogQuery, tasks: Sequence[TaskId], attempt: int, stream: str) -> Mapping[str, Any]:
-        """`search` of the API: in what these tasks printed to `stream` (or `both`), in one attempt or in all (0)."""
+    async def search(self, query: LogQuery, tasks: Sequence[TaskId], attempt: int, stream: str) -> Mapping[str, Any]:
+        """Search the logs of these tasks in `stream` (or `both`), of one attempt or of all (0); return the answer to
+        the API call `search`."""
         ...
 
     def samples(self) -> tuple[int, list[str]]:
-        """A number that grows when there is more to see of what tasks use, and lines of `metrics.jsonl` that are not in
-        the job's directory yet."""
+        """Return the version of the usage samples, which grows with each sample, and the lines of `metrics.jsonl` that
+        are not in the job's directory yet."""
         ...
 
-    async def curves(self, path_and_query: str) -> tuple[int, str, bytes]:
-        """Status, content type and body of the curves service's answer to `curves/…` or `checkpoints…`."""
+    async def event_file_answer(self, path_and_query: str) -> tuple[int, str, bytes]:
+        """Return status, content type and body of the event-file service's answer to `curves/…` or `checkpoints…`."""
         ...
 
-    async def act(self, action: str, wish: Mapping[str, Any]) -> Any:
-        """Do what somebody who may do so wants; the JSON value to answer.
+    async def act(self, action: str, arguments: Mapping[str, Any]) -> Any:
+        """Execute an action for somebody who is permitted to; return the JSON value to answer.
 
         Raises:
             RequestRefused: there is no such action, or the action is not possible now.
         """
         ...
 
-    def board(self) -> str:
-        """The address that opens the job's TensorBoard, "" while it has none."""
+    def tensorboard_url(self) -> str:
+        """Return the address that opens the job's TensorBoard, "" while there is none."""
         ...
 
     def actions(self) -> Mapping[str, bool]:
-        """Names of the actions there are, and whether each is possible now."""
+        """Return the names of all actions, and for each whether it is possible now."""
         ...
 
 
 class Source(Protocol):
-    """`kind` is `master` or `history`, `only` the id of the only job ("" where there are many); `version` grows when
-    the list of jobs changes."""
+    """A server's jobs as the handlers see them. `kind` is `master` or `history`, `only_job_id` the id of the only job
+    ("" where there are many); `version` grows when the list of jobs changes."""
 
     kind: str
 
@@ -97,14 +100,14 @@ class Source(Protocol):
     def engine(self) -> str: ...
 
     @property
-    def only(self) -> str: ...
+    def only_job_id(self) -> str: ...
 
     @property
     def version(self) -> int: ...
 
     @property
     def access(self) -> Access:
-        """Who may look, embed and act here."""
+        """The permissions to view, embed and act."""
         ...
 
     @property
@@ -118,29 +121,29 @@ class Source(Protocol):
         ...
 
     def note_open_page(self, hidden: bool) -> None:
-        """Hear that a page is open, in a tab that is visible or hidden, and asks again soon."""
+        """Record that a page is open, in a tab that is visible or hidden, and will ask again soon."""
         ...
 
     def owns_origin(self, request: Request) -> bool:
-        """Whether the browser that asks sees this server at an origin of its own, not behind an engine's proxy."""
+        """Return whether the browser sees this server at an origin of its own, not behind an engine's proxy."""
         ...
 
     async def job(self, job_id: str) -> JobSource | None:
-        """The job of this id, if there is one."""
+        """Return the job of this id, None if there is none."""
         ...
 
     def identify(self, request: Request) -> Caller | None:
-        """Who has a token or a proxy's word that is good for anything here, by the request's head alone."""
+        """Return the caller if the request's head shows a valid token, or an engine's proxy that vouches for it."""
         ...
 
     def may_view(self, request: Request) -> bool:
-        """Whether who asks may look at all there is."""
+        """Return whether the caller may view everything here."""
         ...
 
     def may_embed(self, job_id: str, request: Request) -> bool:
-        """Whether who asks may see the curves of this job."""
+        """Return whether the caller may see the curves of this job."""
         ...
 
     def may_act(self, job_id: str, token: str) -> bool:
-        """Whether `token` lets its holder change this job now."""
+        """Return whether `token` lets its holder change this job now."""
         ...

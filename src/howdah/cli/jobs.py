@@ -14,11 +14,11 @@ from howdah.cli.sandbox import ended_daemons
 from howdah.cli.save import copies
 from howdah.cli.terminal import TASK_COLUMNS, columns, hinted, pythons, report_json, row, streamed, verdict
 from howdah.client.engine_registry import engine_of, engines
-from howdah.client.follow import look
+from howdah.client.follow import fetch_update
 from howdah.client.job_end import cancel_job, report_of
 from howdah.client.job_filter import JobFilter
-from howdah.client.job_list import remembered, with_remembered
-from howdah.client.master_client import board_url, page_url
+from howdah.client.job_list import jobs_of_history, merge_reports
+from howdah.client.master_client import page_url, tensorboard_url
 from howdah.errors import EngineUnavailable, SpecError
 from howdah.spec import JobReport
 from howdah.spec.codec import to_json
@@ -51,8 +51,8 @@ def list_jobs(
     wanted = JobFilter(words["user"], words["state"], words["name"], words["text"], _moment(since))
     reports = [report for report in _known(engine_name, profile) if wanted.fits(report)]
     most = limit or (MOST_REMEMBERED if history else None)
-    old = remembered(wanted, engine_name, profile, most or MOST_REMEMBERED) if history else []
-    reports = with_remembered(reports, old)
+    old = jobs_of_history(wanted, engine_name, profile, most or MOST_REMEMBERED) if history else []
+    reports = merge_reports(reports, old)
     if most is not None and max(len(reports) - 1, len(old)) >= most:
         click.echo(say("the newest {count} jobs; --limit shows more", count=most), err=True)
     reports = reports[:most]
@@ -118,7 +118,7 @@ def _short(name: str) -> str:
 def status(job_id: str, profile: str, as_json: bool) -> None:
     """Show a job and its tasks."""
     engine = engine_of(job_id, profile)
-    update = look(engine, job_id)
+    update = fetch_update(engine, job_id)
     report, view = update.report, update.view
     if view.outcome is not None:  # the end is in the log; an engine may lag behind, or have been restarted just then
         report = replace(report, state=view.outcome.state)
@@ -129,7 +129,7 @@ def status(job_id: str, profile: str, as_json: bool) -> None:
     click.echo(f"{report.id}  {report.name}  {report.state.value}  {_took(report)}")
     if not report.state.ended and (url := page_url(report)):
         click.echo(say("page: {url}", url=url))
-    if not report.state.ended and (url := board_url(report, view)):
+    if not report.state.ended and (url := tensorboard_url(report, view)):
         click.echo(say("TensorBoard: {url}", url=url))
     rows = [tuple(map(say, TASK_COLUMNS)), *((str(task.id), *row(task)) for task in view.tasks.values())]
     for line in columns(rows) if view.tasks else ():

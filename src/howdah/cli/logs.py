@@ -17,8 +17,8 @@ from howdah.api.sources import ApiError
 from howdah.cli.i18n import say, translate_stored
 from howdah.cli.terminal import readable
 from howdah.client.engine_registry import engine_of
-from howdah.client.follow import Follower, look, settled
-from howdah.client.log_lines import HEADING, KeptLogs, LineFilter, LivingJobLogs, LogLine, merged
+from howdah.client.follow import Follower, fetch_update, settled_report
+from howdah.client.log_lines import HEADING, ArchivedLines, LineFilter, LogLine, RunningTaskLines, merge_by_time
 from howdah.engines import Engine
 from howdah.errors import NotFound, SpecError
 from howdah.logs.stream_index import BOTH, STREAMS
@@ -102,7 +102,7 @@ def logs(
     wanted = Wanted(tasks, streams, _attempt(attempt), choice, merge, follow, whole)
     engine = engine_of(job_id, profile)
     if wanted.attempt and wanted.attempt > 1:
-        wanted = _of_container(wanted, look(engine, job_id).view)
+        wanted = _of_container(wanted, fetch_update(engine, job_id).view)
     if by_line:
         print_lines(_living_or_kept(engine, job_id, wanted, _living_lines, _kept_lines), as_json)
     else:
@@ -111,7 +111,7 @@ def logs(
 
 def _living_or_kept(engine: Engine, job_id: str, wanted: Wanted, living: _Source[T], kept: _Source[T]) -> Iterator[T]:
     """What was kept of an ended job, too, where one that ended while it was asked said nothing more."""
-    report = settled(engine, job_id)
+    report = settled_report(engine, job_id)
     if report.state is State.PENDING and not report.master:
         click.echo(
             say("{id} has not begun: {reason}", id=job_id, reason=translate_stored(report.diagnostics)), err=True
@@ -124,7 +124,7 @@ def _living_or_kept(engine: Engine, job_id: str, wanted: Wanted, living: _Source
             yield first
             yield from found
             return
-        report = settled(engine, job_id)
+        report = settled_report(engine, job_id)
     if report.state.ended:
         yield from kept(engine, report, wanted)
 
@@ -181,42 +181,42 @@ def _of_container(wanted: Wanted, view: JobView) -> Wanted:
 
 
 def _kept_lines(engine: Engine, report: JobReport, wanted: Wanted) -> Iterator[LogLine]:
-    view = look(engine, report.id).view
-    with KeptLogs(engine, report.id, wanted.tasks(view)) as kept:
+    view = fetch_update(engine, report.id).view
+    with ArchivedLines(engine, report.id, wanted.tasks(view)) as kept:
         attempts = [kept.streams(key, wanted.streams) for key in kept.attempts(wanted.attempt or 0)]
         if wanted.merge:
-            yield from wanted.choice.of(merged(stream for streams in attempts for stream in streams))
+            yield from wanted.choice.select(merge_by_time(stream for streams in attempts for stream in streams))
             return
         for streams in attempts:
-            yield from wanted.choice.of(merged(streams))
+            yield from wanted.choice.select(merge_by_time(streams))
 
 
 def _living_lines(engine: Engine, report: JobReport, wanted: Wanted) -> Iterator[LogLine]:
     follower = Follower(engine, report.id)
-    living: dict[tuple[TaskId, int], LivingJobLogs] = {}
+    living: dict[tuple[TaskId, int], RunningTaskLines] = {}
     choice = wanted.choice
     for update in follower.updates():
-        if follower.link is None or not update.view.tasks:
+        if follower.master is None or not update.view.tasks:
             continue
         fresh: list[list[LogLine]] = []
         for task in wanted.tasks(update.view):
             for attempt in _attempts(update.view, task, wanted.attempt):
                 one = living.setdefault(
-                    (task, attempt), LivingJobLogs(task, attempt, wanted.streams, wanted.first_bytes, timed=True)
+                    (task, attempt), RunningTaskLines(task, attempt, wanted.streams, wanted.first_bytes, timed=True)
                 )
                 number = attempt or update.view.tasks[task].attempt
-                fresh.append(list(choice.of(_new_lines(one, follower, number, last=not wanted.follow))))
-        together = list(merged(fresh)) if wanted.merge else [line for lines in fresh for line in lines]
+                fresh.append(list(choice.select(_new_lines(one, follower, number, last=not wanted.follow))))
+        together = list(merge_by_time(fresh)) if wanted.merge else [line for lines in fresh for line in lines]
         yield from together[-choice.tail :] if wanted.merge and choice.tail else together
         choice = choice._replace(tail=0)
         if not wanted.follow:
             return
 
 
-def _new_lines(living: LivingJobLogs, follower: Follower, number: int, last: bool) -> list[LogLine]:
-    assert follower.link is not None
+def _new_lines(living: RunningTaskLines, follower: Follower, number: int, last: bool) -> list[LogLine]:
+    assert follower.master is not None
     try:
-        return living.new(follower.link, number, last)
+        return living.new(follower.master, number, last)
     except WireError as error:
         if error.status in (400, 404):
             raise NotFound(str(error)) from None
@@ -260,7 +260,7 @@ def _named(engine: Engine, report: JobReport, wanted: Wanted) -> Sequence[TaskId
             return [TaskId.parse(wanted.words[0])]
         except ValueError:
             pass
-    return wanted.tasks(look(engine, report.id).view)
+    return wanted.tasks(fetch_update(engine, report.id).view)
 
 
 def _of_attempt(pieces: Iterable[tuple[str, bytes]], attempt: int | None) -> Iterator[tuple[str, bytes]]:
@@ -288,9 +288,9 @@ def _new(
     follower: Follower, key: tuple[TaskId, int, str], offsets: dict[tuple[TaskId, int, str], int], first: int
 ) -> Iterator[tuple[str, bytes]]:
     task, attempt, stream = key
-    while follower.link is not None:
+    while follower.master is not None:
         try:
-            chunk = follower.link.log(task, stream, offsets.get(key, first), attempt=attempt)
+            chunk = follower.master.log(task, stream, offsets.get(key, first), attempt=attempt)
         except WireError as error:
             if error.status in (400, 404):
                 raise NotFound(str(error)) from None

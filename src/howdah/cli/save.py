@@ -12,7 +12,7 @@ from howdah.cli.i18n import say
 from howdah.client.engine_registry import engine_of
 from howdah.client.follow import Follower
 from howdah.client.job_end import report_of
-from howdah.client.master_client import link_to, refusals
+from howdah.client.master_client import connect, refusals
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, JobEnded, JobFailed
 from howdah.spec import State
@@ -51,7 +51,7 @@ def _ask(engine: Engine, job_id: str, output: int) -> list[tuple[int, int]]:
     report = report_of(engine, job_id)
     if report.state.ended:
         raise JobEnded(f"{job_id} has ended: {report.state.value}")
-    link = link_to(report)
+    link = connect(report)
     if link is None:
         raise EngineUnavailable(f"{job_id} waits for its master: nothing runs yet that could be copied")
     with link, refusals(job_id):

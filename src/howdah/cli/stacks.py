@@ -8,9 +8,9 @@ import click
 
 from howdah.cli.i18n import say
 from howdah.client.engine_registry import engine_of
-from howdah.client.follow import look
+from howdah.client.follow import fetch_update
 from howdah.client.job_end import report_of
-from howdah.client.master_client import link_to, refusals
+from howdah.client.master_client import connect, refusals
 from howdah.errors import EngineUnavailable, NotFound, SpecError
 from howdah.spec import JobReport, TaskId
 from howdah.spec.codec import to_json
@@ -29,7 +29,7 @@ def stacks(job_id: str, task: str, native: bool, last: bool, profile: str, as_js
     """Show the stacks of all threads of JOB_ID's programs, or of its TASK's (worker:1); they are kept with the job."""
     engine = engine_of(job_id, profile)
     report = report_of(engine, job_id)
-    view = look(engine, job_id).view
+    view = fetch_update(engine, job_id).view
     if last or report.state.ended or view.outcome is not None:  # of its end the engine hears a little later
         uri = _kept(view)
         text = filesystem(uri, report.conf_dir).read_bytes(uri).decode("utf-8", "replace")
@@ -56,7 +56,7 @@ def _checked(task: str) -> str:
 
 
 def _taken(report: JobReport, task: str, native: bool) -> dict[str, dict[str, str]]:
-    link = link_to(report)
+    link = connect(report)
     if link is None:
         raise EngineUnavailable(f"{report.id} waits for its master: nothing runs yet that could be looked into")
     with link, refusals(report.id):

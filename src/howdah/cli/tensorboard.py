@@ -12,9 +12,9 @@ import click
 from howdah.cli.i18n import say
 from howdah.client.engine_registry import engine as engine_of_settings
 from howdah.client.engine_registry import engine_of, engines, settings_for
-from howdah.client.follow import Follower, look
+from howdah.client.follow import Follower, fetch_update
 from howdah.client.job_end import report_of
-from howdah.client.master_client import MasterClient, board_url, link_to, refusals
+from howdah.client.master_client import MasterClient, connect, refusals, tensorboard_url
 from howdah.client.wait_for_tensorboard import wait_until_open
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, JobFailed, NotFound
@@ -63,7 +63,7 @@ def tensorboard(
         if stop or (report.master and not report.state.ended and not here):
             _beside(engine, report, stop, profile, idle * 60)
             return
-        found = locations.of(look(engine, job_id).view)
+        found = locations.of(fetch_update(engine, job_id).view)
         if not found:
             raise NotFound(f"{job_id}: nobody knows where its event files are: `board` in the job file says it")
         _serve({**request, "places": dict(found), "conf_dir": report.conf_dir})
@@ -94,7 +94,7 @@ def _beside(engine: Engine, report: JobReport, stop: bool, profile: str, idle_s:
         from howdah.client.tensorboard import install
 
         install(engine, settings_for({"engine": engine.name, "profile": profile}), _notice)
-    link = link_to(report)
+    link = connect(report)
     if link is None:
         raise EngineUnavailable(f"{report.id} has no master that could be asked")
     with link, refusals(report.id):
@@ -130,7 +130,7 @@ def _as_job(request: dict[str, Any], engine_name: str, profile: str) -> None:
     _notice(say("submitted {id} to {engine}", id=job_id, engine=prepared.engine.name))
     for update in Follower(prepared.engine, job_id).updates():
         if any(isinstance(event, Yielded) for event in update.events):
-            click.echo(board_url(update.report, update.view))
+            click.echo(tensorboard_url(update.report, update.view))
             return
     raise JobFailed(f"{job_id} has ended: `howdah logs {job_id}` says why")
 

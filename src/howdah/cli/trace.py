@@ -18,8 +18,8 @@ from howdah.api.trace import describe
 from howdah.cli.history import options_of
 from howdah.cli.i18n import say
 from howdah.client.engine_registry import engine_of, engines
-from howdah.client.follow import look
-from howdah.client.master_client import link_to, recorded_events
+from howdah.client.follow import fetch_update
+from howdah.client.master_client import connect, recorded_events
 from howdah.client.process_owner import is_here, owner_of
 from howdah.errors import HowdahError, NotFound, SpecError
 from howdah.history.directory_scan import Scanner
@@ -106,7 +106,7 @@ def _asked(host: str, pid: int, profile: str) -> dict[str, Any] | None:
     """Asked of the executors on `host` of your own jobs: the process may be below a program."""
     for report in _running(profile):
         with contextlib.suppress(HowdahError, WireError):
-            view, link = look(engine_of(report.id, profile), report.id).view, link_to(report)
+            view, link = fetch_update(engine_of(report.id, profile), report.id).view, connect(report)
             there = [task for task in view.tasks.values() if task.state is State.RUNNING and task.host == host]
             if link is None or not there:
                 continue

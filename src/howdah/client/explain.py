@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from howdah.client.follow import look
+from howdah.client.follow import fetch_update
 from howdah.engines import Engine, PendingReason
 from howdah.errors import HowdahError
 from howdah.spec import Exit, JobReport, JobSpec, Role, StagedJob, State, TaskId
@@ -32,7 +32,7 @@ from howdah.spec.view import JobView
 from howdah.storage.filesystem import filesystem
 
 MOST_MOMENTS = 40
-_TOLD = (
+_COURSE_EVENTS = (
     GangReleased,
     GangRestarted,
     AllocationLost,
@@ -76,9 +76,9 @@ def explain(engine: Engine, job_id: str) -> Explanation:
     Raises:
         JobNotFound: there is no such job. EngineUnavailable: its engine does not answer.
     """
-    update = look(engine, job_id)
+    update = fetch_update(engine, job_id)
     report, view, events = update.report, update.view, update.events
-    moments = [event for event in events if isinstance(event, _TOLD)][-MOST_MOMENTS:]
+    moments = [event for event in events if isinstance(event, _COURSE_EVENTS)][-MOST_MOMENTS:]
     failures = [event for event in events if isinstance(event, Ended) and event.counts and not event.exit.ok]
     found = Explanation(report, view, moments=moments, failures=failures)
     if report.state.ended:

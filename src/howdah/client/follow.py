@@ -1,6 +1,6 @@
-"""Following a job from outside: from its master while that lives, from its log afterwards.
+"""Following a job from outside: through its master while the master runs, from the event log afterwards.
 
-A master that does not answer is not the end of a job: the engine is asked, and says what became of it.
+The rule: a master that does not answer is not the end of the job. The engine decides whether the job has ended.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field
 
 from howdah.client.job_end import report_of, wait_for_end
-from howdah.client.master_client import MasterClient, link_to, recorded_events, recorded_log
+from howdah.client.master_client import MasterClient, connect, recorded_events, recorded_log
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, HowdahError, StagingError
 from howdah.logs.stream_index import STREAMS
@@ -23,24 +23,29 @@ from howdah.spec.values import dataclass
 from howdah.spec.view import JobView
 from howdah.wire.connection import WireError
 
-MOST_CHUNKS = 8
-FIRST_LOOK_S, LAST_LOOK_S = 0.015, 1.0
-LOOK_SHARE = 0.05
-"""Pauses grow with what was waited already: a whole job of a second must not fit between two looks."""
+MAX_CHUNKS = 8
+"""Pieces of one stream that are read for one update."""
+MIN_PAUSE_S, MAX_PAUSE_S = 0.015, 1.0
+PAUSE_SHARE = 0.05
+"""Pauses before the master is known grow with the time waited: a job of one second must not fit between two checks."""
 
 
 @dataclass
 class Update:
-    """What is new: events in order, the view after them, log bytes by task and stream, the engine's word so far."""
+    """What is new of a followed job."""
 
     view: JobView
+    """The view with these events."""
     report: JobReport
+    """The engine's latest report."""
     events: list[Event] = field(default_factory=list)
+    """The new events, in order."""
     logs: list[tuple[TaskId, str, bytes]] = field(default_factory=list)
+    """The new bytes of logs, by task and stream."""
 
 
-def look(engine: Engine, job_id: str) -> Update:
-    """The job as it is now.
+def fetch_update(engine: Engine, job_id: str) -> Update:
+    """Return the job as it is now.
 
     Raises:
         JobNotFound: there is no such job. EngineUnavailable: its engine does not answer.
@@ -48,45 +53,46 @@ def look(engine: Engine, job_id: str) -> Update:
     return next(Follower(engine, job_id).updates(wait_s=0.0))
 
 
-def settled(engine: Engine, job_id: str) -> JobReport:
-    """The engine's word on a job; of one that its master has ended, which an engine hears a little later, its last.
+def settled_report(engine: Engine, job_id: str) -> JobReport:
+    """Return the engine's report on a job. If the master has ended the job, which the engine notices a little later,
+    wait for the engine's last report.
 
     Raises:
         JobNotFound: there is no such job. EngineUnavailable: its engine does not answer.
     """
     report = report_of(engine, job_id)
-    if report.state.ended or look(engine, job_id).view.outcome is None:
+    if report.state.ended or fetch_update(engine, job_id).view.outcome is None:
         return report
     return wait_for_end(engine, job_id) or report
 
 
 class Follower:
-    """Follows one job; `log_tasks` says whose output is wanted, too: `all`, `chief`, a role, a task, or "" for none.
+    """Follows one job; `log_tasks` names whose logs to follow, too: `all`, `chief`, a role, a task, or "" for none.
 
-    An engine that does not answer (it restarts, say) is asked again for `patience_s`.
+    An engine that does not answer, because it restarts for example, is asked again for `patience_s`.
     """
 
-    def __init__(self, engine: Engine, job_id: str, log_tasks: str = "", patience_s: float = 0.0) -> None:
-        self.engine, self.job_id, self.log_tasks, self.patience_s = engine, job_id, log_tasks, patience_s
+    def __init__(self, engine: Engine, job_id: str, log_tasks: str = "", retry_s: float = 0.0) -> None:
+        self.engine, self.job_id, self.log_tasks, self.retry_s = engine, job_id, log_tasks, retry_s
         self.view = JobView(id=job_id)
-        self.link: MasterClient | None = None
-        self._since, self._followed, self._shown_until = 0, "", 0.0
+        self.master: MasterClient | None = None
+        self._since, self._master_url, self._shown_until = 0, "", 0.0
         self._offsets: dict[tuple[TaskId, str], int] = {}
         self._attempts: dict[TaskId, int] = {}
-        self._lost: set[tuple[TaskId, str]] = set()
+        self._unread_streams: set[tuple[TaskId, str]] = set()
         self._silent_since = self._engine_silent_since = 0.0
-        self._known = JobReport(job_id, "", State.PENDING, engine.name)
+        self._last_report = JobReport(job_id, "", State.PENDING, engine.name)
 
     def updates(self, wait_s: float = 1.0) -> Iterator[Update]:
-        """Updates until the job has ended, at least one a `wait_s`; the last one's view has an outcome.
+        """Yield updates until the job has ended, at least one every `wait_s` seconds; the last view has an outcome.
 
         Raises:
-            EngineUnavailable: the engine itself does not answer.
+            EngineUnavailable: the engine does not answer.
         """
         try:
             yield from self._updates(wait_s)
         finally:
-            self._unlink()
+            self._disconnect()
 
     def _updates(self, wait_s: float) -> Iterator[Update]:
         began = time.monotonic()
@@ -94,115 +100,115 @@ class Follower:
             try:
                 report = self._report()
             except EngineUnavailable as error:
-                yield self._engine_unanswered(error)
+                yield self._engine_silent(error)
                 continue
             if report.state.ended:
-                yield self._ending(report)
+                yield self._final_update(report)
                 return
-            self.link = self.link or self._connect(report)
-            if self.link is None:
-                if report.master and self._finished(report):  # it has forgotten its key, and is about to leave
-                    yield self._ending(report)
+            self.master = self.master or self._connect(report)
+            if self.master is None:
+                if report.master and self._log_has_end(report):  # the master has removed the key, and is about to exit
+                    yield self._final_update(report)
                     return
                 yield Update(self.view, report)
-                time.sleep(min(FIRST_LOOK_S + LOOK_SHARE * (time.monotonic() - began), LAST_LOOK_S))
+                time.sleep(min(MIN_PAUSE_S + PAUSE_SHARE * (time.monotonic() - began), MAX_PAUSE_S))
                 continue
-            yield from self._live(report, wait_s)
+            yield from self._updates_from_master(report, wait_s)
             if self.view.outcome is not None:
                 return
             began = time.monotonic()
 
     def _report(self) -> JobReport:
-        self._known = report_of(self.engine, self.job_id)
+        self._last_report = report_of(self.engine, self.job_id)
         self._engine_silent_since = 0.0
-        return self._known
+        return self._last_report
 
-    def _engine_unanswered(self, error: EngineUnavailable) -> Update:
+    def _engine_silent(self, error: EngineUnavailable) -> Update:
         now, notes = time.time(), list[Event]()
         if not self._engine_silent_since:
             self._engine_silent_since = now
-            notes.append(Noted(now, f"{error}; asking again for {self.patience_s:.0f} s"))
-        if now - self._engine_silent_since >= self.patience_s:
+            notes.append(Noted(now, f"{error}; asking again for {self.retry_s:.0f} s"))
+        if now - self._engine_silent_since >= self.retry_s:
             raise error
-        time.sleep(LAST_LOOK_S)
-        return Update(self.view, self._known, notes)
+        time.sleep(MAX_PAUSE_S)
+        return Update(self.view, self._last_report, notes)
 
     def _connect(self, report: JobReport) -> MasterClient | None:
         try:
-            link = link_to(report)
+            link = connect(report)
         except StagingError:
-            return None  # another's job, or a directory that is gone: the engine's word is all there is
-        if link is not None and link.url != self._followed:
-            if self._followed:  # another master took over, and may not know all that the one before it told
+            return None  # another user's job, or its directory is gone: only the engine's report is left
+        if link is not None and link.url != self._master_url:
+            if self._master_url:  # the new master may lack events that the previous one reported
                 self.view, self._since = JobView(id=self.job_id), 0
-            self._followed = link.url
+            self._master_url = link.url
         return link
 
-    def _live(self, report: JobReport, wait_s: float) -> Iterator[Update]:
-        """Updates from the master until it ends or stops answering."""
-        assert self.link is not None
+    def _updates_from_master(self, report: JobReport, wait_s: float) -> Iterator[Update]:
+        """Yield updates from the master until the job ends or the master stops answering."""
+        assert self.master is not None
         wait = 0.0
         while True:
             try:
-                news = self.link.events(self._since, wait)
+                news = self.master.events(self._since, wait)
                 self._silent_since = 0.0
             except WireError as error:
-                yield self._unanswered(report, error)
+                yield self._master_silent(report, error)
                 return
-            known, self._since, wait = self._since, news.next, wait_s
+            first, self._since, wait = self._since == 0, news.next, wait_s
             fold([*news.events, *news.usage], self.view)
             for event in news.events:
                 if isinstance(event, Launched) and event.attempt > self._attempts.get(event.task, 0):
                     self._attempts[event.task] = event.attempt
-                    for stream in STREAMS:  # another attempt prints to files of its own
+                    for stream in STREAMS:  # each attempt has log files of its own
                         self._offsets.pop((event.task, stream), None)
-                        self._lost.discard((event.task, stream))
-            fresh = news.events if known else self._since_takeover(news.events)
+                        self._unread_streams.discard((event.task, stream))
+            fresh = self._since_takeover(news.events) if first else news.events
             self._shown_until = max((event.time for event in fresh), default=self._shown_until)
             yield Update(self.view, report, fresh, self._new_logs())
             if self.view.outcome is not None:
                 last = self._new_logs()
-                lost = [stream for stream in self._wanted() if stream in self._lost]
-                yield Update(self.view, report, [], last + self._kept_logs(lost))
+                lost = [stream for stream in self._chosen_streams() if stream in self._unread_streams]
+                yield Update(self.view, report, [], last + self._archived_logs(lost))
                 return
 
     def _since_takeover(self, events: list[Event]) -> list[Event]:
-        """What came before the present master has been shown, or will be found in the log; but the one before may have
-        ended before it could tell why."""
-        begun = [number for number, event in enumerate(events) if isinstance(event, TookOver)]
-        if not begun:
+        """Leave out what came before the present master: it has been shown, or is found in the log later. The reason
+        why the previous master ended is kept, if that master could not report it itself."""
+        takeovers = [number for number, event in enumerate(events) if isinstance(event, TookOver)]
+        if not takeovers:
             return events
-        why = events[begun[-1] - 1 : begun[-1]]
-        untold = [event for event in why if isinstance(event, AllocationLost) and event.time > self._shown_until]
-        return untold + events[begun[-1] :]
+        last = takeovers[-1]
+        reason = [event for event in events[last - 1 : last] if isinstance(event, AllocationLost)]
+        return [event for event in reason if event.time > self._shown_until] + events[last:]
 
-    def _unanswered(self, report: JobReport, error: WireError) -> Update:
-        self._unlink()
+    def _master_silent(self, report: JobReport, error: WireError) -> Update:
+        self._disconnect()
         now = time.time()
         notes: list[Event] = []
         if not self._silent_since:
             self._silent_since = now
-            if self._finished(report):  # an engine needs a moment to say so itself
-                return self._ending(report)
+            if self._log_has_end(report):  # the engine reports the end a moment later
+                return self._final_update(report)
         elif now - self._silent_since > 5.0:
             notes = [Noted(now, f"the master has not answered for {now - self._silent_since:.0f} s: {error}")]
-            time.sleep(LAST_LOOK_S)
+            time.sleep(MAX_PAUSE_S)
         time.sleep(0.1)
         return Update(self.view, report, notes)
 
-    def _unlink(self) -> None:
-        if self.link is not None:
-            self.link.close()
-        self.link = None
+    def _disconnect(self) -> None:
+        if self.master is not None:
+            self.master.close()
+        self.master = None
 
     def _new_logs(self) -> list[tuple[TaskId, str, bytes]]:
-        """What wanted tasks wrote since the last time; a task whose executor does not answer is passed over."""
+        """Return what the chosen tasks have printed since the last call; silent executors are skipped."""
         found: list[tuple[TaskId, str, bytes]] = []
-        for task, stream in self._wanted():
+        for task, stream in self._chosen_streams():
             found += [(task, stream, data) for data in self._new_bytes(task, stream)]
         return found
 
-    def _wanted(self) -> list[tuple[TaskId, str]]:
+    def _chosen_streams(self) -> list[tuple[TaskId, str]]:
         if self.log_tasks == "all":
             chosen = list(self.view.tasks)
         elif self.log_tasks == "chief":
@@ -212,47 +218,48 @@ class Follower:
         return [(task, stream) for task in chosen if self.view.tasks[task].started for stream in STREAMS]
 
     def _new_bytes(self, task: TaskId, stream: str) -> Iterator[bytes]:
-        assert self.link is not None
-        for _ in range(MOST_CHUNKS):
+        assert self.master is not None
+        for _ in range(MAX_CHUNKS):
             try:
-                chunk = self.link.log(task, stream, self._offsets.get((task, stream), 0))
+                chunk = self.master.log(task, stream, self._offsets.get((task, stream), 0))
             except WireError:
-                self._lost.add((task, stream))
+                self._unread_streams.add((task, stream))
                 return
-            self._lost.discard((task, stream))
+            self._unread_streams.discard((task, stream))
             if not chunk.text:
                 return
             self._offsets[task, stream] = chunk.offset + len(chunk.text)
             yield chunk.text.encode("latin-1")
 
-    def _kept_logs(self, streams: list[tuple[TaskId, str]]) -> list[tuple[TaskId, str, bytes]]:
-        """What was written to `streams` and not read while their tasks lived, as far as the engine has it by now."""
+    def _archived_logs(self, streams: list[tuple[TaskId, str]]) -> list[tuple[TaskId, str, bytes]]:
+        """Return what was printed to `streams` and not read while the tasks ran, as far as the engine has it by now."""
         gone = [task for task in self.view.tasks.values() if task.exit and task.exit.cause in ("lost", "withdrawn")]
         if not streams or gone:
-            return []  # the engine would wait for a node that does not come back
+            return []  # the engine would wait for a node that may never return
         found: list[tuple[TaskId, str, bytes]] = []
         with contextlib.suppress(HowdahError):
             wait_for_end(self.engine, self.job_id)
         for task, stream in streams:
             with contextlib.suppress(HowdahError):
-                found += [(task, stream, data) for data in self._kept_bytes(task, stream)]
+                found += [(task, stream, data) for data in self._archived_bytes(task, stream)]
         return found
 
-    def _kept_bytes(self, task: TaskId, stream: str) -> Iterator[bytes]:
-        """Of the present attempt; the engine has those before it, too."""
+    def _archived_bytes(self, task: TaskId, stream: str) -> Iterator[bytes]:
+        """Yield the unread bytes of the present attempt; the engine also has the earlier attempts."""
         attempt = self.view.tasks[task].attempt
         read = self._offsets.get((task, stream), 0) if self._attempts.get(task) == attempt else 0
         heading = f"{task} attempt {attempt} {stream}"
-        kept = self.engine.logs(self.job_id, task, stream)
-        return itertools.islice(_after(read, (data for name, data in kept if name == heading)), MOST_CHUNKS)
+        pieces = self.engine.logs(self.job_id, task, stream)
+        return itertools.islice(_skip_bytes(read, (data for name, data in pieces if name == heading)), MAX_CHUNKS)
 
-    def _finished(self, report: JobReport) -> bool:
+    def _log_has_end(self, report: JobReport) -> bool:
         with contextlib.suppress(HowdahError):
             return any(isinstance(event, JobFinished) for event in recorded_events(report))
         return False
 
-    def _ending(self, report: JobReport) -> Update:
-        """The whole of an ended job; where its log lacks the end (a killed master), the engine's word is the end."""
+    def _final_update(self, report: JobReport) -> Update:
+        """Return the last update of an ended job. If its log has no end, because the master was killed, the engine's
+        report is the end."""
         try:
             log = list(recorded_log(report))
         except StagingError:
@@ -262,10 +269,10 @@ class Follower:
         self.view = fold_recorded(log, JobView(id=self.job_id))
         events = [event for event in log if event is not None]
         numbered = [event for event in events if not isinstance(event, Used)]
-        return Update(self.view, report, numbered[self._since :], self._kept_logs(self._wanted()))
+        return Update(self.view, report, numbered[self._since :], self._archived_logs(self._chosen_streams()))
 
 
-def _after(offset: int, pieces: Iterable[bytes]) -> Iterator[bytes]:
+def _skip_bytes(offset: int, pieces: Iterable[bytes]) -> Iterator[bytes]:
     for data in pieces:
         if rest := data[offset:]:
             yield rest

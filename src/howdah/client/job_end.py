@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import time
 
-from howdah.client.master_client import link_to
+from howdah.client.master_client import connect
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, JobNotFound, StagingError
 from howdah.spec import JobReport
@@ -30,7 +30,7 @@ def report_of(engine: Engine, job_id: str) -> JobReport:
 def cancel_job(engine: Engine, report: JobReport) -> JobReport:
     """Cancel and wait until the job has ended, at most `CANCEL_S` by its master and as long again by the engine."""
     try:
-        link = link_to(report)
+        link = connect(report)
         if link is not None:
             with link:
                 link.cancel(getpass.getuser())

@@ -15,24 +15,24 @@ from howdah.errors import EngineUnavailable, NotFound
 from howdah.spec import JobReport
 
 
-def with_remembered(reports: Iterable[JobReport], remembered: Iterable[JobReport]) -> list[JobReport]:
+def merge_reports(reports: Iterable[JobReport], remembered: Iterable[JobReport]) -> list[JobReport]:
     """Both, each job once, the newest first; what an engine says of a job is newer than what is remembered."""
     found = {report.id: report for report in (*remembered, *reports)}
     return sorted(found.values(), key=began, reverse=True)
 
 
-def remembered(wanted: JobFilter, engine: str, profile: str, most: int) -> list[JobReport]:
+def jobs_of_history(wanted: JobFilter, engine: str, profile: str, most: int) -> list[JobReport]:
     """Those of the history server that is configured, else of one that runs as a job; of `engine` alone, if given.
 
     Raises:
         NotFound: no history server is known. NotPermitted: the server does not let us in.
         EngineUnavailable: it does not answer.
     """
-    found = RemoteJobs(ApiClient(server(profile))).listed(wanted.query, most)
+    found = RemoteJobs(ApiClient(history_link(profile))).listed(wanted.query, most)
     return [report for report in found if engine in ("", report.engine)]
 
 
-def server(profile: str) -> str:
+def history_link(profile: str) -> str:
     """The link of the history server that is configured, else of one that runs as a job.
 
     Raises:

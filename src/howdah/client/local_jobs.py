@@ -16,12 +16,12 @@ from howdah.api.recorded_job import EndedJobSource
 from howdah.api.recorded_log import RecordedLog
 from howdah.client.api_client import ApiClient, decode_answer, encoded
 from howdah.client.engine_registry import engine_of, engines, settings_for
-from howdah.client.follow import Follower, settled
+from howdah.client.follow import Follower, settled_report
 from howdah.client.job_end import cancel_job, report_of
 from howdah.client.job_filter import OF_REPORTS, read_filters
-from howdah.client.job_list import server
+from howdah.client.job_list import history_link
 from howdah.client.jobs_api import JobsApi
-from howdah.client.master_client import MasterClient, job_key, link_to, refusals
+from howdah.client.master_client import MasterClient, connect, job_key, refusals
 from howdah.client.submit import prepare
 from howdah.client.wait_for_tensorboard import wait_until_open
 from howdah.config.job_file import job_mistakes, load
@@ -84,7 +84,7 @@ class LocalJobs(JobsApi):
     def logs(self, job_id: str, task: TaskId, stream: str) -> Iterator[str]:
         """From its executor, or what was kept of it."""
         engine = self._engine(job_id)
-        report = settled(engine, job_id)
+        report = settled_report(engine, job_id)
         if report.state.ended:
             return decoded(piece for _, piece in engine.logs(job_id, task, stream))
         return decoded(_living(report, task, stream))
@@ -98,7 +98,7 @@ class LocalJobs(JobsApi):
                 found: Mapping[str, Any] = remote.get(f"jobs/{job_id}/{path}".rstrip("/"), **query)
                 return found
             except HowdahError:
-                report = settled(engine, job_id)
+                report = settled_report(engine, job_id)
                 if not report.state.ended:
                     raise
         with ThreadPoolExecutor(1) as thread:  # the caller's may run an event loop, as in a notebook
@@ -138,7 +138,7 @@ class LocalJobs(JobsApi):
         Raises:
             StagingError: there is none.
         """
-        return ApiClient(server(self.profile))
+        return ApiClient(history_link(self.profile))
 
     def cancel(self, job_id: str) -> None:
         """Ended when this returns."""
@@ -151,7 +151,7 @@ class LocalJobs(JobsApi):
         report = report_of(self._engine(job_id), job_id)
         if report.state.ended:
             raise JobEnded(f"{job_id} has ended: nothing of it runs any more")
-        link = link_to(report)
+        link = connect(report)
         if link is None:
             raise EngineUnavailable(f"{job_id} has no master yet that could be asked")
         return link
@@ -160,7 +160,7 @@ class LocalJobs(JobsApi):
         return engine_of(job_id, self.profile)
 
     def _follower(self, job_id: str) -> Follower:
-        return Follower(self._engine(job_id), job_id, patience_s=PATIENCE_S)
+        return Follower(self._engine(job_id), job_id, retry_s=PATIENCE_S)
 
 
 def _quiet(_: str) -> None:
@@ -177,7 +177,7 @@ async def _answer_ended(engine: Engine, report: JobReport, path: str, query: str
 
 
 def _living(report: JobReport, task: TaskId, stream: str) -> Iterator[bytes]:
-    link = link_to(report)
+    link = connect(report)
     if link is None:
         return
     offset = 0

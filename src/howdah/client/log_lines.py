@@ -23,7 +23,7 @@ from howdah.logs.store import DirectoryLogs
 from howdah.logs.stream_index import TIMES, StreamIndex
 from howdah.spec import TaskId
 
-PIECE = 1 << 20
+PIECE_BYTES = 1 << 20
 HEADING = re.compile(r"(\S+) attempt (\d+) (stdout|stderr|times)")
 
 
@@ -45,7 +45,7 @@ class LineFilter(NamedTuple):
     since: float = 0.0
     tail: int = 0
 
-    def takes(self, line: LogLine) -> bool:
+    def matches(self, line: LogLine) -> bool:
         """Whether it is one of them, but for `tail`."""
         if line.time and line.time < self.since:
             return False
@@ -54,16 +54,16 @@ class LineFilter(NamedTuple):
             return False
         return self.pattern is None or self.pattern.search(line.text) is not None
 
-    def of(self, lines: Iterable[LogLine]) -> Iterable[LogLine]:
+    def select(self, lines: Iterable[LogLine]) -> Iterable[LogLine]:
         """Those of `lines`."""
-        taken = filter(self.takes, lines)
+        taken = filter(self.matches, lines)
         return deque(taken, self.tail) if self.tail else taken
 
 
 assert set(LEVELS) == {"error", "warning"}  # `takes` knows that a warning's lines hold errors, too
 
 
-def lines(
+def split_lines(
     pieces: Iterable[bytes], when: Callable[[int], float], task: str, attempt: int, stream: str, base: int = 0
 ) -> Iterator[LogLine]:
     """Lines of a stream whose bytes come in `pieces`, from offset `base` on; one that is too long comes in parts."""
@@ -80,12 +80,12 @@ def lines(
         yield LogLine(when(base), task, attempt, stream, rest)
 
 
-def merged(streams: Iterable[Iterable[LogLine]]) -> Iterator[LogLine]:
+def merge_by_time(streams: Iterable[Iterable[LogLine]]) -> Iterator[LogLine]:
     """All of them by time. A line without a time of its own follows the one before it."""
-    return heapq.merge(*map(_rising, streams), key=lambda line: line.time)
+    return heapq.merge(*map(_with_rising_times, streams), key=lambda line: line.time)
 
 
-def _rising(stream: Iterable[LogLine]) -> Iterator[LogLine]:
+def _with_rising_times(stream: Iterable[LogLine]) -> Iterator[LogLine]:
     latest = 0.0
     for line in stream:
         latest = max(latest, line.time)
@@ -96,7 +96,7 @@ def _when(order: StreamIndex, stream: str) -> Callable[[int], float]:
     return lambda offset: order.when(stream, offset) or 0.0
 
 
-class KeptLogs:
+class ArchivedLines:
     """What the engine kept of an ended job, brought to a directory that goes with this object: a context manager."""
 
     def __init__(self, engine: Engine, job_id: str, tasks: Collection[TaskId]) -> None:
@@ -117,7 +117,7 @@ class KeptLogs:
             for piece in pieces:
                 file.write(piece)
 
-    def __enter__(self) -> KeptLogs:
+    def __enter__(self) -> ArchivedLines:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -132,16 +132,16 @@ class KeptLogs:
         files = self._attempts[key]
         order = DirectoryLogs(self._directory.path, files).index()
         kept = [name for name in names if name in files]
-        return [lines(_read(files[name]), _when(order, name), *key, name) for name in kept]
+        return [split_lines(_read(files[name]), _when(order, name), *key, name) for name in kept]
 
 
 def _read(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
-        while piece := file.read(PIECE):
+        while piece := file.read(PIECE_BYTES):
             yield piece
 
 
-class LivingJobLogs:
+class RunningTaskLines:
     """A task's attempt (0: the present one), read through the job's master on and on: each stream from where it was
     left. The first time at most the last `first` bytes; 0: all."""
 
@@ -160,20 +160,20 @@ class LivingJobLogs:
         raw = {name: self._bytes(link, name) for name in self.names}
         order = StreamIndex()
         if self.timed and any(data for _, data in raw.values()):
-            order = StreamIndex.parse(link.log(self.task, TIMES, 0, PIECE, self.attempt).text.encode("latin-1"))
+            order = StreamIndex.parse(link.log(self.task, TIMES, 0, PIECE_BYTES, self.attempt).text.encode("latin-1"))
         found = [self._whole(name, number, *raw[name], order, last) for name in self.names]
-        return list(merged(found)) if self.timed else [line for stream in found for line in stream]
+        return list(merge_by_time(found)) if self.timed else [line for stream in found for line in stream]
 
     def _bytes(self, link: MasterClient, name: str) -> tuple[int, bytes]:
         offset, begin, parts = self._offsets.get(name, -self._first if self._first else 0), -1, list[bytes]()
         while True:
-            chunk = link.log(self.task, name, offset, PIECE, self.attempt)
+            chunk = link.log(self.task, name, offset, PIECE_BYTES, self.attempt)
             if begin < 0 or (parts and chunk.offset != offset and chunk.text):
                 begin, parts = chunk.offset, []
             data = chunk.text.encode("latin-1")
             self._offsets[name] = offset = chunk.offset + len(data)
             parts.append(data)
-            if len(data) < PIECE // 2 or len(parts) >= 64:
+            if len(data) < PIECE_BYTES // 2 or len(parts) >= 64:
                 return begin, b"".join(parts)
 
     def _whole(self, name: str, number: int, begin: int, data: bytes, order: StreamIndex, last: bool) -> list[LogLine]:
@@ -181,4 +181,4 @@ class LivingJobLogs:
         data = rest + data
         end = len(data) if last or len(data) > LONGEST_LINE else data.rfind(b"\n") + 1
         self._rest[name] = (start + end, data[end:])
-        return list(lines([data[:end]], _when(order, name), str(self.task), number, name, start))
+        return list(split_lines([data[:end]], _when(order, name), str(self.task), number, name, start))

@@ -139,7 +139,7 @@ def job_key(report: JobReport) -> bytes:
         return bytes.fromhex(file.read().decode().strip())
 
 
-def link_to(report: JobReport) -> MasterClient | None:
+def connect(report: JobReport) -> MasterClient | None:
     """A link to the job's master; None when it has none that is known, or has just ended and taken the key with it.
 
     Raises:
@@ -182,7 +182,7 @@ def recorded_log(report: JobReport) -> Iterator[Event | None]:
     yield from read_log(line for line in text.splitlines() if line)
 
 
-def board_url(report: JobReport, view: JobView) -> str:
+def tensorboard_url(report: JobReport, view: JobView) -> str:
     """A link that opens the job's TensorBoard, "" while there is none: the one beside it, or the job itself."""
     if view.job is not None and view.job.framework == "board":
         task = next(iter(view.tasks.values()))

@@ -1,4 +1,4 @@
-"""From a checked job to a plan: settings, framework, environment, staging, engine. Nothing is changed on a cluster."""
+"""Makes the plan of a checked job: settings, framework, environment, staging, engine. Nothing changes on a cluster."""
 
 from __future__ import annotations
 
@@ -50,17 +50,21 @@ def prepare(
     file: Path | None = None,
     text: str = "",
 ) -> Prepared:
-    """Plan `job`, whose relative paths start at `base`; `file` is the job file that it was read from, `text` what is in
-    that, or would be.
+    """Make the plan of `job`, whose relative paths start at `base`.
 
-    `flags` are settings from the command line, `origins` what the user typed for places of the spec; `notice` is told
-    of what takes time.
+    Args:
+        flags: settings from the command line.
+        notice: called with a sentence before each step that takes time.
+        overwrite: whether outputs may exist already.
+        origins: what the user typed, by the path in the spec.
+        file: the job file that the job was read from.
+        text: the content of that file, or what it would be.
 
     Raises:
-        SpecError, StagingError, EngineRejected, EngineUnavailable: why it cannot run.
+        SpecError, StagingError, EngineRejected, EngineUnavailable: the job cannot run; the message says why.
     """
-    with Provenance(job, base, file, text) as notes:
-        return _prepare(job, base, flags, notice, overwrite, origins or {}, notes)
+    with Provenance(job, base, file, text) as provenance:
+        return _prepare(job, base, flags, notice, overwrite, origins or {}, provenance)
 
 
 def _prepare(
@@ -70,7 +74,7 @@ def _prepare(
     notice: Notice,
     overwrite: bool,
     origins: Mapping[str, str],
-    notes: Provenance,
+    provenance: Provenance,
 ) -> Prepared:
     settings = settings_for(flags)
     engine = engine_for(settings)
@@ -89,19 +93,19 @@ def _prepare(
         runtime=()
         if engine.name == "local"
         else (_runtime_archive(engine, staged), *environment.runtime, *_py_spy_files(engine, job)),
-        page=() if engine.name == "local" else _page(engine),
+        page=() if engine.name == "local" else _page_files(engine),
         python=environment.python,
         program_path=environment.program_path,
         settings={**settings.values, HISTORY_URL: settings[HISTORY_URL].partition("#")[0].partition("?")[0]},
         sources={**settings.sources, **origins},
-        submission=notes.submission(secrets.values()),
-        strikes={} if engine.name == "local" else _strikes(engine),
+        submission=provenance.submission(secrets.values()),
+        strikes={} if engine.name == "local" else _node_penalties(engine),
     )
     return Prepared(engine, engine.plan(staged), secrets)
 
 
 def _py_spy_files(engine: Engine, job: JobSpec) -> tuple[StagedFile, ...]:
-    """What takes stacks, where somebody may want them and it is here."""
+    """Return the stack sampler, if hang detection may need it and it is installed here."""
     if job.timeouts.stall_s <= 0 or all(role.on_stall == "ignore" for role in job.roles.values()):
         return ()
     from howdah.staging.runtime_archive import py_spy
@@ -112,7 +116,7 @@ def _py_spy_files(engine: Engine, job: JobSpec) -> tuple[StagedFile, ...]:
 
 @contextlib.contextmanager
 def _temporary_environ(variables: Mapping[str, str]) -> Iterator[None]:
-    """Object stores are where the job says, and seen as whom it says, here too."""
+    """Set variables for a while: the job's own address of and access to object stores hold during staging, too."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -126,28 +130,28 @@ def _temporary_environ(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def _runtime_archive(engine: Engine, staged: StagedJob) -> StagedFile:
-    from howdah.staging.runtime_archive import runtime  # 10 ms that a job on this machine does without
+    from howdah.staging.runtime_archive import runtime  # the import takes 10 ms, which a local job need not wait for
 
     return runtime(engine.home, clients=object_stores.clients(staged))
 
 
-def _strikes(engine: Engine) -> dict[str, float]:
+def _node_penalties(engine: Engine) -> dict[str, float]:
     from howdah.engines.node_penalties import known
 
     return known(engine.home, time.time())
 
 
-def _page(engine: Engine) -> tuple[StagedFile, ...]:
+def _page_files(engine: Engine) -> tuple[StagedFile, ...]:
     from howdah.staging.runtime_archive import page
 
     return page(engine.home)
 
 
 def read_secrets(references: Mapping[str, str]) -> dict[str, str]:
-    """The values behind `env:NAME` and `file:/path`.
+    """Return the values behind `env:NAME` and `file:/path`.
 
     Raises:
-        SpecError: one that is not there; its value is never part of the message.
+        SpecError: a secret can't be read; no message contains a value.
     """
     values, mistakes = {}, []
     for name, reference in references.items():
@@ -166,56 +170,63 @@ def read_secrets(references: Mapping[str, str]) -> dict[str, str]:
 
 
 def _secret_in(path: str) -> str:
-    """The content of a file, or of a pipe, without the line's end."""
+    """Return the content of a file, or of a pipe, without its line end."""
     return regular_file.read(Path(path).expanduser(), exec_limits.LONGEST).decode("utf-8").rstrip("\n")
 
 
 @dataclass(frozen=True)
 class _Environment:
     python: str
+    """The interpreter that runs howdah on the nodes."""
     program_path: tuple[str, ...] = ()
+    """What the programs' PATH begins with."""
     files: tuple[StagedFile, ...] = ()
+    """Files shipped for the programs."""
     runtime: tuple[StagedFile, ...] = ()
+    """Files shipped for howdah itself."""
 
 
 def _environment(job: JobSpec, base: Path, engine: Engine, settings: Settings, notice: Notice) -> _Environment:
-    """Which Python runs howdah on the nodes, what the programs' PATH begins with, and what is shipped for both."""
-    ours = _our_python(engine, settings)
+    """Choose the Python of howdah and that of the programs: the job's own environment, else the one of the settings."""
+    base_environment = _python_of_howdah(engine, settings)
     given = job.environment.python or job.environment.archive or job.environment.requirements
-    wanted = job.environment if given else _default_environment(settings["environment"])
-    if wanted.python:
-        if "/" not in wanted.python:
+    chosen = job.environment if given else _default_environment(settings["environment"])
+    if chosen.python:
+        if "/" not in chosen.python:
             where = "environment.python" if given else "environment (your setting)"
-            raise SpecError.at(where, f"is {wanted.python!r}, must be a path such as /opt/env/bin/python")
-        if is_seen(wanted.python, engine, settings) and not os.access(wanted.python, os.X_OK):
-            raise SpecError.at("environment.python", f"{wanted.python!r}: no such interpreter")
-        return replace(ours, program_path=(str(Path(wanted.python).parent),))
-    if wanted.requirements:
+            raise SpecError.at(where, f"is {chosen.python!r}, must be a path such as /opt/env/bin/python")
+        if is_seen(chosen.python, engine, settings) and not os.access(chosen.python, os.X_OK):
+            raise SpecError.at("environment.python", f"{chosen.python!r}: no such interpreter")
+        return replace(base_environment, program_path=(str(Path(chosen.python).parent),))
+    if chosen.requirements:
         from howdah.staging.virtual_environments import place, ready
 
-        if is_seen(place(base / wanted.requirements), engine, settings):
-            return replace(ours, program_path=(str(ready(base / wanted.requirements, notice) / "bin"),))
-        return _with_archive(ours, packed_environment(base / wanted.requirements, engine, settings, notice))
-    if wanted.archive:
-        archive = wanted.archive if "://" in wanted.archive else str(base / wanted.archive)
-        return _shipped(ours, archive, engine)
-    return ours
+        if is_seen(place(base / chosen.requirements), engine, settings):
+            python = ready(base / chosen.requirements, notice) / "bin"
+            return replace(base_environment, program_path=(str(python),))
+        packed = packed_environment(base / chosen.requirements, engine, settings, notice)
+        return _with_environment_archive(base_environment, packed)
+    if chosen.archive:
+        archive = chosen.archive if "://" in chosen.archive else str(base / chosen.archive)
+        return _with_environment_archive(base_environment, archive_file(ENVIRONMENT_ARCHIVE, archive, engine.home))
+    return base_environment
 
 
 def is_seen(path: str | Path, engine: Engine, settings: Settings) -> bool:
-    """Whether the nodes have at `path` what this machine has there."""
+    """Return whether the nodes have the same files at `path` as this machine."""
     return engine.name == "local" or any(Path(path).is_relative_to(shared) for shared in settings.shared_paths)
 
 
 def _default_environment(path: str) -> Environment:
-    """The environment that the setting of this name means, by what the file's name ends in."""
+    """Return the environment that the setting `environment` names; the file's extension tells its kind."""
     if path.endswith((".txt", ".lock")):
         return Environment(requirements=path)
     return Environment(archive=path) if path.endswith((*ARCHIVES, ".pex")) else Environment(python=path)
 
 
-def _our_python(engine: Engine, settings: Settings) -> _Environment:
-    """`python_archive` may say where in it the `bin` is: `cpython-3.12.tar.gz#python`."""
+def _python_of_howdah(engine: Engine, settings: Settings) -> _Environment:
+    """Return the Python that runs howdah. `python_archive` may name the directory of `bin`:
+    `cpython-3.12.tar.gz#python`."""
     archive, _, inside = settings["python_archive"].partition("#")
     if not archive or engine.name == "local":
         return _Environment(settings["python"] or "python3")
@@ -225,22 +236,18 @@ def _our_python(engine: Engine, settings: Settings) -> _Environment:
 
 
 def packed_environment(requirements: Path, engine: Engine, settings: Settings, notice: Notice) -> StagedFile:
-    """The packed environment of a requirements file; on the cluster there is one for each content and Python, whoever
-    of this user's machines made it, and what is there is not made again."""
+    """Return the packed environment of a requirements file. The cluster keeps one for each content and Python version,
+    whichever of this user's machines made it, and it is not made again."""
     from howdah.staging import virtual_environments
 
     key = virtual_environments.key(requirements)
     uri = location(engine.home, key, "environment.tar.gz")
-    there = filesystem(uri, settings["hadoop_conf_dir"]).stat(uri)
-    if there is not None:
-        return StagedFile(ENVIRONMENT_ARCHIVE, uri, "archive", "", key, there.size, there.modified_ms)
+    packed = filesystem(uri, settings["hadoop_conf_dir"]).stat(uri)
+    if packed is not None:
+        return StagedFile(ENVIRONMENT_ARCHIVE, uri, "archive", "", key, packed.size, packed.modified_ms)
     archive = virtual_environments.pack(virtual_environments.ready(requirements, notice), notice)
     return StagedFile(ENVIRONMENT_ARCHIVE, uri, "archive", str(archive), key, archive.stat().st_size)
 
 
-def _shipped(ours: _Environment, archive: str, engine: Engine) -> _Environment:
-    return _with_archive(ours, archive_file(ENVIRONMENT_ARCHIVE, archive, engine.home))
-
-
-def _with_archive(ours: _Environment, file: StagedFile) -> _Environment:
-    return replace(ours, program_path=(f"{ENVIRONMENT_ARCHIVE}/bin",), files=(*ours.files, file))
+def _with_environment_archive(environment: _Environment, file: StagedFile) -> _Environment:
+    return replace(environment, program_path=(f"{ENVIRONMENT_ARCHIVE}/bin",), files=(*environment.files, file))

@@ -1,4 +1,4 @@
-"""Handlers of the calls that every source answers alike."""
+"""Handlers of the calls about one job and the server itself, the same for every source."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from howdah.spec import TaskId
 from howdah.wire import auth
 from howdah.wire.messages import LogChunk
 
-MOST_EVENTS, MOST_LOG_BYTES = 10_000, 1 << 20
-LONGEST_CHARACTER = 4
-"""Bytes."""
+MAX_EVENTS, MAX_LOG_BYTES = 10_000, 1 << 20
+MAX_CHARACTER_BYTES = 4
 
 
-async def server(asked: ApiRequest) -> schemas.Server:
-    """Who answers."""
-    source = asked.source
+async def server(call: ApiRequest) -> schemas.Server:
+    """Describe the server that answers."""
+    source = call.source
     return {
         "kind": source.kind,
         "version": version(),
-        "job": source.only or None,
+        "job": source.only_job_id or None,
         "now": time.time(),
         "may_act": source.kind == "master",
         "engine": source.engine,
@@ -34,18 +33,18 @@ async def server(asked: ApiRequest) -> schemas.Server:
     }
 
 
-async def session(asked: ApiRequest) -> schemas.PageLink:
-    """What a link to this page is made of. Behind an engine's proxy every application's page could ask for the token:
-    none is told there."""
-    if not asked.source.owns_origin(asked.request):
+async def session(call: ApiRequest) -> schemas.PageLink:
+    """Return what a link to this page is made of. Behind an engine's proxy the page of any application could ask for
+    the token, so none is returned there."""
+    if not call.source.owns_origin(call.http):
         return {"path": "", "token": ""}
-    access = asked.source.access
-    return {"path": access.place, "token": auth.view_token(access.key)}
+    access = call.source.access
+    return {"path": access.page_path, "token": auth.view_token(access.key)}
 
 
 def version() -> str:
-    """Of howdah; "" where it runs from a tree that is not installed."""
-    from importlib import metadata  # 10 ms that nobody waits for but who asks
+    """Return the version of howdah, "" where it runs from a tree that is not installed."""
+    from importlib import metadata  # takes 10 ms, which only this call pays
 
     try:
         return metadata.version("howdah")
@@ -53,85 +52,81 @@ def version() -> str:
         return ""
 
 
-async def job(asked: ApiRequest) -> schemas.Job:
-    """The job."""
-    view = asked.one.view
-    return serializers.job(view, asked.one.actions(), view.finished or time.time(), asked.one.board())
+async def job(call: ApiRequest) -> schemas.Job:
+    """Describe the job."""
+    view = call.job.view
+    return serializers.job(view, call.job.actions(), view.finished or time.time(), call.job.tensorboard_url())
 
 
-async def tasks(asked: ApiRequest) -> schemas.Tasks:
-    """Its tasks."""
-    return {"tasks": serializers.tasks(asked.one.view)}
+async def tasks(call: ApiRequest) -> schemas.Tasks:
+    """List the tasks of the job."""
+    return {"tasks": serializers.tasks(call.job.view)}
 
 
-async def timeline(asked: ApiRequest) -> schemas.Timeline:
-    """Where its time went."""
-    return job_timeline(asked.one.view)
+async def timeline(call: ApiRequest) -> schemas.Timeline:
+    """Return the phases of the job and of each attempt."""
+    return job_timeline(call.job.view)
 
 
-async def events(asked: ApiRequest) -> schemas.Events:
-    """Its event log."""
-    since, limit = asked.number("since", 0, least=0), asked.number("limit", 1000, 1, MOST_EVENTS)
-    following, records = asked.one.records(since, limit)
-    return {"next": following, "events": [dict(serializers.masked_record(record)) for record in records]}
+async def events(call: ApiRequest) -> schemas.Events:
+    """Return a part of the event log."""
+    since, limit = call.number("since", 0, least=0), call.number("limit", 1000, 1, MAX_EVENTS)
+    next_number, records = call.job.records(since, limit)
+    return {"next": next_number, "events": [dict(serializers.masked_record(record)) for record in records]}
 
 
-async def logs(asked: ApiRequest) -> schemas.Log:
-    """What a task printed; a byte that is part of no character becomes one."""
-    task = task_of(asked)
-    stream = asked.query.get("stream") or "stdout"
+async def logs(call: ApiRequest) -> schemas.Log:
+    """Return a piece of a task's log as text; a byte that is part of no character becomes U+FFFD."""
+    task = task_of(call)
+    stream = call.query.get("stream") or "stdout"
     if stream not in (BOTH, *STREAMS):
         raise ApiError(400, f"stream is {stream[:40]!r}, must be stdout, stderr or both", "stream")
-    limit = max(LONGEST_CHARACTER, asked.number("limit", 65536, 1, MOST_LOG_BYTES))
-    attempt = asked.number("attempt", 0, least=0)
-    chunk = await asked.one.log(task, stream, attempt, asked.number("offset", -limit), limit)
-    view = asked.one.view.tasks[task]
-    over = view.state.ended or attempt not in (0, view.attempt)
-    offset, text, end = whole_characters(chunk, over)
+    limit = max(MAX_CHARACTER_BYTES, call.number("limit", 65536, 1, MAX_LOG_BYTES))
+    attempt = call.number("attempt", 0, least=0)
+    chunk = await call.job.log(task, stream, attempt, call.number("offset", -limit), limit)
+    view = call.job.view.tasks[task]
+    complete = view.state.ended or attempt not in (0, view.attempt)
+    offset, text, end = whole_characters(chunk, complete)
     return {
         "offset": offset,
         "size": chunk.size,
         "next": end,
         "text": text,
-        "complete": over and end >= chunk.size,
+        "complete": complete and end >= chunk.size,
         "attempts": [each.attempt for each in view.attempts],
     }
 
 
-def whole_characters(chunk: LogChunk, over: bool) -> tuple[int, str, int]:
-    """Where the first whole character of a piece begins, the piece as text, and where the last one ends.
+def whole_characters(chunk: LogChunk, complete: bool) -> tuple[int, str, int]:
+    """Return where the first whole character of a piece begins, the piece as text, and where its last character ends.
 
-    What is left of a character at its end is for the next piece, unless there will be none: the stream ends here and is
-    `over`, or there is nothing else before a gap.
+    The first bytes of a character at the end of the piece are left for the next piece, unless none will come: the
+    stream ends here and is `complete`, or the piece holds nothing else before a gap.
     """
     data, end = chunk.text.encode("latin-1"), chunk.offset + len(chunk.text)
-    begin = _beginning(data) if chunk.offset else 0
+    # Bytes of a character that began in the piece before; none if this is not UTF-8.
+    heads = (number for number, byte in enumerate(data[:MAX_CHARACTER_BYTES]) if byte & 0xC0 != 0x80)
+    begin = next(heads, 0) if chunk.offset else 0
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     text = decoder.decode(data[begin:])
     rest = len(decoder.getstate()[0])
-    nothing_follows = over if end >= chunk.size else not text
+    nothing_follows = complete if end >= chunk.size else not text
     if rest and nothing_follows:
         return chunk.offset + begin, text + decoder.decode(b"", final=True), end
     return chunk.offset + begin, text, end - rest
 
 
-def _beginning(data: bytes) -> int:
-    """How many bytes belong to a character that began before; none if it is no UTF-8."""
-    found = (number for number, byte in enumerate(data[:LONGEST_CHARACTER]) if byte & 0xC0 != 0x80)
-    return next(found, 0)
-
-
-def task_of(asked: ApiRequest) -> TaskId:
-    """The task in a call's path.
+def task_of(call: ApiRequest) -> TaskId:
+    """Return the task that the path of a call names.
 
     Raises:
-        Refused: there is none of this name.
+        ApiError: the job has no task of this name.
     """
-    name = asked.places["task"]
+    name = call.path_params["task"]
     try:
         task = TaskId.parse(name)
     except ValueError as error:
         raise ApiError(400, str(error), "task") from None
-    if task not in asked.one.view.tasks:
+    if task not in call.job.view.tasks:
         raise ApiError(404, f"the job has no task {name[:80]}", "task")
     return task

@@ -1,4 +1,4 @@
-"""Calls about many jobs: the list, users, two jobs side by side, and from a container or process back to the job."""
+"""Handlers about many jobs: the list, users, two jobs side by side, and the job of a container or process."""
 
 from __future__ import annotations
 
@@ -8,65 +8,67 @@ from typing import Any, Protocol, cast, runtime_checkable
 from howdah.api import schemas
 from howdah.api.routes import ApiRequest
 from howdah.api.sources import ApiError
-from howdah.api.trace import trace as within
+from howdah.api.trace import trace as trace_within_job
 
 
 @runtime_checkable
 class Catalogue(Protocol):
-    """What a source of many jobs answers beyond those of one; refusals name the parameter."""
+    """What a source of many jobs answers in addition to the calls about one job."""
 
     async def jobs(self, query: Mapping[str, str]) -> Mapping[str, Any]:
-        """A page of the list."""
+        """Return a page of the list."""
         ...
 
     async def users(self, query: Mapping[str, str]) -> Mapping[str, Any]:
-        """Jobs and GPU-hours by user."""
+        """Return jobs and GPU-hours by user."""
         ...
 
     async def compare(self, one: str, other: str) -> Mapping[str, Any]:
-        """Where two jobs differ."""
+        """Return where two jobs differ."""
         ...
 
     async def trace(self, of: str) -> Mapping[str, Any] | None:
-        """Whose a container, process or GPU is."""
+        """Return the job and task of a container, process or GPU, None if there is none."""
         ...
 
 
-async def jobs(asked: ApiRequest) -> schemas.Jobs:
-    """The list."""
-    return cast(schemas.Jobs, await _catalogue(asked).jobs(asked.query))
+async def jobs(call: ApiRequest) -> schemas.Jobs:
+    """List jobs."""
+    return cast(schemas.Jobs, await _catalogue(call).jobs(call.query))
 
 
-async def users(asked: ApiRequest) -> schemas.Users:
-    """Who used what."""
-    return cast(schemas.Users, await _catalogue(asked).users(asked.query))
+async def users(call: ApiRequest) -> schemas.Users:
+    """Sum up usage by user."""
+    return cast(schemas.Users, await _catalogue(call).users(call.query))
 
 
-async def compare(asked: ApiRequest) -> schemas.Compare:
-    """Two jobs side by side."""
-    ids = asked.query.get("jobs", "").split(",")
+async def compare(call: ApiRequest) -> schemas.Compare:
+    """Compare two jobs."""
+    ids = call.query.get("jobs", "").split(",")
     if len(ids) != 2:
         raise ApiError(400, "jobs must be two ids with a comma between", "jobs")
-    return cast(schemas.Compare, await _catalogue(asked).compare(*ids))
+    return cast(schemas.Compare, await _catalogue(call).compare(*ids))
 
 
-async def trace(asked: ApiRequest) -> schemas.Traced:
-    """Whose it is."""
-    of = asked.query.get("of", "").strip()
+async def trace(call: ApiRequest) -> schemas.Traced:
+    """Find the job and task of a container, process or GPU."""
+    of = call.query.get("of", "").strip()
     if not of:
         raise ApiError(400, "of must be a container, host:pid or host/gpu3", "of")
     found: Mapping[str, Any] | None
-    if isinstance(asked.source, Catalogue):
-        found = await asked.source.trace(of)
+    if isinstance(call.source, Catalogue):
+        found = await call.source.trace(of)
     else:
-        job = await asked.source.job(asked.source.only)
-        found = within(job.view, of) if job else None
+        job = await call.source.job(call.source.only_job_id)
+        found = trace_within_job(job.view, of) if job else None
     if found is None:
         raise ApiError(404, f"no job here had {of[:80]}", "of")
     return cast(schemas.Traced, found)
 
 
-def _catalogue(asked: ApiRequest) -> Catalogue:
-    if not isinstance(asked.source, Catalogue):
-        raise ApiError(404, f"this is the page of {asked.source.only} alone; `howdah history` serves the list of jobs")
-    return asked.source
+def _catalogue(call: ApiRequest) -> Catalogue:
+    if not isinstance(call.source, Catalogue):
+        raise ApiError(
+            404, f"this is the page of {call.source.only_job_id} alone; `howdah history` serves the list of jobs"
+        )
+    return call.source

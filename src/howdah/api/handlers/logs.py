@@ -1,4 +1,4 @@
-"""Handlers for what tasks printed, beyond a piece of one stream: searched in all of them, and as a file."""
+"""Handlers that search the logs of all tasks, and that send a whole log as a file."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from howdah.logs.stream_index import BOTH, STREAMS
 from howdah.spec import TaskId
 from howdah.spec.view import JobView
 
-PIECE, MOST_BYTES = 512 << 10, 2 << 30
-AT_ONCE = 4
-"""Downloads of one program: each has a few pieces in memory."""
+PIECE_BYTES, MAX_BYTES = 512 << 10, 2 << 30
+MAX_DOWNLOADS = 4
+"""Downloads of this process at a time: each has a few pieces in memory."""
 
 
-async def search(asked: ApiRequest) -> Any:
-    """Lines that hold a text, or are of a level."""
-    return await find(asked.one, asked.query)
+async def search(call: ApiRequest) -> Any:
+    """Find log lines that contain a text, or are of a level."""
+    return await find(call.job, call.query)
 
 
 async def find(job: JobSource, query: Mapping[str, str]) -> Any:
-    """The same, by the query alone.
+    """Search the logs of a job as `query` says.
 
     Raises:
-        Refused: it makes no sense.
+        ApiError: a parameter is wrong.
     """
     try:
-        wish, attempt = LogQuery.of(query), whole_number(query, "attempt", 0)
+        log_query, attempt = LogQuery.of(query), whole_number(query, "attempt", 0)
     except QueryError as error:
         raise ApiError(400, str(error), error.name) from None
     stream = query.get("stream") or BOTH
     if stream not in (BOTH, *STREAMS):
         raise ApiError(400, f"stream is {stream[:40]!r}, must be stdout, stderr or both", "stream")
-    return await job.search(wish, tasks_of(job.view, query.get("task", "")), attempt, stream)
+    return await job.search(log_query, tasks_of(job.view, query.get("task", "")), attempt, stream)
 
 
 def tasks_of(view: JobView, text: str) -> list[TaskId]:
-    """The tasks that `text` names, with commas between: a task, a role, or a span of ranks such as worker:0-7.
+    """Return the tasks that `text` names, with commas between: a task, a role, or a range such as worker:0-7.
 
     Raises:
-        Refused: there is no such task.
+        ApiError: there is no such task.
     """
     if text in ("", "*"):
         return list(view.tasks)
@@ -65,22 +65,24 @@ def _names(word: str, task: TaskId) -> bool:
 
 
 class Download:
-    """A stream from its beginning, a piece at a time; one of few."""
+    """Reads a whole stream, a piece at a time. At most MAX_DOWNLOADS are open at a time."""
 
-    under_way = 0
+    open_downloads = 0
 
     def __init__(self, job: JobSource, task: TaskId, stream: str, attempt: int) -> None:
-        if Download.under_way >= AT_ONCE:
-            raise ApiError(503, f"{AT_ONCE} logs are being downloaded, which are the most at once: ask again later")
-        Download.under_way += 1
-        self._asked = job, task, stream, attempt
+        if Download.open_downloads >= MAX_DOWNLOADS:
+            raise ApiError(
+                503, f"{MAX_DOWNLOADS} logs are being downloaded, which are the most at once: ask again later"
+            )
+        Download.open_downloads += 1
+        self._source = job, task, stream, attempt
         self._offset, self._first = 0, b""
 
     async def begin(self) -> None:
         """Fetch the first piece.
 
         Raises:
-            Refused: there is none.
+            RequestRefused: there is no such log.
         """
         try:
             self._first = await self._piece()
@@ -92,32 +94,32 @@ class Download:
         piece, self._first = self._first, b""
         while piece:
             yield piece
-            piece = await self._piece() if self._offset < MOST_BYTES else b""
+            piece = await self._piece() if self._offset < MAX_BYTES else b""
 
     async def _piece(self) -> bytes:
-        job, task, stream, attempt = self._asked
-        chunk = await job.log(task, stream, attempt, self._offset, PIECE)
+        job, task, stream, attempt = self._source
+        chunk = await job.log(task, stream, attempt, self._offset, PIECE_BYTES)
         self._offset = chunk.offset + len(chunk.text)
         return chunk.text.encode("latin-1")
 
     async def aclose(self) -> None:
-        """Another may begin."""
-        Download.under_way -= 1
+        """Let another download begin."""
+        Download.open_downloads -= 1
 
 
-async def download(asked: ApiRequest) -> Response:
-    """All of a stream as a file."""
+async def download(call: ApiRequest) -> Response:
+    """Send a whole stream as a file."""
     from howdah.api.handlers.job import task_of
 
-    task, stream = task_of(asked), asked.query.get("stream") or BOTH
+    task, stream = task_of(call), call.query.get("stream") or BOTH
     if stream not in (BOTH, *STREAMS):
         raise ApiError(400, f"stream is {stream[:40]!r}, must be stdout, stderr or both", "stream")
-    attempt = asked.number("attempt", 0, least=0)
-    pieces = Download(asked.one, task, stream, attempt)
+    attempt = call.number("attempt", 0, least=0)
+    pieces = Download(call.job, task, stream, attempt)
     await pieces.begin()
-    shown = f"{task.slug}-{attempt or asked.one.view.tasks[task].attempt}-{stream}.txt"
+    file_name = f"{task.slug}-{attempt or call.job.view.tasks[task].attempt}-{stream}.txt"
     headers = {
-        "Content-Disposition": f'attachment; filename="{shown}"',
+        "Content-Disposition": f'attachment; filename="{file_name}"',
         "X-Content-Type-Options": "nosniff",
         "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
         "Cache-Control": "no-store",

@@ -1,7 +1,7 @@
-"""Handlers of what tasks use: series over time, and all of it now for Prometheus.
+"""Handlers of usage metrics: series over time, and the present values for Prometheus.
 
-Weeks of buckets are read by a process of its own, once for all who ask the same at a time. The rule: there is one such
-process, and few wait for it, for it shares a container's memory with the master.
+The rule: weeks of samples are read in a process of its own, once for all callers who ask the same at a time. There is
+one such process, with a short queue, because it shares a container's memory with the master.
 """
 
 from __future__ import annotations
@@ -23,31 +23,33 @@ from howdah.api.sources import ApiError, JobSource
 from howdah.spec.codec import encode
 
 READ_S = 60.0
-"""Longest wait for an answer, with those before it."""
-MOST_WAITING = 16
-"""Of different questions."""
+"""Longest wait for an answer, the time in the queue included."""
+MAX_WAITING = 16
+"""Different requests in the queue."""
 IDLE_S = 10.0
-"""Without a question the process ends: to start one takes longer than most answers."""
-KEPT, KEPT_BYTES = 32, 8 << 20
-_kept: OrderedDict[str, tuple[int, asyncio.Future[bytes]]] = OrderedDict()
+"""The process ends after so long without a request; it stays that long because starting takes longer than most
+answers."""
+MAX_ANSWERS, MAX_ANSWER_BYTES = 32, 8 << 20
+"""Answers that are kept, and their bytes."""
+_answers: OrderedDict[str, tuple[int, asyncio.Future[bytes]]] = OrderedDict()
 
 
 class SeriesReader:
-    """The process that reads, while there are questions."""
+    """Runs the process that reads samples, while there are requests."""
 
     def __init__(self) -> None:
-        self._questions: asyncio.Queue[tuple[dict[str, Any], asyncio.Future[bytes]]] = asyncio.Queue(MOST_WAITING)
+        self._requests: asyncio.Queue[tuple[dict[str, Any], asyncio.Future[bytes]]] = asyncio.Queue(MAX_WAITING)
         self._serving: asyncio.Task[None] | None = None
 
     async def ask(self, request: dict[str, Any]) -> bytes:
-        """The answer to this request of `howdah.api.metric_series`.
+        """Return the answer of `howdah.api.metric_series` to this request.
 
         Raises:
-            Refused: too many wait, it can't be read, or not in time.
+            ApiError: too many requests wait, the samples can't be read, or not in time.
         """
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         try:
-            self._questions.put_nowait((request, answer))
+            self._requests.put_nowait((request, answer))
         except asyncio.QueueFull:
             raise ApiError(503, "what was sampled is being read for others: ask again in a few seconds") from None
         if self._serving is None or self._serving.done():
@@ -58,20 +60,20 @@ class SeriesReader:
             raise ApiError(504, f"what was sampled could not be read within {READ_S:.0f} s") from None
 
     async def _serve(self) -> None:
-        while not self._questions.empty():
-            await self._by_a_process()
+        while not self._requests.empty():
+            await self._answer_with_process()
 
-    async def _by_a_process(self) -> None:
-        """Answer until nobody asks, or something goes wrong."""
+    async def _answer_with_process(self) -> None:
+        """Answer requests until none comes for a while, or something goes wrong."""
         process: asyncio.subprocess.Process | None = None
         try:
             while True:
-                request, answer = await asyncio.wait_for(self._questions.get(), IDLE_S)
-                if answer.done():  # nobody waits any more
+                request, answer = await asyncio.wait_for(self._requests.get(), IDLE_S)
+                if answer.done():  # its caller has left
                     continue
                 try:
-                    process = process or await _started()
-                    found = await asyncio.wait_for(_asked(process, request), READ_S)
+                    process = process or await _start_process()
+                    found = await asyncio.wait_for(_ask_process(process, request), READ_S)
                 except (OSError, EOFError, ValueError, asyncio.TimeoutError):
                     if not answer.done():
                         answer.set_exception(
@@ -92,77 +94,80 @@ class SeriesReader:
 _readers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, SeriesReader] = weakref.WeakKeyDictionary()
 
 
-async def _started() -> asyncio.subprocess.Process:
+async def _start_process() -> asyncio.subprocess.Process:
     pipe = asyncio.subprocess.PIPE
     return await asyncio.create_subprocess_exec(
         sys.executable, "-m", "howdah.api.metric_series", stdin=pipe, stdout=pipe, cwd="/"
     )
 
 
-async def _asked(process: asyncio.subprocess.Process, request: dict[str, Any]) -> bytes:
+async def _ask_process(process: asyncio.subprocess.Process, request: dict[str, Any]) -> bytes:
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(json.dumps(request).encode() + b"\n")
     await process.stdin.drain()
-    size = int(await process.stdout.readline())  # nothing, and so no number, when it has ended
+    size = int(await process.stdout.readline())  # an empty line, which is no number, if the process has ended
     return await process.stdout.readexactly(size)
 
 
-async def one_series(asked: ApiRequest) -> Response | dict[str, Any]:
-    """`series` of the API."""
-    job = asked.one
+async def series(call: ApiRequest) -> Response | dict[str, Any]:
+    """Return usage and program metrics over time."""
+    job = call.job
     try:
-        wish = metric_series.SeriesQuery.of(asked.query)
-        tasks = metric_series.tasks_of(job.view, wish)
+        query = metric_series.SeriesQuery.of(call.query)
+        tasks = metric_series.tasks_of(job.view, query)
     except ValueError as error:
         raise ApiError(400, str(error), "name") from None
     version, unwritten = job.samples()
-    if asked.query.get("since") == str(version):
+    if call.query.get("since") == str(version):
         return {"version": version, "unchanged": True}
-    told = metric_series.told(job.view, wish, tasks)
+    of_programs = metric_series.program_series(job.view, query, tasks)
     rows = b"[]"
-    if any(name in metric_series.UNITS for name in wish.names):
-        version, rows = await _sampled(job, wish, tasks, version, unwritten)
-    own = json.dumps(told, separators=(",", ":")).encode()
-    both = rows if own == b"[]" else own if rows == b"[]" else rows[:-1] + b"," + own[1:]
-    head = json.dumps({"version": version, "names": metric_series.names(job.view)}, separators=(",", ":")).encode()
-    return _answer(head[:-1] + b',"series":' + both + b"}", asked)
+    if any(name in metric_series.UNITS for name in query.names):
+        version, rows = await _sampled(job, query, tasks, version, unwritten)
+    program_rows = json.dumps(of_programs, separators=(",", ":")).encode()
+    both = rows if program_rows == b"[]" else program_rows if rows == b"[]" else rows[:-1] + b"," + program_rows[1:]
+    head = json.dumps(
+        {"version": version, "names": metric_series.available_names(job.view)}, separators=(",", ":")
+    ).encode()
+    return _json_response(head[:-1] + b',"series":' + both + b"}", call)
 
 
-def _answer(body: bytes, asked: ApiRequest) -> Response:
+def _json_response(body: bytes, call: ApiRequest) -> Response:
     from howdah.api.response_cache import pack
     from howdah.api.router import ANSWER_HEADERS
 
-    if "gzip" in asked.request.headers.get("accept-encoding", ""):
+    if "gzip" in call.http.headers.get("accept-encoding", ""):
         return Response(200, pack(body), headers={**ANSWER_HEADERS, "Content-Encoding": "gzip"})
     return Response(200, body, headers=ANSWER_HEADERS)
 
 
 async def _sampled(
-    job: JobSource, wish: metric_series.SeriesQuery, tasks: list[str], version: int, unwritten: list[str]
+    job: JobSource, query: metric_series.SeriesQuery, tasks: list[str], version: int, unwritten: list[str]
 ) -> tuple[int, bytes]:
-    """JSON, made once for a version, and which one it is of: who asks while it is being made gets that."""
-    key = f"{job.directory} {urllib.parse.quote(repr((wish, tasks)))}"
-    known = _kept.get(key)
+    """Return the version of the samples and their JSON, which is read once for a version: whoever asks while it is
+    being read waits for the same answer."""
+    key = f"{job.directory} {urllib.parse.quote(repr((query, tasks)))}"
+    known = _answers.get(key)
     if known is None or (known[1].done() and (known[0] != version or not _size(known[1]))):
-        places = {"directory": job.directory, "conf_dir": job.conf_dir}
-        request = {**places, "wish": encode(wish), "tasks": tasks, "unwritten": unwritten}
-        known = _kept[key] = (version, asyncio.ensure_future(_reader().ask(request)))
-    _kept.move_to_end(key)
+        location = {"directory": job.directory, "conf_dir": job.conf_dir}
+        request = {**location, "wish": encode(query), "tasks": tasks, "unwritten": unwritten}
+        known = _answers[key] = (version, asyncio.ensure_future(_reader().ask(request)))
+    _answers.move_to_end(key)
     rows = await asyncio.shield(known[1])
-    _shed()
+    _drop_oldest()
     return known[0], rows
 
 
-def _shed() -> None:
-    sizes = {key: _size(made) for key, (_, made) in _kept.items()}
-    while len(_kept) > 1 and (len(_kept) > KEPT or sum(sizes.values()) > KEPT_BYTES):
-        key, _ = _kept.popitem(last=False)
+def _drop_oldest() -> None:
+    sizes = {key: _size(made) for key, (_, made) in _answers.items()}
+    while len(_answers) > 1 and (len(_answers) > MAX_ANSWERS or sum(sizes.values()) > MAX_ANSWER_BYTES):
+        key, _ = _answers.popitem(last=False)
         del sizes[key]
 
 
 def _size(made: asyncio.Future[bytes]) -> int:
-    """In memory: nothing of what failed, or is not there yet."""
+    """Return the bytes of an answer in memory, 0 of one that failed or is not there yet."""
     return len(made.result()) if made.done() and not made.cancelled() and not made.exception() else 0
 
 
@@ -170,8 +175,8 @@ def _reader() -> SeriesReader:
     return _readers.setdefault(asyncio.get_running_loop(), SeriesReader())
 
 
-async def metrics(asked: ApiRequest) -> Response:
-    """As Prometheus wants it."""
-    text = prometheus.exposition(asked.one.view, time.time())
+async def metrics(call: ApiRequest) -> Response:
+    """Return the present metrics in the format of Prometheus."""
+    text = prometheus.exposition(call.job.view, time.time())
     headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
     return Response(200, text.encode(), prometheus.CONTENT_TYPE, headers)

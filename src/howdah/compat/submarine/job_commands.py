@@ -12,9 +12,9 @@ from howdah.cli.i18n import say
 from howdah.cli.jobs import table
 from howdah.cli.terminal import Plain, task_lines
 from howdah.client.engine_registry import engine, engine_of, settings_for
-from howdah.client.follow import Update, look
+from howdah.client.follow import Update, fetch_update
 from howdah.client.job_end import cancel_job
-from howdah.client.master_client import board_url
+from howdah.client.master_client import tensorboard_url
 from howdah.compat import engine_flags
 from howdah.engines import Engine
 from howdah.errors import JobNotFound, SpecError
@@ -41,9 +41,9 @@ class Linked(Plain):
 def show(argv: Sequence[str]) -> None:
     """Print what Submarine's `job show` printed, and the job's state."""
     there, report = _named(argv)
-    update = look(there, report.id)
+    update = fetch_update(there, report.id)
     links = resolve_links(update.view.job.links, update.view.tasks) if update.view.job else {}
-    board = "" if report.state.ended else board_url(report, update.view)
+    board = "" if report.state.ended else tensorboard_url(report, update.view)
     links = {**links, **({"Tensorboard": board} if board else {})}
     parameters = run_parameters(update.view.submission.command)
     typed = {"Run Parameters": parameters} if parameters else {}

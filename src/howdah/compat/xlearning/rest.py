@@ -40,7 +40,7 @@ async def look(job: JobSource, request: Request) -> tuple[str, bytes]:
     if request.path.startswith(_CONTAINERS) and stream in ("stdout", "stderr"):
         chunk = await job.log(_task(job.view, container).id, stream, 0, -LOG_BYTES, LOG_BYTES)
         return TEXT, chunk.text.encode("latin-1")
-    return _written(answer(job.view, request.path, job.board()), request)
+    return _written(answer(job.view, request.path, job.tensorboard_url()), request)
 
 
 async def act(job: JobSource, request: Request) -> tuple[str, bytes]:

@@ -36,7 +36,7 @@ class MasterSource:
         self.access = Access(api.job_key, self._key, api.admits)
 
     def _key(self, job_id: str) -> bytes | None:
-        return self._api.job_key if job_id == self.only else None
+        return self._api.job_key if job_id == self.only_job_id else None
 
     @property
     def engine(self) -> str:
@@ -44,7 +44,7 @@ class MasterSource:
         return self.view.engine
 
     @property
-    def only(self) -> str:
+    def only_job_id(self) -> str:
         """Return the job's id."""
         return self._api.state.id
 
@@ -84,7 +84,7 @@ class MasterSource:
 
     async def job(self, job_id: str) -> JobSource | None:
         """Return itself, by its id."""
-        return self if job_id == self.only else None
+        return self if job_id == self.only_job_id else None
 
     def identify(self, request: Request) -> Caller | None:
         """Return who has a token, by the request's head alone."""
@@ -124,7 +124,7 @@ class MasterSource:
         series = self._api.series
         return (series.version, series.unwritten()) if series is not None else (0, [])
 
-    async def curves(self, path_and_query: str) -> tuple[int, str, bytes]:
+    async def event_file_answer(self, path_and_query: str) -> tuple[int, str, bytes]:
         """Return the answer of the event-file process, which starts with the first request."""
         from howdah.api.handlers import curves as relayed
         from howdah.eventfiles import locations
@@ -142,7 +142,7 @@ class MasterSource:
         """Execute the action of a user whom the job's owner lets act."""
         return await user_actions.execute(self._api, action, wish, f"{self.view.user} (page)")
 
-    def board(self) -> str:
+    def tensorboard_url(self) -> str:
         """Return the link to TensorBoard: the one in a container of the job's, or the job that is a TensorBoard
         itself."""
         if self._api.showing is not None and self._api.showing.link:
