@@ -213,7 +213,7 @@ def test_numbers_from_the_index_are_those_of_counting(
     printed = TaskOutput(str(folder), 64 if small else 1 << 20)
     stdout, written = printed.logs["stdout"], b""
     for number, piece in enumerate(pieces):
-        stdout.before = lambda now=number * 1.0: printed.times.note("stdout", now)  # type: ignore[misc]
+        stdout.before_write = lambda now=number * 1.0: printed.times.note("stdout", now)  # type: ignore[misc]
         stdout.write(piece)
         written += piece
     one = SearchedStream("worker:0", 1, "stdout")

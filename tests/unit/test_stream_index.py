@@ -28,14 +28,14 @@ def test_lines_are_merged_as_they_came(tmp_path: Path) -> None:
     for second, (name, text) in enumerate(
         [("stdout", "a\n"), ("stderr", "b\n"), ("stdout", "c\nd"), ("stdout", "e\n")]
     ):
-        streams[name].before = lambda name=name, now=float(second): times.note(name, now)
+        streams[name].before_write = lambda name=name, now=float(second): times.note(name, now)
         streams[name].write(text.encode())
     both = MergedLog(times)
     assert both.read(0, 100) == (0, b"a\nb\nc\nde\n")
     assert both.read(-3, 100) == (6, b"de\n")
     assert both.read(2, 3) == (2, b"b\nc")
-    assert times.order.when("stdout", 2) == 2.0
-    assert times.order.when("stderr", 0) == 1.0
+    assert times.index.when("stdout", 2) == 2.0
+    assert times.index.when("stderr", 0) == 1.0
     close(streams, times)
     order = StreamIndex.parse((tmp_path / "times").read_bytes())
     files = {name: (tmp_path / name).read_bytes() for name in streams}
@@ -72,7 +72,7 @@ def test_every_byte_is_read_once_whatever_the_index_says(
 def test_what_was_dropped_from_the_middle_is_skipped_and_places_in_the_file_are_right(tmp_path: Path) -> None:
     streams, times = logs(tmp_path, limit=4096)
     for number in range(1000):
-        streams["stdout"].before = lambda now=number * 1.0: times.note("stdout", now)
+        streams["stdout"].before_write = lambda now=number * 1.0: times.note("stdout", now)
         streams["stdout"].write(b"line %06d\n" % number)
     both, found, offset = MergedLog(times), b"", 0
     while piece := both.read(offset, 500)[1]:
@@ -92,12 +92,12 @@ def test_what_was_dropped_from_the_middle_is_skipped_and_places_in_the_file_are_
 def test_the_index_is_bounded_and_knows_the_last_moments_best(tmp_path: Path) -> None:
     streams, times = logs(tmp_path)
     for number in range(5 * MOST_LINES):
-        streams["stdout"].before = lambda now=number * 1.0: times.note("stdout", now)
+        streams["stdout"].before_write = lambda now=number * 1.0: times.note("stdout", now)
         streams["stdout"].write(b"x\n")
-    assert len(times.order) < MOST_LINES
+    assert len(times.index) < MOST_LINES
     assert times.size < 40 * MOST_LINES
     last = 5 * MOST_LINES - 10
-    assert times.order.when("stdout", 2 * last) == last
+    assert times.index.when("stdout", 2 * last) == last
     assert times.read(-10, 5)[1] == (tmp_path / "times").read_bytes()[-10:-5]
     close(streams, times)
 

@@ -1,6 +1,6 @@
-"""Whether this executor runs in the container image that was asked for.
+"""Checks whether this executor runs in the container image that the job names.
 
-A NodeManager with Hadoop's DefaultContainerExecutor starts the task as a plain process of the node and tells nobody.
+A NodeManager with Hadoop's DefaultContainerExecutor starts the task as a plain process of the node without a message.
 (LinuxContainerExecutor refuses what it does not allow, in recent versions: howdah.engines.yarn.exit_codes.) What is
 certain:
 
@@ -33,8 +33,10 @@ _FIRST_IPC_NAMESPACE = 0xEFFFFFFF  # PROC_IPC_INIT_INO, linux/proc_ns.h
 
 
 def check_image(variables: Mapping[str, str], host: str, directory: str) -> Tuple[str, str]:
-    """A problem, when the image that `variables` of the container ask for is not used on `host`, and a note, when
-    nobody can tell; "" for each that there is not. `directory` is our working directory."""
+    """Return a problem, if the image that the container's `variables` name is not used on `host`, and a warning.
+
+    The warning says that nobody can tell. Both are "" when all is well. `directory` is the working directory.
+    """
     image = requested_image(variables)
     used = in_container(variables, directory) if image else True
     if used:
@@ -45,7 +47,7 @@ def check_image(variables: Mapping[str, str], host: str, directory: str) -> Tupl
 
 
 def in_container(variables: Mapping[str, str], directory: str) -> Optional[bool]:
-    """Whether YARN runs us in a container; None when nobody can tell."""
+    """Say whether YARN runs this process in a container; None when nobody can tell."""
     listed = ",".join(filter(None, (variables.get("LOCAL_DIRS"), variables.get("LOG_DIRS"))))
     own = {os.path.realpath(one) for one in (directory, *filter(None, listed.split(",")))}
     if own & _mount_points():
@@ -54,7 +56,7 @@ def in_container(variables: Mapping[str, str], directory: str) -> Optional[bool]
 
 
 def _mount_points() -> Set[str]:
-    """Field 5 of each line of proc(5) mountinfo; blanks and the like are written in octal there."""
+    """Return field 5 of each line of proc(5) mountinfo, where blanks and the like are written in octal."""
     lines = process_tree.read("/proc/self/mountinfo").splitlines()
     points = (line.split(b" ")[4] for line in lines if line.count(b" ") > 4)
     return {os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda code: bytes([int(code[1], 8)]), point)) for point in points}

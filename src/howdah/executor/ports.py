@@ -1,9 +1,9 @@
-"""Ports reserved by name, so that nobody else gets them between joining and the program's own bind.
+"""`PortReservation` holds ports by name, so that nobody else gets them before the program binds them itself.
 
 A bound socket that never listens keeps a port to itself, yet lets in a program that sets SO_REUSEADDR (Linux allows
 that while no socket of the port listens) or SO_REUSEPORT: frameworks that set either need no close-then-bind race.
-Both are set once the port is ours alone, on every address of the machine: many a server listens on all of them, and
-anybody's socket or lingering connection with that number, on whichever address, would be in its way.
+Both are set once the port is ours alone, on every address of the machine: many servers listen on all addresses, and a
+socket or lingering connection with that number, on whichever address, would be in their way.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from howdah.wire.ports import bound
 
 
 class PortReservation:
-    """Ports by name, held until `release`, of the kind of addresses that `host` has (IPv4 if it has none). `address` is
-    `host` in numbers, "" where that is none of ours. `among` are those that may be taken; without any the system
-    chooses.
+    """Holds ports by name until `release`, for the family of addresses that `host` has (IPv4 if it has none).
+
+    `address` is `host` in numbers, "" where it is none of this machine. `among` are the ports that may be taken;
+    without any the system chooses.
 
     Raises:
         OSError: no port is free.
@@ -38,18 +39,18 @@ class PortReservation:
         return {name: one.getsockname()[1] for name, one in self._sockets.items()}
 
     def file(self, name: str) -> int:
-        """The descriptor of its socket."""
+        """Return the descriptor of a port's socket."""
         return self._sockets[name].fileno()
 
     def release(self) -> None:
-        """Let them go; `ports` is empty from now on."""
+        """Release all ports; `ports` is empty from now on."""
         for one in self._sockets.values():
             one.close()
         self._sockets = {}
 
 
 def _own(host: str) -> Tuple[int, str]:
-    """The family of `host` and its address, "" if it is none of this machine's."""
+    """Return the family of `host` and its address, which is "" for a host other than this machine."""
     try:
         family, *_, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, socket.SOCK_STREAM) as probe:

@@ -1,4 +1,4 @@
-"""Who looks after a running program: whether it goes on, what it is doing when somebody asks, what it must be told."""
+"""`ProgramMonitor` watches a running program: progress, stack dumps and log search on request, preemption notices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from howdah.wire.messages import Orders, Usage
 
 
 class ProgramMonitor:
-    """For one executor, which is told of each program by `began`. `tell` writes a line where people look."""
+    """Watches the programs of one executor, one after another. `tell` writes a line to the task's log."""
 
     def __init__(
         self,
@@ -38,24 +38,24 @@ class ProgramMonitor:
         self._searches = LogSearches(link.loop, link.reaper, link.identity, printed, link.answer)
 
     def began(self, program: Program) -> None:
-        """It runs from now on."""
+        """Watch `program` from now on."""
         self._program, self._signs = program, ProgressDetector()
 
     def obey(self, orders: Orders) -> None:
-        """What of the orders is for the program that runs."""
+        """Obey the orders that concern the running program."""
         self._stacks.obey(orders.log_requests, self.path)
         self._searches.obey(orders.log_requests)
         self._notices.want(orders.notice, self._running())
 
     def idle_s(self, usage: Usage) -> float:
-        """For how long the program has shown no sign of progress; 0 when none runs."""
+        """Return for how long the program has shown no sign of progress; 0 when none runs."""
         if self._running() is None:
             return 0.0
         self._signs.update(usage, usage.log_bytes, self.here.last_sign_at)
         return round(self._signs.idle_s, 1)
 
     def explain(self, exit: Exit) -> Exit:
-        """The end of a program, for the reason that it was told, if it was told one, or that its GPUs give."""
+        """Explain the end of a program by the preemption notice that it got, or by a failure of its GPUs."""
         exit, watch = self._notices.explain(exit), self._program.gpus if self._program is not None else None
         if exit.ok or exit.cause not in ("exit", "signal") or watch is None or not watch.fault:
             return exit

@@ -1,4 +1,4 @@
-"""A warning that the container will be taken away, handed on to the program: a file, a signal, a line in its log."""
+"""Hands a preemption notice on to the program: by a file, a signal and a line in its log."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from howdah.spec.task import Exit
 from howdah.wire.messages import PreemptionNotice
 
 AFTER_S = 60.0
-"""Who announces a loss may be late with it."""
+"""A container may be taken away later than announced, by at most this time."""
 UNKNOWN_S = 3600.0
+"""How long a notice without a time counts."""
 
 
 class PreemptionNotices:
-    """`tell` writes a line where people look."""
+    """Hands on the notices of one executor. `tell` writes a line to the task's log."""
 
     def __init__(self, here: ProgramApiDir, tell: Callable[[str], None]) -> None:
         self.here, self.tell = here, tell
@@ -28,7 +29,7 @@ class PreemptionNotices:
         self._until = 0.0
 
     def want(self, notice: Optional[PreemptionNotice], program: Optional[Program]) -> None:
-        """Hand it on, if it is new and a program runs."""
+        """Hand `notice` on, if it is new and a program runs."""
         if notice is None or notice.number <= self._number or program is None or not program.running:
             return
         self._number, self._last = notice.number, notice
@@ -43,7 +44,7 @@ class PreemptionNotices:
             process_tree.kill_group(program.pid, getattr(signal, f"SIG{notice.signal}"))
 
     def explain(self, exit: Exit) -> Exit:
-        """The end of a program that was told: one that does not end well then, ends for that reason."""
+        """Give preemption as the reason of a program's failure after a notice."""
         if self._last is None or exit.ok or exit.cause not in ("exit", "signal") or time.monotonic() > self._until:
             return exit
         return replace(exit, cause="preempted", detail=f"it ended after it was told: {self._last.text}")

@@ -1,8 +1,8 @@
-"""What the processes of a program are doing right now: a process of its own beside an executor.
+"""A helper process that dumps the stacks of a program's processes.
 
 On stdin {"pids", "tool", "native", "secrets"}; on stdout {"text"}, then {"ok": true}. Python's stacks come from py-spy,
-which stops a process for some milliseconds; of others, and where py-spy is missing or may not look, what the kernel
-says. A process's command line is shown as `howdah.spec.redaction` has it: what is said here is kept and read by others.
+which stops a process for some milliseconds; for other processes, and where py-spy is missing or may not trace, the dump
+has what the kernel knows. Command lines are redacted (`howdah.spec.redaction`), because the dump is stored and shown.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from howdah.spec import redaction
 
 EACH_S, NATIVE_S = 10.0, 8.0
 MOST = 32
-"""Processes of a task; a data loader may have hundreds, which are all alike."""
+"""Processes that are dumped; a data loader may have hundreds, which are all alike."""
 MOST_TEXT = 200 << 10
 MOST_COMMAND = 200
-"""Characters of a command line."""
+"""Characters of a command line that are shown."""
 _AFTER_COMMAND = "\nPython v"
 MOST_DATA = 1 << 30
 """Memory that reading native frames may take."""
@@ -47,7 +47,7 @@ def main() -> int:
 
 
 def shown(pids: Sequence[int], tool: str, native: bool, secrets: Sequence[str] = ()) -> Iterator[str]:
-    """A paragraph for each process, without `secrets` in their command lines."""
+    """Yield a paragraph for each process, without `secrets` in its command line."""
     if not tool:
         yield "py-spy is not here, so Python's own stacks are not: install howdah[stacks] where the job is submitted\n"
     began = time.monotonic()
@@ -69,7 +69,7 @@ def _python_stacks(pid: int, tool: str, native: bool, secrets: Sequence[str]) ->
 
 
 def _taken(pid: int, tool: str, native: bool, secrets: Sequence[str]) -> str:
-    """With native frames where the platform has them, and reading their symbols takes neither long nor much."""
+    """Dump with native frames where the platform has them, and reading symbols takes little time and memory."""
     if not native:
         return _dumped(pid, [tool, "dump", "--pid", str(pid)], secrets)
     command = [tool, "dump", "--native", "--pid", str(pid)]
@@ -82,7 +82,7 @@ def _taken(pid: int, tool: str, native: bool, secrets: Sequence[str]) -> str:
 
 
 def _little_memory() -> None:
-    # What is read here counts as the container's: symbols of a large library must not cost the program its life.
+    # This memory counts as the container's: symbols of a large library must not get the program killed.
     resource.setrlimit(resource.RLIMIT_DATA, (MOST_DATA, MOST_DATA))
 
 
@@ -106,7 +106,7 @@ def _why(said: str) -> str:
 
 
 def is_python(pid: int) -> bool:
-    """Whether a process has an interpreter in it."""
+    """Say whether a process has a Python interpreter in it."""
     try:
         with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
             names = {line.rstrip().rpartition("/")[2] for line in file if "/" in line}
@@ -116,7 +116,7 @@ def is_python(pid: int) -> bool:
 
 
 def kernel_state(pid: int, secrets: Sequence[str] = ()) -> str:
-    """Its threads, and what each waits for in the kernel (proc(5) wchan)."""
+    """Describe a process's threads, and what each waits for in the kernel (proc(5) wchan)."""
     lines: List[str] = [f"Process {pid}: {command_of(pid, secrets)}", "What the kernel says of its threads:"]
     try:
         threads = sorted(os.listdir(f"/proc/{pid}/task"), key=int)
@@ -137,7 +137,7 @@ def _state(folder: str) -> str:
 
 
 def command_of(pid: int, secrets: Sequence[str] = ()) -> str:
-    """A process's command line in one line, without what looks like a secret, or is one of `secrets`."""
+    """Return a process's command line in one line, without `secrets` and words that look like secrets."""
     words = [word for word in _read(f"/proc/{pid}", "cmdline").split("\0") if word]
     shown = " ".join(" ".join(redaction.words(words, secrets)).split())
     return shown[:MOST_COMMAND] or _read(f"/proc/{pid}", "comm")
@@ -152,7 +152,7 @@ def _read(folder: str, name: str) -> str:
 
 
 def request_of(pids: Sequence[int], tool: str, native: bool, secrets: Sequence[str]) -> Mapping[str, Any]:
-    """What `main` reads."""
+    """Make the request that `main` reads."""
     return {"pids": list(pids), "tool": tool, "native": native, "secrets": list(secrets)}
 
 

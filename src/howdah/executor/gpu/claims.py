@@ -1,4 +1,4 @@
-"""GPUs of this node, each claimed by one executor at a time, where the engine deals none out.
+"""Claims GPUs of this node for one executor at a time, where the engine assigns none.
 
 A claim is a lock (flock) on a file for each device, in a directory below /tmp that only this user can write and whose
 files only this user can open: no other account can hold them. The kernel lets go of a lock when its holder dies. What
@@ -27,7 +27,7 @@ class NotEnoughGpus(Exception):
 
 
 def count(environment: Mapping[str, str]) -> int:
-    """Devices of this node: HOWDAH_GPU_COUNT, else as many as there are /dev/nvidia0, /dev/nvidia1, ..."""
+    """Count the devices of this node: HOWDAH_GPU_COUNT, or else /dev/nvidia0, /dev/nvidia1, ..."""
     given = environment.get("HOWDAH_GPU_COUNT", "")
     if given.isdigit():
         return int(given)
@@ -35,16 +35,16 @@ def count(environment: Mapping[str, str]) -> int:
 
 
 def assigned_by_engine(environment: Mapping[str, str]) -> bool:
-    """Whether the engine has said which devices are ours ("all" is what images say, not engines)."""
+    """Say whether the engine has named our devices ("all" is the word of images, not of engines)."""
     names = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
     return any(environment.get(name, "all") != "all" for name in names)
 
 
 class GpuClaim:
-    """`wanted` devices out of `total`, by number, ours until `release` or our death.
+    """Claims `wanted` devices out of `total`, by number, until `release` or the end of this process.
 
     Raises:
-        TooFew: others hold them.
+        NotEnoughGpus: other tasks hold them.
         OSError: nothing can be locked below /tmp.
     """
 
@@ -54,7 +54,7 @@ class GpuClaim:
         self._locks: Dict[int, List[int]] = {}
         others = self._take(wanted, total)
         for _ in range(_TRIES):
-            # Another user may have taken the same at the same moment: who sees that lets go, and tries again.
+            # Another user may have claimed the same devices at the same moment: release them, and try again.
             if not any(number in self.numbers for number in _held_by_others(prefix, total)):
                 break
             self._let_go()
@@ -66,7 +66,7 @@ class GpuClaim:
             raise NotEnoughGpus(f"{wanted} GPUs are asked for, {free} of this node's {total} are free{held}")
 
     def _take(self, wanted: int, total: int) -> Dict[int, str]:
-        """Lock as many as are wanted, as far as they are free; those that other users hold."""
+        """Lock as many free devices as are wanted; return the devices that other users hold."""
         others = _held_by_others(self._prefix, total)
         directories = [os.readlink(f"/proc/self/fd/{file}") for file in self._files]
         for number in range(total):
@@ -84,7 +84,7 @@ class GpuClaim:
         self.numbers, self._locks = [], {}
 
     def release(self) -> None:
-        """Give them back."""
+        """Release all devices."""
         self._let_go()
         for file in self._files:
             os.close(file)
@@ -92,17 +92,17 @@ class GpuClaim:
 
 
 class GpuAssignment:
-    """The devices of one task: those that the engine dealt out, else as many as it asked for, claimed once."""
+    """The devices of one task: those that the engine assigned, or else as many as it asked for, claimed once."""
 
     def __init__(self, container: Mapping[str, str], note: Callable[[str], None]) -> None:
         self.container, self.note = container, note
         self.claim: Optional[GpuClaim] = None
 
     def add_to(self, variables: Dict[str, str], asked: int) -> None:
-        """Say in `variables` of a program which they are; one that asked for none is told what its node tells.
+        """Name the devices in a program's `variables`; without GPUs in the job the variables stay as the node set them.
 
         Raises:
-            TooFew: others hold them.
+            NotEnoughGpus: other tasks hold them.
             OSError: nobody can claim any here.
         """
         if assigned_by_engine(variables) or not asked:
@@ -117,10 +117,10 @@ class GpuAssignment:
 
 
 def _lock_directories(prefix: str) -> List[int]:
-    """This user's directories, open, and locked so that systemd-tmpfiles does not tidy them up. There is one, unless
-    two processes made the first one at the same moment; whoever locks a device locks it in all that there are.
+    """Open this user's directories, and lock them so that systemd-tmpfiles does not remove them.
 
-    The name ends at random: another account must not make the directory first.
+    There is one directory, unless two processes made the first one at the same moment; a device is locked in all of
+    them. The name ends at random, because another account must not make the directory first.
     """
     own = f"{prefix}-{os.geteuid()}-"
     if not any(owner == os.geteuid() for _, owner in _directories(prefix)):
@@ -140,7 +140,7 @@ def _lock_directories(prefix: str) -> List[int]:
 
 
 def _directories(prefix: str) -> Iterator[Tuple[str, int]]:
-    """The directories of all users, with the owner; one that is not its owner's alone to write does not count."""
+    """Yield the directories of all users with the owner, if only the owner may write to it."""
     parent, start = os.path.split(prefix)
     for name in sorted(os.listdir(parent)):
         found = re.fullmatch(re.escape(start) + r"-(\d+)-\w+", name)
@@ -156,7 +156,7 @@ def _directories(prefix: str) -> Iterator[Tuple[str, int]]:
 
 
 def _lock_in_all(directories: List[str], name: str) -> List[int]:
-    """The open, locked files of this name; none when one of them is locked by another process."""
+    """Open and lock the files of this name; none when another process has locked one of them."""
     files: List[int] = []
     try:
         for directory in directories:
@@ -172,7 +172,7 @@ def _lock_in_all(directories: List[str], name: str) -> List[int]:
 
 
 def _held_by_others(prefix: str, total: int) -> Dict[int, str]:
-    """The devices that other users' processes hold: `user 1005 (pid 4711)`, by number."""
+    """Find the devices that other users' processes hold: `user 1005 (pid 4711)`, by number."""
     held: Dict[int, str] = {}
     holders: Dict[int, List[int]] = {}
     for directory, owner in _directories(prefix):
@@ -191,7 +191,7 @@ def _held_by_others(prefix: str, total: int) -> Dict[int, str]:
 
 
 def _flock_holders() -> Dict[int, List[int]]:
-    """Processes that hold a file by flock, by the file's number (proc(5), /proc/locks)."""
+    """Find the processes that hold a file by flock, by the file's inode (proc(5), /proc/locks)."""
     found: Dict[int, List[int]] = {}
     with open("/proc/locks", "rb") as file:
         for line in file:
@@ -202,7 +202,7 @@ def _flock_holders() -> Dict[int, List[int]]:
 
 
 def _owner_of(pid: int) -> Optional[int]:
-    """The user whose process it is; None where that is not to be seen."""
+    """Return the user of a process; None when the process is not visible."""
     try:
         return os.stat(f"/proc/{pid}").st_uid
     except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""`python -m howdah.executor.gpu.sampler`: samples GPUs by NVIDIA's management library, beside an executor.
+"""`python -m howdah.executor.gpu.sampler` samples GPUs by NVIDIA's management library, beside an executor.
 
 A helper process (`howdah.wire.helper_main`) that writes a line {"gpus": [...]} (howdah.spec.gpu) every period, and at
-once when a device has failed, until it is killed. It ends with an error where there is no driver or no device. What a
-device does not tell (a part of a divided one tells little) is left out.
+once when a device has failed, until it is killed. It ends with an error where there is no driver or no device. Values
+that a device does not report (a MIG part reports few) are left out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _XID = 0x8  # nvmlEventTypeXidCriticalError
 
 
 class Devices:
-    """The GPUs named `ids`; all there are if none is named.
+    """Reads the GPUs named `ids`; all of the node if none is named.
 
     Raises:
         OSError: there is no driver, or no such device.
@@ -51,7 +51,7 @@ class Devices:
         return self._nvml.nvmlDeviceGetHandleByUUID(name)
 
     def _listen(self) -> Any:
-        """Where the driver's critical errors arrive; None where it does not tell them."""
+        """Ask the driver for its critical errors; None where it does not report them."""
         try:
             events = self._nvml.nvmlEventSetCreate()
             for handle in self._handles.values():
@@ -61,7 +61,7 @@ class Devices:
         return events
 
     def wait(self, seconds: float) -> None:
-        """Until so much time is over, or a device is ill for the first time; what the driver tells is counted."""
+        """Wait for `seconds`, or until a device fails for the first time; count the driver's errors."""
         deadline = time.monotonic() + seconds
         while self._events is not None and time.monotonic() < deadline:
             left_ms = max(1, int(1000 * (deadline - time.monotonic())))
@@ -76,7 +76,7 @@ class Devices:
         time.sleep(max(0.0, deadline - time.monotonic()))
 
     def _count(self, event: Any) -> bool:
-        """Whether this is the device's first error that is the hardware's."""
+        """Count an error; say whether it is the device's first failure of hardware."""
         with contextlib.suppress(self._nvml.NVMLError):
             number = str(self._nvml.nvmlDeviceGetIndex(event.device))
             uuid = self._nvml.nvmlDeviceGetUUID(event.device)
@@ -90,7 +90,7 @@ class Devices:
         return next((xid for xid in self._xids[name] if xid in HARDWARE), LOST if name in self._lost else 0)
 
     def sample(self) -> list[Gpu]:
-        """All of them, now."""
+        """Sample all devices now."""
         return [self._one(name, handle) for name, handle in self._handles.items()]
 
     def _one(self, name: str, handle: Any) -> Gpu:
@@ -114,7 +114,7 @@ class Devices:
         )
 
     def _ask(self, question: Callable[[], Any], name: str = "") -> Any:
-        """None for what is not told; a device that is gone is noted, for its driver may tell of no event."""
+        """Ask for a value, None without an answer; remember a lost device, which the driver may report by no event."""
         try:
             return question()
         except self._nvml.NVMLError as error:

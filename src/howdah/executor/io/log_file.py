@@ -1,6 +1,6 @@
-"""A program's output on disk: all of it up to a limit, then its first and its last part.
+"""`StreamLog` keeps a program's output on disk: all of it up to a limit, then its first and its last part.
 
-Offsets count what the program wrote, so a reader that follows by offset is never confused by what was dropped. While
+Offsets count what the program wrote, so dropped bytes never confuse a reader that follows by offset. While
 the program runs the last part lies in two segments, the older of which is dropped as the newer fills; `close` joins
 everything into one file, with a line where the gap is.
 """
@@ -14,7 +14,7 @@ DEFAULT_LIMIT_MIB = 1024
 
 
 class _Piece(NamedTuple):
-    """Bytes `start` to `end` of the stream are in `file` from its beginning; `lines` of it have ended before."""
+    """A file with the bytes `start` to `end` of the stream; `lines` of the stream have ended before `start`."""
 
     path: str
     file: int
@@ -24,11 +24,10 @@ class _Piece(NamedTuple):
 
 
 class StreamLog:
-    """One stream, in `path`. `size` is what the program wrote so far, in bytes; `limit` what is kept of it; `place` is
-    where its last line begins, and how many lines lie before. `before` is called before something is added.
+    """Writes one stream to `path`.
 
-    The first half of the limit is the beginning; a quarter to a half of it is the end. Nobody waits for a full disk:
-    `lost` bytes are gone since there was no room for them, `problem` says why; once there is room a line tells of them.
+    The first half of `limit` keeps the beginning, a quarter to a half of it the end. Nobody waits for a full disk:
+    bytes that find no room are lost, and once there is room again a line says how many.
 
     Raises:
         OSError: the file cannot be created.
@@ -37,16 +36,21 @@ class StreamLog:
     def __init__(self, path: str, limit: int) -> None:
         self.path, self.limit = path, limit
         self.size = 0
+        """Bytes that the program wrote so far."""
         self.dropped = 0
-        self.place = (0, 0)
-        self.before: Callable[[], None] = lambda: None
+        """Bytes left out of the middle."""
+        self.last_line = (0, 0)
+        """Where the last line begins, and how many lines lie before it."""
+        self.before_write: Callable[[], None] = lambda: None
+        """Called before something is added."""
         self.lost, self.problem = 0, ""
+        """Bytes that found no room on the disk, and why."""
         self._pieces: List[_Piece] = [_create(path, 0, 0)]
         self._dropped_lines = 0
 
     def write(self, data: bytes) -> None:
-        """Append; what no longer fits pushes out the middle."""
-        self.before()
+        """Append `data`; when the limit is reached the middle of the stream is dropped."""
+        self.before_write()
         size = self.size
         try:
             if self.lost:
@@ -70,11 +74,11 @@ class StreamLog:
             self._pieces[-1] = piece._replace(end=piece.end + written)
             last = data.rfind(b"\n", done, done + written) + 1
             if last:
-                self.place = begun + last, self.place[1] + data.count(b"\n", done, last)
+                self.last_line = begun + last, self.last_line[1] + data.count(b"\n", done, last)
             done += written
 
     def read(self, offset: int, limit: int) -> Tuple[int, bytes]:
-        """(offset, bytes): up to `limit` bytes from `offset` on, or from after the gap if it lies in it.
+        """Return (offset, bytes): up to `limit` bytes from `offset` on; an offset in the gap moves behind the gap.
 
         A negative `offset` counts from the end.
         """
@@ -87,12 +91,11 @@ class StreamLog:
 
     @property
     def kept(self) -> List[Tuple[int, int, int, int]]:
-        """(descriptor, from, to, lines): the files, which bytes of the stream are in each from its beginning, and how
-        many lines have ended before."""
+        """List the files as (descriptor, from, to, lines): the bytes of the stream in it, and the lines before them."""
         return [piece[1:] for piece in self._pieces]
 
     def in_file(self, offset: int, lines: int) -> Tuple[int, int]:
-        """Where a place of the stream will be in the one file, or where the gap ends that it lies in."""
+        """Map an offset of the stream to the joined file; an offset in the gap moves behind the gap."""
         if not self.dropped or offset <= self._pieces[0].end:
             return offset, lines
         head, following, gap = self._pieces[0].end, self._pieces[1], self._gap()
@@ -103,7 +106,7 @@ class StreamLog:
         return f"\n[howdah: {self.dropped} bytes are left out here; HOWDAH_LOG_LIMIT_MIB sets the limit]\n".encode()
 
     def close(self) -> None:
-        """Join the parts into the one file, if there is room. The log is not written to afterwards."""
+        """Join the parts into one file, if there is room. The log is not written to afterwards."""
         try:
             self._join()
         except OSError as error:
@@ -133,11 +136,11 @@ class StreamLog:
             os.unlink(oldest.path)
         used = {piece.path for piece in self._pieces}
         path = next(f"{self.path}.end{n}" for n in (1, 2) if f"{self.path}.end{n}" not in used)
-        self._pieces.append(_create(path, self.size, self.place[1]))
+        self._pieces.append(_create(path, self.size, self.last_line[1]))
 
 
 def limit_from(environment: Mapping[str, str]) -> int:
-    """Bytes kept per stream: HOWDAH_LOG_LIMIT_MIB, else a GiB."""
+    """Return the bytes to keep of each stream: HOWDAH_LOG_LIMIT_MIB, else a GiB."""
     given = environment.get("HOWDAH_LOG_LIMIT_MIB", "")
     return (int(given) if given.isdigit() and int(given) else DEFAULT_LIMIT_MIB) << 20
 

@@ -1,5 +1,4 @@
-"""What is kept in memory of a stream: its last lines, the progress it reports, and how often it asked for a copy of its
-outputs. Any bytes may come."""
+"""`LogTail` keeps a stream's last lines in memory, and finds the progress and the snapshot requests in it."""
 
 from __future__ import annotations
 
@@ -14,41 +13,42 @@ _SAVE = re.compile(rb"(?:\A|[\r\n])(?:reporter|howdah) save[ \t]*[\r\n]")
 
 
 class LogTail:
-    """Fed with every piece of a stream, in order. `progress` is 0..1, None as long as nothing was reported; `saves`
-    counts the lines `reporter save`."""
+    """Takes every piece of a stream, in order; any bytes may come."""
 
     def __init__(self) -> None:
         self.progress: Optional[float] = None
-        self.saves = 0
+        """The progress reported last, 0 to 1."""
+        self.snapshot_requests = 0
+        """How many lines said `reporter save`."""
         self._last = b""
 
     def feed(self, data: bytes) -> None:
-        """Costs a search for a short word and a copy of at most 4 KiB, whatever the size of `data`."""
+        """Take one piece; this costs a search for a short word and a copy of at most 4 KiB, whatever its size."""
         if b"progress" in data or b"progress" in self._last[-_CARRY:]:
-            self._look(self._last[-_CARRY:] + data)
+            self._find_progress(self._last[-_CARRY:] + data)
         elif self._last:
-            self._look(self._last[-_CARRY:] + data[:_CARRY])
+            self._find_progress(self._last[-_CARRY:] + data[:_CARRY])
         if b" save" in data or (self._last and b" save" in self._last[-_CARRY:] + data[:_CARRY]):
-            self._count_saves(data)
+            self._count_snapshot_requests(data)
         self._last = data[-LAST_BYTES:] if len(data) >= LAST_BYTES else (self._last + data)[-LAST_BYTES:]
 
     def lines(self) -> Tuple[str, ...]:
-        """The last lines, as people can read them."""
+        """Return the last lines, as people can read them."""
         return readable(self._last)
 
     def contains(self, words: Pattern[bytes]) -> bool:
-        """Whether they are in the last 4 KiB."""
+        """Say whether `words` are in the last 4 KiB."""
         return words.search(self._last) is not None
 
-    def _look(self, data: bytes) -> None:
+    def _find_progress(self, data: bytes) -> None:
         for match in _PROGRESS.finditer(data):
             value = float(match.group(1)) / (100.0 if match.group(2) else 1.0)
             self.progress = min(1.0, value)
 
-    def _count_saves(self, data: bytes) -> None:
-        """A line counts with the piece that ends it; one's end may be the beginning of the next."""
+    def _count_snapshot_requests(self, data: bytes) -> None:
+        """Count a line with the piece that ends it; the end of one line may be the beginning of the next."""
         carried = self._last[-_CARRY:]
-        text, place = carried + data, 0
-        while (match := _SAVE.search(text, place)) is not None:
-            self.saves += match.end() > len(carried)
-            place = match.end() - 1
+        text, position = carried + data, 0
+        while (match := _SAVE.search(text, position)) is not None:
+            self.snapshot_requests += match.end() > len(carried)
+            position = match.end() - 1

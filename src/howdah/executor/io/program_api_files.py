@@ -1,8 +1,7 @@
-"""What a program needs to speak with the master (`howdah.program`): a key of its own, the master's address, the
-package.
+"""Makes the directory that lets a program call the master (`howdah.program`): its key, the address and the package.
 
-The package stands at the end of PYTHONPATH, alone: none of the executor's libraries become the program's, and a howdah
-that is installed where the program runs goes before this one.
+Only the package is put on PYTHONPATH, at the end: so none of the executor's libraries become the program's, and an
+installed howdah is found before this one.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ __path__ = [one for one in _all if one != _ours and os.path.isfile(os.path.join(
 
 
 class ProgramApiDir:
-    """A directory beside the program's working directory, or in it where the container has no other place."""
+    """The directory beside the program's working directory, or in it where the container has no other directory."""
 
     def __init__(self, identity: Identity, directory: str) -> None:
         beside = os.path.dirname(os.path.abspath(identity.work_directory)) if identity.work_directory else directory
@@ -39,10 +38,10 @@ class ProgramApiDir:
         self._master = identity.master
 
     def variables(self, environment: Mapping[str, str], epoch: int) -> Dict[str, str]:
-        """`environment` of a program that is about to start in `epoch`, and what it needs, which is made.
+        """Make the files for a program that is about to start in `epoch`, and add their variables to `environment`.
 
         Raises:
-            OSError: it can't be.
+            OSError: a file can't be written.
         """
         modules = self._make_package()
         name = wire.principal(self.identity.task, self.identity.attempt, epoch)
@@ -55,7 +54,7 @@ class ProgramApiDir:
         return {**environment, wire.VARIABLE: self.path, "PYTHONPATH": path}
 
     def set_master(self, master: Tuple[str, int]) -> None:
-        """Another master has taken over."""
+        """Write the address of the master that has taken over."""
         self._master = master
         try:
             if os.path.isdir(self.path):
@@ -65,9 +64,9 @@ class ProgramApiDir:
 
     @property
     def progress(self) -> Optional[float]:
-        """What the program has said; None when nothing."""
+        """Return the progress that the program has written; None without any."""
         try:
-            # It is the program's: whatever it may be, looking at it ends.
+            # The file is the program's: opening it must never block, whatever it is.
             file = os.open(os.path.join(self.path, wire.PROGRESS_FILE), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         except OSError:
             return None
@@ -80,7 +79,7 @@ class ProgramApiDir:
 
     @property
     def last_sign_at(self) -> float:
-        """When the program showed last that it goes on, on the file system's clock; 0 when it never did."""
+        """Return when the program last reported, on the file system's clock; 0 when it never did."""
         found = 0.0
         for name in (wire.PROGRESS_FILE, wire.BEAT_FILE):
             try:
@@ -90,16 +89,16 @@ class ProgramApiDir:
         return found
 
     def write_notice(self, kind: str, within_s: float, text: str) -> None:
-        """The container will be taken away: `howdah.program.notice()` says so from now on.
+        """Make `howdah.program.notice()` return this warning from now on.
 
         Raises:
-            OSError: it can't be written.
+            OSError: the file can't be written.
         """
         until = time.time() + within_s if within_s else 0.0
         self._write(wire.NOTICE_FILE, json.dumps({"kind": kind, "until": until, "text": text}))
 
     def close(self) -> None:
-        """No program runs any more."""
+        """Remove the directory, because no program runs any more."""
         shutil.rmtree(self.path, ignore_errors=True)
 
     def _make_package(self) -> str:
@@ -115,7 +114,7 @@ class ProgramApiDir:
         return modules
 
     def _write(self, name: str, text: str) -> None:
-        """Whole at any moment: the program may be reading it."""
+        """Replace a file in one step, because the program may be reading it."""
         path = os.path.join(self.path, name)
         file = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:

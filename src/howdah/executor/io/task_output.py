@@ -1,4 +1,4 @@
-"""What a task's programs print, as it is kept and read: two streams, when and in which order they came, both as one."""
+"""`TaskOutput` keeps what a task's programs print: two streams, their order and times, and both as one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from howdah.wire.messages import PROCESSES
 
 
 class Readable(Protocol):
-    """`size` bytes so far; `read` gives some, and where they begin (a negative offset counts from the end)."""
+    """Has `size` bytes so far; `read` returns some, and their offset (a negative one counts from the end)."""
 
     @property
     def size(self) -> int: ...
@@ -23,19 +23,21 @@ class Readable(Protocol):
 
 
 class ProcessList:
-    """The pids of everything below the executor, as a JSON list that is made when it is read."""
+    """Lists the pids below the executor in JSON, whenever it is read."""
 
     size = 0
 
     def read(self, offset: int, limit: int) -> Tuple[int, bytes]:
-        """All of it: the limit is that of a log."""
+        """Return the whole list, whatever the limit, which is meant for logs."""
         data = json.dumps([os.getpid(), *process_tree.descendants()]).encode()
         self.size = len(data)
         return 0, data
 
 
 class TaskOutput:
-    """In files of `directory`, `limit` bytes of each stream. `readable` has them by the names people ask for.
+    """Writes both streams to files in `directory`, `limit` bytes of each.
+
+    `readable` has everything that the master may ask for, by its name.
 
     Raises:
         OSError: a file can't be created.
@@ -48,12 +50,12 @@ class TaskOutput:
         self.readable[PROCESSES] = ProcessList()
 
     def add_last(self, lines: Tuple[str, ...]) -> None:
-        """The last lines of what was printed elsewhere."""
+        """Add the last lines of a stdout that went to an output."""
         if lines:
             self.logs["stdout"].write("".join(f"{line}\n" for line in ("[howdah: its last lines]", *lines)).encode())
 
     def close(self) -> None:
-        """Nothing is printed any more."""
+        """Complete the files."""
         self.times.close()
         for log in self.logs.values():
             log.close()

@@ -1,7 +1,7 @@
-"""Code that belongs straight into the working directory: copied out of where an archive was unpacked.
+"""Copies the content of unpacked archives into the working directory.
 
-Copied, because programs write beside their code, and what was unpacked is shared with other containers of the node.
-Whoever unpacked it (a NodeManager does so by itself) may have let links lead anywhere: they are looked at here.
+It is copied, because programs write beside their code, and unpacked archives are shared with other containers of the
+node. A NodeManager unpacks archives with links that may lead anywhere: the links are checked here.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ LINK_FROM = 64 << 20
 
 
 def unpack_into_workdir(places: Mapping[str, str], directory: str) -> None:
-    """Copy what is in the directories that `places` names to where it says below `directory`; what is there already
-    stays. Large files are linked.
+    """Copy the content of each directory in `places` to its target below `directory`.
+
+    Files that exist already stay. Large files are linked.
 
     Raises:
-        OSError: no room, nothing of that name, a link that leads out of what was unpacked, or a device.
+        OSError: no room, an archive is missing, a link leads out of its archive, or a file is a device.
     """
-    for name, into in places.items():
-        target = os.path.join(directory, into)
+    for name, target_name in places.items():
+        target = os.path.join(directory, target_name)
         os.makedirs(target, exist_ok=True)
         source = os.path.realpath(os.path.join(directory, name))
         _copy(source, target, source, name)

@@ -1,6 +1,6 @@
-"""What a container can check alone, as a process beside its executor: a request on stdin, JSON lines on stdout.
+"""A helper process with the checks that a container makes alone: a request on stdin, JSON lines on stdout.
 
-The rule: a failure names the check, the value and what is wanted; what can't be checked is said, and is no failure.
+A failure names the check, the value and what is wanted. A check that can't be made is reported, and is no failure.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Answer = Tuple[str, str]
 
 
 def disk(request: Mapping[str, Any]) -> Answer:
-    """Room, and a file that comes back as it was written."""
+    """Check that there is room, and that a file is read back as it was written."""
     directory, wanted = str(request["directory"]), int(request["disk_mib"])
     about = os.statvfs(directory)
     free = about.f_bavail * about.f_frsize // _MIB
@@ -46,7 +46,7 @@ def disk(request: Mapping[str, Any]) -> Answer:
 
 
 def _mount(directory: str) -> str:
-    """The file system that the working directory is on: its own path says little to people."""
+    """Find the mount point of the working directory, whose own path says little to people."""
     while not os.path.ismount(directory):
         directory = os.path.dirname(os.path.abspath(directory))
     return directory
@@ -71,7 +71,7 @@ def _written_and_read(path: str) -> Tuple[float, bool]:
 
 
 def memory_limits(request: Mapping[str, Any]) -> Answer:
-    """What the control groups let it use, and what the node has left."""
+    """Check what the control groups let the container use, and what the node has left."""
     wanted = int(request["memory_mib"])
     limit, free = oom_detection.least_limit_mib(), oom_detection.available_mib()
     if limit is not None and limit < wanted:
@@ -82,7 +82,7 @@ def memory_limits(request: Mapping[str, Any]) -> Answer:
 
 
 def gpu(request: Mapping[str, Any]) -> Answer:
-    """As many as were asked for can be opened, and none has lost data."""
+    """Check that as many GPUs are visible as the job asks for, and that none has lost data."""
     wanted, variables = int(request["gpus"]), request["variables"]
     if not wanted:
         return "left_out", "no GPUs are asked for"
@@ -95,7 +95,7 @@ def gpu(request: Mapping[str, Any]) -> Answer:
 
 
 def _ecc(ids: Tuple[str, ...]) -> Optional[Answer]:
-    """What the driver counts; None where nothing is wrong, or nobody can tell."""
+    """Report memory errors that the driver counts; None where there are none, or nobody can tell."""
     from howdah.executor.gpu.sampler import Devices
 
     try:
@@ -108,7 +108,7 @@ def _ecc(ids: Tuple[str, ...]) -> Optional[Answer]:
 
 
 def matmul(request: Mapping[str, Any]) -> Answer:
-    """By the job's torch; on the CPU where no GPUs are asked for."""
+    """Multiply matrices by the job's torch; on the CPU where the job asks for no GPUs."""
     question = {"check": "matmul", "gpus": request["gpus"]}
     answer = run_torch_check(request["python"], request["variables"], question, 3600.0)  # the executor has the limit
     word = next(iter(answer))
@@ -124,12 +124,12 @@ CHECKS: Dict[str, Callable[[Mapping[str, Any]], Answer]] = {
 
 
 def size(mib: float) -> str:
-    """As people write it."""
+    """Write a size as people do."""
     return f"{mib / 1024:.1f} GiB" if mib >= 1024 else f"{mib:.0f} MiB"
 
 
 def main() -> int:
-    """One after the other, up to the first that fails."""
+    """Make one check after the other, up to the first that fails."""
     request = json.load(sys.stdin)
     for name in request["checks"]:
         say(begun=name)
@@ -145,7 +145,7 @@ def main() -> int:
 
 
 def say(**message: Any) -> None:
-    """A line for the executor."""
+    """Print a line for the executor."""
     print(json.dumps(message), flush=True)
 
 

@@ -1,8 +1,8 @@
-"""Exchange data with one other task after another, as a process beside the executor: over TCP, then by the job's torch.
+"""A helper process that exchanges data with one other task after another: over TCP, then by the job's torch.
 
-Of a pair one listens, on a socket that the executor reserved, and the other calls. They say who they are, send each
-other the same bytes, then, where both have torch, meet for an all-reduce. Both tell each other how it went, so that
-both tell the master the same. The rule: each round ends at its own time, whatever a partner does.
+Of a pair one task listens, on a socket that the executor reserved, and the other connects. They identify themselves,
+send each other the same bytes, then, where both have torch, make an all-reduce. Each tells the other the result, so
+that both report the same to the master. Each round ends at its own time, whatever a partner does.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _PIECE = random.Random(1).randbytes(_MIB)  # noqa: S311 - a pattern, no secret
 _SUM = zlib.crc32(_PIECE * _SEND_MIB)
 _RETRY_S, _HELLO_S, _VERDICT_S, _LOOK_S = 0.2, 5.0, 2.0, 20.0
 _MOST_SILENT, _LONGEST_HELLO, _LOOK_AGAIN_S = 64, 4096, 0.02
-"""Callers that have not said who they are, and bytes in which they do."""
+"""Callers that have not identified themselves yet, bytes of a hello, and seconds between two looks at half a hello."""
 
 Hello = Tuple[int, int, str]
 """Epoch, round, task."""
 
 
 class Failed(Exception):
-    """The exchange did not come about, or what came was wrong."""
+    """The exchange failed, or the received data was wrong."""
 
 
 class PeerConnection:
-    """A connection to the other: JSON lines, and bytes. `torch` is what the other said of its own."""
+    """A connection to the partner: JSON lines, and bytes. `torch` is the partner's kind of torch."""
 
     def __init__(self, connection: socket.socket, deadline: float) -> None:
         self.connection, self.deadline, self.torch = connection, deadline, ""
@@ -58,13 +58,13 @@ class PeerConnection:
         return answer
 
     def send(self, piece: bytes) -> None:
-        """Many times over."""
+        """Send `piece` many times."""
         for _ in range(_SEND_MIB):
             self._wait()
             self.connection.sendall(piece)
 
     def receive(self) -> int:
-        """The checksum of what comes."""
+        """Return the checksum of the received bytes."""
         found = 0
         for _ in range(_SEND_MIB):
             self._wait()
@@ -80,7 +80,7 @@ class PeerConnection:
 
 
 class PairExchange:
-    """All rounds of one task."""
+    """Makes all rounds of one task."""
 
     def __init__(self, request: Mapping[str, Any]) -> None:
         self.request, self.task, self.epoch = request, str(request["task"]), int(request["epoch"])
@@ -94,7 +94,7 @@ class PairExchange:
         self._torch = _kind(request)
 
     def run(self) -> None:
-        """Tell of each partner how it went."""
+        """Exchange data with each partner, and report the results."""
         limit, rounds = float(self.request["limit_s"]), self.request["rounds"]
         began = time.monotonic()
         for number, partner in enumerate(rounds):
@@ -133,14 +133,16 @@ class PairExchange:
                 line = PeerConnection(socket.create_connection(address, left), deadline)
                 line.tell(epoch=self.epoch, round=number, task=self.task, torch=self._torch)
                 return line
-            except OSError as error:  # its executor may not have got as far yet
+            except OSError as error:  # the partner's executor may not listen yet
                 problem = str(error)
                 time.sleep(min(_RETRY_S, max(0.0, deadline - time.monotonic())))
         raise Failed(f"{partner['host']}:{partner['port']} can't be reached: {problem}")
 
     def _accepted(self, wanted: Hello, deadline: float) -> PeerConnection:
-        """The connection of the one that is expected; others wait for their round. Who does not say at once who it is
-        keeps nobody waiting: anybody may call."""
+        """Return the connection of the expected partner; connections of other partners wait for their round.
+
+        A caller that does not identify itself delays nobody, because anybody may connect.
+        """
         while wanted not in self._early:
             left = deadline - time.monotonic()
             if left <= 0:
@@ -151,11 +153,11 @@ class PairExchange:
         return line
 
     def _hear_callers(self, limit: float) -> None:
-        """One look at who calls, and at who has said who it is."""
+        """Accept callers once, and read the hello of those that have sent it."""
         ready, _, _ = select.select([self.listener, *self._silent], [], [], limit)
         for one in ready:
             if one is self.listener:
-                with contextlib.suppress(OSError):  # who called has left
+                with contextlib.suppress(OSError):  # the caller has left
                     self._silent[self.listener.accept()[0]] = time.monotonic() + _HELLO_S
             else:
                 self._hear_caller(one)
@@ -197,7 +199,7 @@ class PairExchange:
     # Exchanging
 
     def _exchange(self, line: PeerConnection, listens: bool) -> Tuple[str, str]:
-        """What was found, and why torch was left out, if it was. `listens` says that the other one does."""
+        """Return what was found, and why torch was left out, if it was. `listens` says that the partner listens."""
         if listens:
             port = int(line.hear()["port"])
         else:
@@ -233,7 +235,7 @@ class PairExchange:
         return run_torch_check(self.request["python"], self.request["variables"], question, left)
 
     def _agree(self, line: PeerConnection, problem: str) -> None:
-        """Both know then what either has found."""
+        """Exchange results, so that both tasks know what either has found."""
         line.tell(problem=problem)
         problem = problem or str(line.hear()["problem"])
         if problem:
@@ -241,7 +243,7 @@ class PairExchange:
 
 
 def _kind(request: Mapping[str, Any]) -> str:
-    """With what the job's torch would add up, "" where there is none."""
+    """Say where the job's torch would compute: `gpu`, `cpu`, or "" without torch."""
     python, variables = request["python"], request["variables"]
     if not python:
         return ""
@@ -260,7 +262,7 @@ def _free_port(address: str) -> int:
 
 
 def main() -> int:
-    """All rounds; that one failed is no failure of this program."""
+    """Make all rounds; a failed round is no failure of this program."""
     PairExchange(json.load(sys.stdin)).run()
     say(ok=True)
     return 0

@@ -1,6 +1,6 @@
-"""What only the job's own torch can check, run by the job's Python: this text is all that it gets of howdah.
+"""A script with the checks that need the job's own torch; the job's Python gets nothing else of howdah.
 
-The rule: every expected result is known beforehand, and exact: small whole numbers, whatever the precision.
+Every expected result is known beforehand, and exact: small whole numbers, whatever the precision.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def matmul(torch: Any, request: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def _multiply(torch: Any, device: str, size: int) -> str:
-    """What is wrong with the product of two matrices of rank one: (a bᵀ)(c dᵀ) = a (b·c) dᵀ."""
+    """Say what is wrong with the product of two matrices of rank one: (a bᵀ)(c dᵀ) = a (b·c) dᵀ."""
     a, b, c, d = (((torch.arange(size) * step) % 5 - 2).float() for step in (1, 2, 3, 7))
     expected = torch.outer(a * (b * c).sum(), d).to(device)
     left, right = torch.outer(a, b).to(device), torch.outer(c, d).to(device)
@@ -73,7 +73,7 @@ def all_reduce(torch: Any, request: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def main(argv: Optional[List[str]] = None) -> Dict[str, Any]:
-    """One check, in JSON; what comes back is one of `found`, `left_out` and `error`."""
+    """Make one check, given in JSON; return `found`, `left_out` or `error`."""
     request = json.loads((argv or sys.argv)[1])
     try:
         torch = importlib.import_module("torch")

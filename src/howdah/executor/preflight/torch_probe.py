@@ -1,4 +1,4 @@
-"""The checks that need the job's own torch, in a process of the job's Python with the program's variables."""
+"""Runs the checks that need the job's own torch, in the job's Python with the program's variables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OF_A_GROUP = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "LOCAL_RANK")
 def run_torch_check(
     python: str, variables: Mapping[str, str], request: Mapping[str, Any], limit_s: float
 ) -> Dict[str, Any]:
-    """What `howdah.executor.preflight.torch_check_script` answers: one of `found`, `left_out` and `error`."""
+    """Return the answer of `howdah.executor.preflight.torch_check_script`: `found`, `left_out` or `error`."""
     if not python:
         return {"left_out": "the job has no Python"}
     text = pkgutil.get_data("howdah.executor.preflight", "torch_check_script.py")

@@ -189,10 +189,10 @@ class Program:
             self._finish_if_drained()
             return 0
         tail = self.tails[name]
-        asked = tail.saves
+        requests = tail.snapshot_requests
         tail.feed(data)
-        if tail.saves > asked:
-            self.on_snapshot_request(tail.saves - asked)
+        if tail.snapshot_requests > requests:
+            self.on_snapshot_request(tail.snapshot_requests - requests)
         if name == "stdout":
             self.yields.feed(data)
         log = self.logs[name]
