@@ -1,7 +1,7 @@
-"""What a training framework wants to be told, and what it makes of a job.
+"""A `Framework` adds the roles that a training framework needs to a job, and sets the variables of its tasks.
 
-The rule: a framework is pure. It runs where a job is planned and in the master, which alone knows the whole world;
-it opens nothing and imports no library. The executor knows processes, not frameworks.
+A framework is pure. It runs where a job is planned and in the master, which alone knows the whole world; it opens
+nothing and imports no library. The executor knows processes, not frameworks.
 
 A task's rank is its place in the world: roles in the job's order, then by index. A framework that wants another
 order puts the roles in that order in `expand`.
@@ -41,7 +41,7 @@ class Framework(Protocol):
         ...
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        """The framework's own variables of `task`, beside `world_variables`; `world` is complete."""
+        """Return the framework's own variables of `task`, beside `world_variables`; `world` is complete."""
         ...
 
 
@@ -49,32 +49,32 @@ class WithFiles(Framework, Protocol):
     """A framework whose programs read files that only the whole world determines, such as a list of machines."""
 
     def files(self, world: World, task: TaskId) -> dict[str, str]:
-        """Texts to have in the working directory of `task`, by plain name, when its program starts."""
+        """Return texts by file name, which the working directory of `task` has when its program starts."""
         ...
 
 
 def files_of(framework: Framework, world: World, task: TaskId) -> dict[str, str]:
-    """The files of a framework that has any."""
+    """Return the files of a framework that has any."""
     return cast(WithFiles, framework).files(world, task) if hasattr(framework, "files") else {}
 
 
 class Launching(Framework, Protocol):
-    """A framework that starts programs by one of its own. With `shares_key` that one gets the variable GANG_KEY."""
+    """A framework that starts programs by a command of its own. With `shares_key` tasks get the variable GANG_KEY."""
 
     shares_key: bool
 
     def command(self, task: TaskId, command: str | tuple[str, ...]) -> str | tuple[str, ...]:
-        """What the container of `task` runs, so that the role's `command` is run in the end."""
+        """Return what the container of `task` runs, which runs the role's `command` in the end."""
         ...
 
 
 def command_of(framework: Framework, task: TaskId, command: str | tuple[str, ...]) -> str | tuple[str, ...]:
-    """The role's own command, unless the framework starts it."""
+    """Return the framework's command, or the role's own where the framework has none."""
     return cast(Launching, framework).command(task, command) if hasattr(framework, "command") else command
 
 
 def shares_key(framework: Framework) -> bool:
-    """Whether the tasks get GANG_KEY."""
+    """Say whether the tasks get GANG_KEY."""
     return bool(getattr(framework, "shares_key", False))
 
 
@@ -143,5 +143,5 @@ def world_variables(
 
 
 def port_variable(name: str) -> str:
-    """HOWDAH_PORT_TENSORBOARD for the port named `tensorboard`."""
+    """Return HOWDAH_PORT_TENSORBOARD for the port named `tensorboard`."""
     return "HOWDAH_PORT_" + name.upper().replace("-", "_")

@@ -1,4 +1,4 @@
-"""Any program: it gets the HOWDAH_* variables and nothing else, and the job waits for every task."""
+"""Runs any program with the HOWDAH_* variables and nothing else; the job waits for every task."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from howdah.spec import JobSpec, TaskId, World
 
 
 class Generic:
-    """No assumptions: its ports are let go before the program starts, since nothing is known of how it binds."""
+    """Assumes nothing: ports are released before the program starts, because it may bind them in any way."""
 
     hold_ports = False
 

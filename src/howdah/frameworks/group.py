@@ -1,4 +1,4 @@
-"""Tasks of equal standing, each with a rank: who is in the group, in which order, and which roles only help it.
+"""Orders the tasks of a group by rank, and separates them from side roles and helpers.
 
 Ranks go chief (or master) first, then worker, then other roles in the job's order. Side roles run beside the group
 and helpers for it: both come last in the world, so that a member's rank in the group is its rank in the world.
@@ -13,8 +13,8 @@ from howdah.frameworks import decided
 from howdah.spec import JobSpec, Member, Resources, Role, World
 
 SIDE_ROLES = ("evaluator", "tensorboard")
-"""They watch the group, are no part of it, and may fail."""
-# As where nothing is said of roles: see Input.roles.
+"""Roles that watch the group, are no part of it, and may fail."""
+# The roles that get no data by default: see Input.roles.
 _HOLD_NO_DATA = ("ps", "evaluator")
 _FIRST = ("chief", "master", "worker")
 # Numerical libraries start a thread for each core of the node, with memory of its own, which helpers have no use for.
@@ -22,19 +22,19 @@ _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THR
 
 
 def grouped(job: JobSpec, helpers: Sequence[str] = ()) -> JobSpec:
-    """`job` with its roles in order and decided: side roles and `helpers` are not waited for."""
+    """Put the roles of `job` in order and decide them: side roles and `helpers` are not waited for."""
     order = sorted(job.roles, key=lambda role: _place(role, helpers))
     return decided(job, untracked=(*SIDE_ROLES, *helpers), ignored=SIDE_ROLES, order=order)
 
 
 def group(world: World, helpers: Sequence[str] = ()) -> tuple[Member, ...]:
-    """The members of the group, by rank; `world` is in the order that `grouped` gave its roles."""
+    """Return the members of the group, by rank; `world` is in the order that `grouped` gave its roles."""
     beside = sum(len(world.of(role)) for role in (*SIDE_ROLES, *helpers))
     return world.members[: len(world.members) - beside]
 
 
 def with_helper(job: JobSpec, name: str, command: tuple[str, ...], memory_mib: int) -> JobSpec:
-    """`job` with one task more, which starts with the group and gets no data; a role of that name is left as it is.
+    """Add one task to `job`, which starts with the group and gets no data; an existing role of that name stays.
 
     `command` begins with `python3`: it runs in the job's own environment.
     """
@@ -46,7 +46,7 @@ def with_helper(job: JobSpec, name: str, command: tuple[str, ...], memory_mib: i
 
 
 def without_data(job: JobSpec, *names: str) -> JobSpec:
-    """`job` with inputs for all roles kept away from these."""
+    """Keep inputs that are for all roles away from the roles `names`."""
     if not any(name in job.roles for name in names):
         return job
     holding = tuple(role for role in job.roles if role not in (*names, *_HOLD_NO_DATA))
@@ -55,7 +55,7 @@ def without_data(job: JobSpec, *names: str) -> JobSpec:
 
 
 def _place(role: str, helpers: Sequence[str]) -> int:
-    """Sorting is stable: equal places keep the job's order."""
+    """Return the sort key of a role; sorting is stable, so that equal keys keep the job's order."""
     if role in helpers:
         return len(_FIRST) + 1
     if role in SIDE_ROLES:

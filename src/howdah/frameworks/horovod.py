@@ -1,7 +1,7 @@
 """Horovod over gloo: a rendezvous in a role of its own, and each worker's slot in its variables.
 
 The rendezvous is the small store over HTTP that Horovod's gloo context reads and writes (`GET`, `PUT` and `DELETE` of
-`/scope/key`, horovod/common/gloo/http_store.cc); it needs nothing but Python. Slots are dealt as `horovodrun` does.
+`/scope/key`, horovod/common/gloo/http_store.cc); it needs nothing but Python. Slots are assigned as `horovodrun` does.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ server.serve_forever()
 
 
 class Horovod:
-    """`horovod.init()` finds the others, whatever it trains: PyTorch, TensorFlow, MXNet."""
+    """Makes `horovod.init()` find the others, for PyTorch, TensorFlow and MXNet."""
 
     # The rendezvous sets SO_REUSEADDR; workers listen on ports of gloo's own choice.
     hold_ports = True
 
     def expand(self, job: JobSpec) -> JobSpec:
-        """Adds the rendezvous, unless each task is alone anyway."""
+        """Add the rendezvous, unless each task is alone anyway."""
         if job.gang:
             job = with_helper(job, RENDEZVOUS_ROLE, ("python3", "-c", RENDEZVOUS), _RENDEZVOUS_MIB)
         return grouped(job, helpers=(RENDEZVOUS_ROLE,))
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        """Who isn't a worker is told nothing: Horovod would take it for one."""
+        """Set the variables of workers; Horovod would take any other task that has them for a worker."""
         server = next(iter(world.of(RENDEZVOUS_ROLE)), None)
         if server is None or task.role in (RENDEZVOUS_ROLE, *SIDE_ROLES):
             return {}
@@ -69,7 +69,7 @@ class Horovod:
 
 
 def meeting(server: Member, workers: Sequence[Member], task: TaskId) -> dict[str, str]:
-    """What gloo's controller reads in a worker: where the rendezvous is, and this worker's slot.
+    """Return what gloo's controller reads in a worker: the rendezvous' address, and this worker's slot.
 
     Ranks go host by host; a local rank's cross rank counts the hosts that have that local rank.
     """
@@ -97,7 +97,7 @@ def meeting(server: Member, workers: Sequence[Member], task: TaskId) -> dict[str
 
 
 def by_host(workers: Sequence[Member]) -> dict[str, list[TaskId]]:
-    """Tasks by host, hosts in the order of their first."""
+    """Group tasks by host, in the order of each host's first task."""
     hosts: dict[str, list[TaskId]] = {}
     for member in workers:
         hosts.setdefault(member.host, []).append(member.task)

@@ -1,8 +1,8 @@
 """JAX on several processes: `jax.distributed.initialize()` without arguments finds the others.
 
-JAX reads the coordinator's address from JAX_COORDINATOR_ADDRESS and nothing else of its own. How many processes there
-are and which one this is it only takes from launchers that it knows; of those, Open MPI is told by the fewest
-variables (jax._src.clusters.ompi_cluster, the same from 0.4 to 0.10).
+JAX reads the coordinator's address from JAX_COORDINATOR_ADDRESS and nothing else of its own. The number of processes
+and the own rank it takes only from launchers that it knows; of those, Open MPI needs the fewest variables
+(jax._src.clusters.ompi_cluster, the same from 0.4 to 0.10).
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from howdah.spec import JobSpec, Role, TaskId, World
 
 
 class Jax:
-    """One task is one process; rank 0 runs the coordinator on its main port."""
+    """Runs one process in each task; rank 0 runs the coordinator on its main port."""
 
     # The coordinator is a gRPC server, which sets SO_REUSEPORT.
     hold_ports = True
 
     def expand(self, job: JobSpec) -> JobSpec:
-        """Puts the roles in the order of their ranks, and lets a process see all of its task's GPUs."""
+        """Put the roles in the order of their ranks, and let a process see all of its task's GPUs."""
         roles = {name: _with_devices(role) for name, role in job.roles.items()}
         return grouped(dataclasses.replace(job, roles=roles))
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        """A side role learns where the coordinator is, but no rank: it is no part of the computation."""
+        """Set the coordinator and the rank; a side role gets no rank, because it takes no part in the computation."""
         members = group(world)
         if not members:
             return {}
@@ -44,7 +44,7 @@ class Jax:
 
 
 def _with_devices(role: Role) -> Role:
-    """JAX takes the local rank, always 0 here, for the one GPU of a process, unless it is told of more."""
+    """Name all GPUs: without that JAX uses only the GPU of the local rank, which is always 0 here."""
     if role.resources.gpus < 2 or "JAX_LOCAL_DEVICE_IDS" in role.env:
         return role
     devices = ",".join(str(number) for number in range(role.resources.gpus))

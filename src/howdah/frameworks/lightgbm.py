@@ -1,6 +1,6 @@
-"""LightGBM over sockets: every task knows all machines by address and port, and finds itself among them.
+"""LightGBM over sockets: every task gets the list of all machines, and finds itself in the list.
 
-LightGBM compares the list with its own machine's addresses and resolves no names: they are given in numbers.
+LightGBM compares the list with its own machine's addresses and resolves no names: so the addresses are numeric.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ MACHINES_FILE = "machines.txt"
 
 
 class LightGBM:
-    """Data-, feature- and voting-parallel training; `machines`, `local_listen_port` and `num_machines` are told."""
+    """Runs data-, feature- and voting-parallel training by `machines`, `local_listen_port` and `num_machines`."""
 
     # Its listening socket sets no SO_REUSEADDR.
     hold_ports = False
 
     def expand(self, job: JobSpec) -> JobSpec:
-        """Puts the roles in the order of their ranks."""
+        """Put the roles in the order of their ranks."""
         return grouped(job)
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        """A side role is no machine: it gets the list alone."""
+        """Set the list and the task's place in it; a side role is no machine, and gets the list alone."""
         members = group(world)
         count = str(len(members))
         machines = ",".join(_machine(member) for member in members)
@@ -36,7 +36,7 @@ class LightGBM:
         }
 
     def files(self, world: World, task: TaskId) -> dict[str, str]:
-        """The same list as LightGBM's command line takes it: `machine_list_filename=machines.txt`."""
+        """Write the same list for LightGBM's command line: `machine_list_filename=machines.txt`."""
         return {MACHINES_FILE: "".join(f"{_machine(member, ' ')}\n" for member in group(world))}
 
 

@@ -1,7 +1,7 @@
 """MPI: one task is one rank, started by Open MPI's own mpirun, which reaches the tasks through howdah and not by ssh.
 
-What a task's container runs is `mpi_task` (which says how), with the user's command behind it. To Open MPI each task
-is a node of its own, even where several share a machine: each has a container, with its own memory, files and log.
+A task's container runs the script `mpi_task`, followed by the user's command. To Open MPI each task is a node of its
+own, even where several share a machine: each has a container, with its own memory, files and log.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ PROGRAM, HOSTS = "howdah-mpi.py", "howdah-mpi-hosts"
 
 
 class Mpi:
-    """Programs for MPI in any language: MPI_Init finds the others."""
+    """Runs MPI programs in any language: MPI_Init finds the other ranks."""
 
     # The listener for the daemon's command line sets SO_REUSEADDR.
     hold_ports = True
     shares_key = True
 
     def expand(self, job: JobSpec) -> JobSpec:
-        """Puts the roles in the order of their ranks."""
+        """Put the roles in the order of their ranks."""
         return grouped(job)
 
     def command(self, task: TaskId, command: str | tuple[str, ...]) -> str | tuple[str, ...]:
-        """The user's command is what a rank runs; a side role is none."""
+        """Wrap the user's command, which a rank runs; a side role is no rank, and runs its own command."""
         if task.role in SIDE_ROLES:
             return command
         words: Sequence[str] = ("/bin/bash", "-c", command) if isinstance(command, str) else command
         return ("python3", "-I", PROGRAM, "task", *words)
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        """What Open MPI tells a rank by itself is not told here."""
+        """Name the task and its address; Open MPI sets the variables of a rank by itself."""
         if task.role in SIDE_ROLES:
             return {}
         return {"HOWDAH_MPI_NAME": task.slug, "HOWDAH_MPI_ADDRESS": world.member(task).numeric}
 
     def files(self, world: World, task: TaskId) -> dict[str, str]:
-        """The first task has mpirun's list of hosts, each with its address in the remark behind it."""
+        """Give each rank the script, and the first one mpirun's list of hosts, each with its address in a comment."""
         if task.role in SIDE_ROLES:
             return {}
         text = pkgutil.get_data(__package__, "mpi_task.py")

@@ -1,8 +1,8 @@
-"""One task of an MPI job: its rank, Open MPI's daemon that starts the rank, and in the first task mpirun too.
+"""A script that runs one task of an MPI job: Open MPI's daemon, the daemon's rank, and mpirun in the first task.
 
-The rule: nobody logs in anywhere. mpirun believes that it reaches the tasks by ssh; what it starts in ssh's place is
-this file again, which hands the daemon's command line to the task of that name. A message counts when it is signed with
-the gang's key. The file runs by itself, with the standard library, in the job's own Python (3.7 or newer).
+No task logs in to another one. mpirun is configured to reach the tasks by a remote shell, which is this script again:
+it hands the daemon's command line to the task of that name. A message counts when it is signed with the gang's key.
+The file runs by itself, with the standard library, in the job's own Python (3.7 or newer).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from typing import Any, NoReturn
 KEY = "HOWDAH_GANG_KEY"
 HOSTS = "howdah-mpi-hosts"
 _SECRETLY = "HOWDAH_MPI_"
-# All tasks are started at the same moment; what remains is the start of Python and of mpirun, on a busy machine.
+# All tasks are started at the same moment; this covers the start of Python and of mpirun on a busy machine.
 _MEET_S = 120.0
-# Whoever failed first is told so; the others wait this long to be stopped before they fail as well.
+# The task that failed first is told so; the others wait this long to be stopped before they fail as well.
 _HOLD_S = 10.0
-# Callers are heard at the same time, and each for so long: anybody may call.
+# How many callers are served at once, for how long, and how much each may send: anybody may connect.
 _MOST_CALLERS, _HEAR_S, _LONGEST = 32, 10.0, 1 << 20
 _VERSIONS = ("4", "5")
 _WHO_FAILED = re.compile(r"process rank (\d+) with|Process name: \[.*,(\d+)\]|MPI_ABORT was invoked on rank (\d+)")
@@ -60,7 +60,7 @@ _ROOT = {f"{who}_ALLOW_RUN_AS_ROOT{more}": "1" for who in ("OMPI", "PRTE") for m
 
 
 class MpiTask:
-    """What happens here arrives in `events`, each a kind and a value."""
+    """Runs one task; all that happens arrives in `events`, each a kind and a value."""
 
     def __init__(self, command: list[str]) -> None:
         self.key, self.me = os.environ.pop(KEY), os.environ["HOWDAH_MPI_NAME"]
@@ -75,7 +75,7 @@ class MpiTask:
         self.guilty, self.ordered = -1, False
 
     def run(self) -> int:
-        """How this task ends: as its rank did, or mpirun, or the daemon."""
+        """Run the task; return the status of its rank, of mpirun, or of the daemon."""
         if self.first:
             self._start_mpirun()
         told, ended = self._wait_until_over()
@@ -87,7 +87,7 @@ class MpiTask:
         return status
 
     def _wait_until_over(self) -> tuple[bool, dict[str, int]]:
-        """Whether this task is the one to blame, and what has ended how."""
+        """Wait for the end; say whether this task failed first, and return the statuses by process."""
         ended: dict[str, int] = {}
         kind, value = self._next(_MEET_S, lambda kind: kind in ("run", "mpirun"))
         if not kind:
@@ -110,7 +110,7 @@ class MpiTask:
             kind, value = self._next(None, lambda _: True)
 
     def _next(self, limit: float | None, wanted: Any) -> tuple[str, Any]:
-        """The next event that is wanted, ("", None) after `limit` seconds."""
+        """Return the next event that is wanted, ("", None) after `limit` seconds."""
         deadline = None if limit is None else time.monotonic() + limit
         while True:
             try:
@@ -121,7 +121,7 @@ class MpiTask:
                 return event
 
     def _listen(self) -> None:
-        """Anybody may call, and say nothing: of too many the oldest makes room for the newest."""
+        """Accept callers; of too many the oldest is closed, because anybody may connect and stay silent."""
         callers: collections.deque[socket.socket] = collections.deque()
         while True:
             there, _ = self.listener.accept()
@@ -139,7 +139,7 @@ class MpiTask:
                 there.sendall(b"ok\n")
 
     def _environment(self, command: list[str]) -> dict[str, str]:
-        """What the daemon, and through it the rank, has beside this task's own variables."""
+        """Return the environment of the daemon, and through it of the rank."""
         # Several daemons on a node must not meet in one folder for temporary files.
         scratch = os.path.abspath(".howdah-mpi")
         os.makedirs(scratch, mode=0o700, exist_ok=True)
@@ -201,7 +201,7 @@ class MpiTask:
             self.guilty = int(lost[1]) - 1
 
     def _tell_guilty(self, status: int) -> bool:
-        """False when that task is gone already."""
+        """Tell the task that failed first; False when that task is gone already."""
         try:
             tell(self.key, list(hosts())[self.guilty], "failed", status, 0.0)
         except (OSError, LookupError):
@@ -210,7 +210,7 @@ class MpiTask:
 
 
 def rank(start: dict[str, Any]) -> int:
-    """The user's program, where and as its task would have started it; the daemon waits for this process."""
+    """Run the user's program in the directory and environment of its task; the daemon waits for this process."""
     for name, value in start["environment"].items():
         os.environ.pop(name, None)
         if value is not None:
@@ -237,7 +237,7 @@ def rank(start: dict[str, Any]) -> int:
 
 
 def ask(node: str, words: list[str]) -> None:
-    """Called by mpirun in place of ssh: the task `node` is to run these words, a line for a shell."""
+    """Have the task `node` run these words, a line for a shell; mpirun calls this in place of ssh."""
     try:
         tell(os.environ[KEY], node, "run", " ".join(words), _MEET_S)
     except OSError as error:
@@ -245,10 +245,10 @@ def ask(node: str, words: list[str]) -> None:
 
 
 def tell(key: str, node: str, kind: str, value: object, limit: float) -> None:
-    """Hand over a message, as soon as the task listens.
+    """Send a message, as soon as the task listens.
 
     Raises:
-        OSError: it did not within `limit` seconds.
+        OSError: the task did not listen within `limit` seconds.
     """
     address = hosts()[node]
     message = sealed(key, {"to": node, "kind": kind, "value": value})
@@ -268,17 +268,17 @@ def tell(key: str, node: str, kind: str, value: object, limit: float) -> None:
 
 
 def hosts() -> dict[str, tuple[str, int]]:
-    """Where the tasks are, by name, in the order of ranks: behind the marks in the file that mpirun reads."""
+    """Read the tasks' addresses, in the order of ranks, from the comments in the file that mpirun reads."""
     with open(HOSTS, encoding="utf-8") as file:
         lines = [line.split() for line in file if line.strip()]
     return {words[0]: (words[-2], int(words[-1])) for words in lines}
 
 
 def line_of(there: socket.socket) -> bytes:
-    """The line that a caller sends.
+    """Read the line that a caller sends.
 
     Raises:
-        OSError, ValueError: none is whole within some seconds, or it is longer than any of ours.
+        OSError, ValueError: the line is not complete in time, or too long.
     """
     line, deadline = b"", time.monotonic() + _HEAR_S
     while not line.endswith(b"\n"):
@@ -296,7 +296,7 @@ def sealed(key: str, message: dict[str, Any]) -> bytes:
 
 
 def opened(key: str, line: bytes) -> dict[str, Any]:
-    """What `sealed` has sealed with this key; ValueError for anything else."""
+    """Return the message that `sealed` has signed with this key; ValueError for anything else."""
     seal, _, text = line.decode().strip().partition(" ")
     known = hmac.new(key.encode(), text.encode(), "sha256").hexdigest()
     if not hmac.compare_digest(known.encode(), seal.encode()):
@@ -306,7 +306,7 @@ def opened(key: str, line: bytes) -> dict[str, Any]:
 
 
 def at_home(line: str) -> str:
-    """The daemon's command line as it is right here: in the foreground, and with Open MPI where this task has it."""
+    """Adapt the daemon's command line to this task: in the foreground, and with this task's path of Open MPI."""
     line = line.replace(" --daemonize", "")
     found = re.search(r"""(?:^|[\s;])(/[^\s;"']*)/bin/(orted|prted)\s""", line)
     here = found and shutil.which(found[2])
@@ -314,7 +314,7 @@ def at_home(line: str) -> str:
 
 
 def check_version(mpirun: str) -> None:
-    """Ends this process with a sentence when there is no mpirun that knows what we say to it."""
+    """End this process with a message when there is no mpirun of a known version."""
     if not mpirun:
         fail("there is no mpirun on PATH: the nodes need Open MPI, or the job's requirements name `openmpi`")
     shown = subprocess.run([mpirun, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False).stdout
@@ -325,8 +325,10 @@ def check_version(mpirun: str) -> None:
 
 
 def interface_of(address: str) -> str:
-    """The network interface that has this IPv4 address, "" when none has: Open MPI would try all it finds, and wait
-    for those that lead nowhere."""
+    """Return the network interface that has this IPv4 address, "" when none has.
+
+    Without it Open MPI would try all interfaces, and wait for those that lead nowhere.
+    """
     if address.startswith("127."):
         return "lo"
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -349,7 +351,7 @@ def fail(text: str) -> NoReturn:
 
 
 def end(status: int) -> NoReturn:
-    """End as a process did whose status this is: by its signal, too."""
+    """End with the status of another process, or by its signal."""
     sys.stdout.flush()
     sys.stderr.flush()
     if status < 0:

@@ -1,7 +1,7 @@
-"""MXNet's parameter server, and other programs on ps-lite: workers, servers, and a scheduler that they meet at.
+"""MXNet's parameter server, and other programs on ps-lite: workers and servers that find each other by a scheduler.
 
-A role `server` (or `ps`) makes a job distributed; the scheduler is added. Addresses are numbers: ps-lite binds to
-the one it is told, and that must not be a name.
+A role `server` (or `ps`) makes a job distributed; the scheduler is added. Addresses are numeric, because ps-lite binds
+to the given address, which must not be a name.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ _PROGRAM = "import mxnet"
 
 
 class MXNet:
-    """KVStore `dist_sync` and `dist_async`."""
+    """Runs KVStore `dist_sync` and `dist_async`."""
 
     # ZeroMQ sets SO_REUSEADDR.
     hold_ports = True
 
     def expand(self, job: JobSpec) -> JobSpec:
-        """Servers and the scheduler end by themselves after the workers, and are not waited for."""
+        """Add the scheduler; it and the servers end by themselves after the workers, and are not waited for."""
         if job.gang and any(role in job.roles for role in SERVERS):
             job = with_helper(job, SCHEDULER, ("python3", "-c", _PROGRAM), _SCHEDULER_MIB)
         return grouped(without_data(job, *_HELPERS), helpers=_HELPERS)
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        """Without a scheduler in its world a task is alone: MXNet would wait for servers that are not there."""
+        """Name the scheduler; a task without one is alone and gets nothing: MXNet would wait for servers."""
         scheduler = next(iter(world.of(SCHEDULER)), None)
         if scheduler is None:
             return {}

@@ -1,7 +1,7 @@
-"""torch.distributed: the variables that `init_process_group("env://")` and torchrun's programs read.
+"""Sets the variables of torch.distributed that `init_process_group("env://")` and torchrun's programs read.
 
 One task is one process of rank RANK; ranks go chief (or master) first, then worker, then other roles in the job's
-order. Rank 0 is where all meet: its main port becomes MASTER_PORT.
+order. All ranks meet at rank 0: its main port becomes MASTER_PORT.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from howdah.spec import JobSpec, TaskId, World
 
 
 class PyTorch:
-    """DistributedDataParallel and whatever else stands on a process group."""
+    """Runs DistributedDataParallel and other programs with a process group."""
 
     # TCPStore's socket sets SO_REUSEADDR, in its libuv and its older back end.
     hold_ports = True
 
     def expand(self, job: JobSpec) -> JobSpec:
-        """Puts the roles in the order of their ranks; side roles come last and are not waited for."""
+        """Put the roles in the order of their ranks; side roles come last and are not waited for."""
         return grouped(job)
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        """RANK and WORLD_SIZE count the process group alone; a side role learns where the group meets, but no rank."""
+        """Set RANK and WORLD_SIZE, which count the process group alone; a side role gets the address, but no rank."""
         members = group(world)
         if not members:
             return {}

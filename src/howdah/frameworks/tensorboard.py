@@ -1,4 +1,4 @@
-"""TensorBoard as a job of its own (`howdah tensorboard --on yarn`): who has the job's key can make the link to it."""
+"""Runs TensorBoard as a job of its own (`howdah tensorboard --on yarn`); the job's key makes the link to it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from howdah.wire.tensorboard_link import READY, argv
 
 
 class TensorBoardFramework:
-    """Nobody is let in but with what the job's tasks know each other by."""
+    """Starts a TensorBoard that opens to the job's gang key only."""
 
     hold_ports = False
     shares_key = True
 
     def expand(self, job: JobSpec) -> JobSpec:
-        """A command that is a line is in place of ours, which shows what `board` names until the job is cancelled."""
+        """Replace each command that is a line by our TensorBoard, which runs until the job is cancelled."""
         package = Path(howdah.__file__).parent
         request = {"host": "0.0.0.0", "idle_s": 0, "title": job.name}  # noqa: S104 - a token opens it
         start = argv("python3", (RUNTIME, str(package.parent)), request)

@@ -1,4 +1,4 @@
-"""TensorFlow 1 and 2: the cluster as TF_CONFIG, and under the names that TonY's and XLearning's programs read.
+"""Describes the cluster to TensorFlow 1 and 2 in TF_CONFIG, and in the variables of TonY's and XLearning's programs.
 
 TF_CONFIG holds the roles TensorFlow itself knows (chief, master, worker, ps); TensorFlow 2 refuses any other name.
 An evaluator gets one too, but is not in the cluster: it reads checkpoints and talks to nobody.
@@ -13,19 +13,19 @@ from howdah.spec import JobSpec, TaskId, World
 
 CLUSTER_ROLES = ("chief", "master", "worker", "ps")
 EVALUATOR = "evaluator"
-# They serve or watch until the others have ended.
+# These roles serve or watch until the others have ended.
 _SERVING = {"ps", EVALUATOR, "tensorboard"}
 _WATCHING = {EVALUATOR, "tensorboard"}
 
 
 class TensorFlow:
-    """Parameter servers, MultiWorkerMirrored, estimators and hand-written clusters."""
+    """Runs parameter servers, MultiWorkerMirrored, estimators and hand-written clusters."""
 
     # TensorFlow's gRPC server sets SO_REUSEADDR (and SO_REUSEPORT with TF_GRPC_REUSE_PORT=true).
     hold_ports = True
 
     def expand(self, job: JobSpec) -> JobSpec:
-        """A ps, an evaluator and a tensorboard are not waited for, and the last two may fail.
+        """Decide the roles: a ps, an evaluator and a tensorboard are not waited for, and the last two may fail.
 
         With a chief beside parameter servers the workers aren't waited for either: under TensorFlow 2's
         coordinator they serve for ever, as a ps does. `tracked: true` on the role says otherwise.
@@ -34,7 +34,7 @@ class TensorFlow:
         return decided(job, untracked=untracked, ignored=_WATCHING)
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        """A task without others gets no cluster: TensorFlow would look for a distributed job where there is none."""
+        """Set the variables; a task without others gets no cluster, or TensorFlow would expect a distributed job."""
         index = str(task.index)
         variables = {"TF_ROLE": task.role, "TF_INDEX": index, "JOB_NAME": task.role, "TASK_INDEX": index}
         everybody = addresses(world)
@@ -50,7 +50,7 @@ class TensorFlow:
 
 
 def addresses(world: World) -> dict[str, list[str]]:
-    """`{"worker": ["host:port", …], …}` of every role, by the main ports."""
+    """Return `{"worker": ["host:port", …], …}` of every role, by the main ports."""
     roles: dict[str, list[str]] = {}
     for member in world.members:
         roles.setdefault(member.task.role, []).append(member.address)

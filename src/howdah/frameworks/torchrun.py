@@ -1,7 +1,7 @@
-"""torchrun on each task: variables that stand for its options, so that a plain `torchrun train.py` finds the others.
+"""Sets torchrun's options as variables in each task, so that a plain `torchrun train.py` finds the others.
 
 torchrun reads PET_<OPTION> where an option isn't given (torch.distributed.argparse_util). It then starts the processes
-of a task, tells them RANK and all the rest, and starts them again when one fails.
+of a task, sets RANK and the other variables, and starts the processes again when one fails.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from howdah.frameworks.group import SIDE_ROLES, group, grouped
 from howdah.spec import JobSpec, Member, Role, TaskId, World
 
 LAST_CALL_S = 10
-"""How long torchruns that are enough wait for more (their own default: 30). A gang starts together, so at the start
-nobody is late; who comes later is taken in when he comes."""
+"""Seconds for which enough torchruns wait for more of them (torchrun's default: 30). A gang starts together, so none is
+late at the start; a later one joins when it comes."""
 
 
 class TorchRun:
-    """torchrun's own rendezvous, c10d: the first task's torchrun keeps the store, at its main port."""
+    """Uses torchrun's own rendezvous, c10d: the first task's torchrun keeps the store, at its main port."""
 
     # TCPStore's socket sets SO_REUSEADDR.
     hold_ports = True
 
     def expand(self, job: JobSpec) -> JobSpec:
-        """Puts the roles in the order of their ranks, and has a process for each of a task's GPUs."""
+        """Put the roles in the order of their ranks, and start a process for each of a task's GPUs."""
         roles = {name: _with_processes(role) for name, role in job.roles.items()}
         return grouped(dataclasses.replace(job, roles=roles))
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        """Which task keeps the store is told: torchrun would guess by host names, and take several to be the one.
+        """Name the task that keeps the store: torchrun would guess by host names, and several tasks may match.
 
-        The id stays the same as long as the job: torchruns that wait for a task to come back go on to wait for it.
+        The id is the same in all restarts: torchruns that wait for a task to come back keep waiting for it.
         """
         members = group(world)
         if not members or task.role in SIDE_ROLES:
@@ -45,14 +45,14 @@ class TorchRun:
             "PET_RDZV_ID": world.job_id or "howdah",
             "PET_RDZV_CONF": f"is_host={str(rank == 0).lower()},last_call_timeout={LAST_CALL_S}",
             "PET_LOCAL_ADDR": world.member(task).host,
-            # Else processes that are started again read in the store what those before them have left, and look for
+            # Without this, restarted processes read the addresses of earlier processes from the store, and search for
             # them (torch 2.5 to 2.15 at least, dynamic_rendezvous.py).
             "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
         }
 
 
 def _nodes(world: World, members: Sequence[Member]) -> str:
-    """How many tasks; where some role is elastic how few, too."""
+    """Return the number of tasks, as `least:most` where a role is elastic."""
     present = Counter(member.task.role for member in members)
     least = sum(min(count, world.least.get(role, count)) for role, count in present.items())
     return str(len(members)) if least == len(members) else f"{least}:{len(members)}"

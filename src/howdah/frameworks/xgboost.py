@@ -1,7 +1,7 @@
 """XGBoost's collective: workers that find each other through a tracker, which is a role of its own.
 
-The tracker is the user's own XGBoost's (`xgboost.tracker.RabitTracker`), for what it speaks with the workers differs
-between versions; `tracker` runs it in the job's environment. A job that has a role of this name keeps it.
+The tracker is that of the user's own XGBoost (`xgboost.tracker.RabitTracker`), because its protocol with the workers
+differs between versions; `tracker` runs it in the job's environment. A job that has a role of this name keeps it.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ finish()
 
 
 class XGBoost:
-    """Data-parallel training: each worker loads its own rows."""
+    """Runs data-parallel training: each worker loads its own rows."""
 
     # Neither the tracker nor the workers set SO_REUSEADDR before they bind.
     hold_ports = False
 
     def expand(self, job: JobSpec) -> JobSpec:
-        """Adds the tracker, unless each task is alone anyway."""
+        """Add the tracker, unless each task is alone anyway."""
         if job.gang:
             job = with_helper(job, TRACKER, ("python3", "-c", _PROGRAM), _TRACKER_MIB)
         return grouped(job, helpers=(TRACKER,))
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
-        """Tasks of another stage than the tracker's are told nothing: there is nobody to meet."""
+        """Name the tracker to the tasks of its stage; tasks of other stages have no tracker."""
         tracker = next(iter(world.of(TRACKER)), None)
         if tracker is None:
             return {}
