@@ -1,8 +1,13 @@
-"""`python -m howdah.checkpoints.directory_sync down|up`: a directory of checkpoints, here and on the shared filesystem.
+"""`python -m howdah.checkpoints.directory_sync down|up`: keeps a local directory of checkpoints and its copy on the
+shared filesystem alike.
 
-`down` fetches what a program goes on from; `up` stores what it has written since, oldest first and the files that name
-others last, so that whenever it is interrupted the newest checkpoint there is whole, or not yet named. What the program
-has removed is removed there, too, if this mirror had put it there or fetched it. A hidden file here remembers both.
+A helper process beside an executor (`howdah.wire.helper_main`). `down` fetches the checkpoint that a program goes on
+from. `up` stores what the program has written since, oldest files first and files that name others last: whenever the
+upload is interrupted, the newest stored checkpoint is complete or not yet named. A file that the program has removed is
+removed from the shared filesystem, too, if this module has stored or fetched it; a hidden local file remembers which.
+
+`howdah.checkpoints.event_file_sync` is another module because it shares none of these rules: an event file is appended
+to while it is written, nothing is fetched or removed, and the executor remembers what was sent.
 """
 
 # ruff: noqa: PTH118

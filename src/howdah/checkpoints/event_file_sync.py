@@ -2,7 +2,8 @@
 shared filesystem.
 
 A helper process beside an executor (`howdah.wire.helper_main`). An event file only grows, so only the new bytes are
-appended; any other file that has changed is written anew.
+appended; any other file that has changed is written anew. `howdah.checkpoints.directory_sync` is another module
+because a checkpoint is stored only once it no longer changes, and is fetched and removed as well.
 """
 
 # ruff: noqa: PTH118, PTH119

@@ -1,11 +1,11 @@
-"""Hadoop's `*-site.xml` files as its own clients read them: a later file wins, but never over a final property.
+"""Reads Hadoop's `*-site.xml` files as Hadoop's own clients do: a later file wins, but never over a final property.
 
+This is the only reader of them; `howdah.engines.yarn.conf` adds the properties and defaults that YARN's clients need.
 Document types, and with them entities, are refused: no real configuration has one.
 """
 
 from __future__ import annotations
 
-import getpass
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -39,7 +39,7 @@ class Property:
 
 
 def directory(named: str = "") -> str:
-    """The configuration directory: as `named`, else $HADOOP_CONF_DIR, else $HADOOP_HOME/etc/hadoop, else ""."""
+    """Return the configuration directory: as `named`, else $HADOOP_CONF_DIR, else $HADOOP_HOME/etc/hadoop, else ""."""
     if named or os.environ.get("HADOOP_CONF_DIR"):
         return named or os.environ["HADOOP_CONF_DIR"]
     home = os.environ.get("HADOOP_HOME")
@@ -47,7 +47,7 @@ def directory(named: str = "") -> str:
 
 
 def load(conf_dir: str) -> dict[str, str]:
-    """What a client of a file system needs of the configuration in `conf_dir`, expanded; nothing when that is "".
+    """Return the properties in `conf_dir` that a file system's client needs, expanded; none when `conf_dir` is "".
 
     Raises:
         SpecError: there is no such directory, or a file in it is not a Hadoop configuration.
@@ -57,18 +57,18 @@ def load(conf_dir: str) -> dict[str, str]:
     if not Path(conf_dir).is_dir():
         raise SpecError.at("HADOOP_CONF_DIR", f"no such directory: {conf_dir}")
     raw, _ = merge(Path(conf_dir, name) for name in FILES)
-    return {name: expand(value, lambda variable: _variable(variable, raw)) for name, value in raw.items()}
+    return {name: expand(value, lambda variable: look_up(variable, raw, os.environ)) for name, value in raw.items()}
 
 
 def default_filesystem(conf: Mapping[str, str]) -> str:
-    """URI of the file system that paths without a scheme are on."""
+    """Return the URI of the file system that paths without a scheme are on."""
     found = conf.get("fs.defaultFS") or conf.get("fs.default.name") or "file:"
     return "file:///" if found.startswith("file:") else found.rstrip("/")
 
 
 def complete(root: str, conf: Mapping[str, str]) -> str:
-    """`hdfs://` and `viewfs://`, as `hdfs:///path` has them, with the authority of the default file system (a host, a
-    name service, a mount table); other file systems as they are. As Hadoop's own FileSystem.get completes them.
+    """Complete `hdfs://` and `viewfs://` with the authority of the default file system (a host, a name service, a mount
+    table), as Hadoop's own FileSystem.get does; return the roots of other file systems as they are.
 
     Raises:
         EngineUnavailable: the default file system is of another kind, so that no server is named.
@@ -85,14 +85,14 @@ def complete(root: str, conf: Mapping[str, str]) -> str:
 
 
 def home(conf: Mapping[str, str], root: str, user: str = "") -> str:
-    """Where relative paths on `root`, a file system of the cluster, start for `user`: by default for whom the cluster
-    takes this process."""
+    """Return where relative paths on `root`, a file system of the cluster, start for `user`; the default is the user
+    that the cluster takes this process for."""
     user = user or identity.user(identity.is_secure(conf))
     return uris.join(root, conf.get("dfs.user.home.dir.prefix") or "/user", user)
 
 
 def merge(paths: Iterable[Path]) -> tuple[dict[str, str], dict[str, str]]:
-    """The properties of those files that exist, as they are written, and the file that each is from.
+    """Merge the files that exist; return the properties as they are written, and the file that each is from.
 
     Raises:
         SpecError: a file can't be read or is no configuration; names its line.
@@ -110,7 +110,7 @@ def merge(paths: Iterable[Path]) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def expand(value: str, lookup: Callable[[str], str | None]) -> str:
-    """`value` with each `${name}` replaced by `lookup(name)`; what that doesn't know stays as it is."""
+    """Replace each `${name}` in `value` by `lookup(name)`; a name that `lookup` doesn't know stays as it is."""
     for _ in range(_MAX_DEPTH):
         expanded = _VARIABLE.sub(lambda match: match[0] if (found := lookup(match[1])) is None else found, value)
         if expanded == value:
@@ -120,7 +120,7 @@ def expand(value: str, lookup: Callable[[str], str | None]) -> str:
 
 
 def environment_variable(name: str, environment: Mapping[str, str]) -> str | None:
-    """The value of `env.NAME`, `env.NAME-default` (when it is not set) or `env.NAME:-default` (nor empty)."""
+    """Return the value of `env.NAME`, `env.NAME-default` (when it is not set) or `env.NAME:-default` (nor empty)."""
     parts = re.fullmatch(r"env\.(\w+)(:?-)?(.*)", name)
     if parts is None:
         return None
@@ -129,16 +129,18 @@ def environment_variable(name: str, environment: Mapping[str, str]) -> str | Non
     return found if usable else (parts[3] if parts[2] else None)
 
 
-def _variable(name: str, properties: Mapping[str, str]) -> str | None:
+def look_up(name: str, properties: Mapping[str, str], environment: Mapping[str, str]) -> str | None:
+    """Return what `${name}` stands for: a variable, one of Java's system properties or another property."""
     if name.startswith("env."):
-        return environment_variable(name, os.environ)
+        return environment_variable(name, environment)
     if name == "user.name":
-        return os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
-    return properties.get(name)
+        return identity.user(False, environment)
+    java = {"user.home": str(Path.home()), "java.io.tmpdir": "/tmp"}  # noqa: S108
+    return java.get(name) or properties.get(name)
 
 
 def to_xml(properties: Mapping[str, object]) -> str:
-    """A file that has them; the same text for the same properties."""
+    """Write properties as a Hadoop configuration; the same properties give the same text."""
     rows = (
         f"<property><name>{escape(name)}</name><value>{escape(str(value))}</value></property>\n"
         for name, value in sorted(properties.items())
@@ -147,7 +149,7 @@ def to_xml(properties: Mapping[str, object]) -> str:
 
 
 def read_properties(path: Path, depth: int = 0) -> Iterator[Property]:
-    """Each property in one file, XIncluded files in their place. Raises SpecError naming the line."""
+    """Read the properties of one file, and of XIncluded files in their place. Raises SpecError naming the line."""
     try:
         data = regular_file.read(path, MOST_BYTES)
     except OSError as error:
@@ -160,7 +162,7 @@ def read_properties(path: Path, depth: int = 0) -> Iterator[Property]:
 
 
 def parse(data: bytes, place: str) -> list[Property]:
-    """Each property in a file's content; an XInclude is one too. Raises SpecError naming the line of `place`."""
+    """Read the properties in a file's content; an XInclude is one too. Raises SpecError naming the line of `place`."""
     reader = _Reader()
     try:
         reader.parser.Parse(data, True)

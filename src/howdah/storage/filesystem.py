@@ -1,7 +1,7 @@
-"""The one filesystem seam: a few calls on URIs, the same for HDFS, this machine and whatever fsspec reaches.
+"""`FileSystem`: one interface for files on HDFS, on this machine and on whatever fsspec reaches.
 
-A reader never sees half a file: what is written appears under its name by a rename, when it is complete.
-Errors are howdah's own: StagingError for the file, EngineUnavailable for a filesystem that does not answer.
+A reader never sees half a file: a file is written under another name, and renamed when it is complete. Errors are
+howdah's own: StagingError for the file, EngineUnavailable for a filesystem that does not answer.
 """
 
 from __future__ import annotations
@@ -30,34 +30,42 @@ class ConnectionBroken(StagingError):
 
 
 class NoSpace(StagingError):
-    """The file system is full, or the directory's quota: somebody may make room."""
+    """The file system or the directory's quota is full; the call may succeed once somebody makes room."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A file or directory. `size` in bytes, times in epoch milliseconds (0: not known), `mode` the permission bits,
-    `block_size` bytes (0: it has no blocks).
-
-    `etag` is the mark that an object store gives a file's content. `places` is for the file system that it is from.
-    """
+    """A file or directory."""
 
     uri: str
+    """Its URI."""
     size: int
+    """Its size in bytes."""
     modified_ms: int
+    """When it was last written, in epoch milliseconds; 0: not known."""
     is_dir: bool = False
+    """It is a directory."""
     owner: str = ""
+    """The user that owns it."""
     group: str = ""
+    """The group that owns it."""
     mode: int = 0
+    """The permission bits."""
     accessed_ms: int = 0
+    """When it was last read, in epoch milliseconds; 0: not known."""
     block_size: int = 0
+    """Size of its blocks in bytes; 0: it has no blocks."""
     etag: str = ""
+    """The entity tag that an object store gives its content."""
     places: object = field(default=None, repr=False, compare=False)
+    """Block locations, for the file system that returned this entry."""
 
     @property
     def may_be_open(self) -> bool:
-        """Whether somebody may be writing it who has flushed more than `size`.
+        """Say whether a writer may have the file open, and may have flushed more than `size` bytes.
 
-        Of an open file HDFS counts the full blocks, and its times are both that of its making; closing sets one.
+        HDFS counts only the full blocks of an open file, and both its times are that of its creation; closing the file
+        changes one of them.
         """
         if self.is_dir or not self.block_size:
             return False
@@ -65,7 +73,7 @@ class Entry:
 
 
 class Sink(Protocol):
-    """A file being written. `close` makes it complete; a sink that is dropped instead leaves rubbish to delete."""
+    """A file that is being written. `close` completes it; a sink that is never closed leaves a file to delete."""
 
     def write(self, data: bytes | memoryview, /) -> object: ...
 
@@ -73,96 +81,99 @@ class Sink(Protocol):
 
 
 class FileSystem(ABC):
-    """Calls take URIs of this filesystem. Safe to use from several threads, and after a fork."""
+    """A filesystem, whose calls take its URIs. Several threads may use it, also after a fork."""
 
     @abstractmethod
     def stat(self, uri: str) -> Entry | None:
-        """What is there; None when nothing is."""
+        """Return the file or directory at `uri`; None when there is none."""
 
     @abstractmethod
     def children(self, directory: str) -> list[Entry]:
-        """What lies directly in it, by name; a file gives itself."""
+        """List a directory by name; a file gives itself."""
 
     @abstractmethod
     def walk(self, directory: str) -> Iterator[Entry]:
-        """Every file below it, in no order."""
+        """Give every file below a directory, in no order."""
 
     @abstractmethod
     def glob(self, pattern: str) -> list[Entry]:
-        """Files and directories that match, sorted; `*`, `?`, `[ab]`, `{a,b}`. No match is an empty list."""
+        """List the files and directories that match, sorted. A pattern has `*`, `?`, `[ab]` and `{a,b}`."""
 
     @abstractmethod
     def open_read(self, uri: str) -> BinaryIO:
-        """Read it, seekable, buffered so that small reads are cheap."""
+        """Open a file for reading: seekable, and buffered so that small reads are cheap."""
 
     @abstractmethod
     def create(self, uri: str, mode: int = 0o644) -> Sink:
-        """Write it in place, replacing what is there. For files that people read, use `writing`."""
+        """Create or replace a file in place. Use `writing` for files that somebody reads."""
 
     @abstractmethod
     def append(self, uri: str, data: bytes) -> None:
-        """Add to its end, creating it; on return the bytes are visible to readers."""
+        """Append to a file, creating it if needed; on return the bytes are visible to readers."""
 
     def recover_lease(self, uri: str) -> None:  # noqa: B027 - most file systems know no such thing
-        """Make a file whole whose writer died while it was open: only then can all of it be read, or appended to."""
+        """Close a file whose writer died: only then can all of it be read, or appended to."""
 
     @abstractmethod
     def mkdirs(self, directory: str, mode: int = 0o755) -> None:
-        """Make it and its parents; nothing happens when it exists."""
+        """Make a directory and its parents; an existing one stays as it is."""
 
     @abstractmethod
     def rename(self, old: str, new: str, overwrite: bool = False) -> None:
-        """Move a file or directory, atomically; an existing `new` is refused, or if a file replaced on request."""
+        """Move a file or directory atomically; an existing `new` is refused, or a file replaced with `overwrite`."""
 
     @abstractmethod
     def delete(self, uri: str) -> bool:
-        """Remove a file or a whole directory; whether there was one."""
+        """Remove a file or a whole directory; say whether there was one."""
 
     @abstractmethod
     def chmod(self, uri: str, mode: int) -> None:
-        """Set its permission bits."""
+        """Set the permission bits of a file or directory."""
 
     @abstractmethod
     def touch(self, uri: str) -> None:
-        """Set its access time to now; its modification time stays."""
+        """Set the access time of a file to now; its modification time stays."""
 
     def iter_chunks(self, uri: str, start: int = 0) -> Iterator[bytes]:
-        """Its bytes from `start` on, in order, in pieces of at most CHUNK: the quickest way to move them elsewhere."""
+        """Give a file's bytes from `start` on, in order, in chunks of at most CHUNK: the quickest way to copy them."""
         with self.open_read(uri) as file:
             file.seek(start)
             while data := file.read(CHUNK):
                 yield data
 
     def copy_to(self, entry: Entry, start: int, take: Callable[[Sequence[Buffer]], object]) -> None:
-        """Hand a file's bytes from `start` on to `take`, in order, in pieces of about CHUNK together: quicker still
-        than `pieces`, for `take` is called by the thread that reads. A view is good until it returns."""
+        """Hand a file's bytes from `start` on to `take`, in order, in chunks of about CHUNK.
+
+        This is quicker than `iter_chunks`, because the thread that reads calls `take`. A view is valid until `take`
+        returns.
+        """
         for piece in self.iter_chunks(entry.uri, start):
             take([piece])
 
     def stat_flushed(self, entries: Sequence[Entry]) -> list[Entry]:
-        """The same files with what their writers have flushed by now, which not every listing tells. `pieces` and
-        `pour` give that, too."""
+        """Return the same files with the sizes that their writers have flushed by now, which a listing may not know.
+        `iter_chunks` and `copy_to` read as far, too."""
         return list(entries)
 
     def why_not_flushed(self) -> str:
-        """Why `flushed` can tell no more than a listing, for people; "" where nothing is in its way."""
+        """Say, for people, why `stat_flushed` knows no more than a listing; "" when it knows more."""
         return ""
 
     def prefetch_stats(self, uris: Sequence[str]) -> dict[str, Entry]:
-        """What is known at little cost of files that will be read next: of all, of some or of none of them."""
+        """Return what can be learned cheaply about files that will be read next: about all, some or none of them."""
         return {}
 
     def exists(self, uri: str) -> bool:
-        """Whether something is there."""
+        """Say whether there is a file or directory at `uri`."""
         return self.stat(uri) is not None
 
     def head(self, uri: str, most: int) -> bytes:
-        """The first bytes of a file: all of a short one, in as few questions as that takes."""
+        """Return the first bytes of a file, or all of a short one, in as few calls as possible."""
         with self.open_read(uri) as file:
             return file.read(most)
 
     def read_bytes(self, uri: str) -> bytes:
-        """A small file's content."""
+        """Return the content of a small file."""
         with self.open_read(uri) as file:
             return file.read()
 
@@ -202,12 +213,12 @@ class FileSystem(ABC):
             sink.write(data)
 
     def put(self, path: str | os.PathLike[str], uri: str, mode: int = 0o644) -> int:
-        """Copy a file of this machine to `uri`; its size in bytes."""
+        """Copy a local file to `uri`; return its size in bytes."""
         with readable(path) as source, self.writing(uri, mode) as sink:
             return copy(source, sink)
 
     def get(self, uri: str, path: str | os.PathLike[str]) -> int:
-        """Copy it to a file of this machine, which appears when it is complete; its size in bytes."""
+        """Copy a file to a local one, which appears when it is complete; return its size in bytes."""
         temporary = f"{os.fspath(path)}.{secrets.token_hex(4)}.part"
         try:
             with self.open_read(uri) as source, writable(temporary) as target:
@@ -221,7 +232,7 @@ class FileSystem(ABC):
 
 
 def copy(source: BinaryIO, sink: Sink) -> int:
-    """Move bytes to the end of `source`, CHUNK at a time; how many."""
+    """Copy the rest of `source`, CHUNK at a time; return the number of bytes."""
     size = 0
     while data := source.read(CHUNK):
         _write(sink, data)
@@ -237,7 +248,7 @@ def _write(sink: Sink, data: bytes) -> None:
 
 
 def readable(path: str | os.PathLike[str]) -> BinaryIO:
-    """Open a file of this machine; StagingError when that can't be done."""
+    """Open a local file for reading. Raises StagingError."""
     try:
         return Path(path).open("rb", buffering=0)
     except OSError as error:
@@ -245,7 +256,7 @@ def readable(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 def writable(path: str) -> BinaryIO:
-    """Open a file of this machine for writing; StagingError when that can't be done."""
+    """Open a local file for writing. Raises StagingError."""
     try:
         return Path(path).open("wb", buffering=0)
     except OSError as error:
@@ -253,7 +264,7 @@ def writable(path: str) -> BinaryIO:
 
 
 def filesystem(uri: str, conf_dir: str = "") -> FileSystem:
-    """The filesystem that `uri` is on. `conf_dir` is Hadoop's configuration directory, else $HADOOP_CONF_DIR.
+    """Return the filesystem that `uri` is on. `conf_dir` is Hadoop's configuration directory, else $HADOOP_CONF_DIR.
 
     Libraries are imported here, when a scheme first needs them: HDFS takes hdfs-native, others but `file` fsspec.
 

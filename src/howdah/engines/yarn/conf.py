@@ -1,4 +1,7 @@
-"""Hadoop's XML configuration as its own clients read it: the *-site files of a directory over Hadoop's defaults."""
+"""Gives YARN's clients the properties they need: the *-site files of a directory over Hadoop's defaults.
+
+`howdah.hadoop.conf` reads the files.
+"""
 
 from __future__ import annotations
 
@@ -33,24 +36,29 @@ _DEFAULTS = {
 
 @dataclass(frozen=True)
 class Configuration:
-    """The merged properties, not yet expanded. `directory` is where they are from, `origins` the file of each."""
+    """The merged properties of a configuration directory."""
 
     directory: str = ""
+    """The directory."""
     properties: Mapping[str, str] = field(default_factory=dict)
+    """Values by name, in which `${...}` is not yet replaced."""
     origins: Mapping[str, str] = field(default_factory=dict)
+    """The file that each property is from."""
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    """Environment variables that values may refer to."""
 
     def text(self, key: str, default: str = "") -> str:
-        """The value with `${...}` replaced, or `default`, or Hadoop's own default."""
+        """Return the value with `${...}` replaced, or `default`, or Hadoop's own default."""
         value = self.properties.get(key, default or _DEFAULTS.get(key, ""))
-        return self._expand(value).strip()
+        known = {**_DEFAULTS, **self.properties}
+        return conf.expand(value, lambda name: conf.look_up(name, known, self.environment)).strip()
 
     def flag(self, key: str, default: bool = False) -> bool:
-        """A boolean; as in Hadoop anything but true and false is the default."""
+        """Return a boolean; as in Hadoop, anything but true and false gives the default."""
         return {"true": True, "false": False}.get(self.text(key).lower(), default)
 
     def number(self, key: str, default: int) -> int:
-        """A whole number. Raises SpecError naming the file."""
+        """Return a whole number. Raises SpecError naming the file."""
         value = self.text(key, str(default))
         try:
             return int(value, 0)
@@ -58,20 +66,24 @@ class Configuration:
             raise SpecError.at(self.origins.get(key, key), f"{key} is {value!r}, must be a whole number") from None
 
     def words(self, key: str, default: str = "") -> list[str]:
-        """The parts of a comma-separated value."""
+        """Return the parts of a comma-separated value."""
         return [word.strip() for word in self.text(key, default).split(",") if word.strip()]
 
     def merged(self) -> dict[str, str]:
-        """All properties, expanded, but for those whose names speak of secrets."""
+        """Return all properties, expanded, without those whose names indicate secrets."""
         return {key: self.text(key) for key in self.properties if not _SECRET.search(key)}
 
     @property
     def secure(self) -> bool:
-        """Whether the cluster wants Kerberos."""
+        """Say whether the cluster demands Kerberos."""
         return self.text("hadoop.security.authentication").lower() == "kerberos"
 
     def login(self) -> Login:
-        """How a user logs in to the ResourceManager. Raises SpecError when the server's principal is not known."""
+        """Return how a user logs in to the ResourceManager.
+
+        Raises:
+            SpecError: the server's principal is not known.
+        """
         if not self.secure:
             return User(self.user)
         principal = self.text("yarn.resourcemanager.principal")
@@ -81,23 +93,26 @@ class Configuration:
 
     @functools.cached_property
     def user(self) -> str:
-        """Who the cluster takes us for."""
+        """Return the user that the cluster takes this process for."""
         return identity.user(self.secure, self.environment)
 
     @property
     def silence_limit(self) -> float:
-        """For how many seconds a running job does without a ResourceManager, as Hadoop's own clients do."""
+        """Return how many seconds a running job waits for a ResourceManager, as Hadoop's own clients do."""
         milliseconds = self.number("yarn.resourcemanager.connect.max-wait.ms", 900_000)
         return milliseconds / 1000 if milliseconds >= 0 else FOREVER_S
 
     @property
     def expiry(self) -> float:
-        """After how many seconds of silence the ResourceManager takes a master, or its node, for dead."""
+        """Return after how many seconds of silence the ResourceManager takes a master, or its node, for dead."""
         names = ("yarn.nm.liveness-monitor.expiry-interval-ms", "yarn.am.liveness-monitor.expiry-interval-ms")
         return min(self.number(name, 600_000) for name in names) / 1000
 
     def resourcemanagers(self, service: str = "") -> list[Address]:
-        """The ResourceManager's addresses, several with high availability. `service` is "" (clients) or `scheduler`."""
+        """Return the ResourceManager's addresses; with high availability there are several.
+
+        `service` is "" (clients) or `scheduler`.
+        """
         key = f"yarn.resourcemanager.{service}.address" if service else "yarn.resourcemanager.address"
         ids = self.words("yarn.resourcemanager.ha.rm-ids") if self.flag("yarn.resourcemanager.ha.enabled") else []
         if not ids:
@@ -111,22 +126,9 @@ class Configuration:
         host, _, port = value.rpartition(":") if re.search(r":\d+$", value) else (value, "", "")
         return Address(host.strip("[]"), int(port or default_port), "ResourceManager", key)
 
-    def _expand(self, value: str) -> str:
-        return conf.expand(value, self._variable)
-
-    def _variable(self, name: str) -> str | None:
-        if name.startswith("env."):
-            return conf.environment_variable(name, self.environment)
-        system = {
-            "user.name": identity.user(False, self.environment),
-            "user.home": str(Path.home()),
-            "java.io.tmpdir": "/tmp",  # noqa: S108
-        }
-        return system.get(name) or self.properties.get(name, _DEFAULTS.get(name))
-
 
 def load(directory: str | None) -> Configuration:
-    """The configuration in `directory`. Raises SpecError saying what to set when there is none."""
+    """Read the configuration in `directory`. Raises SpecError saying what to set when there is none."""
     if not directory:
         raise SpecError.at("HADOOP_CONF_DIR", f"is not set: {ADVICE}")
     found = [path for path in (Path(directory) / name for name in FILES) if path.is_file()]
