@@ -1,6 +1,6 @@
-"""Which task gets which files: a pure function, so that a task started again gets the same ones.
+"""Assigns input files to tasks by a pure function, so that a restarted task gets the same files.
 
-Names are settled for the whole job before anything is dealt: a file has the same name in every task that gets it.
+File names are made unique for the whole job before files are assigned: a file has the same name in every task.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ from howdah.spec.values import dataclass
 NO_DATA = ("ps", "evaluator")
 """Roles that get no input unless it names them."""
 _OF_FILES = ""
-"""The path of an input that is a directory of the cluster which the job's `files` name."""
+"""The path of an input that stands for a directory of the cluster named in the job's `files`."""
 TRAINERS = ("chief", "master", "worker")
-"""Roles that train together: `split` deals to all their tasks as one row, the chief first; other roles are rows of
-their own."""
+"""Roles that train together: their tasks share the files of an input as one group, the chief first. Every other role
+is a group of its own."""
 
 
 def fetches(staged: StagedJob, task: TaskId) -> tuple[Fetch, ...]:
-    """What `task` must have before it starts, a Fetch for each directory (two, if only some of its inputs are kept on
-    the node), which is made even when it is empty."""
+    """Return what `task` must have before it starts: a Fetch for each directory, also for an empty one; two, if only
+    some of the directory's inputs are kept on the node."""
     wanted: dict[tuple[str, bool, bool], tuple[DataFile, ...]] = {}
-    for entry, to, files in _dealt(staged, task, "download"):
+    for entry, to, files in _files_of(staged, task, "download"):
         kind = (to, entry.cache, entry.path == _OF_FILES)
         wanted[kind] = (*wanted.get(kind, ()), *files)
     return tuple(Fetch(to, files, cache, code) for (to, cache, code), files in wanted.items())
 
 
 def listed(staged: StagedJob, task: TaskId) -> Mapping[str, tuple[str, ...]]:
-    """The URIs that `task` reads by itself, by the name of their input; empty when it has no such input."""
+    """Return the URIs that `task` reads by itself, by the name of their input."""
     found: dict[str, tuple[str, ...]] = {}
-    for _, to, files in _dealt(staged, task, "placeholder"):
+    for _, to, files in _files_of(staged, task, "placeholder"):
         found[to] = (*found.get(to, ()), *(file.uri for file in files))
     return found
 
 
 def sharing_tasks(job: JobSpec, roles: Sequence[str], role: str) -> list[TaskId]:
-    """The tasks among which those of `role` have their place, in dealing order, when an input is for `roles` (empty:
-    for all that hold data); none when `role` gets nothing."""
+    """Return the group of tasks with which the tasks of `role` share an input, in the order of assignment; none when
+    `role` gets nothing. The input is for `roles`, () for all roles that read data."""
     roles = roles or [name for name in job.roles if name not in NO_DATA]
     if role not in roles:
         return []
@@ -54,7 +54,7 @@ def sharing_tasks(job: JobSpec, roles: Sequence[str], role: str) -> list[TaskId]
 
 
 def tasks_without_files(job: JobSpec, entry: Input, files: Sequence[DataFile]) -> list[TaskId]:
-    """The tasks that the job waits for and that would have none of the files, though nobody said so."""
+    """Return the tasks that the job waits for and that get no file, although the job does not ask for that."""
     found: list[TaskId] = []
     for tasks in dict.fromkeys(tuple(sharing_tasks(job, entry.roles, role)) for role in job.roles):
         meant = zip(tasks, assign_files(entry, files, len(tasks)), strict=True)
@@ -66,8 +66,8 @@ def tasks_without_files(job: JobSpec, entry: Input, files: Sequence[DataFile]) -
 
 
 def with_fewer_tasks(job: JobSpec, inputs: Sequence[StagedInput]) -> JobSpec:
-    """The job with no more tasks than an input has files, where the input says so (`fewer_tasks`). The last tasks that
-    share the input are left out, but not the first of a role."""
+    """Reduce the job to as many tasks as an input has files, where the input allows it (`fewer_tasks`). The last tasks
+    of a group are left out, but never the first of a role."""
     for entry, staged in zip(job.inputs, inputs, strict=True):
         if not entry.fewer_tasks or entry.strategy == "stream" or entry.share == "all" or not staged.files:
             continue
@@ -82,7 +82,7 @@ def with_fewer_tasks(job: JobSpec, inputs: Sequence[StagedInput]) -> JobSpec:
 
 
 def shortages(asked: JobSpec, staged: StagedJob) -> Iterator[str]:
-    """Sentences about inputs with fewer files than the tasks that were `asked` for, where the job allows it."""
+    """Give a sentence for each input with fewer files than tasks were `asked` for, where the job allows it."""
     for entry, found in zip(asked.inputs, staged.inputs, strict=False):
         path = entry.path if isinstance(entry.path, str) else ", ".join(entry.path)
         idle = tasks_without_files(staged.job, entry, found.files) if entry.strategy != "stream" else []
@@ -96,7 +96,7 @@ def shortages(asked: JobSpec, staged: StagedJob) -> Iterator[str]:
 
 
 def assign_files(entry: Input, files: Sequence[DataFile], tasks: int) -> list[tuple[DataFile, ...]]:
-    """Each task's part, by its place in the row. A single task gets everything, whatever the chief's share."""
+    """Return each task's files, in the order of the tasks. A single task gets all, whatever the chief's share."""
     if entry.share == "all" or tasks < 2:
         return [tuple(files)] * tasks
     if entry.chief is None:
@@ -111,20 +111,23 @@ def _split(share: str, files: Sequence[DataFile], tasks: int) -> list[tuple[Data
 
 
 def _by_bytes(files: Sequence[DataFile], tasks: int) -> list[tuple[DataFile, ...]]:
-    """The largest first, each to who has least: nobody gets more than 4/3 of what the best dealing gives its most
-    loaded (Graham 1969). Of equal loads the task with fewer files is served, so that empty files are spread, too."""
-    hands: list[list[int]] = [[] for _ in range(tasks)]
-    loads = [(0, 0, number) for number in range(tasks)]
-    for place in sorted(range(len(files)), key=lambda place: (-files[place].size, place)):
-        load, count, number = loads[0]
-        hands[number].append(place)
-        heapq.heapreplace(loads, (load + files[place].size, count + 1, number))
-    return [tuple(files[place] for place in sorted(hand)) for hand in hands]
+    """Assign the largest files first, each to the task with the least bytes.
+
+    No task gets more than 4/3 of the largest share of the best assignment (Graham 1969). Of equally loaded tasks the
+    one with fewer files is next, so that empty files are spread, too.
+    """
+    shares: list[list[int]] = [[] for _ in range(tasks)]
+    loads = [(0, 0, task) for task in range(tasks)]
+    for index in sorted(range(len(files)), key=lambda index: (-files[index].size, index)):
+        load, count, task = loads[0]
+        shares[task].append(index)
+        heapq.heapreplace(loads, (load + files[index].size, count + 1, task))
+    return [tuple(files[index] for index in sorted(share)) for share in shares]
 
 
 def deduplicate_names(inputs: tuple[StagedInput, ...]) -> tuple[StagedInput, ...]:
-    """The inputs with names that don't clash: below one `to` the second `a.csv` becomes `a-2.csv`, the third
-    `a-3.csv`, in the order of the inputs and their files. Names that were free stay as they are."""
+    """Make the names of files unique: below one `to` the second `a.csv` becomes `a-2.csv`, the third `a-3.csv`, in the
+    order of the inputs and their files. Unique names stay as they are."""
     folders: dict[str, _Folder] = {}
     settled = []
     for entry in inputs:
@@ -152,7 +155,7 @@ class _Folder:
         return free
 
     def _folder(self, wanted: str) -> str:
-        """Where a directory goes: there, unless a file has the name."""
+        """Return the directory's name, with a number if a file has it already."""
         return next(name for name in _numbered(wanted) if name not in self._files)
 
     def _file(self, wanted: str) -> str:
@@ -182,16 +185,18 @@ def _replicas(job: JobSpec, role: str) -> int:
 
 
 @dataclass
-class _Deal:
-    """One input dealt to one row of tasks."""
+class _Assignment:
+    """One input, assigned to one group of tasks."""
 
-    places: dict[TaskId, int]
+    positions: dict[TaskId, int]
+    """The position of each task in the group."""
     parts: list[tuple[DataFile, ...]]
+    """The files of each task, by its position."""
 
 
-class _Table:
-    """A job's inputs with their names settled, dealt out once: a master asks once per task, and a job may have
-    thousands of tasks and 100,000 files."""
+class _Assignments:
+    """A job's inputs with unique names, each assigned once: a master asks once per task, and a job may have thousands
+    of tasks and 100,000 files."""
 
     def __init__(self, staged: StagedJob) -> None:
         self.staged = staged
@@ -200,27 +205,27 @@ class _Table:
         # Directories that `files` names: two roles may have different ones of one name, and their files keep theirs.
         directories = staged.inputs[count:]
         self.inputs += [(Input(_OF_FILES, one.to, one.roles, one.share), one) for one in directories]
-        self._deals: dict[tuple[int, str], _Deal] = {}
+        self._assignments: dict[tuple[int, str], _Assignment] = {}
 
-    def deal(self, number: int, role: str) -> _Deal:
-        """Of the input of that number, among the tasks of `role` and those it shares with."""
-        if (number, role) not in self._deals:
-            entry, settled = self.inputs[number]
+    def of_role(self, number: int, role: str) -> _Assignment:
+        """Return the assignment of input `number` to the group of tasks that `role` belongs to."""
+        if (number, role) not in self._assignments:
+            entry, found = self.inputs[number]
             tasks = sharing_tasks(self.staged.job, entry.roles, role)
-            places = {task: place for place, task in enumerate(tasks)}
-            self._deals[number, role] = _Deal(places, assign_files(entry, settled.files, len(tasks)))
-        return self._deals[number, role]
+            positions = {task: position for position, task in enumerate(tasks)}
+            self._assignments[number, role] = _Assignment(positions, assign_files(entry, found.files, len(tasks)))
+        return self._assignments[number, role]
 
 
-_last: _Table | None = None
+_last: _Assignments | None = None
 
 
-def _dealt(staged: StagedJob, task: TaskId, strategy: str) -> Iterator[tuple[Input, str, tuple[DataFile, ...]]]:
-    """This task's part of each input of that strategy that its role gets, with the directory it is for."""
+def _files_of(staged: StagedJob, task: TaskId, strategy: str) -> Iterator[tuple[Input, str, tuple[DataFile, ...]]]:
+    """Give the task's files of each input of a strategy, with the directory that they are for."""
     global _last
     if _last is None or _last.staged is not staged:
-        _last = _Table(staged)
+        _last = _Assignments(staged)
     for number, (entry, settled) in enumerate(_last.inputs):
-        found = _last.deal(number, task.role) if entry.strategy == strategy else None
-        if found and task in found.places:
-            yield entry, settled.to, found.parts[found.places[task]]
+        found = _last.of_role(number, task.role) if entry.strategy == strategy else None
+        if found and task in found.positions:
+            yield entry, settled.to, found.parts[found.positions[task]]

@@ -42,11 +42,10 @@ Report = Callable[[int, int], None]
 def download(
     copies: Iterable[FileCopy], report: Report, cache: NodeCache | None = None, back_off_s: float = BACK_OFF_S
 ) -> tuple[int, int]:
-    """Fetch them; how many files and bytes. A file that is here already in the right size is not fetched again.
+    """Download files; return their number and size. A local file of the right size is not downloaded again.
 
     Raises:
-        StagingError, EngineUnavailable: the first that could not be fetched, after `TRIES` tries in a row that brought
-            nothing.
+        StagingError, EngineUnavailable: a file could not be downloaded: `TRIES` tries in a row brought nothing.
     """
     made: set[str] = set()
     known: dict[str, Entry] = {}
@@ -69,7 +68,7 @@ def download(
 
 
 def _foreseen(copies: Iterable[FileCopy], known: dict[str, Entry]) -> Iterator[FileCopy]:
-    """The same, some at a time: into `known` comes what can be known of them at once."""
+    """Give the same files; put into `known` what one call can learn of the next `AHEAD` files."""
     rest = iter(copies)
     while some := list(itertools.islice(rest, AHEAD)):
         for root in dict.fromkeys(uris.root(copy.uri) for copy in some):
@@ -79,7 +78,7 @@ def _foreseen(copies: Iterable[FileCopy], known: dict[str, Entry]) -> Iterator[F
 
 
 def upload(copies: Iterable[FileCopy], report: Report) -> tuple[int, int]:
-    """Store them; how many files and bytes. The directories of their URIs are made. Raises as `download`."""
+    """Upload files; return their number and size. The directories of their URIs are made. Raises as `download`."""
     made: set[str] = set()
 
     def store(copy: FileCopy, told: Told) -> None:
@@ -95,7 +94,7 @@ def upload(copies: Iterable[FileCopy], report: Report) -> tuple[int, int]:
 
 
 def made_in(files: OutputFiles, uri: str) -> Iterator[FileCopy]:
-    """A Copy for each of these files that a program has made; none when there is no such directory.
+    """Give a FileCopy for each file that a program has made; none when there is no such directory.
 
     Raises:
         StagingError: something in it can't be listed.
@@ -110,8 +109,8 @@ def made_in(files: OutputFiles, uri: str) -> Iterator[FileCopy]:
 
 
 def below(directory: str, uri: str) -> Iterator[FileCopy]:
-    """A Copy for each file in `directory` and below; none when there is no such directory. Links to files are followed,
-    links to directories are not.
+    """Give a FileCopy for each file below `directory`; none when there is no such directory. Links to files are
+    followed, links to directories are not.
 
     Raises:
         StagingError: something in it can't be listed.
@@ -185,7 +184,7 @@ def _all(
 
 
 class _Work:
-    """What several threads do together; each takes the next file when it has moved one."""
+    """The work that several threads share: each takes the next file when it has moved one."""
 
     def __init__(self, copies: Iterator[FileCopy], move: Callable[[FileCopy, Told], None], back_off_s: float) -> None:
         self.files, self.gauge, self.stopped = 0, _Gauge(), threading.Event()
@@ -211,7 +210,7 @@ class _Work:
 def _persistently(
     move: Callable[[FileCopy, Told], None], copy: FileCopy, gauge: _Gauge, stopped: threading.Event, back_off_s: float
 ) -> None:
-    """Try again while something comes: a file of a terabyte may well meet more than a few broken connections."""
+    """Move a file; try again as long as bytes arrive: a file of a terabyte may meet many broken connections."""
     failures = done = most = 0
 
     def told(count: int) -> None:

@@ -1,4 +1,4 @@
-"""`python -m howdah.outputs.commit commit|discard`: an output appears in its place by one rename, or not at all.
+"""`python -m howdah.outputs.commit commit|discard`: moves an output to its place by one rename, or not at all.
 
 A helper process that the master runs (`howdah.wire.helper_main`). It can be run again after any interruption: every
 step first checks whether it has been done.
@@ -58,7 +58,7 @@ class Commitment:
 
     @property
     def marker(self) -> str:
-        """Lies in the output beside _SUCCESS until the commit is done, and says whose commit it was."""
+        """Return the name of a file beside _SUCCESS that exists until the commit is done, and that names the job."""
         return f".{uris.name(self.temporary).lstrip('.')}"
 
 
@@ -83,13 +83,14 @@ class CommitReply(HelperReply):
 
 
 def temporary(job_id: str, number: int, final: str) -> str:
-    """Where the parts of a job's output `number` are gathered: beside its final place, so that one rename moves it."""
+    """Return where the parts of a job's output `number` are gathered: beside its final place, so that one rename moves
+    the output."""
     return uris.join(uris.parent(final), f".howdah-{job_id}-{number}")
 
 
 def reserve(job: JobSpec, job_id: str, conf_dir: str = "") -> None:
-    """Make the places of a job's outputs (absolute URIs), so that one that may not be written is told of before the
-    work, not after it, and take its directory of checkpoints. `abandon` removes them.
+    """Make the directories of a job's outputs (absolute URIs), so that a missing permission shows before the work and
+    not after it, and lock the job's directory of checkpoints. `abandon` removes them.
 
     Raises:
         StagingError: no permission, no quota.
@@ -105,7 +106,7 @@ def reserve(job: JobSpec, job_id: str, conf_dir: str = "") -> None:
 
 
 def abandon(job: JobSpec, job_id: str, conf_dir: str = "") -> None:
-    """Remove what `reserve` made and what lies in it: nobody will commit it.
+    """Remove what `reserve` made, with its content, because nobody will commit it.
 
     Raises:
         StagingError: no permission.
@@ -124,7 +125,7 @@ def abandon(job: JobSpec, job_id: str, conf_dir: str = "") -> None:
 
 
 def commit(output: Commitment, fs: FileSystem) -> None:
-    """Put it in its place.
+    """Move an output to its place.
 
     Raises:
         StagingError: something else is there already, or may not be written; the uploads are kept, and named.
@@ -139,7 +140,7 @@ def commit(output: Commitment, fs: FileSystem) -> None:
 
 
 def discard(output: Commitment, fs: FileSystem) -> None:
-    """Remove what was uploaded for it. An output that is in its place already stays there."""
+    """Remove what was uploaded for an output. An output that is in its place already stays there."""
     if not fs.exists(output.final) and fs.exists(output.replaced):
         fs.rename(output.replaced, output.final)
     _tidy(fs, output)
@@ -168,7 +169,7 @@ def _tidy(fs: FileSystem, output: Commitment) -> None:
 
 
 def _is_ours(fs: FileSystem, output: Commitment) -> bool:
-    """Whether the rename has happened: the marker is at the final place, or nothing is left to be moved there."""
+    """Say whether this job's rename is done: its marker is at the final place, or nothing is left to be moved there."""
     if fs.exists(uris.join(output.final, output.marker)):
         return True
     if fs.exists(output.temporary) or not fs.exists(uris.join(output.final, SUCCESS)):
@@ -196,13 +197,13 @@ def _collect(fs: FileSystem, output: Commitment) -> None:
 
 
 def _spill(fs: FileSystem, part: str, target: str) -> None:
-    """Move what lies in `part` into `target`, one level: whole directories go at once."""
+    """Move the files and directories of `part` into `target`, each by one rename."""
     for entry in fs.children(part):
         fs.rename(entry.uri, uris.join(target, uris.name(entry.uri)))
 
 
 def _rescue(fs: FileSystem, output: Commitment) -> None:
-    """Copies of this output that are in its place come into the output; with nothing else there, the place is free."""
+    """Move snapshots that are in the output's place into the output; the place is free if it held nothing else."""
     folder, final = snapshot.folder_of(output.saves) if output.saves else "", output.final.rstrip("/")
     if not f"{folder}/".startswith(f"{final}/"):
         return

@@ -1,9 +1,8 @@
-"""Waiting for a file system that does not answer, takes no changes, or is full, where what a program has made is at
-stake.
+"""`retry_until`: repeats a call while a file system does not answer, takes no changes or is full.
 
-A NameNode that starts again is away for seconds, and in safe mode for as long again; one that is full may have room
-again when others have ended. Hours of work must not be given up for that. What is tried again must bear to be done
-twice.
+It is for calls that save what a program has made: a NameNode that restarts is away for seconds, and in safe mode for as
+long again; a full file system may have room again when other jobs have ended. Hours of work must not be lost for that.
+The call must have the same effect when it is made twice.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ PATIENCE_S, ROOM_S, AGAIN_S = 180.0, 60.0, 3.0
 def retry_until(
     act: Callable[[], T], patience_s: float = PATIENCE_S, again_s: float = AGAIN_S, room_s: float = ROOM_S
 ) -> T:
-    """Do it, again and again within the limit as long as nobody answers; within `room_s` as long as there is no room.
+    """Call `act`, and repeat it for `patience_s` while the file system does not answer, for `room_s` while it is full.
 
     Raises:
-        HowdahError: what went wrong at last.
+        HowdahError: the last attempt failed.
     """
     began = time.monotonic()
     while True:
