@@ -17,7 +17,7 @@ from bench.event_times import milestones
 from bench.report import Report, alternate, ratios
 from bench.temp_home import HOWDAH, Done, run, temp_home
 from howdah.client.engine_registry import engine_of
-from howdah.client.master_client import recorded_events
+from howdah.client.recorded_events import recorded_events
 from howdah.engines import Engine
 from howdah.sandbox import Sandbox
 from howdah.spec.events import Ended

@@ -18,7 +18,7 @@ from typing import Any
 from bench.chaos import detour, full
 from bench.temp_home import HOWDAH
 from howdah.client.engine_registry import engine_of
-from howdah.client.master_client import recorded_events
+from howdah.client.recorded_events import recorded_events
 from howdah.hadoop import conf as hadoop_conf
 from howdah.sandbox import Sandbox, record
 from howdah.sandbox.hadoop import Launcher

@@ -13,7 +13,7 @@ import pytest
 import howdah
 from howdah.client.engine_registry import engine_of
 from howdah.client.job_end import report_of
-from howdah.client.master_client import page_link
+from howdah.client.page_links import page_link
 from howdah.errors import JobEnded, JobNotFound, NotFound, NotPermitted, RequestRefused, SpecError
 from howdah.spec import JobSpec, Output, Role, State, TaskId
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from howdah.client.master_client import connect, page_link, page_url, tensorboard_url
+from howdah.client.master_client import connect
+from howdah.client.page_links import page_link, page_url, tensorboard_url
 from howdah.errors import StagingError
 from howdah.spec import JobReport, State
 from howdah.spec.events import BoardChanged

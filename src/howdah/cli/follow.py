@@ -13,7 +13,7 @@ from howdah.cli.interrupts import Interrupts
 from howdah.cli.terminal import Json, Live, Plain, verdict
 from howdah.client.follow import Follower
 from howdah.client.job_end import cancel_job, wait_for_end
-from howdah.client.master_client import page_url
+from howdah.client.page_links import page_url
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, HowdahError, JobCancelled, JobFailed
 from howdah.spec import State

@@ -18,7 +18,7 @@ from howdah.client.history_link import PORT
 from howdah.config.paths import state_directory
 from howdah.errors import NotFound, SpecError
 from howdah.history.options import HistoryOptions, job_key, key_of, root_of, user_on
-from howdah.history.server import serve_until_told
+from howdah.history.server import serve_until_signal
 from howdah.spec import uris
 from howdah.spec.units import seconds
 from howdah.wire import auth
@@ -67,7 +67,7 @@ def history(
         _as_job(engine_name, profile, [*arguments, *(["--remove-files"] if remove_files else [])])
         return
     options = options_of(profile, roots, host=host, port=port, keep_s=keep_s, remove_files=remove_files, idle_s=idle_s)
-    serve_until_told(options, lambda link: click.echo(say("history: {url}", url=link)))
+    serve_until_signal(options, lambda link: click.echo(say("history: {url}", url=link)))
 
 
 def _embedded(job_id: str, engine_name: str, profile: str, address: str) -> str:

@@ -18,7 +18,7 @@ from howdah.client.follow import fetch_update
 from howdah.client.job_end import cancel_job, report_of
 from howdah.client.job_filter import JobFilter
 from howdah.client.job_list import jobs_of_history, merge_reports
-from howdah.client.master_client import page_url, tensorboard_url
+from howdah.client.page_links import page_url, tensorboard_url
 from howdah.errors import EngineUnavailable, SpecError
 from howdah.spec import JobReport
 from howdah.spec.codec import to_json

@@ -11,7 +11,7 @@ from howdah.cli.run import notice
 from howdah.client.engine_registry import engine_of
 from howdah.client.history_link import IDLE, find_or_start
 from howdah.client.job_end import report_of
-from howdah.client.master_client import HOURS, embed_url, page_link
+from howdah.client.page_links import HOURS, embed_url, page_link
 from howdah.errors import EngineUnavailable, JobEnded, SpecError
 from howdah.spec.codec import to_json
 

@@ -14,7 +14,8 @@ from howdah.client.engine_registry import engine as engine_of_settings
 from howdah.client.engine_registry import engine_of, engines, settings_for
 from howdah.client.follow import Follower, fetch_update
 from howdah.client.job_end import report_of
-from howdah.client.master_client import MasterClient, connect, refusals, tensorboard_url
+from howdah.client.master_client import MasterClient, connect, refusals
+from howdah.client.page_links import tensorboard_url
 from howdah.client.wait_for_tensorboard import wait_until_open
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, JobFailed, NotFound

@@ -19,8 +19,9 @@ from howdah.cli.history import options_of
 from howdah.cli.i18n import say
 from howdah.client.engine_registry import engine_of, engines
 from howdah.client.follow import fetch_update
-from howdah.client.master_client import connect, recorded_events
+from howdah.client.master_client import connect
 from howdah.client.process_owner import is_here, owner_of
+from howdah.client.recorded_events import recorded_events
 from howdah.errors import HowdahError, NotFound, SpecError
 from howdah.history.directory_scan import Scanner
 from howdah.history.index import Index

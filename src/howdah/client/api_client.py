@@ -1,6 +1,7 @@
-"""The API of a page at its address: a history server's, or a master's. What a browser may, a program with the link may.
+"""Calls of the REST API at an address, a history server's or a master's. A program with a link may do what a browser
+may.
 
-The link is that of the page (`howdah page`, `howdah history`): its tokens are taken from behind the `#`, or its query.
+The link is that of the page (`howdah page`, `howdah history`); its tokens stand behind the `#`, or in the query.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from howdah.api.errors import refusal
 from howdah.errors import EngineUnavailable, HowdahError, NotPermitted, SpecError
 
 TIMEOUT_S = 60.0
-AT_ONCE = 5000
+EVENTS_PER_CALL = 5000
 
 
 class ApiClient:
-    """Calls to the server at `url`. `token` and `act` are those of the link unless given.
+    """Calls the server at `url`. `token` and `act` are those of the link unless given.
 
     Raises (all calls):
         RequestRefused: there is no such job, task or file, or this link does not permit the call.
@@ -41,22 +42,22 @@ class ApiClient:
         return decode_answer(path, 200, self.read(path, **query))
 
     def read(self, path: str, /, **query: Any) -> bytes:
-        """The bytes of a call below `api/v1/`; a parameter that is a list or tuple comes as often as it has values."""
+        """Return the bytes of a call below `api/v1/`; a list or tuple is a parameter that is repeated."""
         asked = encoded({**query, "token": self.token or None})
         return self._ask(urllib.request.Request(f"{self._at(path)}?{asked}"))  # noqa: S310
 
     def act(self, job_id: str, action: str, /, **words: Any) -> Any:
-        """Do something with a job; the link must be one that may act."""
+        """Execute an action on a job; the link must permit actions."""
         if not self._act:
             raise NotPermitted(f"this link only looks: `howdah page {job_id}` prints one that may act")
         body = json.dumps({"token": self._act, **words}).encode()
         address = self._at(f"jobs/{job_id}/actions/{action}")
         headers = {"Content-Type": "application/json"}
-        request = urllib.request.Request(address, body, headers, method="PUT")  # noqa: S310 - the scheme was looked at
+        request = urllib.request.Request(address, body, headers, method="PUT")  # noqa: S310 - the scheme was checked
         return json.loads(self._ask(request))
 
     def pages(self, path: str, name: str, /, **query: Any) -> Iterator[Mapping[str, Any]]:
-        """The rows of a list that comes in pages."""
+        """Yield the rows of a list that is answered in pages."""
         after: str | None = None
         while True:
             answer = self.get(path, after=after, **query)
@@ -66,13 +67,13 @@ class ApiClient:
                 return
 
     def records(self, job_id: str, since: int = 0) -> tuple[int, list[Mapping[str, Any]]]:
-        """All events from number `since` on, and the number to ask from next."""
+        """Return the number to ask from next, and all events from number `since` on."""
         found: list[Mapping[str, Any]] = []
         while True:
-            answer = self.get(f"jobs/{job_id}/events", since=since, limit=AT_ONCE)
+            answer = self.get(f"jobs/{job_id}/events", since=since, limit=EVENTS_PER_CALL)
             found += answer["events"]
             since = answer["next"]
-            if len(answer["events"]) < AT_ONCE:
+            if len(answer["events"]) < EVENTS_PER_CALL:
                 return since, found
 
     def _at(self, path: str) -> str:
@@ -92,7 +93,7 @@ class ApiClient:
 
 
 def encoded(query: Mapping[str, Any]) -> str:
-    """A query as it stands in an address; what is None is left out, what has several values is repeated."""
+    """Encode a query for an address; None is left out, a parameter of several values is repeated."""
     return urllib.parse.urlencode({name: value for name, value in query.items() if value is not None}, doseq=True)
 
 

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field
 
 from howdah.client.job_end import report_of, wait_for_end
-from howdah.client.master_client import MasterClient, connect, recorded_events, recorded_log
+from howdah.client.master_client import MasterClient, connect
+from howdah.client.recorded_events import recorded_events, recorded_log
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, HowdahError, StagingError
 from howdah.logs.stream_index import STREAMS

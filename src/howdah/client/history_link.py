@@ -23,18 +23,18 @@ from howdah.errors import EngineUnavailable, HowdahError, NotFound
 
 PORT = 18488
 STARTED_PORT = 18489
-"""Of a server that is started here: `howdah history` keeps its own, and addresses stay good."""
+"""The port of a server that is started here: `howdah history` has another one, so addresses stay valid."""
 IDLE = "30m"
-READ_S, TOLD_S = 120.0, 3.0
+READ_S, NOTICE_S = 120.0, 3.0
 LOG = "server.log"
 
 
 def find_or_start(
     engine: Engine, job_id: str, profile: str, on_start: Callable[[], None], on_wait: Callable[[float], None]
 ) -> str:
-    """The link of the job's page at a history server that has the job. The one that is configured is asked first, then
-    the one that runs as a job of the engine, then those of this machine; where none has it, one is started here that
-    ends when nobody has asked for half an hour.
+    """Return the link of the job's page at a history server that has the job. The configured server is asked first,
+    then the one that runs as a job of the engine, then those of this machine; if none has the job, a server is started
+    here that ends after half an hour without a request.
 
     Args:
         on_start: called when a server was started.
@@ -71,7 +71,7 @@ def _has(link: str, job_id: str) -> bool:
 
 
 def _page(link: str, job_id: str) -> str:
-    """The token stands behind the place, as in the links that the page itself copies."""
+    """Make the link of a page; the token stands behind its path, as in the links that the page itself copies."""
     remote = ApiClient(link)
     return f"{remote.base}#/jobs/{quote(job_id)}?token={quote(remote.token)}"
 
@@ -87,7 +87,7 @@ def _start(folder: Path, profile: str) -> subprocess.Popen[bytes]:
 
 
 def _port() -> int:
-    """The usual one, or any free one where another program has it."""
+    """Return the usual port, or 0 (any free one) if another program has it."""
     with socket.socket() as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -98,8 +98,8 @@ def _port() -> int:
 
 
 def _wait(server: subprocess.Popen[bytes], folder: Path, job_id: str, on_wait: Callable[[float], None]) -> str:
-    """The link of the server that was started, as soon as it has read the job's log."""
-    began, told = time.monotonic(), False
+    """Return the link of the server that was started, as soon as it has read the job's log."""
+    began, announced = time.monotonic(), False
     while time.monotonic() - began < READ_S:
         for link in history_servers.links(folder):
             if _has(link, job_id):
@@ -107,8 +107,8 @@ def _wait(server: subprocess.Popen[bytes], folder: Path, job_id: str, on_wait: C
         if server.poll() is not None:
             lines = (folder / LOG).read_text(errors="replace").strip().splitlines()
             raise EngineUnavailable(f"the history server did not start: {lines[-1] if lines else 'it said nothing'}")
-        if not told and time.monotonic() - began > TOLD_S:
-            told = True
+        if not announced and time.monotonic() - began > NOTICE_S:
+            announced = True
             on_wait(READ_S)
         time.sleep(0.1)
     raise NotFound(f"the history server has not found {job_id} within {READ_S:.0f} s: {folder / LOG} says more")

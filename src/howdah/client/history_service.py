@@ -1,7 +1,7 @@
-"""The history server as a job of its own: one task that runs on, found again by its name.
+"""The history server as a job of its own: one task that runs until it is cancelled, and is found by its name.
 
-The rule: there is one for each user and engine. Its key is in the engine's home, where only this user can read it, and
-reaches the task as a secret; so whoever may submit as this user gets the link, from any machine.
+The rule: each user has one such job on an engine. The server's key is in the engine's home, where only this user can
+read it, and reaches the task as a secret; so whoever may submit as this user gets the link, from any machine.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import howdah
 from howdah.client.engine_registry import settings_for
-from howdah.client.master_client import recorded_events
+from howdah.client.recorded_events import recorded_events
 from howdah.client.submit import Notice, Prepared, prepare
 from howdah.engines import Engine
 from howdah.errors import EngineUnavailable, JobFailed, StagingError
@@ -38,41 +38,41 @@ runpy.run_module("howdah.history", run_name="__main__", alter_sys=True)
 
 
 def running(engine: Engine) -> JobReport | None:
-    """The one that runs, or waits for its container."""
+    """Return the history job that runs, or waits for its container; None if there is none."""
     found = (report for report in engine.describe() if report.name == NAME and not report.state.ended)
     return next(found, None)
 
 
 def prepared(flags: dict[str, str | None], arguments: Sequence[str], notice: Notice) -> Prepared:
-    """The job that serves with these arguments of `python -m howdah.history`.
+    """Plan the job that runs `python -m howdah.history` with these arguments.
 
     Raises:
-        SpecError, StagingError, EngineRejected, EngineUnavailable: why it cannot run.
+        SpecError, StagingError, EngineRejected, EngineUnavailable: the job cannot run; the message says why.
     """
     role = Role(resources=Resources(MEMORY_MIB), tracked=True, on_failure="restart", restarts=RESTARTS, command="true")
     job = JobSpec({ROLE: role}, name=NAME, links={"history": f"http://{{{ROLE}:0}}:{{{ROLE}:0:main}}/"})
     first = prepare(job, Path.cwd(), flags, notice)
     settings = settings_for(flags)
-    told = [f"staging_dir={settings['staging_dir']}"] if settings["staging_dir"] else []
-    options = ["--in-job", *(word for one in told for word in ("--set", one)), *arguments]
+    staging = ["--set", f"staging_dir={settings['staging_dir']}"] if settings["staging_dir"] else []
+    options = ["--in-job", *staging, *arguments]
     staged = _with_command(first.plan.job, options)
     value = key(first.engine, settings["hadoop_conf_dir"]).hex()
     return Prepared(first.engine, first.engine.plan(staged), {KEY: value})
 
 
 def _with_command(staged: StagedJob, options: Sequence[str]) -> StagedJob:
-    places = f"{RUNTIME}:{Path(howdah.__file__).parents[1]}"
-    command = (staged.python, "-c", _START, places, *options)
+    import_path = f"{RUNTIME}:{Path(howdah.__file__).parents[1]}"
+    command = (staged.python, "-c", _START, import_path, *options)
     role = replace(staged.job.roles[ROLE], command=command, env={"HOWDAH_PAGE": PAGE} if staged.page else {})
     job = replace(staged.job, roles={ROLE: role}, secrets={KEY: f"env:{KEY}"})
     return replace(staged, job=job, files=(*staged.files, *staged.page))
 
 
 def key(engine: Engine, conf_dir: str) -> bytes:
-    """The key of this user's history servers on that engine; made when there is none.
+    """Return the key of this user's history servers on an engine; make one when there is none.
 
     Raises:
-        StagingError, EngineUnavailable: it can't be read, or not be made.
+        StagingError, EngineUnavailable: the key can't be read, or not be made.
     """
     uri = uris.join(engine.home, "history.key")
     files = filesystem(uri, conf_dir)
@@ -86,12 +86,12 @@ def key(engine: Engine, conf_dir: str) -> bytes:
         raise StagingError(f"{uri}: is no key; remove it, and another is made") from None
 
 
-def link(engine: Engine, job_id: str, conf_dir: str, told: Callable[[str], None]) -> str:
-    """Where the job serves, as soon as it does; `told` hears what it waits for.
+def link(engine: Engine, job_id: str, conf_dir: str, notice: Callable[[str], None]) -> str:
+    """Return the link of the history job once it serves; `notice` is called with what the job waits for.
 
     Raises:
-        EngineUnavailable: it got no container in time.
-        JobFailed: it has ended.
+        EngineUnavailable: the job got no container in time.
+        JobFailed: the job has ended.
     """
     until, waiting = time.monotonic() + OPENS_S, ""
     while time.monotonic() < until:
@@ -103,7 +103,7 @@ def link(engine: Engine, job_id: str, conf_dir: str, told: Callable[[str], None]
             return f"http://{address}{auth.page_link(key(engine, conf_dir))}"
         if report.diagnostics not in ("", waiting):
             waiting = report.diagnostics
-            told(waiting)
+            notice(waiting)
         time.sleep(0.5)
     raise EngineUnavailable(
         f"{job_id} serves nothing after {OPENS_S:.0f} s; `howdah status {job_id}` says what it waits for"

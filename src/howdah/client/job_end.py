@@ -1,4 +1,4 @@
-"""A job brought to its end, or waited for."""
+"""Cancels a job, or waits for its end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from howdah.spec import JobReport
 from howdah.wire.connection import WireError
 
 CANCEL_S = 30.0
-LOOK_S = 0.1
+POLL_S = 0.1
 
 
 def report_of(engine: Engine, job_id: str) -> JobReport:
@@ -30,15 +30,15 @@ def report_of(engine: Engine, job_id: str) -> JobReport:
 def cancel_job(engine: Engine, report: JobReport) -> JobReport:
     """Cancel and wait until the job has ended, at most `CANCEL_S` by its master and as long again by the engine."""
     try:
-        link = connect(report)
-        if link is not None:
-            with link:
-                link.cancel(getpass.getuser())
+        master = connect(report)
+        if master is not None:
+            with master:
+                master.cancel(getpass.getuser())
             ended = wait_for_end(engine, report.id)
             if ended is not None:
                 return ended
     except (WireError, StagingError, JobNotFound):
-        pass  # the master is not there to be asked: the engine ends it
+        pass  # the master can't be asked: the engine ends the job
     engine.cancel(report.id)
     ended = wait_for_end(engine, report.id)
     if ended is None:
@@ -47,11 +47,11 @@ def cancel_job(engine: Engine, report: JobReport) -> JobReport:
 
 
 def wait_for_end(engine: Engine, job_id: str, limit_s: float = CANCEL_S) -> JobReport | None:
-    """The report of the ended job; None when it has not ended after `limit_s` seconds."""
+    """Wait for the end of a job and return its report; None when it has not ended after `limit_s` seconds."""
     until = time.monotonic() + limit_s
     while time.monotonic() < until:
         report = report_of(engine, job_id)
         if report.state.ended:
             return report
-        time.sleep(LOOK_S)
+        time.sleep(POLL_S)
     return None

@@ -1,4 +1,4 @@
-"""Which jobs of a list are wanted, for `howdah list`, and for `howdah.Client.jobs` here and by an address."""
+"""Filters of job lists, for `howdah list` and `howdah.Client.jobs`."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from howdah.spec.validation import nearest
 from howdah.spec.values import dataclass
 
 OF_REPORTS = ("user", "queue", "name", "state", "text", "from", "to", "limit")
-"""Filters of what every engine tells of its jobs."""
+"""Filters of the fields that every engine reports."""
 OF_SERVERS = ("framework", "sort")
-"""Filters that only a history server knows."""
+"""Filters that only a history server has."""
 
 
 @dataclass(frozen=True)
 class JobFilter:
-    """What is "" or 0 is not looked at. `user`, `queue` and `state` have commas between; `since` and `until` are epoch
-    seconds; a job's texts have all words of `text`, as far as they are known here."""
+    """Chooses jobs; a field that is "" or 0 is not checked. `user`, `queue` and `state` may be several with commas
+    between; `since` and `until` are epoch seconds; the job's name, id or diagnostics must contain all words of
+    `text`."""
 
     user: str = ""
     state: str = ""
@@ -32,7 +33,7 @@ class JobFilter:
     until: float = 0.0
 
     def fits(self, report: JobReport) -> bool:
-        """As the history server's list has it."""
+        """Return whether a job is chosen, by the same rules as the history server's list."""
         said = f"{report.name} {report.id} {report.diagnostics}".casefold()
         return (
             (not self.user or report.user in self.user.split(","))
@@ -46,7 +47,7 @@ class JobFilter:
 
     @property
     def query(self) -> dict[str, str]:
-        """The parameters of `jobs` in docs/api.md."""
+        """The same filter as parameters of `jobs` in docs/api.md."""
         words = {"user": self.user, "queue": self.queue, "state": self.state, "name": self.name, "text": self.text}
         moments = {"from": self.since, "to": self.until}
         return {name: value for name, value in words.items() if value} | {
@@ -55,15 +56,15 @@ class JobFilter:
 
 
 def began(report: JobReport) -> float:
-    """When it started, or was submitted."""
+    """Return when the job started, or else when it was submitted."""
     return report.started or report.submitted
 
 
 def read_filters(filters: Mapping[str, Any], known: tuple[str, ...]) -> tuple[JobFilter, int | None]:
-    """The filters that a program gives, of those in `known`, and the greatest number of jobs it wants (None: all).
+    """Check the filters that a program gives, and return them with the limit of the number of jobs (None: no limit).
 
     Raises:
-        SpecError: all that is wrong with them.
+        SpecError: filters are wrong, or none of `known`; the error has all mistakes.
     """
     mistakes = [_unknown(name, known) for name in filters if name not in known]
     moments = {"from": 0.0, "to": 0.0}
@@ -90,7 +91,7 @@ def read_filters(filters: Mapping[str, Any], known: tuple[str, ...]) -> tuple[Jo
 
 
 def _text(value: Any) -> str:
-    """A filter's text: of a state its value, of several texts those with commas between."""
+    """Return a filter's text: the value of a State, several texts with commas between."""
     if isinstance(value, (list, tuple, set, frozenset)):
         return ",".join(map(_text, value))
     return str(getattr(value, "value", value))

@@ -1,4 +1,4 @@
-"""The jobs that fit what is asked for: those that the engines know, and those that a history server knows besides."""
+"""Lists the jobs that the engines know, together with those that only a history server knows."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ from howdah.spec import JobReport
 
 
 def merge_reports(reports: Iterable[JobReport], remembered: Iterable[JobReport]) -> list[JobReport]:
-    """Both, each job once, the newest first; what an engine says of a job is newer than what is remembered."""
+    """Merge both, each job once, the newest first; an engine's report of a job replaces the history server's."""
     found = {report.id: report for report in (*remembered, *reports)}
     return sorted(found.values(), key=began, reverse=True)
 
 
 def jobs_of_history(wanted: JobFilter, engine: str, profile: str, most: int) -> list[JobReport]:
-    """Those of the history server that is configured, else of one that runs as a job; of `engine` alone, if given.
+    """Return the jobs of the history server that is configured, else of one that runs as a job; only those of `engine`,
+    if given.
 
     Raises:
         NotFound: no history server is known. NotPermitted: the server does not let us in.
-        EngineUnavailable: it does not answer.
+        EngineUnavailable: the server does not answer.
     """
     found = RemoteJobs(ApiClient(history_link(profile))).listed(wanted.query, most)
     return [report for report in found if engine in ("", report.engine)]
 
 
 def history_link(profile: str) -> str:
-    """The link of the history server that is configured, else of one that runs as a job.
+    """Return the link of the history server that is configured, else of one that runs as a job.
 
     Raises:
         NotFound: no history server is known.

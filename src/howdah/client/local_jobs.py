@@ -1,4 +1,4 @@
-"""Jobs of the engines that are configured on this machine, for `howdah.Client`."""
+"""The jobs of the engines that are configured on this machine, for `howdah.Client`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ from howdah.spec.view import JobView
 from howdah.storage.filesystem import filesystem
 from howdah.wire import auth
 
-PATIENCE_S = 60.0
+RETRY_S = 60.0
+"""An engine that does not answer is asked again for so long."""
 
 
 class LocalJobs(JobsApi):
@@ -43,7 +44,6 @@ class LocalJobs(JobsApi):
         self.engine, self.profile = engine, profile
 
     def submit(self, job: JobSpec | Path | str, base: Path, sets: Mapping[str, str], overwrite: bool) -> str:
-        """Its id."""
         flags = {"engine": self.engine, "profile": self.profile}
         if isinstance(job, JobSpec):
             if found := job_mistakes(job):
@@ -57,37 +57,29 @@ class LocalJobs(JobsApi):
         return prepared.engine.submit(prepared.plan, prepared.secrets)
 
     def jobs(self, filters: Mapping[str, Any]) -> list[JobReport]:
-        """Those that fit; an engine that does not answer is passed over unless it was chosen.
-
-        Raises:
-            SpecError: there is no such filter, or not of this value.
-        """
         wanted, most = read_filters(filters, OF_REPORTS)
         found: list[JobReport] = []
         for engine in engines(self.engine, self.profile):
             try:
                 found += engine.describe()
             except EngineUnavailable:
-                if self.engine:
+                if self.engine:  # otherwise the other engines are listed
                     raise
         return sorted(filter(wanted.fits, found), key=lambda report: report.submitted, reverse=True)[:most]
 
     def job(self, job_id: str) -> JobView:
-        """As it is now."""
         return next(self._follower(job_id).updates(wait_s=0.0)).view
 
     def views(self, job_id: str) -> Iterator[JobView]:
-        """Its view at least once a second, changed or not, until it has ended."""
         for update in self._follower(job_id).updates():
             yield update.view
 
     def logs(self, job_id: str, task: TaskId, stream: str) -> Iterator[str]:
-        """From its executor, or what was kept of it."""
         engine = self._engine(job_id)
         report = settled_report(engine, job_id)
         if report.state.ended:
             return decoded(piece for _, piece in engine.logs(job_id, task, stream))
-        return decoded(_living(report, task, stream))
+        return decoded(_log_of_running(report, task, stream))
 
     def call(self, job_id: str, path: str, query: Mapping[str, Any]) -> Mapping[str, Any]:
         engine = self._engine(job_id)
@@ -107,64 +99,54 @@ class LocalJobs(JobsApi):
         return answer
 
     def save(self, job_id: str, output: int) -> list[tuple[int, int]]:
-        """Pairs of an output and its copy."""
-        with self._link(job_id) as link, refusals(job_id):
-            return link.save(getpass.getuser(), output)
+        with self._master(job_id) as master, refusals(job_id):
+            return master.save(getpass.getuser(), output)
 
     def stacks(self, job_id: str, task: str, native: bool) -> Mapping[str, Any]:
-        """From its master."""
-        with self._link(job_id) as link, refusals(job_id):
-            return link.stacks(getpass.getuser(), task, native)
+        with self._master(job_id) as master, refusals(job_id):
+            return master.stacks(getpass.getuser(), task, native)
 
     def tensorboard(self, job_id: str, idle_s: float) -> str:
-        """In a container beside the job's, with an environment that is made where there is none."""
         from howdah.client.tensorboard import install
 
         engine = self._engine(job_id)
-        with self._link(job_id) as link, refusals(job_id):
+        with self._master(job_id) as master, refusals(job_id):
             if not locations.of(self.job(job_id)):
                 raise NotFound("nobody knows where its event files are: `board` in the job file says it")
             install(engine, settings_for({"engine": engine.name, "profile": self.profile}), _quiet)
-            return wait_until_open(job_id, lambda: link.tensorboard(getpass.getuser(), idle_s), link.changes())
+            return wait_until_open(job_id, lambda: master.tensorboard(getpass.getuser(), idle_s), master.changes())
 
     def end_tensorboard(self, job_id: str) -> None:
-        """By its master."""
-        with self._link(job_id) as link, refusals(job_id):
-            link.end_tensorboard(getpass.getuser())
+        with self._master(job_id) as master, refusals(job_id):
+            master.end_tensorboard(getpass.getuser())
 
     def history(self) -> ApiClient:
-        """The history server that is configured here, or runs as a job.
-
-        Raises:
-            StagingError: there is none.
-        """
         return ApiClient(history_link(self.profile))
 
     def cancel(self, job_id: str) -> None:
-        """Ended when this returns."""
         engine = self._engine(job_id)
         report = report_of(engine, job_id)
         if not report.state.ended:
             cancel_job(engine, report)
 
-    def _link(self, job_id: str) -> MasterClient:
+    def _master(self, job_id: str) -> MasterClient:
         report = report_of(self._engine(job_id), job_id)
         if report.state.ended:
             raise JobEnded(f"{job_id} has ended: nothing of it runs any more")
-        link = connect(report)
-        if link is None:
+        master = connect(report)
+        if master is None:
             raise EngineUnavailable(f"{job_id} has no master yet that could be asked")
-        return link
+        return master
 
     def _engine(self, job_id: str) -> Engine:
         return engine_of(job_id, self.profile)
 
     def _follower(self, job_id: str) -> Follower:
-        return Follower(self._engine(job_id), job_id, retry_s=PATIENCE_S)
+        return Follower(self._engine(job_id), job_id, retry_s=RETRY_S)
 
 
 def _quiet(_: str) -> None:
-    """Programs are not told what takes time."""
+    """Ignore notices of what takes time: a program has nobody to show them to."""
 
 
 async def _answer_ended(engine: Engine, report: JobReport, path: str, query: str) -> Response:
@@ -176,15 +158,15 @@ async def _answer_ended(engine: Engine, report: JobReport, path: str, query: str
         return await source.get(path, query)
 
 
-def _living(report: JobReport, task: TaskId, stream: str) -> Iterator[bytes]:
-    link = connect(report)
-    if link is None:
+def _log_of_running(report: JobReport, task: TaskId, stream: str) -> Iterator[bytes]:
+    master = connect(report)
+    if master is None:
         return
     offset = 0
-    with link:
+    with master:
         while True:
             with refusals(report.id):
-                chunk = link.log(task, stream, offset)
+                chunk = master.log(task, stream, offset)
             if not chunk.text:
                 return
             offset = chunk.offset + len(chunk.text)
@@ -192,7 +174,7 @@ def _living(report: JobReport, task: TaskId, stream: str) -> Iterator[bytes]:
 
 
 def decoded(pieces: Iterable[bytes]) -> Iterator[str]:
-    """As text; a character may lie in two pieces."""
+    """Decode UTF-8 that comes in pieces; a character may be cut by their border."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     for piece in itertools.chain(pieces, (b"",)):
         if text := decoder.decode(piece, final=not piece):

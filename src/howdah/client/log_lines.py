@@ -1,7 +1,6 @@
-"""What tasks printed, line by line, with its time: from a living job's executors, or from what the engine kept.
+"""The logs of tasks, line by line and with times: from the executors of a running job, or from the engine's archive.
 
-Lines of several streams come in the order of their times, as far as these are known; those of one stream always keep
-their order.
+Lines of several streams are ordered by time, as far as times are known; lines of one stream always keep their order.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ HEADING = re.compile(r"(\S+) attempt (\d+) (stdout|stderr|times)")
 
 
 class LogLine(NamedTuple):
-    """`time` is 0 where nothing is known of it; `text` is without its line end."""
+    """One line of a log. `time` is 0 where it is not known; `text` has no line end."""
 
     time: float
     task: str
@@ -38,7 +37,7 @@ class LogLine(NamedTuple):
 
 
 class LineFilter(NamedTuple):
-    """Which lines are wanted: of a level, matching, since a moment, only the last so many (0: all)."""
+    """Chooses lines: of a level, matching a pattern, since a moment, only the last `tail` of them (0: all)."""
 
     level: str = ""
     pattern: re.Pattern[bytes] | None = None
@@ -46,7 +45,7 @@ class LineFilter(NamedTuple):
     tail: int = 0
 
     def matches(self, line: LogLine) -> bool:
-        """Whether it is one of them, but for `tail`."""
+        """Return whether the line is chosen, `tail` aside."""
         if line.time and line.time < self.since:
             return False
         found = level_of(line.text) if self.level else ""
@@ -55,9 +54,9 @@ class LineFilter(NamedTuple):
         return self.pattern is None or self.pattern.search(line.text) is not None
 
     def select(self, lines: Iterable[LogLine]) -> Iterable[LogLine]:
-        """Those of `lines`."""
-        taken = filter(self.matches, lines)
-        return deque(taken, self.tail) if self.tail else taken
+        """Return the chosen ones of `lines`."""
+        chosen = filter(self.matches, lines)
+        return deque(chosen, self.tail) if self.tail else chosen
 
 
 assert set(LEVELS) == {"error", "warning"}  # `takes` knows that a warning's lines hold errors, too
@@ -66,7 +65,7 @@ assert set(LEVELS) == {"error", "warning"}  # `takes` knows that a warning's lin
 def split_lines(
     pieces: Iterable[bytes], when: Callable[[int], float], task: str, attempt: int, stream: str, base: int = 0
 ) -> Iterator[LogLine]:
-    """Lines of a stream whose bytes come in `pieces`, from offset `base` on; one that is too long comes in parts."""
+    """Cut a stream, whose bytes come in `pieces` from offset `base` on, into lines; a very long line comes in parts."""
     rest = b""
     for piece in pieces:
         *whole, rest = (rest + piece).split(b"\n")
@@ -81,7 +80,7 @@ def split_lines(
 
 
 def merge_by_time(streams: Iterable[Iterable[LogLine]]) -> Iterator[LogLine]:
-    """All of them by time. A line without a time of its own follows the one before it."""
+    """Merge streams by time. A line without a time follows the line before it."""
     return heapq.merge(*map(_with_rising_times, streams), key=lambda line: line.time)
 
 
@@ -97,16 +96,16 @@ def _when(order: StreamIndex, stream: str) -> Callable[[int], float]:
 
 
 class ArchivedLines:
-    """What the engine kept of an ended job, brought to a directory that goes with this object: a context manager."""
+    """Copies the logs of an ended job from the engine's archive to a temporary directory: a context manager."""
 
     def __init__(self, engine: Engine, job_id: str, tasks: Collection[TaskId]) -> None:
         self._directory = TemporaryDirectory("howdah-logs-")
         self._attempts: dict[tuple[str, int], dict[str, Path]] = {}
-        one = next(iter(tasks)) if len(tasks) == 1 else None
-        wanted = {str(task) for task in tasks}
-        for heading, group in itertools.groupby(engine.logs(job_id, one, "*"), key=lambda piece: piece[0]):
+        only_task = next(iter(tasks)) if len(tasks) == 1 else None
+        names = {str(task) for task in tasks}
+        for heading, group in itertools.groupby(engine.logs(job_id, only_task, "*"), key=lambda piece: piece[0]):
             found = HEADING.fullmatch(heading)
-            if found and found[1] in wanted:
+            if found and found[1] in names:
                 self._keep((found[1], int(found[2])), found[3], (data for _, data in group))
 
     def _keep(self, attempt: tuple[str, int], name: str, pieces: Iterable[bytes]) -> None:
@@ -124,11 +123,11 @@ class ArchivedLines:
         self._directory.remove()
 
     def attempts(self, attempt: int) -> list[tuple[str, int]]:
-        """(task, attempt) of all that is kept; of one attempt only, if `attempt` is not 0."""
+        """Return (task, attempt) of all logs, or of those of this attempt if `attempt` is not 0."""
         return sorted(key for key in self._attempts if attempt in (0, key[1]))
 
     def streams(self, key: tuple[str, int], names: Sequence[str]) -> list[Iterator[LogLine]]:
-        """The lines of each stream of an attempt."""
+        """Return the lines of each stream of an attempt."""
         files = self._attempts[key]
         order = DirectoryLogs(self._directory.path, files).index()
         kept = [name for name in names if name in files]
@@ -142,8 +141,8 @@ def _read(path: Path) -> Iterator[bytes]:
 
 
 class RunningTaskLines:
-    """A task's attempt (0: the present one), read through the job's master on and on: each stream from where it was
-    left. The first time at most the last `first` bytes; 0: all."""
+    """Reads the new lines of an attempt (0: the present one) of a running task through the master, again and again. The
+    first call reads at most the last `first` bytes of each stream; 0: all."""
 
     def __init__(self, task: TaskId, attempt: int, names: Sequence[str], first: int, timed: bool) -> None:
         self.task, self.attempt, self.names, self.timed = task, attempt, names, timed
@@ -151,23 +150,24 @@ class RunningTaskLines:
         self._offsets: dict[str, int] = {}
         self._rest: dict[str, tuple[int, bytes]] = {}
 
-    def new(self, link: MasterClient, number: int, last: bool = False) -> list[LogLine]:
-        """Whole lines that were not read before; with `last` the beginning of one as well. `number` is the attempt's.
+    def new(self, master: MasterClient, number: int, last: bool = False) -> list[LogLine]:
+        """Return the complete lines that were not read before, with `last` an incomplete last line as well. `number` is
+        the number of the attempt.
 
         Raises:
             WireError: the master or the executor does not answer.
         """
-        raw = {name: self._bytes(link, name) for name in self.names}
+        raw = {name: self._bytes(master, name) for name in self.names}
         order = StreamIndex()
         if self.timed and any(data for _, data in raw.values()):
-            order = StreamIndex.parse(link.log(self.task, TIMES, 0, PIECE_BYTES, self.attempt).text.encode("latin-1"))
+            order = StreamIndex.parse(master.log(self.task, TIMES, 0, PIECE_BYTES, self.attempt).text.encode("latin-1"))
         found = [self._whole(name, number, *raw[name], order, last) for name in self.names]
         return list(merge_by_time(found)) if self.timed else [line for stream in found for line in stream]
 
-    def _bytes(self, link: MasterClient, name: str) -> tuple[int, bytes]:
+    def _bytes(self, master: MasterClient, name: str) -> tuple[int, bytes]:
         offset, begin, parts = self._offsets.get(name, -self._first if self._first else 0), -1, list[bytes]()
         while True:
-            chunk = link.log(self.task, name, offset, PIECE_BYTES, self.attempt)
+            chunk = master.log(self.task, name, offset, PIECE_BYTES, self.attempt)
             if begin < 0 or (parts and chunk.offset != offset and chunk.text):
                 begin, parts = chunk.offset, []
             data = chunk.text.encode("latin-1")

@@ -1,6 +1,6 @@
-"""The hosts on which a job of the same name last ended well: what it left there may still be of use.
+"""Prefers the hosts on which a job of the same name last succeeded: files that it left there may be used again.
 
-No record is kept for it: the engine knows the jobs, and their event logs where they ran.
+Nothing is stored for this: the engine knows the jobs, and their event logs tell where they ran.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 
-from howdah.client.master_client import recorded_events
+from howdah.client.recorded_events import recorded_events
 from howdah.engines import Engine
 from howdah.errors import HowdahError
 from howdah.spec import JobReport, JobSpec, Role, State
@@ -17,7 +17,7 @@ from howdah.spec.view import JobView
 
 
 def prefer_previous_hosts(job: JobSpec, engine: Engine) -> JobSpec:
-    """`job`, whose tasks prefer those hosts; as it is when none of its name has ended well."""
+    """Return `job` with the hosts preferred for its tasks; unchanged when no job of its name has succeeded."""
     for report in sorted(engine.describe(), key=lambda one: one.submitted, reverse=True):
         # An engine may learn late that a job has ended; its log tells.
         if report.name == job.name and (report.state is State.SUCCEEDED or not report.state.ended):

@@ -1,6 +1,7 @@
-"""What the submitter notes of itself: where the job's code comes from, how it was submitted, from where, by whom.
+"""The provenance of a job: where its code comes from, how it was submitted, from where, by whom.
 
-The rule: a note may be missing, never slow or secret. Git is asked beside everything else, and not waited for long.
+The rule: a fact may be missing, but finding it must not be slow, and no secret may be in it. Git runs at the same time
+as staging, and its answer is not waited for long.
 """
 
 from __future__ import annotations
@@ -26,26 +27,26 @@ _INSTALLED = re.compile(r"([A-Za-z0-9_.]+)-([^-]+)\.dist-info")
 
 
 class Provenance:
-    """Begun before the job is staged, complete when it is; `file` is the job file, if there is one, `text` what is in
-    it, or what would be."""
+    """Collects the provenance while the job is staged. `file` is the job file, if there is one, `text` its content, or
+    what that would be."""
 
     def __init__(self, job: JobSpec, base: Path, file: Path | None = None, text: str = "") -> None:
         self._job, self._base, self._file, self._text = job, base, file, text
-        self._git = _ask_git(base)
+        self._git = _start_git_status(base)
 
     def __enter__(self) -> Provenance:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nobody waits for git any more."""
+        """End git if it still runs."""
         if self._git is not None and self._git.returncode is None:
             self._git.kill()
             self._git.communicate()
 
     def submission(self, secrets: Iterable[str]) -> Submission:
-        """What was found out. `secrets` are values that must not be in it."""
-        known = [*secrets, *_written(self._job)]
-        commit, dirty = _answer(self._git)
+        """Return what was found. `secrets` are values that must not be in it."""
+        known = [*secrets, *_secret_values(self._job)]
+        commit, dirty = _parse_status(self._git)
         words = [word[:MOST_LETTERS] for word in redaction.words(sys.argv, known)]
         with contextlib.suppress(OSError, KeyError):  # a user without a name
             return Submission(
@@ -62,8 +63,8 @@ class Provenance:
         return Submission(time=round(time.time(), 3))
 
 
-def _written(job: JobSpec) -> Iterator[str]:
-    """What stands in the job itself and looks as if it should not."""
+def _secret_values(job: JobSpec) -> Iterator[str]:
+    """Yield the values of variables in the job that look like secrets."""
     for env in (job.env, *(role.env for role in job.roles.values())):
         yield from (env[name] for name, shown in redaction.variables(env).items() if shown == redaction.MASK)
 
@@ -72,8 +73,8 @@ def _cut(text: str) -> str:
     return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}\n# … cut at {MOST_TEXT} characters\n"
 
 
-def _ask_git(base: Path) -> subprocess.Popen[str] | None:
-    """Its status of the folder in which the job's files are; None outside of any repository."""
+def _start_git_status(base: Path) -> subprocess.Popen[str] | None:
+    """Start `git status` for the folder of the job's files; None outside of any repository."""
     if not any((folder / ".git").exists() for folder in (base.absolute(), *base.absolute().parents)):
         return None
     command = ["git", "-c", "core.fsmonitor=false", "-C", str(base)]
@@ -85,8 +86,8 @@ def _ask_git(base: Path) -> subprocess.Popen[str] | None:
     return None
 
 
-def _answer(git: subprocess.Popen[str] | None) -> tuple[str, bool]:
-    """The commit ("" when it is not known), and whether files below the folder differ from it."""
+def _parse_status(git: subprocess.Popen[str] | None) -> tuple[str, bool]:
+    """Return the commit ("" when it is not known), and whether files below the folder differ from it."""
     if git is None:
         return "", False
     try:
@@ -99,7 +100,7 @@ def _answer(git: subprocess.Popen[str] | None) -> tuple[str, bool]:
 
 
 def _packages(job: JobSpec, base: Path) -> Mapping[str, str]:
-    """As the environment's lock file has them, or as they lie beside an interpreter of this machine."""
+    """Return the packages of the environment's lock file, or those installed beside the interpreter on this machine."""
     given, found = job.environment, dict[str, str]()
     with contextlib.suppress(OSError, UnicodeDecodeError):
         if given.requirements:

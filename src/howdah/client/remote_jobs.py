@@ -1,4 +1,4 @@
-"""Jobs behind an address, a history server's or a master's, for `howdah.Client`."""
+"""The jobs of a history server or of one master, reached by the server's address, for `howdah.Client`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from howdah.spec.events import Event
 from howdah.spec.fold import fold_recorded
 from howdah.spec.view import JobView
 
-LOOK_S = 1.0
+POLL_S = 1.0
 LOG_BYTES = 1 << 20
 
 
@@ -35,11 +35,6 @@ class RemoteJobs(JobsApi):
         )
 
     def jobs(self, filters: Mapping[str, Any]) -> list[JobReport]:
-        """Those of the list that fit; of one job's page that one.
-
-        Raises:
-            SpecError: there is no such filter, or not of this value.
-        """
         only = self.remote.get("server")["job"]
         wanted, most = read_filters(filters, OF_REPORTS if only else (*OF_REPORTS, *OF_SERVERS))
         if only:
@@ -48,27 +43,24 @@ class RemoteJobs(JobsApi):
         return self.listed(wanted.query | {name: filters[name] for name in OF_SERVERS if name in filters}, most)
 
     def listed(self, query: Mapping[str, str], most: int | None) -> list[JobReport]:
-        """The first `most` jobs of a history server's answer to `query`."""
+        """Return the first `most` jobs of a history server's answer to `query`."""
         rows = self.remote.pages("jobs", "jobs", limit=min(most or 500, 500), **query)
         return [_report(row) for row in islice(rows, most)]
 
     def job(self, job_id: str) -> JobView:
-        """As it is now."""
         _, view = self._read(job_id, 0, JobView(id=job_id))
         return view
 
     def views(self, job_id: str) -> Iterator[JobView]:
-        """Its view each second, changed or not, until it has ended."""
         since, view = 0, JobView(id=job_id)
         while True:
             since, view = self._read(job_id, since, view)
             yield view
             if view.outcome is not None:
                 return
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
 
     def logs(self, job_id: str, task: TaskId, stream: str) -> Iterator[str]:
-        """From where the server has them."""
         offset = 0
         while True:
             path = f"jobs/{job_id}/logs/{task}"
@@ -79,49 +71,43 @@ class RemoteJobs(JobsApi):
             offset = answer["next"]
 
     def call(self, job_id: str, path: str, query: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The server's answer."""
         found: Mapping[str, Any] = self.remote.get(f"jobs/{job_id}/{path}".rstrip("/"), **query)
         return found
 
     def save(self, job_id: str, output: int) -> list[tuple[int, int]]:
-        """Pairs of an output and its copy."""
         answer = self.remote.act(job_id, "save", output=output)
         return [(int(number), int(copy)) for number, copy in answer["saves"]]
 
     def stacks(self, job_id: str, task: str, native: bool) -> Mapping[str, Any]:
-        """Taken by its master."""
         found: Mapping[str, Any] = self.remote.act(job_id, "stacks", task=task, native=native)
         return found
 
     def tensorboard(self, job_id: str, idle_s: float) -> str:
-        """In a container beside the job's."""
         return wait_until_open(
             job_id, lambda: self.remote.act(job_id, "tensorboard", idle_s=idle_s), self._changes(job_id)
         )
 
     def end_tensorboard(self, job_id: str) -> None:
-        """By its master."""
         self.remote.act(job_id, "tensorboard/stop")
 
     def history(self) -> ApiClient:
-        """The server itself; one of a single job refuses."""
         return self.remote
 
     def cancel(self, job_id: str) -> None:
-        """Asked of its master, which ends it."""
         self.remote.act(job_id, "cancel")
 
     def _changes(self, job_id: str) -> Iterator[list[Event]]:
-        """What happens from now on: nothing at first, then each second."""
+        """Yield the events from now on: an empty list at once, then a list each second."""
         since, _ = self.remote.records(job_id)
         yield []
         while True:
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
             since, records = self.remote.records(job_id, since)
             yield [event for record in records if (event := from_record(record)) is not None]
 
     def _read(self, job_id: str, since: int, view: JobView) -> tuple[int, JobView]:
-        """What is new, with what tasks use just now."""
+        """Fold new events and the present usage of tasks into `view`; return the number to ask from next, and the
+        view."""
         since, records = self.remote.records(job_id, since)
         fold_recorded((event for record in records if (event := from_record(record)) is not None), view)
         for row in self.remote.get(f"jobs/{job_id}/tasks")["tasks"]:

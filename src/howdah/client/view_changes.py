@@ -1,4 +1,4 @@
-"""When the view of a job is worth looking at again."""
+"""Chooses the views of a job that differ from the view before."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 from howdah.spec.view import JobView
 
-LEAST_S = 1.0
+MIN_INTERVAL_S = 1.0
 
 
 def changes(views: Iterable[JobView], clock: Callable[[], float] = time.monotonic) -> Iterator[JobView]:
-    """Yield the first of `views`, then each that differs from the one yielded before, `LEAST_S` apart at least, and at
-    once the first that has an outcome, which is the last."""
+    """Yield the first of `views`, then each that differs from the one yielded before, `MIN_INTERVAL_S` apart at least,
+    and at once the first that has an outcome, which is the last."""
     shown, shown_at = None, -math.inf
     for view in views:
         state = _fingerprint(view)
-        if view.outcome is not None or (state != shown and clock() - shown_at >= LEAST_S):
+        if view.outcome is not None or (state != shown and clock() - shown_at >= MIN_INTERVAL_S):
             yield view
             shown, shown_at = state, clock()
         if view.outcome is not None:
@@ -26,7 +26,7 @@ def changes(views: Iterable[JobView], clock: Callable[[], float] = time.monotoni
 
 
 def _fingerprint(view: JobView) -> Any:
-    """What differs when the view does, which is one object that is brought up to date. What tasks use is read beside
-    the events by a client of an address, and moves no time."""
+    """Return a value that differs whenever the view does: the view itself is one object that is updated. A client of an
+    address reads usage beside the events, so usage does not change `updated`."""
     used = [(task.progress, task.cpu, task.memory_mib, task.peak_mib) for task in view.tasks.values()]
     return view.updated, view.state, len(view.tasks), used

@@ -1,4 +1,4 @@
-"""Waiting for a job's TensorBoard, whose container may be long in coming."""
+"""Waits until a job's TensorBoard is open, whose container may take minutes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from howdah.errors import EngineUnavailable, RequestRefused
 from howdah.spec.events import BoardChanged, Event
 
 OPENS_S = 330.0
-"""The master gives up after five minutes, and says so a little later."""
+"""The master gives up after five minutes, and reports that a little later."""
 
 
 def wait_until_open(job_id: str, ask: Callable[[], Mapping[str, str]], changes: Iterator[Iterable[Event]]) -> str:
-    """The address of a job's TensorBoard, once it is open: `ask` has it started, `changes` are the job's events from a
-    moment before that on.
+    """Return the address of a job's TensorBoard once it is open. `ask` starts it, `changes` yields the job's events
+    from a moment before that on.
 
     Raises:
         RequestRefused: TensorBoard ended before.

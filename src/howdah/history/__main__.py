@@ -11,7 +11,7 @@ from pathlib import Path
 from howdah.engines import Engine
 from howdah.errors import HowdahError
 from howdah.history.options import HistoryOptions, root_of, user_on
-from howdah.history.server import serve_until_told
+from howdah.history.server import serve_until_signal
 from howdah.spec import plugins
 
 
@@ -19,7 +19,7 @@ def main() -> int:
     """Serve until told to end; 0 then."""
     asked = _arguments().parse_args()
     try:
-        serve_until_told(_options(asked), lambda link: print(_open(link, asked.in_job), flush=True))
+        serve_until_signal(_options(asked), lambda link: print(_open(link, asked.in_job), flush=True))
     except HowdahError as error:
         print(f"howdah history: {error}", file=sys.stderr)
         return error.exit_code

@@ -1,6 +1,6 @@
-"""The history server: looks at the jobs' directories again and again, and answers who has its token.
+"""The history server: scans the jobs' directories again and again, and answers whoever has its token.
 
-`run()` reads as a table of contents. Whatever goes wrong with the index, what is in it goes on being served.
+The rule: whatever goes wrong while the index is updated, its present content is served.
 """
 
 from __future__ import annotations
@@ -31,69 +31,69 @@ from howdah.history.source import HistorySource
 from howdah.spec import uris
 from howdah.wire import auth
 
-LEAST_S, MOST_S, SHARE = 2.0, 60.0, 10
-"""Between two looks at least so long, and so many times what a look takes; never longer than a minute."""
+MIN_PAUSE_S, MAX_PAUSE_S, PAUSE_FACTOR = 2.0, 60.0, 10
+"""The pause between two scans: so many times what a scan took, within these bounds."""
 SWEEP_S = 3600.0
 EVERYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - asked for by --host only
 
 
 class HistoryServer:
-    """Built in a running loop; `say` tells people the link."""
+    """A history server; make it in a running event loop. `print_link` is called with its link."""
 
-    def __init__(self, options: HistoryOptions, say: Callable[[str], None]) -> None:
-        self.options, self._say = options, say
+    def __init__(self, options: HistoryOptions, print_link: Callable[[str], None]) -> None:
+        self.options, self._print_link = options, print_link
         self.key = key_of(options.state)
         self.index = Index(index_folder(options))
         self.source = HistorySource(self.index, options.engines, options.conf_dir, self.key, options.link_command)
         self._scanner = Scanner(self.index, options.roots, options.conf_dir)
-        self._living = RunningJobs(self.index, options.engines)
-        self._web = ApiRouter(self.source)
+        self._running_jobs = RunningJobs(self.index, options.engines)
+        self._router = ApiRouter(self.source)
         self._hosts: set[str] = set()
         self._swept_at = float("-inf")
-        self._told: list[str] = []
+        self._printed_problems: list[str] = []
         self._damage: sqlite3.DatabaseError | None = None
-        self._asked_at = time.monotonic()
+        self._last_request_at = time.monotonic()
 
     async def run(self) -> None:
-        """Serve until cancelled, or until nobody asks any more where the options say so.
+        """Serve until cancelled, or until no request has come for as long as the options say.
 
         Raises:
-            StagingError: there is no place for the index, or another program has the port.
+            StagingError: the index can't be stored, or another program has the port.
         """
         self._open()
         server, link = await self._listen()
         with history_servers.announced(self.options.state, link):
-            self._say(link)
-            await self._keep_up(server)
+            self._print_link(link)
+            await self._update_index_until_idle(server)
 
-    async def _keep_up(self, server: asyncio.Server) -> None:
+    async def _update_index_until_idle(self, server: asyncio.Server) -> None:
         """Bring the index up to date again and again while `server` answers."""
-        looking: asyncio.Future[None] | None = None
+        scanning: asyncio.Future[None] | None = None
         try:
             while not self._idle():
                 begun = time.monotonic()
-                looking = asyncio.ensure_future(asyncio.to_thread(self._look))
-                await asyncio.shield(looking)
+                scanning = asyncio.ensure_future(asyncio.to_thread(self._scan))
+                await asyncio.shield(scanning)
                 took = time.monotonic() - begun
-                await asyncio.sleep(min(MOST_S, max(LEAST_S, SHARE * took)))
+                await asyncio.sleep(min(MAX_PAUSE_S, max(MIN_PAUSE_S, PAUSE_FACTOR * took)))
         finally:
             server.close()
             self.source.archived_logs.close()
             await self.source.event_files.close()
             self._scanner.end()
-            if looking is not None:
-                await looking
+            if scanning is not None:
+                await scanning
             self.index.close()
 
     def _open(self) -> None:
         try:
             if not self.index.claim():
-                self._tell(["another history server keeps this index up to date: this one reads it"])
+                self._report_problems(["another history server keeps this index up to date: this one reads it"])
         except (sqlite3.Error, OSError) as error:
             raise StagingError(f"{self.index.path}: no index can be kept here: {error}") from error
 
     async def _listen(self) -> tuple[asyncio.Server, str]:
-        """The server and the link that opens it."""
+        """Listen; return the server and its link."""
         host, port = self.options.host, self.options.port
         try:
             server = await serve(self._answer, self.source.identify, host, port)
@@ -110,43 +110,47 @@ class HistoryServer:
         return server, f"http://{shown}:{port}{auth.page_link(self.key)}"
 
     def _idle(self) -> bool:
-        """Whether nobody has asked for as long as the options say."""
-        return 0 < self.options.idle_s < time.monotonic() - self._asked_at
+        """Return whether no request has come for as long as the options say."""
+        return 0 < self.options.idle_s < time.monotonic() - self._last_request_at
 
     async def _answer(self, request: Request) -> Response:
         try:
             check_host_and_origin(request, self._hosts)
         except ApiError as refused:
             return error_response(refused)
-        self._asked_at = time.monotonic()
+        self._last_request_at = time.monotonic()
         try:
-            return await self._web.answer(request)
+            return await self._router.answer(request)
         except sqlite3.Error as error:
-            if type(error) is sqlite3.DatabaseError:  # the next look may not come by what is damaged
+            if type(error) is sqlite3.DatabaseError:  # the next scan may not read the damaged part
                 self._damage = error
             return error_response(ApiError(503, f"the index can't be read now: {error}"))
 
-    def _look(self) -> None:
-        """One look at everything; in a thread of its own."""
+    def _scan(self) -> None:
+        """Update the index once; runs in a thread of its own."""
         try:
             if self.index.claim():
                 damage, self._damage = self._damage, None
                 if damage is not None:
                     raise damage
-                self._tell(self._update())
+                self._report_problems(self._update())
         except sqlite3.OperationalError as error:  # a full disk, mostly
-            self._tell([f"the index can't be written: {error}; what is shown is as of {time.strftime('%F %T')}"])
+            self._report_problems(
+                [f"the index can't be written: {error}; what is shown is as of {time.strftime('%F %T')}"]
+            )
         except Exception as error:
-            if type(error) is sqlite3.DatabaseError:  # those derived from it say something else
-                self._tell([f"the index was damaged ({error}) and is made anew"])
+            if type(error) is sqlite3.DatabaseError:  # its subclasses mean something else
+                self._report_problems([f"the index was damaged ({error}) and is made anew"])
                 self.index.renew()
                 return
-            traceback.print_exc(file=sys.stderr)  # a bug of ours, which does not take away what can be shown
-            self._tell([f"the jobs could not be looked at: {error}; what is shown is as of {time.strftime('%F %T')}"])
+            traceback.print_exc(file=sys.stderr)  # a bug, in spite of which the index is served
+            self._report_problems(
+                [f"the jobs could not be looked at: {error}; what is shown is as of {time.strftime('%F %T')}"]
+            )
 
     def _update(self) -> list[str]:
         looked = self._scanner.look()
-        problems = [*looked.problems, *self._living.look(time.time())]
+        problems = [*looked.problems, *self._running_jobs.look(time.time())]
         options = self.options
         if options.keep_s and time.monotonic() - self._swept_at > SWEEP_S:
             self._swept_at = time.monotonic()
@@ -159,28 +163,28 @@ class HistoryServer:
             )
         return problems
 
-    def _tell(self, problems: list[str]) -> None:
-        """Each once on standard error, and on the page as long as it lasts."""
+    def _report_problems(self, problems: list[str]) -> None:
+        """Print each problem once to standard error; the page shows it as long as it lasts."""
         for problem in problems:
-            if problem.partition("; what is")[0] not in self._told:
+            if problem.partition("; what is")[0] not in self._printed_problems:
                 print(f"howdah history: {problem}", file=sys.stderr, flush=True)
-        self._told = [problem.partition("; what is")[0] for problem in problems]
+        self._printed_problems = [problem.partition("; what is")[0] for problem in problems]
         self.source.set_problems(problems)
 
 
 def _own_names() -> set[str]:
-    """By which callers may know this machine, as far as it knows itself."""
+    """Return the names by which callers may know this machine."""
     names = {socket.gethostname(), socket.getfqdn(), "[::1]"}
     with contextlib.suppress(OSError):
         names |= {str(found[4][0]) for found in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)}
     return names
 
 
-def serve_until_told(options: HistoryOptions, say: Callable[[str], None]) -> None:
-    """Run the server until the process is asked to end."""
+def serve_until_signal(options: HistoryOptions, print_link: Callable[[str], None]) -> None:
+    """Run the server until the process gets SIGTERM or SIGINT."""
 
     async def main() -> None:
-        server = asyncio.ensure_future(HistoryServer(options, say).run())
+        server = asyncio.ensure_future(HistoryServer(options, print_link).run())
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, server.cancel)
         with contextlib.suppress(asyncio.CancelledError):

@@ -14,7 +14,7 @@ from howdah.cli.terminal import Plain, task_lines
 from howdah.client.engine_registry import engine, engine_of, settings_for
 from howdah.client.follow import Update, fetch_update
 from howdah.client.job_end import cancel_job
-from howdah.client.master_client import tensorboard_url
+from howdah.client.page_links import tensorboard_url
 from howdah.compat import engine_flags
 from howdah.engines import Engine
 from howdah.errors import JobNotFound, SpecError
