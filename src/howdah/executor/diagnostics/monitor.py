@@ -18,24 +18,24 @@ from howdah.wire.messages import Orders, Usage
 
 
 class ProgramMonitor:
-    """Watches the programs of one executor, one after another. `tell` writes a line to the task's log."""
+    """Watches the programs of one executor, one after another. `warn` writes a line to the task's log."""
 
     def __init__(
         self,
         link: Heartbeat,
-        here: ProgramApiDir,
-        printed: TaskOutput,
+        program_api: ProgramApiDir,
+        output: TaskOutput,
         directory: str,
         path: str,
-        tell: Callable[[str], None],
+        warn: Callable[[str], None],
     ) -> None:
-        self.here, self.path = here, path
+        self.program_api, self.path = program_api, path
         self._program: Optional[Program] = None
         self._signs = ProgressDetector()
-        self._notices = PreemptionNotices(here, tell)
+        self._notices = PreemptionNotices(program_api, warn)
         secrets = tuple(link.identity.secrets.values())
         self._stacks = StackDumps(link.loop, link.reaper, directory, self._pids, link.answer, secrets)
-        self._searches = LogSearches(link.loop, link.reaper, link.identity, printed, link.answer)
+        self._searches = LogSearches(link.loop, link.reaper, link.identity, output, link.answer)
 
     def began(self, program: Program) -> None:
         """Watch `program` from now on."""
@@ -45,13 +45,13 @@ class ProgramMonitor:
         """Obey the orders that concern the running program."""
         self._stacks.obey(orders.log_requests, self.path)
         self._searches.obey(orders.log_requests)
-        self._notices.want(orders.notice, self._running())
+        self._notices.obey(orders.notice, self._running())
 
     def idle_s(self, usage: Usage) -> float:
         """Return for how long the program has shown no sign of progress; 0 when none runs."""
         if self._running() is None:
             return 0.0
-        self._signs.update(usage, usage.log_bytes, self.here.last_sign_at)
+        self._signs.update(usage, usage.log_bytes, self.program_api.last_sign_at)
         return round(self._signs.idle_s, 1)
 
     def explain(self, exit: Exit) -> Exit:

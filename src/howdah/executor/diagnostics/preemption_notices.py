@@ -20,26 +20,26 @@ UNKNOWN_S = 3600.0
 
 
 class PreemptionNotices:
-    """Hands on the notices of one executor. `tell` writes a line to the task's log."""
+    """Hands on the notices of one executor. `warn` writes a line to the task's log."""
 
-    def __init__(self, here: ProgramApiDir, tell: Callable[[str], None]) -> None:
-        self.here, self.tell = here, tell
+    def __init__(self, program_api: ProgramApiDir, warn: Callable[[str], None]) -> None:
+        self.program_api, self.warn = program_api, warn
         self._number = 0
         self._last: Optional[PreemptionNotice] = None
         self._until = 0.0
 
-    def want(self, notice: Optional[PreemptionNotice], program: Optional[Program]) -> None:
+    def obey(self, notice: Optional[PreemptionNotice], program: Optional[Program]) -> None:
         """Hand `notice` on, if it is new and a program runs."""
         if notice is None or notice.number <= self._number or program is None or not program.running:
             return
         self._number, self._last = notice.number, notice
         self._until = time.monotonic() + (notice.within_s or UNKNOWN_S) + AFTER_S
         sent = "" if notice.signal == "none" else f"; SIG{notice.signal} tells the program"
-        self.tell(f"{notice.text}{sent}")
+        self.warn(f"{notice.text}{sent}")
         try:
-            self.here.write_notice(notice.kind, notice.within_s, notice.text)
+            self.program_api.write_notice(notice.kind, notice.within_s, notice.text)
         except OSError as error:
-            self.tell(f"the program can't be told by a file: {error}")
+            self.warn(f"the program can't be told by a file: {error}")
         if sent:
             process_tree.kill_group(program.pid, getattr(signal, f"SIG{notice.signal}"))
 

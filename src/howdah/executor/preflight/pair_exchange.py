@@ -46,11 +46,11 @@ class PeerConnection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._file: BinaryIO = connection.makefile("rb")
 
-    def tell(self, **message: Any) -> None:
+    def send_message(self, **message: Any) -> None:
         self._wait()
         self.connection.sendall(json.dumps(message).encode() + b"\n")
 
-    def hear(self) -> Dict[str, Any]:
+    def receive_message(self) -> Dict[str, Any]:
         self._wait()
         answer = json.loads(self._file.readline(65536) or b"null")
         if not isinstance(answer, dict):
@@ -131,7 +131,7 @@ class PairExchange:
             try:
                 left = max(0.01, deadline - time.monotonic())
                 line = PeerConnection(socket.create_connection(address, left), deadline)
-                line.tell(epoch=self.epoch, round=number, task=self.task, torch=self._torch)
+                line.send_message(epoch=self.epoch, round=number, task=self.task, torch=self._torch)
                 return line
             except OSError as error:  # the partner's executor may not listen yet
                 problem = str(error)
@@ -184,7 +184,7 @@ class PairExchange:
 
     def _greet(self, line: PeerConnection) -> None:
         try:
-            hello = line.hear()
+            hello = line.receive_message()
             key = (int(hello["epoch"]), int(hello["round"]), str(hello["task"]))
         except (Failed, OSError, ValueError, KeyError, TypeError):
             key = (0, -1, "")
@@ -201,10 +201,10 @@ class PairExchange:
     def _exchange(self, line: PeerConnection, listens: bool) -> Tuple[str, str]:
         """Return what was found, and why torch was left out, if it was. `listens` says that the partner listens."""
         if listens:
-            port = int(line.hear()["port"])
+            port = int(line.receive_message()["port"])
         else:
             port = _free_port(line.address) if self._torch and self._torch == line.torch else 0
-            line.tell(port=port)
+            line.send_message(port=port)
         began = time.monotonic()
         if listens:
             line.send(_PIECE)
@@ -236,8 +236,8 @@ class PairExchange:
 
     def _agree(self, line: PeerConnection, problem: str) -> None:
         """Exchange results, so that both tasks know what either has found."""
-        line.tell(problem=problem)
-        problem = problem or str(line.hear()["problem"])
+        line.send_message(problem=problem)
+        problem = problem or str(line.receive_message()["problem"])
         if problem:
             raise Failed(problem)
 
