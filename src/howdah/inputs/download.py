@@ -1,7 +1,7 @@
-"""One file brought to this machine: whole under its name or not there, and the very one that was planned with.
+"""Downloads one file, which appears under its name when it is complete.
 
-What has come stays when the connection breaks, so that the next try goes on behind it; a file that has changed since it
-was listed is refused, for the other tasks may have read the old one.
+The bytes that have come stay when the connection breaks, so that the next try continues behind them. A file that has
+changed since it was listed is refused, because other tasks may have read the old one.
 """
 
 # ruff: noqa: PTH105, PTH108, PTH118, PTH120
@@ -22,15 +22,15 @@ from howdah.wire.helper_messages import FileCopy
 
 Told = Callable[[int], None]
 WORTH_KEEPING = 8 << 20
-"""A part of this size is kept even when this process gives up: another may go on behind it."""
+"""A partial file of this size is kept even when this process gives up: another process may continue it."""
 
 
 def verify_unchanged(copy: FileCopy, known: Entry | None = None) -> Entry:
-    """What is there now, or was a moment ago when it is `known`; of a file that may be any size, with what its writer
-    has flushed.
+    """Check that a remote file is the one that was listed, and return its entry; `known` is one from a moment ago. The
+    size of a file that may have any is what its writer has flushed.
 
     Raises:
-        StagingError: it is gone, or not the one that was listed.
+        StagingError: the file is gone, or not the one that was listed.
     """
     fs = filesystem(copy.uri)
     there = known or fs.stat(copy.uri)
@@ -58,17 +58,18 @@ def _changed(copy: FileCopy, there: Entry) -> str:
 
 
 def fetch(copy: FileCopy, told: Told) -> None:
-    """Bring it to `copy.path`. `told` is told of bytes as they come (or, fewer than 0, that they did not last).
+    """Download a file to `copy.path`. `told` is called with the bytes that have come, or a negative count when they are
+    lost.
 
     Raises:
-        Broken, EngineUnavailable: worth another call, which goes on where this one ended.
-        StagingError: it is gone or has changed, or there is no room.
+        ConnectionBroken, EngineUnavailable: another call may succeed, and continues where this one ended.
+        StagingError: the file is gone or has changed, or there is no room.
     """
     download_verified(verify_unchanged(copy), copy.path, told)
 
 
 def download_verified(there: Entry, path: str, told: Told) -> None:
-    """`fetch` of a file that was looked at."""
+    """Download a file whose entry is known. Raises as `fetch`."""
     part = part_of(path, there)
     download_part(there, part, told, path)
     with _explained(path):
@@ -76,14 +77,14 @@ def download_verified(there: Entry, path: str, told: Told) -> None:
 
 
 def part_of(path: str, there: Entry) -> str:
-    """Where the bytes are on their way to `path`; another file, or another state of it, has another place."""
+    """Return the partial file for `path`; another remote file, or another version of it, has another one."""
     state = f"{path} {there.uri} {there.size} {there.modified_ms} {there.etag}"
     digest = hashlib.sha256(os.fsencode(state)).hexdigest()
     return os.path.join(os.path.dirname(path), f".{digest[:16]}.part")
 
 
 def download_part(there: Entry, part: str, told: Told, place: str) -> None:
-    """Bring the file's bytes to `part`, behind those it has already. Raises as `fetch`, naming `place`."""
+    """Download the rest of a file to the partial file `part`. Raises as `fetch`, naming `place`."""
     with _explained(place):
         file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
     size = 0
@@ -115,7 +116,7 @@ def download_part(there: Entry, part: str, told: Told, place: str) -> None:
 
 @contextlib.contextmanager
 def _behind(take: Callable[[Sequence[Buffer]], None]) -> Iterator[Callable[[Sequence[Buffer]], None]]:
-    """The same by another thread, while the caller goes on to read what is to be taken next."""
+    """Call `take` in another thread, while the caller reads the next bytes."""
     with ThreadPoolExecutor(1, "write") as pool:
         before: Future[None] = pool.submit(lambda: None)
 
@@ -129,7 +130,7 @@ def _behind(take: Callable[[Sequence[Buffer]], None]) -> Iterator[Callable[[Sequ
 
 
 def _begun(file: int, there: Entry, place: str) -> int:
-    """How much of it has come already, if there is room for the rest."""
+    """Return the size of the partial file, if there is room for the rest."""
     size = os.fstat(file).st_size
     if size > there.size:
         os.ftruncate(file, 0)

@@ -46,7 +46,7 @@ class NodeCache:
     def __init__(self, roots: Sequence[str], limit: int) -> None:
         self.roots, self.limit = tuple(filter(_is_private_dir, roots)), limit
         self.hits = 0
-        """Bytes that were here already."""
+        """Return the bytes that were in the cache already."""
         self._lock = threading.Lock()
         self._size: int | None = None
         self._full: set[str] = set()
@@ -63,7 +63,7 @@ class NodeCache:
         """Put the file at `path`, from here or from where it comes; waits for `turn()` while it is fetched.
 
         Raises:
-            Broken, EngineUnavailable, StagingError: as `howdah.inputs.download.fetch`.
+            ConnectionBroken, EngineUnavailable, StagingError: as `howdah.inputs.download.fetch`.
         """
         key = _key(there)
         with self._locked(key):
@@ -98,7 +98,7 @@ class NodeCache:
             self._size = (self._size or 0) + there.size
 
     def _room(self, there: Entry, path: str) -> str:
-        """The root where the file may go, "" for none: that of the disk it is to be linked on, if it can."""
+        """Return the root for the file, if possible on the disk that it is linked on; "" when there is none."""
         if there.size > self.limit or not (there.modified_ms or there.etag):
             return ""
         device = os.stat(os.path.dirname(path)).st_dev
@@ -121,7 +121,7 @@ class NodeCache:
                 _no(root, f"its disk is more than {FULLEST:.0%} full")
 
     def _evict(self, to: int) -> int:
-        """Let go of what was not used for the longest until `to` bytes are left; how many are."""
+        """Remove the least recently used files until `to` bytes are left; return how many are left."""
         entries = [(found.st_atime_ns, found.st_size, path) for root in self.roots for path, found in _entries(root)]
         left = sum(size for _, size, _ in entries)
         for _, size, path in sorted(entries):
@@ -155,7 +155,7 @@ def _places(environ: Mapping[str, str]) -> list[str]:
 
 
 def _is_private_dir(root: str) -> bool:
-    """Whether `root` is this user's alone, now that it is made, if it was not there."""
+    """Make `root` if it does not exist; say whether it belongs to this user alone."""
     try:
         os.makedirs(os.path.dirname(root), mode=0o700, exist_ok=True)
         above = os.stat(os.path.dirname(root))
@@ -186,7 +186,7 @@ def _entry(root: str, key: str) -> str:
 
 
 def _entries(root: str) -> Iterator[tuple[str, os.stat_result]]:
-    """What lies in it, with what somebody who is gone has left half fetched."""
+    """List a root's files, with partial files that a dead process has left."""
     old = time.time() - ABANDONED_S
     for folder in os.scandir(root):
         if folder.name != "locks" and folder.is_dir(follow_symlinks=False):
@@ -198,7 +198,7 @@ def _entries(root: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _link_if_valid(entry: str, size: int, path: str) -> bool:
-    """Link the entry to `path`; False when there is none, or it is not what it was, and then it is forgotten."""
+    """Link the entry to `path`; return False when there is none, or when it has changed, which removes it."""
     try:
         with open(f"{entry}.crc", encoding="ascii") as note:
             wanted = int(note.read(), 16)
@@ -216,7 +216,7 @@ def _link_if_valid(entry: str, size: int, path: str) -> bool:
 
 
 def _link(entry: str, path: str) -> None:
-    """Another name for it; on another disk a copy."""
+    """Make a hard link; on another disk a copy."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
     try:

@@ -1,7 +1,7 @@
-"""A job's files find their places: from what the user wrote to a StagedJob in which everything is known to exist.
+"""Makes a StagedJob from the user's job: finds its files, lists its inputs, and completes its URIs.
 
-Nothing is changed anywhere but in this machine's own cache (packed directories): this is part of the dry run too.
-Whatever is missing is reported at once, by place.
+Staging changes nothing but this machine's own cache (packed directories), because the dry run does it, too. All missing
+files are reported together, each with the field of the job that names it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar")
 
 
 class FilesWrong(SpecError):
-    """Nothing is wrong with how the job is written, but with the files that it names."""
+    """The job is written correctly, but files that it names are missing or unusable."""
 
     exit_code = StagingError.exit_code
 
@@ -45,7 +45,7 @@ def stage(
     overwrite: bool = False,
     origins: Mapping[str, str] | None = None,
 ) -> StagedJob:
-    """`job` with its files found, its inputs listed, its outputs absolute.
+    """Return `job` with its files found, its inputs listed, and its outputs absolute.
 
     Paths are relative to `base`, the job file's directory. `home` is the URI of the engine's home: when that is on this
     machine everything is, else paths without a scheme are on the default file system of the Hadoop configuration in
@@ -119,13 +119,13 @@ class _Stager:
 
     @property
     def cluster_fs(self) -> str:
-        """The file system that paths without a scheme are on."""
+        """Return the file system that paths without a scheme are on."""
         default = hadoop_conf.default_filesystem(self.conf)
         return uris.root(self.home if default.startswith("file:") else default)
 
     @property
     def user_directory(self) -> str:
-        """Where relative paths on the job's file system start."""
+        """Return where relative paths on the job's file system start."""
         if self.is_local:
             return uris.of_local(self.base)
         return hadoop_conf.home(self.conf, self.cluster_fs, self.user)
@@ -164,7 +164,7 @@ class _Stager:
             self.wrong(place, str(error))
 
     def _directory(self, folder: Path, name: str, kind: str) -> Iterator[StagedFile]:
-        """Packed; of a large one there are several archives, whose content comes together in the container."""
+        """Pack a directory; a large one gives several archives, which are unpacked into one directory."""
         parts = _packed(folder)
         if len(parts) == 1:
             yield _local_file(parts[0], name, kind, self.home)
@@ -177,8 +177,8 @@ class _Stager:
     def _file_there(
         self, place: str, uri: str, name: str, kind: str, missing: str = ""
     ) -> Iterator[StagedFile | StagedInput]:
-        """A directory is no archive that a node could unpack: each task fetches its files, as those of an input.
-        `missing` is the path on this machine where it is not."""
+        """Give a file of the cluster. A directory becomes an input, whose files each task downloads, because a node can
+        only unpack archives. `missing` is the local path at which the file was not found."""
         fs = filesystem(uri, self.conf_dir)
         entry = fs.stat(uri)
         if entry is None:
@@ -196,7 +196,7 @@ class _Stager:
             self.wrong(place, f"{path!r} is no archive: its name must end in one of {', '.join(ARCHIVES)}")
 
     def check_mounts(self, job: JobSpec) -> None:
-        """A container is there before an executor fetches anything: only what YARN itself localises can be mounted."""
+        """Refuse to mount a directory of the cluster: a container starts before its executor downloads anything."""
         owners = [("environment", job.environment.mounts)]
         owners += [(f"roles.{name}", role.mounts) for name, role in job.roles.items()]
         fetched = {directory.to for directory in self.directories}
@@ -238,7 +238,7 @@ class _Stager:
         return staged
 
     def _check_shares(self, place: str, job: JobSpec, entry: Input, files: list[DataFile]) -> None:
-        """A task without data trains nothing, and may keep the others waiting: whoever wants that says so."""
+        """Refuse tasks without data: they train nothing, and others may wait for them. `allow_empty` allows them."""
         if entry.strategy == "stream" or entry.allow_empty or entry.fewer_tasks:
             return  # splits of one file go to several tasks
         without = assignment.tasks_without_files(job, entry, files)
@@ -252,7 +252,7 @@ class _Stager:
             )
 
     def with_fewer_tasks(self, job: JobSpec, inputs: tuple[StagedInput, ...]) -> JobSpec:
-        """The job with as many tasks as there are files, where it says so."""
+        """Return the job with no more tasks than files, where it allows that."""
         fewer = assignment.with_fewer_tasks(job, inputs)
         named = {f"outputs.{number}.tasks": output.tasks for number, output in enumerate(job.outputs)}
         for place, task in {**named, "board.tasks": job.board.tasks, "checkpoint.tasks": job.checkpoint.tasks}.items():
@@ -263,7 +263,7 @@ class _Stager:
         return fewer
 
     def _input_files(self, place: str, path: str) -> Iterator[tuple[DataFile, str]]:
-        """Pairs of a file and, when it has to be uploaded, where it is on this machine."""
+        """Give pairs of a file and, when it must be uploaded, its local path."""
         beside = uris.of_local(self.base / path)
         relative = not uris.has_scheme(path) and not path.startswith("/")
         found = self._listing(beside) if relative else Listing(False)
@@ -313,22 +313,22 @@ class _Stager:
             yield replace(output, path=uri, overwrite=replaces, save=self._save(output.save))
 
     def _save(self, save: Save) -> Save:
-        """What a copy's name begins with: a `/` at its end makes that a directory."""
+        """Complete the URI that a snapshot's name begins with; a `/` at its end stays, and makes it a directory."""
         if not save.to:
             return save
         end = "/" if save.to.endswith("/") else ""
         return replace(save, to=uris.absolute(save.to, self.cluster_fs, self.user_directory) + end)
 
     def checkpoint(self, checkpoint: Checkpoint) -> Checkpoint:
-        """Whatever it is, it may be there or not."""
+        """Complete the URI of the directory of checkpoints, which may exist or not."""
         return replace(checkpoint, path=self._directory_there("checkpoint.path", checkpoint.path))
 
     def board(self, board: Board) -> Board:
-        """It is looked at by whoever looks, the job does not depend on it."""
+        """Complete the URI of the directory of event files, which may exist or not."""
         return replace(board, path=self._directory_there("board.path", board.path))
 
     def _directory_there(self, place: str, path: str) -> str:
-        """Of a directory that is there or will be."""
+        """Return the URI of a directory; report a file in its place."""
         if not path:
             return ""
         uri = uris.absolute(path, self.cluster_fs, self.user_directory)
@@ -342,7 +342,7 @@ class _Stager:
 
 
 def _shown(uri: str) -> str:
-    """A file of this machine is known by its path."""
+    """Return the path of a local file, and the URI of any other."""
     return uris.path(uri) if uris.split(uri)[0] == "file" else uri
 
 
@@ -360,7 +360,7 @@ def _places(place: str, entry: Input) -> list[tuple[str, str]]:
 
 
 def _neighbour(path: Path) -> str | None:
-    """The name in the same directory that was probably meant."""
+    """Return the name in the same directory that was probably meant."""
     try:
         return nearest(path.name, [each.name for each in path.parent.iterdir()])
     except OSError:

@@ -133,7 +133,7 @@ def _entry(path: str, found: os.stat_result) -> Entry:
 
 
 def _alternatives(pattern: str) -> list[str]:
-    """`{a,b}` written out, as Hadoop's globs have it."""
+    """Expand `{a,b}` as Hadoop's globs do."""
     found = _BRACES.search(pattern)
     if not found:
         return [pattern]

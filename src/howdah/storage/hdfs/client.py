@@ -61,7 +61,7 @@ class HdfsFileSystem(FileSystem):
         return _client(self.root, self._conf_dir)
 
     def _ask(self, uri: str, call: Callable[[hdfs_native.Client, str], T]) -> T:
-        """A question to the NameNode. Another one is asked it when it doesn't answer; it must do no harm twice."""
+        """Ask the NameNode, and another one when it doesn't answer; the call must be harmless when made twice."""
         try:
             return self._call(uri, call)
         except _Silent:
@@ -79,7 +79,7 @@ class HdfsFileSystem(FileSystem):
         call: Callable[[], T],
         run: Callable[[Callable[[], T], float], Any] = call_timeout.call_with_timeout,
     ) -> T:
-        """Bytes from or to a DataNode. Raises Broken when it is that one's fault."""
+        """Move bytes from or to a DataNode. Raises ConnectionBroken when the DataNode fails."""
         try:
             return self._bounded(uri, call, self._client.datanode_limit_s, Stuck, run)
         except EngineUnavailable as error:
@@ -130,7 +130,7 @@ class HdfsFileSystem(FileSystem):
         return io.BufferedReader(_Reader(self, uri), PACKET_BYTES)
 
     def head(self, uri: str, most: int) -> bytes:
-        """Without the room in memory that reading on would want."""
+        """Read without the memory that reading ahead takes."""
         return _Reader(self, uri).first(most)
 
     def iter_chunks(self, uri: str, start: int = 0) -> Iterator[bytes]:
@@ -167,7 +167,7 @@ class HdfsFileSystem(FileSystem):
         self._pour(entry.uri, start, take)
 
     def _straight(self, uri: str, start: int, entry: Entry | None = None) -> Iterator[list[memoryview]]:
-        """Not by the library; of a known `entry` as much as it has. Raises Unable, Stuck."""
+        """Read without hdfs-native, up to the size of a known `entry`. Raises NotSupported, Stuck."""
         direct = self._client.direct
         if direct is None:
             raise NotSupported("its bytes don't travel plainly")
@@ -198,7 +198,7 @@ class HdfsFileSystem(FileSystem):
             self._move(uri, read, lambda read, limit_s: call_timeout.stream_with_timeout(read, take, limit_s))
 
     def prefetch_stats(self, uris_: Sequence[str]) -> dict[str, Entry]:
-        """By listings, where many are in one directory."""
+        """Learn about files from listings, where many are in one directory."""
         folders: dict[str, list[str]] = {}
         for uri in uris_:
             folders.setdefault(uris.parent(uri), []).append(uris.name(uri))
@@ -267,7 +267,7 @@ class HdfsFileSystem(FileSystem):
         client.remember(path, content, data)
 
     def _small(self, uri: str, entry: Entry) -> bytes | None:
-        """Its content, if that is little and all of it can be read."""
+        """Return the content of a small file, if all of it can be read."""
         content = self.read_bytes(uri) if entry.size <= _MOST_KEPT else b""
         return content if len(content) == entry.size else None
 
@@ -325,7 +325,7 @@ def _located(uri: str, status: namenode_pb2.FileStatus) -> Entry:
 
 
 class _Absent(HowdahError):
-    """Nothing is there; never leaves this module."""
+    """There is no such file; never leaves this module."""
 
 
 def _info(client: hdfs_native.Client, path: str) -> hdfs_native.FileStatus:
@@ -353,7 +353,7 @@ os.register_at_fork(after_in_child=_forked)
 
 
 class _Silent(EngineUnavailable):
-    """A NameNode has taken a call and does not answer it."""
+    """A NameNode has accepted a call and does not answer it."""
 
 
 class _Client:
@@ -383,7 +383,7 @@ class _Client:
 
     @property
     def inner(self) -> hdfs_native.Client:
-        """The library's own; made when it is first needed, for then it reads the configuration."""
+        """Return the library's client, made at its first use, because then it reads the configuration."""
         if self._inner is None:
             tries = _TRIES_HA if self._namenodes else _TRIES
             order = {self._service: ",".join(self._namenodes)} if self._namenodes else {}
@@ -392,7 +392,7 @@ class _Client:
 
     @property
     def direct(self) -> DirectReader | None:
-        """The quick way to read, where there is one; else `why_not_direct` tells."""
+        """Return the direct reader; None, with the reason in `why_not_direct`, where it cannot be used."""
         with self._making:
             if not self._direct:
                 from howdah.storage.hdfs.direct_reader import DirectReader
@@ -405,7 +405,7 @@ class _Client:
         return self._direct[0]
 
     def pass_over(self) -> bool:
-        """From now on ask the next NameNode before the one asked first so far; whether there is one."""
+        """Ask the next NameNode first from now on; say whether there is one."""
         if len(self._namenodes) < 2:
             return False
         self._namenodes.append(self._namenodes.pop(0))
@@ -414,7 +414,7 @@ class _Client:
 
 
 def _seconds(conf: Mapping[str, str], name: str) -> float:
-    """A limit in milliseconds, as Hadoop has it: 0 is none, which here is the usual one."""
+    """Read a limit in milliseconds; Hadoop's 0 (no limit) gives the default."""
     value = conf.get(name, "").strip()
     return int(value) / 1000 if value.isdigit() and int(value) else LIMIT_S
 

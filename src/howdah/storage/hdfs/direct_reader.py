@@ -2,7 +2,7 @@
 that is being written as much as its writer has flushed, which only the DataNodes know.
 
 Only where what travels is plain: no encryption, no erasure coding. Everything else, and whatever goes wrong, is
-`Unable`: hdfs-native takes over where this has come to, and says why.
+`NotSupported`: hdfs-native takes over where this has come to, and says why.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class DirectReader:
         """For file system `root`, whose NameNodes it names.
 
         Raises:
-            Unable: the cluster, or what is installed here, does not permit it.
+            NotSupported: the cluster, or what is installed here, does not permit it.
         """
         known = ("", "authentication") if is_secure(conf) else ("",)
         if conf.get("dfs.encrypt.data.transfer") == "true" or conf.get(_PROTECTION, "").strip() not in known:
