@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.cli.trace import _asked
+from howdah.cli.trace import _ask_executors
 from howdah.client.process_owner import is_here, owner_of
 
 HOWDAH = str(Path(sys.executable).with_name("howdah"))
@@ -105,9 +105,9 @@ def test_variables_are_enough_and_not_needed(running: Running) -> None:
 def test_an_executor_elsewhere_is_asked(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOWDAH_HOME", str(running.home))
     for pid in running.pids:
-        assert (_asked("127.0.0.1", pid, "") or {}).get("task") == "worker:1"
-    assert _asked("127.0.0.1", os.getpid(), "") is None
-    assert _asked("elsewhere", running.pids[0], "") is None
+        assert (_ask_executors("127.0.0.1", pid, "") or {}).get("task") == "worker:1"
+    assert _ask_executors("127.0.0.1", os.getpid(), "") is None
+    assert _ask_executors("elsewhere", running.pids[0], "") is None
 
 
 def test_what_is_here() -> None:

@@ -47,10 +47,10 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """Knows its commands by name and summary, and imports one when it is called."""
+    """The group of all commands: it knows them by name and summary, and imports one when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names, in the order of COMMANDS."""
+        """Return the names of the commands, in the order of COMMANDS."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -63,19 +63,20 @@ class LazyGroup(click.Group):
         return command
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
-        """As click does; `--help` prints here."""
+        """Make the context as click does; `--help` prints here."""
         with streams.ended_by_streams():
             return super().make_context(*arguments, **options)
 
     def invoke(self, ctx: click.Context) -> object:
-        """As click does, which would end with a failed job's status when nobody reads what is printed."""
+        """Invoke the command as click does. Click alone would exit with a failed job's status if nobody reads the
+        output."""
         with streams.ended_by_streams():
             return super().invoke(ctx)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does; a misspelt name gets the nearest one."""
+        """Find the command as click does; for a misspelt name suggest the nearest one."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from howdah.spec.validation import nearest  # takes longer than to print the help
 
@@ -85,7 +86,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The table of commands, without importing them."""
+        """Write the table of commands, without importing them."""
         with formatter.section(say("Commands")):
             formatter.write_dl([(name, say(summary)) for name, (_, summary) in COMMANDS.items()])
 
@@ -97,7 +98,7 @@ def cli() -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """The console script, of these arguments or the process's own.
+    """Run the command line with these arguments, or the process's own.
 
     An error people can act on is one line; anything else is a bug and keeps its traceback.
     """

@@ -36,7 +36,7 @@ def config(context: click.Context, profile: str, as_json: bool) -> None:
 
 
 def shown(key: str, value: str) -> str:
-    """Without the token of a link; `get` prints it."""
+    """Return the value without the token of a link, which `get` prints."""
     return re.sub(r"[?#].*", "#…", value) if key == HISTORY_URL else value
 
 

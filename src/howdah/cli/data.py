@@ -147,7 +147,7 @@ def head(path: str, count: int) -> None:
 
 
 def _warn_of_unflushed(fs: FileSystem, entry: Entry) -> None:
-    """One that is being written may have more than can be read of it."""
+    """Warn that more of the file may have been written than can be read now."""
     if entry.may_be_open and (reason := fs.why_not_flushed()):
         text = say(
             "{uri}: if it is being written, only what is closed of it is seen: {reason}", uri=entry.uri, reason=reason

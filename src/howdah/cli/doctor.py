@@ -1,7 +1,7 @@
 """`howdah doctor`: one line for each thing that jobs need, on this machine and on the cluster, and what to do about it.
 
-Every check has a limit and none changes anything but a small file in the staging directory, which is removed; only
-`--run` starts a job.
+Every check has a time limit, and none changes anything but a small file in the staging directory, which is removed;
+only `--run` starts a job.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ def doctor(engine_name: str, with_job: bool, profile: str, as_json: bool) -> Non
 
 
 def findings(engine_name: str, with_job: bool, profile: str) -> Iterator[Finding]:
-    """All checks, as they are done."""
+    """Yield the results of all checks, as they are made."""
     settings = settings_for({"engine": engine_name or None, "profile": profile})
     cluster = engine_name == "yarn" or (not engine_name and bool(settings["hadoop_conf_dir"]))
     yield python()
     yield from extras(cluster)
     yield from guarded("howdah", home)
-    yield looking()
+    yield stack_tools()
     if engine_name in ("", "local"):
         yield from guarded("local", machine)
     if cluster:
@@ -79,12 +79,12 @@ def findings(engine_name: str, with_job: bool, profile: str) -> Iterator[Finding
 
 
 def python() -> Finding:
-    """Ours."""
+    """Check the Python that runs howdah."""
     return ok("Python", f"{sys.version.split()[0]} ({sys.executable})")
 
 
 def extras(cluster: bool) -> Iterator[Finding]:
-    """Libraries beyond the standard one."""
+    """Check the libraries beyond the standard one."""
     for extra, modules in _EXTRAS.items():
         missing = [module for module in modules if not _there(module)]
         install = how_to_install(extra)
@@ -104,7 +104,7 @@ def _there(module: str) -> bool:
 
 
 def home() -> Iterator[Finding]:
-    """Where jobs and caches are kept here."""
+    """Check the directory of jobs and caches."""
     from howdah.config.paths import state_directory
     from howdah.storage.content_cache import local_directory
 
@@ -122,8 +122,8 @@ def home() -> Iterator[Finding]:
             yield ok(name, say("{path}: {free} MiB free", path=place, free=free))
 
 
-def looking() -> Finding:
-    """Whether stacks can be taken."""
+def stack_tools() -> Finding:
+    """Check whether stacks can be taken."""
     from howdah.executor.diagnostics.stacks import py_spy
 
     found = py_spy("/", os.environ.get("PATH", ""))
@@ -137,7 +137,7 @@ def looking() -> Finding:
 
 
 def machine() -> Iterator[Finding]:
-    """What jobs on this machine can have."""
+    """Check what jobs on this machine can have."""
     from howdah.engines.local.cgroup import MemoryGroup
     from howdah.engines.local.machine import Machine, gib
 
@@ -164,7 +164,7 @@ def machine() -> Iterator[Finding]:
 
 
 def trial(name: str, profile: str) -> Iterator[Finding]:
-    """A task on each of some nodes: it starts, and says which Python programs find there."""
+    """Run a task on each of some nodes, and say which Python its programs find there."""
     from howdah.client.follow import Follower
     from howdah.client.submit import prepare
     from howdah.spec import JobSpec, Placement, Resources, Role, State, Timeouts

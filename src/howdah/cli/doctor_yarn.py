@@ -1,4 +1,4 @@
-"""The doctor's look at a cluster: configuration, ResourceManager, nodes, queues, NameNode, staging, pages, clocks."""
+"""The doctor's checks of a cluster: configuration, ResourceManager, nodes, queues, NameNode, staging, pages, clocks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ALL_OUT = (3, 5, 6, 7, 8)
 
 
 def checks(settings: Settings) -> Iterator[Finding]:
-    """As far as each rests on what came before."""
+    """Yield the checks; each is left out if one on which it rests has failed."""
     if ended := ended_daemons():
         yield fail(say("sandbox"), ended, "howdah sandbox up")
     try:
@@ -48,7 +48,7 @@ def checks(settings: Settings) -> Iterator[Finding]:
 
 
 def ticket() -> Finding:
-    """A Kerberos login."""
+    """Check the Kerberos login."""
     from howdah.hadoop.gss import ticket_holder
 
     holder = ticket_holder()
@@ -58,7 +58,7 @@ def ticket() -> Finding:
 
 
 def running_nodes(settings: Settings) -> int:
-    """How many nodes take containers now."""
+    """Return how many nodes take containers now."""
 
     async def ask() -> int:
         async with ResourceManagerClient(conf.load(settings["hadoop_conf_dir"])) as rm:
@@ -68,10 +68,10 @@ def running_nodes(settings: Settings) -> int:
 
 
 def resourcemanager(configuration: conf.Configuration, settings: Settings) -> Iterator[Finding]:
-    """It answers, has nodes, and queues that are ours."""
+    """Check that the ResourceManager answers, has nodes, and has queues for this user."""
     where = ", ".join(map(str, configuration.resourcemanagers()))
     try:
-        nodes, out, queues = asyncio.run(asyncio.wait_for(_asked(configuration), LIMIT_S))
+        nodes, out, queues = asyncio.run(asyncio.wait_for(_ask_resourcemanager(configuration), LIMIT_S))
     except (TimeoutError, asyncio.TimeoutError):
         advice = say("look whether a firewall lies between, and at yarn.resourcemanager.address")
         yield fail(
@@ -96,7 +96,9 @@ def resourcemanager(configuration: conf.Configuration, settings: Settings) -> It
         yield ok(say("queues"), ", ".join(queues))
 
 
-async def _asked(configuration: conf.Configuration) -> tuple[list[pb.NodeReport], list[pb.NodeReport], list[str]]:
+async def _ask_resourcemanager(
+    configuration: conf.Configuration,
+) -> tuple[list[pb.NodeReport], list[pb.NodeReport], list[str]]:
     async with ResourceManagerClient(configuration, patience=LIMIT_S / 2) as rm:
         return await rm.nodes(), await rm.nodes(_ALL_OUT), await rm.submittable_queues()
 
@@ -115,7 +117,7 @@ def _nodes(nodes: list[pb.NodeReport], out: list[pb.NodeReport]) -> Iterator[Fin
 
 
 def namenode(configuration: conf.Configuration) -> Iterator[Finding]:
-    """The default file system answers."""
+    """Check that the default file system answers."""
     root = configuration.text("fs.defaultFS")
     began = time.monotonic()
     filesystem(root, configuration.directory).stat(uris.join(root, "/"))
@@ -128,7 +130,7 @@ def namenode(configuration: conf.Configuration) -> Iterator[Finding]:
 
 
 def staging(settings: Settings) -> Iterator[Finding]:
-    """We can write where jobs are staged."""
+    """Check that this user can write where jobs are staged."""
     home = YarnEngine(settings.values).home
     files = filesystem(home, settings["hadoop_conf_dir"])
     uri = uris.join(home, f".doctor-{uuid.uuid4().hex[:8]}")
@@ -145,7 +147,8 @@ def staging(settings: Settings) -> Iterator[Finding]:
 
 
 def web(configuration: conf.Configuration) -> Iterator[Finding]:
-    """The pages of jobs are reached through the ResourceManager's proxy; its answer tells its clock, too."""
+    """Check that the pages of jobs can be reached through the ResourceManager's proxy; its answer has the cluster's
+    time, too."""
     address = web_address(configuration)
     try:
         with urllib.request.urlopen(f"{address}/ws/v1/cluster/info", timeout=LIMIT_S / 3) as answer:  # noqa: S310
@@ -165,7 +168,7 @@ def web(configuration: conf.Configuration) -> Iterator[Finding]:
 
 
 def clock(skew: float) -> Finding:
-    """Of the cluster, against ours."""
+    """Check the cluster's clock against this machine's."""
     text = say("{seconds} s apart from the cluster's", seconds=round(abs(skew)))
     if abs(skew) > LARGE_SKEW_S:
         return fail(say("clock"), text, say("set it by NTP: messages older than five minutes are refused"))

@@ -36,20 +36,20 @@ def explain(job_id: str, profile: str, as_json: bool) -> None:
 
 
 def lines(found: Explanation) -> Iterator[str]:
-    """All that there is to say."""
+    """Yield everything that there is to say."""
     state = found.report.state.value
     yield f"{found.report.id}  {found.report.name}  {state}"
     yield from _waits(found)
     yield from _failure(found)
     if found.moments or len(found.failures) > 1:
         yield say("what happened:")
-        yield from (f"  {_clock(event.time)} {text}" for event in _story(found) if (text := sentence(event)))
+        yield from (f"  {_clock(event.time)} {text}" for event in _event_sentences(found) if (text := sentence(event)))
     if not found.report.state.ended and not found.missing and found.view.tasks and not found.after:
         yield from _runs(found)
 
 
-def _story(found: Explanation) -> list[Event]:
-    """In order; an end that something was started again for is told with that."""
+def _event_sentences(found: Explanation) -> list[Event]:
+    """Yield sentences in the order of events; the end of a task is said together with the restart that it caused."""
     told = {event.time for event in found.moments if isinstance(event, (GangRestarted, Stopping))}
     ends = [event for event in found.failures if event.time not in told]
     return sorted([*found.moments, *ends], key=lambda event: event.time)
@@ -66,7 +66,7 @@ def _waits(found: Explanation) -> Iterator[str]:
 
 
 def reason(found: PendingReason) -> str:
-    """A hindrance as a sentence."""
+    """Return a pending reason as a sentence."""
     facts, kind = found.facts, found.kind
     if kind == "queue-stopped":
         return say("queue {queue} is stopped: it grants nothing", queue=facts["queue"])
@@ -124,7 +124,7 @@ def _nodes(kind: str, facts: Mapping[str, Any]) -> str:
 
 
 def _names(nodes: Sequence[Mapping[str, str]], fact: str) -> str:
-    """`node2, node3 (32 GiB memory), node4 (8 GiB memory)`: alike ones together."""
+    """Return nodes with a fact, alike ones together: `node2, node3 (32 GiB memory), node4 (8 GiB memory)`."""
     alike: dict[str, list[str]] = {}
     for node in nodes:
         alike.setdefault(node[fact], []).append(node["node"])
@@ -154,7 +154,7 @@ def _failure(found: Explanation) -> Iterator[str]:
 
 
 def advice(cause: str) -> str:
-    """What helps against a failure of this kind; "" when only its lines can say."""
+    """Return what helps against a failure of this kind; "" if only its output can say."""
     return {
         "memory": say("raise resources.memory, or let it grow with resources.growth"),
         "lost": say("nothing is wrong with the job: set `retries`, and a `checkpoint` to lose little"),
@@ -180,7 +180,7 @@ def _clock(moment: float) -> str:
 
 
 def as_object(found: Explanation) -> dict[str, Any]:
-    """For `--json`."""
+    """Return the explanation for `--json`."""
     first = found.first
     return {
         "id": found.report.id,
@@ -191,7 +191,7 @@ def as_object(found: Explanation) -> dict[str, Any]:
         "diagnostics": found.view.outcome.diagnostics if found.view.outcome else found.report.diagnostics,
         "failure": first and {"task": str(first[0] or ""), "node": first[1], "exit": encode(first[2])},
         "advice": advice(first[2].cause) if first else "",
-        "story": [_moment(event) for event in _story(found)],
+        "story": [_moment(event) for event in _event_sentences(found)],
     }
 
 

@@ -1,4 +1,4 @@
-"""Following a job from the command line to its end, and what Ctrl-C does meanwhile."""
+"""Follows a job from the command line to its end, and decides what Ctrl-C does meanwhile."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def follow(
     *,
     await_engine: bool = False,
 ) -> None:
-    """To the end, with the output of `log_tasks` ("": none), on what `screen` makes where it is given. Without
-    `interrupts` the caller has a handler of its own. With `await_engine` the command ends when the engine knows of the
-    job's end, too: scripts of other systems ask YARN next.
+    """Follow the job to its end, with the output of `log_tasks` ("": none), on what `screen` makes if it is given.
+    Without `interrupts` the caller has a signal handler of its own. With `await_engine` the command ends after the
+    engine has noted the job's end, because scripts of other systems ask YARN next.
 
     Raises:
         JobFailed, JobCancelled: by the job's outcome.
@@ -76,7 +76,7 @@ def _conclude(view: JobView, as_json: bool) -> None:
 def _follow(
     follower: Follower, on_interrupt: str, as_json: bool, screen: Screen, interrupts: Interrupts
 ) -> JobView | None:
-    """The job's last view, or None when the user let go of it."""
+    """Return the job's last view, or None if the user left the job running."""
     told_page = as_json
     while True:
         try:
@@ -90,13 +90,13 @@ def _follow(
                     screen.show(update)
             return follower.view
         except KeyboardInterrupt:
-            if not _interrupted(follower.engine, follower.job_id, on_interrupt, interrupts):
+            if not _handle_interrupt(follower.engine, follower.job_id, on_interrupt, interrupts):
                 return None
             interrupts.hold()
 
 
-def _interrupted(engine: Engine, job_id: str, on_interrupt: str, interrupts: Interrupts) -> bool:
-    """Do what Ctrl-C is to do; whether to go on following."""
+def _handle_interrupt(engine: Engine, job_id: str, on_interrupt: str, interrupts: Interrupts) -> bool:
+    """Do what Ctrl-C asks for; return whether to go on following."""
     choice = on_interrupt
     if choice == "ask":
         choice = _ask(interrupts) if sys.stdin.isatty() else "cancel"
@@ -108,7 +108,7 @@ def _interrupted(engine: Engine, job_id: str, on_interrupt: str, interrupts: Int
 
 
 def _ask(interrupts: Interrupts) -> str:
-    """What to do with the job; who interrupts the question, too, or has no answer lets go of it."""
+    """Ask what to do with the job. Whoever interrupts the question, too, or has no answer leaves the job running."""
     question = say("Cancel the job, detach from it, or go on following?")
     choices = click.Choice(["cancel", "detach", "follow"])
     interrupts.hold()

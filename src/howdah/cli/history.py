@@ -59,7 +59,7 @@ def history(
     """Serve the page of all jobs, those that run and those that were, until it is stopped."""
     keep_s, idle_s = _keep(keep, remove_files), _time("--idle", idle)
     if embedded:
-        click.echo(_embedded(embedded, engine_name, profile, f"{host}:{port}"))
+        click.echo(_embed_url(embedded, engine_name, profile, f"{host}:{port}"))
         return
     if engine_name:
         arguments = ["--engine", engine_name, *(word for root in roots for word in ("--root", root))]
@@ -70,8 +70,9 @@ def history(
     serve_until_signal(options, lambda link: click.echo(say("history: {url}", url=link)))
 
 
-def _embedded(job_id: str, engine_name: str, profile: str, address: str) -> str:
-    """The address of a job's curves for an iframe, at the server that runs on the engine, or would at `address`."""
+def _embed_url(job_id: str, engine_name: str, profile: str, address: str) -> str:
+    """Return the address of a job's curves for an iframe, at the history server of the engine, or the one at
+    `address`."""
     if not engine_name:
         key = key_of(options_of(profile).state)
     else:
@@ -93,7 +94,7 @@ def _keep(text: str, remove_files: bool) -> float:
 
 
 def _time(option: str, text: str) -> float:
-    """In seconds; 0 for none."""
+    """Read a time in seconds; 0 for none."""
     try:
         found = seconds(text) if text else 0.0
     except ValueError as error:

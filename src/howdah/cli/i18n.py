@@ -22,7 +22,7 @@ _language = "en"
 
 
 def choose(wanted: str = "") -> str:
-    """Set the language from `wanted`, the environment or the user's settings; the one chosen."""
+    """Set and return the language: `wanted`, else that of the environment, else that of the user's settings."""
     global _language
     wanted = wanted or os.environ.get("HOWDAH_LANGUAGE") or language_setting(os.environ) or "auto"
     if wanted == "auto":
@@ -39,20 +39,20 @@ def language() -> str:
 
 @functools.cache
 def chinese() -> dict[str, str]:
-    """The Chinese of each text that the command line says."""
+    """Return the Chinese of each text of the command line."""
     table: dict[str, str] = json.loads(FILE.read_text(encoding="utf-8"))
     return table
 
 
 def say(text: str, **values: object) -> str:
-    """`text` in the chosen language, with `{name}` filled in."""
+    """Return `text` in the chosen language, with each `{name}` replaced."""
     chosen = chinese().get(text, text) if _language == "zh" else text
     return chosen.format(**values) if values else chosen
 
 
 def translate_stored(text: object) -> str:
-    """A sentence that a master, an executor, an engine or a dialect wrote down in English, in the chosen language as
-    far as its template is known."""
+    """Return a sentence that a master, an executor, an engine or a compat command wrote in English, in the chosen
+    language if its template is known."""
     if _language != "zh":
         return str(text)
     from howdah.locale.stored_sentences import in_chinese  # who reads English needs no table
@@ -61,7 +61,7 @@ def translate_stored(text: object) -> str:
 
 
 def localise(command: click.Command) -> None:
-    """Put its help, that of its options and of its sub-commands into the chosen language."""
+    """Put the help of a command, of its options and of its sub-commands into the chosen language."""
     command.help = say(command.help or "")
     for option in command.params:
         if isinstance(option, click.Option) and option.help:

@@ -1,4 +1,4 @@
-"""`howdah init`: a job file for a program, with a comment at each line that somebody may want to change."""
+"""`howdah init`: writes a job file for a program, with a comment at each line that somebody may want to change."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _lines(spec: JobSpec) -> Iterator[str]:
 
 
 def _section(name: str, given: list[str], example: str, comment: str) -> Iterator[str]:
-    """With what is given; else as a comment that shows how it is written."""
+    """Return a section with what is given; otherwise as a comment that shows how it is written."""
     yield ""
     yield _line(f"{name}:" if given else f"# {name}:", comment)
     yield from (f"  {line}" for line in given) if given else (f"#   {example}",)
@@ -110,7 +110,7 @@ def _line(text: str, comment: str = "") -> str:
 
 
 def _value(value: object) -> str:
-    """On one line, as YAML."""
+    """Return a value on one line, as YAML."""
     value = list(value) if isinstance(value, tuple) else value
     text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=1 << 20, sort_keys=False)
     return text.removesuffix("...\n").strip()

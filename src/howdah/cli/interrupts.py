@@ -1,5 +1,8 @@
-"""Ctrl-C while a job is submitted and followed. Two signals at once (a hasty user, `timeout` and the terminal) are one
-interrupt: the second must not break off what the first has begun, and leave a job running that nobody is told of."""
+"""Ctrl-C while a job is submitted and followed.
+
+Two signals at once (from an impatient user, or from `timeout` and the terminal) count as one interrupt: the second must
+not break off what the first has begun, and leave a job running of which nobody has been told.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ LEAVES_AT_ONCE = 3
 
 
 class Interrupts:
-    """Replaces Python's handler of SIGINT. Interrupts are held, that is counted, until `allow` is called."""
+    """Replaces Python's handler of SIGINT. Interrupts are held back (counted) until `allow` is called."""
 
     def __init__(self) -> None:
         self._allowed = self._installed = self._taken = False
@@ -40,15 +43,15 @@ class Interrupts:
             raise KeyboardInterrupt
 
     def allow(self) -> None:
-        """From now on the next interrupt raises KeyboardInterrupt, one that is held does so at once; those that follow
-        it are held again."""
+        """Let the next interrupt raise KeyboardInterrupt, at once if one is held back; those after it are held back
+        again."""
         self._allowed = True
         if self._count:
             self._allowed, self._count = False, 0
             raise KeyboardInterrupt
 
     def hold(self) -> None:
-        """Hold interrupts from now on, and forget those that were held."""
+        """Hold interrupts back, and forget those that were held back before."""
         self._allowed, self._count = False, 0
 
     def _on_signal(self, _: int, __: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""What `run`, `submit`, `plan` and `init` are told: a job file, or a command after `--` with a few options."""
+"""The arguments of `run`, `submit`, `plan` and `init`: a job file, or a command after `--` with a few options."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ _WORDS = "howdah.words"
 
 
 class CommandWithProgram(click.Command):
-    """Takes what follows `--` untouched, as a program and its arguments."""
+    """A command that keeps what follows `--` unchanged, as a program and its arguments."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click does, of what comes before."""
+        """Parse what comes before `--`, as click does."""
         if "--" in args:
             at = args.index("--")
             ctx.meta[_WORDS], args = tuple(args[at + 1 :]), args[:at]
         return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """Either of the two."""
+        """Return the usage: a job file or a program."""
         *others, file = super().collect_usage_pieces(ctx)
         return [*others, f"({file} | -- COMMAND [ARGUMENT]…)"]
 
 
 def program_words() -> tuple[str, ...] | None:
-    """What came after `--`; None when there was none."""
+    """Return what came after `--`; None if there was none."""
     words: tuple[str, ...] | None = click.get_current_context().meta.get(_WORDS)
     return words
 
 
 def command_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of a job without a file: each is a field of the spec."""
+    """Add the options of a job without a file: each is a field of the spec."""
     for option in (
         click.option("--requirements", default="", metavar="FILE", help="Requirements file to run COMMAND with."),
         click.option(
@@ -60,7 +60,7 @@ def command_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options every command has that takes a job."""
+    """Add the options of every command that takes a job."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="JSON, for programs."),
         click.option("--overwrite", is_flag=True, help="Replace outputs that exist."),
@@ -83,7 +83,7 @@ def chosen_job(
     fields: dict[str, str],
     notice: Callable[[str], None],
 ) -> tuple[LoadedJob, Path | None]:
-    """The job, and its file if it has one.
+    """Return the job, and its file if it has one.
 
     Raises:
         click.UsageError: there is neither a file nor a command, or both.
@@ -106,7 +106,7 @@ def chosen_job(
 
 
 def pairs(sets: tuple[str, ...]) -> dict[str, str]:
-    """What `--set` says, by name.
+    """Return the values of `--set` by name.
 
     Raises:
         SpecError: one is no NAME=VALUE.

@@ -1,4 +1,4 @@
-"""`howdah list`, `status`, `cancel`: jobs that are, and jobs that were."""
+"""`howdah list`, `status`, `cancel`: running and ended jobs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from howdah.api.cli_status import describe
 from howdah.cli.i18n import say, translate_stored
 from howdah.cli.sandbox import ended_daemons
 from howdah.cli.save import copies
-from howdah.cli.terminal import TASK_COLUMNS, columns, hinted, pythons, report_json, row, streamed, verdict
+from howdah.cli.terminal import TASK_COLUMNS, columns, hint_lines, python_lines, report_json, row, stream_lines, verdict
 from howdah.client.engine_registry import engine_of, engines
 from howdah.client.follow import fetch_update
 from howdah.client.job_end import cancel_job, report_of
@@ -68,7 +68,7 @@ def list_jobs(
 
 
 def _known(engine_name: str, profile: str) -> Iterator[JobReport]:
-    """What the engines tell; one that was not asked for by name may be silent."""
+    """Return the jobs that the engines know; an engine that was not asked for by name may fail to answer."""
     for engine in engines(engine_name, profile):
         try:
             yield from engine.describe()
@@ -81,7 +81,7 @@ def _known(engine_name: str, profile: str) -> Iterator[JobReport]:
 
 
 def states(text: str) -> str:
-    """States with commas between, as people write them.
+    """Read the names of states with commas between them.
 
     Raises:
         SpecError: one is none.
@@ -102,7 +102,7 @@ def _moment(since: str) -> float:
 
 
 def table(reports: Iterable[JobReport]) -> Iterator[str]:
-    """One line a job, with a heading."""
+    """Return one line for each job, with a heading."""
     rows = ((r.id, _short(r.name), r.state.value, r.engine, r.user, r.queue, _when(r), _took(r)) for r in reports)
     return columns([tuple(map(say, LIST_COLUMNS)), *rows])
 
@@ -134,7 +134,7 @@ def status(job_id: str, profile: str, as_json: bool) -> None:
     rows = [tuple(map(say, TASK_COLUMNS)), *((str(task.id), *row(task)) for task in view.tasks.values())]
     for line in columns(rows) if view.tasks else ():
         click.echo(line)
-    for line in (*pythons(view), *streamed(view), *copies(view), *hinted(view)):
+    for line in (*python_lines(view), *stream_lines(view), *copies(view), *hint_lines(view)):
         click.echo(line)
     for note in view.notes:
         click.echo(translate_stored(note))

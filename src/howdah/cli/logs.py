@@ -1,4 +1,4 @@
-"""`howdah logs`: what tasks print and printed, byte for byte or chosen line by line."""
+"""`howdah logs`: prints the output of tasks, byte for byte or chosen line by line."""
 
 from __future__ import annotations
 
@@ -37,19 +37,25 @@ TAIL_BYTES, LINE_BYTES = 64 << 10, 400
 
 @dataclass(frozen=True)
 class Wanted:
-    """Whose output, and which of it. `attempt` 0 stands for all, None for what is natural: the present one of a living
-    job, all of an ended one."""
+    """Which output of which tasks is asked for."""
 
     words: tuple[str, ...]
+    """The tasks, roles and ranks as they were typed."""
     streams: tuple[str, ...]
+    """The streams."""
     attempt: int | None
+    """The attempt; 0: all; None: the present one of a living job, all of an ended one."""
     choice: LineFilter
+    """Which lines."""
     merge: bool
+    """Whether the lines of all tasks are merged by time."""
     follow: bool
+    """Whether to go on until the job ends."""
     whole: bool
+    """Whether all of a long log is printed."""
 
     def tasks(self, view: JobView) -> list[TaskId]:
-        """Those of the job."""
+        """Return the tasks of the job that are asked for."""
         try:
             return tasks_of(view, ",".join(self.words))
         except ApiError as refused:
@@ -57,7 +63,7 @@ class Wanted:
 
     @property
     def first_bytes(self) -> int:
-        """What is read of a stream at first; 0: all."""
+        """How many bytes of a stream are read at first; 0: all."""
         sought = self.choice.pattern or self.choice.level or self.choice.since
         if self.whole or sought or (self.follow and not self.choice.tail):
             return 0
@@ -96,21 +102,21 @@ def logs(
     as_json: bool,
 ) -> None:
     """Print the logs of JOB_ID, or of tasks (worker:1), roles (worker) or ranks (worker:0-7) of it."""
-    choice = LineFilter(level, _pattern(grep), _moment(since, time.time()), tail or 0)
+    choice = LineFilter(level, _pattern(grep), _parse_time(since, time.time()), tail or 0)
     streams = (stream,) if stream in STREAMS else STREAMS
     by_line = choice != LineFilter() or merge or stream == BOTH
     wanted = Wanted(tasks, streams, _attempt(attempt), choice, merge, follow, whole)
     engine = engine_of(job_id, profile)
     if wanted.attempt and wanted.attempt > 1:
-        wanted = _of_container(wanted, fetch_update(engine, job_id).view)
+        wanted = _with_container_number(wanted, fetch_update(engine, job_id).view)
     if by_line:
-        print_lines(_living_or_kept(engine, job_id, wanted, _living_lines, _kept_lines), as_json)
+        print_lines(_live_or_archived(engine, job_id, wanted, _living_lines, _kept_lines), as_json)
     else:
-        print_pieces(_living_or_kept(engine, job_id, wanted, _live, _kept), as_json)
+        print_pieces(_live_or_archived(engine, job_id, wanted, _live, _kept), as_json)
 
 
-def _living_or_kept(engine: Engine, job_id: str, wanted: Wanted, living: _Source[T], kept: _Source[T]) -> Iterator[T]:
-    """What was kept of an ended job, too, where one that ended while it was asked said nothing more."""
+def _live_or_archived(engine: Engine, job_id: str, wanted: Wanted, living: _Source[T], kept: _Source[T]) -> Iterator[T]:
+    """Yield the output of a living job; if it has ended meanwhile and nothing came, what was kept of it."""
     report = settled_report(engine, job_id)
     if report.state is State.PENDING and not report.master:
         click.echo(
@@ -136,8 +142,8 @@ def _pattern(text: str) -> re.Pattern[bytes] | None:
         raise SpecError.at("--grep", f"{text!r} is no regular expression: {error}") from None
 
 
-def _moment(text: str, now: float) -> float:
-    """Epoch seconds of `text`: so long ago, or a moment; 0 for none."""
+def _parse_time(text: str, now: float) -> float:
+    """Return `text` (a duration back from now, or a moment) in seconds since 1970; 0 for none."""
     if not text:
         return 0.0
     try:
@@ -159,8 +165,8 @@ def _attempt(text: str) -> int | None:
     return int(text)
 
 
-def _of_container(wanted: Wanted, view: JobView) -> Wanted:
-    """With the number of the container, where an attempt is wanted that was a new start of the program in it."""
+def _with_container_number(wanted: Wanted, view: JobView) -> Wanted:
+    """Return the request with the number of the container: several attempts of a task may have run in one."""
     number = wanted.attempt or 0
     for task in wanted.tasks(view) if view.tasks else ():
         one = view.tasks[task]
@@ -224,7 +230,7 @@ def _new_lines(living: RunningTaskLines, follower: Follower, number: int, last: 
 
 
 def _attempts(view: JobView, task: TaskId, attempt: int | None) -> list[int]:
-    """Attempts of a task to read; 0 follows the present one."""
+    """Return the attempts of a task that are to be read; 0 follows the present one."""
     if attempt != 0:
         return [attempt or 0]
     earlier = [one.attempt for one in view.tasks[task].attempts][:-1]
@@ -232,7 +238,7 @@ def _attempts(view: JobView, task: TaskId, attempt: int | None) -> list[int]:
 
 
 def print_lines(lines: Iterable[LogLine], as_json: bool) -> None:
-    """One a line: whose it is, `|` for standard output and `!` for standard error, and what it says."""
+    """Print one line each: the task, `|` for standard output or `!` for standard error, and the text."""
     for line in lines:
         if as_json:
             told = {"task": line.task, "attempt": line.attempt, "stream": line.stream, "time": line.time or None}
@@ -254,7 +260,7 @@ def _kept(engine: Engine, report: JobReport, wanted: Wanted) -> Iterator[tuple[s
 
 
 def _named(engine: Engine, report: JobReport, wanted: Wanted) -> Sequence[TaskId]:
-    """A single task need not be looked up: its logs may be there when the job's directory is gone."""
+    """Return a single task without looking it up: its logs may exist after the job's directory is gone."""
     if len(wanted.words) == 1:
         try:
             return [TaskId.parse(wanted.words[0])]
@@ -271,7 +277,7 @@ def _of_attempt(pieces: Iterable[tuple[str, bytes]], attempt: int | None) -> Ite
 
 
 def _live(engine: Engine, report: JobReport, wanted: Wanted) -> Iterator[tuple[str, bytes]]:
-    """Through the master: what there is, and with `follow` what comes."""
+    """Yield the output through the master: what there is, and with `follow` what comes."""
     offsets: dict[tuple[TaskId, int, str], int] = {}
     follower = Follower(engine, report.id)
     for update in follower.updates():
@@ -302,7 +308,7 @@ def _new(
 
 
 def print_pieces(pieces: Iterator[tuple[str, bytes]], as_json: bool) -> None:
-    """Under a heading each."""
+    """Print pieces of output, each log under its heading."""
     heading = ""
     for name, data in pieces:
         if as_json:
@@ -315,7 +321,7 @@ def print_pieces(pieces: Iterator[tuple[str, bytes]], as_json: bool) -> None:
 
 
 def _write(data: bytes) -> None:
-    """To a terminal as readable text; to a file or pipe byte for byte."""
+    """Write to a terminal as readable text, to a file or pipe byte for byte."""
     if sys.stdout.isatty():
         for line in data.split(b"\n"):
             click.echo(readable(line))

@@ -16,8 +16,8 @@ FILE = Path(__file__).parents[1] / "locale" / "mistakes.zh.json"
 
 
 def error_lines(error: HowdahError) -> list[str]:
-    """What people are told of it: a line for each mistake, and which daemons of the sandbox have ended."""
-    return [*_said(error), *_of_the_sandbox(error)]
+    """Return what is shown of an error: a line for each mistake, and which daemons of the sandbox have ended."""
+    return [*_said(error), *_ended_daemons(error)]
 
 
 def _said(error: HowdahError) -> list[str]:
@@ -28,8 +28,8 @@ def _said(error: HowdahError) -> list[str]:
     return str(error).splitlines()
 
 
-def _of_the_sandbox(error: HowdahError) -> list[str]:
-    """Which of its daemons have ended, where no cluster answers, or none is known."""
+def _ended_daemons(error: HowdahError) -> list[str]:
+    """Return which daemons of the sandbox have ended, if no cluster answers or none is configured."""
     unknown = isinstance(error, SpecError) and error.mistakes[0].place == "HADOOP_CONF_DIR"
     if not unknown and not isinstance(error, EngineUnavailable):
         return []
@@ -41,7 +41,7 @@ def _of_the_sandbox(error: HowdahError) -> list[str]:
 
 
 def problem_in_chinese(problem: str) -> str:
-    """As far as its template is known; else as it is."""
+    """Return a problem in Chinese if its template is known; otherwise as it is."""
     from howdah.locale.stored_sentences import in_chinese  # who reads English needs no table
 
     return in_chinese(problem, file=FILE)
@@ -66,18 +66,18 @@ def show_usage_error(error: click.ClickException) -> None:
 
 
 class HelpFormatter(click.HelpFormatter):
-    """click's, with its own words in the chosen language."""
+    """Click's formatter, with its own words in the chosen language."""
 
     def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
-        """The line that shows how the command is called."""
+        """Write the line that shows how the command is called."""
         super().write_usage(prog, args, say("Usage: ") if prefix is None else prefix)
 
     def write_heading(self, heading: str) -> None:
-        """The title of a section."""
+        """Write the title of a section."""
         super().write_heading({"Options": say("Options"), "Commands": say("Commands")}.get(heading, heading))
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
-        """Options, or commands, each with its help."""
+        """Write options or commands, each with its help."""
         own = {
             "Show this message and exit.": say("Show this message and exit."),
             "Show the version and exit.": say("Show the version and exit."),

@@ -1,4 +1,4 @@
-"""What `howdah plan` shows people: on one screen what is asked for, where files go, and what would be uploaded."""
+"""The output of `howdah plan`, on one screen: the resources, where files go, and what would be uploaded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LONGEST_COMMAND = 100
 
 
 def plan_lines(plan: Plan, conf_dir: str) -> Iterator[str]:
-    """The plan; `conf_dir` is the Hadoop configuration by which its file systems are reached."""
+    """Yield the lines of a plan; `conf_dir` is the Hadoop configuration by which its file systems are reached."""
     staged, job = plan.job, plan.job.job
     queue = say(", queue {queue}", queue=job.queue) if job.queue else ""
     yield say("{name}: {framework} on {engine}", name=job.name, framework=job.framework, engine=plan.engine) + queue
@@ -153,7 +153,7 @@ def _environment(staged: StagedJob) -> list[str]:
 
 
 def _uploads(staged: StagedJob, conf_dir: str) -> Iterator[str]:
-    """What is not where the containers get it from."""
+    """Return the files that are not where the containers get them from."""
     wanted = {
         file.uri: (file.name, file.size) for file in (*staged.files, *staged.runtime, *staged.page) if file.source
     }
@@ -185,7 +185,7 @@ def _is_there(uri: str, conf_dir: str) -> bool:
 
 
 def _settings(staged: StagedJob) -> list[str]:
-    """Those that somebody has set, with where."""
+    """Return the settings that somebody has set, with their sources."""
     return [
         f"{name} = {value} ({staged.sources[name]})"
         for name, value in staged.settings.items()

@@ -1,5 +1,8 @@
-"""The start and the end of many tasks in few lines: a job of 20 says who has a container, who has joined, who runs and
-who ended well once a second at most, each in one line."""
+"""The start and the end of many tasks in few lines.
+
+For a job of 20 tasks, one line a second at most says which tasks have a container, have joined, run, and have
+succeeded.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,8 @@ Kind = type[Launched] | type[Joined] | type[Started] | type[Ended]
 
 
 class ProgressLines:
-    """Turns events into lines. `sentence` says one event; those that many tasks have alike are held for a second, or
-    until something else is said, and told together."""
+    """Turns events into lines. `sentence` says one event. Events that many tasks have alike are held for a second, or
+    until another event is said, and said together."""
 
     def __init__(self, sentence: Callable[[Event], str], clock: Callable[[], float] = time.monotonic) -> None:
         self._sentence, self._clock = sentence, clock
@@ -28,7 +31,7 @@ class ProgressLines:
         self._since = 0.0
 
     def lines(self, events: Iterable[Event], tasks: int) -> Iterator[tuple[float, str]]:
-        """Moments and lines of `events`, in a job of so many tasks, and of what was held long enough."""
+        """Return times and lines of `events`, in a job of so many tasks, and of events that were held long enough."""
         for event in events:
             kind = _kind(event) if tasks > FEW else None
             if kind is not None:
@@ -44,7 +47,7 @@ class ProgressLines:
             yield from self.rest()
 
     def rest(self) -> Iterator[tuple[float, str]]:
-        """Lines of all that is held."""
+        """Return the lines of all events that are held."""
         held, self._held = self._held, {}
         for kind, events in held.items():
             text = self._sentence(events[0]) if len(events) == 1 else _together(kind, events)
@@ -52,7 +55,7 @@ class ProgressLines:
 
 
 def _kind(event: Event) -> Kind | None:
-    """Which of the events that many tasks have alike; None for one that is told alone."""
+    """Return which of the common events this is; None for one that is said alone."""
     if isinstance(event, Launched):
         return Launched if event.giver in (None, event.task) else None
     if isinstance(event, Ended):
@@ -92,7 +95,7 @@ def _nodes(names: Iterable[str]) -> str:
 
 
 def task_ranges(tasks: Iterable[TaskId]) -> str:
-    """`worker:0-7,9, ps:0`: the tasks as options take them."""
+    """Return the tasks as options take them: `worker:0-7,9, ps:0`."""
     roles: dict[str, list[int]] = {}
     for task in tasks:
         roles.setdefault(task.role, []).append(task.index)

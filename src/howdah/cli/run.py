@@ -108,13 +108,13 @@ def prepared_job(
 
 
 def notice(text: str) -> None:
-    """A line for people, beside the output."""
+    """Print a line for people, beside the output."""
     click.echo(translate_stored(text), err=True)
 
 
 def upload_and_submit(prepared: Prepared, quiet: bool = False, check: Callable[[], None] = lambda: None) -> str:
-    """Submit with a progress bar where somebody watches; the job's id. `check`, called while files are on their way,
-    ends it by an error."""
+    """Submit, with a progress bar on a terminal, and return the job's id. `check` is called during the upload, and may
+    end it by an error."""
     if prepared.plan.job.job.checkpoint.path:
         from howdah.client.checkpoint_lock import release_stale_lock
 
@@ -127,12 +127,12 @@ def upload_and_submit(prepared: Prepared, quiet: bool = False, check: Callable[[
         if told := ended_daemons():
             notice(f"howdah: {told}")
     job_id = _submitted(prepared, quiet, check)
-    _warn_of_end(prepared)
+    _warn_of_token_expiry(prepared)
     return job_id
 
 
-def _warn_of_end(prepared: Prepared) -> None:
-    """When the job may run longer than its tokens live."""
+def _warn_of_token_expiry(prepared: Prepared) -> None:
+    """Warn if the job may run longer than its tokens are valid."""
     end = prepared.engine.credentials_end
     if may_outlive_tokens(prepared.plan.job.job.timeouts, end, time.time()):
         date = time.strftime("%Y-%m-%d %H:%M", time.localtime(end))
@@ -162,7 +162,7 @@ def _submitted(prepared: Prepared, quiet: bool, check: Callable[[], None]) -> st
 
 
 def _bring_tensorboard(prepared: Prepared) -> None:
-    """Nothing to fail for: the job's own environment may have it."""
+    """Stage TensorBoard. A failure is no error, because the job's own environment may have TensorBoard."""
     from howdah.client.engine_registry import settings_for
     from howdah.client.tensorboard import install
 
@@ -181,8 +181,8 @@ def run_prepared(
     *,
     await_engine: bool = False,
 ) -> None:
-    """Submit and follow, on what `screen` makes where it is given; with `await_engine` until the engine knows of the
-    end, too.
+    """Submit and follow the job, on what `screen` makes if it is given; with `await_engine` until the engine has noted
+    the end, too.
 
     Raises:
         JobFailed, JobCancelled: by the job's outcome.

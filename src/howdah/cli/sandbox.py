@@ -49,7 +49,7 @@ def _mib(memory: str | None) -> int | None:
 
 
 def ended_daemons() -> str:
-    """What to say where the sandbox is the cluster that is meant, and daemons of it have ended; else ""."""
+    """Return a sentence if the sandbox is the configured cluster and daemons of it have ended; else ""."""
     from howdah.sandbox import Sandbox
 
     box, conf_dir = Sandbox.open(), settings_for({"engine": "yarn"})["hadoop_conf_dir"]

@@ -40,7 +40,7 @@ def save(job_id: str, output: int, wait: bool, profile: str, as_json: bool) -> N
             click.echo(to_json({"output": number, "number": copy}) if as_json else line)
         return
     failed = False
-    for view in _awaited(engine, job_id, set(numbers.values())):
+    for view in _await_snapshots(engine, job_id, set(numbers.values())):
         click.echo(to_json(asdict(view)) if as_json else sentence(view))
         failed = failed or view.state is State.FAILED
     if failed:
@@ -58,8 +58,8 @@ def _ask(engine: Engine, job_id: str, output: int) -> list[tuple[int, int]]:
         return link.save(getpass.getuser(), output)
 
 
-def _awaited(engine: Engine, job_id: str, numbers: set[int]) -> Iterator[SaveView]:
-    """Each of the copies when it is done with; all of them are at the job's end at the latest."""
+def _await_snapshots(engine: Engine, job_id: str, numbers: set[int]) -> Iterator[SaveView]:
+    """Yield each of the snapshots when it is complete or has failed; at the job's end at the latest."""
     for update in Follower(engine, job_id).updates():
         for view in _ended(update.view, numbers):
             numbers.discard(view.number)
@@ -74,7 +74,7 @@ def _ended(view: JobView, numbers: set[int]) -> list[SaveView]:
 
 
 def copies(view: JobView) -> Iterator[str]:
-    """What the programs went on from, and the newest copies of what they make."""
+    """Return lines about the snapshots: those from which the programs continued, and the newest ones."""
     if view.resumed:
         yield say("resumed from {uri}", uri=view.resumed)
     if len(view.saves) > SHOWN:
@@ -83,7 +83,7 @@ def copies(view: JobView) -> Iterator[str]:
 
 
 def sentence(view: SaveView) -> str:
-    """A copy in one line."""
+    """Return a line about a snapshot."""
     if view.state is State.FAILED:
         return say("no copy of outputs.{number}: {reason}", number=view.output, reason=view.reason)
     if view.state is State.RUNNING:

@@ -1,5 +1,5 @@
-"""The standard streams of a command, whatever they are: closed, full, read by nobody any more, or in a terminal's own
-encoding, which lacks characters that a program prints."""
+"""The standard streams of a command in every condition: closed, full, without a reader, or in an encoding without some
+of the characters that a program prints."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 def prepare() -> None:
-    """Make the standard streams usable: a closed one leads to nowhere, and no character is refused.
+    """Make the standard streams usable: a closed one leads to /dev/null, and no character is refused.
 
     Raises:
         EngineUnavailable: too few files may be open at once.
@@ -46,7 +46,7 @@ def prepare() -> None:
 
 
 def _escape(error: UnicodeError) -> tuple[str, int]:
-    """What can't be encoded as JSON escapes it, in UTF-16: `--json` prints JSON in any encoding."""
+    """Escape what can't be encoded as JSON does, in UTF-16, so that `--json` prints JSON in any encoding."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
@@ -66,7 +66,7 @@ def _allow_open_files() -> None:
 
 @contextlib.contextmanager
 def ended_by_streams() -> Iterator[None]:
-    """End the process, without a traceback, when what it prints can't be written.
+    """End the process, without a traceback, if its output can't be written.
 
     Raises:
         SystemExit: UNREAD where nobody reads standard output any more; that of a full disk.
@@ -85,14 +85,14 @@ def ended_by_streams() -> Iterator[None]:
 
 
 def _is_unread(number: int) -> bool:
-    """Whether this descriptor is a pipe without a reader."""
+    """Return whether this descriptor is a pipe without a reader."""
     poll = select.poll()
     poll.register(number, 0)
     return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
 
 
 def print_error(lines: Iterable[str]) -> None:
-    """Print lines to standard error if there is room for them: the exit code tells the error in any case."""
+    """Print lines to standard error if there is room for them: the exit code reports the error in any case."""
     with stderr_may_be_full():
         for line in lines:
             click.echo(line, err=True)
@@ -100,7 +100,7 @@ def print_error(lines: Iterable[str]) -> None:
 
 @contextlib.contextmanager
 def stderr_may_be_full() -> Iterator[None]:
-    """Do without what can't be printed to standard error, for want of room or of a reader."""
+    """Ignore that standard error has no room or no reader."""
     try:
         yield
     except OSError as error:
@@ -110,5 +110,5 @@ def stderr_may_be_full() -> Iterator[None]:
 
 
 def _discard_output(stream: int) -> None:
-    """Drop what is still buffered: were it to fail once more, the interpreter would end with 120."""
+    """Drop what is still buffered: if it failed once more, the interpreter would exit with 120."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream)

@@ -62,7 +62,7 @@ def tensorboard(
         engine = engine_of(job_id, profile)
         report = report_of(engine, job_id)
         if stop or (report.master and not report.state.ended and not here):
-            _beside(engine, report, stop, profile, idle * 60)
+            _start_in_job(engine, report, stop, profile, idle * 60)
             return
         found = locations.of(fetch_update(engine, job_id).view)
         if not found:
@@ -74,13 +74,13 @@ def tensorboard(
     own = user_on(conf_dir)
     wanted = {**chosen([root_of(engine, own) for engine in shown], roots, user, name), "last": last}
     if engine_name:
-        _as_job({**wanted, "idle_s": idle * 60}, engine_name, profile)
+        _submit_as_job({**wanted, "idle_s": idle * 60}, engine_name, profile)
         return
     _serve({**request, **wanted, "conf_dir": conf_dir})
 
 
 def chosen(homes: Sequence[str], roots: Sequence[str], user: str, name: str) -> dict[str, Any]:
-    """What `howdah.tensorboard` is asked for: jobs in these homes and below `roots`, by what was given for them."""
+    """Return the arguments of `howdah.tensorboard`: jobs in these homes and below `roots`, by the given options."""
     more = [root if uris.has_scheme(root) else uris.of_local(root) for root in roots]
     return {"homes": [*homes, *more], "users": [each for each in user.split(",") if each], "name": name}
 
@@ -89,8 +89,8 @@ def _notice(text: str) -> None:
     click.echo(f"howdah: {text}", err=True)
 
 
-def _beside(engine: Engine, report: JobReport, stop: bool, profile: str, idle_s: float) -> None:
-    """In a container of the job's."""
+def _start_in_job(engine: Engine, report: JobReport, stop: bool, profile: str, idle_s: float) -> None:
+    """Start TensorBoard in a container of the job."""
     if not stop:
         from howdah.client.tensorboard import install
 
@@ -103,11 +103,11 @@ def _beside(engine: Engine, report: JobReport, stop: bool, profile: str, idle_s:
             link.end_tensorboard(getpass.getuser())
             click.echo(say("TensorBoard of {id} is asked to end", id=report.id))
         else:
-            click.echo(_opened(link, report, idle_s))
+            click.echo(_await_open(link, report, idle_s))
 
 
-def _opened(link: MasterClient, report: JobReport, idle_s: float) -> str:
-    """Its address, once it is open."""
+def _await_open(link: MasterClient, report: JobReport, idle_s: float) -> str:
+    """Return TensorBoard's address, once it answers."""
 
     def ask() -> dict[str, str]:
         answer = link.tensorboard(getpass.getuser(), idle_s)
@@ -118,8 +118,8 @@ def _opened(link: MasterClient, report: JobReport, idle_s: float) -> str:
     return wait_until_open(report.id, ask, link.changes())
 
 
-def _as_job(request: dict[str, Any], engine_name: str, profile: str) -> None:
-    """Submit it, and print its address once it is open; `howdah status` prints it again."""
+def _submit_as_job(request: dict[str, Any], engine_name: str, profile: str) -> None:
+    """Submit TensorBoard as a job, and print its address once it answers; `howdah status` prints it again."""
     from howdah.cli.run import upload_and_submit
     from howdah.client.submit import prepare
     from howdah.client.tensorboard import of_all

@@ -1,4 +1,4 @@
-"""How jobs look on a terminal: a live table while people watch, plain lines when nobody does, JSON for programs."""
+"""How jobs are shown on a terminal: a live table, plain lines for logs and pipes, JSON for programs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _COLOURS = {State.RUNNING: "cyan", State.SUCCEEDED: "green", State.FAILED: "red"
 
 
 def sentence(event: Event) -> str:
-    """One line about an event; "" for one that people need not see."""
+    """Return one line about an event; "" for one that people need not see."""
     if isinstance(event, Asked):
         return say("waiting for containers: {count} × {role}", count=event.count, role=event.role)
     if isinstance(event, Launched) and event.giver not in (None, event.task):
@@ -74,7 +74,7 @@ def sentence(event: Event) -> str:
         return say("{task} has a container on {node}", task=event.task, node=event.container.node)
     if isinstance(event, Joined):
         joined = say("{task} joined on {host}", task=event.task, host=event.host)
-        return joined + (f": {brought(event)}" if event.data_bytes else "")
+        return joined + (f": {input_sentence(event)}" if event.data_bytes else "")
     if isinstance(event, PreflightPassed):
         return _preflight(event)
     if isinstance(event, Started):
@@ -129,7 +129,7 @@ def _preflight(event: PreflightPassed) -> str:
 
 
 def health_sentence(event: LossAnnounced | Stalled | StacksTaken | Straggling) -> str:
-    """What may end badly, and what was seen of it."""
+    """Return a line about what may go wrong, and what was observed."""
     if isinstance(event, LossAnnounced):
         return say("{task}: {what}", task=event.task or event.container_id, what=translate_stored(event.text))
     if isinstance(event, Stalled):
@@ -189,7 +189,7 @@ def _checkpoint(event: CheckpointFound) -> str:
 
 
 class Plain:
-    """Lines, for logs and pipes."""
+    """Prints lines, for logs and pipes."""
 
     def __init__(self, out: TextIO = sys.stdout) -> None:
         self.out = out
@@ -198,7 +198,7 @@ class Plain:
         self._progress = ProgressLines(sentence)
 
     def close(self) -> None:
-        """Nobody watches any more."""
+        """Stop showing the job."""
 
     def __enter__(self) -> Plain:
         return self
@@ -237,10 +237,10 @@ class Plain:
 
 
 class Json:
-    """One JSON object a line: every event, and log lines as they come."""
+    """Prints one JSON object a line: every event, and log lines as they come."""
 
     def close(self) -> None:
-        """Nobody watches any more."""
+        """Stop showing the job."""
 
     def __enter__(self) -> Json:
         return self
@@ -259,7 +259,7 @@ class Json:
 
 
 class Live(Plain):
-    """A table of the tasks that stays at the bottom, with the lines above it."""
+    """Shows a table of the tasks that stays at the bottom, with the lines above it."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -288,7 +288,7 @@ class Live(Plain):
 
 
 def task_table(view: JobView, most: int) -> Any:
-    """The tasks as a rich table; where they are more than `most`, a row for each role."""
+    """Return the tasks as a rich table; if there are more than `most`, with a row for each role."""
     from rich.table import Column, Table
     from rich.text import Text
 
@@ -311,7 +311,7 @@ def task_table(view: JobView, most: int) -> Any:
 
 
 def role_rows(view: JobView) -> Iterator[tuple[str, str, str]]:
-    """Each role with the number of its tasks, and how many are in which state."""
+    """Return each role with the number of its tasks, and how many are in which state."""
     for role in dict.fromkeys(task.role for task in view.tasks):
         states = Counter(row(task)[0] for task in view.tasks.values() if task.id.role == role)
         said = ", ".join(f"{count} {state}" for state, count in states.most_common())
@@ -319,7 +319,7 @@ def role_rows(view: JobView) -> Iterator[tuple[str, str, str]]:
 
 
 def row(task: TaskView) -> tuple[str, ...]:
-    """State, attempt, host, progress, memory, peak, CPU and exit of one task, as text."""
+    """Return state, attempt, host, progress, memory, peak, CPU and exit of one task, as text."""
     return (
         phase(task) if task.state is State.PENDING else task.state.value,
         str(task.tries or task.attempt),
@@ -333,14 +333,14 @@ def row(task: TaskView) -> tuple[str, ...]:
 
 
 def phase(task: TaskView) -> str:
-    """Where a task that does not run yet is; while its files come, how many of their bytes have."""
+    """Return what a task that does not run yet is doing; while its files come, how many of their bytes have."""
     if task.phase != "localising" or not task.data_total_bytes:
         return task.phase
     return f"{task.phase} {mib(task.data_bytes)}/{mib(task.data_total_bytes)} MiB"
 
 
-def brought(event: Joined) -> str:
-    """What a task's input is, and how it came."""
+def input_sentence(event: Joined) -> str:
+    """Return the size of a task's input, and how it came."""
     size, seconds = mib(event.data_bytes), f"{event.data_seconds:.1f}"
     if event.data_cached_bytes:
         return say(
@@ -354,17 +354,17 @@ def brought(event: Joined) -> str:
 
 
 def mib(size: int) -> str:
-    """Bytes as MiB, finer when there are few."""
+    """Return bytes as MiB, with decimals if there are few."""
     return f"{size / (1 << 20):.1f}" if size < 10 << 20 else str(size >> 20)
 
 
 def task_lines(tasks: Iterable[TaskView]) -> Iterator[str]:
-    """These tasks as plain lines, with a heading."""
+    """Return these tasks as plain lines, with a heading."""
     return columns([tuple(map(say, TASK_COLUMNS)), *((str(task.id), *row(task)) for task in tasks)])
 
 
-def streamed(view: JobView) -> Iterator[str]:
-    """What the input streams gave the tasks, and how much of it was read from the node itself."""
+def stream_lines(view: JobView) -> Iterator[str]:
+    """Return how much the input streams gave the tasks, and how much of it was read from the node itself."""
     given = sum(task.streamed_bytes for task in view.tasks.values())
     near = sum(task.local_bytes for task in view.tasks.values())
     if given:
@@ -372,8 +372,8 @@ def streamed(view: JobView) -> Iterator[str]:
         yield say("streamed: {size} MiB, {share} of it on the task's own node", size=size, share=share)
 
 
-def pythons(view: JobView) -> Iterator[str]:
-    """Which Python runs the master, the executors, and what the programs find."""
+def python_lines(view: JobView) -> Iterator[str]:
+    """Return which Python runs the master and the executors, and which one the programs find."""
     found = {
         "master": {view.python},
         "executors": {task.python for task in view.tasks.values()},
@@ -384,8 +384,8 @@ def pythons(view: JobView) -> Iterator[str]:
         yield f"python: {'; '.join(parts)}"
 
 
-def hinted(view: JobView) -> Iterator[str]:
-    """What to ask for next time; and for a job that runs, when it will be done."""
+def hint_lines(view: JobView) -> Iterator[str]:
+    """Return what to ask for next time; and of a running job, when it will end."""
     left = eta(view, time.time())
     if left is not None:
         yield say("done in about {time}", time=_span(left))
@@ -394,14 +394,14 @@ def hinted(view: JobView) -> Iterator[str]:
 
 
 def _span(seconds: float) -> str:
-    """A duration as people say it, to two places."""
+    """Return a duration as people say it, to two places."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def verdict(view: JobView) -> Iterator[str]:
-    """How it ended: the state, why, and the last lines of the task that failed first."""
+    """Return how the job ended: the state, why, and the last lines of the task that failed first."""
     outcome = view.outcome
     if outcome is None:
         return
@@ -416,18 +416,19 @@ def verdict(view: JobView) -> Iterator[str]:
 
 
 def report_json(report: JobReport) -> dict[str, Any]:
-    """A report for `--json`, every field present."""
+    """Return a report for `--json`, with every field."""
     return {name: encode(getattr(report, name)) for name in report.__dataclass_fields__}
 
 
 def readable(line: bytes) -> str:
-    """A line of a program's output as text: what is no UTF-8 or would steer the terminal is escaped."""
+    """Return a line of a program's output as text: bytes that are no UTF-8 or would control the terminal are
+    escaped."""
     text = line.decode("utf-8", "backslashreplace").rstrip("\r")
     return "".join(char if char.isprintable() or char == "\t" else repr(char)[1:-1] for char in text)
 
 
 def columns(rows: list[tuple[str, ...]]) -> Iterator[str]:
-    """Rows as aligned lines."""
+    """Return rows as aligned lines."""
     widths = [max(_width(row[index]) for row in rows) for index in range(len(rows[0]))] if rows else []
     for cells in rows:
         padded = (cell + " " * (width - _width(cell)) for cell, width in zip(cells, widths, strict=True))
@@ -435,7 +436,7 @@ def columns(rows: list[tuple[str, ...]]) -> Iterator[str]:
 
 
 def _width(text: str) -> int:
-    """Places it takes on a terminal, where a Chinese character takes two."""
+    """Return the places that a text takes on a terminal, where a Chinese character takes two."""
     return len(text) if text.isascii() else sum(1 + (east_asian_width(char) in "WF") for char in text)
 
 

@@ -56,7 +56,7 @@ def trace(of: str, profile: str, as_json: bool) -> None:
             raise SpecError.at("OF", str(error)) from None
         if found is None:
             raise NotFound(f"no job of {', '.join(options.roots)} had {of}")
-        whole = _whole(index.connection, found, profile)
+        whole = _with_details(index.connection, found, profile)
     if as_json:
         click.echo(to_json({**whole, "at": time.time()}))
         return
@@ -65,7 +65,7 @@ def trace(of: str, profile: str, as_json: bool) -> None:
 
 
 def _find(connection: sqlite3.Connection, of: str, profile: str) -> dict[str, Any] | None:
-    """The job, and as far as it is known the task, its attempt and the `process` that was asked for."""
+    """Return the job, and if known the task, its attempt and the `process` that was asked for."""
     process, gpu = _PROCESS.fullmatch(of), _GPU.fullmatch(of)
     if process:
         return _process(connection, process[1] or "", int(process[2]), profile)
@@ -82,7 +82,7 @@ def _process(connection: sqlite3.Connection, host: str, pid: int, profile: str) 
         except NotFound:  # it has ended, and may be known all the same
             if not host:
                 raise
-    return indexed(connection, f"{host}:{pid}") or _asked(host, pid, profile)
+    return indexed(connection, f"{host}:{pid}") or _ask_executors(host, pid, profile)
 
 
 def _own_process(connection: sqlite3.Connection, host: str, pid: int) -> dict[str, Any] | None:
@@ -98,13 +98,13 @@ def _own_process(connection: sqlite3.Connection, host: str, pid: int) -> dict[st
 
 
 def _names(host: str) -> list[str]:
-    """What a host may be called in event logs; jobs of the local engine run on 127.0.0.1."""
+    """Return the names that a host may have in event logs; jobs of the local engine run on 127.0.0.1."""
     own = ["127.0.0.1", socket.gethostname(), socket.getfqdn()]
     return list(dict.fromkeys([host, *own] if host and is_here(host) else [host] if host else own))
 
 
-def _asked(host: str, pid: int, profile: str) -> dict[str, Any] | None:
-    """Asked of the executors on `host` of your own jobs: the process may be below a program."""
+def _ask_executors(host: str, pid: int, profile: str) -> dict[str, Any] | None:
+    """Ask the executors of your own jobs on `host`: the process may be below a program."""
     for report in _running(profile):
         with contextlib.suppress(HowdahError, WireError):
             view, link = fetch_update(engine_of(report.id, profile), report.id).view, connect(report)
@@ -124,8 +124,8 @@ def _running(profile: str) -> Iterator[JobReport]:
             yield from (report for report in engine.describe() if report.state is State.RUNNING)
 
 
-def _whole(connection: sqlite3.Connection, found: dict[str, Any], profile: str) -> dict[str, Any]:
-    """With all that the job's log, the index and its engine know."""
+def _with_details(connection: sqlite3.Connection, found: dict[str, Any], profile: str) -> dict[str, Any]:
+    """Return the answer with everything that the job's log, the index and its engine know."""
     job, row = found["job"], row_of(connection, found["job"], time.time())
     directory = connection.execute("SELECT directory FROM job WHERE id = ?", (job,)).fetchone()
     report = JobReport(job, "", State.PENDING, "", directory=directory[0] if directory else "")
