@@ -1,6 +1,7 @@
-"""For tests of what stands on howdah: `Gang` drives the master's `step` by hand, `FakeAllocator` is an engine's inside.
+"""Test what builds on howdah: `Gang` drives the master's `step` by hand, `FakeAllocator` replaces an engine's
+allocator.
 
-`Gang` grants containers, plays executors, and keeps what the master wanted; no process, socket or clock is involved.
+`Gang` grants containers, plays executors, and keeps the master's actions; no process, socket or clock is involved.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ E = TypeVar("E", bound=Event)
 
 
 def job(**changes: Any) -> JobSpec:
-    """Two workers and a parameter server that is not waited for."""
+    """Return a job with two workers and a parameter server whose end the job does not wait for."""
     roles = {"ps": Role("ps", tracked=False), "worker": Role("train", replicas=2)}
     return replace(JobSpec(roles=roles), **changes)
 
 
 class Gang:
-    """A job under test. `now` is its clock, `did` all that the master wanted, in order, `gone` the ended containers."""
+    """A job under test. `now` is its clock, `did` all actions of the master, in order, `gone` the ended containers."""
 
     def __init__(self, spec: JobSpec, now: float = 1000.0) -> None:
         self.state = GangState.of("job-1", spec)
@@ -53,7 +54,7 @@ class Gang:
         self.feed(JobStarted(now, id="job-1", engine="local", user="alice", job=spec))
 
     def feed(self, event: Event) -> list[Action]:
-        """What `step` wants done about `event`."""
+        """Apply `event`; return the actions of `step`."""
         if isinstance(event, ContainerEnded):
             self.gone.add(event.container_id)
         actions = step(self.state, event)
@@ -66,22 +67,22 @@ class Gang:
         return actions
 
     def of(self, kind: type[A]) -> list[A]:
-        """All actions of one kind so far."""
+        """Return all actions of one kind so far."""
         return [action for action in self.did if isinstance(action, kind)]
 
     def recorded(self, kind: type[E]) -> list[E]:
-        """All recorded events of one kind so far."""
+        """Return all recorded events of one kind so far."""
         return [action.event for action in self.of(RecordEvent) if isinstance(action.event, kind)]
 
     def grant(self, role: str) -> Container:
-        """The allocator grants one container on a node of its own."""
+        """Grant one container on a node of its own."""
         self.number += 1
         container = Container(f"c{self.number}", f"node{self.number}", role)
         self.feed(Allocated(self.now, container))
         return container
 
     def say(self, task: str, phase: Phase, **fields: Any) -> None:
-        """The executor of the task's current attempt posts its status."""
+        """Post a status of the executor of the task's current attempt."""
         known = self.state.tasks[TaskId.parse(task)]
         number = self.sequences[task] = self.sequences.get(task, 0) + 1
         base: dict[str, Any] = {"epoch": known.epoch, "host": f"host-{task}", "pid": 1}
@@ -89,21 +90,21 @@ class Gang:
         self.feed(StatusReceived(self.now, status))
 
     def join(self, task: str) -> None:
-        """The task's files are there and its port is reserved."""
+        """Report that the task's files are in place and its port is reserved."""
         self.say(task, Phase.JOINED, ports={"main": 4000})
 
     def run(self, task: str) -> None:
-        """The task's program runs."""
+        """Report that the task's program runs."""
         self.say(task, Phase.RUNNING, ports={"main": 4000}, program_pid=7)
 
     def end(self, task: str, exit: Exit = OK, made: tuple[int, ...] = ()) -> None:
-        """The task's program ended, and what it `made` for these outputs is uploaded."""
+        """Report that the task's program ended and its files for the outputs in `made` are uploaded."""
         known, outputs = self.state.tasks[TaskId.parse(task)], self.state.job.outputs
         uploaded = tuple(f"{temporary('job-1', number, outputs[number].path)}/{part(known)}" for number in made)
         self.say(task, Phase.ENDED, ports={"main": 4000}, program_pid=7, exit=exit, uploaded=uploaded)
 
     def form(self) -> None:
-        """Everything is granted, joined and running."""
+        """Grant, join and run all tasks."""
         for task in self.state.tasks:
             self.grant(task.role)
         for task in self.state.tasks:
@@ -111,12 +112,12 @@ class Gang:
             self.run(str(task))
 
     def wait(self, seconds: float) -> None:
-        """Time passes, and nobody speaks."""
+        """Let time pass without any report."""
         self.now += seconds
         self.feed(Tick(self.now))
 
     def take_over(self, lost: int = 0) -> None:
-        """The master is killed, its last `lost` events with it, and another takes over; the cluster takes back the
+        """Kill the master, with its last `lost` events, and let another take over; the cluster takes back the
         containers that the new one does not know."""
         log = [action.event for action in self.of(RecordEvent)]
         log = list(event_lines.read_lines(event_lines.to_line(event) for event in log[: len(log) - lost]))
@@ -133,15 +134,13 @@ class Gang:
 
     @property
     def outcome(self) -> Outcome | None:
-        """How the job ended; None while it has not."""
+        """Return how the job ended; None while it has not."""
         return self.of(Finish)[0].outcome if self.of(Finish) else None
 
 
 class FakeAllocator(Allocator):
-    """Grants every request at once, on nodes of its own naming, and starts nothing: the test plays the executors.
-
-    `script` are batches of events that `poll` gives out, one batch a call, after the grants.
-    """
+    """Grant every request at once, on nodes with invented names, and start nothing: the test plays the executors.
+    `poll` returns one batch of events of `script` a call, after the grants."""
 
     script: ClassVar[list[list[Event]]] = []
 
@@ -157,28 +156,28 @@ class FakeAllocator(Allocator):
 
     @classmethod
     async def open(cls, context: MasterContext) -> FakeAllocator:
-        """Nobody refuses."""
+        """Return an allocator."""
         return cls(context)
 
     def request(self, role: str, count: int, preferences: ContainerPreferences = NO_PREFERENCES) -> None:
-        """Grant it all."""
+        """Grant all containers."""
         for _ in range(count):
             self._number += 1
             container = Container(f"c{self._number}", f"node{self._number}", role)
             self._news.put_nowait([Allocated(time.time(), container)])
 
     async def poll(self) -> list[Event]:
-        """The next batch."""
+        """Return the next batch."""
         return await self._news.get()
 
     async def launch(self, container: Container, launch: Launch) -> None:
-        """Remember it."""
+        """Remember the launch."""
         self.launched.append((container, launch))
 
     def release(self, container_id: str) -> None:
-        """Remember it."""
+        """Remember the release."""
         self.released.append(container_id)
 
     async def unregister(self, outcome: Outcome, progress: float = 1.0) -> None:
-        """Remember it."""
+        """Remember the outcome."""
         self.outcome = outcome

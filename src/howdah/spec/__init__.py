@@ -1,6 +1,6 @@
-"""Values that every program shares: the job, its tasks, the world they form, and the events of its life.
+"""Values that every program shares: the job, its tasks, the world they form, and the events of a job.
 
-Nothing here opens a file, a socket or reads a clock; everything is a frozen dataclass that travels as JSON.
+Nothing here opens a file or a socket, or reads a clock; values are frozen dataclasses that travel as JSON.
 """
 
 from howdah.spec.job import (

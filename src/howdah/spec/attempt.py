@@ -1,4 +1,4 @@
-"""The moments of a job's life that people look at afterwards: what became of each attempt, and what happened."""
+"""What people read of a job afterwards: what became of each attempt, and what happened."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from howdah.spec.task import Exit, TaskId
 from howdah.spec.values import dataclass
 
 MOST_MARKS = 2000
-"""Of one job; when there are more, the first half and the latest stay."""
+"""The most marks of one job; when there are more, the first half and the latest stay."""
 
 MOST_ATTEMPTS = 50
-"""Of one task: the latest."""
+"""The most attempts of one task: the latest."""
 
 
 class JobMark(NamedTuple):

@@ -1,7 +1,7 @@
-"""Dataclass <-> JSON, by the declared types alone: what `encode` writes, `decode` gives back equal.
+"""Convert dataclasses to JSON and back, by their declared types alone: `decode` gives back what `encode` wrote, equal.
 
-For values howdah wrote itself. What people write is validated in `howdah.config.job_file`. What is to be done for a
-type is found once: a master of thousands of executors reads and writes thousands of messages a second.
+This is for values that howdah wrote itself; `howdah.config.job_file` validates what people write. The conversion of a
+type is compiled once, because a master of thousands of executors reads and writes thousands of messages a second.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WIRE_NAME = "wire_name"
 
 
 def encode(value: Any) -> Any:
-    """A JSON-ready copy of `value`; fields equal to their default are left out to keep messages small."""
+    """Return `value` ready for JSON; fields equal to their default are left out to keep messages small."""
     kind: Any = type(value)
     if kind in _PLAIN:
         return value
@@ -46,7 +46,8 @@ def encode(value: Any) -> Any:
 
 
 def decode(cls: Type[T], data: Any) -> T:
-    """Build `cls` from what `encode` gave; unknown keys are ignored, so that an older reader meets a newer writer.
+    """Build a `cls` from what `encode` returned; unknown keys are ignored, so that an older reader can read a newer
+    writer.
 
     Raises:
         TypeError: a required field is absent.
@@ -57,7 +58,7 @@ def decode(cls: Type[T], data: Any) -> T:
 
 @functools.cache
 def _fields(kind: Any) -> Optional[Tuple[Tuple[str, str, Any], ...]]:
-    """Return name, name in JSON and default of each field; None for what is no dataclass."""
+    """Return name and default of each field; None for a type that is no dataclass."""
     if not dataclasses.is_dataclass(kind):
         return None
     return tuple((field.name, _wire_name(field), _default(field)) for field in dataclasses.fields(kind))
@@ -75,7 +76,7 @@ def _default(field: dataclasses.Field[Any]) -> Any:
 
 @functools.cache
 def _decoder(kind: Any) -> Optional[Decoder]:
-    """What makes a value of `kind` from JSON; None when JSON has it already."""
+    """Return a function that makes a value of `kind` from JSON; None when the JSON value is that value already."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Union:
         return _union(arguments)
@@ -95,13 +96,14 @@ def _items(make: Callable[[Any], Any], item: Optional[Decoder]) -> Decoder:
 
 
 def is_well_typed(kind: Any, value: Any) -> bool:
-    """Whether what `decode` made of JSON that may be damaged is as `kind` declares it, down to the last field."""
+    """Return True if what `decode` made of JSON that may be damaged has the types that `kind` declares, down to the
+    last field."""
     return _checker(kind)(value)
 
 
 @functools.cache
 def _checker(kind: Any) -> Callable[[Any], bool]:
-    """What tells values of `kind`."""
+    """Return a function that recognises values of `kind`."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if kind is Any:
         return lambda _: True
@@ -122,7 +124,7 @@ def _items_checker(kinds: Any, items: Callable[[Any], Any], check: Callable[[Any
 
 
 class _RecordChecker:
-    """Of a dataclass; most fields hold a plain value, or their default, and are told by a look at that alone."""
+    """Check a dataclass; most fields hold a plain value, or their default, and a look at that alone is enough."""
 
     def __init__(self, kind: Any) -> None:
         self._kind = kind
@@ -142,7 +144,8 @@ class _RecordChecker:
 
 
 class _Record:
-    """Of a dataclass; its fields are looked at when the first comes, for one may hold others of its kind."""
+    """Convert a dataclass; its fields are inspected when the first value comes, because a class may hold others of its
+    own kind."""
 
     def __init__(self, kind: Any) -> None:
         self._kind = kind
@@ -163,7 +166,8 @@ class _Record:
 
 
 def _union(kinds: Tuple[Any, ...]) -> Decoder:
-    """Optional[X] and Union[str, Tuple[...]] are all our values use: the JSON type tells which."""
+    """Convert Optional[X] and Union[str, Tuple[...]], the only unions in our values: the type of the JSON value
+    decides."""
     row = next((_decoder(kind) for kind in kinds if typing.get_origin(kind) is tuple), None)
     other = next((_decoder(kind) for kind in kinds if typing.get_origin(kind) is not tuple), None)
 
@@ -175,5 +179,5 @@ def _union(kinds: Tuple[Any, ...]) -> Decoder:
 
 
 def to_json(value: object) -> str:
-    """One line of JSON, as `--json` prints it."""
+    """Return one line of JSON, as `--json` prints it."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""The container that a role's tasks run in: what the job asks for, in the variables that YARN's NodeManagers read.
+"""The container image and mounts that a role asks for, in the variables that YARN's NodeManagers read.
 
 A job asks by `environment.image`, `roles.NAME.image` and `mounts`, or by these variables themselves under `env`, as
 every other program on YARN does (DockerLinuxContainerRuntime and RuncContainerRuntime of Hadoop 3).
@@ -19,7 +19,7 @@ DEFAULT_IMAGE = "the cluster's default image"
 
 
 def runtime_variables(job: JobSpec, role: str) -> Dict[str, str]:
-    """The variables that tell a NodeManager how to run the containers of `role`; none for a plain process."""
+    """Return the variables that tell a NodeManager how to run the containers of `role`; none for a plain process."""
     spec = job.roles[role]
     found = {name: value for name, value in {**job.env, **spec.env}.items() if name.startswith(PREFIX)}
     image = spec.image or job.environment.image
@@ -37,13 +37,13 @@ def runtime_variables(job: JobSpec, role: str) -> Dict[str, str]:
 
 
 def requested_image(variables: Mapping[str, str]) -> str:
-    """The image that these variables ask for; "" when they ask for none."""
+    """Return the image that these variables ask for; "" when they ask for none."""
     kind = variables.get(TYPE, "")
     return variables.get(f"{PREFIX}{kind.upper()}_IMAGE", DEFAULT_IMAGE) if kind in RUNTIMES else ""
 
 
 def mistakes(job: JobSpec) -> Iterator[Mistake]:
-    """Images that contradict each other, and mounts without an image."""
+    """Find images that contradict each other, and mounts without an image."""
     images = {name: requested_image(runtime_variables(job, name)) for name in job.roles}
     if job.environment.mounts and not any(images.values()):
         yield Mistake("environment.mounts", "has no effect without an image (environment.image or roles.NAME.image)")

@@ -1,4 +1,4 @@
-"""When a job will be done, as far as its tasks' progress tells."""
+"""Estimate when a job will be done, from the progress of its tasks."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from howdah.spec.task import State
 from howdah.spec.view import JobView, ProgressRate
 
 LEAST_S, LEAST = 2.0, 0.002
-"""Of a shorter or smaller advance nothing is concluded."""
+"""A shorter or smaller advance allows no estimate."""
 
 
 def eta(view: JobView, now: float) -> Optional[float]:
-    """Seconds until the last of the tasks that report progress is done; None while nothing can be said.
-
-    A program that went on from a checkpoint begins with some progress: what counts is how fast it has grown since.
-    """
+    """Return the seconds until the last of the tasks that report progress is done; None while nothing can be said. A
+    program that resumed from a checkpoint begins with some progress: what counts is its rate since then."""
     if view.state is not State.RUNNING:
         return None
     left = [_left(task.pace, now) for task in view.tasks.values() if task.state is State.RUNNING and task.pace]

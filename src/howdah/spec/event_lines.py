@@ -1,4 +1,4 @@
-"""Events as lines of JSON, as the event log has them."""
+"""Read and write events as lines of JSON, as the event log has them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from howdah.spec.events import KINDS, Event
 
 
 def to_line(event: Event) -> str:
-    """One line of the event log, with its line end."""
+    """Return one line of the event log, with its line end."""
     return json.dumps({"kind": type(event).__name__, **encode(event)}, separators=(",", ":")) + "\n"
 
 
 def from_record(record: Mapping[str, Any]) -> Optional[Event]:
-    """The event of one JSON object; None for a kind this version does not know."""
+    """Return the event of one JSON object; None for a kind that this version does not know."""
     kind = KINDS.get(str(record.get("kind")))
     return None if kind is None else decode(kind, record)
 
 
 def parse_line(line: Union[str, bytes]) -> Optional[Dict[str, Any]]:
-    """A line's record, as JSON that is strict (no NaN); None of one that is cut short or garbled."""
+    """Return a line's record, as strict JSON (no NaN); None for a line that is cut short or garbled."""
     try:
         record = json.loads(line, parse_constant=lambda _: None)
     except (ValueError, RecursionError):
@@ -30,13 +30,13 @@ def parse_line(line: Union[str, bytes]) -> Optional[Dict[str, Any]]:
 
 
 def read_lines(lines: Iterable[str]) -> Iterator[Event]:
-    """Events of a log; a line that cannot be read is passed over."""
+    """Return the events of a log; ignore lines that cannot be read."""
     return (event for event in read_log(lines) if event is not None)
 
 
 def read_log(lines: Iterable[str]) -> Iterator[Optional[Event]]:
-    """Events of a log, and None for each line that is cut short or garbled, as killed writers and bad disks leave them;
-    kinds that this version does not know are left out."""
+    """Return the events of a log, and None for each line that is cut short or garbled, as killed writers and bad disks
+    leave them; kinds that this version does not know are left out."""
     for line in lines:
         try:
             record = json.loads(line)

@@ -1,4 +1,5 @@
-"""What Linux takes when it starts a program (execve): the length of each argument and variable, and of all together."""
+"""The limits of Linux for starting a program (execve): the length of each argument and variable, and of all
+together."""
 
 from __future__ import annotations
 
@@ -8,14 +9,14 @@ from howdah.errors import Mistake
 from howdah.spec.job import JobSpec
 
 LONGEST = 128 * 1024 - 1
-"""Bytes of one argument, or of one variable with its name and `=` (MAX_ARG_STRLEN, less the byte that ends it)."""
+"""The most bytes of one argument, or of one variable with its name and `=` (MAX_ARG_STRLEN, less the final byte)."""
 MOST = 2 * 1024 * 1024 - 256 * 1024
-"""Bytes of all arguments and variables: a quarter of the usual stack, less what the node and howdah add themselves."""
+"""The most bytes of all arguments and variables: a quarter of the usual stack, less what the node and howdah add."""
 _POINTER = 8
 
 
 def mistakes(job: JobSpec) -> Iterator[Mistake]:
-    """What of the job no node could start."""
+    """Find what no node could start."""
     yield from _variables("env", job.env)
     for name, role in job.roles.items():
         place = f"roles.{name}"
@@ -31,7 +32,7 @@ def mistakes(job: JobSpec) -> Iterator[Mistake]:
 
 
 def _arguments(place: str, command: Union[str, Sequence[str]]) -> Iterator[Tuple[str, str]]:
-    """The texts that are arguments, each with its place."""
+    """Return the texts that are arguments, each with its place."""
     if isinstance(command, str):
         yield place, command
     else:

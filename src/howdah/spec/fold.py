@@ -1,4 +1,4 @@
-"""What each event changes in a job's view."""
+"""Apply events to a job's view."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from howdah.spec.view import MOST_SAVES, JobView, MetricPoint, ProgressRate, Sav
 
 
 def fold(events: Iterable[Event], view: Optional[JobView] = None) -> JobView:
-    """Apply `events` in order to `view` (a new one by default) and give it back."""
+    """Apply `events` in order to `view` (a new one by default) and return it."""
     view = view or JobView()
     for event in events:
         view.updated = max(view.updated, event.time)
@@ -58,8 +58,8 @@ def fold(events: Iterable[Event], view: Optional[JobView] = None) -> JobView:
 
 
 def fold_recorded(events: Iterable[Optional[Event]], view: Optional[JobView] = None) -> JobView:
-    """Apply the events of a log that may be damaged (`event_lines.read_log`): what cannot be read, and what does not
-    fit, is passed over and counted; but not the line in the midst of which a writer was killed."""
+    """Apply the events of a log that may be damaged (`event_lines.read_log`). What cannot be read, and what does not
+    fit, is ignored and counted; a line in the middle of which a writer was killed is not counted."""
     view = view or JobView()
     unread = 0
     for event in events:
@@ -119,7 +119,7 @@ def _launched(view: JobView, event: Launched) -> None:
 
 
 def _attempt(view: JobView, task: TaskId, number: int) -> AttemptView:
-    """One that is not known gets a view of its own, which nobody keeps."""
+    """Return the view of an attempt; for an unknown attempt a new view that nobody keeps."""
     known = view.tasks[task].attempts
     return next((attempt for attempt in reversed(known) if attempt.attempt == number), AttemptView(number))
 
@@ -230,7 +230,7 @@ def _allocation_lost(view: JobView, event: AllocationLost) -> None:
 
 
 def allocation_lost(event: AllocationLost) -> str:
-    """What people are told of it."""
+    """Return the sentence for people."""
     if event.comes_back:
         return f"this attempt of the master was ended: {event.cause}; the job goes on if another is started"
     return f"the engine took the job's containers back: {event.cause}"
@@ -245,7 +245,7 @@ def _time_lost(view: JobView, event: TimeLost) -> None:
 
 
 def time_lost(seconds: float) -> str:
-    """What people are told of it."""
+    """Return the sentence for people."""
     back = f"the master's clock was set back by {-seconds:.0f} s"
     return f"the master stood still, or its clock was set, for {seconds:.0f} s" if seconds > 0 else back
 
@@ -314,7 +314,7 @@ def _save_started(view: JobView, event: SaveStarted) -> None:
 
 
 def _save(view: JobView, number: int) -> SaveView:
-    """One that is told of no more gets a view of its own, which nobody keeps."""
+    """Return the view of a snapshot; for one that is not kept any more a new view that nobody keeps."""
     return next((save for save in view.saves if save.number == number), SaveView(number, output=0, uri="", tasks=0))
 
 

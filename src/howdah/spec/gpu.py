@@ -1,4 +1,4 @@
-"""A GPU as it was seen at one moment. What the device does not tell is None; one without GPUs has none of these."""
+"""A GPU at one moment. What the device does not report is None; a task without GPUs has none of these."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ HARDWARE: Mapping[int, str] = {
 }
 """The driver's critical errors (XID) that are the device's own and end programs, by NVIDIA's catalogue of XID errors.
 
-Not in it: what a program brings about (13 and 31, illegal accesses; 43 and 45, its work stopped or cleaned up; 8,
-11, 32, 68, 69, 109), and what is only noted (63, a row to be remapped; 92, many corrected errors; 121, a corrected link
-error).
+Not listed: errors that a program causes (13 and 31, illegal accesses; 43 and 45, its work stopped or cleaned up; 8, 11,
+32, 68, 69, 109), and errors that are only noted (63, a row to be remapped; 92, many corrected errors; 121, a corrected
+link error).
 """
 
 

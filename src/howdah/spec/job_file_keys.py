@@ -1,4 +1,4 @@
-"""A job by the keys and in the units of a job file."""
+"""Write a job with the keys and units of a job file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from howdah.spec.units import duration_text, memory_text
 
 
 def job_file_record(spec: JobSpec) -> Any:
-    """What a job file says that is read back as an equal `spec`, as JSON; defaults are left out."""
+    """Return, as JSON, the job file that is read back as an equal `spec`; defaults are left out."""
     return _record(spec)
 
 

@@ -1,4 +1,4 @@
-"""A job's links with the hosts and ports that its tasks have got."""
+"""Fill a job's links with the hosts and ports of its tasks."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _TASK = re.compile(r"\{([a-z][a-z0-9_-]*:[0-9]+)(?::([a-z][a-z0-9_-]*))?\}")
 
 
 def resolve_links(links: Mapping[str, str], tasks: Mapping[TaskId, TaskView]) -> Dict[str, str]:
-    """`{worker:0}` is that task's host, `{worker:0:main}` its port of that name. Links to tasks that have not joined
-    yet are left out."""
+    """Replace `{worker:0}` by that task's host, `{worker:0:main}` by its port of that name. Links to tasks that have
+    not joined yet are left out."""
     found = {}
     for label, address in links.items():
         values = {mark[0]: _value(tasks, mark[1], mark[2] or "") for mark in _TASK.finditer(address)}

@@ -1,4 +1,4 @@
-"""A range of ports as people write it: `20000-30000`, both ends included."""
+"""Parse a range of ports as people write it: `20000-30000`, both ends included."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _ALLOWED = "must be two ports from 1024 to 65535, the lower first, such as 20000
 
 
 def ports(text: str) -> Sequence[int]:
-    """Those of the range; none where there is no text.
+    """Return the ports of the range; none for an empty text.
 
     Raises:
-        ValueError: it is no range of ports that users may have; says what is allowed.
+        ValueError: `text` is no range of ports that users may have; the message says what is allowed.
     """
     match = _RANGE.fullmatch(text)
     first, last = (int(match[1]), int(match[2])) if match else (0, 0)
@@ -25,7 +25,7 @@ def ports(text: str) -> Sequence[int]:
 
 
 def mistakes(place: str, text: str) -> Iterator[Mistake]:
-    """What is wrong with it."""
+    """Find what is wrong with the range."""
     try:
         ports(text)
     except ValueError as error:

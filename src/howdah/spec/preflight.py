@@ -1,4 +1,4 @@
-"""The checks before programs start: which there are, which a job wants, and what is wrong with its wishes."""
+"""The checks before programs start: which checks exist, which a job wants, and what is wrong with its choice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from howdah.errors import Mistake
 from howdah.spec.job import JobSpec
 
 LOCAL = ("disk", "memory", "gpu", "matmul")
-"""Those that a container can make by itself, in the order in which they are made."""
+"""The checks that a container can make alone, in order."""
 OF_GPUS = ("gpu", "matmul")
 PAIRS = "all-reduce"
 CHECKS = (*LOCAL, PAIRS)
@@ -17,18 +17,18 @@ ALL = "all"
 
 
 def wanted(job: JobSpec) -> Tuple[str, ...]:
-    """The checks of this job, in order."""
+    """Return the checks of this job, in order."""
     checks = job.preflight.checks
     return tuple(name for name in CHECKS if name in checks or ALL in checks)
 
 
 def pairs_wanted(job: JobSpec) -> bool:
-    """Whether tasks try each other: only those that start together can."""
+    """Return True if tasks exchange data with each other, which only tasks that start together can."""
     return job.gang and PAIRS in wanted(job)
 
 
 def mistakes(job: JobSpec) -> Iterator[Mistake]:
-    """What is wrong with `preflight`."""
+    """Find what is wrong with `preflight`."""
     spec = job.preflight
     for number, name in enumerate(spec.checks):
         if name not in (*CHECKS, ALL):

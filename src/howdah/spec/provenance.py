@@ -1,4 +1,4 @@
-"""What the submitter noted of itself when it submitted a job, for those who ask later where it came from."""
+"""What the submitter recorded about a submission, for those who ask later where the job came from."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Mapping, Tuple
 from howdah.spec.values import dataclass
 
 MOST_TEXT, MOST_PACKAGES, MOST_WORDS = 32 << 10, 400, 100
-"""Characters of the job file, packages, words of the command line: more are left out."""
+"""The most characters of the job file, packages, and words of the command line; more are left out."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
-"""What looks like a secret is not shown, wherever somebody wrote one: in a variable, on a command line, in a job file.
+"""Redact what looks like a secret, wherever somebody wrote it: in a variable, on a command line, in a job file.
 
-Secrets have a place of their own in a job (`secrets`), whose values are in no spec; this is for those who use another.
-Names are judged by their whole words: `DB_PASS` and `OPENAI_KEY` hide what follows, `passes`, `--num-keys` do not.
+Secrets have a place of their own in a job (`secrets`), whose values are in no spec; this is for users who write them
+elsewhere. Names are judged by whole words: `DB_PASS` and `OPENAI_KEY` hide what follows, `passes` and `--num-keys` do
+not.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ _VALUE = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'[^']*'|\\.|[^\s"'\\;&|<>()])+|["']
 
 @functools.lru_cache(maxsize=4096)
 def looks_secret(name: str) -> bool:
-    """Whether what is called so is better not shown: DB_PASSWORD, apiKey, `fs.s3a.secret.key`; not max_tokens."""
+    """Return True if a value of this name should not be shown: DB_PASSWORD, apiKey, `fs.s3a.secret.key`; not
+    max_tokens."""
     parts = [part.lower() for part in _PART.findall(name)]
     while parts and parts[-1].isdigit():
         parts.pop()
@@ -80,12 +82,12 @@ def looks_secret(name: str) -> bool:
 
 
 def variables(values: Mapping[str, str]) -> dict[str, str]:
-    """The same, but for the values of those that look secret."""
+    """Return the variables, with a mask for the values of those that look secret."""
     return {name: MASK if _hidden(name, value) else text(value) for name, value in values.items()}
 
 
 def line(text: str, known: Iterable[str] = ()) -> str:
-    """`text` without the secrets that are `known`, and without passwords in addresses."""
+    """Return `text` without the secrets that are `known`, and without passwords in addresses."""
     for secret in known:
         if len(secret) >= 4:
             text = text.replace(secret, MASK)
@@ -93,7 +95,8 @@ def line(text: str, known: Iterable[str] = ()) -> str:
 
 
 def text(said: str, known: Iterable[str] = ()) -> str:
-    """A shell line, or any words: `--password X`, `TOKEN=X` and `"token": "X"` lose what they say, anywhere."""
+    """Return a shell line, or any words, in which `--password X`, `TOKEN=X` and `"token": "X"` lose their values,
+    anywhere."""
     found, at = [], 0
     said = line(said, known)
     for name in _NAMED.finditer(said):
@@ -112,7 +115,8 @@ def text(said: str, known: Iterable[str] = ()) -> str:
 
 
 def words(command: Sequence[str], known: Iterable[str] = ()) -> List[str]:
-    """A command line: `--password X`, `--set TOKEN=X` and `--token=X` lose what they say, and each word as `text`."""
+    """Return a command line in which `--password X`, `--set TOKEN=X` and `--token=X` lose their values, and each word
+    is redacted as by `text`."""
     found: List[str] = []
     hidden, known = False, list(known)
     for word in command:
@@ -128,8 +132,9 @@ def words(command: Sequence[str], known: Iterable[str] = ()) -> List[str]:
 
 
 def lines(said: str, known: Iterable[str] = ()) -> str:
-    """A file of `name: value` or `name=value` lines; what only says where a secret is stays. What has been masked so
-    stays as it is. In YAML a mask is quoted: without quotes it would be the alias of a value that is not there."""
+    """Return a file of `name: value` or `name=value` lines, redacted; a value that only says where a secret is stays,
+    as does an existing mask. In YAML a mask is quoted: without quotes it would be an alias of a value that does not
+    exist."""
 
     def shown(found: re.Match[str]) -> str:
         value = found["value"]
@@ -142,8 +147,8 @@ def lines(said: str, known: Iterable[str] = ()) -> str:
 
 
 def record(value: Any, name: str = "") -> Any:
-    """A spec, or anything else, as JSON: each text as `text`, no value or list of values whose name looks secret (a
-    mapping's name may be anybody's: a role can be called `token`)."""
+    """Return a spec, or anything else, as JSON: each text redacted as by `text`, no value or list of values whose name
+    looks secret (a mapping's name may be any word: a role can be called `token`)."""
     if isinstance(value, Mapping):
         return {key: record(each, str(key)) for key, each in value.items()}
     hidden = looks_secret(name)
@@ -157,7 +162,7 @@ def record(value: Any, name: str = "") -> Any:
 
 
 def masked_places(value: Any, place: str = "") -> Iterator[str]:
-    """The places of a record, such as `env.TOKEN`, where a mask stands for a value that is not known."""
+    """Return the places of a record, such as `env.TOKEN`, where a mask stands for a value that is not known."""
     if isinstance(value, str):
         if MASK in value:
             yield place

@@ -1,4 +1,4 @@
-"""What lies between a JobSpec and a running master: staged files, the plan, and an engine's report."""
+"""The values between a JobSpec and a running master: staged files, the plan, and an engine's report."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from howdah.spec.task import State
 from howdah.spec.values import dataclass
 
 PY_SPY = "howdah-py-spy"
-"""The program that takes stacks, in a container's working directory."""
+"""The name of the program that dumps stacks, in a container's working directory."""
 RUNTIME = "howdah-runtime"
-"""Directory in a container in which howdah itself is, with what it needs."""
+"""The directory in a container that holds howdah itself, with what it needs."""
 
 PAGE = "howdah-page"
-"""Directory in the master's container in which the files of its page are."""
+"""The directory in the master's container that holds the files of its page."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class StagedJob:
     """The penalty of each node for failures in earlier jobs (`howdah.engines.node_penalties`)."""
 
     def files_of(self, role: str) -> Tuple[StagedFile, ...]:
-        """What a container of this role has of `files`."""
+        """Return the entries of `files` that a container of this role has."""
         return tuple(file for file in self.files if not file.roles or role in file.roles)
 
 

@@ -27,12 +27,12 @@ class TaskId:
 
     @property
     def slug(self) -> str:
-        """`worker-1`, for file names."""
+        """Return the id for file names: `worker-1`."""
         return f"{self.role}-{self.index}"
 
     @classmethod
     def parse(cls, text: str) -> TaskId:
-        """The inverse of `str`.
+        """Parse what `str` writes.
 
         Raises:
             ValueError: `text` is not `role:index`.
@@ -42,7 +42,7 @@ class TaskId:
 
 @functools.lru_cache(maxsize=1 << 14)
 def _parsed(text: str) -> TaskId:
-    """Once for each task: a master is told thousands of times a second."""
+    """Parse the id of each task once, because a master gets thousands of them a second."""
     role, separator, index = text.rpartition(":")
     if not separator or not role or not index.isdigit():
         raise ValueError(f"{text!r} is not a task: write role:index, such as worker:0")
@@ -54,7 +54,8 @@ CHIEFS = ("chief", "master", "worker")
 
 
 def chief(job: JobSpec) -> TaskId:
-    """Whom `chief` means in a job: `chief:0`, `master:0`, `worker:0`, else the first role that is waited for."""
+    """Return the task that `chief` means in a job: `chief:0`, `master:0`, `worker:0`, else the first role that is
+    waited for."""
     for name in CHIEFS:
         if name in job.roles:
             return TaskId(name, 0)
@@ -63,8 +64,8 @@ def chief(job: JobSpec) -> TaskId:
 
 
 class State(str, enum.Enum):
-    """Of a job and of a task. Attempts are counted; they are not states. Tasks alone are STOPPED: the master ended them
-    without a failure of theirs, because the chief was done, or another task had failed."""
+    """The state of a job or a task. Attempts are counted; they are not states. Only tasks are STOPPED: the master ended
+    them without a failure of theirs, because the chief was done, or another task had failed."""
 
     PENDING = "PENDING"
     RUNNING = "RUNNING"
@@ -75,12 +76,12 @@ class State(str, enum.Enum):
 
     @property
     def ended(self) -> bool:
-        """No further state follows."""
+        """Return True if no further state follows."""
         return self not in (State.PENDING, State.RUNNING)
 
 
 JOB_STATES = tuple(state for state in State if state is not State.STOPPED)
-"""Those that a job can be in."""
+"""The states that a job can have."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ class Exit:
 
     @property
     def ok(self) -> bool:
-        """The process ended by itself with status 0."""
+        """Return True if the process ended by itself with status 0."""
         return self.cause == "exit" and self.code == 0
 
     def __str__(self) -> str:
@@ -144,12 +145,12 @@ class Member:
 
     @property
     def numeric(self) -> str:
-        """The host in numbers, as far as known."""
+        """Return the numeric address of the host, or its name where that is not known."""
         return self.ip or self.host
 
     @property
     def address(self) -> str:
-        """`host:port` of the main port."""
+        """Return `host:port` of the main port."""
         return f"{self.host}:{self.ports['main']}"
 
 
@@ -169,27 +170,28 @@ class World:
     """By elastic role, the smallest number of tasks with which it may go on."""
 
     def of(self, role: str) -> Tuple[Member, ...]:
-        """The members of one role, by index."""
+        """Return the members of one role, by index."""
         return self._roles.get(role, ())
 
     def member(self, task: TaskId) -> Member:
-        """The member of this task; KeyError when there is none."""
+        """Return the member of this task; KeyError when there is none."""
         return self.members[self.rank(task)]
 
     def rank(self, task: TaskId) -> int:
-        """The place of this task among all members, from 0; KeyError when it has none."""
+        """Return the position of this task among all members, from 0; KeyError when it has none."""
         return self._ranks[task]
 
     @functools.cached_property
     def text(self) -> str:
-        """`{"epoch":1,"roles":{"worker":[{"host":"h","ports":{"main":1}}]}}`, roles and members in order of rank."""
+        """Return the world as JSON: `{"epoch":1,"roles":{"worker":[{"host":"h","ports":{"main":1}}]}}`, roles and
+        members in order of rank."""
         roles = {
             role: [{"host": member.host, "ports": dict(member.ports)} for member in members]
             for role, members in self._roles.items()
         }
         return json.dumps({"epoch": self.epoch, "roles": roles}, separators=(",", ":"))
 
-    # Every task of a large gang asks: found once, not by looking through all members each time.
+    # Every task of a large gang asks: these are computed once, not by a search of all members each time.
 
     @functools.cached_property
     def _ranks(self) -> Dict[TaskId, int]:

@@ -1,5 +1,5 @@
-"""Whether values are of the types that a spec declares, and texts can be passed on: what is built in Python may hold
-anything."""
+"""Check that values have the types that a spec declares, and that texts can be passed on: a job that is built in Python
+may hold anything."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or 
 
 
 def mistakes(value: Any, kind: Any, place: str = "") -> Iterator[Mistake]:
-    """Where `value` is not what `kind`, a declared type of the spec, says."""
+    """Find where `value` does not have the type `kind` that the spec declares."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is Union:
         yield from _union_types(value, arguments, place)
@@ -35,7 +35,7 @@ def mistakes(value: Any, kind: Any, place: str = "") -> Iterator[Mistake]:
 
 
 def _union_types(value: Any, kinds: Sequence[Any], place: str) -> Iterator[Mistake]:
-    """Optional[X], or text or a list."""
+    """Check Optional[X], or text or a list."""
     if not (value is None and type(None) in kinds):
         listed = isinstance(value, (tuple, list))
         fit = next((kind for kind in kinds if (typing.get_origin(kind) is tuple) == listed), kinds[0])

@@ -1,4 +1,4 @@
-"""Memory and durations as people write them."""
+"""Parse and write memory and durations as people write them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _SECONDS = {"ms": 0.001, "s": 1, "min": 60, "m": 60, "h": 3600, "d": 86400}
 
 
 def memory_mib(text: str) -> int:
-    """MiB of `2GiB`, `2G`, `1.5g`, `512MiB`, `2048` (MiB). Parts of a MiB are rounded up.
+    """Return the MiB of `2GiB`, `2G`, `1.5g`, `512MiB`, `2048` (MiB). Parts of a MiB are rounded up.
 
     Raises:
-        ValueError: says how memory is written.
+        ValueError: the text is no memory size; the message says how one is written.
     """
     match = MEMORY.fullmatch(text.strip())
     if not match:
@@ -25,10 +25,10 @@ def memory_mib(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """Seconds of `30s`, `10min`, `2h`, `1d`, `1h30min`, `250ms`, or a number of seconds.
+    """Return the seconds of `30s`, `10min`, `2h`, `1d`, `1h30min`, `250ms`, or a number of seconds.
 
     Raises:
-        ValueError: says how a duration is written.
+        ValueError: the text is no duration; the message says how one is written.
     """
     text = text.strip()
     if re.fullmatch(r"-?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", text, re.IGNORECASE):
@@ -40,12 +40,12 @@ def seconds(text: str) -> float:
 
 
 def memory_text(mib: int) -> str:
-    """The shortest writing of `mib`."""
+    """Return the shortest text for `mib`."""
     return f"{mib // 1024}GiB" if mib and mib % 1024 == 0 else f"{mib}MiB"
 
 
 def duration_text(value: float) -> str:
-    """The shortest exact writing of `value` seconds; a bare number where no unit divides it."""
+    """Return the shortest exact text for `value` seconds; a bare number where no unit divides it."""
     for unit in ("d", "h", "min", "s"):
         count = round(value / _SECONDS[unit])
         if count and count * _SECONDS[unit] == value:

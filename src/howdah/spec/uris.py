@@ -1,6 +1,6 @@
-"""Names of files: `scheme://authority/path`.
+"""Parse and build the URIs of files: `scheme://authority/path`.
 
-In `file:` URIs the path is percent-encoded, as every library does it. On all other filesystems it is taken letter by
+In `file:` URIs the path is percent-encoded, as every library does it. On all other file systems it is taken letter by
 letter: HDFS allows `?`, `#` and `%` in names, and a URI parser would cut there and name a *different* file.
 """
 
@@ -20,7 +20,7 @@ _NO_TEXT = re.compile("[\ud800-\udfff]")  # as which Python has bytes of a file'
 
 
 def split(uri: str) -> tuple[str, str, str]:
-    """(scheme, authority, path); a plain path is a `file`, made absolute."""
+    """Return (scheme, authority, path); a plain path is a `file`, made absolute."""
     match = _URI.fullmatch(uri)
     if match and match[1].lower() != "file":
         return match[1].lower(), match[2], match[3] or "/"
@@ -32,11 +32,8 @@ def split(uri: str) -> tuple[str, str, str]:
 
 
 def build(scheme: str, authority: str, path: str) -> str:
-    """The inverse of `split`.
-
-    A byte that is no UTF-8 is itself in the names of this machine's files; other file systems' names are text, and
-    have it as `%E9`.
-    """
+    """Build the URI that `split` takes apart. A byte that is no UTF-8 is itself in the names of this machine's files;
+    other file systems' names are text, and have it as `%E9`."""
     if scheme == "file":
         return f"file://{authority}{quote(path, errors='surrogateescape')}"
     text = path if path.isascii() else _NO_TEXT.sub(lambda found: f"%{ord(found[0]) & 0xFF:02X}", path)
@@ -44,59 +41,59 @@ def build(scheme: str, authority: str, path: str) -> str:
 
 
 def has_scheme(text: str) -> bool:
-    """Whether `text` says by itself which file system it is on."""
+    """Return True if `text` itself says on which file system it is."""
     return bool(_URI.fullmatch(text)) or text.startswith("file:/")
 
 
 def of_local(path: str | os.PathLike[str]) -> str:
-    """The URI of a file of this machine."""
+    """Return the URI of a file of this machine."""
     return build("file", "", os.path.abspath(path))
 
 
 def path(uri: str) -> str:
-    """The path on its file system."""
+    """Return the path on its file system."""
     return split(uri)[2]
 
 
 def root(uri: str) -> str:
-    """The file system `uri` is on: `hdfs://host:port`, `file://`."""
+    """Return the file system that `uri` is on: `hdfs://host:port`, `file://`."""
     scheme, authority, _ = split(uri)
     return f"{scheme}://{authority}"
 
 
 def join(uri: str, *parts: str) -> str:
-    """`uri` with further (plain, not encoded) path parts below it."""
+    """Return `uri` with further (plain, not encoded) path parts below it."""
     scheme, authority, base = split(uri)
     kept = [part.strip("/") for part in parts if part.strip("/")]
     return build(scheme, authority, "/".join([base.rstrip("/"), *kept]) or "/")
 
 
 def parent(uri: str) -> str:
-    """The directory that holds it; the root's is the root."""
+    """Return the directory that holds it; the root's parent is the root."""
     scheme, authority, full = split(uri)
     return build(scheme, authority, posixpath.dirname(full.rstrip("/")) or "/")
 
 
 def name(uri: str) -> str:
-    """The last part of its path."""
+    """Return the last part of its path."""
     return posixpath.basename(path(uri).rstrip("/"))
 
 
 def below(uri: str, directory: str) -> str:
-    """The path of `uri` relative to `directory`, which holds it.
+    """Return the path of `uri` relative to `directory`, which holds it.
 
     Raises:
-        StagingError: as `inner`: in object stores `..` and empty ones are names like any other.
+        StagingError: as `inner`; in object stores `..` and empty parts are names like any other.
     """
     return inner(path(uri)[len(path(directory).rstrip("/")) + 1 :], directory)
 
 
 def inner(name: str, directory: str) -> str:
-    """`name`, which somebody else has written, once it is known to lead to what lies below `directory` and nowhere
-    else, wherever it is joined to.
+    """Return `name`, which somebody else has written, once it is known to lead to a place below `directory` and nowhere
+    else.
 
     Raises:
-        StagingError: it is absolute, or holds `..`.
+        StagingError: `name` is absolute, or holds `..`.
     """
     if name.startswith("/") or (".." in name and ".." in name.split("/")):
         raise StagingError(f"{directory}: holds a file named {name!r}, which leads out of it")
@@ -104,14 +101,14 @@ def inner(name: str, directory: str) -> str:
 
 
 def normal(uri: str) -> str:
-    """The same file, written one way: no `.`, `..`, doubled or trailing slashes."""
+    """Return the same file, written one way: no `.`, `..`, doubled or trailing slashes."""
     scheme, authority, full = split(uri)
     return build(scheme, authority, posixpath.normpath("/" + full.lstrip("/")))
 
 
 def absolute(text: str, default_root: str, directory: str) -> str:
-    """What a user's `text` names: a URI as it is, an absolute path on `default_root`, else below URI `directory`. A URI
-    that names no server (`hdfs:///path`) is on `default_root`, if that is of its kind."""
+    """Return what a user's `text` names: a URI as it is, an absolute path on `default_root`, else a path below the URI
+    `directory`. A URI that names no server (`hdfs:///path`) is on `default_root`, if that has the same scheme."""
     scheme, authority, _ = split(default_root)
     if has_scheme(text):
         own, server, path_ = split(text)
@@ -122,5 +119,5 @@ def absolute(text: str, default_root: str, directory: str) -> str:
 
 
 def is_pattern(text: str) -> bool:
-    """Whether it has to be expanded before it names files: it contains `*`, `?`, `[` or `{`."""
+    """Return True if the text has to be expanded before it names files: it contains `*`, `?`, `[` or `{`."""
     return any(letter in text for letter in "*?[{")

@@ -1,7 +1,7 @@
-"""Everything that is wrong with a job, all at once.
+"""Find everything that is wrong with a job, all at once.
 
-The rule: these checks need nothing but the job itself. What only a file system or a cluster can tell (a path that
-isn't there, a queue that is closed) is found where that is asked.
+The rule: these checks need nothing but the job itself. What only a file system or a cluster can tell (a missing path, a
+closed queue) is found where that is asked.
 """
 
 from __future__ import annotations
@@ -63,12 +63,10 @@ _Found = Iterator[Mistake]
 def find_mistakes(
     job: JobSpec, frameworks: Collection[str] = (), origins: Optional[Mapping[str, str]] = None
 ) -> List[Mistake]:
-    """All that is wrong with `job`, in the spec's order; empty when it can be planned.
-
-    `frameworks` are the known ones (empty: any will do). `origins` gives the user's own words for places, such as
-    `{"roles.worker.replicas": "--worker-num"}`; a place without its own takes that of the place it lies in.
-    Values of a wrong type, possible in a job built in Python, are reported alone: nothing else can be said then.
-    """
+    """Return all mistakes of `job`, in the spec's order; none when it can be planned. `frameworks` are the known ones
+    (empty: any is allowed). `origins` gives the user's own words for places, such as `{"roles.worker.replicas":
+    "--worker-num"}`; a place without its own takes those of the place it lies in. Values of a wrong type, possible in a
+    job built in Python, are reported alone, because nothing else can be checked then."""
     found = list(type_check.mistakes(job, JobSpec))
     if not found:
         found = [*_roles(job), *_job(job, frameworks), *_files(job), *_data(job), *_variables(job)]
@@ -77,12 +75,13 @@ def find_mistakes(
 
 
 def has_chief(roles: Mapping[str, Role]) -> bool:
-    """Whether it is plain whom `chief` means (`howdah.spec.task.chief`)."""
+    """Return True if it is clear which task `chief` means (`howdah.spec.task.chief`)."""
     return len(roles) == 1 or any(name in roles for name in CHIEFS)
 
 
 def aliased(entry: Input) -> Input:
-    """The input with what follows `#` in its paths as its `to`. If `to` is given as well, a `#` is part of a name."""
+    """Return the input with what follows `#` in its paths as its `to`. If `to` is given as well, a `#` is part of a
+    name."""
     pairs = _pairs(entry)
     alias = next((alias for _, alias in pairs if alias), "")
     if not alias:
@@ -92,7 +91,7 @@ def aliased(entry: Input) -> Input:
 
 
 def _pairs(entry: Input) -> List[Tuple[str, str]]:
-    """Each path with what it is to be called, "" where it does not say."""
+    """Return each path with the name it gets, "" where none is given."""
     paths = (entry.path,) if isinstance(entry.path, str) else entry.path
     if entry.to != _ANYWHERE:
         return [(path, "") for path in paths]
@@ -104,14 +103,14 @@ def _pairs(entry: Input) -> List[Tuple[str, str]]:
 
 
 def nearest(word: str, known: Collection[str]) -> Optional[str]:
-    """The valid name that `word` was probably meant to be."""
+    """Return the valid name that `word` was probably meant to be."""
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(word, list(known), 1)), None)
 
 
 def origin_of(place: str, origins: Mapping[str, str]) -> Optional[str]:
-    """Where the user wrote `place`, or what it lies in."""
+    """Return where the user wrote `place`, or what it lies in."""
     while place:
         if place in origins:
             return origins[place]
@@ -190,7 +189,7 @@ def _yields(place: str, yields: Mapping[str, str]) -> _Found:
 
 
 def _stages(job: JobSpec) -> _Found:
-    """Roles that wait for others must name roles there are, and not, in a circle, themselves."""
+    """Check that roles that wait for others name existing roles, and do not wait for themselves in a circle."""
     for name, role in job.roles.items():
         for number, other in enumerate((*role.after, *role.deadline.after)):
             key = f"after.{number}" if number < len(role.after) else f"deadline.after.{number - len(role.after)}"
@@ -331,7 +330,7 @@ def _data(job: JobSpec) -> _Found:
 
 
 def _printed_once(job: JobSpec) -> _Found:
-    """A task's standard output goes to one place."""
+    """Check that a task's standard output goes to one output only."""
     streams = [(number, output) for number, output in enumerate(job.outputs) if output.strategy == "stream"]
     for place, (number, output) in enumerate(streams):
         for other, earlier in streams[:place]:
@@ -374,7 +373,7 @@ def _input(place: str, entry: Input, job: JobSpec) -> _Found:
 def _without_effect(
     place: str, entry: Union[Input, Output], streams: bool, of_files: Sequence[str], of_streams: Sequence[str]
 ) -> _Found:
-    """What is written and means nothing with this strategy was probably meant for another."""
+    """Find what has no effect with this strategy: it was probably meant for another one."""
     defaults = {field.name: field.default for field in dataclasses.fields(entry)}
     for name in of_files if streams else of_streams:
         value = getattr(entry, name)

@@ -1,4 +1,4 @@
-"""A job as its events tell it: the one view that the live page, the history, the command line and tests share."""
+"""The view of a job that its events make: the live page, the history, the command line and tests share it."""
 
 from __future__ import annotations
 
@@ -227,26 +227,27 @@ class JobView:
     """How the job ended; None while it runs."""
 
     def takes_part(self, task: TaskId) -> bool:
-        """Whether it is one of the job's tasks now, and no spare."""
+        """Return True if the task is one of the job's tasks now, and no spare."""
         role = self.job.roles.get(task.role) if self.job else None
         return role is None or task.index < self.sizes.get(task.role, role.replicas)
 
     @property
     def notes(self) -> List[str]:
-        """Sentences about what happened, in order."""
+        """Return sentences about what happened, in order."""
         told = [mark.text for mark in self.marks if mark.kind in ("note", "restarted", "takeover")]
         damage = f"the event log is damaged, lines that were passed over: {self.unfitting}"
         return [*told, damage] if self.unfitting else told
 
     def mark(self, time: float, text: str, kind: str = "note", task: Optional[TaskId] = None) -> None:
-        """Remember that it happened."""
+        """Record that something happened."""
         self.marks.append(JobMark(time, kind, text, task))
         if len(self.marks) > MOST_MARKS:
             del self.marks[MOST_MARKS // 2]
 
     @property
     def progress(self) -> float:
-        """Mean of what the tasks report, 1 for one that ended well; where none reports, the share that ended well."""
+        """Return the mean of what tasks report, 1 for a task that ended well; where no task reports, the share of tasks
+        that ended well."""
         tasks = self.tasks.values()
         reported = [task.progress for task in tasks if task.progress is not None and task.state is not State.SUCCEEDED]
         well = sum(task.state is State.SUCCEEDED for task in tasks)

@@ -1,4 +1,5 @@
-"""`files` and `archives`, of the job and of single roles: what is in which working directory, and under which name."""
+"""`files` and `archives` of the job and of single roles: which entry is in which working directory, under which
+name."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ SPREAD = "."
 
 
 def entries(job: JobSpec) -> Iterator[Tuple[str, str, str, Tuple[str, ...]]]:
-    """Each entry's place, kind (`file` or `archive`), text, and the roles that get it (empty: all)."""
+    """Return each entry's place, kind (`file` or `archive`), text, and the roles that get it (empty: all)."""
     owners: List[Tuple[str, Union[JobSpec, Role], Tuple[str, ...]]] = [("", job, ())]
     owners += [(f"roles.{name}.", role, (name,)) for name, role in job.roles.items()]
     for place, owner, roles in owners:
@@ -23,13 +24,14 @@ def entries(job: JobSpec) -> Iterator[Tuple[str, str, str, Tuple[str, ...]]]:
 
 
 def file_name(entry: str) -> str:
-    """The name in the working directory of an entry of `files` or `archives`: after `#`, else the path's own."""
+    """Return the name in the working directory of an entry of `files` or `archives`: after `#`, else the path's own
+    name."""
     path, _, name = entry.partition("#")
     return name or posixpath.basename(path.rstrip("/"))
 
 
 def mistakes(job: JobSpec, taken: Mapping[str, str]) -> Iterator[Mistake]:
-    """What is wrong with the entries; `taken` are names that something else has, by the place that says so."""
+    """Find what is wrong with the entries; `taken` are names that something else has, by the place that says so."""
     everywhere: Dict[str, str] = dict(taken)
     of_role: Dict[str, Dict[str, str]] = {}
     for place, _, entry, roles in entries(job):
