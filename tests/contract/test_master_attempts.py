@@ -164,7 +164,7 @@ def test_an_attempt_that_is_over_leaves_everything_as_it_is(tmp_path: Path) -> N
                 await first.say(3, Phase.RUNNING, program_pid=9)
             kept.close()
         async with attempt(tmp_path, Second) as second:
-            await second.until(lambda: second.master.begun)
+            await second.until(lambda: second.master.registered)
             await second.say(4, Phase.RUNNING, program_pid=9)
             await second.end(5)
             assert (await second.running).state is State.SUCCEEDED
@@ -380,7 +380,7 @@ def test_a_claim_of_the_log_that_took_long_counts_for_nobody(tmp_path: Path) -> 
                 return events
 
             second.master.log.take_over = slowly  # type: ignore[method-assign]
-            await second.until(lambda: second.master.begun)
+            await second.until(lambda: second.master.registered)
             assert second.kinds[-2:] == ["TookOver", "TimeLost"]
 
     play(act)

@@ -130,7 +130,9 @@ class Job:
         for index in range(self.replicas):
             reports = tuple(SaveReport(number=number, done=True) for number in running)
             self.say(index, Phase.RUNNING, program_pid=9, saves=reports)
-        return bool(self.inside(lambda master: not (master.state.snapshots.running or master.state.snapshots.wanted)))
+        return bool(
+            self.inside(lambda master: not (master.state.snapshots.running or master.state.snapshots.requested))
+        )
 
     def place(self, index: int) -> dict[str, str]:
         """The environment that the executor makes for the program."""
@@ -588,6 +590,6 @@ def test_many_meet_cheaply(tmp_path: Path) -> None:
             "[t.start() for t in threads]; [t.join() for t in threads]\nprint('met')"
         )
         assert job.run(0, source) == "met"
-        assert job.inside(lambda master: master.api.here.barriers.over) == {("b", 1): 3}
+        assert job.inside(lambda master: master.api.program_api.barriers.completed) == {("b", 1): 3}
     finally:
         job.end()

@@ -337,7 +337,7 @@ class TestNothingStartsTwiceUnasked:
 
     def started(self, job: JobSpec) -> Gang:
         gang = Gang(job)
-        gang.state.preflight.elsewhere = True
+        gang.state.preflight.has_other_nodes = True
         gang.form()
         return gang
 
@@ -443,7 +443,7 @@ class TestCauses:
     )
     def test_a_task_leaves_a_node_whose_disk_is_full(self, exit: Exit, elsewhere: bool):
         gang = Gang(replace(roles(worker=Role("w", replicas=2)), retries=2))
-        gang.state.preflight.elsewhere = elsewhere
+        gang.state.preflight.has_other_nodes = elsewhere
         gang.form()
         node = gang.state.tasks[TaskId.parse("worker:0")].node
         gang.end("worker:0", exit)
@@ -543,7 +543,7 @@ def test_a_job_of_which_no_task_ended_well_has_failed():
 
 def test_a_node_is_not_to_blame_for_silence():
     gang = Gang(replace(roles(worker=Role("w", replicas=2)), retries=1))
-    gang.state.preflight.elsewhere = True
+    gang.state.preflight.has_other_nodes = True
     begin(gang, "worker")
     for _ in range(3):
         gang.wait(4)

@@ -182,7 +182,7 @@ class TestBarriers:
         assert not barriers.passed(BarrierName("start", 2, 1)), "all have been started again: the rounds begin anew"
         again = Barriers(lines.append)
         again.restore([*lines, "garbage", "[1]"])
-        assert again.over == barriers.over
+        assert again.completed == barriers.completed
 
     def test_a_count_is_of_processes(self) -> None:
         barriers, name = Barriers(lambda _: None), BarrierName("some", 1, 1)
@@ -219,7 +219,7 @@ class TestBarriers:
         for scope in (1, 5):
             barriers.arrive(BarrierName("start", scope, 1), "p1", ONE, 1, frozenset())
         barriers.prune(5)
-        assert list(barriers.over) == [("start", 5)]
+        assert list(barriers.completed) == [("start", 5)]
         assert [json.loads(line)["scope"] for line in barriers.lines()] == [5]
 
 

@@ -59,7 +59,7 @@ class Shown:
             pid=5,
             ports={"main": 7},
         )
-        orders = asyncio.run(self.showing.beat(joined, 0.0))
+        orders = asyncio.run(self.showing.heartbeat(joined, 0.0))
         assert orders is not None
         assert orders.goal is Goal.RUN
         self.says(Phase.RUNNING, ports={"main": 7}, program_pid=9)
@@ -109,13 +109,13 @@ def test_it_is_stopped_on_demand_and_can_be_started_again(tmp_path: Path) -> Non
     shown.open()
     shown.showing.close("me")
     status = Status(task="tensorboard:0", attempt=1, epoch=1, sequence=9, phase=Phase.RUNNING, host="h1", pid=5)
-    orders = asyncio.run(shown.showing.beat(status, 0.0))
+    orders = asyncio.run(shown.showing.heartbeat(status, 0.0))
     assert orders is not None
     assert orders.goal is Goal.STOP
     shown._sequence = 9
     shown.says(Phase.ENDED, exit=Exit("stopped"))
     assert shown.view.board.detail == "cancelled by me"
-    assert asyncio.run(shown.showing.beat(status, 0.0)) is None
+    assert asyncio.run(shown.showing.heartbeat(status, 0.0)) is None
     asyncio.run(shown.showing.open(shown.view))
     shown.applies(Allocated(5.0, Container("c2", "n1", "tensorboard")))
     launched = [action for action in shown.done if isinstance(action, LaunchTask)]

@@ -36,8 +36,8 @@ def test_a_bucket_keeps_least_mean_and_most_of_each_task(tmp_path: Path) -> None
     series = MetricsRecorder(uris.of_local(tmp_path), TASKS)
     series.begin(1000.0, 1000.0)
     for second, cpu in enumerate((1.0, 2.0, 6.0)):
-        series.take(TASKS[0], Usage(cpu=cpu, memory_mib=100), 1001.0 + second)
-    series.take(TASKS[1], Usage(cpu=0.5, memory_mib=7), 1012.0)
+        series.add_sample(TASKS[0], Usage(cpu=cpu, memory_mib=100), 1001.0 + second)
+    series.add_sample(TASKS[1], Usage(cpu=0.5, memory_mib=7), 1012.0)
     series.finish()
     series.journal.close()
     assert kept(tmp_path, name="cpu") == [
@@ -50,7 +50,7 @@ def test_a_bucket_keeps_least_mean_and_most_of_each_task(tmp_path: Path) -> None
 def test_the_open_bucket_is_seen_before_it_is_written(tmp_path: Path) -> None:
     series = MetricsRecorder(uris.of_local(tmp_path), TASKS)
     series.begin(0.5, 0.5)
-    series.take(TASKS[0], Usage(cpu=1.0), 5.0)
+    series.add_sample(TASKS[0], Usage(cpu=1.0), 5.0)
     assert kept(tmp_path) == []
     lines = [line.encode() for line in series.unwritten()]
     found = web.sampled_series(lambda: web.read(uris.of_local(tmp_path)), web.SeriesQuery(("cpu",)), NAMES, lines)
@@ -61,14 +61,14 @@ def test_the_open_bucket_is_seen_before_it_is_written(tmp_path: Path) -> None:
 def test_a_master_that_takes_over_goes_on_with_the_same_buckets_after_a_line_cut_short(tmp_path: Path) -> None:
     first = MetricsRecorder(uris.of_local(tmp_path), TASKS)
     first.begin(100.0, 100.0)
-    first.take(TASKS[0], Usage(cpu=1.0), 101.0)
+    first.add_sample(TASKS[0], Usage(cpu=1.0), 101.0)
     first.tick(111.0)
     first.journal.close()
     with (tmp_path / web.FILE).open("a") as file:
         file.write('{"t":110,"s":10,"cpu":[1.')
     second = MetricsRecorder(uris.of_local(tmp_path), TASKS)
     second.begin(100.0, 127.0, anew=True)
-    second.take(TASKS[1], Usage(cpu=2.0), 128.0)
+    second.add_sample(TASKS[1], Usage(cpu=2.0), 128.0)
     second.finish()
     second.journal.close()
     points = {str(one["task"]): one["points"] for one in kept(tmp_path, name="cpu")}
@@ -79,7 +79,7 @@ def test_gpus_are_samples_of_their_task_and_idle_ones_show_as_the_least(tmp_path
     series = MetricsRecorder(uris.of_local(tmp_path), TASKS)
     series.begin(1.0, 1.0)
     gpus = (Gpu("0", use=1.0, watts=300.0), Gpu("1", use=0.0))
-    series.take(TASKS[0], replace(Usage(memory_mib=1.0), gpus=gpus), 2.0)
+    series.add_sample(TASKS[0], replace(Usage(memory_mib=1.0), gpus=gpus), 2.0)
     line = json.loads(series.open_line())
     series.journal.close()
     assert line["gpu"] == [[0, 0.5, 1], None]

@@ -113,7 +113,7 @@ class TestPairs:
 def checked_gang(count: int, *names: str, **job: Any) -> Gang:
     spec = JobSpec(roles={"worker": Role("w", replicas=count)}, preflight=Preflight(names or ("all",)), **job)
     gang = Gang(spec)
-    gang.state.preflight.elsewhere = True  # the fake engine is called local
+    gang.state.preflight.has_other_nodes = True  # the fake engine is called local
     for _ in range(count):
         gang.grant("worker")
     return gang
@@ -205,7 +205,7 @@ class TestWhatFollows:
 
     def test_where_there_is_no_elsewhere_the_job_fails_at_once(self) -> None:
         gang = checked_gang(1, "disk")
-        gang.state.preflight.elsewhere = False
+        gang.state.preflight.has_other_nodes = False
         gang.say("worker:0", Phase.ENDED, exit=DISK)
         assert gang.outcome is not None
         assert not gang.of(NoteNodeFailures)
@@ -282,7 +282,7 @@ class TestWhatFollows:
             join(gang, task)
         told = partners(gang)
         gang.take_over()
-        gang.state.preflight.elsewhere = True
+        gang.state.preflight.has_other_nodes = True
         assert partners(gang) == told
         exchange(gang)
         assert len(gang.recorded(WorldFormed)) == 1

@@ -216,7 +216,7 @@ class TestStrikes:
 
     def test_a_gpu_that_failed_costs_no_retry_and_is_left(self) -> None:
         gang = gang_of(Role("w", replicas=2))
-        gang.state.preflight.elsewhere = True
+        gang.state.preflight.has_other_nodes = True
         start(gang, 2)
         exit = Exit("gpu", code=1, detail="GPU 3: XID 79, it has fallen off the bus; exit code 1")
         gang.end("worker:1", exit)

@@ -211,7 +211,7 @@ def test_what_the_cluster_did_to_a_gang_starts_it_again_and_uses_up_no_retry():
     gang, other = Gang(job(retries=1)), Gang(job(retries=1))
     for one in (gang, other):
         one.form()
-        one.state.preflight.elsewhere = True
+        one.state.preflight.has_other_nodes = True
     for _ in range(2):
         gang.wait(8)
         gang.run("worker:0")

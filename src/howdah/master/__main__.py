@@ -82,8 +82,8 @@ async def _run(identity: MasterIdentity) -> Outcome:
 
 
 def _signalled(master: JobMaster, number: signal.Signals) -> None:
-    if master.begun:
-        master.api.pages.dismiss()
+    if master.registered:
+        master.api.open_pages.dismiss()
         master.signalled(number.name)
     else:  # nothing is written yet: end as if killed
         signal.signal(number, signal.SIG_DFL)

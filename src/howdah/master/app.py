@@ -121,20 +121,20 @@ class JobMaster:
         self.staged = replace(identity.staged, job=job)
         self.state = GangState.of(identity.job_id, self.staged.job, hosts_with_data(self.staged))
         self.state.node_penalties.update(identity.staged.strikes)
-        self.director = OrderBuilder(identity.job_id, self.staged, framework)
+        self.order_builder = OrderBuilder(identity.job_id, self.staged, framework)
         self.log = EventLog(identity.directory)
-        self.series = MetricsRecorder(identity.directory, self.state.tasks)
+        self.metrics_recorder = MetricsRecorder(identity.directory, self.state.tasks)
         self.api = MasterServer(
-            identity.key, self.state, self.director, self.log, self.apply, self._admits, identity.directory
+            identity.key, self.state, self.order_builder, self.log, self.apply, self._admits, identity.directory
         )
-        self.stragglers = Stragglers(self.api.here.metrics.steps.get)
+        self.stragglers = Stragglers(self.api.program_api.metrics.steps.get)
         self.clock = ClockMonitor(TICK_S)
-        self.showing = TensorBoardTask(identity.job_id, self.staged, identity.key, self.log.append, self._do_all)
-        self.api.showing = self.showing
+        self.tensorboard = TensorBoardTask(identity.job_id, self.staged, identity.key, self.log.append, self._do_all)
+        self.api.tensorboard = self.tensorboard
         self.api.is_the_master = self._is_the_master
-        self.api.series = self.series
+        self.api.metrics_recorder = self.metrics_recorder
         self.allocator: Allocator | None = None
-        self.begun = False
+        self.registered = False
         self._confirmed_at = -math.inf
         self.context: MasterContext | None = None
         self._finished: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
@@ -146,13 +146,13 @@ class JobMaster:
         _tune_gc(len(self.state.tasks))
         await self._serve()
         await self._register()
-        self.begun = True
+        self.registered = True
         for work in (
             self._poll(),
             self._tick(),
             self.log.flush_forever(),
             self._confirm(),
-            self.api.here.expire_forever(),
+            self.api.program_api.expire_forever(),
         ):
             self._spawn(work)
         outcome = await self._end()
@@ -212,7 +212,7 @@ class JobMaster:
         """Leave the job as it is to the next master: its containers and key stay, and the log is written as far as
         possible."""
         self._server.close()
-        flushes = (self.log.flush(0.0), self.series.journal.flush(), self.api.here.journal.flush())
+        flushes = (self.log.flush(0.0), self.metrics_recorder.journal.flush(), self.api.program_api.journal.flush())
         with contextlib.suppress(HowdahError, asyncio.TimeoutError):
             await asyncio.wait_for(asyncio.gather(*flushes), HAND_OVER_S)
         await self.close()
@@ -244,11 +244,11 @@ class JobMaster:
         self.clock.begin()
         anew = self.allocator.attempt > 1
         if anew:  # without a log, the other files of an earlier master count for nothing
-            for journal in (self.series.journal, self.api.here.journal):
+            for journal in (self.metrics_recorder.journal, self.api.program_api.journal):
                 await asyncio.to_thread(journal.remove)
         identity, now = self.identity, time.time()
         python = f"{sys.version.split()[0]} {sys.executable}"
-        self.series.begin(now, now)
+        self.metrics_recorder.begin(now, now)
         self.apply(
             JobStarted(
                 now,
@@ -287,7 +287,7 @@ class JobMaster:
         if (claiming := self.clock.since_begin()) > CLAIM_S:
             self.clock.begin()
             left += step(self.state, TimeLost(now, claiming))
-        await asyncio.to_thread(retry_until, partial(self.series.begin, self.log.view.started, now, True))
+        await asyncio.to_thread(retry_until, partial(self.metrics_recorder.begin, self.log.view.started, now, True))
         held = [task.container for task in self.state.tasks.values() if task.container is not None]
         ends = await self.allocator.adopt(held)
         for action in left:
@@ -295,7 +295,7 @@ class JobMaster:
         for container_id, exit in ends.items() if not self._finished.done() else ():
             told = exit if self.state.open else Exit("stopped", detail=exit.detail)
             self.apply(ContainerEnded(now, container_id, told))
-        await self.api.here.restore(log)
+        await self.api.program_api.restore(log)
         await asyncio.to_thread(retry_until, partial(publish_master_address, self.identity.directory, self.context.url))
         return True
 
@@ -306,10 +306,10 @@ class JobMaster:
         """Run `work` beside the loop; an error in it ends the master instead of being lost."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._done)
+        task.add_done_callback(self._on_task_done)
         return task
 
-    def _done(self, task: asyncio.Task[Any]) -> None:
+    def _on_task_done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is None or self._finished.done():
@@ -324,7 +324,7 @@ class JobMaster:
         assert self.allocator is not None
         while not self._finished.done():
             for event in await self.allocator.poll():
-                if isinstance(event, ContainerEnded) and (task := self.api.printed.missing_last_lines(event)):
+                if isinstance(event, ContainerEnded) and (task := self.api.task_logs.missing_last_lines(event)):
                     self._spawn(self._apply_container_end(task, event))
                 else:
                     self.apply(event)
@@ -332,7 +332,7 @@ class JobMaster:
     async def _apply_container_end(self, task: TaskId, event: ContainerEnded) -> None:
         """Apply the end of a container together with the program's last output, which its executor cannot send any
         more."""
-        lines = await self.api.printed.last_lines(task)
+        lines = await self.api.task_logs.last_lines(task)
         self.apply(replace(event, exit=replace(event.exit, lines=lines)))
 
     async def _tick(self) -> None:
@@ -345,8 +345,8 @@ class JobMaster:
                     await asyncio.sleep(0)
                 else:
                     self.log.append(event)
-            if self.series.tick(now):
-                self._spawn(self.series.journal.flush())
+            if self.metrics_recorder.tick(now):
+                self._spawn(self.metrics_recorder.journal.flush())
             if self.allocator is not None:
                 self.allocator.progress = self.log.view.progress
 
@@ -355,13 +355,13 @@ class JobMaster:
         if lost := self.clock.elapsed_gap():
             gone = TimeLost(event.time, lost)
             self._do_all(step(self.state, gone))
-            self.showing.apply(gone)
-        if self.showing.owns_event(event):
-            return self.showing.apply(event)
+            self.tensorboard.apply(gone)
+        if self.tensorboard.owns_event(event):
+            return self.tensorboard.apply(event)
         if isinstance(event, Tick):
-            self.showing.apply(event)
+            self.tensorboard.apply(event)
         if isinstance(event, StatusReceived) and event.status.phase is Phase.RUNNING:
-            self.series.take(TaskId.parse(event.status.task), event.status.usage, event.time)
+            self.metrics_recorder.add_sample(TaskId.parse(event.status.task), event.status.usage, event.time)
         self._do_all(step(self.state, event))
 
     def _do_all(self, actions: Iterable[Action]) -> None:
@@ -372,7 +372,7 @@ class JobMaster:
         assert self.allocator is not None
         if isinstance(action, RecordEvent):
             self.log.append(action.event)
-            self.api.here.observe(action.event)
+            self.api.program_api.observe(action.event)
             if isinstance(action.event, WorldFormed) and self.staged.job.board.show:
                 self._spawn(self._update_tensorboard())
             if isinstance(action.event, WorldFormed) and action.event.epoch in self.state.unrecorded:
@@ -422,19 +422,19 @@ class JobMaster:
             "HOWDAH_DATA_CACHE_MIB": self.staged.settings.get("data_cache_mib", ""),
             "HOWDAH_DATA_CACHE_DIR": self.staged.settings.get("data_cache_dir", ""),
         }
-        if action.task == self.showing.task:
-            secrets, files = self.showing.secrets, self.showing.files
+        if action.task == self.tensorboard.task:
+            secrets, files = self.tensorboard.secrets, self.tensorboard.files
             command = (self.staged.python, "-m", "howdah.executor")
             return Launch(action.task, action.attempt, command, environment, {**secrets, JOB_KEY: key}, files)
         secrets = {SECRET_PREFIX + name: value for name, value in self.identity.secrets.items()}
-        if shares_key(self.director.framework):
+        if shares_key(self.order_builder.framework):
             secrets[SECRET_PREFIX + GANG_KEY] = auth.gang_key(self.identity.key).encode()
         command = (self.staged.python, "-m", "howdah.executor")
         files = self.staged.files_of(action.task.role)
         return Launch(action.task, action.attempt, command, environment, {**secrets, JOB_KEY: key}, files)
 
     async def _collect_stacks(self, action: CollectStacks) -> None:
-        self.apply(await stack_dumps.look_into(self.api, self.identity.directory, action.tasks, action.stalled))
+        self.apply(await stack_dumps.investigate_stall(self.api, self.identity.directory, action.tasks, action.stalled))
 
     async def _record_start(self, epoch: int) -> None:
         """Write the start of `epoch` to the event log's file, within the time limit for forming a gang."""
@@ -444,21 +444,21 @@ class JobMaster:
     async def _update_tensorboard(self) -> None:
         """Start the TensorBoard that the job asks for; the job goes on without TensorBoard when this fails."""
         try:
-            await self.showing.open(self.log.view)
+            await self.tensorboard.open(self.log.view)
         except HowdahError as error:
             self.apply(Noted(time.time(), f"no TensorBoard: {error}"))
 
-    async def _perform_in_background(self, chore: helper_process.BackgroundAction) -> None:
-        told = await helper_process.run_action(chore, self.staged, self.identity.job_id)
+    async def _perform_in_background(self, action: helper_process.BackgroundAction) -> None:
+        told = await helper_process.run_action(action, self.staged, self.identity.job_id)
         if told is not None:
             self.apply(told)
 
     async def _commit(self, keep: bool) -> None:
-        await self._decided()
+        await self._record_outcome()
         done = await helper_process.commit(keep, self.state)
         self.apply(_files_removed() if done.error and self._has_no_files() else done)
 
-    async def _decided(self) -> None:
+    async def _record_outcome(self) -> None:
         """Write the outcome to the event log before outputs move: the next master must not decide otherwise, and a
         master that was replaced must not decide at all. If the log cannot be written, try for a while, and for as long
         as another master may exist."""
@@ -468,28 +468,28 @@ class JobMaster:
 
     async def _shut_down(self, outcome: Outcome) -> None:
         assert self.allocator is not None
-        self.series.finish()
-        written, _ = await asyncio.gather(self.log.flush(), self.series.journal.flush())
+        self.metrics_recorder.finish()
+        written, _ = await asyncio.gather(self.log.flush(), self.metrics_recorder.journal.flush())
         if not written:
             lost = f"the end of its event log could not be written: {self.log.problem}"
             print(lost, file=sys.stderr, flush=True)
             outcome = replace(outcome, diagnostics="; ".join(filter(None, (outcome.diagnostics, lost))))
         if time.monotonic() - self.api.followed_at < FOLLOWED_S:
             await asyncio.sleep(LAST_LINES_S)
-        for container_id in (*self.state.containers, *self.showing.containers):
+        for container_id in (*self.state.containers, *self.tensorboard.containers):
             self.allocator.release(container_id)
-        self.api.printed.stop_asking()
+        self.api.task_logs.stop_asking()
         if not self.allocator.serves_after_end:
-            await self.api.pages.wait_until_seen()
+            await self.api.open_pages.wait_until_seen()
         try:
             await self.allocator.unregister(outcome, self.log.view.progress)
         except HowdahError as error:  # the end is final: a further master that YARN starts reports it once more
             print(f"not unregistered: {error}", file=sys.stderr, flush=True)
-        await asyncio.to_thread(self.api.here.discard)
+        await asyncio.to_thread(self.api.program_api.discard)
         await asyncio.to_thread(_forget_key, self.identity.directory)
         await asyncio.sleep(LINGER_S)
         if self.allocator.serves_after_end:
-            await self.api.pages.wait_until_closed()
+            await self.api.open_pages.wait_until_closed()
         await self.close()
 
     async def close(self) -> None:
@@ -497,8 +497,8 @@ class JobMaster:
         await cancel_all(lambda: self._tasks)
         self._server.close()
         await self.api.source.close()
-        self.api.here.journal.close()
-        self.series.journal.close()
+        self.api.program_api.journal.close()
+        self.metrics_recorder.journal.close()
         self.log.close()
 
 

@@ -39,6 +39,6 @@ class Broadcast:
                 self._waiting = tuple(one for one in self._waiting if one is not mine)
 
 
-def _answer(waiting: asyncio.Future[bool], rung: bool) -> None:
+def _answer(waiting: asyncio.Future[bool], notified: bool) -> None:
     if not waiting.done():
-        waiting.set_result(rung)
+        waiting.set_result(notified)

@@ -139,7 +139,7 @@ class Journal:
         self._pending: list[str] = []
         self._writing = asyncio.Lock()
         self._replacing = False
-        self._told_at, self.problem = float("-inf"), ""
+        self._reported_at, self.problem = float("-inf"), ""
 
     def read(self) -> list[str]:
         """Return what an earlier master wrote; nothing when there is no file.
@@ -187,8 +187,8 @@ class Journal:
 
     def _tell(self, problem: str) -> None:
         """Report a problem once, not for each of a thousand lines."""
-        if time.monotonic() - self._told_at > TELL_S:
-            self._told_at = time.monotonic()
+        if time.monotonic() - self._reported_at > TELL_S:
+            self._reported_at = time.monotonic()
             print(f"{self.what}: {problem}", file=sys.stderr, flush=True)
 
     async def flush(self) -> bool:

@@ -95,7 +95,7 @@ def replay(state: GangState, log: Sequence[Event], now: float) -> list[Action]:
         if isinstance(event, TookOver):
             _restart_timers(state, before, event.time, decided)
         elif isinstance(event, snapshot_policy.SNAPSHOT_EVENTS):
-            snapshot_policy.remember(state, event)
+            snapshot_policy.replay(state, event)
         elif isinstance(event, AllocationLost) and event.comes_back:
             continue  # the job was left to this master
         elif not isinstance(event, (Used, Measured, Straggling)) and not _expected(decided, event):

@@ -288,10 +288,10 @@ class GangState:
     ) -> GangState:
         """Return the state before anything has happened; `preferred_hosts` are the hosts that hold a task's data."""
         ids = [TaskId(name, index) for name, role in job.roles.items() for index in range(role.replicas + role.spares)]
-        unplaced: dict[str, dict[TaskId, None]] = {role: {} for role in job.roles}
+        pending: dict[str, dict[TaskId, None]] = {role: {} for role in job.roles}
         wanted = {name: role.replicas for name, role in job.roles.items()}
         tasks = {task: TaskState(task) for task in ids}
-        return cls(job_id, job, tasks, pending_tasks=unplaced, preferred_hosts=preferred_hosts or {}, wanted=wanted)
+        return cls(job_id, job, tasks, pending_tasks=pending, preferred_hosts=preferred_hosts or {}, wanted=wanted)
 
     @property
     def open(self) -> bool:

@@ -100,7 +100,7 @@ class TensorBoardTask:
         self.director: OrderBuilder | None = None
         self.files: tuple[StagedFile, ...] = ()
         self.last = BoardChanged(0.0, "")
-        self._bell = Broadcast()
+        self._orders_changed = Broadcast()
         self._attempts, self._opening = 0, False
 
     @property
@@ -138,14 +138,14 @@ class TensorBoardTask:
         self.perform(
             [action for action in found if isinstance(action, (RequestContainers, LaunchTask, ReleaseContainer))]
         )
-        self._bell.notify_all()
+        self._orders_changed.notify_all()
         for action in found:
             if isinstance(action, RecordEvent):
                 self._last_told(action.event)
             elif isinstance(action, Finish):
                 self._over(action)
 
-    async def beat(self, status: Status, wait_s: float) -> Orders | None:
+    async def heartbeat(self, status: Status, wait_s: float) -> Orders | None:
         """Return orders for its executor, once they have changed or after a while; None when TensorBoard is not
         wanted."""
         until = asyncio.get_running_loop().time() + wait_s
@@ -155,7 +155,7 @@ class TensorBoardTask:
             assert self.director is not None
             assert self.state is not None
             orders = self.director.orders(self.state, status)
-            if not is_up_to_date(orders, status) or not await self._bell.wait_until(until):
+            if not is_up_to_date(orders, status) or not await self._orders_changed.wait_until(until):
                 return orders
         return None
 

@@ -71,8 +71,8 @@ def request_spares(state: GangState, now: float, actions: list[Action]) -> None:
         wanted = {} if state.formations else missing_spares(state, name)
         if wanted != state.spares.get(name, {}) and not state.pending_tasks[name]:
             state.spares[name] = wanted
-            wish = ContainerPreferences(avoid=state.job.roles[name].placement.avoid, spare=True)
-            actions += [RequestContainers(name, len(wanted), wish), RecordEvent(Asked(now, name, len(wanted)))]
+            preferences = ContainerPreferences(avoid=state.job.roles[name].placement.avoid, spare=True)
+            actions += [RequestContainers(name, len(wanted), preferences), RecordEvent(Asked(now, name, len(wanted)))]
 
 
 # Sizes

@@ -10,7 +10,7 @@ from howdah.frameworks import GANG_KEY, Framework, command_of, files_of, shares_
 from howdah.inputs.assignment import fetches, listed
 from howdah.inputs.streaming.split_assignment import feeds
 from howdah.master.decisions import failed_outputs
-from howdah.master.decisions.outputs import capture, part, uploads
+from howdah.master.decisions.outputs import part, stdout_output, uploads
 from howdah.master.preflight import preflight_policy
 from howdah.master.snapshots import snapshot_policy
 from howdah.master.state import LEASE_S, GangState, TaskState
@@ -74,7 +74,7 @@ class OrderBuilder:
             fetches=fetches(staged, task.id),
             directories=job.directories,
             feeds=feeds(staged, task.id),
-            capture=capture(self.job_id, job, task),
+            capture=stdout_output(self.job_id, job, task),
             listed=listed(staged, task.id),
             uploads=tuple(
                 Upload(

@@ -238,7 +238,7 @@ def classify(state: GangState, task: TaskId, exit: Exit) -> str:
     for sign, meaning in state.role(task).causes.items():
         if sign == str(exit.code) or (not sign.isdigit() and re.search(sign, text)):
             return meaning
-    if exit.cause == "silent" and (exit.code == NOT_HEARD or (_exit_unknown(exit) and state.preflight.elsewhere)):
+    if exit.cause == "silent" and (exit.code == NOT_HEARD or (_exit_unknown(exit) and state.preflight.has_other_nodes)):
         return "node"  # or the network to the master failed, or there was no master
     return _CLASSES.get(exit.cause, "transient")
 
@@ -265,10 +265,10 @@ def _fail_job(state: GangState, task: TaskState, exit: Exit, node: str, now: flo
     if kind == "node" and exit.cause != "silent" and node and not announced:
         _count_node_failure(state, node, now, actions)
     forming = not task.formed
-    if node and state.preflight.elsewhere and _NO_ROOM.search("\n".join((*exit.lines, exit.detail))):
+    if node and state.preflight.has_other_nodes and _NO_ROOM.search("\n".join((*exit.lines, exit.detail))):
         _avoid_full_disk(state, node, now, actions)
     # A defective device stays defective.
-    if exit.cause == "gpu" and kind == "node" and node and state.preflight.elsewhere:
+    if exit.cause == "gpu" and kind == "node" and node and state.preflight.has_other_nodes:
         _avoid_node(state, node, f"{node} has a GPU that failed: it gets no more tasks of this job", now, actions)
     # The executor left early, its devices are defective, or its files are gone: release the container too.
     if exit.cause in ("preempted", "gpu", "withdrawn") and task.container is not None:
@@ -330,10 +330,10 @@ def _failed_preflight(
     again = node in fitness.readmitted_nodes & fitness.nodes
     tried = fitness.failed_nodes.setdefault(task.id, [])
     tried.append(node)
-    fitness.took.pop(task.id, None)
-    if fitness.elsewhere:
+    fitness.check_seconds.pop(task.id, None)
+    if fitness.has_other_nodes:
         _leave_node(state, task, node, now, actions)
-    if again or not fitness.elsewhere or len(tried) >= MAX_FAILED_PREFLIGHTS:
+    if again or not fitness.has_other_nodes or len(tried) >= MAX_FAILED_PREFLIGHTS:
         nodes = list(dict.fromkeys(tried))
         more = f"; tried on {len(nodes)} nodes: {', '.join(nodes)}" if len(nodes) > 1 else ""
         stop(state, Outcome(State.FAILED, reason + more, task.id, exit), reason, now, actions)
@@ -355,7 +355,7 @@ def _leave_node(state: GangState, task: TaskState, node: str, now: float, action
 def _avoid_full_disk(state: GangState, node: str, now: float, actions: list[Action]) -> None:
     """Avoid the node in this job alone, and count the failure: the program may be what fills every disk."""
     _avoid_node(state, node, f"the disk of {node} is full: it gets no more tasks of this job", now, actions)
-    state.preflight.full.add(node)
+    state.preflight.full_disk_nodes.add(node)
 
 
 def _avoid_node(state: GangState, node: str, told: str, now: float, actions: list[Action]) -> None:
@@ -424,7 +424,7 @@ def _restart_gang(
     for other in [each for each in state.formations.values() if set(each.tasks) & set(tasks)]:
         del state.formations[other.epoch]  # what was forming forms in the new epoch
         tasks = tuple(dict.fromkeys((*tasks, *other.tasks)))
-    full = state.preflight.full.intersection(bad_nodes(state))  # except nodes that had to be readmitted
+    full = state.preflight.full_disk_nodes.intersection(bad_nodes(state))  # except nodes that had to be readmitted
     for id_ in tasks:
         # The next container must be larger, or on another disk: release this one.
         if state.role(id_).resources.growth or state.tasks[id_].node in full:

@@ -132,11 +132,12 @@ def request_containers(state: GangState, now: float, actions: list[Action]) -> N
 def _container_preferences(state: GangState, name: str) -> ContainerPreferences:
     role = state.job.roles[name]
     grown = int(role.resources.memory_mib * role.resources.growth * state.restarted.get(name, 0))
-    unplaced = state.pending_tasks[name]
-    prefer = Counter(host for id_ in unplaced for host in state.preferred_hosts.get(id_, ()))
-    prefer.update(dict.fromkeys(role.placement.prefer, len(unplaced)))
-    wish = ContainerPreferences(role.resources.memory_mib + grown if grown else 0, prefer, _avoided_nodes(state, name))
-    return NO_PREFERENCES if wish == NO_PREFERENCES else wish
+    pending = state.pending_tasks[name]
+    prefer = Counter(host for id_ in pending for host in state.preferred_hosts.get(id_, ()))
+    prefer.update(dict.fromkeys(role.placement.prefer, len(pending)))
+    memory_mib = role.resources.memory_mib + grown if grown else 0
+    preferences = ContainerPreferences(memory_mib, prefer, _avoided_nodes(state, name))
+    return NO_PREFERENCES if preferences == NO_PREFERENCES else preferences
 
 
 def _avoided_nodes(state: GangState, name: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ def commit_request(state: GangState) -> CommitRequest:
     outputs: list[Commitment] = []
     failed = state.outcome is not None and state.outcome.state is State.FAILED
     for number, output in enumerate(state.job.outputs):
-        tasks = takers(state, output)
+        tasks = tasks_of_output(state, output)
         outputs.append(
             Commitment(
                 temporary=temporary(state.id, number, output.path),
@@ -36,7 +36,7 @@ def commit_request(state: GangState) -> CommitRequest:
     return CommitRequest(tuple(outputs), (checkpoints, state.id) if checkpoints else ())
 
 
-def takers(state: GangState, output: Output) -> list[TaskState]:
+def tasks_of_output(state: GangState, output: Output) -> list[TaskState]:
     """Return the tasks that make a part of the output."""
     return [task for task in state.tasks.values() if uploads(state.job, output, task.id)]
 
@@ -56,7 +56,7 @@ def is_flat(output: Output, takers: int) -> bool:
     return output.strategy == "stream" or bool(output.tasks and takers == 1)
 
 
-def capture(job_id: str, job: JobSpec, task: TaskState) -> StdoutOutput | None:
+def stdout_output(job_id: str, job: JobSpec, task: TaskState) -> StdoutOutput | None:
     """Return the order for the task's standard output, if an output takes it."""
     for number, output in enumerate(job.outputs):
         if output.strategy == "stream" and uploads(job, output, task.id):

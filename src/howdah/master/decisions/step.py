@@ -81,7 +81,7 @@ def _on_started(state: GangState, event: JobStarted, actions: list[Action]) -> N
     state.begun_at = event.time
     for task in state.tasks.values():
         task.fenced_until = event.fenced_until
-    state.preflight.elsewhere = event.engine != "local"
+    state.preflight.has_other_nodes = event.engine != "local"
     if bad := gang_formation.bad_nodes(state):
         told = f"{', '.join(bad)} get no tasks: failures of earlier jobs were their fault"
         actions.append(RecordEvent(Noted(event.time, told)))
@@ -91,7 +91,7 @@ def _on_started(state: GangState, event: JobStarted, actions: list[Action]) -> N
 # Status of executors
 
 
-def _on_heard(state: GangState, event: StatusReceived, actions: list[Action]) -> None:
+def _on_status(state: GangState, event: StatusReceived, actions: list[Action]) -> None:
     status = event.status
     task = state.tasks[TaskId.parse(status.task)]
     task.heard_at = max(task.heard_at, event.time)
@@ -113,7 +113,7 @@ def _on_heard(state: GangState, event: StatusReceived, actions: list[Action]) ->
         )
     task.phase = status.phase
     _note_usage(task, status, event.time, actions)
-    snapshot_policy.on_heard(state, task, status, event.time, actions)
+    snapshot_policy.on_status(state, task, status, event.time, actions)
     if status.epoch > state.epoch:
         failure_policy.advance_epoch(state, task, status.epoch, event.time, actions)
     if failed_outputs.on_reported(task, status):
@@ -121,7 +121,7 @@ def _on_heard(state: GangState, event: StatusReceived, actions: list[Action]) ->
     if status.phase is Phase.ENDED and status.exit is not None and status.epoch < task.epoch:
         failure_policy.late_exit(state, task, status, event.time, actions)
     if status.epoch == task.epoch and task.exit is None:
-        results.on_heard(state, task, status, event.time, actions)
+        results.on_status(state, task, status, event.time, actions)
     if status.epoch != task.epoch or task.exit is not None:
         return
     if status.phase not in (Phase.HELLO, Phase.LOCALISING) and task.joined != task.epoch and status.ports:
@@ -149,14 +149,18 @@ def _on_heard(state: GangState, event: StatusReceived, actions: list[Action]) ->
 def _note_usage(task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
     """Record a sample of the usage, more rarely as a task grows older (about a hundred while its age grows by a factor
     of e), so that logs stay small."""
-    if status.phase is Phase.LOCALISING and status.data_total_bytes and now - task.used_at >= _between(task, now, 2.0):
+    if (
+        status.phase is Phase.LOCALISING
+        and status.data_total_bytes
+        and now - task.used_at >= _sample_interval(task, now, 2.0)
+    ):
         task.used_at = now
         fetched: dict[str, Any] = {"data_bytes": status.data_bytes, "data_total_bytes": status.data_total_bytes}
         actions.append(RecordEvent(Used(now, task.id, **fetched)))
     further = _percent(status.usage.progress) != _percent(task.usage.progress)
     telling = further or (status.exit is not None and task.exit is None)
     task.usage = status.usage
-    if task.started and (telling or now - task.used_at >= _between(task, now, 5.0)):
+    if task.started and (telling or now - task.used_at >= _sample_interval(task, now, 5.0)):
         task.used_at = now
         actions.append(RecordEvent(Used(now, task.id, **{name: getattr(status.usage, name) for name in _USED})))
 
@@ -166,7 +170,7 @@ def _percent(progress: float | None) -> int | None:
     return None if progress is None else int(progress * 100)
 
 
-def _between(task: TaskState, now: float, least: float) -> float:
+def _sample_interval(task: TaskState, now: float, least: float) -> float:
     return max(least, (now - task.launched_at) / 100)
 
 
@@ -266,7 +270,7 @@ _HANDLERS: dict[type[Event], Callable[[GangState, Any, list[Action]], None]] = {
     LossAnnounced: preemption.on_announced,
     Stalled: hang_detection.on_stalled,
     StacksTaken: hang_detection.on_stacks_collected,
-    StatusReceived: _on_heard,
+    StatusReceived: _on_status,
     Tick: _on_tick,
     CommitDone: job_completion.on_committed,
     SaveRequested: snapshot_policy.on_requested,

@@ -25,12 +25,12 @@ def shift_deadlines(state: GangState, seconds: float) -> None:
         _shift(task, seconds, "launched_at", "heard_at", "used_at", "ended_at")
     for formation in state.formations.values():
         _shift(formation, seconds, "not_before")
-    for trial in state.preflight.pair_tests.values():
-        _shift(trial, seconds, "began")
+    for test in state.preflight.pair_tests.values():
+        _shift(test, seconds, "began")
     for run in state.snapshots.running.values():
-        _shift(run, seconds, "started_at", "told_at")
-    for wish in state.snapshots.wanted.values():
-        _shift(wish, seconds, "not_before")
+        _shift(run, seconds, "started_at", "reported_at")
+    for request in state.snapshots.requested.values():
+        _shift(request, seconds, "not_before")
     state.snapshots.due = {number: moment + seconds for number, moment in state.snapshots.due.items()}
     state.free_restarts = [moment + seconds for moment in state.free_restarts]
     shift_fences(state, seconds)

@@ -64,11 +64,11 @@ def on_stalled(state: GangState, event: Stalled, actions: list[Action]) -> None:
     stalls = state.hangs
     stalls.reported |= {id_: (state.tasks[id_].epoch, state.tasks[id_].idle_s) for id_ in event.tasks}
     stalls.awaited, stalls.idle_s, stalls.until = event.tasks, event.quiet_s, event.time + WAIT_S
-    stalls.epochs = {id_: state.tasks[id_].epoch for id_ in running(state)}
+    stalls.epochs = {id_: state.tasks[id_].epoch for id_ in tasks_with_programs(state)}
     actions += [RecordEvent(event), CollectStacks(tuple(stalls.epochs), event.tasks)]
 
 
-def running(state: GangState) -> Iterable[TaskId]:
+def tasks_with_programs(state: GangState) -> Iterable[TaskId]:
     """Return the tasks whose program runs."""
     return (task.id for task in state.tasks.values() if _runs(task))
 

@@ -25,7 +25,7 @@ MOST_BYTES = 1 << 20
 FOLDER = "stacks"
 
 
-async def of(api: MasterServer, tasks: Iterable[TaskId], native: bool = False) -> dict[TaskId, str]:
+async def collect_stacks(api: MasterServer, tasks: Iterable[TaskId], native: bool = False) -> dict[TaskId, str]:
     """Return the stacks of these tasks' programs; for a program that cannot be inspected, why not."""
     turns = asyncio.Semaphore(AT_ONCE)
     stream = "stacks-native" if native else "stacks"
@@ -41,7 +41,7 @@ async def of(api: MasterServer, tasks: Iterable[TaskId], native: bool = False) -
     return dict(await asyncio.gather(*map(one, tasks)))
 
 
-async def keep(directory: str, found: Mapping[TaskId, str], now: float) -> str:
+async def save_stacks(directory: str, found: Mapping[TaskId, str], now: float) -> str:
     """Write the stacks to a file; return its URI.
 
     Raises:
@@ -60,7 +60,7 @@ async def keep(directory: str, found: Mapping[TaskId, str], now: float) -> str:
     return uri
 
 
-async def look_into(
+async def investigate_stall(
     api: MasterServer, directory: str, tasks: Sequence[TaskId], stalled: Iterable[TaskId]
 ) -> StacksTaken:
     """Dump the stacks of all these tasks for a stall, and find the suspects among the tasks that were nearly as long
@@ -68,20 +68,20 @@ async def look_into(
     silence = {task: api.state.tasks[task].idle_s for task in tasks if api.state.tracked(task)}
     longest = max((silence.get(task, 0.0) for task in stalled), default=0.0)
     quiet = {task: seconds for task, seconds in silence.items() if 2 * seconds >= longest}
-    found = await of(api, tasks)
+    found = await collect_stacks(api, tasks)
     whom = find_suspect({task: text for task, text in found.items() if task in quiet}, quiet)
     # A program that will be ended cannot be asked later; for one that goes on, `howdah stacks --native` costs less.
     doomed = [task for task in whom.tasks if api.state.role(task).on_stall in ("restart", "fail")][:MOST_NATIVE]
-    for task, text in (await of(api, doomed, native=True)).items():
+    for task, text in (await collect_stacks(api, doomed, native=True)).items():
         found[task] += f"\nwith native frames:\n{text}"
     try:
-        uri, problem = await keep(directory, found, time.time()), ""
+        uri, problem = await save_stacks(directory, found, time.time()), ""
     except HowdahError as error:
         uri, problem = "", f"they can't be kept: {error}"
     return StacksTaken(time.time(), by="", uri=uri, suspects=whom.tasks, reason=whom.reason, problem=problem)
 
 
-async def wanted(api: MasterServer, directory: str, words: Mapping[str, Any], by: str) -> Any:
+async def dump_stacks(api: MasterServer, directory: str, words: Mapping[str, Any], by: str) -> Any:
     """Dump the stacks that a user asks for: {"stacks": {task: text}, "uri", "problem"}. `words` are `task` ("" or
     absent: all) and `native`.
 
@@ -91,7 +91,7 @@ async def wanted(api: MasterServer, directory: str, words: Mapping[str, Any], by
     asked, native = words.get("task") or "", words.get("native", False)
     if not isinstance(asked, str) or not isinstance(native, bool):
         raise InvalidRequest("`task` is a text such as worker:1, `native` true or false", "task")
-    running = list(hang_detection.running(api.state))
+    running = list(hang_detection.tasks_with_programs(api.state))
     try:
         chosen = [TaskId.parse(asked)] if asked else running
     except ValueError as error:
@@ -100,9 +100,9 @@ async def wanted(api: MasterServer, directory: str, words: Mapping[str, Any], by
         raise NotFound(f"no task {asked[:80]}; there are {', '.join(map(str, list(api.state.tasks)[:20]))}", "task")
     if not chosen or chosen[0] not in running:
         raise Conflict(f"{asked or 'the job'} has no program that runs now", "task")
-    found, uri, problem = await of(api, chosen, native), "", ""
+    found, uri, problem = await collect_stacks(api, chosen, native), "", ""
     try:
-        uri = await keep(directory, found, time.time())
+        uri = await save_stacks(directory, found, time.time())
     except HowdahError as error:
         problem = str(error)
     api.apply(StacksTaken(time.time(), by or "somebody", uri, problem=problem))

@@ -63,7 +63,8 @@ def _find_partner(state: GangState, one: tuple[TaskId, bool] | None) -> Partner 
 
 def passed(state: GangState, formation: Formation, now: float, actions: list[Action]) -> None:
     """Record how long the checks took, if there were any: the programs start."""
-    took = {id_: state.preflight.took.pop(id_) for id_ in formation.tasks if id_ in state.preflight.took}
+    seconds = state.preflight.check_seconds
+    took = {task: seconds.pop(task) for task in formation.tasks if task in seconds}
     if took:
         slowest = max(took, key=lambda id_: took[id_])
         nodes = {state.tasks[id_].node for id_ in took}

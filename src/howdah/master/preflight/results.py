@@ -23,7 +23,7 @@ MOST_ALONE = 3
 """When so many pairs failed and none passed, no single node is to blame."""
 
 
-def on_heard(state: GangState, task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
+def on_status(state: GangState, task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
     """Take the reports of an executor that are new."""
     for report in status.checks:
         trial = state.preflight.pair_tests.get(report.epoch)
@@ -51,7 +51,7 @@ def on_checked(state: GangState, event: Checked, actions: list[Action]) -> None:
     """Note that a container has passed the checks that it makes alone, or that its exchange with others is over."""
     actions.append(RecordEvent(event))
     fitness, task = state.preflight, state.tasks[event.task]
-    fitness.took[task.id] = round(fitness.took.get(task.id, 0.0) + event.seconds, 3)
+    fitness.check_seconds[task.id] = round(fitness.check_seconds.get(task.id, 0.0) + event.seconds, 3)
     fitness.left_out.update(dict.fromkeys(event.left_out))
     if not event.pairs:
         task.checked = event.attempt

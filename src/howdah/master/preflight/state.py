@@ -42,13 +42,13 @@ class PreflightState:
     """By task, the nodes on which it did not pass."""
     readmitted_nodes: set[str] = field(default_factory=set)
     """Failed nodes that had to be tried once more."""
-    full: set[str] = field(default_factory=set)
+    full_disk_nodes: set[str] = field(default_factory=set)
     """Nodes whose disk was full."""
-    took: dict[TaskId, float] = field(default_factory=dict)
+    check_seconds: dict[TaskId, float] = field(default_factory=dict)
     """Seconds that the checks took, by task that was checked and has not started yet."""
     left_out: dict[str, None] = field(default_factory=dict)
     """Sentences about what was not checked, in order."""
-    elsewhere: bool = True
+    has_other_nodes: bool = True
     """Another container may come on another node; False on an engine of a single machine."""
 
     @property

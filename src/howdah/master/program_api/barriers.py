@@ -68,12 +68,12 @@ class Barriers:
 
     def __init__(self, journal: Callable[[str], None]) -> None:
         self.journal = journal
-        self.over: dict[tuple[str, int], int] = {}
+        self.completed: dict[tuple[str, int], int] = {}
         self._open: dict[BarrierName, BarrierRound] = {}
 
     def passed(self, name: BarrierName) -> bool:
         """Return True if this round is over."""
-        return self.over.get((name.name, name.scope), 0) >= name.round
+        return self.completed.get((name.name, name.scope), 0) >= name.round
 
     def arrive(
         self, name: BarrierName, who: str, owner: Owner, count: int | None, needed: frozenset[TaskId]
@@ -95,7 +95,7 @@ class Barriers:
         meeting.missing.discard(owner.task)
         if meeting.complete:
             del self._open[name]
-            self.over[name.name, name.scope] = max(name.round, self.over.get((name.name, name.scope), 0))
+            self.completed[name.name, name.scope] = max(name.round, self.completed.get((name.name, name.scope), 0))
             self.journal(self._line(name.name, name.scope))
             meeting.broadcast.notify_all()
         return meeting
@@ -125,17 +125,17 @@ class Barriers:
             try:
                 record = json.loads(line)
                 if "over" in record:
-                    self.over[str(record["over"]), int(record["scope"])] = int(record["round"])
+                    self.completed[str(record["over"]), int(record["scope"])] = int(record["round"])
             except (ValueError, TypeError, KeyError):
                 continue
 
     def lines(self) -> list[str]:
         """Return all that `restore` needs."""
-        return [self._line(name, scope) for name, scope in self.over]
+        return [self._line(name, scope) for name, scope in self.completed]
 
     def prune(self, oldest: int) -> None:
         """Forget rounds of epochs before `oldest`, in which no task is any more."""
-        self.over = {key: round for key, round in self.over.items() if key[1] >= oldest}
+        self.completed = {key: round for key, round in self.completed.items() if key[1] >= oldest}
 
     def _leave(self, name: BarrierName, meeting: BarrierRound, who: str) -> None:
         owner = meeting.arrived.pop(who)
@@ -145,5 +145,5 @@ class Barriers:
             del self._open[name]
 
     def _line(self, name: str, scope: int) -> str:
-        record = {"over": name, "scope": scope, "round": self.over[name, scope]}
+        record = {"over": name, "scope": scope, "round": self.completed[name, scope]}
         return json.dumps(record, separators=(",", ":")) + "\n"

@@ -71,7 +71,7 @@ class ProgramApi:
             Barriers(self.journal.write),
             MetricThinning(),
         )
-        self._keys, self._prefixes, self._copied = _KeyedBroadcast(), _KeyedBroadcast(), Broadcast()
+        self._keys, self._prefixes, self._snapshot_ended = _KeyedBroadcast(), _KeyedBroadcast(), Broadcast()
         self._needs: dict[tuple[int, tuple[str, ...] | None], tuple[frozenset[TaskId], int]] = {}
         self._name = f"{time.time():.6f}"
         self._calls: dict[str, Callable[[TaskState, Owner, Message], Awaitable[Any]]] = {
@@ -86,7 +86,7 @@ class ProgramApi:
             "withdraw": self._withdraw,
             "metrics": self._metrics,
             "save": self._save,
-            "saved": self._saved,
+            "saved": self._wait_for_snapshots,
         }
 
     async def answer(self, principal: str, call: str, body: bytes) -> Any:
@@ -97,7 +97,7 @@ class ProgramApi:
             ValueError, TypeError, KeyError: the message is malformed.
         """
         owner = _owner(principal)
-        task = self._known(owner)
+        task = self._running_task(owner)
         if call not in self._calls:
             raise NotFound(f"no call here.{call}")
         message = json.loads(body)
@@ -108,14 +108,14 @@ class ProgramApi:
     def observe(self, event: Event) -> None:
         """Take note of a recorded event: what it ends, ends here as well."""
         if isinstance(event, _COPIES):
-            self._copied.notify_all()
+            self._snapshot_ended.notify_all()
         elif isinstance(event, TimeLost):
             self.store.shift_deadlines(lambda deadline: deadline + event.seconds)
         elif isinstance(event, _PASSING):
             self._needs.clear()
             task = event.task if isinstance(event, (Ended, Launched)) else None
             self._drop_values_of_ended(self.store.owners(task))
-            self.barriers.forget(self._heartbeat)
+            self.barriers.forget(self._is_alive)
             if isinstance(event, Ended):
                 self._note_end(event)
             elif isinstance(event, GangRestarted):
@@ -157,27 +157,27 @@ class ProgramApi:
 
     # Owners: programs that run, and programs that have ended
 
-    def _known(self, owner: Owner) -> TaskState:
+    def _running_task(self, owner: Owner) -> TaskState:
         task = self.state.tasks.get(owner.task)
         if task is not None and owner.epoch > task.epoch and owner.attempt >= task.attempt:
             raise NotReady(f"{owner.task} is not known in formation {owner.epoch} yet")
-        if task is None or not self._heartbeat(owner):
+        if task is None or not self._is_alive(owner):
             raise NoLongerThere(
-                f"{owner.task} of formation {owner.epoch} (attempt {owner.attempt}) is over: {_now(task)}"
+                f"{owner.task} of formation {owner.epoch} (attempt {owner.attempt}) is over: {_present_state(task)}"
             )
         return task
 
-    def _heartbeat(self, owner: Owner) -> bool:
+    def _is_alive(self, owner: Owner) -> bool:
         task = self.state.tasks[owner.task]
-        return self._current(owner) and task.exit is None and task.container is not None
+        return self._is_current(owner) and task.exit is None and task.container is not None
 
-    def _current(self, owner: Owner) -> bool:
+    def _is_current(self, owner: Owner) -> bool:
         task = self.state.tasks[owner.task]
         return (task.attempt, task.epoch) == (owner.attempt, owner.epoch)
 
     def _drop_values_of_ended(self, owners: Iterable[Owner]) -> None:
-        gone = [owner for owner in owners if not self._heartbeat(owner)]
-        self._notify(self.store.drop_owned_by(gone, ended=self._current))
+        gone = [owner for owner in owners if not self._is_alive(owner)]
+        self._notify(self.store.drop_owned_by(gone, ended=self._is_current))
 
     def _note_end(self, event: Ended) -> None:
         task = self.state.tasks[event.task]
@@ -204,7 +204,7 @@ class ProgramApi:
 
     async def _put(self, _: TaskState, owner: Owner, message: Message) -> Any:
         self._notify(self._set(owner, message, _value(message)))
-        await self._written()
+        await self._confirm_written()
         return {}
 
     def _set(self, owner: Owner, message: Message, value: Value) -> tuple[str, ...]:
@@ -216,10 +216,10 @@ class ProgramApi:
 
     async def _get(self, _: TaskState, __: Owner, message: Message) -> Any:
         key = str(message["key"])
-        until = _until(message)
+        until = _wait_deadline(message)
         while (entry := self.store.get(key)) is None and await self._keys.wait_until(key, until):
             pass
-        return {"done": entry is not None, **(_told(entry) if entry else {})}
+        return {"done": entry is not None, **(_entry_record(entry) if entry else {})}
 
     async def _list(self, _: TaskState, __: Owner, message: Message) -> Any:
         return {"keys": self.store.keys(str(message["prefix"]))}
@@ -227,7 +227,7 @@ class ProgramApi:
     async def _delete(self, _: TaskState, __: Owner, message: Message) -> Any:
         gone = self.store.remove(str(message["key"]))
         self._notify(gone)
-        await self._written()
+        await self._confirm_written()
         return {"done": bool(gone)}
 
     async def _compare_and_set(self, _: TaskState, owner: Owner, message: Message) -> Any:
@@ -238,18 +238,18 @@ class ProgramApi:
         if not done and (known.value if known else None) == expected:
             done = True
             self._notify(self.store.remove(key) if new is None else self._set(owner, message, new))
-        await self._written()
+        await self._confirm_written()
         return {"done": done}
 
     async def _watch(self, _: TaskState, __: Owner, message: Message) -> Any:
         prefix, seen = str(message["prefix"]), message["since"]
         same = seen["master"] == self._name
-        since, until = int(seen["revision"]) if same else 0, _until(message)
+        since, until = int(seen["revision"]) if same else 0, _wait_deadline(message)
         while same and not self._changes_since(prefix, since) and await self._prefixes.wait_until(prefix, until):
             pass
         entries, size, upto = [], 0, self.store.revision
         for key, entry in self.store.newer(prefix, since):
-            entries.append({"key": key, "revision": entry.revision, **_told(entry)})
+            entries.append({"key": key, "revision": entry.revision, **_entry_record(entry)})
             size += entry.value.size
             if size > PAGE:
                 upto = entry.revision
@@ -268,7 +268,7 @@ class ProgramApi:
                 if any(key.startswith(prefix) for key in keys):
                     asyncio.get_running_loop().call_later(GATHER_S, self._prefixes.notify_all, prefix)
 
-    async def _written(self) -> None:
+    async def _confirm_written(self) -> None:
         if not await self.journal.flush():
             raise NotReady(f"{self.journal.uri} can't be written at the moment")
 
@@ -283,18 +283,18 @@ class ProgramApi:
 
     async def _barrier(self, task: TaskState, owner: Owner, message: Message) -> Any:
         name, count, needed = self._barrier_round(task, message)
-        until = _until(message)
+        until = _wait_deadline(message)
         if not self.barriers.passed(name):
             meeting = self.barriers.arrive(name, str(message["who"]), owner, count, needed)
             self._check_already_ended(meeting)
             while not (meeting.complete or meeting.unreachable_reason) and await meeting.broadcast.wait_until(until):
                 pass
-            self._known(owner)
+            self._running_task(owner)
             if meeting.unreachable_reason and not meeting.complete:
                 raise Conflict(f"barrier {name.name!r}: {meeting.unreachable_reason}")
             if not meeting.complete:
                 return {"done": False, "lacking": meeting.missing_text}
-        await self._written()
+        await self._confirm_written()
         return {"done": True}
 
     async def _withdraw(self, task: TaskState, _: Owner, message: Message) -> Any:
@@ -353,18 +353,15 @@ class ProgramApi:
         outputs = snapshot_policy.wanted_outputs(self.state, -1)
         return {"saves": [[number, snapshot_policy.number_of(self.state, number)] for number in outputs]}
 
-    async def _saved(self, _: TaskState, __: Owner, message: Message) -> Any:
-        numbers, until = set(map(int, message["numbers"])), _until(message)
-        while (lacking := numbers - {one.number for one in self._copies()}) and await self._copied.wait_until(until):
-            pass
-        if lacking:
-            return {"done": False, "lacking": f"{len(numbers) - len(lacking)} of {len(numbers)} copies are there"}
-        return {
-            "done": True,
-            "saves": [{"uri": one.uri, "reason": one.reason} for one in self._copies() if one.number in numbers],
-        }
+    async def _wait_for_snapshots(self, _: TaskState, __: Owner, message: Message) -> Any:
+        numbers, until = set(map(int, message["numbers"])), _wait_deadline(message)
+        while missing := numbers - {snapshot.number for snapshot in self._ended_snapshots()}:
+            if not await self._snapshot_ended.wait_until(until):
+                return {"done": False, "lacking": f"{len(numbers) - len(missing)} of {len(numbers)} copies are there"}
+        ended = (snapshot for snapshot in self._ended_snapshots() if snapshot.number in numbers)
+        return {"done": True, "saves": [{"uri": snapshot.uri, "reason": snapshot.reason} for snapshot in ended]}
 
-    def _copies(self) -> list[Any]:
+    def _ended_snapshots(self) -> list[Any]:
         return [one for one in self.view.saves if one.state is not State.RUNNING]
 
 
@@ -383,13 +380,13 @@ class _KeyedBroadcast:
 
     async def wait_until(self, name: str, until: float) -> bool:
         """Wait for `notify_all` of `name`; return True if it came before `until` (loop time)."""
-        bell, waiting = self._waiting.setdefault(name, (Broadcast(), []))
+        broadcast, waiting = self._waiting.setdefault(name, (Broadcast(), []))
         waiting.append(None)
         try:
-            return await bell.wait_until(until)
+            return await broadcast.wait_until(until)
         finally:
             waiting.pop()
-            if not waiting and self._waiting.get(name, (None,))[0] is bell:
+            if not waiting and self._waiting.get(name, (None,))[0] is broadcast:
                 del self._waiting[name]
 
 
@@ -398,7 +395,7 @@ def _owner(principal: str) -> Owner:
     return Owner(TaskId.parse(task), int(attempt), int(epoch))
 
 
-def _now(task: TaskState | None) -> str:
+def _present_state(task: TaskState | None) -> str:
     if task is None:
         return "the job has no such task"
     if task.exit is not None:
@@ -413,9 +410,9 @@ def _value(message: Message) -> Value:
     return Value(text, binary)
 
 
-def _told(entry: KeyValueEntry) -> dict[str, Any]:
+def _entry_record(entry: KeyValueEntry) -> dict[str, Any]:
     return {"value": entry.value.text, "binary": entry.value.binary}
 
 
-def _until(message: Message) -> float:
+def _wait_deadline(message: Message) -> float:
     return asyncio.get_running_loop().time() + max(0.0, min(float(message.get("wait", 0.0)), wire.MAX_WAIT_S))

@@ -69,30 +69,30 @@ class MasterServer:
         admits: Callable[[str, str], bool],
         directory: str,
     ) -> None:
-        self.here = ProgramApi(state, directory, log.view, apply, log.append)
-        self.job_key, self.director, self.log, self.directory = job_key, director, log, directory
+        self.program_api = ProgramApi(state, directory, log.view, apply, log.append)
+        self.job_key, self.order_builder, self.log, self.directory = job_key, director, log, directory
         self.state: GangState = state
         self.apply, self.admits = apply, admits
         self.hosts: set[str] = set()
         self.is_the_master: Callable[[], bool] = lambda: True
         """False where another master may run the job: then no executor's lease is renewed."""
-        self.showing: TensorBoardTask | None = None
-        self.printed = TaskLogs(self, directory)
-        self.series: MetricsRecorder | None = None
+        self.tensorboard: TensorBoardTask | None = None
+        self.task_logs = TaskLogs(self, directory)
+        self.metrics_recorder: MetricsRecorder | None = None
         self.source = MasterSource(self, directory)
-        self.pages = OpenPages()
+        self.open_pages = OpenPages()
         self.followed_at, self._clock = 0.0, SignatureClock()
-        self._bells: dict[TaskId, Broadcast] = defaultdict(Broadcast)
+        self._orders_changed: dict[TaskId, Broadcast] = defaultdict(Broadcast)
         self._log_requests: dict[TaskId, dict[int, LogRequest]] = defaultdict(dict)
         self._log_answers: dict[int, asyncio.Future[LogChunk]] = {}
-        self._numbers = itertools.count(1)
-        self._last: tuple[Orders | None, Response] = (None, Response())
+        self._request_numbers = itertools.count(1)
+        self._last_answer: tuple[Orders | None, Response] = (None, Response())
 
     def notify(self, tasks: tuple[TaskId, ...]) -> None:
         """Answer the waiting polls of these tasks: their orders have changed."""
         loop = asyncio.get_running_loop()
         for number, task in enumerate(tasks):
-            loop.call_later(number // AT_ONCE * APART_S, self._bells[task].notify_all)
+            loop.call_later(number // AT_ONCE * APART_S, self._orders_changed[task].notify_all)
 
     async def handle(self, request: Request) -> Response:
         """Answer any request. A master that has left the job to the next one refuses all."""
@@ -157,7 +157,7 @@ class MasterServer:
         if principal.startswith(programs.PROGRAM):
             if request.method != "POST" or not request.path.startswith(programs.PATH):
                 raise _not_found(request)
-            return _json(await self.here.answer(principal, request.path[len(programs.PATH) :], request.body))
+            return _json(await self.program_api.answer(principal, request.path[len(programs.PATH) :], request.body))
         if principal != auth.CLIENT:
             if route != ("POST", "/v1/executor"):
                 raise _not_found(request)
@@ -180,8 +180,8 @@ class MasterServer:
         status = decode(Status, _object(request.body))
         if principal != auth.executor_principal(status.task, status.attempt):
             raise NotPermitted(f"{principal} may not speak for {status.task}/{status.attempt}")
-        if self.showing is not None and status.task == self.showing.task_name:
-            orders = await self.showing.beat(status, _seconds(request.query))
+        if self.tensorboard is not None and status.task == self.tensorboard.task_name:
+            orders = await self.tensorboard.heartbeat(status, _seconds(request.query))
             if orders is None:
                 raise NoLongerThere(f"{status.task} is not wanted any more")
             return _json(encode(orders))
@@ -196,20 +196,20 @@ class MasterServer:
         self.apply(StatusReceived(time.time(), status))
         until = time.monotonic() + _seconds(request.query)
         orders = self._orders(task, status)
-        while is_up_to_date(orders, status) and await self._bells[task].wait_until(until):
+        while is_up_to_date(orders, status) and await self._orders_changed[task].wait_until(until):
             if moved := reassignment(self.state, status):
                 return _json(encode(moved))
             orders = self._orders(task, status)
-        return self._parse_status(orders)
+        return self._encode_orders(orders)
 
-    def _parse_status(self, orders: Orders) -> Response:
+    def _encode_orders(self, orders: Orders) -> Response:
         """Encode the orders; most executors get the same orders, most of the time."""
-        if orders != self._last[0]:
-            self._last = orders, _json(encode(orders))
-        return self._last[1]
+        if orders != self._last_answer[0]:
+            self._last_answer = orders, _json(encode(orders))
+        return self._last_answer[1]
 
     def _orders(self, task: TaskId, status: Status) -> Orders:
-        return self.director.orders(self.state, status, tuple(self._log_requests.pop(task, {}).values()))
+        return self.order_builder.orders(self.state, status, tuple(self._log_requests.pop(task, {}).values()))
 
     def _take_chunks(self, task: TaskId, chunks: tuple[LogChunk, ...]) -> None:
         for chunk in chunks:
@@ -236,7 +236,7 @@ class MasterServer:
         limit = min(int(query.get("limit", "65536")), MAX_LOG_BYTES)
         stream, offset = query.get("stream", "stdout"), int(query.get("offset", "0"))
         attempt = int(query.get("attempt", "0"))
-        return _json(encode(await self.printed.read(task, stream, attempt, offset, limit)))
+        return _json(encode(await self.task_logs.read(task, stream, attempt, offset, limit)))
 
     async def log_of(
         self, task: TaskId, stream: str, offset: int, limit: int, wait_s: float = LOG_WAIT_S, search: str = ""
@@ -255,7 +255,7 @@ class MasterServer:
         if self.state.tasks[task].container is None:
             raise NoLongerThere(f"the container of {task} is gone; what it printed is read when the job has ended")
         self.followed_at = time.monotonic()
-        number = next(self._numbers)
+        number = next(self._request_numbers)
         wanted = LogRequest(number, stream=stream, offset=offset, limit=limit, search=search)
         answer: asyncio.Future[LogChunk] = asyncio.get_running_loop().create_future()
         self._log_answers[number] = answer

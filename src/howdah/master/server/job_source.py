@@ -72,7 +72,7 @@ class MasterSource:
     def history(self) -> str:
         """Return the address of a history server that shows the job after its end: the configured one, else the one
         that runs on this machine when the job is this machine's."""
-        configured = self._api.director.staged.settings.get("history_url", "")
+        configured = self._api.order_builder.staged.settings.get("history_url", "")
         if configured or not self._directory.startswith("file:"):
             return configured
         folder = state_directory(os.environ) / "history"
@@ -96,7 +96,7 @@ class MasterSource:
 
     def note_open_page(self, hidden: bool) -> None:
         """Note that a page is open in a tab, so that the master stays after the end until the page has shown it."""
-        self._api.pages.note_question(hidden, time.monotonic())
+        self._api.open_pages.note_question(hidden, time.monotonic())
 
     def may_embed(self, job_id: str, request: Request) -> bool:
         """Return True if the request may see the charts."""
@@ -113,15 +113,15 @@ class MasterSource:
 
     async def log(self, task: TaskId, stream: str, attempt: int, offset: int, limit: int) -> LogChunk:
         """Return output of a task, from its executor while that runs, else from the file."""
-        return await self._api.printed.read(task, stream, attempt, offset, limit)
+        return await self._api.task_logs.read(task, stream, attempt, offset, limit)
 
     async def search(self, wish: LogQuery, tasks: Sequence[TaskId], attempt: int, stream: str) -> Mapping[str, Any]:
         """Search the logs, through the executors and in the files of earlier attempts."""
-        return await self._api.printed.search(wish, tasks, attempt, stream)
+        return await self._api.task_logs.search(wish, tasks, attempt, stream)
 
     def samples(self) -> tuple[int, list[str]]:
         """Return the version and the unwritten lines of the resource metrics."""
-        series = self._api.series
+        series = self._api.metrics_recorder
         return (series.version, series.unwritten()) if series is not None else (0, [])
 
     async def event_file_answer(self, path_and_query: str) -> tuple[int, str, bytes]:
@@ -145,8 +145,8 @@ class MasterSource:
     def tensorboard_url(self) -> str:
         """Return the link to TensorBoard: the one in a container of the job's, or the job that is a TensorBoard
         itself."""
-        if self._api.showing is not None and self._api.showing.link:
-            return self._api.showing.link
+        if self._api.tensorboard is not None and self._api.tensorboard.link:
+            return self._api.tensorboard.link
         task = next(iter(self.view.tasks.values()), None)
         if task is None or self._api.state.job.framework != "board" or task.state is not State.RUNNING:
             return ""

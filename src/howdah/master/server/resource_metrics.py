@@ -29,7 +29,7 @@ class MetricsRecorder:
         self.journal = Journal(f"{directory.rstrip('/')}/{web.FILE}", "metrics")
         self._numbers = {task: number for number, task in enumerate(tasks)}
         self._columns: dict[str, _BucketColumn] = {}
-        self._begun = self._start = self._end = self._told_at = 0.0
+        self._begun = self._start = self._end = self._reported_at = 0.0
         self.version = 0
 
     def begin(self, begun: float, now: float, anew: bool = False) -> None:
@@ -44,7 +44,7 @@ class MetricsRecorder:
         self._move_to(now)
         self.journal.write(web.header(begun, [str(task) for task in self._numbers]))
 
-    def take(self, task: TaskId, usage: Usage, now: float) -> None:
+    def add_sample(self, task: TaskId, usage: Usage, now: float) -> None:
         """Add a sample of a program that runs."""
         number = self._numbers.get(task)
         if number is None or not self._begun or not (usage.memory_mib or usage.cpu):  # nobody has asked yet
@@ -55,8 +55,8 @@ class MetricsRecorder:
             if column is None:
                 column = self._columns[name] = _BucketColumn(len(self._numbers))
             column.add(number, value)
-        if now - self._told_at >= VERSION_S:
-            self._told_at, self.version = now, self.version + 1
+        if now - self._reported_at >= VERSION_S:
+            self._reported_at, self.version = now, self.version + 1
 
     def tick(self, now: float) -> bool:
         """Write the bucket if it is over; return True if there is something to flush."""

@@ -50,7 +50,7 @@ class TaskLogs:
         Raises:
             RequestRefused: there is no such attempt, its output is gone, or nobody answers.
         """
-        if self._speaks(task) and attempt in (0, self._api.log.view.tasks[task].attempt):
+        if self._has_executor(task) and attempt in (0, self._api.log.view.tasks[task].attempt):
             return await self._api.log_of(task, stream, offset, limit)
         past = self._attempt(task, attempt)
         if past is None or not past.running:
@@ -93,7 +93,7 @@ class TaskLogs:
         """Ask no executor from now on: the job has ended, and the containers are released."""
         self._executors_gone = True
 
-    def _speaks(self, task: TaskId) -> bool:
+    def _has_executor(self, task: TaskId) -> bool:
         """Return True if the task's executor can be asked."""
         if self._executors_gone:
             return False
@@ -119,18 +119,18 @@ class TaskLogs:
             turns = asyncio.Semaphore(AT_ONCE)
             each = max(LEAST_EACH, min(wish.limit, MOST_TOGETHER // max(1, len(asked))))
             words = json.dumps({**encode(wish), "limit": each, "stream": stream})
-            living = [task for task in asked if self._speaks(task) and self._wanted(task, attempt)]
-            past = tuple(self._past(asked, living, attempt, stream))
-            jobs = [self._ask(task, words, turns, found) for task in living]
+            living = [task for task in asked if self._has_executor(task) and self._matches_attempt(task, attempt)]
+            past = tuple(self._past_streams(asked, living, attempt, stream))
+            jobs = [self._search_executor(task, words, turns, found) for task in living]
             if past:
-                jobs.append(self._look(LogSearchRequest(past, replace(wish, limit=each)), found))
+                jobs.append(self._search_files(LogSearchRequest(past, replace(wish, limit=each)), found))
             await asyncio.gather(*jobs)
             return found.answer(time.monotonic() - began)
 
-    def _wanted(self, task: TaskId, attempt: int) -> bool:
+    def _matches_attempt(self, task: TaskId, attempt: int) -> bool:
         return attempt in (0, self._api.log.view.tasks[task].attempt)
 
-    async def _ask(self, task: TaskId, words: str, turns: asyncio.Semaphore, found: SearchResults) -> None:
+    async def _search_executor(self, task: TaskId, words: str, turns: asyncio.Semaphore, found: SearchResults) -> None:
         async with turns:
             try:
                 told = await self._api.log_of(task, SEARCH, 0, 0, SEARCH_S, words)
@@ -138,7 +138,7 @@ class TaskLogs:
             except (RequestRefused, ValueError) as error:
                 found.lack(f"{task}: {error}")
 
-    def _past(
+    def _past_streams(
         self, asked: Iterable[TaskId], living: list[TaskId], attempt: int, stream: str
     ) -> Iterator[SearchedStream]:
         for task in asked:
@@ -150,7 +150,7 @@ class TaskLogs:
                         path = "" if one.log_url else path
                         yield SearchedStream(str(task), one.attempt, name, path=path, url=one.log_url)
 
-    async def _look(self, request: LogSearchRequest, found: SearchResults) -> None:
+    async def _search_files(self, request: LogSearchRequest, found: SearchResults) -> None:
         """Search files in a process of its own, because the master must not block."""
         try:
             reply = await run_helper("howdah.logs.search", "search", request, LogSearchReply, SEARCH_S)

@@ -49,7 +49,7 @@ async def _save(api: MasterServer, words: Mapping[str, Any], by: str) -> Any:
 
 async def _stacks(api: MasterServer, words: Mapping[str, Any], by: str) -> Any:
     """Dump the stacks of the programs."""
-    return await stack_dumps.wanted(api, api.directory, words, by)
+    return await stack_dumps.dump_stacks(api, api.directory, words, by)
 
 
 async def _check(_: MasterServer, __: Mapping[str, Any], ___: str) -> Any:
@@ -66,7 +66,7 @@ def _can_save(api: MasterServer) -> bool:
 
 
 def _can_dump_stacks(api: MasterServer) -> bool:
-    return any(True for _ in hang_detection.running(api.state))
+    return any(True for _ in hang_detection.tasks_with_programs(api.state))
 
 
 def _can_open_tensorboard(api: MasterServer) -> bool:
@@ -75,7 +75,7 @@ def _can_open_tensorboard(api: MasterServer) -> bool:
 
 async def _tensorboard(api: MasterServer, words: Mapping[str, Any], _: str) -> Any:
     """Start TensorBoard where it does not run; `url` is "" until it is open: ask again."""
-    if not _is_running(api) or api.showing is None:
+    if not _is_running(api) or api.tensorboard is None:
         raise JobEnded("the job has ended: `howdah tensorboard` shows what it left")
     idle = words.get("idle_s", IDLE_S)
     if not isinstance(idle, (int, float)) or not 1 <= idle <= LONGEST_IDLE_S:
@@ -83,21 +83,21 @@ async def _tensorboard(api: MasterServer, words: Mapping[str, Any], _: str) -> A
     if not locations.of(api.log.view):
         raise Conflict("nobody knows where its event files are: `board` in the job file says it")
     try:
-        await api.showing.open(api.log.view, float(idle))
+        await api.tensorboard.open(api.log.view, float(idle))
     except HowdahError as error:
         raise NotReady(str(error)) from error
-    last = api.showing.last
-    return {"state": last.state, "url": api.showing.link, "detail": last.detail}
+    last = api.tensorboard.last
+    return {"state": last.state, "url": api.tensorboard.link, "detail": last.detail}
 
 
-async def _no_tensorboard(api: MasterServer, _: Mapping[str, Any], by: str) -> Any:
-    if api.showing is not None:
-        api.showing.close(by)
+async def _stop_tensorboard(api: MasterServer, _: Mapping[str, Any], by: str) -> Any:
+    if api.tensorboard is not None:
+        api.tensorboard.close(by)
     return {}
 
 
-def _shows(api: MasterServer) -> bool:
-    return api.showing is not None and api.showing.state is not None
+def _tensorboard_runs(api: MasterServer) -> bool:
+    return api.tensorboard is not None and api.tensorboard.state is not None
 
 
 USER_ACTIONS: dict[str, UserAction] = {
@@ -105,7 +105,7 @@ USER_ACTIONS: dict[str, UserAction] = {
     "save": UserAction(_can_save, _save),
     "stacks": UserAction(_can_dump_stacks, _stacks),
     "tensorboard": UserAction(_can_open_tensorboard, _tensorboard),
-    "tensorboard/stop": UserAction(_shows, _no_tensorboard),
+    "tensorboard/stop": UserAction(_tensorboard_runs, _stop_tensorboard),
     "check": UserAction(_is_running, _check),
 }
 
@@ -117,7 +117,7 @@ async def execute(api: MasterServer, action: str, words: Mapping[str, Any], by: 
         NotFound: there is no such action.
         Conflict: the action is not possible now.
     """
-    wish = USER_ACTIONS.get(action)
-    if wish is None:
+    found = USER_ACTIONS.get(action)
+    if found is None:
         raise NotFound(f"no action {action[:40]!r}; there are {', '.join(USER_ACTIONS)}")
-    return await wish.execute(api, words, by)
+    return await found.execute(api, words, by)

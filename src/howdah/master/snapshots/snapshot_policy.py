@@ -17,7 +17,7 @@ from howdah.master.decisions.actions import (
     RecordEvent,
     SnapshotPublished,
 )
-from howdah.master.decisions.outputs import is_flat, takers
+from howdah.master.decisions.outputs import is_flat, tasks_of_output
 from howdah.master.snapshots.state import SnapshotRequest, SnapshotRun
 from howdah.master.state import GangState, TaskState
 from howdah.outputs.snapshots import snapshot
@@ -63,8 +63,8 @@ def wanted_outputs(state: GangState, output: int) -> list[int]:
 
 def number_of(state: GangState, output: int) -> int:
     """Return the snapshot that answers the last request: the one that waits, else the one just begun."""
-    if output in state.snapshots.wanted:
-        return state.snapshots.wanted[output].number
+    if output in state.snapshots.requested:
+        return state.snapshots.requested[output].number
     return state.snapshots.running[output].number if output in state.snapshots.running else state.snapshots.number
 
 
@@ -80,11 +80,11 @@ def refusal(state: GangState, output: int) -> str:
     return ""
 
 
-def on_heard(state: GangState, task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
+def on_status(state: GangState, task: TaskState, status: Status, now: float, actions: list[Action]) -> None:
     """Note how far an executor's snapshots are, and how often its programs asked for one."""
-    known = state.snapshots.asked.get(task.id, (0, 0))
+    known = state.snapshots.program_requests.get(task.id, (0, 0))
     seen = known[1] if known[0] == task.attempt else 0
-    state.snapshots.asked[task.id] = (task.attempt, status.asked_saves)
+    state.snapshots.program_requests[task.id] = (task.attempt, status.asked_saves)
     if status.asked_saves > seen and state.open:
         actions.append(RecordEvent(SaveRequested(now, str(task.id))))
         for number in wanted_outputs(state, -1):
@@ -97,12 +97,12 @@ def on_heard(state: GangState, task: TaskState, status: Status, now: float, acti
 
 
 def _request(state: GangState, output: int, by: str, now: float, wait_s: float = 0.0) -> None:
-    if output not in state.snapshots.wanted:
+    if output not in state.snapshots.requested:
         state.snapshots.number += 1
-        state.snapshots.wanted[output] = SnapshotRequest(state.snapshots.number, by, now + wait_s)
+        state.snapshots.requested[output] = SnapshotRequest(state.snapshots.number, by, now + wait_s)
     else:
-        wish = state.snapshots.wanted[output]
-        wish.not_before = min(wish.not_before, now + wait_s)
+        request = state.snapshots.requested[output]
+        request.not_before = min(request.not_before, now + wait_s)
 
 
 def on_tick(state: GangState, now: float, actions: list[Action]) -> None:
@@ -125,30 +125,32 @@ def on_tick(state: GangState, now: float, actions: list[Action]) -> None:
 
 
 def _begin_wanted(state: GangState, now: float, actions: list[Action]) -> None:
-    for number, wish in list(state.snapshots.wanted.items()):
+    for number, request in list(state.snapshots.requested.items()):
         name = time.strftime("%Y_%m_%d_%H_%M_%S", time.localtime(now))
-        if number in state.snapshots.running or now < wish.not_before or name == state.snapshots.names.get(number):
+        if number in state.snapshots.running or now < request.not_before or name == state.snapshots.names.get(number):
             continue
-        del state.snapshots.wanted[number]
-        _begin(state, number, wish, name, now, actions)
+        del state.snapshots.requested[number]
+        _begin(state, number, request, name, now, actions)
 
 
-def _begin(state: GangState, number: int, wish: SnapshotRequest, name: str, now: float, actions: list[Action]) -> None:
+def _begin(
+    state: GangState, number: int, request: SnapshotRequest, name: str, now: float, actions: list[Action]
+) -> None:
     output, saves = state.job.outputs[number], state.snapshots
     parts = {task.id: (task.attempt, task.epoch) for task in _parts(state, number) if _takes_part(task)}
     uri = uris.normal(place(output) + name)
     saves.names[number] = name
     actions.append(
-        RecordEvent(SaveStarted(now, number=wish.number, output=number, uri=uri, tasks=len(parts), by=wish.by))
+        RecordEvent(SaveStarted(now, number=request.number, output=number, uri=uri, tasks=len(parts), by=request.by))
     )
     if not parts:
-        actions.append(RecordEvent(SaveFailed(now, wish.number, "no program runs that writes it")))
+        actions.append(RecordEvent(SaveFailed(now, request.number, "no program runs that writes it")))
         return
     grown = uris.join(snapshot.temporary(state.id, number, output), name)
     previous = saves.last.get(number, "") if output.save.incremental else ""
     saves.due[number] = now + output.save.every_s
     saves.running[number] = SnapshotRun(
-        wish.number,
+        request.number,
         output=number,
         name=name,
         uri=uri,
@@ -162,7 +164,7 @@ def _begin(state: GangState, number: int, wish: SnapshotRequest, name: str, now:
 
 
 def _parts(state: GangState, number: int) -> list[TaskState]:
-    return takers(state, state.job.outputs[number])
+    return tasks_of_output(state, state.job.outputs[number])
 
 
 def _takes_part(task: TaskState) -> bool:
@@ -285,14 +287,14 @@ def _give_up(state: GangState, run: SnapshotRun, reason: str, now: float, action
 def end(state: GangState, now: float, actions: list[Action]) -> bool:
     """Give up incomplete snapshots, because the job ends. Return True while one is being published, which is not
     interrupted."""
-    state.snapshots.wanted.clear()
+    state.snapshots.requested.clear()
     for run in list(state.snapshots.running.values()):
         if not run.publishing:
             _give_up(state, run, f"the job ended ({_count(run)})", now, actions)
     return bool(state.snapshots.running)
 
 
-def remember(state: GangState, event: Event) -> None:
+def replay(state: GangState, event: Event) -> None:
     """Note what an earlier master did. A snapshot that was being made belongs to nobody."""
     saves = state.snapshots
     if isinstance(event, SaveDone) and event.number in saves.started:

@@ -62,7 +62,7 @@ class SnapshotState:
 
     number: int = 0
     """The number of the last snapshot that was requested."""
-    wanted: dict[int, SnapshotRequest] = field(default_factory=dict)
+    requested: dict[int, SnapshotRequest] = field(default_factory=dict)
     """The next requested snapshot of each output."""
     running: dict[int, SnapshotRun] = field(default_factory=dict)
     """The snapshot of each output that is being made."""
@@ -72,7 +72,7 @@ class SnapshotState:
     """The URI of the last complete snapshot of each output."""
     names: dict[int, str] = field(default_factory=dict)
     """The last name that was given to a snapshot of each output."""
-    asked: dict[TaskId, tuple[int, int]] = field(default_factory=dict)
+    program_requests: dict[TaskId, tuple[int, int]] = field(default_factory=dict)
     """By task, the attempt and the number of its programs' requests that were seen."""
     started: dict[int, tuple[int, str]] = field(default_factory=dict)
     """By number of the snapshot, the output and URI of what an earlier master had begun."""
