@@ -12,7 +12,7 @@ import pytest
 
 from howdah.api.http_server import Request, Response, serve
 from howdah.executor.ports import PortReservation
-from howdah.master import app
+from howdah.master.server import listening
 from howdah.spec import port_range
 from howdah.wire.ports import bound
 
@@ -94,14 +94,14 @@ def test_a_server_takes_none_that_is_reserved(few: range) -> None:
 
 
 def test_a_master_waits_for_the_port_of_the_one_before_it(few: range, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "PORT_AGAIN_S", 0.01)
+    monkeypatch.setattr(listening, "PORT_AGAIN_S", 0.01)
 
     async def answer(_: Request) -> Response:
         return Response()
 
     async def main() -> int:
         with reserved(WIDTH, few):
-            coming = asyncio.ensure_future(app.bind_with_retry(answer, lambda _: None, "127.0.0.1", few))
+            coming = asyncio.ensure_future(listening.bind_with_retry(answer, lambda _: None, "127.0.0.1", few))
             await asyncio.sleep(0.1)
             assert not coming.done()
         server = await coming
@@ -110,9 +110,9 @@ def test_a_master_waits_for_the_port_of_the_one_before_it(few: range, monkeypatc
         return port
 
     assert asyncio.run(main()) in few
-    monkeypatch.setattr(app, "PORT_S", 0.0)
+    monkeypatch.setattr(listening, "PORT_S", 0.0)
     with reserved(WIDTH, few), pytest.raises(OSError, match="port_range"):
-        asyncio.run(app.bind_with_retry(answer, lambda _: None, "127.0.0.1", few))
+        asyncio.run(listening.bind_with_retry(answer, lambda _: None, "127.0.0.1", few))
 
 
 def test_as_people_write_it() -> None:

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import gc
-import json
 import math
-import os
 import sys
 import time
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from howdah.api.async_tasks import cancel_all
-from howdah.api.http_server import Handler, Identify, serve
 from howdah.engines import Allocator, AttemptOver, Launch, MasterContext
 from howdah.errors import HowdahError
 from howdah.frameworks import GANG_KEY, find, shares_key
@@ -44,9 +40,11 @@ from howdah.master.decisions.step import step
 from howdah.master.event_log import LAST_S, EventLog
 from howdah.master.health import stack_dumps
 from howdah.master.health.stragglers import Stragglers
+from howdah.master.job_directory import publish_master_address, remove_job_key
 from howdah.master.journal import Superseded
 from howdah.master.recovery import replay
 from howdah.master.server.app import MasterServer
+from howdah.master.server.listening import bind_with_retry
 from howdah.master.server.resource_metrics import MetricsRecorder
 from howdah.master.state import FENCE_S, GangState
 from howdah.master.tensorboard import TensorBoardTask, resolve_event_dir, with_tensorboard_role
@@ -63,13 +61,13 @@ from howdah.spec.events import (
     WorldFormed,
 )
 from howdah.spec.values import dataclass
-from howdah.storage.filesystem import filesystem
 from howdah.storage.retry import retry_until
 from howdah.wire import auth
 from howdah.wire.clock import since_boot
 from howdah.wire.credentials import JOB_KEY, SECRET_PREFIX
 from howdah.wire.messages import Phase
 
+PYTHON = f"{sys.version.split()[0]} {sys.executable}"
 TICK_S = 0.5
 CONFIRM_EVERY_S, CONFIRMED_S = 1.0, 2.0
 """The sum is not more than TAKEOVER_S."""
@@ -83,12 +81,9 @@ HAND_OVER_S = 5.0
 """A master that leaves the job to the next one waits no longer than this for its files to be written."""
 LINGER_S = 0.1
 """The API answers this long after the end, so that a client that follows the job gets the last event."""
-
-PORT_S, PORT_AGAIN_S = 65.0, 5.0
 LEAST_GARBAGE, GARBAGE_EACH = 2000, 20
 FOLLOWED_S, LAST_LINES_S = 3.0, 0.3
-"""A client that has followed the job within the last 3 s gets this long to read the last lines before the containers
-are released."""
+"""A client that has followed the job within the last 3 s gets this long to read the last lines."""
 
 
 @dataclass(frozen=True)
@@ -130,12 +125,10 @@ class JobMaster:
         self.stragglers = Stragglers(self.api.program_api.metrics.steps.get)
         self.clock = ClockMonitor(TICK_S)
         self.tensorboard = TensorBoardTask(identity.job_id, self.staged, identity.key, self.log.append, self._do_all)
-        self.api.tensorboard = self.tensorboard
+        self.api.tensorboard, self.api.metrics_recorder = self.tensorboard, self.metrics_recorder
         self.api.is_the_master = self._is_the_master
-        self.api.metrics_recorder = self.metrics_recorder
         self.allocator: Allocator | None = None
-        self.registered = False
-        self._confirmed_at = -math.inf
+        self.registered, self._confirmed_at = False, -math.inf
         self.context: MasterContext | None = None
         self._finished: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -147,13 +140,8 @@ class JobMaster:
         await self._serve()
         await self._register()
         self.registered = True
-        for work in (
-            self._poll(),
-            self._tick(),
-            self.log.flush_forever(),
-            self._confirm(),
-            self.api.program_api.expire_forever(),
-        ):
+        background = (self._poll(), self._tick(), self.log.flush_forever(), self._confirm())
+        for work in (*background, self.api.program_api.expire_forever()):
             self._spawn(work)
         outcome = await self._end()
         await self._shut_down(outcome)
@@ -176,7 +164,7 @@ class JobMaster:
             raise AttemptOver(str(error)) from error
 
     def signalled(self, name: str) -> None:
-        """Apply what the engine says that signal `name` means; this process has received it and has `begun`."""
+        """Apply what the engine says that signal `name` means; this process has received it and has `registered`."""
         assert self.allocator is not None
         self.apply(self.allocator.signalled(name))
 
@@ -247,7 +235,6 @@ class JobMaster:
             for journal in (self.metrics_recorder.journal, self.api.program_api.journal):
                 await asyncio.to_thread(journal.remove)
         identity, now = self.identity, time.time()
-        python = f"{sys.version.split()[0]} {sys.executable}"
         self.metrics_recorder.begin(now, now)
         self.apply(
             JobStarted(
@@ -257,7 +244,7 @@ class JobMaster:
                 user=self.staged.user,
                 job=self.staged.job,
                 host=identity.host,
-                python=python,
+                python=PYTHON,
                 submission=self.staged.submission,
                 fenced_until=now + FENCE_S if anew else 0.0,
             )
@@ -272,11 +259,11 @@ class JobMaster:
         """Resume the job where an earlier master was killed; return False when that one had not begun the job."""
         assert self.allocator is not None
         assert self.context is not None
-        attempt, python = self.allocator.attempt, f"{sys.version.split()[0]} {sys.executable}"
+        attempt = self.allocator.attempt
 
         def took_over() -> TookOver:
             self.clock.begin()  # no executor is silent before it can have heard of this master
-            return TookOver(time.time(), attempt=attempt, host=self.identity.host, python=python)
+            return TookOver(time.time(), attempt=attempt, host=self.identity.host, python=PYTHON)
 
         events = await self.log.take_over(took_over)
         if len(events) < 2:  # a log without a complete line says nothing
@@ -486,7 +473,7 @@ class JobMaster:
         except HowdahError as error:  # the end is final: a further master that YARN starts reports it once more
             print(f"not unregistered: {error}", file=sys.stderr, flush=True)
         await asyncio.to_thread(self.api.program_api.discard)
-        await asyncio.to_thread(_forget_key, self.identity.directory)
+        await asyncio.to_thread(remove_job_key, self.identity.directory)
         await asyncio.sleep(LINGER_S)
         if self.allocator.serves_after_end:
             await self.api.open_pages.wait_until_closed()
@@ -502,24 +489,6 @@ class JobMaster:
         self.log.close()
 
 
-async def bind_with_retry(handler: Handler, identify: Identify, host: str, among: Sequence[int]) -> asyncio.Server:
-    """Listen at one of the ports `among`, or at any port when there are none. The kernel keeps the port of an earlier
-    master for a minute, so try that long.
-
-    Raises:
-        OSError: no port is free by then.
-    """
-    until = time.monotonic() + PORT_S
-    while True:
-        try:
-            return await serve(handler, identify, host, among=among)
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE or time.monotonic() > until:
-                raise
-            print(f"{error.strerror}: trying again for a minute", file=sys.stderr, flush=True)
-            await asyncio.sleep(PORT_AGAIN_S)
-
-
 def _tune_gc(tasks: int) -> None:
     """Raise the threshold of the garbage collector: each pending long poll keeps some twenty objects alive, and
     scanning them would take a third of the time of a master of ten thousand executors, half a second at once."""
@@ -529,17 +498,3 @@ def _tune_gc(tasks: int) -> None:
 
 def _files_removed() -> AllocationLost:
     return AllocationLost(time.time(), "the node has removed the files that the master runs from")
-
-
-def _forget_key(directory: str) -> None:
-    """Remove the job's key, as the last step: a job without its key is over and needs nobody to look after it."""
-    with contextlib.suppress(HowdahError):
-        filesystem(directory).delete(f"{directory.rstrip('/')}/key")
-
-
-def publish_master_address(directory: str, url: str) -> None:
-    """Write the master's address to the job's directory; `start` is field 22 of proc(5) stat."""
-    uri = f"{directory.rstrip('/')}/master.json"
-    with filesystem(uri).writing(uri) as sink:
-        start = int(Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()[19])
-        sink.write(json.dumps({"url": url, "pid": os.getpid(), "start": start}).encode())

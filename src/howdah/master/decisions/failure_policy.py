@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import re
-from fractions import Fraction
 
 from howdah.master.decisions.actions import Action, NoteNodeFailures, NotifyExecutors, RecordEvent
 from howdah.master.decisions.gang_formation import (
@@ -19,6 +17,7 @@ from howdah.master.decisions.gang_formation import (
 )
 from howdah.master.decisions.job_completion import commit_if_all_ended, release_container, stop
 from howdah.master.decisions.restart_policy import UNCOUNTED, may_start_again, restarts_alone
+from howdah.master.decisions.success_policy import end_if_decided, on_node
 from howdah.master.state import GangState, RestartCause, Stage, TaskState
 from howdah.spec import Exit, Outcome, State, TaskId, chief
 from howdah.spec.events import ContainerEnded, Ended, GangRestarted, Noted
@@ -172,60 +171,9 @@ def _ignored(state: GangState, task: TaskState) -> bool:
 
 
 def _go_on(state: GangState, now: float, actions: list[Action]) -> None:
-    if _decide_by_role(state, now, actions):
+    if end_if_decided(state, now, actions):
         return
     begin_stages(state, now, actions)
-
-
-def _decide_by_role(state: GangState, now: float, actions: list[Action]) -> bool:
-    """End the job if its success is reached, or cannot be reached any more."""
-    deciding = [task for task in state.tracked_tasks() if not _leads_to_others(state, task.id.role)]
-    well = sum(task.exit is not None and task.exit.ok for task in deciding)
-    left = sum(task.exit is None for task in state.tracked_tasks())
-    rule = state.job.success
-    if rule.endswith("%"):
-        return _decide_by_share(state, deciding, well, left, now, actions)
-    leader = state.tasks[chief(state.job)]
-    led = leader.exit is not None and leader.exit.ok
-    if rule == "chief" and led and left and _in_grace(state, now):
-        return False
-    if (rule == "any" and well) or (rule == "chief" and led) or (rule == "all" and not left and well):
-        stop(state, Outcome(State.SUCCEEDED), "the job is done", now, actions)
-    elif not left:
-        stop(state, Outcome(State.FAILED, _nobody(state)), "no task is left to wait for", now, actions)
-    return not state.open
-
-
-def _leads_to_others(state: GangState, role: str) -> bool:
-    return any(role in other.after for other in state.job.roles.values())
-
-
-def _in_grace(state: GangState, now: float) -> bool:
-    """Return True while other tasks may go on after the chief is done."""
-    state.done_at = state.done_at or now
-    return now - state.done_at < state.job.timeouts.grace_s
-
-
-def _decide_by_share(
-    state: GangState, deciding: list[TaskState], well: int, left: int, now: float, actions: list[Action]
-) -> bool:
-    needed = math.ceil(len(deciding) * Fraction(state.job.success[:-1]) / 100)
-    failed = [task for task in deciding if task.exit is not None and not task.exit.ok]
-    if len(deciding) - len(failed) < needed:
-        first = min(failed, key=lambda task: task.ended_at)
-        reason = (
-            f"{len(failed)} of {len(deciding)} tasks failed (success: {state.job.success}); "
-            f"the first was {first.id}{_on_node(first.node)}: {first.exit}"
-        )
-        stop(state, Outcome(State.FAILED, reason, first.id, first.exit), reason, now, actions)
-    elif not left:
-        stop(state, Outcome(State.SUCCEEDED), f"{well} of {len(deciding)} tasks ended well", now, actions)
-    return not state.open
-
-
-def _nobody(state: GangState) -> str:
-    wanted = str(chief(state.job)) if state.job.success == "chief" else "any task"
-    return f"all tasks ended, and {wanted} had not ended well (success: {state.job.success})"
 
 
 # Restarts
@@ -252,13 +200,13 @@ def late_exit(state: GangState, task: TaskState, status: Status, now: float, act
     if status.epoch == blame.epoch and _cause_weight(exit) > blame.weight:
         state.last_restart_cause = RestartCause(task.id, blame.epoch, _cause_weight(exit), blame.seen_at)
         heard = f"heard later than {blame.task}, whose end may have followed from it"
-        told = f"{task.id}{_on_node(task.node)}: {exit}; {heard}"
+        told = f"{task.id}{on_node(task.node)}: {exit}; {heard}"
         actions.append(RecordEvent(Noted(now, told)))
 
 
 def _fail_job(state: GangState, task: TaskState, exit: Exit, node: str, now: float, actions: list[Action]) -> None:
     state.last_restart_cause = RestartCause(task.id, task.epoch, _cause_weight(exit), now)
-    reason = f"{task.id}{_on_node(node)}: {exit}"
+    reason = f"{task.id}{on_node(node)}: {exit}"
     kind = classify(state, task.id, exit)
     # People take away a node that is decommissioned: the node is not to blame.
     announced = task.notice is not None and task.notice.kind == "decommission"
@@ -326,7 +274,7 @@ def _failed_preflight(
     state: GangState, task: TaskState, exit: Exit, node: str, now: float, actions: list[Action]
 ) -> None:
     """Ask for another container on another node, if there is one, in place of a container that failed pre-flight."""
-    fitness, reason = state.preflight, f"{task.id}{_on_node(node)}: {exit}"
+    fitness, reason = state.preflight, f"{task.id}{on_node(node)}: {exit}"
     again = node in fitness.readmitted_nodes & fitness.nodes
     tried = fitness.failed_nodes.setdefault(task.id, [])
     tried.append(node)
@@ -457,10 +405,6 @@ def peer_already_running(state: GangState, task: TaskState) -> bool:
     return not task.adopted and any(peer.started == task.epoch and not peer.formed for peer in peers)
 
 
-def _on_node(node: str) -> str:
-    return f" on {node}" if node else ""
-
-
 def _replace_first_cause(state: GangState, task: TaskState, exit: Exit, node: str) -> None:
     """Replace the first cause by a failure that is seen while the job stops and may have caused it: the end of a killed
     peer is reported late."""
@@ -470,7 +414,7 @@ def _replace_first_cause(state: GangState, task: TaskState, exit: Exit, node: st
     if exit.cause == "stopped" or exit.code == NOT_HEARD:  # the executor left while it was stopping
         return
     if _cause_weight(exit) > _cause_weight(before.exit):
-        state.outcome = Outcome(State.FAILED, f"{task.id}{_on_node(node)}: {exit}", task.id, exit)
+        state.outcome = Outcome(State.FAILED, f"{task.id}{on_node(node)}: {exit}", task.id, exit)
 
 
 # Deadlines
