@@ -1,4 +1,4 @@
-"""What callers may take of a server before they have shown who they are.
+"""Limits of what callers may use of a server before they have proved who they are.
 
 A *stranger* is a connection on which no request has come yet that shows by its head who sends it. Anybody may open
 one, so strangers are few, hold little, and do not stay: the rules are those of `ConnectionLimits`. When all places are
@@ -36,7 +36,7 @@ class Closable(Protocol):
     deadline: float
     """Loop time at which it is closed if it is a stranger still."""
     stranger: bool
-    """Whether it has not shown who it is: set here."""
+    """True until the caller has proved who it is; set by this module."""
 
     @property
     def busy(self) -> bool:
@@ -44,7 +44,7 @@ class Closable(Protocol):
         ...
 
     def abort(self) -> None:
-        """Close it at once, whatever is still to be sent."""
+        """Close the connection at once, and drop what is still to be sent."""
         ...
 
 
@@ -87,7 +87,7 @@ class ConnectionLimits:
         self._report, self._clock = report or _print, clock
 
     def add(self, connection: Closable) -> None:
-        """A caller has connected; when there are too many, one of them is closed."""
+        """Count a new connection; close one if there are too many."""
         self._strangers.setdefault(connection.peer, {})[connection] = None
         connection.stranger = True
         self.count += 1
@@ -96,7 +96,7 @@ class ConnectionLimits:
             self.turn_away(next(iter(crowd)), f"more than {self._most} at once")
 
     def identified(self, connection: Closable, signed: bool) -> None:
-        """It has shown who it is."""
+        """Stop counting a connection as a stranger: its caller has proved who it is."""
         self._leave_strangers(connection)
         if not signed:
             self._visitors[connection] = None
@@ -105,7 +105,7 @@ class ConnectionLimits:
                 self.turn_away(next(idle, connection), f"more than {self.limits.visitors} with a token")
 
     def remove(self, connection: Closable) -> None:
-        """It is closed."""
+        """Forget a connection that was closed."""
         self._leave_strangers(connection)
         self._visitors.pop(connection, None)
 
@@ -119,13 +119,13 @@ class ConnectionLimits:
             self.count -= 1
 
     def turn_away(self, connection: Closable, why: str) -> None:
-        """Close it, and let the log tell."""
+        """Close a connection, and report that in the log."""
         self.remove(connection)
         connection.abort()
         self.count_refusal(connection.peer, why)
 
     def count_refusal(self, peer: str, why: str) -> None:
-        """A caller was refused before it had shown who it is."""
+        """Count a caller that was refused before it had proved who it is."""
         self._turned_away[why] += 1
         self._last_peer = peer
         self._tell()

@@ -93,15 +93,15 @@ def header(begun: float, tasks: Sequence[str]) -> str:
 
 
 def sampled_series(
-    read: Callable[[], Iterable[bytes]], wish: SeriesQuery, tasks: Sequence[str], unwritten: Sequence[bytes] = ()
+    read: Callable[[], Iterable[bytes]], query: SeriesQuery, tasks: Sequence[str], unwritten: Sequence[bytes] = ()
 ) -> list[dict[str, Any]]:
     """The series of what is sampled, of these tasks: of the lines that `read` gives, twice, and then of `unwritten`."""
-    wanted = [name for name in wish.names if name in UNITS]
-    count, chosen = _select_buckets(read(), unwritten, wish) if wanted else (0, {})
+    wanted = [name for name in query.names if name in UNITS]
+    count, chosen = _select_buckets(read(), unwritten, query) if wanted else (0, {})
     times = sorted(chosen)
-    most = _max_points(wish, len(wanted) * len(tasks))
-    end = None if wish.end == float("inf") else wish.end
-    cut = spans(times, most, wish.begin or None, end)
+    most = _max_points(query, len(wanted) * len(tasks))
+    end = None if query.end == float("inf") else query.end
+    cut = spans(times, most, query.begin or None, end)
     places = {time: place for place, span in enumerate(cut) for time in times[span]}
     found = _Merged([(task, name) for name in wanted for task in tasks])
     known = frozenset(tasks)
@@ -111,28 +111,28 @@ def sampled_series(
     return [_series(task, name, rows) for (task, name), rows in found.rows() if rows]
 
 
-def program_series(view: JobView, wish: SeriesQuery, tasks: Sequence[str]) -> list[dict[str, Any]]:
+def program_series(view: JobView, query: SeriesQuery, tasks: Sequence[str]) -> list[dict[str, Any]]:
     """The series that programs tell of themselves."""
-    curves = list(_program_points(view, wish, tasks))
-    most = _max_points(wish, len(curves))
+    curves = list(_program_points(view, query, tasks))
+    most = _max_points(query, len(curves))
     return [_series(task, name, [_row(point) for point in downsample(points, most)]) for task, name, points in curves]
 
 
-def _max_points(wish: SeriesQuery, series: int) -> int:
-    return max(FEWEST_POINTS, min(wish.points, MOST_IN_ALL // max(1, series)))
+def _max_points(query: SeriesQuery, series: int) -> int:
+    return max(FEWEST_POINTS, min(query.points, MOST_IN_ALL // max(1, series)))
 
 
-def tasks_of(view: JobView, wish: SeriesQuery) -> list[str]:
+def tasks_of(view: JobView, query: SeriesQuery) -> list[str]:
     """Those that are asked for.
 
     Raises:
         ValueError: one does not exist.
     """
     known = [str(task) for task in view.tasks]
-    for task in wish.tasks:
+    for task in query.tasks:
         if task not in known:
             raise ValueError(f"the job has no task {task[:80]!r}")
-    return [task for task in known if not wish.tasks or task in wish.tasks]
+    return [task for task in known if not query.tasks or task in query.tasks]
 
 
 def available_names(view: JobView) -> list[dict[str, str]]:
@@ -208,13 +208,13 @@ def _numbered(lines: Iterable[bytes], unwritten: Sequence[bytes]) -> Iterator[tu
 
 
 def _select_buckets(
-    lines: Iterable[bytes], unwritten: Sequence[bytes], wish: SeriesQuery
+    lines: Iterable[bytes], unwritten: Sequence[bytes], query: SeriesQuery
 ) -> tuple[int, dict[float, int]]:
     """How many lines there are, and by their time the numbers of those that count."""
     found, count = {}, 0
     for bucket in _buckets(_numbered(lines, unwritten)):
         count = max(count, bucket.number + 1)
-        if wish.begin - bucket_length(0, len(bucket.tasks)) < bucket.time <= wish.end:
+        if query.begin - bucket_length(0, len(bucket.tasks)) < bucket.time <= query.end:
             found[bucket.time] = bucket.number  # again: the open bucket of a master, which is over by now
     return count, found
 
@@ -251,22 +251,22 @@ def _parsed(line: bytes) -> dict[str, Any]:
 
 
 def _program_points(
-    view: JobView, wish: SeriesQuery, tasks: Sequence[str]
+    view: JobView, query: SeriesQuery, tasks: Sequence[str]
 ) -> Iterator[tuple[str, str, list[SampledPoint]]]:
     """Those told that are asked for, as far as there are points: task, name, points."""
-    named = frozenset(wish.names)
+    named = frozenset(query.names)
     for task in map(TaskId.parse, tasks):
         known = view.tasks.get(task, TaskView(task))
         for name in sorted(known.curves):
-            wanted = name not in UNITS and (wish.program_metrics or name in named)
-            points = list(_points_in_range(known, name, wish)) if wanted else []
+            wanted = name not in UNITS and (query.program_metrics or name in named)
+            points = list(_points_in_range(known, name, query)) if wanted else []
             if points:
                 yield str(task), name, points
 
 
-def _points_in_range(task: TaskView, name: str, wish: SeriesQuery) -> Iterator[SampledPoint]:
+def _points_in_range(task: TaskView, name: str, query: SeriesQuery) -> Iterator[SampledPoint]:
     for point in task.curves.get(name, ()):
-        if wish.begin <= point.time <= wish.end:
+        if query.begin <= point.time <= query.end:
             yield SampledPoint(point.time, point.value, point.value, point.value)
 
 

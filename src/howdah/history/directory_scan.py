@@ -1,4 +1,4 @@
-"""From the directories of jobs into the index: what is new, what has grown, what is gone.
+"""Scans the directories of jobs, and brings the index up to date: new jobs, logs that have grown, jobs that are gone.
 
 The rule: a log is read once. Of one that has ended nothing is asked again, of the others whether they have grown, and
 the reading goes on where it stopped. A job that cannot be read is listed as far as it is known.
@@ -25,12 +25,12 @@ LIST_S = 60.0
 """All jobs of a home are listed at least this often: 100,000 take seconds. In between, when one has come or gone."""
 CLOSED_S, CLOCK_MS = 3600.0, 2000
 AT_ONCE = 16
-"""Logs of a cluster that are asked for at the same time: each takes a few round trips."""
+"""Logs of a cluster that are read at the same time: each takes a few round trips."""
 
 
 @dataclass
 class ScanResult:
-    """What a look at all roots found: jobs read, jobs gone, directories that may not be read, and what went wrong."""
+    """The result of a scan of all roots: jobs read, jobs gone, directories without permission, and problems."""
 
     read: int = 0
     gone: int = 0
@@ -39,8 +39,7 @@ class ScanResult:
 
 
 class Scanner:
-    """`roots` are URIs of engines' homes, which may hold `*`; `conf_dir` is the Hadoop configuration that knows
-    them."""
+    """Scans `roots`, URIs of engines' homes, which may hold `*`, with the Hadoop configuration in `conf_dir`."""
 
     def __init__(self, index: Index, roots: Iterable[str], conf_dir: str = "") -> None:
         self.index, self.roots, self.conf_dir = index, tuple(roots), conf_dir
@@ -68,14 +67,14 @@ class Scanner:
         return looked
 
     def end(self) -> None:
-        """Leave off soon, from another thread: a look at many jobs takes long."""
+        """Stop a scan soon, called from another thread: a scan of many jobs takes long."""
         self._ended = True
 
     def _files(self, uri: str) -> FileSystem:
         return filesystem(uri, self.conf_dir)
 
     def _homes(self, root: str) -> list[str]:
-        """The homes that `root` stands for: `hdfs://ns/user/*/.howdah` is each user's that has one."""
+        """Return the homes that `root` stands for: `hdfs://ns/user/*/.howdah` is that of each user who has one."""
         before, star, after = root.partition("*")
         if not star:
             return [root]
@@ -103,7 +102,7 @@ class Scanner:
             self._listed[home] = (modified_ms, time.monotonic())
 
     def _unchanged(self, home: str, modified_ms: int) -> bool:
-        """No job has come or gone; but one that had ended may have changed, which is looked for less often."""
+        """Return whether no job has come or gone. An ended job may still have changed, which is checked less often."""
         known, at = self._listed.get(home, (-1, 0.0))
         return known == modified_ms and time.monotonic() - at < LIST_S
 
@@ -130,11 +129,11 @@ class Scanner:
 
 
 class Closed(Exception):
-    """A job that we may not read: it is not listed, and not asked for again for a while."""
+    """This user may not read a job: the job is not listed, and not read again for a while."""
 
 
 def read(files: FileSystem, job: IndexedJob) -> IndexedJob | None:
-    """The job with what its log says by now; None when there is nothing new, or nothing can be known now.
+    """Return the job with what its log says now; None when nothing is new, or the log can't be read now.
 
     Raises:
         Closed: it is not ours to read.
@@ -163,7 +162,7 @@ def read(files: FileSystem, job: IndexedJob) -> IndexedJob | None:
 
 
 def _tells_all(files: FileSystem, uri: str, job: IndexedJob) -> bool:
-    """Whether a log never seen tells how its job ended: then nobody needs its size, which is another round trip."""
+    """Read a new log; return whether it has the job's end: then its size, another round trip, is not needed."""
     reader = LineReader()
     try:
         data = files.head(uri, CHUNK)
@@ -180,7 +179,7 @@ def _tells_all(files: FileSystem, uri: str, job: IndexedJob) -> bool:
 
 
 def _go_on(files: FileSystem, uri: str, size: int, job: IndexedJob) -> bool:
-    """Read on; from the beginning when the log is not the one that was read before. Whether that was all of it."""
+    """Read on, from the beginning if the log was replaced; return whether the log was read to its end."""
     reader = LineReader(job.offset, job.skipping)
     with files.open_read(uri) as log:
         if reader.offset:

@@ -52,7 +52,7 @@ _COLUMNS = (
 
 
 def _assignment(name: str) -> str:
-    """The queue that the cluster chose is not in the log of a job that named none."""
+    """Return the SQL that updates a column. The queue is kept if the log has none: the cluster may have chosen it."""
     return f"{name} = excluded.{name}" if name != "queue" else "queue = coalesce(nullif(excluded.queue, ''), queue)"
 
 
@@ -82,8 +82,8 @@ class FoundJob:
 
 @dataclass
 class IndexedJob(FoundJob):
-    """What the index has of it: how far its log was read, and what it said up to there. One that is `anew` is read from
-    the beginning."""
+    """A job as the index knows it: how far its log was read, and the summary up to there. If `anew`, the log is read
+    from the beginning."""
 
     offset: int = 0
     skipping: bool = False
@@ -95,7 +95,7 @@ class IndexedJob(FoundJob):
 
 
 class Index:
-    """`folder` is made if need be. Calls may come from several threads; each opens its own connection."""
+    """The index in `folder`, which is made where it is missing. Each thread that calls has a connection of its own."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -107,7 +107,7 @@ class Index:
         self._fixed = False
 
     def claim(self) -> bool:
-        """Whether this process may write from now on: none other does."""
+        """Try to become the only process that writes; return whether this process is."""
         if self._lock is None:
             lock = (self.folder / "lock").open("a")
             try:
@@ -121,11 +121,11 @@ class Index:
 
     @property
     def writes(self) -> bool:
-        """Whether this process is the one that does."""
+        """True if this process is the one that writes."""
         return self._lock is not None
 
     def close(self) -> None:
-        """Let another write."""
+        """Close the index, and let another process write."""
         self._let_go()
         if self._lock is not None:
             self._lock.close()
@@ -143,8 +143,8 @@ class Index:
             self._opened.pop().close()
 
     def renew(self) -> None:
-        """Throw it away and begin anew: it is damaged. Nobody reads meanwhile: a connection that is closed under its
-        thread ends the process, and one that was opened too early reads what is gone for good."""
+        """Delete the damaged index and make a new one. No thread reads meanwhile: closing a connection that a thread
+        uses ends the process, and a connection that was opened too early would read the deleted file for ever."""
         with self._turn:
             self._renewing = True
             try:
@@ -185,7 +185,7 @@ class Index:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """This thread's connection, while nobody makes the index anew."""
+        """Lend this thread's connection; the index is not renewed meanwhile."""
         with self._turn:
             while self._renewing:
                 self._turn.wait()
@@ -199,7 +199,7 @@ class Index:
 
     @property
     def connection(self) -> sqlite3.Connection:
-        """This thread's connection; for the thread that writes, and alone may make the index anew."""
+        """Return this thread's connection, for the thread that writes: only that thread renews the index."""
         found: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if found is None:
             options = "?immutable=1" if self._fixed else ""
@@ -214,7 +214,7 @@ class Index:
 
     @contextlib.contextmanager
     def change(self) -> Iterator[sqlite3.Connection]:
-        """A transaction: all of it or nothing.
+        """Run a transaction: all of it is written or nothing.
 
         Raises:
             sqlite3.Error: it could not be written.
@@ -232,19 +232,19 @@ class Index:
 
     @property
     def version(self) -> int:
-        """Grows with each change."""
+        """The number of the latest change."""
         with self.reading() as connection:
             return int(connection.execute("SELECT number FROM changes").fetchone()[0])
 
     def put(self, root: str, jobs: Iterable[IndexedJob]) -> None:
-        """Write what is now known of these jobs below `root`."""
+        """Write what is known now of these jobs below `root`."""
         with self.change() as connection:
             for job in jobs:
                 number = connection.execute(_UPSERT, _row(root, job)).fetchone()[0]
                 _put_attempts(connection, number, job)
 
     def look(self, root: str, listing: Iterable[FoundJob]) -> int:
-        """Take note of the directories below `root`, and forget jobs that are not listed; how many those were."""
+        """Store the directories below `root`, and remove jobs that are not among them; return how many were removed."""
         connection = self.connection
         connection.execute("CREATE TEMP TABLE IF NOT EXISTS seen (id TEXT PRIMARY KEY, directory, folder_ms, owner)")
         connection.execute("BEGIN")
@@ -261,7 +261,7 @@ class Index:
         return len(numbers)
 
     def only(self, roots: Iterable[str]) -> int:
-        """Forget jobs of all other roots; how many those were."""
+        """Remove the jobs of all other roots; return how many were removed."""
         known = {root for (root,) in self.connection.execute("SELECT DISTINCT root FROM job")}
         numbers: list[int] = []
         for root in known.difference(roots):
@@ -272,7 +272,7 @@ class Index:
         return len(numbers)
 
     def news(self, root: str) -> Iterator[list[IndexedJob]]:
-        """Of the jobs noted last, some at a time, those whose log may have grown; the newest first.
+        """Yield, some at a time, those of the stored jobs whose log may have grown, the newest first.
 
         A job of the same name that another root has is left to it.
         """
@@ -282,7 +282,7 @@ class Index:
             yield [_known(FoundJob(*row[:4]), row[4:]) for row in rows]
 
     def open_jobs(self, root: str = "") -> list[IndexedJob]:
-        """Those below `root`, or all, whose log does not say how they ended."""
+        """Return the jobs, below `root` or all, whose log does not have their end."""
         rows = self.connection.execute(
             "SELECT id, directory, folder_ms, user, offset, skipping, size, written_ms, over, kept, folder_ms FROM job "
             "WHERE NOT over AND (root = ? OR ? = '')",
@@ -291,7 +291,7 @@ class Index:
         return [_known(FoundJob(*row[:4]), row[4:]) for row in rows.fetchall()]
 
     def tell(self, id_: str, told: Mapping[str, object]) -> None:
-        """Note what is known of a job beyond its log; nothing is written when it is known already."""
+        """Store what is known of a job beyond its log; nothing is written when it is stored already."""
         columns, values = ", ".join(told), tuple(told.values())
         found = self.connection.execute(f"SELECT {columns} FROM job WHERE id = ?", (id_,)).fetchone()  # noqa: S608
         if found is not None and found != values:
@@ -300,12 +300,13 @@ class Index:
                 connection.execute(f"UPDATE job SET {assignments} WHERE id = ?", (*values, id_))  # noqa: S608
 
     def root_of(self, id_: str) -> str:
-        """Below which root a job is; "" for one that is not there."""
+        """Return the root that a job lies below, "" for an unknown job."""
         found = self.connection.execute("SELECT root FROM job WHERE id = ?", (id_,)).fetchone()
         return str(found[0]) if found else ""
 
     def ended_before(self, moment: float, most: int, but: Collection[str] = ()) -> list[tuple[str, str, str]]:
-        """(id, directory, root) of jobs that ended before it, the oldest first; not those of the roots in `but`."""
+        """Return (id, directory, root) of the jobs that ended before that moment, the oldest first, but for roots in
+        `but`."""
         others = f"AND root NOT IN ({', '.join('?' * len(but))})"
         rows = self.connection.execute(
             f"SELECT id, directory, root FROM job WHERE over AND finished < ? {others} ORDER BY finished LIMIT ?",  # noqa: S608 - our own words
@@ -314,7 +315,7 @@ class Index:
         return rows.fetchall()
 
     def drop(self, ids: Iterable[str]) -> None:
-        """Show these no more, until something changes in their directories."""
+        """Hide these jobs until something changes in their directories."""
         with self.change() as connection:
             for id_ in ids:
                 connection.execute(

@@ -1,4 +1,4 @@
-"""What a history server is told, and what it keeps of its own: a folder for its index, and the key of its tokens."""
+"""The options of a history server, and what it stores: a folder for its index, and the key of its tokens."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class HistoryOptions:
 
 
 def key_of(state: Path) -> bytes:
-    """The key that makes this user's tokens for history servers; it is made when there is none.
+    """Return the key that makes this user's tokens for history servers; make one when there is none.
 
     Raises:
         StagingError: it can't be read, or not be made.
@@ -64,17 +64,17 @@ def key_of(state: Path) -> bytes:
 
 
 def job_key(key: bytes, job_id: str) -> bytes:
-    """What a history server with `key` makes a job's embed token from (docs/adr/0008)."""
+    """Return the key from which a history server with `key` makes a job's embed token (docs/adr/0008)."""
     return auth.derive(key, f"job {job_id}")
 
 
 def index_folder(options: HistoryOptions) -> Path:
-    """An index for each set of roots."""
+    """Return the folder of the index: each set of roots has one of its own."""
     return options.state / hashlib.sha256("\n".join(sorted(options.roots)).encode()).hexdigest()[:12]
 
 
 def root_of(engine: Engine, user: str) -> str:
-    """Where an engine's jobs are: of all users, where each has a home of his own."""
+    """Return the URI of an engine's jobs: of all users, where each user has a home."""
     home = engine.home
     above = uris.parent(home)
     if uris.split(home)[0] == "file" or uris.name(above) != user:
@@ -83,5 +83,5 @@ def root_of(engine: Engine, user: str) -> str:
 
 
 def user_on(conf_dir: str) -> str:
-    """Who we are on the cluster of this configuration, or here."""
+    """Return the name of this user on the cluster of this configuration, or on this machine."""
     return identity.user(identity.is_secure(load(directory(conf_dir))))

@@ -1,4 +1,4 @@
-"""Questions to the index: a page of jobs, users and their GPU-hours, whose a process or a GPU was.
+"""Queries of the index: a page of jobs, users and their GPU-hours, the job of a process or a GPU.
 
 The rule: a page goes on behind the last row that was seen, by that row's values: nothing is counted off, nothing is
 shown twice or left out because jobs came in between. Words are looked for in one folded text by job, read through from
@@ -37,7 +37,7 @@ _COLUMNS = (
 
 
 def page(connection: sqlite3.Connection, query: Mapping[str, str], now: float) -> dict[str, Any]:
-    """`{"jobs": […], "next": cursor or None, "total": n}` for the query of a list of jobs.
+    """Return `{"jobs": […], "next": cursor or None, "total": n}` for the query of a list of jobs.
 
     Raises:
         Refused: a value that a parameter can't have.
@@ -115,13 +115,13 @@ def _job(row: tuple[Any, ...], now: float) -> dict[str, Any]:
 
 
 def row_of(connection: sqlite3.Connection, id_: str, now: float) -> dict[str, Any] | None:
-    """The row of one job."""
+    """Return the row of one job, None if there is none."""
     found = connection.execute(f"SELECT {_COLUMNS} FROM job WHERE id = ?", (id_,)).fetchone()  # noqa: S608
     return _job(found[1:], now) if found else None
 
 
 def users(connection: sqlite3.Connection, query: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Jobs and GPU-hours by user, the most hours first, of jobs that started between `from` and `to`.
+    """Return jobs and GPU-hours by user, the most hours first, of jobs that started between `from` and `to`.
 
     Raises:
         Refused: one of those is no moment.

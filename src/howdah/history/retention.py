@@ -1,4 +1,4 @@
-"""Jobs that ended long ago leave the index; their directories, too, when that is asked for.
+"""Removes jobs that ended long ago from the index, and their directories if the options say so.
 
 The rule: what is removed is exactly `<home>/jobs/<id>`, of a job that has ended, in a home whose owner owns it, and
 only if this user is that owner. Anything else stays, and is told of. Where a file system does not answer, the home's
@@ -20,7 +20,7 @@ _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def sweep(index: Index, before: float, owner: Callable[[str], str] | None, conf_dir: str) -> list[str]:
-    """Let go of jobs that ended before `before` (epoch seconds); sentences about directories that stay.
+    """Remove jobs that ended before `before` (epoch seconds); return sentences about directories that stay.
 
     With `owner`, which tells who we are where a URI is, our own directories of these jobs are removed.
 

@@ -1,4 +1,4 @@
-"""Jobs whose log does not say how they ended: their engine is asked, for a killed master cannot write it down."""
+"""Asks the engines about jobs whose log has no end: a master that was killed could not write it."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from howdah.storage.filesystem import filesystem
 from howdah.wire import auth
 
 SETTLED_S = 10.0
-"""Between a job's end, as its engine tells it, and its log's last lines."""
+"""The longest time between a job's end, as its engine reports it, and the last lines of its log."""
 FORGOTTEN_S = 86400.0
 """A job that no engine knows, and whose log has been silent for this long, is over."""
 AT_A_TIME = 50
 FEW = 5
-"""More than these are asked for in one go, among all of this user's; but this machine's engine reads each one's log."""
+"""More jobs than this are asked for in one call for all of the user's jobs; the local engine reads each one's log."""
 
 
 class RunningJobs:
-    """Asks `engines` about a few jobs at a time."""
+    """Updates running jobs by asking `engines` about a few at a time."""
 
     def __init__(self, index: Index, engines: Iterable[Engine]) -> None:
         self.index, self.engines = index, tuple(engines)
         self._next = 0
 
     def look(self, now: float) -> list[str]:
-        """Bring open jobs up to date; sentences about engines that do not answer.
+        """Update the jobs without an end; return sentences about engines that do not answer.
 
         Raises:
             sqlite3.Error: the index can't be written.
@@ -72,7 +72,7 @@ class RunningJobs:
             self._end(job, report.state, report.finished or job.written_ms / 1000, report.diagnostics)
 
     def _describe(self, job: IndexedJob, report: JobReport) -> None:
-        """What the log would have told, had the job begun."""
+        """Fill in what the log would have said if the job had started."""
         if not job.digest.id:
             job.digest.name, job.digest.user, job.digest.queue = report.name, report.user, report.queue
             job.digest.engine, job.digest.started = report.engine, report.started or report.submitted
@@ -92,7 +92,7 @@ class RunningJobs:
 
 
 def page_of(report: JobReport) -> str:
-    """A link to a living job's own page, as far as this user may have one."""
+    """Return a link to a running job's own page, "" where this user may not have one."""
     if report.tracking_url or not report.master:
         return report.tracking_url
     uri = f"{report.directory}/key"
