@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from howdah.api.handlers.curves import checkpoints
-from howdah.eventfiles.locations import of
+from howdah.eventfiles.locations import event_file_locations
 from howdah.spec import Board, Checkpoint, Exit, JobSpec, Outcome, Output, Role, State, TaskId
 from howdah.spec.events import Committed, Ended, Event, JobFinished, JobStarted, SaveDone, SaveStarted
 from howdah.spec.fold import fold
@@ -19,8 +19,8 @@ def started(job: JobSpec) -> Event:
 
 def test_what_board_names_is_believed() -> None:
     job = JobSpec(ROLES, board=Board("hdfs://n/runs"), checkpoint=Checkpoint("hdfs://n/c"), outputs=(MODEL,))
-    assert of(fold([started(job)])) == [("", "hdfs://n/runs")]
-    assert of(fold([])) == []
+    assert event_file_locations(fold([started(job)])) == [("", "hdfs://n/runs")]
+    assert event_file_locations(fold([])) == []
 
 
 def test_checkpoints_are_looked_for_beside_the_board_too() -> None:
@@ -33,14 +33,14 @@ def test_checkpoints_are_looked_for_beside_the_board_too() -> None:
 def test_outputs_as_far_as_they_are_there() -> None:
     events = [started(JobSpec(ROLES, checkpoint=Checkpoint("hdfs://n/c"), outputs=(MODEL, Output("hdfs://n/b/a"))))]
     checkpoints = [("checkpoint", "hdfs://n/c")]
-    assert of(fold(events)) == checkpoints
+    assert event_file_locations(fold(events)) == checkpoints
     events.append(Ended(2.0, TaskId("worker", 1), 1, 1, Exit("exit", 0), True))
     parts = [(f"{name}/worker-1", f"hdfs://n/{place}/worker-1.0") for name, place in _PLACES]
-    assert of(fold(events)) == checkpoints + parts
+    assert event_file_locations(fold(events)) == checkpoints + parts
     events += [SaveStarted(3.0, 1, 0, "hdfs://n/models/a.saved/1", 2), SaveDone(4.0, 1, 5, 9, 5)]
-    assert of(fold(events))[1] == ("a", "hdfs://n/models/a.saved/1")
+    assert event_file_locations(fold(events))[1] == ("a", "hdfs://n/models/a.saved/1")
     events += [Committed(5.0, MODEL.path), JobFinished(6.0, Outcome(State.SUCCEEDED))]
-    assert of(fold(events)) == [*checkpoints, ("a", MODEL.path)]
+    assert event_file_locations(fold(events)) == [*checkpoints, ("a", MODEL.path)]
 
 
 _PLACES = (("a", "models/.howdah-job-1-0"), ("a-2", "b/.howdah-job-1-1"))
@@ -48,7 +48,9 @@ _PLACES = (("a", "models/.howdah-job-1-0"), ("a-2", "b/.howdah-job-1-1"))
 
 def test_a_failed_job_keeps_what_it_was_asked_to() -> None:
     job = JobSpec(ROLES, outputs=(Output("hdfs://n/a", keep_failed=True), Output("hdfs://n/b")))
-    assert of(fold([started(job), JobFinished(2.0, Outcome(State.FAILED))])) == [("a", "hdfs://n/a.failed")]
+    assert event_file_locations(fold([started(job), JobFinished(2.0, Outcome(State.FAILED))])) == [
+        ("a", "hdfs://n/a.failed")
+    ]
 
 
 def test_what_is_wrong_with_it_is_told() -> None:

@@ -113,8 +113,8 @@ def test_an_answer_has_so_many_points_however_many_are_asked_for(
 def test_shares_of_a_container(
     monkeypatch: pytest.MonkeyPatch, container: str, own: str, budget: int, limit: int, processes: int
 ) -> None:
-    monkeypatch.setenv(oom_priority.VARIABLE, container)
-    monkeypatch.setenv(oom_priority.OWN, own)
+    monkeypatch.setenv(oom_priority.CONTAINER_VARIABLE, container)
+    monkeypatch.setenv(oom_priority.BUDGET_VARIABLE, own)
     assert (oom_priority.budget() // MIB, oom_priority.limit() // MIB, oom_priority.processes()) == (
         budget,
         limit,

@@ -36,7 +36,7 @@ def points(data: bytes, window: int = decoder.WINDOW) -> tuple[Read, list[Damage
         end = min(len(data), end + window)
         batch, used, _ = decoder.decode(data[at:end], "file:///x", at, kinds)
         at += used
-        run.take(batch, 1 << 20)
+        run.add(batch, 1 << 20)
         flaws += batch.flaws
     return {tag: list(zip(one.steps, one.walls, one.values, strict=True)) for tag, one in run.scalars.items()}, flaws
 
@@ -172,7 +172,7 @@ def scalars(root: EventDirectory, run: str = ".", tag: bytes = b"loss") -> list[
 def looked(root: EventDirectory) -> EventDirectory:
     """As after the pause between two looks."""
     root._next = 0.0
-    root.look(30)
+    root.refresh(30)
     return root
 
 

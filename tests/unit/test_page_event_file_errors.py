@@ -10,7 +10,7 @@ from howdah.eventfiles.run_store import Run
 
 def test_what_is_told_of_memory_is_told_apart_from_files_that_cannot_be_read() -> None:
     root = EventDirectory("file:///board")
-    root.halved, root.full, root.runs = 2, True, {".": Run()}
+    root.halvings, root.full, root.runs = 2, True, {".": Run()}
     root.runs["."].left_out = 7
     root._failed = ["it is not there any more"]
     root._files = {"file:///board/a": EventFile("file:///board/a", ".", failed="at byte 3: 7 values of more tags")}

@@ -18,7 +18,7 @@ from itertools import islice
 from typing import Any
 
 from howdah.api.downsample import SampledPoint, downsample, merge, spans
-from howdah.eventfiles.oom_priority import go_first
+from howdah.eventfiles.oom_priority import prefer_as_oom_victim
 from howdah.spec import TaskId, uris
 from howdah.spec.codec import decode
 from howdah.spec.values import dataclass
@@ -296,7 +296,7 @@ def main() -> int:
     "unwritten"},
     `sampled`'s JSON on stdout after a line with its length. Whoever has no memory or time to read weeks of buckets
     lets this do it."""
-    go_first()
+    prefer_as_oom_victim()
     for line in sys.stdin.buffer:
         request = json.loads(line)
         found = json.dumps(_answer(request), separators=(",", ":")).encode()

@@ -74,7 +74,9 @@ class RecordedJob:
         return self.version, []  # all samples are in the job's directory
 
     async def event_file_answer(self, path_and_query: str) -> tuple[int, str, bytes]:
-        return await self._event_files.get(path_and_query, locations.of(self.view), checkpoints(self.view))
+        return await self._event_files.get(
+            path_and_query, locations.event_file_locations(self.view), checkpoints(self.view)
+        )
 
     async def act(self, action: str, arguments: Mapping[str, Any]) -> Any:
         raise ApiError(404, "a job is changed on its own page only")

@@ -64,7 +64,7 @@ def tensorboard(
         if stop or (report.master and not report.state.ended and not here):
             _start_in_job(engine, report, stop, profile, idle * 60)
             return
-        found = locations.of(fetch_update(engine, job_id).view)
+        found = locations.event_file_locations(fetch_update(engine, job_id).view)
         if not found:
             raise NotFound(f"{job_id}: nobody knows where its event files are: `board` in the job file says it")
         _serve({**request, "places": dict(found), "conf_dir": report.conf_dir})

@@ -1,1 +1,1 @@
-"""Curves and contents of checkpoints: event files read where they are, by a process of its own; charts of them."""
+"""Read event files and checkpoints where they lie, in a process of its own, and draw charts of them."""

@@ -1,4 +1,4 @@
-"""`python -m howdah.eventfiles --socket PATH`: the curves service, for the program that starts it."""
+"""Run the curves service for the program that starts it: `python -m howdah.eventfiles --socket PATH`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="howdah.eventfiles")
     parser.add_argument("--socket", required=True, help="where to listen")
     parser.add_argument("--idle", type=float, default=IDLE_S, help="seconds without a request after which it ends")
-    asked = parser.parse_args()
-    serve(asked.socket, asked.idle)
+    arguments = parser.parse_args()
+    serve(arguments.socket, arguments.idle)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Curves as SVG: axes, a legend, stretches between least and greatest shaded, what is no number marked at the edges."""
+"""Draw curves as SVG: axes, a legend, the range from minimum to maximum shaded, NaNs and infinities at the edges."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_ROWS = 12
 
 
 def draw_curves(curves: Sequence[Curve], style: Style) -> str:
-    """The chart as a document."""
+    """Return the chart as a document."""
     rows = min(len(curves), _MOST_ROWS) + (len(curves) > _MOST_ROWS)
     frame = svg.frame(style, rows)
     drawn = _Drawing(curves, style, frame)
@@ -25,7 +25,7 @@ def draw_curves(curves: Sequence[Curve], style: Style) -> str:
 
 
 class _Drawing:
-    """The plane between the axes."""
+    """Draw the plane between the axes."""
 
     def __init__(self, curves: Sequence[Curve], style: Style, frame: ChartFrame) -> None:
         self._curves, self._style, self._frame = curves, style, frame
@@ -60,7 +60,7 @@ class _Drawing:
             yield from self._odd(curve, colour)
 
     def _pieces(self, curve: Curve) -> Iterator[list[tuple[float, float, float, float]]]:
-        """Stretches without a gap: x, and y of the least, the mean and the greatest."""
+        """Yield stretches without a gap: x, and y of the minimum, the mean and the maximum."""
         piece: list[tuple[float, float, float, float]] = []
         for point in curve.sample.points:
             low, mean, high = point[2:]
@@ -74,7 +74,7 @@ class _Drawing:
             yield piece
 
     def _odd(self, curve: Curve, colour: str) -> Iterator[str]:
-        """A cross for each NaN, a wedge for each infinity, where it would lie."""
+        """Yield a cross for each NaN and a wedge for each infinity, at its step."""
         frame = self._frame
         for step, wall, name in curve.sample.odd:
             x = self._x(self._across(curve, (step, wall)))

@@ -1,6 +1,6 @@
-"""The curves service as its parent sees it: started when it is first asked, and again when it has ended.
+"""Start the curves service with the first request, start it again after it has ended, and send it requests.
 
-Standard library only, and little of it: the master imports this.
+This module imports little, and only the standard library, because the master imports it.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ EMBED_HEADERS: Mapping[str, str] = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
-"""What `curves/embed.html` must be sent with. Everything else that comes from here needs nosniff, and a policy that
-lets nothing run; `embed.js` and images that other pages show, `Cross-Origin-Resource-Policy: cross-origin`."""
+"""The headers of `curves/embed.html`. All other answers need nosniff and a policy that runs no script; `embed.js` and
+images that other pages show also need `Cross-Origin-Resource-Policy: cross-origin`."""
 
 
 class Answer(NamedTuple):
-    """Of the service, or of this module when there is none: then JSON with an `error`."""
+    """Hold the answer of the service, or JSON with an `error` if the service does not answer."""
 
     status: int
     content_type: str
@@ -38,7 +38,7 @@ class Answer(NamedTuple):
 
 
 class EventFileService:
-    """One service of this process; it ends with it. `environ` is its environment, this process's own without one."""
+    """Run one service, which ends with this process. `environ` is its environment, by default this process's own."""
 
     def __init__(self, environ: Mapping[str, str] | None = None, idle_s: float = 0.0) -> None:
         self._environ, self._idle_s = dict(environ) if environ is not None else None, idle_s
@@ -47,11 +47,11 @@ class EventFileService:
         self._starting = asyncio.Lock()
 
     async def get(self, target: str, places: Sequence[tuple[str, str]] = (), checkpoints: Sequence[str] = ()) -> Answer:
-        """The answer to `curves/…` or `checkpoints…` with its query. `places` are (prefix of runs, URI), as
-        `howdah.eventfiles.locations.of` has them; `checkpoints` URIs of directories that hold some, the same places
-        without.
+        """Return the answer to `curves/…` or `checkpoints…` with its query. `places` are pairs (prefix of runs, URI) as
+        `locations.event_file_locations` returns them; `checkpoints` are URIs of directories with checkpoints, by
+        default those of `places`.
 
-        It never raises: what fails is an answer, too.
+        No error is raised: a failure is an answer, too.
         """
         body = json.dumps({"places": list(places), "checkpoints": list(checkpoints)}).encode()
         for again in (True, False):
@@ -69,7 +69,7 @@ class EventFileService:
         raise AssertionError
 
     async def close(self) -> None:
-        """End it; it is started again when it is asked."""
+        """End the service; the next request starts it again."""
         process, self._process = self._process, None
         if process is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -121,11 +121,11 @@ class EventFileService:
 
 
 class _NotStarted(Exception):
-    """With the sentence to tell."""
+    """The service did not start; the message says why."""
 
 
 def _line(target: str) -> str:
-    """What may stand in a request's first line."""
+    """Escape what may not stand in a request's first line."""
     return "".join(each if "!" <= each <= "~" else "%20" if each == " " else "%EF%BF%BD" for each in target)
 
 

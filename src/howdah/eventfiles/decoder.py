@@ -1,6 +1,6 @@
-"""An event file, read on from where it was left: batches of what it says, half a MiB of it at a time.
+"""Decode an event file from a given byte on, in batches of half a MiB.
 
-Rows of scalars are taken whole; records that are in none are cut into columns by their length, or read one by one.
+Rows of scalars are decoded as a whole; records outside rows are cut into columns by their length, or read one by one.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from howdah.eventfiles.record_framing import DamagedRecord, Scan, good, scan
 from howdah.storage.filesystem import FileSystem
 
 WINDOW = 1 << 19
-"""What lies in a core's own cache while it is taken apart: of 4 MiB at once, each takes half as long again."""
+"""The bytes decoded at once, which fit into a core's own cache: with 4 MiB, each byte takes half as long again."""
 
 HEAD = 48
 _FEW = 64
-"""Records after which it is worth looking whether rows begin; four times as many when none do."""
+"""How many records are read before rows are tried again; four times as many each time no row begins."""
 
 
 def batches(fs: FileSystem, uri: str, start: int, kinds: dict[bytes, bytes]) -> Iterator[Batch]:
-    """What the file has from byte `start` on, as far as its records are whole. `kinds` is kept up to date.
+    """Yield what the file has from byte `start` on, as far as its records are complete; update `kinds`.
 
     Raises:
-        StagingError, EngineUnavailable: it can't be read.
+        StagingError, EngineUnavailable: the file cannot be read.
     """
     parts: list[bytes] = []
     size, wanted = 0, WINDOW
@@ -48,8 +48,11 @@ def batches(fs: FileSystem, uri: str, start: int, kinds: dict[bytes, bytes]) -> 
 def decode(
     data: bytes, uri: str, start: int, kinds: dict[bytes, bytes], goes_on: bool = False
 ) -> tuple[Batch, int, int]:
-    """What the whole records in `data` say, which is of a file's byte `start` on; how many bytes they are, and how many
-    the one after them takes. A few rows at its end are left for later if it `goes_on`."""
+    """Decode the complete records in `data`, which begins at byte `start` of a file.
+
+    Return what they say, how many bytes they have, and how many bytes the next record needs. If the file `goes_on`, a
+    few rows at the end are left for later.
+    """
     batch = Batch(uri, start, head=data[:HEAD] if not start else b"")
     before = dict(kinds)
     pieces: dict[bytes, list[Points]] = {}
@@ -92,7 +95,7 @@ def decode(
 def _columns(
     data: bytes, found: Scan, batch: Batch, scalar: Callable[[bytes], bool], taken: scalar_columns.Taken
 ) -> list[tuple[int, bytes]]:
-    """Take the scalars that lie in columns; the places and frames of the rest."""
+    """Decode the scalars that lie in columns; return the places and frames of the rest."""
     rest: list[tuple[int, bytes]] = []
     # In the order of the file, for the first value of a tag tells its kind; small groups are read one by one first.
     for length, ats in sorted(found.groups.items(), key=lambda item: item[1][0]):
@@ -112,7 +115,7 @@ def _moved(points: Points, start: int) -> Points:
 
 
 def _merged(pieces: list[Points], placed: bool) -> Points:
-    """All points of one tag in the order of the file; with their places if need be."""
+    """Return all points of one tag in the order of the file; with their places if `placed`."""
     pieces.sort(key=lambda points: points.ats[0])
     if len(pieces) == 1:
         return pieces[0]

@@ -1,7 +1,7 @@
-"""Charts in other people's pages: a page for an iframe, a script that draws into its own place.
+"""Embed charts in other web pages: a page for an iframe, and a script that draws beside its own element.
 
-Both show the SVG as an image, in which nothing runs, and ask for it again every few seconds. All addresses are relative
-to the page or to the script; the token travels in the query as it came.
+Both show the SVG as an image, in which no script runs, and request it again every few seconds. All addresses are
+relative to the page or to the script; the token is passed on in the query.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SCRIPT = """"use strict";
 
 
 def page(query: str) -> str:
-    """The page; `query` is that of its own address, and becomes the script's."""
+    """Return the page; `query` is the query of the page's address, and is passed on to the script."""
     source = quoteattr("embed.js" + (f"?{query}" if query else ""))
     return (
         '<!doctype html><html><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'

@@ -1,4 +1,4 @@
-"""Why a question is not answered."""
+"""Define the errors of the curves service: why a question is not answered."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from howdah.errors import HowdahError, StagingError
 
 
 class Absent(HowdahError):
-    """There is no such run, tag, step, image, checkpoint or tensor in this job."""
+    """The job has no such run, tag, step, image, checkpoint or tensor."""
 
 
 class Wrong(HowdahError):
-    """The question is none that can be answered."""
+    """The request is invalid, so it cannot be answered."""
 
 
 class Unreadable(StagingError):
-    """A file that is none of its kind, or not all of one; numbers that can't be read."""
+    """A file has the wrong format or is incomplete, or its numbers cannot be read."""
 
 
 class NoLibrary(HowdahError):
-    """What it takes is not installed here."""
+    """A library that the answer needs is not installed here."""

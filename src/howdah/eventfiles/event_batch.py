@@ -1,4 +1,4 @@
-"""What a stretch of an event file says: plain values, which travel between processes."""
+"""Hold what a stretch of an event file says, as plain values that can be sent between processes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from howdah.eventfiles.record_framing import DamagedRecord
 
 @dataclass
 class Points:
-    """Of one scalar: columns of the same length; `ats` are places in the file, left out where no one asks for them."""
+    """Hold the points of one scalar in columns of the same length."""
 
     ats: Sequence[int] = field(default_factory=list)
+    """The byte of the file at which each record begins; empty where nothing needs it."""
     steps: array[int] = field(default_factory=lambda: array("q"))
     walls: array[float] = field(default_factory=lambda: array("d"))
     values: array[float] = field(default_factory=lambda: array("d"))
@@ -21,23 +22,26 @@ class Points:
 
 @dataclass(frozen=True)
 class Histogram:
-    """`buckets` is left, right, count of the first, then of the others."""
+    """Hold one histogram."""
 
     step: int
     wall: float
     buckets: array[float]
+    """Left edge, right edge and count of the first bucket, then of the others."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Image:
-    """Where it is to be found: too large to be kept. `offset` of its record in file `uri`, of `length` bytes."""
+    """Say where an image (or several of one step) is in a file; images are too large to be kept."""
 
     tag: bytes
     step: int
     wall: float
     uri: str
     offset: int
+    """The byte of the file at which the record begins."""
     length: int
+    """The bytes of the whole record."""
     width: int
     height: int
     count: int
@@ -52,7 +56,7 @@ class TextValue:
 
 @dataclass
 class HyperparameterSession:
-    """What is known of a run's hyperparameters: `status` is RUNNING, SUCCESS, FAILURE or ""."""
+    """Hold the hyperparameters of a run and the names of its metrics."""
 
     values: dict[str, object] = field(default_factory=dict)
     metrics: list[str] = field(default_factory=list)
@@ -60,22 +64,25 @@ class HyperparameterSession:
     started: float = 0.0
     ended: float = 0.0
     status: str = ""
+    """RUNNING, SUCCESS, FAILURE or "" (unknown)."""
 
 
 @dataclass
 class Batch:
-    """Tags are bytes here: a string only by their writer's promise. `restarts` are pairs of a place and the step from
-    which on the program has started again there; `kinds` the plugins of tags that tell theirs; `next` is where the
-    file is to be read on, `head` how it begins."""
+    """Hold what a stretch of a file says. Tags are bytes, since nothing ensures that they are UTF-8."""
 
     uri: str
     next: int
+    """The byte at which reading goes on."""
     scalars: dict[bytes, Points] = field(default_factory=dict)
     histograms: list[tuple[bytes, Histogram]] = field(default_factory=list)
     images: list[tuple[bytes, Image]] = field(default_factory=list)
     texts: list[tuple[bytes, TextValue]] = field(default_factory=list)
     sessions: list[HyperparameterSession] = field(default_factory=list)
     restarts: list[tuple[int, int]] = field(default_factory=list)
+    """Pairs of a byte of the file and the step from which the program started again there."""
     kinds: dict[bytes, bytes] = field(default_factory=dict)
+    """The plugin of each tag that names one."""
     flaws: list[DamagedRecord] = field(default_factory=list)
     head: bytes = b""
+    """The first bytes of the file, by which a replaced file is noticed."""

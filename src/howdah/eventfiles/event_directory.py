@@ -1,7 +1,7 @@
-"""One directory with event files, in it or below, and what was read of them so far; looked at again when asked.
+"""Read the event files in a directory and below it, and keep what was read; each request looks for changes.
 
-The rule: a file is read on when it has changed, from behind the last whole record; a file that has become another one
-makes its run be read anew. What can't be read is told, and what was read before stays.
+The rule: a changed file is read on from behind its last complete record; if a file was replaced, its whole run is read
+anew. What cannot be read is reported, and what was read before stays.
 """
 
 from __future__ import annotations
@@ -23,34 +23,36 @@ from howdah.spec import uris
 from howdah.storage.filesystem import Entry, FileSystem, filesystem
 
 PAUSE_S = 1.0
-"""Between looks. A look that takes long is taken more seldom: a tenth of the time is spent with looking."""
+"""The pause between two refreshes. After a slow refresh it is longer: refreshes take a tenth of the time."""
 MOST_PAUSE_S = 60.0
 FAILED_PAUSE_S = 5.0
 MOST_FILES = 50_000
 MOST_EVENT_FILES = 10_000
-MOST_TOLD = 50
+MAX_REPORTED = 50
 _MARK = "tfevents"
 
 
 @dataclass
 class EventFile:
-    """An event file: `offset` is where it is read on, `seen` its size and time when it was read last."""
+    """Keep how far an event file was read."""
 
     uri: str
     run: str
     offset: int = 0
+    """The byte at which reading goes on."""
     seen: tuple[int, int] = (-1, 0)
+    """The size and the modification time when the file was last read."""
     head: bytes = b""
-    told: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     failed: str = ""
 
 
 class EventDirectory:
-    """Everything below `uri`. Hold `lock` to look at the runs; their names are folders below it, "." its own. `grown`
-    is called, without the lock, when there is more of it."""
+    """Keep what was read below `uri`. Hold `lock` to access `runs`, which are named by their directory below `uri`, or
+    "." for `uri` itself. `on_growth` is called, without the lock, after more was read."""
 
-    def __init__(self, uri: str, grown: Callable[[], object] = int) -> None:
-        self.uri, self._grown = uri, grown
+    def __init__(self, uri: str, on_growth: Callable[[], object] = int) -> None:
+        self.uri, self._on_growth = uri, on_growth
         self.lock = threading.Lock()
         self.runs: dict[str, Run] = {}
         self.version = 0
@@ -59,76 +61,76 @@ class EventDirectory:
         self._files: dict[str, EventFile] = {}
         self._failed: list[str] = []
         self._not_flushed = ""
-        self._news = threading.Condition()
+        self._refreshed = threading.Condition()
         self._busy, self._next = False, 0.0
-        self.halved, self.full, self._closed = 0, False, False
+        self.halvings, self.full, self._closed = 0, False, False
 
-    def look(self, limit_s: float) -> None:
-        """See what is new, unless that was done just now; go on without waiting for it after `limit_s`."""
+    def refresh(self, limit_s: float) -> None:
+        """Read what is new, unless that was done just now; wait at most `limit_s`, while reading goes on."""
         self.used_at = time.monotonic()
-        with self._news:
+        with self._refreshed:
             if not self._busy and time.monotonic() >= self._next:
                 self._busy = True
-                threading.Thread(target=self._look, daemon=True, name="look").start()
-            self._news.wait_for(lambda: not self._busy, limit_s)
+                threading.Thread(target=self._refresh_and_notify, daemon=True, name="refresh").start()
+            self._refreshed.wait_for(lambda: not self._busy, limit_s)
 
     def errors(self) -> list[dict[str, str]]:
-        """What could not be read: file (or directory), text."""
+        """Return what could not be read or kept, as pairs of file (or directory) and text."""
         found = [{"file": self.uri, "text": text} for text in self._failed]
         if self._not_flushed:
             text = f"what is being written is seen when its file is closed: {self._not_flushed}"
             found.append({"file": self.uri, "text": text})
         for file in list(self._files.values()):
             name = uris.below(file.uri, self.uri) or uris.name(file.uri)
-            texts = [*file.told, *([file.failed] if file.failed else [])]
+            texts = [*file.warnings, *([file.failed] if file.failed else [])]
             found += [{"file": name, "text": text} for text in texts]
         left_out = sum(run.left_out for run in self.runs.values())
         if left_out:
             found.append({"file": self.uri, "text": f"{left_out} values of more tags than can be kept are left out"})
-        if self.halved:
-            told = f"there is no memory for all of it: of each tag about one step in {2**self.halved} is kept"
-            found.insert(0, {"file": self.uri, "text": told + (", and no further tags" if self.full else "")})
-        return found[:MOST_TOLD]
+        if self.halvings:
+            text = f"there is no memory for all of it: of each tag about one step in {2**self.halvings} is kept"
+            found.insert(0, {"file": self.uri, "text": text + (", and no further tags" if self.full else "")})
+        return found[:MAX_REPORTED]
 
     @property
     def points(self) -> int:
-        """Of all scalars in memory."""
+        """Return how many points of scalars are in memory."""
         with self.lock:
             return sum(run.points for run in self.runs.values())
 
     @property
     def size(self) -> int:
-        """Bytes in memory, as far as they grow with what is read."""
+        """Return the bytes in memory that grow with what is read."""
         with self.lock:
             return sum(run.size for run in self.runs.values())
 
     def halve(self) -> None:
-        """Keep half of it; when that leaves as much as there was, no further tags."""
+        """Keep half of everything; if this frees little, accept no further tags."""
         before = self.size
         with self.lock:
             for run in self.runs.values():
                 run.halve()
-            self.halved, self.version = self.halved + 1, self.version + 1
+            self.halvings, self.version = self.halvings + 1, self.version + 1
         self.full = self.size > 0.9 * before
 
     def close(self) -> None:
-        """Forget all of it, and what is being read."""
+        """Remove everything, and ignore what is still being read."""
         with self.lock:
             self._closed = True
             self.runs.clear()
 
-    def _look(self) -> None:
+    def _refresh_and_notify(self) -> None:
         begun = time.monotonic()
         try:
             self._refresh(begun)
         except HowdahError as error:
             self._failed = [str(error)]
-        except Exception as error:  # the library's own, or a bug: whoever asks is told
+        except Exception as error:  # of a library, or a bug: the answer to the request says so
             self._failed = [f"{type(error).__name__}: {error}"]
         finally:
-            with self._news:
+            with self._refreshed:
                 self._busy = False
-                self._news.notify_all()
+                self._refreshed.notify_all()
 
     def _refresh(self, begun: float) -> None:
         fs = filesystem(self.uri)
@@ -149,7 +151,7 @@ class EventDirectory:
         self.complete = whole and not any(file.failed for file in self._files.values())
 
     def _listed(self, fs: FileSystem) -> tuple[list[Entry], bool]:
-        """The event files by name, which has the time of their making; whether that is all of them."""
+        """Return the event files by name, which has their creation time, and whether these are all."""
         found: list[Entry] = []
         count = 0
         for entry in islice(fs.walk(self.uri), MOST_FILES):
@@ -161,26 +163,24 @@ class EventDirectory:
         return sorted(found, key=lambda entry: entry.uri), count < MOST_FILES and len(found) < MOST_EVENT_FILES
 
     def _is_hidden(self, entry: Entry) -> bool:
-        """Whether less of it is told than was read before, only because it is open and nobody can be asked."""
+        """Tell whether a file only seems shorter than what was read, since an open file's length is unknown."""
         return entry.may_be_open and entry.uri in self._files and entry.size < self._files[entry.uri].offset
 
     def _changed(self, fs: FileSystem, entries: list[Entry]) -> Iterator[FilePart]:
         for entry in entries:
             file = self._files.get(entry.uri)
             if file is None:
-                file = self._files[entry.uri] = EventFile(entry.uri, self._run(entry.uri))
+                run = posixpath.dirname(uris.below(entry.uri, self.uri)) or "."
+                file = self._files[entry.uri] = EventFile(entry.uri, run)
             if file.seen != (entry.size, entry.modified_ms) and file.head and self._replaced(fs, file, entry):
-                self._forget(file.run)
+                self._forget_run(file.run)
         for entry in entries:
             file = self._files[entry.uri]
             if file.seen != (entry.size, entry.modified_ms):
                 yield FilePart(file.run, entry.uri, file.offset, max(0, entry.size - file.offset))
 
-    def _run(self, uri: str) -> str:
-        return posixpath.dirname(uris.below(uri, self.uri)) or "."
-
     def _replaced(self, fs: FileSystem, file: EventFile, entry: Entry) -> bool:
-        """Whether it begins otherwise; one that is only shorter than it was keeps what was read."""
+        """Tell whether a file begins with other bytes than before. If it is only shorter, what was read stays."""
         try:
             with fs.open_read(file.uri) as stream:
                 head = stream.read(HEAD)
@@ -188,22 +188,23 @@ class EventDirectory:
             return False
         if head[: len(file.head)] == file.head or (len(head) < len(file.head) and file.head.startswith(head)):
             if entry.size < file.offset:
-                _tell(file, f"it has {entry.size} bytes, {file.offset} were read before")
+                _warn(file, f"it has {entry.size} bytes, {file.offset} were read before")
             return False
         return True
 
-    def _forget(self, run: str) -> None:
+    def _forget_run(self, run: str) -> None:
         with self.lock:
             self.runs.get(run, Run()).clear()
             self.version += 1
         for file in self._files.values():
             if file.run == run:
-                file.offset, file.seen, file.head, file.told = 0, (-1, 0), b"", []
+                file.offset, file.seen, file.head, file.warnings = 0, (-1, 0), b"", []
 
     def _read(self, parts: list[FilePart], sizes: dict[str, tuple[int, int]]) -> None:
         for part in parts:
             self._files[part.uri].failed = ""
-        parallel.read(parts, {part.run: dict(self._kinds(part.run)) for part in parts}, self._take)
+        kinds = {part.run: dict(self.runs[part.run].kinds) if part.run in self.runs else {} for part in parts}
+        parallel.read(parts, kinds, self._add)
         for part in parts:
             file = self._files[part.uri]
             if file.failed:
@@ -211,10 +212,7 @@ class EventDirectory:
             else:
                 file.seen = sizes[part.uri]
 
-    def _kinds(self, run: str) -> dict[bytes, bytes]:
-        return self.runs[run].kinds if run in self.runs else {}
-
-    def _take(self, part: FilePart, found: Batch | str) -> None:
+    def _add(self, part: FilePart, found: Batch | str) -> None:
         file = self._files[part.uri]
         if isinstance(found, str):
             file.failed = found
@@ -222,15 +220,15 @@ class EventDirectory:
         with self.lock:
             if found.next > file.offset and not self._closed:
                 run = self.runs.setdefault(file.run, Run())
-                run.take(found, share(sum(len(run.scalars) for run in self.runs.values())), self.halved, self.full)
+                run.add(found, share(sum(len(run.scalars) for run in self.runs.values())), self.halvings, self.full)
                 self.version += 1
-        self._grown()
+        self._on_growth()
         file.offset = max(file.offset, found.next)
         file.head = file.head or found.head
         for flaw in found.flaws:
-            _tell(file, f"at byte {flaw.offset}: {flaw.length} bytes passed over: {flaw.text}")
+            _warn(file, f"at byte {flaw.offset}: {flaw.length} bytes passed over: {flaw.text}")
 
 
-def _tell(file: EventFile, text: str) -> None:
-    if text not in file.told and len(file.told) < MOST_TOLD:
-        file.told.append(text)
+def _warn(file: EventFile, text: str) -> None:
+    if text not in file.warnings and len(file.warnings) < MAX_REPORTED:
+        file.warnings.append(text)

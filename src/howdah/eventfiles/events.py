@@ -1,4 +1,4 @@
-"""What one event says, by its protobuf message: for everything that `columns` does not take by the thousand."""
+"""Read one event by its protobuf message, for everything that `scalar_columns` does not read by the thousand."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _STATUS = {1: "SUCCESS", 2: "FAILURE", 3: "RUNNING"}
 
 
 def read(content: bytes, at: int, length: int, batch: Batch, kinds: dict[bytes, bytes]) -> bool:
-    """Put what an event says into `batch`; its frame of `length` bytes is at `at`. Whether it is an event.
+    """Put what an event says into `batch`; return False if `content` is no event. Its frame has `length` bytes at `at`.
 
-    `kinds` has the plugins of tags, which need to be told with the first value only.
+    `kinds` has the plugins of tags, which writers need to name with the first value only.
     """
     try:
         event = event_pb2.Event.FromString(content)
@@ -42,7 +42,7 @@ def read(content: bytes, at: int, length: int, batch: Batch, kinds: dict[bytes, 
 
 
 def is_scalar(content: bytes, kinds: dict[bytes, bytes]) -> bool:
-    """Whether an event's one value is a scalar."""
+    """Tell whether the only value of an event is a scalar."""
     try:
         event = event_pb2.Event.FromString(content)
     except DecodeError:
@@ -52,17 +52,17 @@ def is_scalar(content: bytes, kinds: dict[bytes, bytes]) -> bool:
 
 
 def _kind(value: Any, kinds: dict[bytes, bytes]) -> bytes:
-    """The plugin that shows it: the older forms of values have one each, tensors tell theirs."""
+    """Return the plugin that shows a value: older kinds of values have one each, tensors name theirs."""
     form = value.WhichOneof("value")
-    told = value.metadata.plugin_data.plugin_name or _BY_CLASS.get(value.metadata.data_class, b"")
-    if told and kinds.get(value.tag) != told:
-        kinds[value.tag] = told
+    named = value.metadata.plugin_data.plugin_name or _BY_CLASS.get(value.metadata.data_class, b"")
+    if named and kinds.get(value.tag) != named:
+        kinds[value.tag] = named
     older = {"simple_value": SCALARS, "histo": HISTOGRAMS, "image": IMAGES}
-    return older.get(form) or told or kinds.get(value.tag, b"")
+    return older.get(form) or named or kinds.get(value.tag, b"")
 
 
 class _Reader:
-    """One event's values."""
+    """Put the values of one event into a batch."""
 
     def __init__(self, batch: Batch, kinds: dict[bytes, bytes], event: Any, at: int, length: int) -> None:
         self.batch, self.kinds, self.at, self.length = batch, kinds, at, length
@@ -101,12 +101,22 @@ class _Reader:
             if len(strings) < 3:
                 return
             width, height, count = _whole(strings[0]), _whole(strings[1]), len(strings) - 2
-        place = (self.batch.uri, self.at, self.length)
-        self.batch.images.append((value.tag, Image(value.tag, self.step, self.wall, *place, width, height, count)))
+        image = Image(
+            tag=value.tag,
+            step=self.step,
+            wall=self.wall,
+            uri=self.batch.uri,
+            offset=self.at,
+            length=self.length,
+            width=width,
+            height=height,
+            count=count,
+        )
+        self.batch.images.append((value.tag, image))
 
 
 def image(content: bytes, tag: bytes, number: int) -> bytes:
-    """The bytes of image `number` of a tag in an event; none when it is not there."""
+    """Return the bytes of image `number` of a tag in an event; no bytes if there is no such image."""
     for value in event_pb2.Event.FromString(content).summary.value:
         if value.tag == tag and value.HasField("image"):
             return bytes(value.image.encoded_image_string)
@@ -116,8 +126,8 @@ def image(content: bytes, tag: bytes, number: int) -> bytes:
 
 
 def numbers(tensor: Any, most: int) -> Sequence[float]:
-    """The first `most` numbers of a tensor (tensor.proto); as few as there are, the last of which stands for those that
-    would follow."""
+    """Return the first `most` numbers of a tensor (tensor.proto), or as many as are written: the last written number
+    stands for all that follow."""
     if tensor.tensor_content:
         if tensor.dtype == _BFLOAT16:
             raw = tensor.tensor_content[: 2 * most]
@@ -137,13 +147,13 @@ def numbers(tensor: Any, most: int) -> Sequence[float]:
 
 
 def _buckets(tensor: Any) -> array[float]:
-    """Shape [k, 3]: left, right, count (TensorBoard's plugins/histogram/summary.py)."""
+    """Return the buckets of a tensor [k, 3]: left, right, count (TensorBoard's plugins/histogram/summary.py)."""
     found = array("d", numbers(tensor, 3 * MOST_CELLS))
     return found[: len(found) // 3 * 3]
 
 
 def _old_buckets(histogram: Any) -> array[float]:
-    """Limits on the right, the outermost of which may be the largest number there is (histogram.proto)."""
+    """Return the buckets of an old histogram, which has right limits; the last may be huge (histogram.proto)."""
     found, left = array("d"), histogram.min
     limits, counts = histogram.bucket_limit[:MOST_CELLS], histogram.bucket[:MOST_CELLS]
     pairs = list(zip(limits, counts, strict=False))
@@ -158,7 +168,7 @@ def _old_buckets(histogram: Any) -> array[float]:
 
 
 def fewer(buckets: array[float], most: int = MOST_BUCKETS) -> array[float]:
-    """The same in at most `most` buckets: neighbours become one."""
+    """Return the histogram in at most `most` buckets, with neighbours merged."""
     count = len(buckets) // 3
     if count <= most:
         return buckets
@@ -171,7 +181,7 @@ def fewer(buckets: array[float], most: int = MOST_BUCKETS) -> array[float]:
 
 
 def _text(tensor: Any) -> str:
-    """A table's rows become lines."""
+    """Return a tensor of strings as text; the rows of a table become lines."""
     cells = [cell[:MOST_TEXT].decode("utf-8", "replace") for cell in tensor.string_val[:MOST_CELLS]]
     sizes = [dim.size for dim in tensor.tensor_shape.dim]
     across = sizes[1] if len(sizes) == 2 and sizes[1] > 0 else 1

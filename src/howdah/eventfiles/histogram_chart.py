@@ -1,4 +1,4 @@
-"""Histograms of one tag as SVG: a map of all steps, the bars of one step, and percentiles over the steps."""
+"""Draw histograms of one tag as SVG: a map of all steps, the bars of one step, or percentiles over the steps."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Bucket = tuple[float, float, float]
 
 
 def draw_map(histograms: TagHistograms, style: Style) -> str:
-    """All steps as a document: steps to the right, values up, the deeper the colour the more values. A logarithmic
-    scale is that of the counts."""
+    """Draw all steps: steps to the right, values up, deeper colours for more values. A logarithmic scale is that of the
+    counts."""
     columns = [_Column.of(one, style, histograms.started) for one in histograms.steps]
     frame = svg.frame(style, 1)
     span = _values([column.buckets for column in columns])
@@ -42,7 +42,7 @@ def draw_map(histograms: TagHistograms, style: Style) -> str:
 
 
 def draw_bars(histograms: TagHistograms, style: Style) -> str:
-    """The last of these steps as a document: values to the right, how many of them up."""
+    """Draw the last step: values to the right, counts up."""
     last = _Column.of(histograms.steps[-1], style, histograms.started)
     frame = svg.frame(style, 1)
     span = _values([last.buckets])
@@ -68,7 +68,7 @@ def draw_bars(histograms: TagHistograms, style: Style) -> str:
 
 
 def draw_distribution(histograms: TagHistograms, style: Style) -> str:
-    """Percentiles over the steps as a document: bands of as many on both sides of the median, which is a line."""
+    """Draw percentiles over the steps: a line for the median, and bands with as many values on either side of it."""
     steps = [_percentile_row(one, style, histograms.started) for one in histograms.steps]
     pairs = len(PERCENTS) // 2
     frame = svg.frame(style, pairs + 1)
@@ -99,7 +99,7 @@ def draw_distribution(histograms: TagHistograms, style: Style) -> str:
 
 @dataclass(frozen=True)
 class _Column:
-    """One step: where it lies, its finite buckets, and how many values lie in buckets without a finite edge."""
+    """Hold one step: where it lies, its finite buckets, and how many values lie in buckets with an infinite edge."""
 
     x: float
     buckets: Sequence[Bucket]
@@ -116,14 +116,14 @@ class _Column:
 
 
 def _values(steps: Sequence[Sequence[Bucket]]) -> Span:
-    """Where the values of all steps lie."""
+    """Return the range of the values of all steps."""
     return svg.value_range(
         [edge for buckets in steps for left, right, _ in buckets for edge in (left, right)], log=False
     )
 
 
 def _edges(places: Sequence[float]) -> list[float]:
-    """Each column reaches halfway to its neighbours, the outermost ones as far on their other side."""
+    """Return the edges of the columns, which lie halfway between neighbours; the outermost columns are symmetric."""
     if len(places) < 2:
         return [place + side for place in places for side in (-0.5, 0.5)]
     middles = [(left + right) / 2 for left, right in pairwise(places)]
@@ -131,7 +131,7 @@ def _edges(places: Sequence[float]) -> list[float]:
 
 
 def _binned(buckets: Sequence[Bucket], span: Span) -> list[float]:
-    """The same values in bins of one width: buckets of event files grow away from zero."""
+    """Return the values in bins of equal width, since buckets of event files grow away from zero."""
     low, width = span[0], (span[1] - span[0]) / BINS
     counts = [0.0] * BINS
     for left, right, count in buckets:
@@ -147,7 +147,7 @@ def _binned(buckets: Sequence[Bucket], span: Span) -> list[float]:
 
 
 def _depth(most: float, log: bool) -> svg.Scale:
-    """How deep a count's colour is, from 0 to 1."""
+    """Return the function from a count to the depth of its colour, from 0 to 1."""
     if log:
         return lambda count: math.log1p(count) / math.log1p(most) if most > 0 else 0.0
     return lambda count: math.sqrt(count / most) if most > 0 else 0.0
@@ -156,7 +156,7 @@ def _depth(most: float, log: bool) -> svg.Scale:
 def _cells(
     columns: Sequence[Sequence[float]], edges: Sequence[float], frame: ChartFrame, x_range: Span, depth: svg.Scale
 ) -> Iterator[str]:
-    """Cells by shade; those of one shade that lie on each other are one."""
+    """Yield the cells by shade; adjacent cells of one shade in a column become one."""
     x = svg.scale(x_range, frame.left, frame.right, log=False)
     height = (frame.bottom - frame.top) / BINS
     # Cells on whole pixels have neither smoothed edges nor gaps between them.
@@ -178,7 +178,7 @@ def _cells(
 
 
 def _percentile_row(histogram: Histogram, style: Style, started: float) -> tuple[float, list[float | None]]:
-    """Where a step lies, and its percentiles: None for those that are no finite number, or without any value."""
+    """Return where a step lies, and its percentiles: None for each that is not finite, or if the step has no values."""
     found: list[float | None] = [value if isinstance(value, float) else None for _, value in percentiles(histogram)]
     return style.across(histogram.step, histogram.wall, started), found or [None] * len(PERCENTS)
 
@@ -186,7 +186,7 @@ def _percentile_row(histogram: Histogram, style: Style, started: float) -> tuple
 def _pieces(
     points: Sequence[tuple[float, float | None, float | None]], log: bool
 ) -> Iterator[list[tuple[float, float, float]]]:
-    """Stretches of a band without a gap: across, lower edge, upper edge."""
+    """Yield stretches of a band without a gap: across, lower edge, upper edge."""
     piece: list[tuple[float, float, float]] = []
     for across, low, high in points:
         if low is None or high is None or (log and high <= 0):
@@ -200,7 +200,7 @@ def _pieces(
 
 
 def _percent_rows(histograms: TagHistograms, frame: ChartFrame, style: Style, unknown: float) -> Iterator[str]:
-    """The legend of a distribution: the median, then each band from the inside, which lies on those around it."""
+    """Yield the legend of a distribution: the median, then each band from the inside out."""
     pairs = len(PERCENTS) // 2
     yield from _row(frame, 0, histograms.run, style.words["median"], unknown, style, opacity=0)
     for number in range(1, pairs + 1):
@@ -212,7 +212,7 @@ def _percent_rows(histograms: TagHistograms, frame: ChartFrame, style: Style, un
 def _row(
     frame: ChartFrame, number: int, run: str, note: str, odd: float, style: Style, opacity: float
 ) -> Iterator[str]:
-    """A line of the legend with a patch of its colour, or with a line where the opacity is 0."""
+    """Yield a row of the legend with a patch of its colour, or with a line if the opacity is 0."""
     y = frame.bottom + svg.BOTTOM + number * svg.ROW + 6
     if opacity:
         shape = f'<path fill="{_COLOUR}" fill-opacity="{opacity:.2f}" d="M{frame.left:.0f} {y - 9:.0f}h18v10h-18Z"/>'

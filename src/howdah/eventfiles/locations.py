@@ -1,4 +1,4 @@
-"""Where a job's event files are: the one answer that curves and TensorBoard, live and after, are made from. Pure."""
+"""Find where a job's event files are, for charts and TensorBoard, while the job runs and after it. Pure."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from howdah.spec.task import State
 from howdah.spec.view import JobView
 
 
-def of(view: JobView) -> list[tuple[str, str]]:
-    """Pairs of what the names of the runs begin with, and a directory (URI) that may hold event files, in it or below.
+def event_file_locations(view: JobView) -> list[tuple[str, str]]:
+    """Return pairs of a prefix for names of runs, and a directory (URI) that may hold event files, in it or below.
 
-    A run is named by its folder below the directory, behind the pair's first part; "" adds nothing to it. What
-    `board` names is believed; without it the checkpoints, and what is there of each output, may hold some.
+    A run is named by the prefix and its path below the directory. If the job's `board` names a directory, only that one
+    is returned; without it, the checkpoints and what exists of each output may hold event files.
     """
     if view.job is None:
         return []
     if view.job.board.path:
         return [("", view.job.board.path)]
-    return kept(view)
+    return checkpoint_locations(view)
 
 
-def kept(view: JobView) -> list[tuple[str, str]]:
-    """The checkpoints and what is there of each output, as pairs like those of `of`: where models are, too."""
+def checkpoint_locations(view: JobView) -> list[tuple[str, str]]:
+    """Return the checkpoint directory and what exists of each output, as such pairs: models are there, too."""
     found: dict[str, str] = {}
     if view.job is None:
         return []
@@ -33,28 +33,30 @@ def kept(view: JobView) -> list[tuple[str, str]]:
         found["checkpoint"] = view.job.checkpoint.path
     for number, output in enumerate(view.job.outputs):
         if output.strategy == "upload":
-            base = _unused(uris.name(output.path) or output.source, found)
-            found.update({f"{base}/{name}" if name else base: uri for name, uri in _there(view, number, output)})
+            base = _unused_name(uris.name(output.path) or output.source, found)
+            directories = _output_directories(view, number, output)
+            found.update({f"{base}/{name}" if name else base: uri for name, uri in directories})
     return list(found.items())
 
 
-def _unused(name: str, taken: dict[str, str]) -> str:
+def _unused_name(name: str, taken: dict[str, str]) -> str:
+    bases = {each.split("/")[0] for each in taken}
     names = [name, *(f"{name}-{number}" for number in range(2, len(taken) + 3))]
-    return next(one for one in names if not any(each.split("/")[0] == one for each in taken))
+    return next(each for each in names if each not in bases)
 
 
-def _there(view: JobView, number: int, output: Output) -> Iterator[tuple[str, str]]:
-    """The output itself when it is complete; until then its newest copy, and what tasks that have ended uploaded."""
+def _output_directories(view: JobView, number: int, output: Output) -> Iterator[tuple[str, str]]:
+    """Yield the output itself when it is complete; until then its newest snapshot, or what ended tasks uploaded."""
     if output.path in view.outputs:
         yield "", output.path
         return
     if view.state is State.FAILED and output.keep_failed:
         yield "", f"{output.path.rstrip('/')}.failed"
         return
-    copies = [save for save in view.saves if save.output == number and save.state is State.SUCCEEDED]
-    left = [save for save in copies if not save.removed]
-    if left:
-        yield "", left[-1].uri
+    saves = [save for save in view.saves if save.output == number and save.state is State.SUCCEEDED]
+    snapshots = [save.uri for save in saves if not save.removed]
+    if snapshots:
+        yield "", snapshots[-1]
     elif not view.state.ended:
         for task in view.tasks.values():
             if task.state is State.SUCCEEDED:

@@ -1,4 +1,4 @@
-"""One bound for the memory of all directories together: those that nobody looks at go first, then every second step."""
+"""Keep the memory of all event directories below one bound: drop unused directories, then every second step."""
 
 from __future__ import annotations
 
@@ -8,29 +8,32 @@ import time
 from howdah.eventfiles.event_directory import EventDirectory
 
 IDLE_S = 60.0
-MOST_HALVED = 20
+MAX_HALVINGS = 20
 
 
 class Budget:
-    """`most` bytes for what is in `roots`, by URI."""
+    """Keep `directories`, which are keyed by URI, below `max_bytes`."""
 
-    def __init__(self, roots: dict[str, EventDirectory], most: int) -> None:
-        self._roots, self._most = roots, most
+    def __init__(self, directories: dict[str, EventDirectory], max_bytes: int) -> None:
+        self._directories, self._max_bytes = directories, max_bytes
         self._lock = threading.Lock()
 
-    def keep(self) -> None:
-        """Called when there is more, by whoever holds no root's lock."""
+    def enforce(self) -> None:
+        """Free memory until the bound holds. Call this after growth, without holding a directory's lock."""
         with self._lock:
-            while sum(root.size for root in list(self._roots.values())) > self._most and self._give_way():
+            while self._size() > self._max_bytes and self._free_some():
                 pass
 
-    def _give_way(self) -> bool:
-        """Whether there was something to let go of."""
-        roots = sorted(self._roots.values(), key=lambda root: root.used_at)
-        if roots and time.monotonic() - roots[0].used_at > IDLE_S:
-            self._roots.pop(roots[0].uri, roots[0]).close()
+    def _size(self) -> int:
+        return sum(directory.size for directory in list(self._directories.values()))
+
+    def _free_some(self) -> bool:
+        """Free some memory; return whether there was any to free."""
+        directories = sorted(self._directories.values(), key=lambda directory: directory.used_at)
+        if directories and time.monotonic() - directories[0].used_at > IDLE_S:
+            self._directories.pop(directories[0].uri, directories[0]).close()
             return True
-        coarser = [root for root in roots if not root.full and root.halved < MOST_HALVED]
-        if coarser:
-            max(coarser, key=lambda root: root.size).halve()
-        return bool(coarser)
+        reducible = [each for each in directories if not each.full and each.halvings < MAX_HALVINGS]
+        if reducible:
+            max(reducible, key=lambda directory: directory.size).halve()
+        return bool(reducible)

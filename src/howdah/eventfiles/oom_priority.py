@@ -1,7 +1,7 @@
-"""Memory of the processes that read for a program which must not end: how much they have, and who goes first.
+"""Limit the memory of the processes that read for a program which must survive, and prefer them as OOM victims.
 
-The rule: a container is ended as a whole when all its processes together are too large, so what reads beside a master
-takes a part of it, and ends by itself when it has more (docs/curves.md).
+The rule: a container is killed as a whole when all its processes together are too large. So a process that reads beside
+a master may use a part of the container's memory, and exits by itself when it uses more (docs/curves.md).
 """
 
 from __future__ import annotations
@@ -10,46 +10,48 @@ import contextlib
 import os
 from pathlib import Path
 
-VARIABLE, OWN = "HOWDAH_MEMORY_MIB", "HOWDAH_CURVES_MIB"
-"""What the container has, as far as there is one; what may be held of event files, if somebody has decided that."""
-USUAL_MIB, LEAST_MIB, MOST_PROCESSES = 384, 16, 8
+CONTAINER_VARIABLE, BUDGET_VARIABLE = "HOWDAH_MEMORY_MIB", "HOWDAH_CURVES_MIB"
+"""The container's memory, if there is a container; and the user's limit for what is kept of event files, if set."""
+DEFAULT_MIB, MIN_MIB, MAX_PROCESSES = 384, 16, 8
 PREFER_AS_OOM_VICTIM = 500
-"""Of 1000: as if it had half of the machine's memory more than it has (proc(5), oom_score_adj)."""
+"""Of 1000: the kernel counts half of the machine's memory on top of the process's (proc(5), oom_score_adj)."""
 
 
 def budget() -> int:
-    """Bytes for what is held of event files: a quarter of the container."""
-    usual = max(LEAST_MIB, _number(VARIABLE) // 4) if _number(VARIABLE) else USUAL_MIB
-    return (_number(OWN) or usual) << 20
+    """Return how many bytes of event files may be kept: by default a quarter of the container."""
+    container = _mib(CONTAINER_VARIABLE)
+    default = max(MIN_MIB, container // 4) if container else DEFAULT_MIB
+    return (_mib(BUDGET_VARIABLE) or default) << 20
 
 
 def limit() -> int:
-    """Bytes at which the curves service ends: half of the container; 0 for none."""
-    own = _number(OWN) + 64 if _number(OWN) else 0
-    return max(_number(VARIABLE) // 2, own) << 20 if _number(VARIABLE) else 0
+    """Return the bytes at which the curves service exits: half of the container; 0 for no limit."""
+    container, budget_mib = _mib(CONTAINER_VARIABLE), _mib(BUDGET_VARIABLE)
+    return max(container // 2, budget_mib + 64 if budget_mib else 0) << 20 if container else 0
 
 
 def processes() -> int:
-    """How many may read at once: one more, of about 40 MB, for each GiB of the container."""
-    return min(MOST_PROCESSES, 1 + _number(VARIABLE) // 1024) if _number(VARIABLE) else MOST_PROCESSES
+    """Return how many processes may read at once: one more, of about 40 MB, for each GiB of the container."""
+    container = _mib(CONTAINER_VARIABLE)
+    return min(MAX_PROCESSES, 1 + container // 1024) if container else MAX_PROCESSES
 
 
 def resident() -> int:
-    """Bytes of this process; 0 where nobody tells."""
+    """Return the resident bytes of this process; 0 where the system does not say."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         return 0
 
 
-def go_first() -> None:
-    """When memory runs out, this process is to be ended rather than the one that has started it."""
-    with contextlib.suppress(OSError):  # another system, or somebody has decided otherwise
-        place = Path("/proc/self/oom_score_adj")
-        if int(place.read_text()) < PREFER_AS_OOM_VICTIM:
-            place.write_text(str(PREFER_AS_OOM_VICTIM))
+def prefer_as_oom_victim() -> None:
+    """Let the kernel kill this process rather than its parent when memory runs out."""
+    with contextlib.suppress(OSError):  # another system, or an administrator forbids the change
+        file = Path("/proc/self/oom_score_adj")
+        if int(file.read_text()) < PREFER_AS_OOM_VICTIM:
+            file.write_text(str(PREFER_AS_OOM_VICTIM))
 
 
-def _number(variable: str) -> int:
+def _mib(variable: str) -> int:
     text = os.environ.get(variable, "")
     return int(text) if text.isdigit() else 0

@@ -1,5 +1,5 @@
-"""Event files taken apart by several processes at once, where there is much of it: one of them reads all files of a
-run, in their order, and sends what they say. `python -m howdah.eventfiles.parallel` is such a process.
+"""Decode event files in several processes where there is much to read. One process reads all files of a run in their
+order and sends what they say. `python -m howdah.eventfiles.parallel` is such a process.
 """
 
 from __future__ import annotations
@@ -20,27 +20,30 @@ from howdah.eventfiles.event_batch import Batch
 from howdah.storage.filesystem import filesystem
 
 WORTH_BYTES = 96 << 20
-"""To be read: less of it is not worth a process, which takes a quarter of a second to start."""
+"""The bytes that are worth a further process, which takes a quarter of a second to start."""
 
 
 @dataclass(frozen=True)
 class FilePart:
-    """A file from `start` on; `size` bytes are to come. `run` is the one it is part of."""
+    """Name the part of a file that is to be read."""
 
     run: str
+    """The run that the file belongs to."""
     uri: str
     start: int
+    """The byte at which reading begins."""
     size: int
+    """The bytes from `start` to the end of the file."""
 
 
 Taken = Callable[[FilePart, "Batch | str"], object]
-"""Called with what was read, or with what is wrong with the file, by several threads."""
+"""The function that several threads call with what was read, or with what is wrong with the file."""
 
 
 def read(
     parts: Sequence[FilePart], kinds: dict[str, dict[bytes, bytes]], taken: Taken, worth: int = WORTH_BYTES
 ) -> None:
-    """Read them all. `kinds` are what is known of each run's tags; `worth` bytes are worth a process."""
+    """Read all parts. `kinds` are the known plugins of each run's tags; `worth` bytes are worth a process."""
     shares = _shares(parts, worth)
     if len(shares) == 1:
         one_by_one(shares[0], kinds, taken)
@@ -51,7 +54,7 @@ def read(
 
 
 def one_by_one(parts: Sequence[FilePart], kinds: dict[str, dict[bytes, bytes]], taken: Taken) -> None:
-    """Read them here."""
+    """Read all parts in this process."""
     for part in parts:
         try:
             for batch in batches(filesystem(part.uri), part.uri, part.start, kinds.setdefault(part.run, {})):
@@ -61,7 +64,7 @@ def one_by_one(parts: Sequence[FilePart], kinds: dict[str, dict[bytes, bytes]], 
 
 
 def _shares(parts: Sequence[FilePart], worth: int) -> list[list[FilePart]]:
-    """Whole runs, in about as many bytes for each process; one share where more are not worth it."""
+    """Return shares of whole runs with about the same bytes; one share where further processes are not worth it."""
     sizes: dict[str, int] = {}
     for part in parts:
         sizes[part.run] = sizes.get(part.run, 0) + part.size
@@ -99,7 +102,7 @@ def _by_process(parts: list[FilePart], kinds: dict[str, dict[bytes, bytes]], tak
 
 
 def main() -> int:
-    """Nothing here makes cycles, so there is nothing to collect."""
+    """Read the parts that the parent names, without garbage collection: nothing here makes cycles."""
     gc.disable()
     parts, kinds = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the process that started this one
     out = sys.stdout.buffer

@@ -1,4 +1,4 @@
-"""A chart as PNG, by the first library that is here: resvg (`resvg-py`) draws SVG by itself, CairoSVG needs Cairo."""
+"""Convert a chart to PNG with the first installed library: resvg (`resvg-py`), or CairoSVG, which needs Cairo."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from howdah.eventfiles.errors import NoLibrary
 
 
 def png(document: str) -> bytes:
-    """The SVG document as an image.
+    """Return the SVG document as a PNG image.
 
     Raises:
-        NoLibrary: nothing here can draw it.
+        NoLibrary: no library that draws SVG is installed.
     """
-    for draw in (_resvg, _cairo):
+    for draw in (_draw_with_resvg, _draw_with_cairo):
         try:
             return draw(document)
         except (ImportError, OSError):  # CairoSVG without libcairo
@@ -21,10 +21,10 @@ def png(document: str) -> bytes:
     raise NoLibrary("no PNG here: install howdah[ui] (resvg-py) where this runs, or ask for .svg")
 
 
-def _resvg(document: str) -> bytes:
+def _draw_with_resvg(document: str) -> bytes:
     module = importlib.import_module("resvg_py")
     return bytes(module.svg_to_bytes(svg_string=document))
 
 
-def _cairo(document: str) -> bytes:
+def _draw_with_cairo(document: str) -> bytes:
     return bytes(importlib.import_module("cairosvg").svg2png(bytestring=document.encode()))

@@ -1,4 +1,4 @@
-"""The answers to `curves/…`: JSON values out of what the roots know. Names of runs and tags are only ever values."""
+"""Answer `curves/…` with JSON values made of what was read. Names of runs and tags are never used as code or paths."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from howdah.eventfiles.sampling import Sample, sample
 from howdah.storage.filesystem import filesystem
 
 COLD_S, WARM_S = 12.0, 1.0
-"""Longest wait for what has never been read, and for what has; then the answer is what is known by then."""
+"""The longest wait for a directory that was never read, and for one that was; then the answer has what is known."""
 MOST_ROOTS, MOST_SERIES = 256, 400
 MOST_POINTS = 200_000
-"""Of an answer, which has 250 bytes for each while it is made."""
+"""The points of one answer, which needs 250 bytes for each while it is made."""
 MOST_NAMES, MOST_COMMAS = 1000, 50
 IMAGE_TYPES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -40,7 +40,7 @@ _ALL: Query = {}
 
 @dataclass(frozen=True)
 class Curve:
-    """One scalar of one run, in few points."""
+    """Hold one scalar of one run in few points."""
 
     run: str
     tag: str
@@ -52,7 +52,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class TagHistograms:
-    """Histograms of one tag of one run, by step; `started` is the wall time of the first that is kept."""
+    """Hold the histograms of one tag of one run, by step; `started` is the wall time of the first that is kept."""
 
     run: str
     tag: str
@@ -61,7 +61,7 @@ class TagHistograms:
 
 
 class EventDirectories:
-    """The directories that have been asked for; those not asked for longest are forgotten when there are too many."""
+    """Keep the event directories that were requested, and drop the least recently used when there are too many."""
 
     def __init__(self) -> None:
         self._roots: dict[str, EventDirectory] = {}
@@ -70,18 +70,18 @@ class EventDirectories:
         self._base = int(time.time()) * 1000
 
     def board(self, places: Places) -> JobEventFiles:
-        """What is in some places, as new as it can be had at once."""
+        """Return what is in some places, as recent as it can be read at once."""
         roots = [(prefix, self._root(uri)) for prefix, uri in places[:MOST_ROOTS]]
         for _, root in roots:
-            root.look(0)
+            root.refresh(0)
         deadline = time.monotonic() + COLD_S
         for _, root in roots:
-            root.look(min(WARM_S, COLD_S) if root.version else max(0.0, deadline - time.monotonic()))
+            root.refresh(min(WARM_S, COLD_S) if root.version else max(0.0, deadline - time.monotonic()))
         self._forget({root.uri for _, root in roots})
         return JobEventFiles(roots, self._base)
 
     def _root(self, uri: str) -> EventDirectory:
-        return self._roots.setdefault(uri, EventDirectory(uri, self._budget.keep))
+        return self._roots.setdefault(uri, EventDirectory(uri, self._budget.enforce))
 
     def _forget(self, used: set[str]) -> None:
         for root in sorted(self._roots.values(), key=lambda root: root.used_at):
@@ -92,14 +92,14 @@ class EventDirectories:
 
 
 class JobEventFiles:
-    """The runs of one job."""
+    """Answer queries about the runs of one job."""
 
     def __init__(self, roots: Sequence[tuple[str, EventDirectory]], base: int) -> None:
         self.roots = roots
         self.version = base + sum(root.version for _, root in roots)
 
     def named(self) -> dict[str, tuple[EventDirectory, Run]]:
-        """All runs by name."""
+        """Return all runs by name."""
         found: dict[str, tuple[EventDirectory, Run]] = {}
         for prefix, root in self.roots:
             with root.lock:
@@ -110,7 +110,7 @@ class JobEventFiles:
         return dict(sorted(found.items()))
 
     def run(self, query: Query) -> tuple[str, EventDirectory, Run]:
-        """The one that is asked for; the only one need not be named."""
+        """Return the run that the query names; if there is only one run, the query need not name it."""
         named, wanted = self.named(), _one(query, "run")
         name = wanted if wanted is not None or len(named) != 1 else next(iter(named))
         if name not in named:
@@ -118,7 +118,7 @@ class JobEventFiles:
         return name, *named[name]
 
     def runs(self, query: Query = _ALL) -> dict[str, Any]:
-        """All runs with their tags."""
+        """Return all runs with their tags."""
         rows = []
         for name, (root, run) in self.named().items():
             with root.lock:
@@ -136,7 +136,7 @@ class JobEventFiles:
         return {"version": self.version, "runs": rows, "complete": complete, "errors": errors}
 
     def curves(self, query: Query) -> Iterator[Curve]:
-        """The scalars that are asked for: all of some runs, or of all."""
+        """Yield the scalars that the query selects by run and tag, by default all."""
         named = self.named()
         runs = _several(query, "run", list(named))
         tags = sorted({tag for name in runs for tag in _names(named[name][1].scalars)})
@@ -155,7 +155,7 @@ class JobEventFiles:
                 yield found
 
     def scalars(self, query: Query) -> dict[str, Any]:
-        """Their points."""
+        """Return the points of the scalars that the query selects."""
         series = [
             {
                 "run": curve.run,
@@ -173,7 +173,7 @@ class JobEventFiles:
         return {"version": self.version, "complete": all(root.complete for _, root in self.roots), "series": series}
 
     def histograms(self, query: Query) -> dict[str, Any]:
-        """Of one tag of one run, over its steps."""
+        """Return the histograms of one tag of one run, by step."""
         name, tag, found = self._of(query, "histograms")
         steps = [
             {"step": one.step, "time": one.wall, "buckets": _triples([_plain(number) for number in one.buckets])}
@@ -182,13 +182,13 @@ class JobEventFiles:
         return {"version": self.version, "run": name, "tag": tag, "steps": steps}
 
     def distributions(self, query: Query) -> dict[str, Any]:
-        """The same as percentiles."""
+        """Return the percentiles of the histograms of one tag of one run, by step."""
         name, tag, found = self._of(query, "histograms")
         steps = [{"step": one.step, "time": one.wall, "percentiles": percentiles(one)} for one in found]
         return {"version": self.version, "run": name, "tag": tag, "steps": steps}
 
     def tag_histograms(self, query: Query) -> TagHistograms:
-        """The histograms of one tag of one run, as a chart shows them; of one step where `step` names it.
+        """Return the histograms of one tag of one run, as a chart shows them; only one step's if the query names it.
 
         Raises:
             Absent: there is no such run, tag or step.
@@ -204,23 +204,23 @@ class JobEventFiles:
         return TagHistograms(name, tag, chosen, started)
 
     def texts(self, query: Query) -> dict[str, Any]:
-        """Of one tag of one run."""
+        """Return the texts of one tag of one run, by step."""
         name, tag, found = self._of(query, "texts")
         texts = [{"step": one.step, "time": one.wall, "text": one.text} for one in found]
         return {"version": self.version, "run": name, "tag": tag, "texts": texts}
 
     def images(self, query: Query) -> dict[str, Any]:
-        """Which there are of one tag of one run."""
+        """Return which images one tag of one run has, by step."""
         name, tag, found = self._of(query, "images")
         keys = ("step", "time", "width", "height", "count")
         rows = [dict(zip(keys, (one.step, one.wall, one.width, one.height, one.count), strict=True)) for one in found]
         return {"version": self.version, "run": name, "tag": tag, "images": rows}
 
     def image(self, query: Query) -> tuple[str, bytes]:
-        """One image's type and bytes; the last one without a step.
+        """Return the type and bytes of one image; of the last step if the query names none.
 
         Raises:
-            Absent: it is not there, or is no image that a browser shows without running anything in it.
+            Absent: there is no such image, or its format is not one that a browser shows without running code in it.
         """
         name, tag, found = self._of(query, "images", every=True)
         step, number = _one(query, "step"), _number(query, "index", 0, 0, 1 << 20)
@@ -243,7 +243,7 @@ class JobEventFiles:
         raise Absent(f"image {tag!r} of run {name!r} at step {one.step} is none that can be shown")
 
     def hparams(self, query: Query) -> dict[str, Any]:
-        """Of all runs that tell theirs, with the last values of their metrics."""
+        """Return the hyperparameters of all runs that have some, with the last values of their metrics."""
         rows = []
         for name, (root, run) in self.named().items():
             with root.lock:
@@ -278,7 +278,7 @@ class JobEventFiles:
 
 
 def evenly(items: Sequence[T], most: int) -> list[T]:
-    """At most `most` of them, the first and the last with them."""
+    """Return at most `most` items, evenly spread, with the first and the last."""
     if len(items) <= most:
         return list(items)
     if most < 2:
@@ -306,7 +306,7 @@ def _last(series: ScalarSeries | None) -> Any:
 
 
 def percentiles(histogram: Histogram) -> list[list[float]]:
-    """Values below which a share of what was counted lies, taken for evenly spread within a bucket."""
+    """Return percentiles of a histogram, as if values were evenly spread within each bucket."""
     buckets = _triples(histogram.buckets)
     total = sum(count for _, _, count in buckets)
     if not total > 0:
@@ -328,7 +328,7 @@ def _triples(numbers: Sequence[Any]) -> list[list[Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """A number that JSON has none for, as its name."""
+    """Return a value, or the name of a number that JSON cannot express."""
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
     return value
@@ -343,7 +343,7 @@ def _names(tags: Mapping[bytes, object]) -> list[str]:
 
 
 def _key(among: Mapping[bytes, object], name: str) -> bytes | None:
-    """The tag of that name, which may be no UTF-8."""
+    """Return the tag with a name; the tag may not be UTF-8."""
     plain = name.encode("utf-8", "replace")
     return plain if plain in among else next((tag for tag in among if _name(tag) == name), None)
 
@@ -359,8 +359,11 @@ def _one(query: Query, name: str) -> str | None:
 
 
 def _several(query: Query, name: str, there: list[str]) -> list[str]:
-    """Those that are asked for: the parameter may be repeated, and has one name or several with commas between. Names
-    have commas, too: the longest that is there counts. All without any, or for `*`."""
+    """Return the names that a parameter selects, by default or for `*` all names.
+
+    The parameter may be repeated and may have several names with commas between them. Names may have commas, too: the
+    longest existing name counts.
+    """
     values = query.get(name)
     if not values or "*" in values:
         return there
@@ -369,7 +372,7 @@ def _several(query: Query, name: str, there: list[str]) -> list[str]:
 
 
 def _named(value: str, known: set[str]) -> Iterator[str]:
-    """The names in a list of them."""
+    """Yield the names in a comma-separated list."""
     if value in known:
         yield value
         return

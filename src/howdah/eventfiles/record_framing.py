@@ -1,7 +1,7 @@
-"""Where the records of an event file lie in a stretch of its bytes (TFRecord, tensorflow/core/lib/io/record_reader.cc).
+"""Find the records in a stretch of an event file (TFRecord, tensorflow/core/lib/io/record_reader.cc).
 
-Records of one length lie together in a group, so that what follows works on columns. A garbage stretch is passed over,
-up to the next length that has its sum; a record that is not whole yet is left for later.
+Records of one length are grouped, so that the next step works on columns. Garbage is skipped up to the next length with
+a correct checksum; a record that is not complete yet is left for later.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from howdah.inputs.formats import framing
 from howdah.storage import native_codecs
 
 FRAME = 16
-"""Bytes around a record: its length (8), that one's sum (4); after it its own sum (4)."""
+"""The bytes around a record: its length (8) and the length's checksum (4) before it, its own checksum (4) after it."""
 MAX_RECORD = 256 << 20
-"""A longer one is taken for garbage."""
+"""The bytes of the longest record; a longer one is treated as garbage."""
 _HEAD = struct.Struct("<QI")
 _MOST_HEADS = 1 << 14
 _LIVE = re.compile(rb"[^\0]")
@@ -30,7 +30,7 @@ _FEW = 32
 
 @dataclass(frozen=True)
 class DamagedRecord:
-    """Bytes of a file that were passed over, and why."""
+    """Say which bytes of a file were skipped, and why."""
 
     offset: int
     length: int
@@ -39,17 +39,19 @@ class DamagedRecord:
 
 @dataclass
 class Scan:
-    """`groups` has for each length of a whole frame where such frames begin; the bytes from `used` on are not whole,
-    and `wanted` is how many of them (0: not known) would be."""
+    """Hold the frames that were found."""
 
     groups: dict[int, list[int]] = field(default_factory=dict)
+    """For each length of a frame, where such frames begin."""
     used: int = 0
+    """Where the incomplete frame at the end begins."""
     wanted: int = 0
+    """The bytes of the incomplete frame; 0 if unknown."""
     flaws: list[DamagedRecord] = field(default_factory=list)
 
 
 def scan(data: bytes, at: int = 0, most: int = sys.maxsize) -> Scan:
-    """The frames in `data` from `at` on, where one begins; at most so many of them."""
+    """Find the frames in `data` from `at` on, where one begins; at most `most` of them."""
     found = Scan()
     groups: dict[bytes, list[int]] = {}
     lengths: dict[bytes, int] = {}
@@ -82,11 +84,12 @@ def scan(data: bytes, at: int = 0, most: int = sys.maxsize) -> Scan:
 
 
 def good(frames: list[bytes], ats: list[int]) -> tuple[list[bytes], list[int], list[DamagedRecord]]:
-    """Those of some frames, which lie at `ats`, whose records have the sum they must have; flaws of the others.
+    """Return the frames whose records have a correct checksum, where these frames begin, and flaws of the others.
 
-    Without a library for sums (google-crc32c, libcrc32c) only the lengths' own are checked, in `scan`.
+    `ats` says where each frame begins. Without a library for checksums (google-crc32c, libcrc32c) only the checksums
+    of the lengths are checked, in `scan`.
     """
-    crc32c = _library()
+    crc32c = crc32c_or_none()
     if crc32c is None:
         return frames, ats, []
     sums = _masked(array("Q", map(crc32c, [frame[12:-4] for frame in frames])))
@@ -104,18 +107,13 @@ def good(frames: list[bytes], ats: list[int]) -> tuple[list[bytes], list[int], l
 
 
 def length_of(head: bytes) -> int:
-    """How long the frame is that begins with these twelve bytes; -1 when none does."""
+    """Return the length of the frame that begins with these twelve bytes; -1 if no frame does."""
     length = _length(head)
     return length + FRAME if 0 <= length <= MAX_RECORD else -1
 
 
-def sum_of() -> native_codecs.Checksum | None:
-    """What makes the sums; None without a library."""
-    return _library()
-
-
 def _masked(sums: array[int]) -> array[int]:
-    """`framing.masked` of all of them at once: one large number with 64 bits for each, of which the sum has 32."""
+    """Compute `framing.masked` of all checksums at once: one large integer with a lane of 64 bits for each."""
     if len(sums) < _FEW or sys.byteorder == "big":
         return array("I", map(framing.masked, sums))
     lanes = int.from_bytes(b"\1\0\0\0\0\0\0\0" * len(sums), "little")
@@ -130,14 +128,15 @@ def _whole(data: bytes, at: int, end: int) -> bool:
 
 
 def _length(head: bytes) -> int:
-    """That of a record, by the twelve bytes before it; -1 when they have not the sum they must have."""
+    """Return a record's length from the twelve bytes before it; -1 if their checksum is wrong."""
     length, stored = _HEAD.unpack(head)
-    crc32c = _library() or _slow_crc32c
+    crc32c = crc32c_or_none() or _slow_crc32c
     return length if framing.masked(crc32c(head[:8])) == stored else -1
 
 
 def _resynced(data: bytes, at: int) -> int:
-    """Where the next record may begin: at a length that has its sum. Any is below 4 GiB, so it has four zeros."""
+    """Return where the next record may begin: at a length with a correct checksum. Lengths are below 4 GiB and so have
+    four zero bytes."""
     last = len(data) - 12
     while at <= last:
         at = data.find(b"\0\0\0\0", at + 4) - 4
@@ -158,7 +157,7 @@ _tables: list[list[int]] = []
 
 
 def _slow_crc32c(data: bytes) -> int:
-    """CRC-32C bit by bit, by a table: for a few lengths, where no library is."""
+    """Compute CRC-32C with a table, in Python: fast enough for the few lengths where no library is installed."""
     if not _tables:
         _tables.append([_shifted(number) for number in range(256)])
     value = 0xFFFFFFFF
@@ -174,7 +173,8 @@ def _shifted(value: int) -> int:
 
 
 @functools.cache
-def _library() -> native_codecs.Checksum | None:
+def crc32c_or_none() -> native_codecs.Checksum | None:
+    """Return the function that computes CRC-32C; None without a library."""
     try:
         return native_codecs.crc32c()
     except native_codecs.Missing:

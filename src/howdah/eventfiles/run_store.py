@@ -1,7 +1,7 @@
-"""The runs of a directory as far as they have been read: columns of scalars, and of the rest a bounded number.
+"""Keep what was read of each run: columns of scalars, and a bounded number of histograms, images and texts.
 
-A program that starts again at an earlier step takes back what was said of later ones: what TensorBoard learns from a
-START in the file, and here also from a later file that begins when the one before has ended.
+A program that restarts from an earlier step invalidates the later steps. TensorBoard learns this from a START in the
+file; here a later file that begins after the one before has ended says it, too.
 """
 
 from __future__ import annotations
@@ -14,33 +14,35 @@ from operator import le
 from typing import Any, TypeVar
 
 from howdah.eventfiles.event_batch import Batch, Histogram, HyperparameterSession, Image, Points, TextValue
-from howdah.eventfiles.sampling import thinned
+from howdah.eventfiles.sampling import kept_when_halved
 
 POINTS = int(os.environ.get("HOWDAH_CURVES_POINTS", "") or 8_000_000)
-"""In memory, of all scalars together: 24 bytes each."""
+"""The points kept in memory, of all scalars together: 24 bytes each."""
 MOST_OF_ONE, FEWEST_OF_ONE = 1 << 20, 2_000
 MOST_TAGS = 20_000
-"""Of one run."""
+"""The scalars of one run that are kept."""
 MOST_HISTOGRAMS, MOST_IMAGES, MOST_TEXTS = 200, 100, 100
 LEFT_OF_ONE, LEFT_OF_OTHERS = 64, 4
-"""Points, and histograms, images or texts, of a tag that are kept however little memory there is."""
+"""The points of a tag, and the histograms, images or texts of a tag, that are kept however little memory there is."""
 POINT, TAG, OTHER = 24, 800, 400
-"""Bytes of a point; of a tag without its points; of a histogram, image or text without its content."""
+"""The bytes of a point; of a tag without its points; of a histogram, image or text without its content."""
 T = TypeVar("T", Histogram, Image, TextValue)
 
 
 @dataclass
 class ScalarSeries:
-    """One scalar. `seen` counts points that have been thinned out, too; `source` is the file of the last point."""
+    """Keep the points of one scalar."""
 
     steps: array[int] = field(default_factory=lambda: array("q"))
     walls: array[float] = field(default_factory=lambda: array("d"))
     values: array[float] = field(default_factory=lambda: array("d"))
     seen: int = 0
+    """How many points were read, whether they are still kept or not."""
     source: str = ""
+    """The file of the last point."""
 
     def extend(self, points: Points, source: str) -> None:
-        """Add points of file `source` in its order."""
+        """Add points of file `source` in the order of the file."""
         if source != self.source and len(self.steps) and len(points.steps):
             starts_again = points.steps[0] <= self.steps[-1] and points.walls[0] >= self.walls[-1]
             if starts_again:
@@ -52,7 +54,7 @@ class ScalarSeries:
         self.seen += len(points.steps)
 
     def cut(self, step: int) -> None:
-        """Forget the points from `step` on."""
+        """Remove the points from `step` on."""
         if all(map(le, self.steps, self.steps[1:])):
             kept: Any = slice(bisect_left(self.steps, step))
             self._keep(self.steps[kept], self.walls[kept], self.values[kept])
@@ -60,8 +62,8 @@ class ScalarSeries:
             self._pick([number for number, own in enumerate(self.steps) if own < step])
 
     def thin(self) -> None:
-        """Half of it, the extremes among them."""
-        self._pick(thinned(self.values))
+        """Keep half of the points, the extremes among them."""
+        self._pick(kept_when_halved(self.values))
 
     def _pick(self, numbers: list[int]) -> None:
         self._keep(
@@ -75,15 +77,15 @@ class ScalarSeries:
 
 
 class Run:
-    """All that is known of one folder; `size` is about its bytes. Callers take care that nobody reads while a batch is
-    taken."""
+    """Keep all that was read of one directory; `size` is about its bytes. The caller must lock it against readers while
+    a batch is added."""
 
     def __init__(self) -> None:
-        self._halved, self._full = 0, False
+        self._halvings, self._full = 0, False
         self.clear()
 
     def clear(self) -> None:
-        """Forget all of it."""
+        """Remove everything."""
         self.scalars: dict[bytes, ScalarSeries] = {}
         self.histograms: dict[bytes, list[Histogram]] = {}
         self.images: dict[bytes, list[Image]] = {}
@@ -93,11 +95,14 @@ class Run:
         self.left_out = 0
         self.size = 0
 
-    def take(self, batch: Batch, share: int, halved: int = 0, full: bool = False) -> None:
-        """Add what a stretch of a file says; `share` is how many points each scalar may keep, `halved` how often that
-        and the number of all else was halved for want of memory. When it is `full`, tags that are new are left out."""
+    def add(self, batch: Batch, share: int, halvings: int = 0, full: bool = False) -> None:
+        """Add what a stretch of a file says.
+
+        Each scalar may keep `share` points; this and the number of all else are halved `halvings` times to save memory.
+        If `full`, new tags are left out.
+        """
         self.kinds.update(batch.kinds)
-        self._halved, self._full = halved, full
+        self._halvings, self._full = halvings, full
         begun = 0
         for at, step in [*sorted(batch.restarts), (-1, 0)]:
             for tag, points in batch.scalars.items():
@@ -129,7 +134,7 @@ class Run:
         series = self.scalars[tag]
         before = len(series.values)
         series.extend(points, source)
-        most = max(LEFT_OF_ONE, max(share, FEWEST_OF_ONE) >> self._halved)
+        most = max(LEFT_OF_ONE, max(share, FEWEST_OF_ONE) >> self._halvings)
         while len(series.values) > most:
             series.thin()
         self.size += POINT * (len(series.values) - before)
@@ -141,7 +146,7 @@ class Run:
             self.size += POINT * (len(series.values) - before)
 
     def halve(self) -> None:
-        """Keep half of what there is of each tag, as far as more than a little is."""
+        """Keep half of each tag's points, histograms, images and texts, unless only few are left."""
         for series in self.scalars.values():
             if (before := len(series.values)) > LEFT_OF_ONE:
                 series.thin()
@@ -165,7 +170,7 @@ class Run:
         held = among[tag]
         held.append(one)
         self.size += _bytes(one)
-        if len(held) > max(LEFT_OF_OTHERS, most >> self._halved):
+        if len(held) > max(LEFT_OF_OTHERS, most >> self._halvings):
             self._drop(held)
 
     def _join(self, session: HyperparameterSession) -> None:
@@ -177,11 +182,11 @@ class Run:
 
     @property
     def points(self) -> int:
-        """How many are in memory."""
+        """Return how many points are in memory."""
         return sum(len(series.values) for series in self.scalars.values())
 
     def span(self) -> tuple[float, float, int]:
-        """First and last wall time, greatest step; zeros without any."""
+        """Return the first and last wall time and the greatest step; zeros if nothing was read."""
         some = [series for series in self.scalars.values() if len(series.values)]
         others = [
             one for held in (self.histograms, self.images, self.texts) for items in held.values() for one in items
@@ -193,12 +198,11 @@ class Run:
 
 
 def _bytes(one: Histogram | Image | TextValue) -> int:
-    content = (
-        8 * len(one.buckets) if isinstance(one, Histogram) else 4 * len(one.text) if isinstance(one, TextValue) else 0
-    )
-    return OTHER + content
+    if isinstance(one, Histogram):
+        return OTHER + 8 * len(one.buckets)
+    return OTHER + 4 * len(one.text) if isinstance(one, TextValue) else OTHER
 
 
 def share(count: int) -> int:
-    """Points that each of `count` scalars may keep."""
+    """Return how many points each of `count` scalars may keep."""
     return min(MOST_OF_ONE, max(FEWEST_OF_ONE, POINTS // max(1, count)))

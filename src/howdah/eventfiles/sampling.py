@@ -1,8 +1,8 @@
-"""A long curve in few points: each stands for a stretch of it, with its least, mean and greatest value. Pure.
+"""Reduce a long curve to few points, each with the minimum, mean and maximum of a stretch of the curve. Pure.
 
-Deterministic: stretches are a power of two long and begin at multiples of it, so that a curve that grows keeps its
-points until there are too many. The first and the last point stand for themselves. What is no number is counted and
-named, and has no part in the rest.
+The result is deterministic: a stretch has a power of two of points and begins at a multiple of it, so that a growing
+curve keeps its points until there are too many. The first and the last point stay as they are. NaNs and infinities are
+counted and listed apart from the rest.
 """
 
 from __future__ import annotations
@@ -11,23 +11,24 @@ import math
 from array import array
 from dataclasses import dataclass, field
 
-MOST_ODD = 100
+MAX_ODD = 100
 Point = tuple[int, float, "float | None", "float | None", "float | None"]
-"""Step, wall time, least, mean, greatest; None where no value is a number."""
+"""Step, wall time, minimum, mean, maximum; None where no value is finite."""
 
 
 @dataclass
 class Sample:
-    """`odd` are the first NaNs and infinities: step, wall time, which."""
+    """A curve reduced to few points."""
 
     points: list[Point] = field(default_factory=list)
     nan: int = 0
     infinite: int = 0
     odd: list[tuple[int, float, str]] = field(default_factory=list)
+    """The first values that are not finite: step, wall time, name of the value."""
 
 
 def sample(steps: array[int], walls: array[float], values: array[float], most: int) -> Sample:
-    """At most about `most` points of a curve, four at least."""
+    """Return a curve in at most about `most` points, four at least."""
     count, found = len(values), Sample()
     if count <= 2:
         stretches = [(number, number + 1) for number in range(count)]
@@ -67,18 +68,18 @@ def _odd(step: int, wall: float, value: float, found: Sample) -> None:
         found.nan += 1
     else:
         found.infinite += 1
-    if len(found.odd) < MOST_ODD:
+    if len(found.odd) < MAX_ODD:
         found.odd.append((step, wall, name(value)))
 
 
 def name(value: float) -> str:
-    """What JSON has no number for."""
+    """Return the name of a number that JSON cannot express."""
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def thinned(values: array[float]) -> list[int]:
-    """Which points are to stay when half of them must go: of each four the least and the greatest, or what is no number
-    in their place; the first and the last in any case."""
+def kept_when_halved(values: array[float]) -> list[int]:
+    """Return which points to keep when half of them must go: minimum and maximum of each four, one value of them
+    that is not finite, and always the first and the last point."""
     kept = {0, len(values) - 1}
     for start in range(0, len(values), 4):
         four = range(start, min(start + 4, len(values)))

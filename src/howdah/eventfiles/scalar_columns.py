@@ -1,5 +1,6 @@
-"""Scalars by the thousand: records of one length differ in a time, a step and a value only, so the first of them tells
-where those lie, and all are cut into columns by one format. Every other byte is compared; what differs is not taken.
+"""Read thousands of scalars at once. Records of one length differ only in time, step and value: the first one shows
+where these lie, and one `struct` format cuts all of them into columns. Every other byte is compared, and records that
+differ are left to `events`.
 """
 
 from __future__ import annotations
@@ -14,30 +15,34 @@ from typing import Any
 from howdah.eventfiles.event_batch import Points
 
 FEWEST = 4
-"""Fewer records are not worth the trouble."""
+"""The number of records from which columns pay off."""
 _MOST_LEVELS = 8
 _MOST_STEPS = 1 << 18
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _FORMATS = {(1, 4): "f", (2, 8): "d"}  # by a tensor's type (types.proto) and the bytes of one number
 Field = tuple[int, int, int]
-"""Its wire type, where its content begins and ends."""
+"""The wire type of a protobuf field, and where its content begins and ends."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where in a frame the numbers lie: `step` begins and ends there (the same twice: it is 0, and left out), `value`
-    is of format `f` or `d`."""
+    """Say where the numbers lie in the frame of a scalar."""
 
     length: int
+    """The bytes of the frame."""
     tag: bytes
     wall: int
+    """Where the wall time begins."""
     step: tuple[int, int]
+    """Where the step's varint begins and ends; the same place twice if the step is 0, which is not written."""
     value: int
+    """Where the value begins."""
     format: str
+    """The value's format: `f` or `d`."""
 
 
 def layout(frame: bytes) -> Layout | None:
-    """That of a frame with an event of one scalar and nothing else; None for any other."""
+    """Return the layout of a frame whose event has one scalar and nothing else; None for any other frame."""
     try:
         event = _message(frame, 12, len(frame) - 4)
         value = _only(frame, _only(frame, event[5], 1), None)
@@ -54,7 +59,7 @@ def layout(frame: bytes) -> Layout | None:
 
 
 def _only(frame: bytes, outer: Field, number: int | None) -> Any:
-    """A message's one field `number`; the whole message without it."""
+    """Return the only field of a message, which must be `number`; all fields if `number` is None."""
     if outer[0] != _BYTES:
         raise ValueError
     fields = _message(frame, outer[1], outer[2])
@@ -66,7 +71,7 @@ def _only(frame: bytes, outer: Field, number: int | None) -> Any:
 
 
 def _tensor(frame: bytes, outer: Field) -> tuple[int, str]:
-    """Where the number is of a tensor that holds one, and its format."""
+    """Return where the number of a one-number tensor begins, and its format."""
     fields = _only(frame, outer, None)
     kind = _message_number(frame, fields[1])
     (number,) = fields.keys() & {4, 5, 6}
@@ -77,7 +82,7 @@ def _tensor(frame: bytes, outer: Field) -> tuple[int, str]:
 
 
 def _message(data: bytes, place: int, end: int) -> dict[int, Field]:
-    """The fields of a message, each of which must be there once."""
+    """Return the fields of a message, each of which may be there once only."""
     found: dict[int, Field] = {}
     while place < end:
         tag, place = _varint(data, place)
@@ -113,7 +118,7 @@ def _varint(data: bytes, place: int) -> tuple[int, int]:
 
 
 class _Steps(dict[bytes, int]):
-    """The number that a varint is; the same ones come for each tag of each run."""
+    """Cache the number of each varint; the same steps come for each tag of each run."""
 
     def __missing__(self, data: bytes) -> int:
         value, end = _varint(data, 0)
@@ -130,8 +135,8 @@ Taken = Callable[[bytes, Points], object]
 
 
 def take(frames: list[bytes], ats: list[int], scalar: Callable[[bytes], bool], taken: Taken) -> list[tuple[int, bytes]]:
-    """Hand the points of frames of one length, which lie at `ats`, to `taken`, tag by tag; the places and frames that
-    are none of scalars, or are not all alike. `scalar` tells whether a frame is one of a scalar."""
+    """Hand the points of frames of one length, which begin at `ats`, to `taken`, tag by tag; return the places and
+    frames of the rest. `scalar` tells whether a frame has a scalar."""
     level = 0
     while ats:
         found = layout(frames[0]) if len(ats) >= FEWEST and level < _MOST_LEVELS else None
@@ -149,7 +154,7 @@ Columns = list[tuple[Any, ...]]
 
 
 def _parts(frames: list[bytes], found: Layout, ats: list[int]) -> tuple[list[tuple[bytes, Points]], list[int]]:
-    """The points of each tag of this layout; which of the frames are of another."""
+    """Return the points of each tag of this layout, and the numbers of the frames that have another layout."""
     row, fixed, numbers = _row(found)
     columns = list(zip(*row.iter_unpack(b"".join(frames)), strict=True))
     same = [columns[item] for item in fixed]
@@ -160,7 +165,7 @@ def _parts(frames: list[bytes], found: Layout, ats: list[int]) -> tuple[list[tup
         where[key].append(number)
     parts, others = [], []
     for rows in where.values():
-        # Under a layout that is not theirs, frames have something of their own in each of these places.
+        # A frame of another layout may have anything in these places, so the first of each group is checked anew.
         other = layout(frames[rows[0]]) if len(rows) >= FEWEST or rows[0] == 0 else None
         if other is not None and replace(other, tag=found.tag) == found:
             picked = [tuple([column[number] for number in rows]) for column in columns]
@@ -177,7 +182,7 @@ def _points(ats: list[int], columns: Columns, numbers: tuple[int, int, int]) -> 
 
 
 def _row(found: Layout) -> tuple[struct.Struct, list[int], tuple[int, int, int]]:
-    """The format of a frame; which of its items are the same in all that are alike; which are wall, step and value."""
+    """Return a frame's format, which items are equal in frames of one tag, and which are wall, step and value."""
     spans: list[tuple[int, int, str]] = [
         (found.wall, 8, "d"),
         (found.value, 4 if found.format == "f" else 8, found.format),

@@ -1,6 +1,6 @@
-"""Rows of scalars: a program that tells the same scalars at each step writes the same records again and again, all but
-times, steps and values. Many rows are compared with the first at once, as one large number, and have one sum: what is
-not alike, or has not the sums it must have, is left to `columns`.
+"""Read rows of scalars. A program that logs the same scalars at each step writes the same records again and again,
+except times, steps and values. Many rows are compared with the first at once, as one large integer, and have one
+checksum. Rows that differ, or whose checksums are wrong, are left to `scalar_columns`.
 """
 
 from __future__ import annotations
@@ -13,37 +13,43 @@ from dataclasses import dataclass
 from typing import Any
 
 from howdah.eventfiles.event_batch import Points
-from howdah.eventfiles.record_framing import length_of, sum_of
+from howdah.eventfiles.record_framing import crc32c_or_none, length_of
 from howdah.eventfiles.scalar_columns import Layout, layout
 from howdah.inputs.formats import framing
 
 FEWEST = 16
 _AT_ONCE = (1024, 256, 64, FEWEST)
 _MOST_RECORDS = 128
-_MOST_STEP = 8  # bytes of a varint that fit where they are put together
+_MOST_STEP = 8  # bytes of a varint that fit into a lane of 64 bits
 _ONES, _POLYNOMIAL = 0xFFFFFFFF, 0x82F63B78
 Taken = Callable[[bytes, Points], object]
 
 
 @dataclass(frozen=True)
 class RecordRow:
-    """The records of one step: where each begins, and its layout. `mask` has the bits that are the same in all rows,
-    `same` those bits."""
+    """Describe the records of one step."""
 
     size: int
+    """The bytes of a row."""
     records: tuple[tuple[int, Layout], ...]
+    """Where each record begins in the row, and its layout."""
     mask: bytes
+    """The bits that are the same in all rows."""
     same: bytes
+    """The values of these bits."""
 
     def holds(self, block: bytes, count: int) -> bool:
-        """Whether `block` is so many rows like this one, with the sums that they must have."""
+        """Tell whether `block` is `count` rows like this one, with correct checksums."""
         alike = int.from_bytes(block, "little") & _number(self.mask, count) == _number(self.same, count)
-        return alike and self._sums(block, count)
+        return alike and self._has_correct_sums(block, count)
 
-    def _sums(self, block: bytes, count: int) -> bool:
-        """All at once. Bytes with their own sum behind them have one sum, whatever they are; with that, four bytes more
-        and the sum begins anew for the next record. Those go where the sum of the length is, which is compared."""
-        crc32c = sum_of()
+    def _has_correct_sums(self, block: bytes, count: int) -> bool:
+        """Check the checksums of all records at once.
+
+        Bytes followed by their own CRC always have the same CRC, whatever the bytes are. From that state, four known
+        bytes bring the CRC back to its beginning for the next record. These four replace the checksum of the length,
+        which has been compared already."""
+        crc32c = crc32c_or_none()
         if crc32c is None:
             return True
         data, rest = bytearray(block), crc32c(bytes(4))
@@ -57,7 +63,7 @@ class RecordRow:
         return crc32c(bytes(memoryview(data)[12:])) == rest
 
     def points(self, block: bytes, count: int, at: int, number: int) -> Points:
-        """Of record `number` of each row of `block`, which is at `at`."""
+        """Return the points of record `number` of each row of `block`, which begins at byte `at` of the file."""
         begins, found = self.records[number]
         walls = _array("d", _column(block, begins + found.wall, 8, self.size, count))
         width = 4 if found.format == "f" else 8
@@ -69,8 +75,8 @@ class RecordRow:
 
 
 def take(data: bytes, at: int, scalar: Callable[[bytes], bool], taken: Taken) -> tuple[int, int]:
-    """Hand the points of rows that begin at `at` to `taken`; where they end, and how long one is. `scalar` tells
-    whether a frame is one of a scalar."""
+    """Hand the points of rows that begin at `at` to `taken`; return where the rows end, and the bytes of one row.
+    `scalar` tells whether a frame has a scalar."""
     row = _row(data, at, scalar)
     if row is None:
         return at, 0
@@ -84,7 +90,7 @@ def take(data: bytes, at: int, scalar: Callable[[bytes], bool], taken: Taken) ->
 
 
 def _row(data: bytes, at: int, scalar: Callable[[bytes], bool]) -> RecordRow | None:
-    """What begins there, up to where its first tag comes again."""
+    """Return the row that begins at `at` and ends where its first tag comes again."""
     records: list[tuple[int, Layout]] = []
     place = at
     while len(records) <= _MOST_RECORDS and place + 12 <= len(data):
@@ -120,7 +126,7 @@ def _number(row: bytes, count: int) -> int:
 
 
 def _column(block: bytes, at: int, width: int, size: int, count: int) -> bytearray:
-    """The `width` bytes at `at` of each row."""
+    """Return the `width` bytes at `at` of each row."""
     column = bytearray(width * count)
     for number in range(width):
         column[number::width] = block[at + number :: size]
@@ -128,7 +134,7 @@ def _column(block: bytes, at: int, width: int, size: int, count: int) -> bytearr
 
 
 def _lanes(block: bytes, at: int, width: int, size: int, count: int) -> int:
-    """The same as one large number with 64 bits for each row."""
+    """Return the `width` bytes at `at` of each row as one large integer with a lane of 64 bits for each row."""
     column = bytearray(8 * count)
     for number in range(width):
         column[number::8] = block[at + number :: size]
@@ -141,7 +147,7 @@ def _each(count: int) -> int:
 
 
 def _unmasked(sums: int, count: int) -> bytes:
-    """The inverse of `framing.masked`, in lanes."""
+    """Compute the inverse of `framing.masked` for all lanes."""
     each = _each(count)
     sums = sums + each * ((_ONES + 1) - framing.MASK) & each * _ONES
     return (sums >> 17 & each * 0x7FFF | sums << 15 & each * _ONES).to_bytes(8 * count, "little")
@@ -164,7 +170,7 @@ def _array(code: str, data: bytes | bytearray) -> array[Any]:
 
 @functools.lru_cache(None)
 def _before_ones() -> int:
-    """The state of a CRC-32C which four zeros make that of its beginning."""
+    """Return the CRC-32C state that four zero bytes turn into the initial state."""
     value = _ONES
     for _ in range(32):
         value = ((value ^ _POLYNOMIAL) << 1 | 1) & _ONES if value >> 31 else value << 1

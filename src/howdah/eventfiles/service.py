@@ -1,7 +1,7 @@
-"""The curves service: answers over a socket of the file system, to the one program that started it.
+"""Run the curves service: answer requests over a Unix socket, for the one program that started the service.
 
-A request is POST of what a browser asks the parent for, `/curves/…` or `/checkpoints…`; its body, made by the parent
-alone, says where that job's files are: {"places": [[prefix, URI], …], "checkpoints": [URI, …]}.
+A request is a POST of the path that a browser requests from the parent, `/curves/…` or `/checkpoints…`; its body, made
+by the parent alone, says where that job's files are: {"places": [[prefix, URI], …], "checkpoints": [URI, …]}.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ JSON, HTML, SVG, SCRIPT, PNG = (
     "image/png",
 )
 CHARTS = ("scalars", "histograms", "distributions")
-"""What can be had as SVG and PNG, and embedded."""
+"""The charts that exist as SVG and PNG, and that can be embedded."""
 _SCRIPT = embed.SCRIPT.encode()
 
 
 class EventFileServer:
-    """What is answered; `store` keeps what was read."""
+    """Answer requests, and keep what was read between them."""
 
     def __init__(self) -> None:
         self._store = EventDirectories()
@@ -66,14 +66,14 @@ class EventFileServer:
         }
 
     def answer(self, target: str, body: bytes) -> Answer:
-        """Status, content type and body for what was asked."""
+        """Return status, content type and body for a request."""
         self.heard_at = time.monotonic()
         path, _, query = target.partition("?")
         name = urllib.parse.unquote(path).strip("/")
         try:
-            told = json.loads(body or b"{}")
-            places = [(str(prefix), str(uri)) for prefix, uri in told.get("places", ())]
-            folders = [str(uri) for uri in told.get("checkpoints", ())]
+            request = json.loads(body or b"{}")
+            places = [(str(prefix), str(uri)) for prefix, uri in request.get("places", ())]
+            folders = [str(uri) for uri in request.get("checkpoints", ())]
         except (ValueError, TypeError, AttributeError):
             return _error(400, "the body must be JSON that says where the files are")
         try:
@@ -94,7 +94,7 @@ class EventFileServer:
             return _error(503, str(error))
         except HowdahError as error:
             return _error(500, str(error))
-        except Exception as error:  # a bug of ours: whoever asks is told, and the log has all of it
+        except Exception as error:  # a bug in howdah: the answer says so, and the log has the traceback
             traceback.print_exc(file=sys.stderr)
             return _error(500, f"a fault in the curves service: {type(error).__name__}")
         finally:
@@ -122,7 +122,7 @@ class EventFileServer:
 
     @functools.cached_property
     def _contents(self) -> CheckpointContents:
-        # What it takes to read them takes as long to load as all the rest.
+        # Loading the code for checkpoints takes as long as loading all the rest.
         from howdah.eventfiles.checkpoint_contents import CheckpointContents
 
         return CheckpointContents()
@@ -169,7 +169,7 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     service: EventFileServer
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A parent that does not wait for its answer any more is no fault."""
+        """Print the traceback, unless the parent only closed the connection before its answer."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             traceback.print_exc(file=sys.stderr)
 
@@ -200,16 +200,16 @@ class _Handler(BaseHTTPRequestHandler):
         return "parent"
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: requests may carry tokens."""
+        """Log nothing: requests may carry tokens."""
 
 
 def serve(path: str, idle_s: float = IDLE_S) -> None:
-    """Answer at socket `path` until nobody has asked for `idle_s`, whoever started this has ended, or this has grown so
-    large that its container might be ended for it."""
+    """Answer at socket `path` until no request came for `idle_s`, the parent has ended, or this process has grown so
+    large that its container might be killed."""
     parent = os.getppid()
     signal.signal(signal.SIGTERM, lambda *_: _leave(Path(path)))
     _die_with_parent()
-    oom_priority.go_first()
+    oom_priority.prefer_as_oom_victim()
     before = os.umask(0o177)
     try:
         server = _Server(path, _Handler)
@@ -228,7 +228,7 @@ def serve(path: str, idle_s: float = IDLE_S) -> None:
 
 
 def _leave(socket: Path) -> NoReturn:
-    """End this process and remove its socket, with the directory of whoever started it, who may have been killed."""
+    """End this process and remove its socket and the socket's directory, since the parent may have been killed."""
     with contextlib.suppress(OSError):
         socket.unlink()
         remove_if_empty(socket.parent)

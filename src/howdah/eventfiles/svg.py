@@ -1,6 +1,6 @@
-"""What all charts of curves have in common as SVG: their style, size, axes, words and numbers.
+"""Draw what all SVG charts have in common: style, size, axes, words and numbers.
 
-All text is escaped, nothing is loaded, nothing runs in a document.
+All text is escaped; a document loads nothing and runs no script.
 """
 
 from __future__ import annotations
@@ -36,23 +36,26 @@ Scale = Callable[[float], float]
 
 @dataclass(frozen=True)
 class Style:
-    """`x` is step, time or relative; `theme` light, dark or auto (the reader's); `language` en or zh."""
+    """Hold how a chart looks."""
 
     width: int = 720
     height: int = 360
     x: str = "step"
+    """The horizontal axis: step, time or relative."""
     log: bool = False
     theme: str = "auto"
+    """light, dark or auto (the reader's)."""
     language: str = "en"
+    """en or zh."""
     title: str = ""
 
     @property
     def words(self) -> dict[str, str]:
-        """The words of the language."""
+        """Return the words of the language."""
         return WORDS["zh" if self.language.startswith("zh") else "en"]
 
     def across(self, step: int, wall: float, started: float) -> float:
-        """Where a step lies on the horizontal axis, in its unit; `wall` and `started` are epoch seconds."""
+        """Return where a step lies on the horizontal axis, in its unit; `wall` and `started` are epoch seconds."""
         if self.x == "step":
             return float(step)
         return wall - started if self.x == "relative" else wall
@@ -60,7 +63,7 @@ class Style:
 
 @dataclass(frozen=True)
 class ChartFrame:
-    """The plane between the axes, in pixels."""
+    """Hold the plane between the axes, in pixels."""
 
     left: float
     right: float
@@ -69,10 +72,10 @@ class ChartFrame:
 
 
 def style(asked: Query, theme: str) -> Style:
-    """As it is asked for in a query; `theme` is the usual one.
+    """Return the style that a query asks for; `theme` is the default theme.
 
     Raises:
-        Wrong: there is no such style.
+        Wrong: a value of the query is not allowed.
     """
 
     def choice(name: str, allowed: Sequence[str]) -> str:
@@ -99,12 +102,12 @@ def style(asked: Query, theme: str) -> Style:
 
 
 def frame(style: Style, rows: int) -> ChartFrame:
-    """The plane of a chart whose legend has so many rows."""
+    """Return the plane of a chart whose legend has `rows` rows."""
     return ChartFrame(LEFT, style.width - RIGHT, TOP, max(TOP + 40, style.height - BOTTOM - rows * ROW))
 
 
 def opening(style: Style, title: str) -> Iterator[str]:
-    """The document's beginning: its size, colours and title."""
+    """Yield the beginning of a document: size, colours and title."""
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{style.width}" height="{style.height}" '
         f'viewBox="0 0 {style.width} {style.height}" role="img">'
@@ -124,7 +127,7 @@ def _colours(colours: tuple[str, str, str]) -> str:
 
 
 def vertical_axis(frame: ChartFrame, span: tuple[float, float], log: bool) -> Iterator[str]:
-    """Lines and numbers of the values from the lower to the upper edge."""
+    """Yield grid lines and numbers from the lower to the upper edge."""
     place = scale(span, frame.bottom, frame.top, log)
     for value in ticks(*span, 6, log):
         y = place(value)
@@ -133,7 +136,7 @@ def vertical_axis(frame: ChartFrame, span: tuple[float, float], log: bool) -> It
 
 
 def horizontal_axis(frame: ChartFrame, span: tuple[float, float], kind: str, word: str) -> Iterator[str]:
-    """Marks and numbers below the plane; `kind` is step, time, relative or value, `word` its name."""
+    """Yield marks and numbers below the plane; `kind` is step, time, relative or value, `word` the axis's name."""
     place = scale(span, frame.left, frame.right, log=False)
     named = {"time": _clock, "relative": _duration}.get(kind, label)
     unit = _unit(span[1])[0] if kind == "relative" else 1
@@ -145,18 +148,18 @@ def horizontal_axis(frame: ChartFrame, span: tuple[float, float], kind: str, wor
 
 
 def nothing_yet(frame: ChartFrame, words: dict[str, str]) -> str:
-    """What stands in a chart without any value."""
+    """Return the text of a chart without any value."""
     return text((frame.left + frame.right) / 2, (frame.top + frame.bottom) / 2, words["none"], "middle")
 
 
 def text(x: float, y: float, content: str, anchor: str, style: str = "", most: int = 200) -> str:
-    """A line of text; `anchor` is start, middle or end."""
+    """Return a line of text; `anchor` is start, middle or end."""
     kind = f' class="{style}"' if style else ""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{kind}>{escaped(content, most)}</text>'
 
 
 def escaped(content: str, most: int) -> str:
-    """XML has no control characters, surrogates or U+FFFE, U+FFFF, not even as references."""
+    """Escape text. XML allows no control characters, surrogates, U+FFFE or U+FFFF, not even as references."""
     kept = (
         each if each >= " " and not "\ud800" <= each <= "\udfff" and each < "\ufffe" else "\ufffd"
         for each in content[:most]
@@ -165,12 +168,12 @@ def escaped(content: str, most: int) -> str:
 
 
 def shortened(name: str) -> str:
-    """A name as long as there is room for it, without its middle."""
+    """Return a name without its middle if it is too long."""
     return name if len(name) <= _MOST_NAME else name[: _MOST_NAME // 2] + "…" + name[-_MOST_NAME // 2 + 1 :]
 
 
 def value_range(values: Sequence[float], log: bool) -> tuple[float, float]:
-    """From the least to the greatest, with some room if they are the same; on a logarithmic scale those above 0."""
+    """Return the minimum and maximum, with some room if they are equal; on a logarithmic scale of values above 0."""
     kept = [value for value in values if value > 0] if log else list(values)
     low, high = (max(-LARGEST_VALUE, min(kept)), min(LARGEST_VALUE, max(kept))) if kept else (0.0, 1.0)
     if log:
@@ -183,7 +186,7 @@ def value_range(values: Sequence[float], log: bool) -> tuple[float, float]:
 
 
 def scale(span: tuple[float, float], start: float, end: float, log: bool) -> Scale:
-    """A function from values of `span` to pixels from `start` to `end`; what lies beyond is put at the edge."""
+    """Return a function from values of `span` to pixels from `start` to `end`; values beyond `span` lie at the edge."""
     low, high = map(math.log10, span) if log else span
     factor = (end - start) / (high - low)
 
@@ -195,7 +198,7 @@ def scale(span: tuple[float, float], start: float, end: float, log: bool) -> Sca
 
 
 def ticks(low: float, high: float, most: int, log: bool) -> list[float]:
-    """Round numbers from `low` to `high`, about `most` of them."""
+    """Return about `most` round numbers from `low` to `high`."""
     if log:
         first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
         every = max(1, math.ceil((last - first + 1) / most))
@@ -211,7 +214,7 @@ def ticks(low: float, high: float, most: int, log: bool) -> list[float]:
 
 
 def label(value: float) -> str:
-    """A number as short as it goes."""
+    """Return a number in few characters."""
     size = abs(value)
     if size < 1e-300:
         return "0"

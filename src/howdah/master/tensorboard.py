@@ -198,7 +198,7 @@ class TensorBoardTask:
 
     def _job(self, view: JobView, python: str, idle_s: float) -> JobSpec:
         request = {
-            "places": dict(locations.of(view)),
+            "places": dict(locations.event_file_locations(view)),
             "host": "0.0.0.0",  # noqa: S104 - whoever has the token may come from anywhere
             "idle_s": idle_s,
             "title": view.job.name if view.job else self.id,

@@ -125,4 +125,6 @@ def _meant(pattern: str, fs: FileSystem) -> list[str]:
 def of_job(view: JobView) -> dict[str, str]:
     """One job's places, below its name and id."""
     name = re.sub(r"[^\w.-]+", "_", view.job.name if view.job else "")[:60]
-    return {f"{name}_{view.id}{'/' if prefix else ''}{prefix}": uri for prefix, uri in locations.of(view)}
+    return {
+        f"{name}_{view.id}{'/' if prefix else ''}{prefix}": uri for prefix, uri in locations.event_file_locations(view)
+    }

@@ -45,4 +45,6 @@ async def relay(call: ApiRequest) -> Response:
 
 def checkpoints(view: JobView) -> list[str]:
     """Return the directories that may hold checkpoints: the job's own, its outputs, and those of its event files."""
-    return list(dict.fromkeys(uri for _, uri in (*locations.kept(view), *locations.of(view))))
+    return list(
+        dict.fromkeys(uri for _, uri in (*locations.checkpoint_locations(view), *locations.event_file_locations(view)))
+    )

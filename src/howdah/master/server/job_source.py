@@ -131,7 +131,9 @@ class MasterSource:
         from howdah.eventfiles.client import EventFileService
 
         self._service = self._service or EventFileService()
-        return await self._service.get(path_and_query, locations.of(self.view), relayed.checkpoints(self.view))
+        return await self._service.get(
+            path_and_query, locations.event_file_locations(self.view), relayed.checkpoints(self.view)
+        )
 
     async def close(self) -> None:
         """End the event-file process."""

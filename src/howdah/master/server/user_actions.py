@@ -70,7 +70,7 @@ def _can_dump_stacks(api: MasterServer) -> bool:
 
 
 def _can_open_tensorboard(api: MasterServer) -> bool:
-    return _is_running(api) and bool(locations.of(api.log.view))
+    return _is_running(api) and bool(locations.event_file_locations(api.log.view))
 
 
 async def _tensorboard(api: MasterServer, words: Mapping[str, Any], _: str) -> Any:
@@ -80,7 +80,7 @@ async def _tensorboard(api: MasterServer, words: Mapping[str, Any], _: str) -> A
     idle = words.get("idle_s", IDLE_S)
     if not isinstance(idle, (int, float)) or not 1 <= idle <= LONGEST_IDLE_S:
         raise InvalidRequest(f"idle_s is {str(idle)[:40]!r}, must be 1 to {LONGEST_IDLE_S} seconds", "idle_s")
-    if not locations.of(api.log.view):
+    if not locations.event_file_locations(api.log.view):
         raise Conflict("nobody knows where its event files are: `board` in the job file says it")
     try:
         await api.tensorboard.open(api.log.view, float(idle))
