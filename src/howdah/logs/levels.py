@@ -29,7 +29,7 @@ DAY = rb"\d[0-3]\d "
 
 
 def level_of(line: bytes) -> str:
-    """Of a line, "" for one that is of none."""
+    """Return the level of a line, "" when it has none."""
     return next((level for level in LEVELS if _is(level, line)), "")
 
 

@@ -14,13 +14,13 @@ Find = Callable[[bytearray, int, int], int]
 """`find(buffer, start, stop)` returns the first place, or -1."""
 
 
-def line_finders(wish: LogQuery) -> tuple[Find, Find]:
-    """What finds the next place in a buffer, and what a line with such a place must hold besides."""
-    text = wish.text.encode()
+def line_finders(query: LogQuery) -> tuple[Find, Find]:
+    """Return what finds the next place in a buffer, and what a line with such a place must hold besides."""
+    text = query.text.encode()
     if not text:
-        return _of_level(wish.level), lambda _buffer, start, _stop: start
-    find = _matching(text) if wish.regex else _holding(text)
-    return find, _of_level(wish.level) if wish.level else lambda _buffer, start, _stop: start
+        return _of_level(query.level), lambda _buffer, start, _stop: start
+    find = _matching(text) if query.regex else _holding(text)
+    return find, _of_level(query.level) if query.level else lambda _buffer, start, _stop: start
 
 
 def _holding(text: bytes) -> Find:
@@ -42,7 +42,7 @@ def _holding(text: bytes) -> Find:
 
 @functools.lru_cache(None)
 def _memmem() -> Callable[[int, int, bytes, int], int | None] | None:
-    """The C library's, which is twice as fast as Python's own."""
+    """Return the C library's search, which is twice as fast as Python's."""
     import ctypes
 
     try:
@@ -65,7 +65,7 @@ def _matching(text: bytes) -> Find:
 
 
 def _of_level(level: str) -> Find:
-    """The first place that makes a line one of this level, or of a worse one."""
+    """Find the first place that gives a line this level, or a worse one."""
     levels = [one for one in LEVELS if level in ("warning", one)]
     finders = {word: _holding(word) for one in levels for word in LEVELS[one]}
     begins = {start: _beginning(start) for one in levels for start in BEGINNINGS[one]}
@@ -73,7 +73,7 @@ def _of_level(level: str) -> Find:
 
 
 def _beginning(start: bytes) -> Find:
-    """The first line that begins as one of glog's, with these two bytes."""
+    """Find the first line that begins as one of glog's, with these two bytes."""
     next_of, pattern = _holding(b"\n" + start), re.compile(start + DAY)
 
     def find(buffer: bytearray, place: int, stop: int) -> int:
@@ -88,7 +88,7 @@ def _beginning(start: bytes) -> Find:
 
 
 def _any(finders: Mapping[bytes, Find]) -> Find:
-    """The first of several words: each is looked for once per buffer, which is ten times as fast as an expression."""
+    """Find the first of several words: each is searched once per buffer, ten times as fast as by an expression."""
     known: dict[bytes, tuple[int, int]] = {}
 
     def find(buffer: bytearray, start: int, stop: int) -> int:

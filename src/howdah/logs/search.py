@@ -23,11 +23,11 @@ from howdah.logs.stream_index import BOTH, TIMES, StreamIndex
 from howdah.wire.helper_main import run_helper_main
 
 BLOCK = 1 << 20
-"""What is looked at at once: it stays in the processor's cache."""
+"""Bytes searched at once: they stay in the processor's cache."""
 AHEAD = 16 << 20
-"""What the disk is told to bring meanwhile."""
+"""Bytes that the disk is told to read meanwhile."""
 LONGEST_LINE = 1 << 20
-"""What is longer is looked at in parts of this size."""
+"""A longer line is searched in parts of this size."""
 OVERLAP = 4096
 SHOWN = 400
 """Characters of a line that are shown."""
@@ -39,15 +39,15 @@ Key = tuple[str, int, str]
 class Search:
     """Of one stream. `scanned` are the bytes that were looked at; `complete` is False when `limit` was reached.
     `numbers` tells how many lines lie before an offset; without it lines are counted, which takes as long as looking.
-    Lines that begin outside `span` (offsets) are passed over, and so are those that `order` dates outside the wish.
+    Lines that begin outside `span` (offsets) are passed over, and so are those that `order` dates outside the query.
     """
 
-    def __init__(self, wish: LogQuery, task: str, attempt: int, stream: str, order: StreamIndex | None = None) -> None:
-        self.wish, self.task, self.attempt, self.stream, self.order = wish, task, attempt, stream, order
+    def __init__(self, query: LogQuery, task: str, attempt: int, stream: str, order: StreamIndex | None = None) -> None:
+        self.query, self.task, self.attempt, self.stream, self.order = query, task, attempt, stream, order
         self.scanned, self.complete = 0, True
         self.numbers: Callable[[int], int] | None = None
         self.span = 0, 1 << 62
-        self._find, self._holds = line_finders(wish)
+        self._find, self._holds = line_finders(query)
 
     @property
     def key(self) -> Key:
@@ -55,11 +55,12 @@ class Search:
         return self.task, self.attempt, self.stream
 
     def dated(self, order: StreamIndex) -> None:
-        """`order` tells when each line was printed: look only where the wish's time is."""
-        self.order, self.span = order, order.span(self.stream, self.wish.since, self.wish.until)
+        """Search only the query's span of time; `order` says when each line was printed."""
+        self.order, self.span = order, order.span(self.stream, self.query.since, self.query.until)
 
     def run(self, fill: Callable[[memoryview], int], base: int = 0) -> Iterator[LogMatch]:
-        """Hits of what `fill(buffer)` gives: how many bytes it put there, 0 at the end; the first is at `base`."""
+        """Give the matches in the stream. `fill(buffer)` reads the next bytes, which begin at offset `base`, into the
+        buffer and returns how many; 0 is the end."""
         buffer = bytearray(BLOCK + LONGEST_LINE)
         view = memoryview(buffer)
         kept, line, found = 0, 1, 0
@@ -78,11 +79,11 @@ class Search:
                 else:
                     line = self.numbers(base + start) + 1
                 hit = self._hit(bytes(view[start : min(stop, start + LONGEST_LINE)]), base + start, line)
-                if not _in_time(hit, self.wish):
+                if not _in_time(hit, self.query):
                     continue
                 yield hit
                 found += 1
-                if found >= self.wish.limit:
+                if found >= self.query.limit:
                     self.complete = False
                     return
             if not count:
@@ -110,7 +111,7 @@ class Search:
         return LogMatch(self.task, self.attempt, self.stream, offset, number, self._shown(line), level_of(line), when)
 
     def _shown(self, line: bytes) -> str:
-        """What is to be seen of it: all, or what is around the match."""
+        """Return the text of a line, or of a long one the part around the match."""
         if len(line) > SHOWN:
             at = self._find(bytearray(line), 0, len(line))
             start = max(0, min(at - SHOWN // 4, len(line) - SHOWN))
@@ -119,7 +120,7 @@ class Search:
 
 
 def _whole(buffer: bytearray, filled: int, last: bool) -> int:
-    """How much of the buffer are whole lines, or at least parts of one that is too long."""
+    """Return how much of the buffer holds complete lines, or parts of one that is too long."""
     if last:
         return filled
     end = buffer.rfind(b"\n", 0, filled) + 1
@@ -127,7 +128,7 @@ def _whole(buffer: bytearray, filled: int, last: bool) -> int:
 
 
 def of_pieces(pieces: Iterable[bytes]) -> Callable[[memoryview], int]:
-    """What `Search.run` wants, from bytes in pieces of any size."""
+    """Return the `fill` of `Search.run` for bytes that come in pieces of any size."""
     source, rest = iter(pieces), memoryview(b"")
 
     def fill(buffer: memoryview) -> int:
@@ -145,7 +146,7 @@ def of_pieces(pieces: Iterable[bytes]) -> Callable[[memoryview], int]:
 
 
 def of_file(file: int, start: int, stop: int) -> Callable[[memoryview], int]:
-    """The same, from bytes `start` to `stop` of an open file; one that shrinks ends there."""
+    """Return the `fill` of `Search.run` for bytes `start` to `stop` of an open file, which may shrink."""
     place = start
     os.posix_fadvise(file, start, AHEAD, os.POSIX_FADV_WILLNEED)
 
@@ -160,8 +161,10 @@ def of_file(file: int, start: int, stop: int) -> Callable[[memoryview], int]:
 
 
 class LineCounter:
-    """How many lines lie before an offset of a stream whose bytes from `start` on, where `lines` have ended before, are
-    in an open file: counted from the nearest place that `order` tells. To be asked in ascending order."""
+    """Counts the lines before an offset of a stream, from the nearest offset that `order` knows.
+
+    An open file holds the stream's bytes from `start` on, before which `lines` lines have ended. Offsets must ascend.
+    """
 
     def __init__(self, file: int, start: int, lines: int, order: StreamIndex, stream: str) -> None:
         self._file, self._start, self._order, self._stream = file, start, order, stream
@@ -175,13 +178,13 @@ class LineCounter:
         return lines
 
 
-def search_files(files: Iterable[SearchedStream], wish: LogQuery) -> dict[str, Any]:
-    """All of `files`; of those that are gone, or whose node does not answer, `problems` tell."""
+def search_files(files: Iterable[SearchedStream], query: LogQuery) -> dict[str, Any]:
+    """Search all `files`; `problems` name those that are gone, or whose node does not answer."""
     hits: list[LogMatch] = []
     problems: list[str] = []
     scanned, complete = 0, True
     for one in files:
-        search = Search(wish, one.task, one.attempt, one.stream)
+        search = Search(query, one.task, one.attempt, one.stream)
         try:
             hits += _search(one, search)
         except OSError as error:
@@ -194,22 +197,22 @@ def search_files(files: Iterable[SearchedStream], wish: LogQuery) -> dict[str, A
 
 def search_headed(
     read: Callable[[], Iterable[tuple[str, bytes]]],
-    wish: LogQuery,
+    query: LogQuery,
     wanted: Collection[str],
     attempt: int = 0,
     stream: str = BOTH,
 ) -> dict[str, Any]:
     """In what `howdah.engines.Engine.logs` gives for the stream `*`: pairs of a heading and bytes. `wanted` are tasks,
-    `attempt` 0 stands for all. `read` is called again for streams that hold more hits before the wish's time than it
+    `attempt` 0 stands for all. `read` is called again for streams that hold more hits before the query's time than it
     wants: when lines were printed may be told behind them."""
 
     def takes(key: Key) -> bool:
         return key[0] in wanted and attempt in (0, key[1]) and (stream in (BOTH, key[2]) or key[2] == TIMES)
 
-    looked, late = _looked(read(), wish, takes, {})
+    looked, late = _looked(read(), query, takes, {})
     scanned = sum(search.scanned for search, _ in looked)
     if late:
-        again, _ = _looked(read(), wish, lambda key: key in late or key[2] == TIMES, late)
+        again, _ = _looked(read(), query, lambda key: key in late or key[2] == TIMES, late)
         scanned += sum(search.scanned for search, _ in again)
         looked = [(search, hits) for search, hits in looked if search.key not in late] + again
     complete = all(search.complete for search, _ in looked)
@@ -218,12 +221,12 @@ def search_headed(
 
 def _looked(
     pieces: Iterable[tuple[str, bytes]],
-    wish: LogQuery,
+    query: LogQuery,
     takes: Callable[[Key], bool],
     spans: Mapping[Key, tuple[int, int]],
 ) -> tuple[list[tuple[Search, list[LogMatch]]], dict[Key, tuple[int, int]]]:
     """The streams that `takes` wants, each with its hits, and where to look again in those that were not looked through
-    as far as the wish's time."""
+    as far as the query's time."""
     looked: list[tuple[Search, list[LogMatch]]] = []
     late: dict[Key, tuple[int, int]] = {}
     for (task, number), files in itertools.groupby(_headed(pieces), key=lambda one: one[:2]):
@@ -235,14 +238,14 @@ def _looked(
             if name == TIMES:
                 order = StreamIndex.parse(b"".join(data)[: 1 << 20])
             else:
-                search = Search(wish, task, number, name)
+                search = Search(query, task, number, name)
                 search.span = spans.get(key, search.span)
                 here.append((search, list(search.run(of_pieces(data)))))
         for search, found in here:
             timed = [replace(hit, time=order.when(hit.stream, hit.offset)) for hit in found]
-            hits = [hit for hit in timed if _in_time(hit, wish)]
+            hits = [hit for hit in timed if _in_time(hit, query)]
             if not search.complete and len(hits) < len(found):
-                late[search.key] = order.span(search.stream, wish.since, wish.until)
+                late[search.key] = order.span(search.stream, query.since, query.until)
             looked.append((search, hits))
     return looked, late
 
@@ -254,8 +257,8 @@ def _headed(pieces: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, int, str
             yield found[1], int(found[2]), found[3], (data for _, data in group)
 
 
-def _in_time(hit: LogMatch, wish: LogQuery) -> bool:
-    return hit.time is None or wish.since <= hit.time <= wish.until
+def _in_time(hit: LogMatch, query: LogQuery) -> bool:
+    return hit.time is None or query.since <= hit.time <= query.until
 
 
 def _search(one: SearchedStream, search: Search) -> Iterator[LogMatch]:
@@ -275,7 +278,7 @@ def _search(one: SearchedStream, search: Search) -> Iterator[LogMatch]:
 
 
 def _search_file(search: Search, file: int, start: int, stop: int, lines: int) -> Iterator[LogMatch]:
-    """An open file that holds bytes `start` to `stop` of the stream, `lines` behind its beginning."""
+    """Search an open file that holds bytes `start` to `stop` of the stream, after its first `lines` lines."""
     assert search.order is not None
     search.numbers = LineCounter(file, start, lines, search.order, search.stream)
     first, last = max(start, search.span[0]), min(stop, search.span[1])
