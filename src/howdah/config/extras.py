@@ -4,5 +4,5 @@ from __future__ import annotations
 
 
 def how_to_install(extra: str) -> str:
-    """What to do where a library of this extra lacks; howdah is installed from a clone."""
+    """Return how to install an extra; howdah is installed from a clone."""
     return f"in howdah's clone: pip install '.[{extra}]'"

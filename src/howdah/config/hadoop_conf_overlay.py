@@ -1,6 +1,6 @@
-"""Another cluster's Hadoop configuration, made of this machine's own and files that lie over it.
+"""Another cluster's Hadoop configuration: this machine's own with other files laid over it.
 
-It is a directory of its own, named by its content, because a job's cluster must be found again later.
+It is a directory whose name is made of its content, because a job's cluster must be found again later.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NAMES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml")
 
 
 def overlay_configuration(files: Sequence[str], base: str = "") -> Path:
-    """The directory; `base` is what the files lie over, HADOOP_CONF_DIR unless given.
+    """Return the directory; `base` is the configuration below the files, HADOOP_CONF_DIR unless given.
 
     Raises:
         SpecError: a file isn't there, or is no configuration.

@@ -1,4 +1,4 @@
-"""A job file: YAML text in, a JobSpec out, or everything that is wrong with it."""
+"""Reading a job file: its YAML text becomes a JobSpec, or a list of everything that is wrong with it."""
 
 from __future__ import annotations
 
@@ -29,14 +29,17 @@ _ODD_BREAKS = set("\r\x85\u2028\u2029\ufeff")
 
 @dataclass(frozen=True)
 class LoadedJob:
-    """`base_dir` is where relative paths of the job start (its file's directory; the current one, where the job came
-    through a pipe); `sources` gives places of the spec their origin:
-    `job.yaml:12`, `--set roles.worker.replicas`, and for variables `environment steps`. `text` is the file's."""
+    """A job that was read from a file."""
 
     spec: JobSpec
     base_dir: Path
+    """The directory to which relative paths of the job are relative: its file's, or the current one if the job came
+    through a pipe."""
     sources: Mapping[str, str] = field(default_factory=dict)
+    """The origin of each place of the spec (`job.yaml:12`, `--set roles.worker.replicas`) and of each variable
+    (`environment steps`)."""
     text: str = ""
+    """The text of the file."""
 
 
 def load(
@@ -45,8 +48,8 @@ def load(
     environ: Mapping[str, str] | None = None,
     fields: Mapping[str, str] | None = None,
 ) -> LoadedJob:
-    """The job in the file at `path`, with `--set` applied; `environ` is this process's unless given. `fields` are
-    values for fields of the job, by name, that options of their own have (`--name`): no variables of the file.
+    """Return the job in the file at `path`, with `--set` applied; `environ` is this process's unless given. `fields`
+    are values of fields that have options of their own (`--name`), by the field's name.
 
     Raises:
         StagingError: the file can't be read.
@@ -70,7 +73,7 @@ def load(
 def loads(
     text: str, file: str, sets: Mapping[str, str], environ: Mapping[str, str], fields: Mapping[str, str] | None = None
 ) -> tuple[JobSpec, Mapping[str, str]]:
-    """The job in `text`, and the origin of each of its values; `file` names the text.
+    """Return the job in `text`, and the origin of each of its values; `file` is the name of the text.
 
     Raises:
         SpecError: every mistake in it.
@@ -87,7 +90,8 @@ def from_tree(
     environ: Mapping[str, str],
     fields: Mapping[str, str],
 ) -> tuple[JobSpec, Mapping[str, str]]:
-    """The job that a tree says, and the origin of each of its values; `found` are mistakes that are known already.
+    """Return the job that a tree describes, and the origin of each of its values; `found` are mistakes that are known
+    already.
 
     Raises:
         SpecError: every mistake in it.
@@ -106,13 +110,13 @@ def from_tree(
 
 
 def job_mistakes(spec: JobSpec, origins: Mapping[str, str] | None = None) -> list[Mistake]:
-    """Everything wrong with a job however it came to be, from a file, in Python or from a command line."""
+    """Return everything that is wrong with a job, wherever it comes from: a file, Python or a command line."""
     found = _but_installed(spec, find_mistakes(spec, names(spec.framework), origins))
     return found or _but_installed(spec, find_mistakes(find(spec.framework).expand(spec), origins=origins))
 
 
 def _but_installed(spec: JobSpec, found: list[Mistake]) -> list[Mistake]:
-    """Without formats that the spec does not know, but an installed package brings."""
+    """Leave out mistakes about formats that an installed package brings."""
     return [mistake for mistake in found if not _is_installed_format(spec, mistake.place)]
 
 
@@ -125,25 +129,25 @@ def _is_installed_format(spec: JobSpec, place: str) -> bool:
 
 
 def to_yaml(spec: JobSpec) -> str:
-    """A job file that `load` reads back as an equal `spec`."""
+    """Return a job file that `load` reads back as an equal `spec`."""
     return yaml.dump(job_file_record(spec), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of job files, for editors."""
+    """Return the JSON Schema of job files, for editors."""
     from howdah.config.job_schema import schema as published
 
     return published()
 
 
 def _line(origin: str, file: str) -> int:
-    """Reading order; what isn't from the file comes last."""
+    """Return a mistake's place in the order of reading; what isn't from the file comes last."""
     number = origin.removeprefix(f"{file}:")
     return int(number) if number != origin and number.isdigit() else MOST_BYTES
 
 
 def _said(mistake: Mistake, earlier: list[Mistake]) -> bool:
-    """Whether a stand-in for something refused already is what `mistake` is about."""
+    """Return whether `mistake` is about the stand-in for a value that was refused already."""
     return any(mistake.place == other.place or mistake.place.startswith(other.place + ".") for other in earlier)
 
 

@@ -31,7 +31,7 @@ _LEAST = {"replicas": 1, "vcores": 1}
 
 
 def schema() -> dict[str, Any]:
-    """The whole schema, draft 2020-12."""
+    """Return the whole schema, draft 2020-12."""
     job = _record(JobSpec)
     variables = {
         "description": "Names that `${name}` stands for in this file, with their defaults; `--set name=value` and the "
@@ -123,7 +123,7 @@ def _matching(pattern: re.Pattern[str]) -> dict[str, str]:
 
 @functools.cache
 def descriptions(cls: type) -> dict[str, str]:
-    """The docstring below each field of a spec dataclass, in one line."""
+    """Return the docstring below each field of a spec dataclass, in one line."""
     (definition,) = ast.parse(inspect.getsource(cls)).body
     assert isinstance(definition, ast.ClassDef)
     texts = {}

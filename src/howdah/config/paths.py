@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def state_directory(environment: Mapping[str, str]) -> Path:
-    """$HOWDAH_HOME/state, else $XDG_STATE_HOME/howdah, else ~/.local/state/howdah."""
+    """Return $HOWDAH_HOME/state, else $XDG_STATE_HOME/howdah, else ~/.local/state/howdah."""
     if environment.get("HOWDAH_HOME"):
         return Path(environment["HOWDAH_HOME"]) / "state"
     home = Path(environment.get("HOME") or Path.home())

@@ -1,8 +1,9 @@
-"""Settings, each with where it came from.
+"""The settings, each with its source.
 
-The rule, strongest first: flag, environment, the user's file (its profile, then its top), the cluster's file
-(likewise), a running sandbox, the default. The cluster's file is `howdah.yaml` in the Hadoop configuration folder in
-use, then /etc/howdah/config.yaml. A profile is chosen by --profile, HOWDAH_PROFILE, or `profile:` in a file.
+The order of sources, strongest first: flag, environment, the user's file (its profile, then its top), the cluster's
+file (likewise), a running sandbox, the default. The cluster's file is `howdah.yaml` in the Hadoop configuration
+directory in use, then /etc/howdah/config.yaml. A profile is chosen by --profile, HOWDAH_PROFILE, or `profile:` in a
+file.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Settings:
-    """Every setting's value as text, and its source, such as `user file ~/.config/howdah/config.yaml, profile prod`."""
+    """The value of every setting as text, and its source, such as `user file ~/.config/howdah/config.yaml, profile
+    prod`."""
 
     values: Mapping[str, str]
     sources: Mapping[str, str]
@@ -72,18 +74,18 @@ class Settings:
         return self.values[key]
 
     def explain(self, key: str) -> str:
-        """`queue = prod (flag)`."""
+        """Return a setting with its source: `queue = prod (flag)`."""
         return f"{key} = {self.values[key]} ({self.sources[key]})"
 
     @property
     def shared_paths(self) -> tuple[str, ...]:
-        """The prefixes, split."""
+        """The prefixes of shared paths."""
         return tuple(path for path in self.values["shared_paths"].split(",") if path)
 
 
 @dataclass(frozen=True)
 class _Layer:
-    """One file's or one part of a file's settings; relative paths in it start at `base`."""
+    """The settings of one file or one part of a file; relative paths in it start at `base`."""
 
     source: str
     values: Mapping[str, str]
@@ -91,7 +93,7 @@ class _Layer:
 
 
 def resolve(flags: Mapping[str, str | None], env: Mapping[str, str]) -> Settings:
-    """All settings. `flags` holds settings (and `profile`) from the command line; None and "" are not given.
+    """Return all settings. `flags` are settings (and `profile`) from the command line; None and "" mean not given.
 
     Raises:
         SpecError: an unknown key or profile, or a value that a setting can't have; says in which file or variable.
@@ -109,7 +111,7 @@ def resolve(flags: Mapping[str, str | None], env: Mapping[str, str]) -> Settings
 
 
 def checked(key: str, value: str, source: str, base: Path) -> str:
-    """`value` in the form settings have.
+    """Return `value` in the form that settings have.
 
     Raises:
         SpecError: there is no such key, or it can't have this value.
@@ -150,12 +152,13 @@ def _source(layer: str, key: str) -> str:
 
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, str]:
-    """Other HOWDAH_ variables have other uses, so unknown ones can't be called mistakes."""
+    """Return the settings among the variables. Other HOWDAH_ variables have other uses, so unknown ones are no
+    mistakes."""
     return {key: env[f"HOWDAH_{key.upper()}"] for key in SETTINGS if env.get(f"HOWDAH_{key.upper()}")}
 
 
 def _surroundings(env: Mapping[str, str]) -> Iterator[_Layer]:
-    """What is there without anybody having set it for howdah."""
+    """Return what is configured without howdah: Hadoop's variables and a running sandbox."""
     if env.get("HADOOP_CONF_DIR"):
         yield _Layer("environment HADOOP_CONF_DIR", {"hadoop_conf_dir": env["HADOOP_CONF_DIR"]}, Path.cwd())
     conf_dir = _sandbox(env)
@@ -167,7 +170,8 @@ def _surroundings(env: Mapping[str, str]) -> Iterator[_Layer]:
 
 
 def _sandbox(env: Mapping[str, str]) -> str:
-    """The configuration folder of the sandbox that is up, though some of its daemons may have ended; "" if none is."""
+    """Return the configuration directory of the sandbox that is up, though some of its daemons may have ended; "" if
+    none is."""
     try:
         record = json.loads((state_directory(env) / "sandbox" / "sandbox.json").read_text())
         pids = [entry["pid"] for entry in record["pids"].values()]
@@ -186,7 +190,7 @@ class _File:
 
 
 def _read(path: Path, kind: str) -> _File:
-    """The settings file at `path`; an empty one where there is none."""
+    """Read the settings file at `path`; it is empty if there is no file."""
     name = f"{kind} {_short(path)}"
     try:
         text = path.read_text(encoding="utf-8")
@@ -233,7 +237,7 @@ def _texts(entries: Mapping[str, Node], place: str, mistakes: list[Mistake]) -> 
 
 
 def _parts(files: list[_File], profile: str) -> Iterator[_Layer]:
-    """The layers of `files`, strongest first."""
+    """Return the layers of `files`, strongest first."""
     for file in files:
         chosen = profile or file.profile
         if chosen in file.profiles:

@@ -1,7 +1,7 @@
-"""Changing one setting in the user's file.
+"""Changes one setting in the user's file.
 
-The rule: one line is replaced, added or removed and every other byte stays, comments included; a file in which that
-can't be done (flow style, a value over several lines) is left alone, and its owner told to edit it.
+One line is replaced, added or removed, and every other byte stays, comments included. A file in which that can't be
+done (flow style, a value over several lines) is left alone, and its owner is asked to edit it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _UNQUOTED = re.compile(r"[A-Za-z0-9_/.]([A-Za-z0-9_/.@+:,=-]*[A-Za-z0-9_/.@+=-])
 
 
 def write(path: Path, key: str, value: str, profile: str = "") -> None:
-    """Set `key` in the file at `path`, or in its `profile`, which is made if it isn't there.
+    """Set `key` in the file at `path`, or in its `profile`, which is made if it does not exist.
 
     Raises:
         SpecError: no such key or value, or the file has a form in which one line can't be changed.
@@ -40,7 +40,7 @@ def write(path: Path, key: str, value: str, profile: str = "") -> None:
 
 
 def remove(path: Path, key: str, profile: str = "") -> None:
-    """Remove `key` from the file at `path`, or from its `profile`; a profile without settings goes, too.
+    """Remove `key` from the file at `path`, or from its `profile`; a profile without settings is removed, too.
 
     Raises:
         SpecError: it is not set there, or the file has a form in which one line can't be removed.
@@ -58,7 +58,7 @@ def remove(path: Path, key: str, profile: str = "") -> None:
 
 
 def without(text: str, key: str, profile: str = "") -> str:
-    """`text` without the setting's line, and without the headings below which nothing is left."""
+    """Return `text` without the setting's line, and without the headings below which nothing is left."""
     lines = text.splitlines(keepends=True)
     headings: list[int] = []
     start, end, indent = 0, len(lines), ""
@@ -90,7 +90,7 @@ def _text(path: Path) -> str:
 
 
 def changed(text: str, key: str, value: str, profile: str = "") -> str:
-    """`text` with the setting's line replaced, or added."""
+    """Return `text` with the setting's line replaced, or added."""
     lines = text.splitlines(keepends=True)
     if lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"
@@ -118,7 +118,7 @@ def _line_of(lines: list[str], key: str, start: int, end: int, indent: str) -> i
 
 
 def _block_end(lines: list[str], start: int, indent: str) -> int:
-    """The first line after `start` that is indented no deeper than `indent`."""
+    """Return the first line after `start` that is indented no deeper than `indent`."""
     deeper = re.compile(rf"{indent}\s+\S|\s*(#|$)")
     return next((n for n in range(start, len(lines)) if not deeper.match(lines[n])), len(lines))
 
@@ -129,7 +129,7 @@ def _indent(lines: list[str], start: int, end: int, outer: str) -> str:
 
 
 def _before_profiles(lines: list[str]) -> int:
-    """A line at the end could seem to belong to the last profile."""
+    """Return the line before the profiles: a line at the end could seem to belong to the last profile."""
     at = _line_of(lines, "profiles", 0, len(lines), "")
     return len(lines) if at is None else at
 
@@ -144,7 +144,7 @@ def _quoted(value: str) -> str:
 
 
 def _values(text: str) -> dict[tuple[str, str], str]:
-    """Every single value of the file by (profile, key), to see that only one changed."""
+    """Return every value of the file by (profile, key), to check that only one has changed."""
     root, _ = parse(text, "the file")
     if not isinstance(root, Keys):
         return {("", ""): repr(root)}

@@ -36,7 +36,7 @@ _ELSEWHERE = {
 
 @dataclasses.dataclass(frozen=True)
 class Key:
-    """How people write a field of a spec dataclass."""
+    """How users write a field of a spec dataclass."""
 
     field: str
     kind: Any
@@ -45,7 +45,7 @@ class Key:
 
 @functools.cache
 def keys_of(cls: Any) -> Mapping[str, Key]:
-    """The keys of a mapping that is read into `cls`."""
+    """Return the keys of a mapping that is read into `cls`."""
     hints = typing.get_type_hints(cls)
     return {
         ALIASES.get(field.name, field.name): Key(
@@ -58,7 +58,7 @@ def keys_of(cls: Any) -> Mapping[str, Key]:
 
 
 def _records(cls: Any) -> list[tuple[str, type]]:
-    """The keys of `cls` that hold one dataclass, with that."""
+    """Return the keys of `cls` that hold one dataclass, with that dataclass."""
     return [
         (name, key.kind)
         for name, key in keys_of(cls).items()
@@ -67,7 +67,8 @@ def _records(cls: Any) -> list[tuple[str, type]]:
 
 
 class Reader:
-    """Reads one file. `variables` are the values of `${name}`; `sources` gets the origin of every value read."""
+    """Reads one file. `variables` are the values of `${name}`; `sources` gets the origin of every value that is
+    read."""
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         self.variables = variables
@@ -75,7 +76,8 @@ class Reader:
         self.sources: dict[str, str] = {}
 
     def read(self, node: Node, kind: Any, place: str, name: str = "") -> Any:
-        """`node` as `kind`, or a stand-in (empty, zero) if it is none. `name` is the field: its end tells the unit."""
+        """Return `node` as `kind`, or a stand-in (empty, zero) if it is none. `name` is the field: its end tells the
+        unit."""
         self.sources[place] = node.origin
         origin, arguments = typing.get_origin(kind), typing.get_args(kind)
         if isinstance(kind, type) and dataclasses.is_dataclass(kind):
@@ -123,7 +125,7 @@ class Reader:
         self.mistakes.append(dataclasses.replace(mistake, origin=node.origin))
 
     def union(self, node: Node, kinds: tuple[Any, ...], place: str) -> Any:
-        """Optional[X], or text or a list."""
+        """Read Optional[X], or text or a list."""
         if type(None) in kinds and isinstance(node, Text) and node.null:
             return None
         listed = next((kind for kind in kinds if typing.get_origin(kind) is tuple), None)
@@ -158,7 +160,7 @@ class Reader:
             return kind()
 
     def substituted(self, node: Text, place: str) -> str:
-        """`node`'s text with declared variables replaced; everything else stays byte for byte."""
+        """Return the node's text with declared variables replaced; everything else stays byte for byte."""
 
         def value(match: re.Match[str]) -> str:
             name, default = match.groups()
@@ -183,7 +185,7 @@ class Reader:
 
 
 def stand_in(kind: Any) -> Any:
-    """A value of `kind` that lets reading go on after a mistake."""
+    """Return a value of `kind` that lets reading go on after a mistake."""
     if dataclasses.is_dataclass(kind):
         cls = typing.cast(type, kind)
         return cls(**{key.field: stand_in(key.kind) for key in keys_of(cls).values() if key.required})

@@ -1,4 +1,4 @@
-"""Where the user's own settings are, and the one that is needed before all else: the language of what we say."""
+"""The file of the user's own settings, and the setting that is needed first: the language."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def user_file(env: Mapping[str, str]) -> Path:
-    """Where the user's own settings are kept."""
+    """Return the path of the user's own settings."""
     if env.get("HOWDAH_HOME"):
         return Path(env["HOWDAH_HOME"], "config.yaml")
     base = env.get("XDG_CONFIG_HOME") or Path(env.get("HOME") or Path.home(), ".config")
@@ -16,7 +16,7 @@ def user_file(env: Mapping[str, str]) -> Path:
 
 
 def language_setting(env: Mapping[str, str]) -> str:
-    """The file's `language`, "" where it has none. Only that line is looked for: reading YAML takes 40 ms."""
+    """Return the file's `language`, "" if it has none. Only that line is read, because reading YAML takes 40 ms."""
     try:
         text = user_file(env).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

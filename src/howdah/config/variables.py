@@ -20,7 +20,7 @@ from howdah.spec.validation import VARIABLE, nearest
 
 
 def declared(root: Node, sets: Mapping[str, str], environ: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The values of the variables under `vars` of `root`, and where each came from.
+    """Return the values of the variables under `vars` of `root`, and where each came from.
 
     Raises:
         SpecError: `vars` is no mapping of names to texts, or a variable has no value anywhere.
@@ -60,8 +60,8 @@ def _problem(name: str, default: Node, sets: Mapping[str, str], environ: Mapping
 def overridden(
     root: Node, sets: Mapping[str, str], variables: Mapping[str, str], fields: Mapping[str, str]
 ) -> tuple[Node, list[Mistake]]:
-    """`root` with every `--set` that names a place of the spec, and what is wrong with those that don't; and with the
-    `fields` that have options of their own."""
+    """Return `root` with every `--set` that names a place of the spec and with the `fields` that have options of
+    their own, and the mistakes in those that name no place."""
     mistakes: list[Mistake] = []
     chosen = [(f"--set {path}", path, value) for path, value in sets.items() if path not in variables]
     for origin, path, value in (*chosen, *((f"--{name}", name, value) for name, value in fields.items())):
@@ -74,7 +74,7 @@ def overridden(
 
 
 def _replaced(node: Node | None, kind: Any, path: list[str], leaf: Text, place: str) -> Node:
-    """`node`, to be read as `kind`, with `leaf` at `path` below it."""
+    """Return `node`, to be read as `kind`, with `leaf` at `path` below it."""
     if not path:
         return _value(leaf, kind)
     if dataclasses.is_dataclass(kind):
@@ -114,7 +114,7 @@ def _in_items(node: Node | None, kind: Any, path: list[str], leaf: Text, place: 
 
 
 def _value(leaf: Text, kind: Any) -> Node:
-    """Text where text is possible, byte for byte; YAML where the place takes a list or a mapping."""
+    """Return a text if text is possible, byte for byte; YAML if the place takes a list or a mapping."""
     if kind in (str, int, float, bool) or typing.get_origin(kind) is typing.Union:
         return dataclasses.replace(leaf, plain=kind is not str)
     tree, mistakes = parse(leaf.value, leaf.origin, lines=False)

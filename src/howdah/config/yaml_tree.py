@@ -24,7 +24,7 @@ _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 @dataclass(frozen=True)
 class Text:
-    """A scalar as it was written. `plain` without quotes and not a block; only such a one can be null."""
+    """A scalar as it was written. `plain` means without quotes and not a block; only such a scalar can be null."""
 
     value: str
     origin: str = ""
@@ -56,7 +56,8 @@ Node = Text | Items | Keys
 
 
 def parse(text: str, file: str, lines: bool = True) -> tuple[Node, list[Mistake]]:
-    """The tree of the first document; `file` names the text in origins, as `file:line` if it has `lines`.
+    """Return the tree of the first document; `file` is the name of the text in origins, as `file:line` if it has
+    `lines`.
 
     Mistakes that leave a tree (a duplicate key, a tag) come with it.
 
@@ -78,7 +79,8 @@ def parse(text: str, file: str, lines: bool = True) -> tuple[Node, list[Mistake]
 
 
 class _Builder:
-    """Builds from the parser's events: PyYAML's own composers recurse without bound, the C one until it crashes."""
+    """Builds the tree from the parser's events: PyYAML's own composers recurse without bound, the C one until it
+    crashes."""
 
     def __init__(self, file: str, lines: bool) -> None:
         self.file = file
@@ -167,5 +169,5 @@ class _Builder:
 
 
 def below(place: str, name: str) -> str:
-    """The place of `name` inside `place`."""
+    """Return the place of `name` inside `place`."""
     return f"{place}.{name}" if place else name

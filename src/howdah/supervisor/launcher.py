@@ -16,7 +16,7 @@ _KEPT_VARIABLES = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TZ", "USER")
 
 
 class _Detached(subprocess.Popen[bytes]):
-    """A process that may outlive this one, which is no reason for a ResourceWarning."""
+    """A process that may outlive this one without a ResourceWarning."""
 
     def __del__(self) -> None:
         self.poll()
@@ -31,7 +31,7 @@ def is_running(state: MachineState) -> bool:
 
 
 def ensure_running(state: MachineState) -> None:
-    """Tell the supervisor that something has changed; start it where it does not run.
+    """Wake the supervisor; start it if it does not run.
 
     Raises:
         OSError: it cannot be started.
@@ -43,12 +43,12 @@ def ensure_running(state: MachineState) -> None:
 
 
 def wake(state: MachineState) -> None:
-    """Tell the supervisor that something has changed, if it runs."""
+    """Wake the supervisor if it runs: something has changed."""
     _send(state, b".")
 
 
 def _send(state: MachineState, data: bytes) -> bool:
-    """Whether the supervisor was there to be told."""
+    """Send to the supervisor; return whether it runs."""
     try:
         fifo = os.open(state.wake_fifo, os.O_WRONLY | os.O_NONBLOCK)
     except OSError as error:

@@ -24,7 +24,8 @@ _CANNOT_RUN = 126
 
 
 def start_record(command: Sequence[str], variables: Mapping[str, str], attempts: int) -> bytes:
-    """What a master is started with, taken from this process, which submits the job: the content of `start.json`.
+    """Return the content of `start.json`: what a master is started with, taken from this process, which submits the
+    job.
 
     Its environment is that of this process and `variables`. Bytes are written as Latin-1: the supervisor may have
     another encoding of names.
@@ -46,7 +47,7 @@ def start_record(command: Sequence[str], variables: Mapping[str, str], attempts:
 
 
 def read_start_record(job_directory: str) -> dict[str, Any]:
-    """What `start_record` made; its command and environment are bytes.
+    """Read what `start_record` made; the command and the environment are bytes.
 
     Raises:
         OSError, ValueError, KeyError, TypeError, AttributeError: it is not there, or damaged.
@@ -62,7 +63,7 @@ def read_start_record(job_directory: str) -> dict[str, Any]:
 
 
 def lock_job(job_directory: str) -> int:
-    """The open, locked lock file of a job, to be closed by the caller; -1 when a master has it.
+    """Lock a job, and return its open lock file, which the caller closes; -1 if a master holds the lock.
 
     Raises:
         OSError: the file cannot be opened.
@@ -80,7 +81,7 @@ def lock_job(job_directory: str) -> int:
 
 
 def master_pid(job_directory: str) -> int:
-    """The process id of the master that was started last; 0 when there was none."""
+    """Return the process id of the master that was started last; 0 if there was none."""
     try:
         with open(os.path.join(job_directory, LOCK), "rb") as file:
             text = file.read()
@@ -90,7 +91,7 @@ def master_pid(job_directory: str) -> int:
 
 
 def start_master(job_directory: str, record: Mapping[str, Any], attempt: int) -> int:
-    """Start attempt number `attempt` of a job's master; its process id, 0 when one lives already.
+    """Start attempt number `attempt` of a job's master; return its process id, 0 if one lives already.
 
     Raises:
         OSError: there is no room for a process, or the files of the job cannot be opened.

@@ -50,14 +50,14 @@ class Damaged(ValueError):
 
 
 class Offer:
-    """The machine as the submitter of a waiting job saw it."""
+    """The machine's resources as the submitter of a waiting job saw them."""
 
     def __init__(self, memory_mib: int, vcores: int, gpus: Sequence[str]) -> None:
         self.memory_mib, self.vcores, self.gpus = memory_mib, vcores, gpus
 
 
 class WaitingJob:
-    """A waiting job: its place in the order of submission, and its id."""
+    """A job in the queue: its place in the order of submission, and its id."""
 
     def __init__(self, ticket: int, job_id: str) -> None:
         self.ticket, self.job_id = ticket, job_id
@@ -153,7 +153,7 @@ class MachineState:
 
 
 class StateChange:
-    """The locked state. `entries` are the ledger's and may be changed."""
+    """The locked state, whose `entries` of the ledger may be changed."""
 
     def __init__(self, state: MachineState) -> None:
         self.state = state
@@ -232,7 +232,7 @@ def new_entry(ticket: int) -> Entry:
 
 
 def decide_end(entry: Entry, state: str, diagnostics: str) -> None:
-    """Note how a job has ended, "" if its event log says so; the supervisor has it settled."""
+    """Note how a job has ended, "" if its event log says so; the supervisor then settles it."""
     entry["end"] = {"state": state, "diagnostics": diagnostics, "time": time.time()}
     entry["promised"], entry["waiting"] = None, False
 
@@ -240,7 +240,8 @@ def decide_end(entry: Entry, state: str, diagnostics: str) -> None:
 def shortage(
     entries: Mapping[str, Entry], wanted: Sequence[int], machine: Machine, with_promised: bool = False
 ) -> tuple[int, int] | None:
-    """The resource of which there is too little for `wanted`, and how much of it is used; None when there is enough.
+    """Return the resource of which there is too little for `wanted`, and how much of it is used; None if there is
+    enough.
 
     `with_promised` counts what is set aside for jobs whose masters are starting.
     """

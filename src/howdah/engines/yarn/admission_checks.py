@@ -1,4 +1,4 @@
-"""Why a job can never run on a cluster, in the words of the job: found before anything is uploaded."""
+"""Why a job can never run on a cluster, in the job's own words: found before anything is uploaded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIELDS = {records.MEMORY: "memory", records.VCORES: "vcores", records.GPU: "gpus
 
 
 async def check(rm: ResourceManagerClient, job: JobSpec) -> None:
-    """Raises EngineRejected with everything that can never be granted, a line each.
+    """Raise EngineRejected with everything that can never be granted, one line each.
 
     Raises:
         SpecError: a placement constraint cannot be read.
@@ -35,7 +35,8 @@ async def check(rm: ResourceManagerClient, job: JobSpec) -> None:
 
 
 async def _nodes(rm: ResourceManagerClient) -> list[pb.NodeReport]:
-    """The cluster's nodes. A ResourceManager that has just become active knows none before they have found it."""
+    """Return the cluster's nodes. A ResourceManager that has just become active knows none before they have
+    registered."""
     if nodes := await rm.nodes():
         return nodes
     clock = asyncio.get_running_loop().time
@@ -50,12 +51,12 @@ async def _nodes(rm: ResourceManagerClient) -> list[pb.NodeReport]:
 
 
 def label_of(job: JobSpec, role: str) -> str:
-    """The node label a role runs under."""
+    """Return the node label under which a role runs."""
     return job.roles[role].node_label or job.node_label
 
 
 def unknown_labels(job: JobSpec, known: Iterable[str]) -> Iterator[str]:
-    """A line for each role whose label the cluster does not have."""
+    """Yield a line for each role whose label the cluster does not have."""
     names = ", ".join(sorted(known)) or "none"
     for role in job.roles:
         label = label_of(job, role)
@@ -64,7 +65,7 @@ def unknown_labels(job: JobSpec, known: Iterable[str]) -> Iterator[str]:
 
 
 def misplaced(job: JobSpec, nodes: Sequence[pb.NodeReport]) -> Iterator[str]:
-    """A line for each constraint that no placement of the job's containers can satisfy."""
+    """Yield a line for each constraint that no placement of the job's containers can satisfy."""
     tags = sorted({tag for role in job.roles for tag in placement_constraints.tags_of(job, role)})
     never = placement_constraints.order(job)[1]
     for role, spec in job.roles.items():
@@ -95,7 +96,8 @@ def misplaced(job: JobSpec, nodes: Sequence[pb.NodeReport]) -> Iterator[str]:
 
 
 def too_large(job: JobSpec, nodes: Sequence[pb.NodeReport]) -> Iterator[str]:
-    """A line for each resource of a role that no node has, and for each that the cluster has too little of in all."""
+    """Yield a line for each resource of a role that no node has, and for each of which the whole cluster has too
+    little."""
     if not nodes:
         yield "the cluster has no node that takes containers now"
         return
@@ -117,7 +119,8 @@ def too_large(job: JobSpec, nodes: Sequence[pb.NodeReport]) -> Iterator[str]:
 
 
 def _at_once(job: JobSpec) -> dict[str, int]:
-    """What the gang needs at the same time, stage by stage the most; without a gang nothing must be there at once."""
+    """Return what the gang needs at the same time, the largest of its stages; without a gang nothing is needed at
+    once."""
     most: dict[str, int] = {}
     for wave in job.waves if job.gang else ():
         total: dict[str, int] = {}
@@ -129,7 +132,7 @@ def _at_once(job: JobSpec) -> dict[str, int]:
 
 
 def over_maximum(job: JobSpec, maximum: pb.Resource) -> Iterator[str]:
-    """A line for each resource of a role that is more than the scheduler grants to one container."""
+    """Yield a line for each resource of a role that exceeds what the scheduler grants to one container."""
     limits = records.from_resource(maximum)
     for role, spec in job.roles.items():
         for key, wanted in records.amounts(spec.resources).items():
@@ -138,7 +141,7 @@ def over_maximum(job: JobSpec, maximum: pb.Resource) -> Iterator[str]:
 
 
 def show(key: str, amount: int) -> str:
-    """`9.5 GiB memory`, `2 gpus`."""
+    """Return an amount with its unit: `9.5 GiB memory`, `2 gpus`."""
     if key == records.MEMORY:
         text = f"{round(amount / 1024, 2):g} GiB" if amount >= 1024 else f"{amount} MiB"
         return f"{text} memory"

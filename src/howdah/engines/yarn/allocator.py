@@ -1,6 +1,6 @@
-"""The Allocator that runs inside the master's container on YARN.
+"""The allocator that runs inside the master's container on YARN.
 
-One heartbeat at a time: quickly while something is outstanding, slower the longer nothing comes.
+It sends one heartbeat at a time: quickly while it waits for containers, more slowly the longer nothing happens.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ _FINAL_STATUS = {State.SUCCEEDED: 1, State.FAILED: 2, State.CANCELLED: 3}
 
 
 class YarnAllocator(Allocator):
-    """Roles are told apart by the allocation request id of their ask: the role's number, from 1. What its first
-    container may, and the others may not, is another ask of the role."""
+    """Asks YARN for containers. A role is told from another by the allocation request id of its ask: the role's
+    number, from 1. If the first container of a role has another constraint than the others, it is another ask of the
+    role."""
 
     restarts = True
 
@@ -78,7 +79,7 @@ class YarnAllocator(Allocator):
 
     @classmethod
     async def open(cls, context: MasterContext) -> YarnAllocator:
-        """Register with the ResourceManager that YARN's environment and our configuration name."""
+        """Register with the ResourceManager that YARN's environment and the job's configuration name."""
         allocator = cls(context, conf.load(os.environ.get("HADOOP_CONF_DIR")), credentials.load())
         answer = await allocator._am.register(context.host, context.port, f"{context.url}/")
         allocator._nodes.remember(answer.nm_tokens)
@@ -90,7 +91,7 @@ class YarnAllocator(Allocator):
         return allocator
 
     async def _ask_how_the_last_one_ended(self) -> MasterEnded | None:
-        """The log has at most that it was told to end; the ResourceManager knows why."""
+        """Ask the ResourceManager how the earlier attempt ended: the log has at most that it was told to end."""
         id_, before = records.parse_application_id(self._served.job_id), self.attempt - 1
         try:
             async with ResourceManagerClient(self._configuration, patience=0.0) as rm:
@@ -100,7 +101,7 @@ class YarnAllocator(Allocator):
         return MasterEnded(time.time(), before, ended) if ended else None
 
     async def adopt(self, containers: Collection[Container]) -> Mapping[str, Exit]:
-        """The first heartbeat tells how containers ended while no master was there."""
+        """Take over containers; the first heartbeat reports how containers ended while there was no master."""
         known = {container.id: container.role for container in containers}
         for id_, container in self._previous.items():
             if id_ in known:
@@ -123,8 +124,8 @@ class YarnAllocator(Allocator):
         return since_boot() - self._heard_at
 
     def signalled(self, signal: str) -> Event:
-        """NodeManagers end containers so, whatever the reason: that the job is to end is the ResourceManager's to say,
-        and it says so to clients."""
+        """Return that the allocation is lost. NodeManagers end containers by this signal for every reason; if the
+        job is to end, the ResourceManager says so to clients."""
         left = self._configuration.number("yarn.nodemanager.sleep-delay-before-sigkill.ms", 250) / 1000
         return AllocationLost(time.time(), f"signal {signal}", within_s=left)
 
@@ -152,19 +153,20 @@ class YarnAllocator(Allocator):
         self._hurry()
 
     def _stands(self, tags: Collection[str]) -> bool:
-        """Whether a container with one of the tags is there, for others to be placed near it."""
+        """Return whether a container with one of the tags runs, so that others can be placed near it."""
         job = self._served.staged.job
         return any({*tags} & {*placement_constraints.tags_of(job, role)} for role in self._standing.values())
 
     def _avoided_by_all(self) -> frozenset[str]:
-        """YARN keeps hosts from an application, not from a role: those that no role wants now that still wants any.
-        What is granted on another that its role avoids, the master gives back."""
+        """Return the hosts that no role wants which still wants containers. YARN excludes hosts from an application,
+        not from a role; the master releases what is granted on a host that its role avoids."""
         roles = {self._roles[number] for number in self._am.outstanding}
         avoided = [self._avoided.get(role, frozenset()) for role in roles]
         return frozenset.intersection(*avoided) if avoided else frozenset()
 
     def _ask(self, role: str, ask: ContainerAsk, leads: bool = False) -> None:
-        """Under the number of the role's ask; one of another size is another ask, and the one before is taken back."""
+        """Send an ask under the number of the role. One of another size is a new ask, and the earlier one is
+        withdrawn."""
         key = (role, leads)
         number = self._numbers.setdefault(key, max(self._roles) + 1)
         self._roles[number] = role
@@ -187,7 +189,7 @@ class YarnAllocator(Allocator):
         self._wake.set()
 
     async def poll(self) -> list[Event]:
-        """A pause, then a heartbeat. An unreachable ResourceManager is noted once and when it is back."""
+        """Pause, then send a heartbeat. An unreachable ResourceManager is noted once, and again when it is back."""
         await self._rest()
         if self._dismissed:
             return []
@@ -212,7 +214,7 @@ class YarnAllocator(Allocator):
         return events
 
     async def _rest(self) -> None:
-        """Until something is to be said, or the next heartbeat is due."""
+        """Wait until there is something to send, or the next heartbeat is due."""
         pause = self._pause if self._am.outstanding and not self._dismissed else SLOW_S
         try:
             await asyncio.wait_for(self._wake.wait(), pause)
@@ -294,7 +296,8 @@ class YarnAllocator(Allocator):
         await self._am.close()
 
     def trusts_proxy_request(self, peer: str, proxy_user: str) -> bool:
-        """YARN's proxy vouches for a user only to those who know that it is the proxy: by its address.
+        """Return whether the request comes from YARN's proxy, known by its address; only the proxy can vouch for a
+        user.
 
         Without access control YARN shows everybody everything, and calls whoever has no name its static user.
         """
@@ -304,7 +307,7 @@ class YarnAllocator(Allocator):
         return peer in self._proxies and proxy_user in users
 
     def _proxy_hosts(self) -> list[str]:
-        """yarn.web-proxy.address, else the ResourceManagers themselves."""
+        """Return yarn.web-proxy.address, else the ResourceManagers' own hosts."""
         proxy = self._configuration.text("yarn.web-proxy.address").rpartition(":")[0]
         return [proxy] if proxy else [rm.host for rm in self._configuration.resourcemanagers()]
 

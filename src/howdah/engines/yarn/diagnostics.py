@@ -1,6 +1,6 @@
-"""What the ResourceManager says of an application, as people need it: the cause, without what is said of every one.
+"""The ResourceManager's diagnostics of an application, reduced to the cause.
 
-The sentences are those of Hadoop 3's AMState and CSAMContainerLaunchDiagnosticsConstants.
+The sentences that are removed are those of Hadoop 3's AMState and CSAMContainerLaunchDiagnosticsConstants.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _LIMITS = {
 
 
 def clean(diagnostics: str) -> str:
-    """Without what YARN adds to every application; for a master that could not say how it ended, its exit and lines."""
+    """Remove what YARN adds to every application's diagnostics; for a master that could not say how it ended, keep
+    its exit status and last lines."""
     died = _MASTER.search(diagnostics)
     if died:
         return _death(int(died[1]), _EPILOGUE.sub("", diagnostics))
@@ -35,7 +36,7 @@ def clean(diagnostics: str) -> str:
 
 
 def attempt_end(diagnostics: str) -> str:
-    """How one attempt of the master ended, of which the ResourceManager says `diagnostics`; "" when it says nothing."""
+    """Return how one attempt of the master ended, from its `diagnostics`; "" if they do not say."""
     died = _MASTER.search(diagnostics)
     if died:
         return str(explain(int(died[1]), _HEAD.sub("", diagnostics[died.end() :]).partition(_TRACKING)[0]))
@@ -49,7 +50,7 @@ def _death(status: int, diagnostics: str) -> str:
 
 
 def waiting(diagnostics: str, queue: str) -> str:
-    """Why an application without a running master has none yet; "" when nothing is said."""
+    """Return why an application without a running master has none yet; "" if nothing is said."""
     text = _STAMP.sub("", clean(diagnostics))
     if not text or _MASTER.search(diagnostics):
         return text
@@ -62,7 +63,7 @@ def waiting(diagnostics: str, queue: str) -> str:
 
 
 def _limits(text: str) -> str:
-    """` (asks <memory:512, vCores:1>, limit …)`, as far as the ResourceManager tells it."""
+    """Return ` (asks <memory:512, vCores:1>, limit …)`, as far as the ResourceManager says it."""
     found = ((word, re.search(rf"{name} = (<[^>]*>)", text)) for word, name in _LIMITS.items())
     said = ", ".join(f"{word} {match[1]}" for word, match in found if match)
     return f" ({said})" if said else ""

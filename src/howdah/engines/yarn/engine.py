@@ -1,4 +1,4 @@
-"""The Engine outside the cluster: a job becomes a YARN application whose master is ours."""
+"""The engine outside the cluster: a job becomes a YARN application whose application master is howdah's master."""
 
 from __future__ import annotations
 
@@ -54,9 +54,8 @@ _FINAL = {1: State.SUCCEEDED, 2: State.FAILED, 3: State.CANCELLED}
 
 
 class YarnEngine(Engine):
-    """Settings: `hadoop_conf_dir` (else HADOOP_CONF_DIR), `staging_dir` (else .howdah in the user's home directory on
-    the default file system), `master_memory_mib`, `master_vcores`, `cache_days`.
-    """
+    """Runs jobs on YARN. Settings: `hadoop_conf_dir` (else HADOOP_CONF_DIR), `staging_dir` (else .howdah in the
+    user's home directory on the default file system), `master_memory_mib`, `master_vcores`, `cache_days`."""
 
     name = "yarn"
 
@@ -83,7 +82,7 @@ class YarnEngine(Engine):
         return Plan(self.name, planned, self._request(job))
 
     async def _check(self, job: StagedJob) -> dict[str, str]:
-        """What only the cluster knows: on which racks the hosts are that tasks prefer."""
+        """Check what only the cluster knows, and find the racks of the hosts that tasks prefer."""
         wanted = {host for entry in job.inputs for host in entry.hosts}
         wanted.update(host for role in job.job.roles.values() for host in role.placement.prefer)
         async with ResourceManagerClient(self._configuration) as rm:
@@ -97,7 +96,7 @@ class YarnEngine(Engine):
         return {RACKS: json.dumps(racks)} if racks else {}
 
     def _request(self, staged: StagedJob) -> dict[str, Any]:
-        """The application as it will be submitted, but for its id."""
+        """Return the application as it will be submitted, without its id."""
         job = staged.job
         memory = job.master.memory_mib or int(self._settings.get("master_memory_mib") or MASTER_MEMORY_MIB)
         return {
@@ -150,7 +149,7 @@ class YarnEngine(Engine):
         secrets: Mapping[str, str],
         progress: Progress,
     ) -> None:
-        """Upload and submit. The job travels with the credentials if it is small: recording it takes longer."""
+        """Upload and submit. A small job travels with the credentials, because recording it in a file takes longer."""
         stager = Stager(self.home, self._configuration.directory, progress)
         placed = await asyncio.to_thread(stager.place, plan.job, self._configuration.merged())
         key, text = random.token_bytes(32), job_text(placed)
@@ -169,7 +168,7 @@ class YarnEngine(Engine):
             await rm.submit(self._context(plan, id_, (await record, *ours), Credentials(tokens, held)))
 
     async def _sweep(self, rm: ResourceManagerClient, submitted: str) -> None:
-        """Look after jobs whose master was killed; what cannot be done now is for the next submission."""
+        """Clean up after jobs whose master was killed; what cannot be done now is left to the next submission."""
         files = self._files(self.home)
         with contextlib.suppress(HowdahError):
             for job_id in await asyncio.to_thread(cleanup.unfinished, files, self.home):
@@ -281,8 +280,8 @@ class YarnEngine(Engine):
         return self._ask(self._aggregated(job_id))
 
     async def _aggregated(self, job_id: str) -> bool:
-        """Wait until the nodes have brought the logs to the cluster's file system, which they do when a job ends.
-        Whether they have, or won't: one that was away for long may bring them when it is back."""
+        """Wait until the nodes have brought the logs to the cluster's file system, which they do after a job ends.
+        Return whether they have, or will not: a node that was away for long may bring them when it is back."""
         clock = asyncio.get_running_loop().time
         deadline = clock() + AGGREGATION_S
         async with ResourceManagerClient(self._configuration) as rm:
@@ -298,7 +297,7 @@ class YarnEngine(Engine):
                 await asyncio.sleep(0.2)
 
     def _launches(self, report: JobReport) -> dict[str, Launched]:
-        """Which attempt of which task ran in a container, from the job's event log as far as it goes."""
+        """Return which attempt of which task ran in a container, from the job's event log as far as it goes."""
         uri = uris.join(report.directory, "events.jsonl")
         try:
             text = self._files(uri).read_bytes(uri).decode("utf-8", "replace")
@@ -308,7 +307,7 @@ class YarnEngine(Engine):
 
 
 def state_of(report: pb.ApplicationReport) -> State:
-    """Our state of a YARN application; a finished one says itself how."""
+    """Return howdah's state of a YARN application; a finished one reports its own result."""
     if report.state == _FINISHED:
         return _FINAL.get(report.final_status, State.FAILED)
     return {_RUNNING: State.RUNNING, _FAILED: State.FAILED, _KILLED: State.CANCELLED}.get(report.state, State.PENDING)

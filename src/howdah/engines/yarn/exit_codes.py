@@ -1,4 +1,5 @@
-"""What YARN's exit statuses mean: negative ones are its own (ContainerExitStatus), others are the process's."""
+"""The meaning of YARN's exit statuses: negative ones are YARN's own (ContainerExitStatus), the others are the
+process's."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ _ITS_OWN = ("exit", "memory", "logs", "localise", "preempted")
 
 
 def explain(status: int, diagnostics: str) -> Exit:
-    """The Exit of a container, from its exit status and YARN's diagnostics."""
+    """Return the Exit of a container, from its exit status and YARN's diagnostics."""
     if status in STATUSES:
         cause, sentence = STATUSES[status]
         detail = _memory(status, diagnostics) if cause == "memory" else ""
@@ -59,8 +60,9 @@ def explain(status: int, diagnostics: str) -> Exit:
 
 
 def refused_image(status: int, diagnostics: str, variables: Mapping[str, str], host: str) -> Exit | None:
-    """The Exit of a container that asked for an image by `variables` and was refused one: the only container that
-    YARN never starts without a word (ContainerImpl.RequestResourcesTransition logs it and tells nobody)."""
+    """Return the Exit of a container that asked for an image by `variables` and was refused. It is the only
+    container that YARN does not start without saying why (ContainerImpl.RequestResourcesTransition logs it and
+    reports it to nobody)."""
     image = requested_image(variables)
     if status != _NEVER_STARTED or diagnostics.strip() or not image:
         return None
@@ -68,15 +70,15 @@ def refused_image(status: int, diagnostics: str, variables: Mapping[str, str], h
 
 
 def unheard(status: int, diagnostics: str) -> Exit:
-    """The Exit of a container that ended while there was no master. What ended the master may have ended the container,
-    too: only what the container itself brought about, or a preemption, is taken for the reason."""
+    """Return the Exit of a container that ended while there was no master. What ended the master may have ended the
+    container, too: the reason counts only if the container itself caused its end, or was preempted."""
     exit = explain(status, diagnostics)
     return exit if exit.cause in _ITS_OWN else Exit("withdrawn", detail=f"{GONE}: {exit}", lines=exit.lines)
 
 
 def last_lines(diagnostics: str) -> tuple[str, ...]:
-    """The end of the process's own standard error, which YARN puts into the diagnostics of a failed container; else
-    what was said by the program that should have started it, such as docker."""
+    """Return the end of the process's standard error, which YARN puts into the diagnostics of a failed container;
+    otherwise what the program said that should have started the process, such as docker."""
     matches = list(_TAIL.finditer(diagnostics))
     if not matches:
         return tuple(line.strip() for line in _SHELL_ERROR.findall(diagnostics))

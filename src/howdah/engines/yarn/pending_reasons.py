@@ -1,7 +1,7 @@
 """Why a job waits for containers: what the ResourceManager says of its queue, its user, and every node.
 
-Queue and nodes come over the protocol; limits by label and of one user within a queue only from the ResourceManager's
-web service (`/ws/v1/cluster/scheduler`), which is asked where it wants no login.
+Queue and nodes come over the protocol; limits by label, and of one user in a queue, only from the ResourceManager's web
+service (`/ws/v1/cluster/scheduler`), which is asked if it needs no login.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ async def pending_reasons(
     job: JobSpec | None,
     missing: Mapping[str, int],
 ) -> list[PendingReason]:
-    """`missing` containers by role; none means that the application waits for its master's."""
+    """Return the reasons; `missing` are containers by role, and none means that the application waits for its
+    master's container."""
     found: list[PendingReason] = []
     if not missing:
         said = waiting(report.diagnostics, report.queue)
@@ -80,7 +81,7 @@ def _limits(
     wanted: Mapping[str, int],
     nodes: Sequence[pb.NodeReport],
 ) -> list[PendingReason]:
-    """Of the queue, and of the user in it, on the nodes of one label."""
+    """Yield the limits of the queue, and of the user in it, on the nodes of one label."""
     total = queue_limits.whole(queue_limits.partition(nodes, label))
     with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):  # another scheduler's, or version's
         said = queue_limits.told(info, report.queue, report.user, label, wanted, total)
@@ -90,7 +91,7 @@ def _limits(
 
 
 def _told(configuration: Configuration) -> Mapping[str, Any]:
-    """What the web service says; nothing where it wants a login, or does not answer."""
+    """Return what the web service says; nothing if it needs a login or does not answer."""
     with contextlib.suppress(OSError, HTTPException, ValueError, KeyError, TypeError):
         found: Mapping[str, Any] = scheduler(configuration)
         return found
@@ -98,7 +99,7 @@ def _told(configuration: Configuration) -> Mapping[str, Any]:
 
 
 def queue_path(root: pb.QueueInfo, name: str) -> list[pb.QueueInfo]:
-    """From the root down to the queue of that name (or path); [] when there is none."""
+    """Return the queues from the root down to the one of that name (or path); [] if there is none."""
     if name in (root.name, root.path):
         return [root]
     for child in root.children:
@@ -108,7 +109,7 @@ def queue_path(root: pb.QueueInfo, name: str) -> list[pb.QueueInfo]:
 
 
 def scheduler(configuration: Configuration) -> Any:
-    """What the web service says of the scheduler.
+    """Return what the web service says of the scheduler.
 
     Raises:
         OSError, ValueError: it does not answer, or not us.
@@ -123,7 +124,7 @@ def scheduler(configuration: Configuration) -> Any:
 
 
 def setting(configuration: Configuration, name: str) -> str:
-    """A property of the ResourceManager's own configuration; "" where its web service does not say."""
+    """Return a property of the ResourceManager's own configuration; "" if its web service does not say."""
     if configuration.secure:
         return ""
     with contextlib.suppress(OSError, HTTPException, ValueError, KeyError, TypeError):
@@ -136,7 +137,7 @@ def setting(configuration: Configuration, name: str) -> str:
 
 
 def web_address(configuration: Configuration) -> str:
-    """`http://host:port` of the ResourceManager's pages; with high availability of the first one's."""
+    """Return `http://host:port` of the ResourceManager's pages; with high availability that of the first one."""
     secure = configuration.text("yarn.http.policy").upper() == "HTTPS_ONLY"
     key = f"yarn.resourcemanager.webapp.{'https.' if secure else ''}address"
     ids = configuration.words("yarn.resourcemanager.ha.rm-ids")
@@ -151,7 +152,7 @@ def web_address(configuration: Configuration) -> str:
 def _nodes(
     job: JobSpec, role: str, count: int, nodes: Sequence[pb.NodeReport], default: str = ""
 ) -> Iterator[PendingReason]:
-    """`default` is the label of the queue, for a role that has none."""
+    """Yield the reasons that nodes give; `default` is the label of the queue, for a role without one."""
     wanted, label = records.amounts(job.roles[role].resources), label_of(job, role) or default
     usable = queue_limits.partition(nodes, label)
     avoided = set(job.roles[role].placement.avoid)

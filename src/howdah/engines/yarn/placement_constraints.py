@@ -1,7 +1,8 @@
-"""Which containers are asked for with allocation tags and a placement constraint, and how YARN is told.
+"""Placement constraints: which containers are asked for with allocation tags, and in what form YARN gets them.
 
-A role without tags carries its name as its tag. YARN places nothing beside a tag that is nowhere yet, not even the
-first container that carries it: where a role is to be near itself, its first container is asked for without that part.
+A role without tags carries its name as its tag. YARN places nothing beside a tag that no container has yet, not even
+the first container that carries the tag: where a role is to be near itself, its first container is asked for without
+that part.
 """
 
 from __future__ import annotations
@@ -29,18 +30,19 @@ DISABLED = (
 
 
 def disabled(said: str) -> bool:
-    """Whether `said`, by a ResourceManager, means that."""
+    """Return whether the ResourceManager's message says that placement constraints are disabled."""
     return "cannot handle placement constraints" in said
 
 
 def constraint_of(job: JobSpec, role: str) -> Constraint | None:
-    """Raises ValueError when what is written is none."""
+    """Return the role's constraint. Raises ValueError if its text is none."""
     text = job.roles[role].placement.constraint
     return parse(text) if text else None
 
 
 def tags_of(job: JobSpec, role: str) -> tuple[str, ...]:
-    """Allocation tags of the role's containers; none when it has no constraint and nobody speaks of it."""
+    """Return the allocation tags of the role's containers; none if it has no constraint and no other constraint
+    names it."""
     placement = job.roles[role].placement
     if placement.tags:
         return tuple(dict.fromkeys(placement.tags))
@@ -48,7 +50,7 @@ def tags_of(job: JobSpec, role: str) -> tuple[str, ...]:
 
 
 def check(job: JobSpec) -> None:
-    """Raises SpecError with each constraint that is none."""
+    """Raise SpecError with each text that is no constraint."""
     found = []
     for role in job.roles:
         try:
@@ -60,17 +62,18 @@ def check(job: JobSpec) -> None:
 
 
 def spoken_of(job: JobSpec) -> set[str]:
-    """Tags of this job's containers that its constraints name."""
+    """Return the tags of this job's containers that its constraints name."""
     return {tag for role in job.roles for tag in names(constraint_of(job, role))}
 
 
 def names(constraint: Constraint | None) -> list[str]:
-    """Tags of this job's containers that it names."""
+    """Return the tags of this job's containers that the constraint names."""
     return [tag for one in singles(constraint) for tag in _own(one)] if constraint else []
 
 
 def first(constraint: Constraint | None, tags: Collection[str]) -> Constraint | None:
-    """What the first container of those that carry `tags` can satisfy: the same, less the nearness to its own."""
+    """Return what the first container of those that carry `tags` can satisfy: the constraint without the nearness to
+    its own tags."""
     if constraint is None or isinstance(constraint, Single):
         near_itself = constraint is not None and constraint.least > 0 and set(_own(constraint)) & set(tags)
         return None if near_itself else constraint
@@ -82,7 +85,8 @@ def first(constraint: Constraint | None, tags: Collection[str]) -> Constraint | 
 
 
 def placeable(constraint: Constraint | None, there: Collection[str]) -> bool:
-    """Whether nothing is lacking that it wants to be near to, where containers with the tags `there` can be."""
+    """Return whether everything that the constraint wants to be near to exists, if containers with the tags `there`
+    do."""
     if constraint is None:
         return True
     if isinstance(constraint, Single):
@@ -95,8 +99,8 @@ def _own(constraint: Single) -> Iterator[str]:
 
 
 def order(job: JobSpec) -> tuple[set[str], list[str]]:
-    """Roles whose first container comes before what it wants to be near to, and roles that can have no container:
-    what they want to be near to is never there, or waits for them."""
+    """Return the roles whose first container comes before what it wants to be near to, and the roles that can have
+    no container, because what they want to be near to never exists, or waits for them."""
     waiting, there = list(job.roles), set[str]()
     leaders = set[str]()
     while waiting:
@@ -117,7 +121,7 @@ def _can_lead(job: JobSpec, role: str, there: Collection[str]) -> bool:
 
 
 def apart(constraint: Constraint | None, tags: Collection[str]) -> bool:
-    """Whether no two containers that carry `tags` may be on a node."""
+    """Return whether no two containers that carry `tags` may be on one node."""
     if isinstance(constraint, Composite):
         return constraint.kind == "and" and any(apart(part, tags) for part in constraint.parts)
     return constraint is not None and constraint.most == 0 and set(_own(constraint)) <= set(tags)
@@ -127,12 +131,14 @@ def apart(constraint: Constraint | None, tags: Collection[str]) -> bool:
 
 
 def anywhere(tags: Collection[str]) -> Constraint:
-    """What every node satisfies. A ResourceManager fails on a change of a request that has no constraint at all."""
+    """Return a constraint that every node satisfies. A ResourceManager fails on a change of a request without any
+    constraint."""
     return Single(NODE, tuple((SELF, tag) for tag in tags), 0, UNLIMITED)
 
 
 def message(constraint: Constraint, label: str) -> pb.PlacementConstraint:
-    """`label` is that of the nodes, which a SchedulingRequest can say in its constraint alone, if that is a Single."""
+    """Return the constraint as YARN takes it. `label` is that of the nodes, which a SchedulingRequest can say only
+    in its constraint, if that is a Single."""
     if isinstance(constraint, Single):
         return _simple(constraint, label)
     parts = [message(part, "") for part in constraint.parts]

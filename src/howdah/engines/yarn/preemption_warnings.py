@@ -1,4 +1,5 @@
-"""What YARN says beforehand of containers that it will take away, once each: preemption, and nodes that go or are ill.
+"""YARN's warnings of containers that it will take away, each said once: preemption, and nodes that leave or are
+unhealthy.
 
 The ResourceManager repeats a preemption contract with every heartbeat until the containers are gone; the
 CapacityScheduler names them in the negotiable one and takes them all the same. How long it waits is in its own
@@ -22,14 +23,14 @@ Granted = Mapping[str, pb.Container]
 
 
 class PreemptionWarnings:
-    """Remembers what was told."""
+    """Remembers which warnings were given."""
 
     def __init__(self, configuration: Configuration) -> None:
         self._wait_s = configuration.number(WAIT_KEY, WAIT_MS) / 1000
         self._told: set[tuple[str, str]] = set()
 
     def of(self, response: pb.AllocateResponse, granted: Granted, now: float) -> Iterator[Event]:
-        """The news in `response` about containers that are `granted`."""
+        """Return the new warnings in `response` about containers that are `granted`."""
         yield from self._nodes(response.nodes, granted, now)
         contracts = response.preemption
         for entry in (*contracts.strict.containers, *contracts.negotiable.containers):

@@ -22,17 +22,17 @@ COMPLETE = 3
 
 
 def name(names: tuple[str, ...], number: int) -> str:
-    """The name of an enumeration's value; a value of a later Hadoop gives its number."""
+    """Return the name of an enumeration's value; for a value of a later Hadoop its number."""
     return names[number] if 0 <= number < len(names) else str(number)
 
 
 def application_id(id_: pb.ApplicationId) -> str:
-    """`application_1700000000000_0001`."""
+    """Return an application's id as text, `application_1700000000000_0001`."""
     return f"application_{id_.cluster_timestamp}_{id_.id:04d}"
 
 
 def parse_application_id(text: str) -> pb.ApplicationId:
-    """Raises ValueError when `text` is no application id."""
+    """Read an application's id. Raises ValueError if `text` is none."""
     match = re.fullmatch(r"application_(\d+)_(\d+)", text)
     if not match:
         raise ValueError(f"{text!r} is not an application id (application_<timestamp>_<number>)")
@@ -40,13 +40,14 @@ def parse_application_id(text: str) -> pb.ApplicationId:
 
 
 def attempt_of(container: str) -> int:
-    """The application attempt that a container belongs to, by the container's name; 1 for anything else."""
+    """Return the application attempt to which a container belongs, by the container's name; 1 for anything else."""
     parts = container.split("_")
     return int(parts[-2]) if len(parts) >= 5 and parts[-2].isdigit() else 1
 
 
 def container_id(id_: pb.ContainerId) -> str:
-    """`container_e02_1700000000000_0001_01_000003`; the epoch `e02` is there after ResourceManager restarts only."""
+    """Return a container's id as text, `container_e02_1700000000000_0001_01_000003`; the epoch `e02` is there only
+    after the ResourceManager was restarted."""
     attempt, epoch = id_.attempt_id, id_.id >> EPOCH_SHIFT
     prefix = f"e{epoch:02d}_" if epoch else ""
     number = id_.id & ((1 << EPOCH_SHIFT) - 1)
@@ -55,7 +56,7 @@ def container_id(id_: pb.ContainerId) -> str:
 
 
 def parse_container_id(text: str) -> pb.ContainerId:
-    """Raises ValueError when `text` is no container id."""
+    """Read a container's id. Raises ValueError if `text` is none."""
     match = re.fullmatch(r"container_(?:e(\d+)_)?(\d+)_(\d+)_(\d+)_(\d+)", text)
     if not match:
         raise ValueError(f"{text!r} is not a container id (container_<timestamp>_<application>_<attempt>_<number>)")
@@ -66,13 +67,14 @@ def parse_container_id(text: str) -> pb.ContainerId:
 
 
 def amounts(resources: Resources) -> dict[str, int]:
-    """Amount by YARN's resource name, memory in MiB; GPUs only when there are any."""
+    """Return amounts by YARN's resource name, memory in MiB; GPUs only if there are any."""
     gpus = {GPU: resources.gpus} if resources.gpus else {}
     return {MEMORY: resources.memory_mib, VCORES: resources.vcores, **gpus, **resources.named}
 
 
 def to_resource(wanted: Mapping[str, int]) -> pb.Resource:
-    """Hadoop 3 drops memory and cores that are in the two fields only, when there is a map too: fill both."""
+    """Return resources as YARN takes them. Hadoop 3 drops memory and cores that are only in the two fields if there
+    is a map too: both are filled."""
     resource = pb.Resource(memory=wanted[MEMORY], vcores=wanted[VCORES])
     for key, value in wanted.items():
         resource.values.add(key=key, value=value, units="Mi" if key == MEMORY else "", type=0)
@@ -80,7 +82,7 @@ def to_resource(wanted: Mapping[str, int]) -> pb.Resource:
 
 
 def from_resource(resource: pb.Resource) -> dict[str, int]:
-    """The inverse of `to_resource`, in base units (memory in MiB)."""
+    """Return amounts in base units (memory in MiB): the inverse of `to_resource`."""
     others = {
         value.key: value.value * _UNITS.get(value.units, 1)
         for value in resource.values
@@ -90,7 +92,7 @@ def from_resource(resource: pb.Resource) -> dict[str, int]:
 
 
 def to_resources(resource: pb.Resource) -> Resources:
-    """What a granted container has."""
+    """Return what a granted container has."""
     found = from_resource(resource)
     memory, vcores, gpus = found.pop(MEMORY), found.pop(VCORES), found.pop(GPU, 0)
     return Resources(memory, vcores, gpus, {key: value for key, value in found.items() if value})

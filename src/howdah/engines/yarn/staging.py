@@ -1,7 +1,8 @@
-"""Uploads before an application is submitted: what the cluster lacks, by content hash, and the job's own directory.
+"""Uploads before an application is submitted: the files that the cluster lacks, by content hash, and the job's own
+directory.
 
-Nothing that is there already is sent again. YARN refuses a file whose size or modification time is not the one it was
-told, so both are read back from the cluster after the upload, and a file in the cache is never touched again.
+A file that the cluster has is not sent again. YARN refuses a file whose size or modification time differs from what it
+was told, so both are read back from the cluster after the upload, and a file in the cache is never changed.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ CLEAN_S = 0.3
 
 
 class Stager:
-    """Uploads to one cluster; `home` is below which the cache is."""
+    """Uploads to one cluster; the cache is below `home`."""
 
     def __init__(self, home: str, conf_dir: str, progress: Progress) -> None:
         self._files, self._cache, self._home = filesystem(home, conf_dir), Cache(home, conf_dir, progress), home
 
     def place(self, job: StagedJob, configuration: Mapping[str, str]) -> StagedJob:
-        """Put everything that containers need in its place; the job with each file's size and time as they are there.
+        """Upload everything that containers need; return the job with each file's size and time on the cluster.
 
         Raises:
             StagingError: a file is missing, or there is no permission or room.
@@ -62,7 +63,7 @@ class Stager:
         return self._cache.place(StagedFile("job.json", job_uri))
 
     def clean(self, days: float) -> None:
-        """Remove cached files unused for `days`, as many as are found within a moment."""
+        """Remove cached files that were unused for `days`, as many as are found within a moment."""
         with contextlib.suppress(HowdahError):
             self._cache.clean(days * 86400, limit_s=CLEAN_S)
 
@@ -85,5 +86,5 @@ def _uploads(job: StagedJob) -> Iterator[StagedFile]:
 
 
 def job_text(job: StagedJob) -> bytes:
-    """What the master starts from."""
+    """Return what the master starts from."""
     return json.dumps(encode(job), separators=(",", ":")).encode()

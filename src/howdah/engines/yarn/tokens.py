@@ -1,6 +1,6 @@
-"""The tokens that travel with a job to a cluster that demands Kerberos: one for each file system it uses.
+"""The tokens that travel with a job to a cluster that requires Kerberos: one for each file system that the job uses.
 
-The ResourceManager prolongs them as long as the job runs, up to the age that the NameNode allows.
+The ResourceManager renews them as long as the job runs, up to the age that the NameNode allows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OTHERS = "mapreduce.job.hdfs-servers"
 
 
 async def collect(configuration: Configuration, staged: StagedJob) -> dict[str, Token]:
-    """Tokens for the job's containers, by alias; none where the cluster demands no Kerberos.
+    """Return tokens for the job's containers, by alias; none if the cluster does not require Kerberos.
 
     Raises as delegation.delegation_tokens does.
     """
@@ -40,7 +40,7 @@ async def collect(configuration: Configuration, staged: StagedJob) -> dict[str, 
 
 
 def roots(staged: StagedJob) -> set[str]:
-    """The file systems that the job's files, inputs and outputs are on."""
+    """Return the file systems of the job's files, inputs and outputs."""
     return {uris.root(uri) for uri in _used(staged) if uris.has_scheme(uri)}
 
 
@@ -55,6 +55,6 @@ def _used(staged: StagedJob) -> Iterator[str]:
 
 
 def _renewer(configuration: Configuration) -> str:
-    """The ResourceManager's principal; of several they share the name that counts, its first part."""
+    """Return the ResourceManager's principal; of several the first part of the name counts, which they share."""
     host = configuration.resourcemanagers()[0].host
     return configuration.text("yarn.resourcemanager.principal").replace("_HOST", socket.getfqdn(host).lower())

@@ -1,4 +1,4 @@
-"""What is told of containers that wait for a node which satisfies their placement constraint: once for each wait.
+"""Notes on containers that wait for a node which satisfies their placement constraint: one for each wait.
 
 The Capacity Scheduler keeps such requests and says nothing; the placement processor rejects them, and they are asked
 for again.
@@ -17,7 +17,7 @@ _NOT_SAID = "no node satisfies it, or none of those has room"
 
 
 class UnsatisfiedConstraints:
-    """Remembers how long each role has waited, and what was told."""
+    """Remembers how long each role has waited, and which notes were written."""
 
     def __init__(self, job: JobSpec) -> None:
         self._job = job
@@ -25,7 +25,7 @@ class UnsatisfiedConstraints:
         self._told: set[str] = set()
 
     def of(self, waiting: Mapping[str, int], rejected: Mapping[str, int], now: float) -> Iterator[Noted]:
-        """By role: how many containers it wants that it has not got, and YARN's reason where it rejected some."""
+        """Return by role how many containers it lacks, with YARN's reason if it rejected some."""
         for role, text in {name: one.placement.constraint for name, one in self._job.roles.items()}.items():
             count = waiting.get(role, 0)
             before, since = self._waits.get(role, (0, now))

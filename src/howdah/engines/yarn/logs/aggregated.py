@@ -1,8 +1,8 @@
 """Logs of ended applications, from the files that the NodeManagers left on the cluster's file system.
 
-By then the NodeManagers themselves answer 404. Where the files are differs between Hadoop versions; all known places
-are looked at. A file has the name of its node, `host_port` (LogAggregationUtils.getNodeString), and behind that a time
-if the node has brought several.
+By then the NodeManagers themselves answer 404. Hadoop versions put the files into different directories; all known ones
+are read. A file has the name of its node, `host_port` (LogAggregationUtils.getNodeString), and after that a time if the
+node has brought several.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ NOT_CONTAINERS = ("VERSION", "APPLICATION_ACL", "APPLICATION_OWNER")
 
 
 def wanted(stream: str) -> tuple[str, ...]:
-    """The files that `Engine.logs` gives for `stream`."""
+    """Return the names of the files that `Engine.logs` gives for `stream`."""
     return (*STREAMS, TIMES) if stream == "*" else (stream,) if stream else STREAMS
 
 
 def directories(configuration: Configuration, application: str, user: str) -> list[str]:
-    """Where the logs of `application` may be, the layout of the newest Hadoop first."""
+    """Return where the logs of `application` may be, the layout of the newest Hadoop first."""
     text = configuration.text
     base, suffix = text("yarn.nodemanager.remote-app-log-dir"), text("yarn.nodemanager.remote-app-log-dir-suffix")
     bucket = records.parse_application_id(application).id % 10000
@@ -46,8 +46,8 @@ def directories(configuration: Configuration, application: str, user: str) -> li
 def read(
     files: FileSystem, configuration: Configuration, application: str, user: str, on: Mapping[str, str] | None = None
 ) -> Iterator[tuple[str, str, bytes]]:
-    """(container id, file name, piece of its bytes) of every log file, the pieces of one in order: of the containers
-    `on` these hosts, which are all that is read, or of all.
+    """Yield (container id, file name, piece of its bytes) of every log file, the pieces of a file in order. With `on`,
+    only the logs of containers on these hosts are read.
 
     Raises:
         StagingError: there are none, or they are in a format we don't read.
@@ -95,12 +95,12 @@ def _of_tfile(file: BinaryIO, containers: Collection[str] | None) -> Iterator[tu
 
 
 def _key(container: bytes) -> bytes:
-    """As Java's writeUTF writes it."""
+    """Return the container's id as Java's writeUTF writes it."""
     return struct.pack(">H", len(container)) + container
 
 
 def _read_container(container: str, value: tfile.TFileValue) -> Iterator[tuple[str, str, bytes]]:
-    """A container's value: for each file its name and its size, as Java's writeUTF writes them, then its bytes."""
+    """Read a container's value: for each file its name and its size, as Java's writeUTF writes them, then its bytes."""
     while head := value.take(2):
         name = value.take(int.from_bytes(head, "big")).decode()
         left = int(value.take(int.from_bytes(value.take(2), "big")))

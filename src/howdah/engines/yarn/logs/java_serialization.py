@@ -1,6 +1,5 @@
-"""What Java's serialization has written (Object Serialization Stream Protocol, version 5): the values, with nothing of
-the classes but their names. Nothing is made or run that the bytes name.
-"""
+"""Reads what Java's serialization has written (Object Serialization Stream Protocol, version 5): values, and the
+names of their classes. Nothing that the bytes name is created or run."""
 
 from __future__ import annotations
 
@@ -17,23 +16,23 @@ _PRIMITIVES = {"B": ">b", "C": ">H", "D": ">d", "F": ">f", "I": ">i", "J": ">q",
 
 
 class JavaError(ValueError):
-    """Not what Java's serialization writes, or more of it than is known here."""
+    """The bytes are not Java's serialization, or a part of it that is not read here."""
 
 
 @dataclass
 class Instance:
-    """An object: its `fields` by name, and what its classes have written besides."""
+    """An object."""
 
     name: str
     fields: dict[str, Any] = field(default_factory=dict)
     more: list[Any] = field(default_factory=list)
 
     def items(self) -> list[Any]:
-        """Of one of Java's lists."""
+        """Yield the items of one of Java's lists."""
         return [one for one in self.more if not isinstance(one, bytes)]
 
     def pairs(self) -> list[tuple[Any, Any]]:
-        """Of one of Java's maps."""
+        """Yield the pairs of one of Java's maps."""
         items = self.items()
         return list(zip(items[::2], items[1::2], strict=True))
 
@@ -47,7 +46,7 @@ class _Class:
 
 
 def load(data: bytes) -> Any:
-    """The first value of `data`: an Instance, text, a number, a list or None.
+    """Return the first value of `data`: an Instance, text, a number, a list or None.
 
     Raises:
         JavaError: it is none.
@@ -154,7 +153,7 @@ class _Reader:
 
 
 def _lineage(kind: _Class) -> list[_Class]:
-    """The classes of an object, the most general first, as they have written it."""
+    """Return the classes of an object, the most general first, as the bytes have them."""
     found = [kind]
     while found[0].parent is not None:
         if found[0].parent in found:

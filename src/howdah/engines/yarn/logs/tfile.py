@@ -25,7 +25,8 @@ class TFileError(ValueError):
 
 
 class Stream:
-    """A run of bytes read forward: `size` bytes of a file from `offset`, decompressed. One at a time per file."""
+    """Reads a run of bytes forward: `size` bytes of a file from `offset`, decompressed. A file has one open stream
+    at a time."""
 
     def __init__(self, file: BinaryIO, offset: int, size: int, compression: str) -> None:
         if compression not in ("none", "gz"):
@@ -56,14 +57,14 @@ class Stream:
         return False
 
     def some(self, most: int) -> bytes:
-        """At least one byte and at most `most`."""
+        """Return at least one byte and at most `most`."""
         if self.at_end():
             raise TFileError("cut off")
         data, self._buffer = self._buffer[:most], self._buffer[most:]
         return data
 
     def take(self, size: int) -> bytes:
-        """Exactly `size` bytes."""
+        """Return exactly `size` bytes."""
         parts = []
         while size > 0:
             parts.append(self.some(size))
@@ -71,7 +72,8 @@ class Stream:
         return b"".join(parts)
 
     def vlong(self) -> int:
-        """Utils.readVLong of the tfile package, which is not WritableUtils': 1 to 9 bytes, told by the first."""
+        """Read Utils.readVLong of the tfile package, which is not WritableUtils': 1 to 9 bytes, whose number the
+        first one says."""
         first = int.from_bytes(self.take(1), "big", signed=True)
         for floor, bias, length in ((-32, 0, 0), (-72, 52, 1), (-104, 88, 2), (-120, 112, 3)):
             if first >= floor:
@@ -79,18 +81,18 @@ class Stream:
         return int.from_bytes(self.take(first + 129), "big", signed=True)
 
     def text(self) -> str:
-        """A string preceded by its length."""
+        """Read a string preceded by its length."""
         return self.take(self.vlong()).decode()
 
 
 class TFileValue:
-    """One record's value, in chunks of which all but the last have a negative length."""
+    """The value of one record, in chunks of which all but the last have a negative length."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream, self._left, self._last = stream, 0, False
 
     def some(self, most: int) -> bytes:
-        """At most `most` bytes, none at the end."""
+        """Return at most `most` bytes, none at the end."""
         while self._left == 0:
             if self._last:
                 return b""
@@ -101,7 +103,7 @@ class TFileValue:
         return data
 
     def take(self, size: int) -> bytes:
-        """Exactly `size` bytes, fewer at the end."""
+        """Return exactly `size` bytes, fewer at the end."""
         data = bytearray()
         while len(data) < size:
             piece = self.some(size - len(data))
@@ -111,14 +113,15 @@ class TFileValue:
         return bytes(data)
 
     def skip(self) -> None:
-        """Read over what is left."""
+        """Skip what is left."""
         while self.some(PIECE):
             pass
 
 
 @dataclass(frozen=True)
 class Block:
-    """Where it is, and of how many records, which end with that of the key `last`: 0 when the file does not say."""
+    """One data block: its position, and the number of its records, of which the last has the key `last`: 0 if the
+    file does not say."""
 
     offset: int
     stored: int
@@ -127,15 +130,15 @@ class Block:
     count: int = 0
 
     def worth(self, keys: Collection[bytes] | None) -> int:
-        """How many of its records must be looked at to find these keys, or all; -1 for as many as there are."""
+        """Return how many of its records must be read to find these keys, or all; -1: until the block ends."""
         if keys is None or not self.count:
             return -1
         return self.count if self.last in keys else self.count - 1
 
 
 def records(file: BinaryIO, keys: Collection[bytes] | None = None) -> Iterator[tuple[bytes, TFileValue]]:
-    """The records with these keys, or all, in order; what of a value is not read by the time the next record is asked
-    for is skipped.
+    """Yield the records with these keys, or all, in order; what is left of a value when the next record is asked for is
+    skipped.
 
     Raises TFileError.
     """
@@ -155,7 +158,7 @@ def records(file: BinaryIO, keys: Collection[bytes] | None = None) -> Iterator[t
 
 
 def _blocks(file: BinaryIO) -> list[Block]:
-    """Every data block."""
+    """Return every data block."""
     metas = _metas(file)
     if INDEX not in metas:
         raise TFileError("it has no block index")
@@ -169,7 +172,7 @@ def _blocks(file: BinaryIO) -> list[Block]:
 
 
 def _metas(file: BinaryIO) -> dict[str, Stream]:
-    """The blocks that tell of the others, by name."""
+    """Return the blocks that describe the others, by name."""
     file.seek(0, io.SEEK_END)
     size = file.tell()
     if size < _TAIL.size:
@@ -196,7 +199,8 @@ def _bytes(file: BinaryIO, offset: int, size: int) -> bytes:
 
 
 def _lasts(index: Stream, count: int) -> list[tuple[bytes, int]]:
-    """The last key of each of `count` blocks, and how many it has (TFile.TFileIndex): behind the file's first key."""
+    """Return the last key of each of `count` blocks, and its number of records (TFile.TFileIndex); they follow the
+    file's first key."""
     if index.at_end() or not (size := index.vlong()):
         return []
     index.take(size)

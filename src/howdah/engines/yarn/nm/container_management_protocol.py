@@ -22,14 +22,15 @@ NOT_READY_RETRIES = 10
 
 
 class NodeManagers:
-    """The nodes we have tokens for. Methods raise EngineUnavailable (no answer), EngineRejected (refused)."""
+    """The nodes of which this master has tokens. Methods raise EngineUnavailable (no answer) and EngineRejected
+    (refused)."""
 
     def __init__(self) -> None:
         self._tokens: dict[tuple[str, int], Token] = {}
         self._slots = asyncio.Semaphore(CALLS_AT_ONCE)
 
     def remember(self, tokens: Iterable[pb.NmToken]) -> None:
-        """Keep these for later calls."""
+        """Keep these tokens for later calls."""
         for entry in tokens:
             token = entry.token
             key = (entry.node.host, entry.node.port)
@@ -52,7 +53,7 @@ class NodeManagers:
         await self._call(node, "stopContainers", pb.ContainerIds(ids=ids), pb.StopResponse)
 
     async def statuses(self, node: pb.NodeId, ids: Iterable[pb.ContainerId]) -> list[pb.ContainerStatus]:
-        """What the node says of its containers; unknown ones are left out."""
+        """Return what the node says of its containers; unknown ones are left out."""
         answer = await self._call(node, "getContainerStatuses", pb.ContainerIds(ids=ids), pb.StatusesResponse)
         return list(answer.statuses)
 

@@ -26,7 +26,8 @@ def context(
     credentials: Credentials,
     log: str,
 ) -> pb.LaunchContext:
-    """Run `command` with `files` in its working directory; what itself prints goes to `log` in the log directory.
+    """Return the context that runs `command` with `files` in its working directory; the output of the command itself
+    goes to `log` in the log directory.
 
     YARN puts the last lines of a log named *stderr* into the diagnostics of a container that failed.
     """
@@ -40,12 +41,13 @@ def context(
 
 
 def literal(value: str) -> str:
-    """A variable's value that the NodeManager's script keeps as it is (but for `{{` and `}}`, which it replaces)."""
+    """Return a variable's value so that the NodeManager's script keeps it as it is (except `{{` and `}}`, which the
+    script replaces)."""
     return value.translate(_IN_DOUBLE_QUOTES)
 
 
 def local_resource(file: StagedFile) -> pb.LocalResource:
-    """The file as YARN localises it; its size and modification time must be the very ones it has."""
+    """Return the file as YARN localises it; its size and modification time must equal the file's own."""
     scheme, authority, path = uris.split(file.uri)
     host, _, port = authority.partition(":")
     url = pb.Url(scheme=scheme, host=host or None, port=int(port) if port else -1, file=path)
@@ -55,7 +57,7 @@ def local_resource(file: StagedFile) -> pb.LocalResource:
 
 
 def common_environment(runtime: Iterable[StagedFile], user: str, secure: bool) -> dict[str, str]:
-    """Variables of the master's container and of every executor's."""
+    """Return the variables of the master's container and of every executor's."""
     found = {
         "HADOOP_CONF_DIR": "$PWD/" + CONF_NAME.rpartition("/")[0],
         "HOWDAH_LOG_DIR": "<LOG_DIR>",

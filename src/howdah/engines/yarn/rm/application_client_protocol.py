@@ -22,7 +22,8 @@ _FAILED, _KILLED = 7, 8
 
 
 class ResourceManagerClient:
-    """Every method raises EngineUnavailable when no ResourceManager answers and RpcError when it says no.
+    """Asks the ResourceManager. Every method raises EngineUnavailable if no ResourceManager answers, and RpcError if
+    one refuses.
 
     Of several, one is waited for to become active for `patience` seconds; a single one that is down stays down.
     """
@@ -39,7 +40,7 @@ class ResourceManagerClient:
         await self._rm.close()
 
     async def new_application(self) -> pb.NewApplication:
-        """A fresh id, and the largest container the scheduler may grant."""
+        """Return a new id, and the largest container that the scheduler may grant."""
         return await self._rm.call("getNewApplication", pb.Empty(), pb.NewApplication)
 
     async def submit(self, context: pb.SubmissionContext) -> pb.ApplicationReport:
@@ -70,7 +71,7 @@ class ResourceManagerClient:
         await self._rm.call("submitApplication", pb.SubmitRequest(context=context), pb.Empty)
 
     async def report(self, id_: pb.ApplicationId) -> pb.ApplicationReport | None:
-        """None when the ResourceManager does not know it (any more)."""
+        """Return the application's report; None if the ResourceManager does not know it (any more)."""
         try:
             request = pb.ApplicationRequest(id=id_)
             return (await self._rm.call("getApplicationReport", request, pb.ApplicationResponse)).report
@@ -80,7 +81,7 @@ class ResourceManagerClient:
             raise
 
     async def attempt_diagnostics(self, id_: pb.ApplicationId, number: int) -> str:
-        """What is said of how attempt `number` of the application ended."""
+        """Return the diagnostics of how attempt `number` of the application ended."""
         request = pb.AttemptRequest(id=pb.AttemptId(application_id=id_, attempt=number))
         answer = await self._rm.call("getApplicationAttemptReport", request, pb.AttemptResponse)
         return answer.report.diagnostics
@@ -88,12 +89,12 @@ class ResourceManagerClient:
     async def reports(
         self, types: Iterable[str] = (), users: Iterable[str] = (), states: Iterable[int] = (), tags: Iterable[str] = ()
     ) -> list[pb.ApplicationReport]:
-        """Applications that match all of the criteria given; `states` by number (5: running)."""
+        """Return the applications that match all of the given criteria; `states` by number (5: running)."""
         request = pb.ApplicationsRequest(types=types, users=users, states=states, tags=tags)
         return list((await self._rm.call("getApplications", request, pb.ApplicationsResponse)).reports)
 
     async def kill(self, id_: pb.ApplicationId, diagnostics: str = "") -> None:
-        """Returns when it is dead; nothing happens when it is unknown or has ended."""
+        """Kill the application and return when it has ended; do nothing if it is unknown or has ended."""
         clock = asyncio.get_running_loop().time
         deadline = clock() + KILL_TIMEOUT_S
         request = pb.ApplicationRequest(id=id_, diagnostics=diagnostics)
@@ -109,7 +110,7 @@ class ResourceManagerClient:
                 raise
 
     async def queue(self, name: str) -> pb.QueueInfo | None:
-        """The queue with its children, all the way down; None when there is none of that name."""
+        """Return the queue with its children, all the way down; None if there is none of that name."""
         request = pb.QueueRequest(name=name, children=True, recursive=True)
         try:
             answer = await self._rm.call("getQueueInfo", request, pb.QueueResponse)
@@ -120,28 +121,28 @@ class ResourceManagerClient:
             raise
 
     async def submittable_queues(self) -> list[str]:
-        """Names of the leaf queues this user may submit to."""
+        """Return the names of the leaf queues to which this user may submit."""
         answer = await self._rm.call("getQueueUserAcls", pb.Empty(), pb.QueueAclsResponse)
         allowed = {acl.queue.rpartition(".")[2] for acl in answer.queues if 1 in acl.acls}
         root = await self.queue("root")
         return [leaf for leaf in leaves(root) if leaf in allowed] if root else []
 
     async def nodes(self, states: Iterable[int] = (records.NODE_RUNNING,)) -> list[pb.NodeReport]:
-        """The nodes that take containers now, or those in other `states`."""
+        """Return the nodes that take containers now, or those in other `states`."""
         request = pb.NodesRequest(states=states)
         return list((await self._rm.call("getClusterNodes", request, pb.NodesResponse)).nodes)
 
     async def node_labels(self) -> list[str]:
-        """Names of the cluster's node labels."""
+        """Return the names of the cluster's node labels."""
         answer = await self._rm.call("getClusterNodeLabels", pb.Empty(), pb.NodeLabelsResponse)
         return [label.name for label in answer.labels]
 
     async def delegation_token(self, renewer: str) -> pb.Token:
-        """A token that logs in as this user without Kerberos; needs a Kerberos login."""
+        """Return a token that logs in as this user without Kerberos; that needs a Kerberos login."""
         request = pb.DelegationTokenRequest(renewer=renewer)
         return (await self._rm.call("getDelegationToken", request, pb.DelegationTokenResponse)).token
 
 
 def leaves(queue: pb.QueueInfo) -> list[str]:
-    """Names of the queues below `queue` that have no children; those are the ones that take applications."""
+    """Return the names of the queues below `queue` that have no children; those take applications."""
     return [leaf for child in queue.children for leaf in leaves(child)] if queue.children else [queue.name]

@@ -104,7 +104,7 @@ class ApplicationMaster:
         self._renewed = False
 
     async def register(self, host: str, port: int, tracking_url: str) -> pb.RegisterResponse:
-        """Say where we are; containers of an earlier attempt that still run are in the answer."""
+        """Register this master's address; return the containers of an earlier attempt that still run."""
         self._registration = pb.RegisterRequest(host=host, rpc_port=port, tracking_url=tracking_url)
         deadline = asyncio.get_running_loop().time() + self._patience
         while True:
@@ -135,7 +135,7 @@ class ApplicationMaster:
         return {ask.id for ask in self._asks.values() if ask.count}
 
     def missing(self, roles: Mapping[int, str]) -> Counter[str]:
-        """How many containers are outstanding, by role; `roles` has the ids of their asks."""
+        """Return how many containers are outstanding, by role; `roles` has the ids of their asks."""
         found = Counter[str]()
         for ask in self._asks.values():
             found[roles[ask.id]] += ask.count
@@ -147,28 +147,29 @@ class ApplicationMaster:
         return self._rm.current
 
     def registered_anew(self) -> bool:
-        """Whether this attempt had to register again since the last time this was asked."""
+        """Return whether this attempt had to register again since the last call."""
         renewed, self._renewed = self._renewed, False
         return renewed
 
     def ask(self, ask: ContainerAsk) -> None:
-        """From now on this is what is wanted under `ask.id`; a count of 0 takes it back."""
+        """Replace what is wanted under `ask.id`; a count of 0 withdraws it."""
         if ask.count or ask.id in self._asks:
             self._asks[ask.id] = ask
             self._unsaid.add(ask.id)
 
     def release(self, id_: pb.ContainerId) -> None:
-        """Give a container back; what runs in it is killed."""
+        """Release a container; its processes are killed."""
         name = records.container_id(id_)
         self._releases[name] = id_
         self._unsaid.add(name)
 
     def avoid(self, hosts: Iterable[str]) -> None:
-        """From now on no container is wanted on exactly these hosts."""
+        """Want no container on exactly these hosts from now on."""
         self._blacklist = set(hosts)
 
     async def allocate(self, progress: float = 0.0) -> pb.AllocateResponse:
-        """The heartbeat: says what has changed, brings what is new. Containers nobody wants any more are given back.
+        """Send a heartbeat: it reports what has changed and returns what is new. Containers that nobody wants any more
+        are released.
 
         Raises:
             AttemptOver: the ResourceManager has ended this attempt, or wants it to end.
@@ -195,7 +196,7 @@ class ApplicationMaster:
         return response
 
     async def _call_allocate(self, request: pb.AllocateRequest) -> pb.AllocateResponse | None:
-        """None when the ResourceManager does not know us (any more)."""
+        """Call allocate; return None if the ResourceManager does not know this master (any more)."""
         try:
             response = await self._rm.call("allocate", request, pb.AllocateResponse)
         except RpcError as error:
@@ -221,7 +222,7 @@ class ApplicationMaster:
         return request
 
     def _settle(self, response: pb.AllocateResponse) -> None:
-        """Count the granted containers off; those beyond what is wanted crossed our own message on its way."""
+        """Subtract the granted containers; those beyond what is wanted were granted before the last message arrived."""
         granted = list(response.allocated)
         del response.allocated[:]
         for container in granted:
@@ -236,7 +237,7 @@ class ApplicationMaster:
         self._unsaid |= {rejected.request.allocation_request_id for rejected in response.rejected} & self.outstanding
 
     async def finish(self, final_status: int, diagnostics: str, tracking_url: str = "") -> None:
-        """End the application: 1 succeeded, 2 failed, 3 killed. All its containers are killed by YARN."""
+        """End the application: 1 succeeded, 2 failed, 3 killed. YARN then kills all its containers."""
         request = pb.FinishRequest(diagnostics=diagnostics, tracking_url=tracking_url, final_status=final_status)
         deadline = asyncio.get_running_loop().time() + self._patience
         unheard = EngineUnavailable("the ResourceManager has not let us go")

@@ -20,7 +20,8 @@ PAUSE_S = 1.0
 
 
 class ResourceManagers:
-    """`patience` (seconds) is how long rounds are repeated while no manager is active; 0 asks each once."""
+    """Calls the active ResourceManager. Rounds over all of them are repeated for `patience` seconds while none is
+    active; 0 asks each once."""
 
     # By their addresses: a manager whose machine is down costs the connect timeout, and a process should pay it once.
     _answered: ClassVar[dict[tuple[Address, ...], int]] = {}
@@ -44,17 +45,18 @@ class ResourceManagers:
 
     @property
     def current(self) -> Address:
-        """The one that answered last, or is asked next."""
+        """The manager that answered last, or is asked next."""
         return self._addresses[self._current]
 
     async def log_in(self, login: Login) -> None:
-        """From now on log in with `login`, a renewed token."""
+        """Log in with `login`, a renewed token, from now on."""
         old, self._connections = self._connections, self._connect(login)
         for connection in old:
             await connection.close()
 
     async def call(self, method: str, request: Message, kind: type[M], timeout: float = CALL_TIMEOUT_S) -> M:
-        """Raises EngineUnavailable listing what each manager said, RpcError with the active one's exception."""
+        """Call a method. Raises EngineUnavailable with what each manager said, RpcError with the active one's
+        exception."""
         clock = asyncio.get_running_loop().time
         begun, refusals = clock(), list[str]()
         while not refusals or clock() + PAUSE_S <= begun + self._patience:

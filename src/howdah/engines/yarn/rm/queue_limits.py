@@ -1,7 +1,7 @@
-"""What a queue and a user may have, by partition (nodes of one label): what is used of it, and whether more fits.
+"""The limits of a queue and a user by partition (the nodes of one label): what is used, and whether more fits.
 
-The ResourceManager's web service tells it for each partition and resource (`/ws/v1/cluster/scheduler` of a capacity
-scheduler); the protocol only memory and cores of the nodes without label.
+The ResourceManager's web service has them for each partition and resource (`/ws/v1/cluster/scheduler` of a capacity
+scheduler); the protocol has only memory and cores of the nodes without label.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Amounts = Mapping[str, int]
 
 
 def needs(job: JobSpec, missing: Mapping[str, int], default: str = "") -> dict[str, dict[str, int]]:
-    """What the missing containers need, by label and resource; `default` is the queue's own label."""
+    """Return what the missing containers need, by label and resource; `default` is the queue's own label."""
     found: dict[str, dict[str, int]] = {}
     for role, count in missing.items():
         total = found.setdefault(label_of(job, role) or default, {})
@@ -29,12 +29,12 @@ def needs(job: JobSpec, missing: Mapping[str, int], default: str = "") -> dict[s
 
 
 def partition(nodes: Iterable[pb.NodeReport], label: str) -> list[pb.NodeReport]:
-    """The nodes of a label; "" are those without any."""
+    """Return the nodes of a label; "" means those without any."""
     return [node for node in nodes if (label in node.labels if label else not any(node.labels))]
 
 
 def whole(nodes: Iterable[pb.NodeReport]) -> dict[str, int]:
-    """What they have together."""
+    """Return the resources that the nodes have together."""
     total: dict[str, int] = {}
     for node in nodes:
         for key, amount in records.from_resource(node.capability).items():
@@ -45,7 +45,7 @@ def whole(nodes: Iterable[pb.NodeReport]) -> dict[str, int]:
 def told(
     info: Mapping[str, Any], queue: str, user: str, label: str, wanted: Amounts, total: Amounts
 ) -> list[PendingReason] | None:
-    """By what the web service says; `total` is what the partition has. None where it says nothing of the queue."""
+    """Return the limits from the web service; `total` is what the partition has. None if it does not know the queue."""
     path = _path(info, queue)
     if len(path) < 2:
         return None
@@ -60,7 +60,7 @@ def told(
 
 
 def of_protocol(path: Sequence[pb.QueueInfo], queue: str, wanted: Amounts, total: Amounts) -> list[PendingReason]:
-    """By what the protocol says, of nodes without label; `path` leads from the root to the queue."""
+    """Return the limits from the protocol, of nodes without label; `path` leads from the root to the queue."""
     statistics, share = path[-1].statistics, 1.0
     for each in path[1:]:
         share *= min(1.0, each.maximum_capacity or 1.0)
@@ -75,8 +75,8 @@ def _over(queue: str, label: str, used: str, limit: str, more: str) -> PendingRe
 
 
 def _exceeded(used: Amounts, limit: Amounts, wanted: Amounts) -> Iterator[tuple[str, str, str]]:
-    """Used, limit and wanted, in words, of each resource that does not fit. A scheduler that does not count cores lets
-    more of them be used than there are: then they are no reason."""
+    """Return used, limit and wanted, in words, of each resource that does not fit. A scheduler that does not count
+    cores lets more of them be used than there are: then they are no reason."""
     for key, more in wanted.items():
         most, now = limit.get(key, 0), used.get(key, 0)
         if most and more and now + more > most and (now <= most or key == records.MEMORY):
@@ -84,7 +84,7 @@ def _exceeded(used: Amounts, limit: Amounts, wanted: Amounts) -> Iterator[tuple[
 
 
 def _of_queue(queue: Mapping[str, Any], label: str, total: Amounts) -> tuple[dict[str, int], dict[str, int]]:
-    """What is used of a partition in a queue, and the most that may be."""
+    """Return how much of a partition a queue uses, and its limit."""
     used = _partition(queue, "resources", "resourceUsagesByPartition", label).get("used")
     allowed = _partition(queue, "capacities", "queueCapacitiesByPartition", label)
     limit = _amounts(allowed.get("effectiveMaxResource") or {})
@@ -97,7 +97,7 @@ def _of_queue(queue: Mapping[str, Any], label: str, total: Amounts) -> tuple[dic
 
 
 def _of_user(queue: Mapping[str, Any], name: str, user: str, wanted: Amounts) -> Iterator[PendingReason]:
-    """The limit is of nodes without label."""
+    """Return the user's limit, which is for nodes without label."""
     held: Any = (queue.get("users") or {}).get("user", [])
     for entry in held if isinstance(held, list) else [held]:
         if entry["username"] == user:
@@ -119,7 +119,7 @@ def _partition(place: Mapping[str, Any], outer: str, inner: str, label: str) -> 
 
 
 def _amounts(resource: Mapping[str, Any]) -> dict[str, int]:
-    """By resource name; memory in MiB."""
+    """Return amounts by resource name; memory in MiB."""
     found = {records.MEMORY: int(resource.get("memory", 0)), records.VCORES: int(resource.get("vCores", 0))}
     for each in (resource.get("resourceInformations") or {}).get("resourceInformation", []):
         if each["name"] not in found:
@@ -128,7 +128,7 @@ def _amounts(resource: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _path(queue: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    """From the root down to the queue of that name, or path; [] when there is none."""
+    """Return the queues from the root down to the one of that name, or path; [] if there is none."""
     if name in (queue.get("queueName"), queue.get("queuePath")):
         return [queue]
     held: Any = (queue.get("queues") or {}).get("queue", [])
