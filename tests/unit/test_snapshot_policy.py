@@ -269,4 +269,4 @@ def test_a_program_asks_by_a_line_of_its_own(pieces: tuple[bytes, ...], count: i
     tail = LogTail()
     for piece in pieces:
         tail.feed(piece)
-    assert tail.saves == count
+    assert tail.snapshot_requests == count
