@@ -1,4 +1,5 @@
-"""A daemon's process, known by its pid *and* its start time: what has only the pid in common is never signalled.
+"""A daemon's process, known by its pid and its start time, so that another process with the same pid is never
+signalled.
 
 Facts come from Linux's /proc.
 """
@@ -23,7 +24,7 @@ _spawned: set[int] = set()
 
 @dataclass(frozen=True)
 class Process:
-    """`started` is the boot's id and the process' start in clock ticks after it."""
+    """A process of the sandbox. `started` is the boot's id and the start in clock ticks after it."""
 
     pid: int
     started: str
@@ -38,7 +39,7 @@ class Process:
         return _started(self.pid) == self.started
 
     def begun(self) -> float:
-        """When it was started, in epoch seconds."""
+        """Return when the process was started, in seconds since 1970."""
         ticks = int(self.started.rpartition(":")[2] or 0)
         return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")
 
@@ -47,7 +48,7 @@ class Process:
             os.kill(self.pid, number)
 
     def rss_mib(self) -> int:
-        """Resident memory, 0 once it has ended."""
+        """Return the resident memory, 0 after the process has ended."""
         try:
             pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         except (OSError, IndexError):
@@ -56,7 +57,7 @@ class Process:
 
 
 def spawn(command: list[str], environment: Mapping[str, str], log: Path) -> Process:
-    """Start `command` in its own session, its output appended to `log`; it outlives us."""
+    """Start `command` in its own session, with its output appended to `log`; it outlives this process."""
     actions = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
@@ -69,7 +70,7 @@ def spawn(command: list[str], environment: Mapping[str, str], log: Path) -> Proc
 
 
 def stop(processes: Iterable[Process], number: int = signal.SIGTERM) -> None:
-    """Signal all, wait TERM_LIMIT_S for them together, then kill what is left."""
+    """Signal all processes, wait TERM_LIMIT_S for them together, then kill those that are left."""
     left = [process for process in processes if process.alive()]
     for signalled, limit in ((number, TERM_LIMIT_S), (signal.SIGKILL, KILL_LIMIT_S)):
         for process in left:
@@ -78,7 +79,7 @@ def stop(processes: Iterable[Process], number: int = signal.SIGTERM) -> None:
 
 
 def wait_ended(processes: Sequence[Process], limit_s: float) -> list[Process]:
-    """Those still alive after at most `limit_s`."""
+    """Return the processes that are still alive after at most `limit_s`."""
     deadline = time.monotonic() + limit_s
     left = [process for process in processes if process.alive()]
     while left and time.monotonic() < deadline:
@@ -88,7 +89,7 @@ def wait_ended(processes: Sequence[Process], limit_s: float) -> list[Process]:
 
 
 def with_variable_below(name: str, folder: Path) -> list[Process]:
-    """Our processes whose environment variable `name` holds a path below `folder`."""
+    """Return this user's processes whose environment variable `name` holds a path below `folder`."""
     wanted = f"{name}={folder}/".encode()
     found = []
     for entry in Path("/proc").iterdir():

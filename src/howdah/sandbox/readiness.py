@@ -41,7 +41,7 @@ def _logs(watched: Watched) -> str:
 
 
 def accepts(address: str) -> bool:
-    """Whether something listens at `host:port`."""
+    """Return whether something listens at `host:port`."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), timeout=1).close()
@@ -51,7 +51,7 @@ def accepts(address: str) -> bool:
 
 
 def hdfs_is_writable(namenode_web: str, data_nodes: int = 1) -> bool:
-    """Out of safe mode and with this many DataNodes alive."""
+    """Return whether HDFS is out of safe mode and has this many living DataNodes."""
     state = bean(namenode_web, "Hadoop:service=NameNode,name=FSNamesystemState")
     return bool(state.get("FSState") == "Operational" and state.get("NumLiveDataNodes", 0) >= data_nodes)
 
@@ -69,12 +69,12 @@ def active_nodes(rm_web: str, begun: Mapping[str, float]) -> int:
 
 
 def is_active(rm_web: str) -> bool:
-    """Whether this ResourceManager is the one that serves; of several the others are on standby."""
+    """Return whether this ResourceManager is the active one; the others are on standby."""
     return bean(rm_web, "Hadoop:service=ResourceManager,name=RMInfo").get("State") == "active"
 
 
 def serves_names(namenode_web: str) -> bool:
-    """Whether this NameNode is the one that serves; of several the others are on standby."""
+    """Return whether this NameNode is the active one; the others are on standby."""
     return bean(namenode_web, "Hadoop:service=NameNode,name=NameNodeStatus").get("State") == "active"
 
 
@@ -107,7 +107,7 @@ def _put_by_webhdfs(namenode_web: str, call: str) -> bool:
 
 
 def bean(web: str, name: str) -> dict[str, Any]:
-    """One of a daemon's management beans, {} when it does not answer yet."""
+    """Return one of a daemon's management beans, {} if it does not answer yet."""
     try:
         with urllib.request.urlopen(f"http://{web}/jmx?qry={name}", timeout=10) as response:
             beans = json.load(response)["beans"]

@@ -53,7 +53,7 @@ class Running:
         return self.run / "log" / f"{name}.log"
 
     def alive(self, name: str) -> Process | None:
-        """The daemon's process if it runs."""
+        """Return the daemon's process if it runs."""
         known = self.record.processes.get(name)
         return known if known and known.alive() else None
 
@@ -86,11 +86,11 @@ class Running:
             raise EngineUnavailable(f"{failure}:\n{readiness.tail(self.log(name))}")
 
     def servers(self, title: str) -> list[DaemonRole]:
-        """Those of one kind: ResourceManager, NameNode, DataNode, NodeManager."""
+        """Return the daemons of one kind: ResourceManager, NameNode, DataNode, NodeManager."""
         return [role for role in self.roles.values() if role.title == title]
 
     def active(self, title: str = "ResourceManager") -> DaemonRole | None:
-        """The ResourceManager, or NameNode, that serves, if one does."""
+        """Return the active ResourceManager, or NameNode, if there is one."""
         is_active = readiness.SERVES[title]
         return next((role for role in self.servers(title) if is_active(role.web)), None)
 
