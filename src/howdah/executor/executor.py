@@ -76,12 +76,11 @@ class Executor:
         self.localisation: Optional[Localisation] = None
         self.ports: Optional[PortReservation] = None
         self.port_numbers: Mapping[str, int] = {}
-        self.ip = ""
+        self.ip = self.program_python = ""
         self.gpus = claims.GpuAssignment(container, note)
         self.preflight = PreflightRunner(self.loop, self.reaper, identity, container, self.gpus)
         self.program: Optional[Program] = None
         self.streams: Optional[ProgramStreams] = None
-        self.program_python = ""
         self.program_gpus: Tuple[str, ...] = ()
         self.directory_syncs: Optional[DirectorySyncs] = None
         self.uploads = Uploads(self.loop, self.reaper, self.directory, self._tell_user)
@@ -107,8 +106,10 @@ class Executor:
 
     def status(self) -> Status:
         """Return the whole status but the sequence number and log chunks, which `Heartbeat` adds."""
-        fetched = self.localisation.progress if self.localisation is not None else TransferProgress()
-        usage = self._usage()
+        fetched = self.localisation.progress if self.localisation else TransferProgress()
+        usage = self.program.usage if self.program is not None else Usage()
+        if self.streams is not None:
+            usage = self.streams.added_to(usage)
         return Status(
             task=self.identity.task,
             attempt=self.identity.attempt,
@@ -141,11 +142,6 @@ class Executor:
             pair_port=self.preflight.port,
             checks=self.preflight.reports if self.phase is Phase.JOINED else (),
         )
-
-    def _usage(self) -> Usage:
-        """Return what the program uses; its progress is its own report, or its position in the input streams."""
-        usage = self.program.usage if self.program is not None else Usage()
-        return usage if self.streams is None else self.streams.added_to(usage)
 
     def _enter(self, phase: Phase) -> None:
         self.phase = phase
@@ -193,9 +189,8 @@ class Executor:
             self.epoch = epoch
         elif self.activity is not None:
             self._stop_activity("the tasks start again", self.orders.stop_s)
-        elif self.phase is Phase.ENDED and self.exit is not None and self.exit.cause in _NOT_READY:
+        elif self.phase is Phase.ENDED and self.exit is not None and self.exit.cause in _NOT_READY and self.assignment:
             self.epoch, self.exit = epoch, None
-            assert self.assignment is not None
             self._localise(self.assignment)
         elif self.phase is not Phase.HELLO:
             self.epoch = epoch
@@ -208,7 +203,8 @@ class Executor:
             self.epoch = self.orders.epoch
             self._end(Exit("stopped", detail="stopped before it began"))
         elif self.orders.keep and self.activity is None and not self.uploads.kept:
-            self._keep()
+            self.activity = self.uploads
+            self.uploads.keep(self.assignment, self._kept)
 
     def _stop_activity(self, reason: str, grace: float) -> None:
         if self.activity is not None and not self.stopping:
@@ -225,26 +221,23 @@ class Executor:
             return
         if remark:
             self._tell_user(remark)
-        self.localisation = Localisation(self.loop, self.reaper, assignment, self.directory, self._localised)
-        self.activity = self.localisation
+        self.activity = self.localisation = Localisation(
+            self.loop, self.reaper, assignment, self.directory, lambda problem: self._continue(problem, self._check)
+        )
         self.localisation.begin()
-
-    def _localised(self, problem: str) -> None:
-        self._continue(problem, self._check)
 
     def _check(self) -> None:
         """Start pre-flight checks: of this container alone before it joins, with other tasks afterwards."""
         assert self.assignment is not None
         pairs = self.orders.pairs if self.phase is Phase.JOINED else None
         try:
-            begun = self.preflight.begin(self.assignment, pairs, self._checked)
+            if self.preflight.begin(self.assignment, pairs, self._checked):
+                self.activity = self.preflight
+                return
         except (claims.NotEnoughGpus, OSError) as error:
             self._end(Exit("preflight", detail=f"pre-flight: {error}"))
             return
-        if begun:
-            self.activity = self.preflight
-        else:
-            self._join()
+        self._join()
 
     def _checked(self, problem: str) -> None:
         self._continue(problem, self.link.send_now if self.phase is Phase.JOINED else self._join, "preflight")
@@ -295,10 +288,7 @@ class Executor:
             self._start()
         else:
             self.activity = self.directory_syncs
-            self.directory_syncs.fetch(self.orders, self._fetched)
-
-    def _fetched(self, problem: str) -> None:
-        self._continue(problem, self._start)
+            self.directory_syncs.fetch(self.orders, lambda problem: self._continue(problem, self._start))
 
     # The program.
 
@@ -341,14 +331,13 @@ class Executor:
         self.link.send_now()
 
     def _variables(self, assignment: Assignment) -> Mapping[str, str]:
-        secrets = self.identity.secrets
         world = environment.localised(self.orders.environment, self.identity.log_directory)
         buckets = {**self.container, **assignment.environment}.get("AWS_ENDPOINT_URL", "")
         known = {**world, **input_uri_list.variables(assignment.listed, self.directory, buckets)}
-        variables = environment.build(self.container, assignment, known, secrets, self.directory)
-        variables = self.program_api.variables(
-            variables if self.directory_syncs is None else self.directory_syncs.local_variables(variables), self.epoch
-        )
+        variables = environment.build(self.container, assignment, known, self.identity.secrets, self.directory)
+        if self.directory_syncs is not None:
+            variables = self.directory_syncs.local_variables(variables)
+        variables = self.program_api.variables(variables, self.epoch)
         self.gpus.add_to(variables, assignment.gpus)
         if assignment.program_path or requested_image(self.container) or not default_python.is_missing(variables):
             return variables
@@ -414,7 +403,10 @@ class Executor:
         elif not exit.ok:
             self._end(exit)
         elif self.assignment.uploads:
-            self._upload(exit)
+            self._enter(Phase.UPLOADING)
+            self.activity = self.uploads
+            printed = self.streams.outputs
+            self.uploads.upload(self.assignment, printed, lambda problem: self._uploaded(problem, exit))
         else:
             self.uploads.done = self.streams.outputs
             self._end(exit)
@@ -424,28 +416,16 @@ class Executor:
         note(text)
         self.logs["stderr"].write(f"[howdah: {text}]\n".encode("utf-8", "backslashreplace"))
 
-    def _upload(self, exit: Exit) -> None:
-        assert self.assignment is not None
-        assert self.streams is not None
-        self._enter(Phase.UPLOADING)
-        self.activity = self.uploads
-        self.uploads.upload(self.assignment, self.streams.outputs, lambda problem: self._uploaded(problem, exit))
-
     def _uploaded(self, problem: str, exit: Exit) -> None:
         stopped = self._end_activity()
         if stopped:
             self._end(Exit("stopped", detail=stopped))
-        elif self._files_removed():  # whatever was found of what the program had made may not be all
-            self.uploads.reset()
-            self._end(Exit("upload", detail=problem, lines=exit.lines))
-        elif problem:
+        elif problem or self._files_removed():
+            if self._files_removed():  # some outputs may have been gone before they were uploaded
+                self.uploads.reset()
             self._end(Exit("upload", detail=problem, lines=exit.lines))
         else:
             self._end(exit)
-
-    def _keep(self) -> None:
-        self.activity = self.uploads
-        self.uploads.keep(self.assignment, self._kept)
 
     def _kept(self, problem: str) -> None:
         if problem:
