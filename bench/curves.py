@@ -31,7 +31,8 @@ from howdah.inputs.formats import framing
 from howdah.sandbox import Sandbox
 from howdah.spec import uris
 from howdah.storage.content_cache import local_directory
-from howdah.storage.filesystem import FileSystem, filesystem
+from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import FileSystem
 
 RUNS = int(os.environ.get("HOWDAH_BENCH_RUNS", "20"))
 STEPS = int(os.environ.get("HOWDAH_BENCH_STEPS", "10000"))

@@ -29,7 +29,7 @@ from howdah.sandbox.hadoop import Launcher
 from howdah.sandbox.install import Java
 from howdah.spec import uris
 from howdah.staging.path_listing import listing
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 from howdah.storage.io_tuning import keep_freed_memory
 from howdah.wire.helper_messages import FileCopy
 

@@ -38,7 +38,7 @@ from howdah.spec.events import (
     Used,
     WorldFormed,
 )
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 JOBS, ON_HDFS = int(os.environ.get("BENCH_HISTORY_JOBS", "100000")), 2000
 RATE, PAGE_S, PAGE_BYTES, RESIDENT_MB = 2000.0, 0.2, 200_000.0, 200.0

@@ -22,7 +22,7 @@ from howdah.hadoop import conf
 from howdah.sandbox import Sandbox
 from howdah.spec import Feed, Split, uris
 from howdah.spec.codec import encode
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 MIB = int(os.environ.get("HOWDAH_BENCH_MIB", "1024"))
 ROUNDS = 5

@@ -24,7 +24,7 @@ from howdah.sandbox import Sandbox, record
 from howdah.sandbox.hadoop import Launcher
 from howdah.sandbox.install import Java
 from howdah.spec.events import Event
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 NODES, DATANODES = 3, 2
 LIMIT_S = 180.0

@@ -17,7 +17,8 @@ from pyarrow.fs import LocalFileSystem
 
 from howdah.errors import SpecError, StagingError
 from howdah.spec import uris
-from howdah.storage.filesystem import FileSystem, copy, filesystem
+from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import FileSystem, copy
 from howdah.storage.hdfs.arrow_binding import ArrowHdfsFileSystem, wrapped
 
 

@@ -23,7 +23,8 @@ from howdah.sandbox.hadoop import Launcher
 from howdah.sandbox.install import Java
 from howdah.spec import StagedFile, uris
 from howdah.storage.content_cache import Cache, location, sha256_of
-from howdah.storage.filesystem import ConnectionBroken, Entry, FileSystem, filesystem
+from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import ConnectionBroken, Entry, FileSystem
 
 Admin = Callable[..., None]
 

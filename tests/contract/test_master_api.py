@@ -19,7 +19,7 @@ from howdah.master.app import JobMaster, MasterIdentity
 from howdah.master.server.app import MAX_LOG_BYTES
 from howdah.spec import Exit, JobSpec, Role, StagedJob, State, TaskId, Timeouts
 from howdah.spec.codec import decode, encode
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 from howdah.testing import FakeAllocator
 from howdah.wire import auth
 from howdah.wire import program_protocol as programs

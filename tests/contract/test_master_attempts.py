@@ -25,7 +25,7 @@ from howdah.outputs.commit import reserve, temporary
 from howdah.spec import Container, Exit, JobSpec, Output, Role, StagedJob, State, event_lines, uris
 from howdah.spec.codec import encode
 from howdah.spec.events import AllocationLost, Event, TookOver, Used
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 from howdah.testing import FakeAllocator
 from howdah.wire import auth
 from howdah.wire.connection import MasterConnection, WireError

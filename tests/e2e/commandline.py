@@ -18,7 +18,8 @@ from howdah.hadoop import conf
 from howdah.sandbox import Sandbox, record
 from howdah.sandbox.hadoop import Launcher
 from howdah.sandbox.install import Java
-from howdah.storage.filesystem import FileSystem, filesystem
+from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import FileSystem
 
 HOWDAH = str(Path(sys.executable).with_name("howdah"))
 LIMIT_S = 240.0

@@ -81,7 +81,7 @@ def cluster(directory: Path, cache: Path, protection: str = "authentication") ->
 
 
 _OPEN = """
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 from howdah.hadoop.conf import default_filesystem, directory, load
 root = default_filesystem(load(directory()))
 for path in ("/tmp", "/logs", "/user"):

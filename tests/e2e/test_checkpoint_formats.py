@@ -16,7 +16,7 @@ import pytest
 from howdah.checkpoints import discovery, file_validation
 from howdah.eventfiles.checkpoint_contents import CheckpointContents
 from howdah.spec import uris
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 ROOT = Path(__file__).parents[2]
 HOWDAH = str(Path(sys.executable).with_name("howdah"))

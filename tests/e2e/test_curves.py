@@ -19,7 +19,8 @@ from howdah.eventfiles.client import EventFileService
 from howdah.hadoop.conf import default_filesystem, load
 from howdah.sandbox import Sandbox
 from howdah.spec import uris
-from howdah.storage.filesystem import FileSystem, filesystem
+from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import FileSystem
 
 pytestmark = pytest.mark.timeout(900)  # where environments are made first
 

@@ -19,7 +19,7 @@ import pytest
 from howdah.inputs.transfer import download, upload
 from howdah.sandbox import Sandbox
 from howdah.spec import uris
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 from howdah.wire.helper_messages import FileCopy
 
 ROOT = Path(__file__).parents[2]

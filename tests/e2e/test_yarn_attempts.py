@@ -14,7 +14,7 @@ import pytest
 from commandline import CommandLine, Done, Running, eventually, processes, read
 
 from howdah.sandbox import Sandbox
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 SUCCEEDED, FAILED, CANCELLED = 0, 1, 2
 Strike = Callable[[CommandLine, str], None]

@@ -21,7 +21,7 @@ from howdah.errors import EngineRejected, EngineUnavailable, SpecError, StagingE
 from howdah.sandbox import Sandbox
 from howdah.spec import JobReport, JobSpec, Resources, Role, StagedFile, StagedJob, State, TaskId
 from howdah.staging.runtime_archive import runtime
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from howdah.spec.event_lines import read_lines
 from howdah.spec.events import Event, JobFinished, JobStarted, Noted, Started
 from howdah.staging.runtime_archive import runtime
 from howdah.storage.content_cache import local_directory
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 T = TypeVar("T")
 JARS = local_directory()  # as it is before another module's fixture moves HOWDAH_HOME
@@ -186,7 +186,7 @@ def test_none_is_active(pair: Pair) -> None:
     pair.sandbox.standby(eventually(pair.sandbox.active))
 
     async def ask() -> None:
-        async with ResourceManagerClient(load(str(pair.sandbox.conf_dir)), patience=2) as rm:
+        async with ResourceManagerClient(load(str(pair.sandbox.conf_dir)), limit_s=2) as rm:
             await rm.reports()
 
     with pytest.raises(EngineUnavailable, match=r"^no ResourceManager within \d s: ") as caught:

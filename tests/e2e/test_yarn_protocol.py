@@ -23,7 +23,7 @@ from howdah.engines.yarn.rm.application_master_protocol import ApplicationMaster
 from howdah.errors import EngineRejected, EngineUnavailable
 from howdah.hadoop.rpc import RpcError
 from howdah.sandbox import Sandbox
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 T = TypeVar("T")
 FAILED, KILLED, FINISHED = 7, 8, 6

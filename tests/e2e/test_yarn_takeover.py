@@ -14,7 +14,7 @@ from commandline import CommandLine, eventually, processes
 from howdah.engines.yarn.engine import YarnEngine
 from howdah.sandbox import Sandbox
 from howdah.spec import State
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 
 @pytest.fixture(scope="module")

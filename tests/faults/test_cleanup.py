@@ -17,7 +17,7 @@ from howdah.spec import JobReport, JobSpec, Master, Outcome, Output, Role, Stage
 from howdah.spec.codec import encode
 from howdah.spec.event_lines import read_lines, to_line
 from howdah.spec.events import JobFinished, Noted, Started
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 
 def test_outputs_key_and_credentials_of_a_killed_master_are_removed(local: Local, tmp_path: Path) -> None:  # noqa: F811

@@ -12,7 +12,7 @@ VAGUE = {"utils", "util", "common", "helpers", "misc", "tools"}
 GIVEN_UP = {
     *("bell", "rung", "wish", "wishes", "chore", "chores", "showing", "warden", "hindrance", "hindrances", "patience"),
     *("patiently", "sidecar", "losttime", "forewarning", "forewarnings", "verdicts", "tryout", "unplaced", "uncounted"),
-    *("soon_failed", "struck", "boardcopy", "gpuwatch", "stackshot", "logsearch", "yamltree", "nodecache", "lasthosts"),
+    *("soon_failed", "struck", "boardcopy", "gpuwatch", "stackshot", "logsearch", "yamltree", "lasthosts"),
     *("near_the_last", "outlives", "taken_apart", "sleepers", "told_at", "step_back", "take_from_writer", "hear_late"),
 }
 """Words that stood for things which have a public name (docs/glossary.md)."""

@@ -33,7 +33,7 @@ from howdah.spec.events import (
     Noted,
     TookOver,
 )
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 from howdah.testing import Gang, job
 from howdah.wire.messages import Phase
 

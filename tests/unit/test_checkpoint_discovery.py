@@ -15,7 +15,7 @@ import pytest
 from howdah.checkpoints import discovery, file_validation
 from howdah.checkpoints import tensorflow_index as bundle
 from howdah.spec import uris
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 
 def find(folder: Path, rule: str = "") -> tuple[str | None, tuple[str, ...]]:

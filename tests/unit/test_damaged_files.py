@@ -23,7 +23,7 @@ from howdah.eventfiles.errors import Unreadable
 from howdah.eventfiles.statistics import statistics
 from howdah.inputs.formats import Corrupt, reader
 from howdah.spec import uris
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 PICKLE = (
     b"\x80\x02}X\x01\x00\x00\x00wctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nFloatStorage\n"

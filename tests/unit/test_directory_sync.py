@@ -15,7 +15,7 @@ from howdah.checkpoints import discovery
 from howdah.checkpoints.directory_snapshot import Stamp
 from howdah.checkpoints.directory_sync import MEMORY, DirectorySync
 from howdah.spec import uris
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 
 class Task:

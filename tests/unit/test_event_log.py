@@ -13,7 +13,7 @@ from howdah.api.async_tasks import cancel_all
 from howdah.master.event_log import EventLog
 from howdah.spec import Outcome, State
 from howdah.spec.events import Event, JobFinished, Noted, WorldFormed
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from howdah.eventfiles.errors import Absent, Unreadable
 from howdah.eventfiles.statistics import numbers, statistics
 from howdah.eventfiles.tensor import Tensor
 from howdah.spec import uris
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 
 def read(path: Path) -> list[Tensor]:
@@ -78,7 +78,7 @@ def test_the_same_without_numpy(tmp_path: Path) -> None:
         "if sys.argv[2] == 'without': sys.modules['numpy'] = None\n"
         "from howdah.eventfiles import tensor_files\n"
         "from howdah.eventfiles.statistics import statistics\n"
-        "from howdah.storage.filesystem import filesystem\n"
+        "from howdah.storage.factory import filesystem\n"
         "fs = filesystem(sys.argv[1])\n"
         "print(json.dumps([statistics(fs, one) for one in tensor_files.read_tensors(fs, sys.argv[1])]))\n"
     )

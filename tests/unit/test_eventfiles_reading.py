@@ -24,7 +24,7 @@ from howdah.eventfiles.run_store import Run, ScalarSeries, share
 from howdah.inputs.formats import framing
 from howdah.spec import uris
 from howdah.storage import native_codecs
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 Read = dict[bytes, list[tuple[int, float, float]]]
 

@@ -18,7 +18,7 @@ from howdah.errors import StagingError
 from howdah.outputs.snapshots import snapshot
 from howdah.spec import uris
 from howdah.staging.path_listing import listing
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 COPY = "2026_11_21_15_00_02"
 EARLIER = "../../2026_11_21_15_00_01/worker-0/"

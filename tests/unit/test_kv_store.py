@@ -21,7 +21,7 @@ from howdah.spec import TaskId
 from howdah.spec.events import JobStarted, Measured
 from howdah.spec.fold import fold
 from howdah.spec.job import JobSpec, Role
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 from howdah.wire.program_protocol import MAX_TOTAL, MAX_VALUE
 
 WORKERS = [TaskId("worker", index) for index in range(4)]

@@ -14,7 +14,7 @@ from howdah.errors import LimitExceeded, NotReady
 from howdah.master.program_api.handlers import ProgramApi
 from howdah.spec import Role
 from howdah.spec.view import JobView
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 from howdah.testing import Gang, job
 from howdah.wire.program_protocol import MAX_POINTS, PROGRAM
 

@@ -17,7 +17,8 @@ from howdah.inputs.streaming.record_stream import RecordStream, after, gathered,
 from howdah.inputs.streaming.split_assignment import splits_of
 from howdah.spec import Feed, Split, uris
 from howdah.staging.path_listing import listing
-from howdah.storage.filesystem import ConnectionBroken, FileSystem, filesystem
+from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import ConnectionBroken, FileSystem
 
 LINES = [b"%d\n" % number for number in range(100)]
 

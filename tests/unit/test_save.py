@@ -14,7 +14,7 @@ from howdah.outputs.commit import abandon, reserve
 from howdah.outputs.snapshots import snapshot
 from howdah.outputs.snapshots.snapshot import PublishSnapshotReply, PublishSnapshotRequest
 from howdah.spec import Checkpoint, JobSpec, Output, Role, Save, uris
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 from howdah.wire.helper_messages import CopyPartRequest
 
 FS = filesystem("file:///")

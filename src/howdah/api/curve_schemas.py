@@ -62,7 +62,7 @@ class Line(TypedDict):
 
 
 class Lines(TypedDict):
-    """Those that were asked for, by tag and run; not `complete` while files are still read."""
+    """The lines that were asked for, by tag and run; not `complete` while files are still read."""
 
     version: int
     complete: bool

@@ -23,7 +23,7 @@ from howdah.spec import TaskId, uris
 from howdah.spec.codec import decode
 from howdah.spec.values import dataclass
 from howdah.spec.view import JobView, TaskView
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 FILE = "metrics.jsonl"
 UNITS: Mapping[str, str] = {
@@ -123,7 +123,7 @@ def _max_points(query: SeriesQuery, series: int) -> int:
 
 
 def tasks_of(view: JobView, query: SeriesQuery) -> list[str]:
-    """Those that are asked for.
+    """Return the tasks that the query asks for.
 
     Raises:
         ValueError: one does not exist.
@@ -168,7 +168,7 @@ class _Merged:
         self._place, self._count = -1, 0
 
     def add(self, place: int, points: Iterable[tuple[tuple[str, str], SampledPoint]]) -> None:
-        """Those of a bucket that is part of span `place`."""
+        """Add the tasks of a bucket that is part of span `place`."""
         if place != self._place or self._count > AT_ONCE:
             self._merge()
             self._place = place
@@ -253,7 +253,7 @@ def _parsed(line: bytes) -> dict[str, Any]:
 def _program_points(
     view: JobView, query: SeriesQuery, tasks: Sequence[str]
 ) -> Iterator[tuple[str, str, list[SampledPoint]]]:
-    """Those told that are asked for, as far as there are points: task, name, points."""
+    """Yield each program metric that the query asks for, if it has points: task, name, points."""
     named = frozenset(query.names)
     for task in map(TaskId.parse, tasks):
         known = view.tasks.get(task, TaskView(task))

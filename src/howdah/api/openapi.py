@@ -43,7 +43,7 @@ def openapi() -> dict[str, Any]:
     paths[f"{PREFIX}session"]["put"] = _session(named)
     for action in ACTIONS:
         paths[f"{PREFIX}jobs/{{job}}/actions/{action.name}"] = {
-            method: {"operationId": f"{method}_{_name(action.name)}", **_wish(action, named)}
+            method: {"operationId": f"{method}_{_name(action.name)}", **_action_body(action, named)}
             for method in ("put", "post")
         }
     token = {"type": "apiKey", "name": "token", "in": "query"}
@@ -90,7 +90,7 @@ def _tag(path: str) -> str:
     return below if below in ("curves", "checkpoints", "logs") else "jobs" if path.startswith("jobs") else "server"
 
 
-def _wish(action: Action, named: dict[str, Any]) -> dict[str, Any]:
+def _action_body(action: Action, named: dict[str, Any]) -> dict[str, Any]:
     words = {each.name: {"type": each.kind, "description": each.summary} for each in action.words}
     token = {"type": "string", "description": "A token that may act, as the link of `howdah page` has it."}
     answer = {"application/json": {"schema": _shape(action.answer, named)}}
@@ -147,7 +147,7 @@ def _text() -> dict[str, Any]:
 
 
 def _shape(name: str, named: dict[str, Any]) -> dict[str, Any]:
-    """That of the record of this name."""
+    """Return the shape of the record of this name."""
     return _schema(getattr(schemas, name, None) or getattr(curve_schemas, name), named)
 
 

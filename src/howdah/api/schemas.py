@@ -38,7 +38,7 @@ PhaseName = Annotated[str, Words(("asked", "allocated", "launched", "localising"
 
 
 class Description(TypedDict):
-    """This document."""
+    """The OpenAPI document itself."""
 
     openapi: str
     info: dict[str, str]

@@ -28,7 +28,8 @@ from howdah.checkpoints.file_validation import STATE, named_by
 from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
 from howdah.storage import cpu_throttle
-from howdah.storage.filesystem import Entry, FileSystem, filesystem, readable
+from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import Entry, FileSystem, readable
 from howdah.wire.helper_main import run_helper_main
 from howdah.wire.helper_messages import DirectorySyncReply, FetchCheckpointRequest, StoreCheckpointsRequest
 

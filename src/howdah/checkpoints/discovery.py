@@ -19,7 +19,8 @@ from howdah.checkpoints.directory_snapshot import is_temporary
 from howdah.errors import StagingError
 from howdah.spec import uris
 from howdah.spec.values import dataclass
-from howdah.storage.filesystem import Entry, FileSystem, filesystem
+from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import Entry, FileSystem
 from howdah.wire.helper_main import HelperReply, run_helper_main
 
 MARKERS = ("_SUCCESS", "_COMPLETE", "COMPLETE", "_DONE", "DONE", ".complete", ".done", "commit_success.txt")

@@ -18,7 +18,8 @@ from howdah.errors import HowdahError
 from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
 from howdah.storage import cpu_throttle
-from howdah.storage.filesystem import FileSystem, filesystem, readable
+from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import FileSystem, readable
 from howdah.wire.helper_main import one_line, run_helper_main
 from howdah.wire.helper_messages import EventFileSyncReply, EventFileSyncRequest
 

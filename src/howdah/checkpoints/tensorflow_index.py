@@ -14,7 +14,7 @@ _TRAILER = 5  # of a block: its compression, and a checksum
 
 
 class IndexUnreadable(ValueError):
-    """It is no index, or a part of one."""
+    """The file is no index, or only a part of one."""
 
 
 def shards(index: bytes) -> list[int]:
@@ -57,7 +57,7 @@ def _handle(data: bytes, place: int) -> tuple[int, int]:
 
 
 def _block(table: bytes, offset: int, size: int) -> Iterator[tuple[bytes, bytes]]:
-    """Its keys, each of which shares a beginning with the one before, and values."""
+    """Yield the keys and values of a block; each key shares a beginning with the one before."""
     if offset + size + _TRAILER > len(table):
         raise IndexError
     if table[offset + size]:

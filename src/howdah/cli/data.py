@@ -19,7 +19,8 @@ from howdah.localfiles import regular_file
 from howdah.outputs.snapshots.snapshot import elsewhere
 from howdah.spec import uris
 from howdah.spec.codec import to_json
-from howdah.storage.filesystem import Entry, FileSystem, filesystem
+from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import Entry, FileSystem
 from howdah.wire.helper_messages import FileCopy
 
 

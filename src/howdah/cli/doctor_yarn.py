@@ -21,7 +21,7 @@ from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.rm.application_client_protocol import ResourceManagerClient
 from howdah.errors import EngineUnavailable, HowdahError
 from howdah.spec import uris
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 LIMIT_S = 15.0
 SKEW_S, LARGE_SKEW_S = 30.0, 240.0
@@ -99,7 +99,7 @@ def resourcemanager(configuration: conf.Configuration, settings: Settings) -> It
 async def _ask_resourcemanager(
     configuration: conf.Configuration,
 ) -> tuple[list[pb.NodeReport], list[pb.NodeReport], list[str]]:
-    async with ResourceManagerClient(configuration, patience=LIMIT_S / 2) as rm:
+    async with ResourceManagerClient(configuration, limit_s=LIMIT_S / 2) as rm:
         return await rm.nodes(), await rm.nodes(_ALL_OUT), await rm.submittable_queues()
 
 

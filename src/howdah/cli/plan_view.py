@@ -13,7 +13,7 @@ from howdah.engines.local.machine import gib
 from howdah.errors import HowdahError
 from howdah.spec import JobSpec, Plan, StagedFile, StagedInput, StagedJob, redaction, uris
 from howdah.spec.codec import encode
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 ROLE_COLUMNS = ("Role", "Tasks", "Memory", "vcores", "GPUs", "Command")
 MOST_SHOWN = 6

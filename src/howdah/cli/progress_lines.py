@@ -21,7 +21,7 @@ MOST_NODES = 3
 Kind = type[Launched] | type[Joined] | type[Started] | type[Ended]
 
 
-class ProgressLines:
+class TaskProgressLines:
     """Turns events into lines. `sentence` says one event. Events that many tasks have alike are held for a second, or
     until another event is said, and said together."""
 

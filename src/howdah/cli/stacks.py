@@ -15,7 +15,7 @@ from howdah.errors import EngineUnavailable, NotFound, SpecError
 from howdah.spec import JobReport, TaskId
 from howdah.spec.codec import to_json
 from howdah.spec.view import JobView
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 
 @click.command()

@@ -15,7 +15,7 @@ import click
 from howdah.api.hints import hints
 from howdah.api.serializers import masked_record
 from howdah.cli.i18n import say, translate_stored
-from howdah.cli.progress_lines import ProgressLines
+from howdah.cli.progress_lines import TaskProgressLines
 from howdah.client.follow import Update
 from howdah.spec import JobReport, State, TaskId
 from howdah.spec.codec import encode, to_json
@@ -195,7 +195,7 @@ class Plain:
         self.out = out
         self._rest: dict[tuple[TaskId, str], bytes] = {}
         self._waiting = ""
-        self._progress = ProgressLines(sentence)
+        self._progress = TaskProgressLines(sentence)
 
     def close(self) -> None:
         """Stop showing the job."""

@@ -6,7 +6,7 @@ from howdah.checkpoints import directory_lock
 from howdah.client.engine_registry import engine_of
 from howdah.errors import HowdahError, StagingError
 from howdah.spec import Plan
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 
 def release_stale_lock(plan: Plan, profile: str = "") -> None:

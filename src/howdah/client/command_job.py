@@ -104,7 +104,7 @@ def _output(text: str) -> Keys:
 
 
 def _name(words: Sequence[str]) -> str:
-    """That of the program: `train` of `python src/train.py`."""
+    """Return a name for the job after its program: `train` of `python src/train.py`."""
     parts = words[0].split() if len(words) == 1 else words
     programs = (part for part in parts if part.endswith((".py", ".sh")))
     named = next(programs, parts[0] if parts else "")

@@ -29,7 +29,7 @@ from howdah.spec.events import (
     TookOver,
 )
 from howdah.spec.view import JobView
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 MOST_MOMENTS = 40
 _COURSE_EVENTS = (

@@ -22,7 +22,7 @@ from howdah.errors import EngineUnavailable, JobFailed, StagingError
 from howdah.spec import JobReport, JobSpec, Resources, Role, StagedJob, State, TaskId, uris
 from howdah.spec.fold import fold_recorded
 from howdah.spec.staged import PAGE, RUNTIME
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 from howdah.wire import auth
 
 NAME, ROLE, KEY = "howdah-history", "history", "HOWDAH_HISTORY_KEY"

@@ -30,7 +30,7 @@ from howdah.errors import EngineUnavailable, HowdahError, JobEnded, NotFound, Sp
 from howdah.eventfiles import locations
 from howdah.spec import JobReport, JobSpec, Outcome, TaskId
 from howdah.spec.view import JobView
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 from howdah.wire import auth
 
 RETRY_S = 60.0

@@ -14,7 +14,7 @@ from howdah.spec.codec import decode
 from howdah.spec.event_lines import from_record
 from howdah.spec.events import Event
 from howdah.spec.values import dataclass
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 from howdah.wire import auth
 from howdah.wire.connection import MasterConnection, WireError
 from howdah.wire.messages import LogChunk

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from howdah.spec import JobReport
 from howdah.spec.event_lines import read_log
 from howdah.spec.events import Event
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 
 def recorded_events(report: JobReport) -> Iterator[Event]:

@@ -64,8 +64,9 @@ class Client:
         return self._jobs.job(job_id)
 
     def follow(self, job_id: str) -> Iterator[JobView]:
-        """Its view at once, then when it has changed, at most once a second, and for the last time when it has ended.
-        It is one object, which is brought up to date."""
+        """Yield the job's view at once, after changes at most once a second, and a last time when it has ended.
+
+        The view is one object, which is brought up to date."""
         return changes(self._jobs.views(job_id))
 
     def wait(self, job_id: str, timeout_s: float | None = None) -> Outcome:

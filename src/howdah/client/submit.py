@@ -23,7 +23,7 @@ from howdah.spec.values import dataclass
 from howdah.staging.stage import ARCHIVES, archive_file, stage
 from howdah.storage import object_stores
 from howdah.storage.content_cache import location
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 PYTHON_ARCHIVE = "howdah-python"
 ENVIRONMENT_ARCHIVE = "howdah-environment"

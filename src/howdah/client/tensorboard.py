@@ -23,7 +23,7 @@ from howdah.spec.codec import encode
 from howdah.spec.staged import RUNTIME
 from howdah.staging import virtual_environments
 from howdah.storage.content_cache import Cache
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 from howdah.wire.tensorboard_link import INSTALLED, READY, VARIABLE, argv, link
 
 REQUIREMENTS = Path(__file__).with_name("tensorboard.txt")

@@ -170,7 +170,7 @@ GONE = "its container was gone when the master had been replaced"
 
 
 class AttemptOver(HowdahError):
-    """This attempt of the master is over. The next attempt, if the engine starts one, takes over what it leaves."""
+    """The attempt of the master is over. The next attempt, if the engine starts one, takes over what it leaves."""
 
 
 class Allocator(ABC):

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from howdah.errors import HowdahError
 from howdah.spec import uris
 from howdah.spec.values import dataclass
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 from howdah.wire.helper_main import run_helper_main
 
 HALF_LIFE_S = 6 * 3600.0

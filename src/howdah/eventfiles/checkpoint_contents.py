@@ -21,7 +21,8 @@ from howdah.eventfiles.statistics import statistics
 from howdah.eventfiles.tensor import MAX_PICKLE_BYTES, Tensor
 from howdah.eventfiles.tensor_files import read_tensors
 from howdah.spec import uris
-from howdah.storage.filesystem import FileSystem, filesystem
+from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import FileSystem
 
 MAX_CHECKPOINTS, MAX_VALIDATED = 200, 50
 MAX_FILES = 64

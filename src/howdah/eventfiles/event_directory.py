@@ -20,7 +20,8 @@ from howdah.eventfiles.event_batch import Batch
 from howdah.eventfiles.parallel import FilePart
 from howdah.eventfiles.run_store import Run, share
 from howdah.spec import uris
-from howdah.storage.filesystem import Entry, FileSystem, filesystem
+from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import Entry, FileSystem
 
 PAUSE_S = 1.0
 """The pause between two refreshes. After a slow refresh it is longer: refreshes take a tenth of the time."""

@@ -17,7 +17,7 @@ from howdah.errors import HowdahError
 from howdah.eventfiles import oom_priority
 from howdah.eventfiles.decoder import batches
 from howdah.eventfiles.event_batch import Batch
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 WORTH_BYTES = 96 << 20
 """The bytes that are worth a further process, which takes a quarter of a second to start."""

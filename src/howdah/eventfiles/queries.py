@@ -15,7 +15,7 @@ from howdah.eventfiles.event_directory import EventDirectory
 from howdah.eventfiles.memory_budget import Budget
 from howdah.eventfiles.run_store import POINTS, Run, ScalarSeries
 from howdah.eventfiles.sampling import Sample, sample
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 COLD_S, WARM_S = 12.0, 1.0
 """The longest wait for a directory that was never read, and for one that was; then the answer has what is known."""

@@ -116,7 +116,7 @@ class DataNodeConnection:
     def read(
         self, block: namenode_pb2.LocatedBlock, start: int, length: int, sums: Mapping[int, Sum]
     ) -> Iterator[list[memoryview]]:
-        """That range of the block; each list is good until the next but one is asked for.
+        """Yield a range of the block; each list is good until the next but one is asked for.
 
         `sums` are the kinds of checksums that can be verified, by Hadoop's numbers.
         """

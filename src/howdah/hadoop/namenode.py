@@ -23,7 +23,7 @@ TOKEN_KIND = "HDFS_DELEGATION_TOKEN"  # noqa: S105 - a kind, no secret
 
 
 class NameNodes:
-    """Those of `authority`, a host with or without a port or a nameservice of the configuration `conf`.
+    """The NameNodes of `authority`, a host with or without a port or a nameservice of the configuration `conf`.
 
     Raises:
         SpecError: the configuration demands Kerberos and does not name the NameNodes' principal.

@@ -17,7 +17,8 @@ from howdah.errors import EngineUnavailable, HowdahError, StagingError
 from howdah.history.index import FoundJob, Index, IndexedJob
 from howdah.history.job_summary import JobSummary
 from howdah.spec import uris
-from howdah.storage.filesystem import CHUNK, Entry, FileSystem, filesystem
+from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import CHUNK, Entry, FileSystem
 
 AT_A_TIME = 32 << 20
 """Bytes of one log that are read before others have their turn."""
@@ -129,7 +130,7 @@ class Scanner:
 
 
 class Closed(Exception):
-    """This user may not read a job: the job is not listed, and not read again for a while."""
+    """The user of this process may not read a job: the job is not listed, and not read again for a while."""
 
 
 def read(files: FileSystem, job: IndexedJob) -> IndexedJob | None:

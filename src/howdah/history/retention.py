@@ -13,7 +13,8 @@ from collections.abc import Callable
 from howdah.errors import HowdahError, StagingError
 from howdah.history.index import Index
 from howdah.spec import uris
-from howdah.storage.filesystem import ConnectionBroken, filesystem
+from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import ConnectionBroken
 
 AT_ONCE, MOST_TOLD = 500, 5
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

@@ -10,7 +10,7 @@ from howdah.engines import Engine
 from howdah.errors import HowdahError
 from howdah.history.index import Index, IndexedJob
 from howdah.spec import JobReport, State
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 from howdah.wire import auth
 
 SETTLED_S = 10.0

@@ -23,7 +23,7 @@ from howdah.history.job_log_cache import JobLogCache
 from howdah.history.options import job_key
 from howdah.spec import redaction
 from howdah.spec.view import JobView
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 T = TypeVar("T")
 

@@ -16,7 +16,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from howdah.errors import EngineUnavailable, StagingError
 from howdah.localfiles.file_errors import explain
-from howdah.storage.filesystem import Buffer, ConnectionBroken, Entry, filesystem
+from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import Buffer, ConnectionBroken, Entry
 from howdah.storage.io_tuning import reserve_room
 from howdah.wire.helper_messages import FileCopy
 

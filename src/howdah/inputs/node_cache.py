@@ -53,8 +53,11 @@ class NodeCache:
 
     @classmethod
     def here(cls, environ: Mapping[str, str]) -> NodeCache | None:
-        """This node's: HOWDAH_DATA_CACHE_DIR, else beside what YARN keeps for this user, else in howdah's own cache;
-        at most HOWDAH_DATA_CACHE_MIB. None where there is no place that is safe, or the limit is 0."""
+        """Return the cache of this node, or None where no place is safe or the limit is 0.
+
+        It is in HOWDAH_DATA_CACHE_DIR, else beside what YARN keeps for this user, else in howdah's own cache, and takes
+        at most HOWDAH_DATA_CACHE_MIB.
+        """
         limit = int(environ.get("HOWDAH_DATA_CACHE_MIB") or LIMIT_MIB) << 20
         cache = cls(_places(environ), limit) if limit else None
         return cache if cache and cache.roots else None

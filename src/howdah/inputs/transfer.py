@@ -19,7 +19,8 @@ from howdah.errors import EngineUnavailable, StagingError
 from howdah.inputs.download import Told, download_verified, verify_unchanged
 from howdah.inputs.node_cache import NodeCache
 from howdah.spec import uris
-from howdah.storage.filesystem import ConnectionBroken, Entry, filesystem
+from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import ConnectionBroken, Entry
 from howdah.storage.io_tuning import keep_freed_memory
 from howdah.storage.output_files import OutputFiles
 from howdah.storage.retry import retry_until

@@ -33,7 +33,7 @@ def in_chinese(text: str, depth: int = DEPTH, file: Path = FILE) -> str:
 
 @functools.cache
 def _templates(file: Path) -> list[tuple[re.Pattern[str], str]]:
-    """Those that say most of themselves come first."""
+    """Return the templates, with those that have most words of their own first."""
     table = json.loads(file.read_text(encoding="utf-8"))
     ordered = sorted(table["sentences"].items(), key=lambda one: -len(PLACE.sub("", one[0])))
     return [(_pattern(english, table["kinds"]), chinese) for english, chinese in ordered]

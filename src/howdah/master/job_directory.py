@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from howdah.errors import HowdahError
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 
 def remove_job_key(directory: str) -> None:

@@ -122,7 +122,7 @@ class OwnedFile:
         return Superseded(f"{self.what} {self.uri}: another master writes it")
 
     def _files(self) -> FileSystem:
-        from howdah.storage.filesystem import filesystem
+        from howdah.storage.factory import filesystem
 
         return self._given or filesystem(self.uri)
 
@@ -300,7 +300,7 @@ class Journal:
 
     def remove(self) -> None:
         """Remove the file, whose job is over."""
-        from howdah.storage.filesystem import filesystem
+        from howdah.storage.factory import filesystem
 
         self.close()
         filesystem(self.uri).delete(self.uri)

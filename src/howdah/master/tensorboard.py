@@ -47,7 +47,7 @@ from howdah.spec.events import (
 )
 from howdah.spec.staged import RUNTIME
 from howdah.spec.view import JobView
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 from howdah.wire import auth
 from howdah.wire.credentials import SECRET_PREFIX
 from howdah.wire.messages import Orders, Status

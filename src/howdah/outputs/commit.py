@@ -22,7 +22,8 @@ from howdah.outputs.snapshots import snapshot
 from howdah.spec import uris
 from howdah.spec.job import JobSpec
 from howdah.spec.values import dataclass
-from howdah.storage.filesystem import FileSystem, filesystem
+from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import FileSystem
 from howdah.storage.retry import retry_until
 from howdah.wire.helper_main import HelperReply, one_line, run_helper_main
 

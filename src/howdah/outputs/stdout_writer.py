@@ -18,7 +18,7 @@ from howdah.errors import HowdahError
 from howdah.inputs import formats
 from howdah.spec import uris
 from howdah.spec.codec import encode
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 from howdah.wire.helper_main import REPORT_S, one_line, run_helper_main, write_line
 from howdah.wire.helper_messages import StdoutWriterReply, StdoutWriterRequest
 
@@ -50,7 +50,7 @@ class OutputPart:
         self.fs.delete(self.directory)
 
     def close(self) -> None:
-        """It is complete."""
+        """Close the part file, which is complete."""
         if self._writer is not None:
             self._writer.close()
             self._sink.close()

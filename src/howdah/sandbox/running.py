@@ -114,7 +114,7 @@ class Running:
         return others[0]
 
     def exclude(self, nodes: Sequence[DaemonRole], within_s: int) -> None:
-        """These NodeManagers, and no others, are to go, gracefully within `within_s` or, with 0, at once."""
+        """Decommission these NodeManagers, and no others, gracefully within `within_s` or, with 0, at once."""
         hosts = (role.address.rpartition(":")[0] for role in nodes)
         (self.run / EXCLUDED).write_text("".join(f"{host}\n" for host in hosts))
         graceful = ["-g", str(within_s), "-server"] if within_s else []

@@ -15,7 +15,7 @@ from howdah.spec.values import dataclass
 
 @dataclass(frozen=True)
 class Event:
-    """This is the base of all events."""
+    """The base of all events."""
 
     time: float
     """When the event was seen, in epoch seconds of the master's clock."""

@@ -117,7 +117,7 @@ def _clients(names: Iterable[str]) -> Iterator[tuple[str, Path]]:
 
 
 def closure(names: Iterable[str]) -> set[str]:
-    """These distributions and, of what they require without any extra, all that is installed.
+    """Yield these distributions and, of what they require without any extra, all that is installed.
 
     Raises:
         StagingError: one of them is not.

@@ -24,7 +24,7 @@ from howdah.spec.values import dataclass
 from howdah.spec.working_files import SPREAD, entries, file_name
 from howdah.staging.path_listing import Listing, listing, tree
 from howdah.storage.content_cache import local_directory, location, sha256_of
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar")
 

@@ -19,7 +19,8 @@ from howdah.errors import StagingError
 from howdah.localfiles.file_errors import explain
 from howdah.spec import uris
 from howdah.spec.staged import StagedFile
-from howdah.storage.filesystem import CHUNK, FileSystem, filesystem, readable
+from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import CHUNK, FileSystem, readable
 
 Progress = Callable[[str, int, int], None]
 AT_ONCE = 16

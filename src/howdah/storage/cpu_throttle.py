@@ -32,8 +32,7 @@ class Writable(Protocol):
 
 
 class CpuThrottle:
-    """This process: its threads never take a core from a running one (sched(7), SCHED_BATCH), but for those that are
-    there already."""
+    """The priority of this process: its new threads never take a core from a running one (sched(7), SCHED_BATCH)."""
 
     def __init__(self, share: float) -> None:
         with contextlib.suppress(OSError):  # some containers may not choose; the pace is kept all the same

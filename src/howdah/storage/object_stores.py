@@ -24,7 +24,7 @@ PREFIXES = ("HOWDAH_HDFS_CLIENT", "AWS_", "FSSPEC_", "GOOGLE_", "GCSFS_", "STORA
 
 
 def variables(*sources: Mapping[str, str]) -> dict[str, str]:
-    """Those that clients of object stores know; of two with one name the later counts."""
+    """Return the variables that clients of object stores know; of two with one name the later counts."""
     return {name: value for source in sources for name, value in source.items() if name.startswith(PREFIXES)}
 
 

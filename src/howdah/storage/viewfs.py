@@ -12,7 +12,7 @@ from typing import BinaryIO
 from howdah.errors import SpecError, StagingError
 from howdah.hadoop import conf as hadoop_conf
 from howdah.spec import uris
-from howdah.storage.filesystem import Buffer, Entry, FileSystem, Sink, filesystem
+from howdah.storage.filesystem import Buffer, Entry, FileSystem, Sink
 
 _LINK, _FALLBACK, _SLASH = "link.", "linkFallback", "linkMergeSlash"
 
@@ -24,8 +24,9 @@ class ViewFileSystem(FileSystem):
         SpecError: there is no such table, or it has mounts of other kinds.
     """
 
-    def __init__(self, root: str, conf_dir: str = "") -> None:
-        self.root, self._conf_dir = root, hadoop_conf.directory(conf_dir)
+    def __init__(self, root: str, conf_dir: str, filesystem: Callable[[str, str], FileSystem]) -> None:
+        """Read the mount table of `root`; `filesystem` gives the file system of a mount, by its URI and `conf_dir`."""
+        self.root, self._conf_dir, self._filesystem = root, hadoop_conf.directory(conf_dir), filesystem
         conf = hadoop_conf.load(self._conf_dir)
         authority = uris.split(hadoop_conf.complete(root, conf))[1]
         prefix = f"fs.viewfs.mounttable.{authority}."
@@ -52,7 +53,7 @@ class ViewFileSystem(FileSystem):
         mount = self._mount(uri)
         below = uris.path(uris.normal(uri))[len(mount.rstrip("/")) :]
         target = uris.join(self._mounts[mount], below)
-        return filesystem(target, self._conf_dir), target
+        return self._filesystem(target, self._conf_dir), target
 
     def _here(self, asked: str, entry: Entry) -> Entry:
         mount = self._mount(asked)
@@ -112,7 +113,7 @@ class ViewFileSystem(FileSystem):
         fs.copy_to(dataclasses.replace(entry, uri=target), start, take)
 
     def why_not_flushed(self) -> str:
-        found = (filesystem(target, self._conf_dir).why_not_flushed() for target in set(self._mounts.values()))
+        found = (self._filesystem(target, self._conf_dir).why_not_flushed() for target in set(self._mounts.values()))
         return next(filter(None, found), "")
 
     def stat_flushed(self, entries: Sequence[Entry]) -> list[Entry]:

@@ -15,7 +15,8 @@ from typing import Any
 
 from howdah.errors import HowdahError
 from howdah.spec import uris
-from howdah.storage.filesystem import Entry, FileSystem, filesystem
+from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import Entry, FileSystem
 
 SCHEME = "howdah"
 ROOT = f"{SCHEME}://board"
@@ -112,7 +113,7 @@ class GFileTree:
             name = posixpath.dirname(name)
 
     def _hangs(self, inside: str) -> bool:
-        """It is on the way to one of the directories."""
+        """Return True if the path is on the way to one of the directories."""
         return not inside or any(name.startswith(f"{inside}/") for name in self._places())
 
     def _entry(self, inside: str) -> Entry | None:

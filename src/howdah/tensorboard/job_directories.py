@@ -15,7 +15,8 @@ from howdah.spec.event_lines import read_lines
 from howdah.spec.events import JobStarted
 from howdah.spec.fold import fold_recorded
 from howdah.spec.view import JobView
-from howdah.storage.filesystem import FileSystem, filesystem
+from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import FileSystem
 
 AGAIN_S = 30.0
 LONGEST_LOG, LONGEST_FIRST = 32 << 20, 4 << 20

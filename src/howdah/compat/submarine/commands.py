@@ -95,7 +95,7 @@ def _make_checkpoint_directory(job: JobSpec) -> None:
     path = job.links.get(CHECKPOINT_PATH, "")
     if path:
         from howdah.spec import uris
-        from howdah.storage.filesystem import filesystem
+        from howdah.storage.factory import filesystem
 
         uri = path if uris.has_scheme(path) else uris.of_local(Path(path))
         filesystem(uri, _settings()["hadoop_conf_dir"]).mkdirs(uri)

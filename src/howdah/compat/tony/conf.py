@@ -160,6 +160,6 @@ def _named(path: str, directory: Path, hadoop: str) -> list[Property]:
         if not (directory / path).is_file():
             raise SpecError.at("--conf_file", f"{path!r}: no such file")
         return list(read_properties(directory / path))
-    from howdah.storage.filesystem import filesystem  # most command lines have no need of it
+    from howdah.storage.factory import filesystem  # most command lines have no need of it
 
     return parse(filesystem(path, hadoop).read_bytes(path), path)

@@ -92,7 +92,7 @@ def _resource(found: Files, conf: Conf, key: str, entry: str, directory: Path) -
 
 
 def _filesystem(uri: str, conf: Conf) -> FileSystem:
-    from howdah.storage.filesystem import filesystem  # most command lines name nothing that is elsewhere
+    from howdah.storage.factory import filesystem  # most command lines name nothing that is elsewhere
 
     return filesystem(uri, conf.hadoop)
 

@@ -22,7 +22,8 @@ from howdah.hadoop.conf import parse
 from howdah.spec import Container, Exit, JobSpec, Outcome, Role, StagedJob, State, TaskId, event_lines, uris
 from howdah.spec.codec import encode
 from howdah.spec.events import Ended, Event, JobFinished, JobStarted, Joined, Launched, Started, Used, WorldFormed
-from howdah.storage.filesystem import FileSystem, filesystem
+from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import FileSystem
 from howdah.supervisor.state import SUBMITTED
 
 _NAME = re.compile(r"(application_\d+_\d+)-(\d+)-(\d+)-(.+)-([A-Z]+)\.jhist")

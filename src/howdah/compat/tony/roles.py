@@ -70,14 +70,14 @@ def roles(conf: Conf, types: Mapping[str, int], command: str) -> dict[str, Role]
 
 def role(conf: Conf, name: str, command: str, count: int = 1) -> Role:
     """Return the role of one job type."""
-    untracked, sidecar = (conf.listed(f"tony.application.{kind}.jobtypes") for kind in ("untracked", "sidecar"))
+    untracked, ignored = (conf.listed(f"tony.application.{kind}.jobtypes") for kind in ("untracked", "sidecar"))
     return Role(
         command=conf.get(f"tony.{name}.command") or command,
         replicas=count,
         resources=_resources(conf, name),
         node_label=conf.get(f"tony.{name}.node-label"),
-        tracked=name not in (*untracked, *sidecar),
-        on_failure="ignore" if name in sidecar else "fail",
+        tracked=name not in (*untracked, *ignored),
+        on_failure="ignore" if name in ignored else "fail",
         placement=_placement(conf, name),
         image=_image(conf, name),
     )

@@ -63,7 +63,7 @@ class YarnAllocator(Allocator):
         self._sizes: dict[int, Mapping[str, int]] = {}
         self._leaders, _ = placement_constraints.order(job)
         self._standing: dict[str, str] = {}
-        self._unplaced = UnsatisfiedConstraints(job)
+        self._unsatisfied = UnsatisfiedConstraints(job)
         self._avoided: dict[str, frozenset[str]] = {}
         self._racks: dict[str, str] = json.loads(served.staged.settings.get(RACKS) or "{}")
         self._granted: dict[str, pb.Container] = {}
@@ -73,7 +73,7 @@ class YarnAllocator(Allocator):
         self._silent_since = 0.0
         self._heard_at = since_boot()
         self._dismissed = False
-        self._forewarnings = PreemptionWarnings(configuration)
+        self._preemption_warnings = PreemptionWarnings(configuration)
         self._proxies: set[str] = set()
         self._question: asyncio.Task[MasterEnded | None] | None = None
 
@@ -94,7 +94,7 @@ class YarnAllocator(Allocator):
         """Ask the ResourceManager how the earlier attempt ended: the log has at most that it was told to end."""
         id_, before = records.parse_application_id(self._served.job_id), self.attempt - 1
         try:
-            async with ResourceManagerClient(self._configuration, patience=0.0) as rm:
+            async with ResourceManagerClient(self._configuration, limit_s=0.0) as rm:
                 ended = attempt_end(await rm.attempt_diagnostics(id_, before))
         except HowdahError:
             return None
@@ -252,7 +252,7 @@ class YarnAllocator(Allocator):
         for container in response.previous:
             if records.container_id(container.id) not in self._granted:
                 self._am.release(container.id)
-        yield from self._forewarnings.of(response, self._granted, now)
+        yield from self._preemption_warnings.of(response, self._granted, now)
         for container in response.allocated:
             yield self._allocated(container, now)
         for status in response.completed:
@@ -264,7 +264,7 @@ class YarnAllocator(Allocator):
                 yield ContainerEnded(now, id_, refused or exit_codes.explain(status.exit_status, status.diagnostics))
         rejected = {entry.request.allocation_request_id: entry.reason for entry in response.rejected}
         reasons = {self._roles[number]: reason for number, reason in rejected.items() if number in self._roles}
-        yield from self._unplaced.of(self._am.missing(self._roles), reasons, now)
+        yield from self._unsatisfied.of(self._am.missing(self._roles), reasons, now)
 
     def _allocated(self, container: pb.Container, now: float) -> Allocated:
         id_, role = records.container_id(container.id), self._roles[container.allocation_request_id]

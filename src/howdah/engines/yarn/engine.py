@@ -31,7 +31,8 @@ from howdah.spec import JobReport, JobSpec, Plan, StagedFile, StagedJob, State, 
 from howdah.spec.event_lines import read_lines
 from howdah.spec.events import Launched
 from howdah.spec.staged import PAGE
-from howdah.storage.filesystem import FileSystem, filesystem
+from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import FileSystem
 from howdah.wire.credentials import JOB, JOB_KEY, SECRET_PREFIX, Credentials, last_date
 
 T = TypeVar("T")

@@ -21,7 +21,7 @@ from howdah.hadoop import conf
 from howdah.spec import StagedFile, StagedJob, uris
 from howdah.spec.codec import encode
 from howdah.storage.content_cache import Cache, location
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 AT_ONCE = 8
 CLEAN_S = 0.3

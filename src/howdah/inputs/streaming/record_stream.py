@@ -17,7 +17,8 @@ from howdah.inputs.download import verify_unchanged
 from howdah.inputs.formats import Piece
 from howdah.spec import uris
 from howdah.spec.staged import Feed, Split
-from howdah.storage.filesystem import ConnectionBroken, FileSystem, filesystem
+from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import ConnectionBroken, FileSystem
 from howdah.wire.helper_messages import FileCopy
 
 TRIES = 3
@@ -125,7 +126,7 @@ class RecordStream:
         self._read, self._local = begun[0] + done, begun[1] + (done if is_local else 0)
 
     def _filesystem(self, split: Split) -> FileSystem:
-        """That of the split, once it is known that the file is the one that was cut when the job was submitted.
+        """Return the file system of the split, after a check that the file is still the one that was cut.
 
         Raises:
             StagingError: it is not there any more, or it has changed.

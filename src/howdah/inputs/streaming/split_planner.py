@@ -14,7 +14,7 @@ from howdah.spec.job import Input, JobSpec, Output
 from howdah.spec.staged import StagedInput
 from howdah.spec.task import TaskId
 from howdah.spec.validation import OWN_FORMAT
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 from howdah.storage.hdfs.block_locations import Blocks, blocks_of
 
 ROUNDS = 8

@@ -16,7 +16,7 @@ from howdah.master.decisions.gang_formation import (
     remove_from_formation,
 )
 from howdah.master.decisions.job_completion import commit_if_all_ended, release_container, stop
-from howdah.master.decisions.restart_policy import UNCOUNTED, may_start_again, restarts_alone
+from howdah.master.decisions.restart_policy import FREE_CAUSES, may_start_again, restarts_alone
 from howdah.master.decisions.success_policy import end_if_decided, on_node
 from howdah.master.state import GangState, RestartCause, Stage, TaskState
 from howdah.spec import Exit, Outcome, State, TaskId, chief
@@ -31,7 +31,7 @@ QUICK_FAILURE_S = 10.0
 """A gang that fails within this time of its start has failed quickly."""
 LATE_EXIT_S = 5.0
 """An end that is reported within this time after a failure may be the failure's cause."""
-MAX_UNCOUNTED, UNCOUNTED_S, INCIDENT_S = 20, 86400.0, 30.0
+MAX_FREE_RESTARTS, FREE_RESTARTS_S, INCIDENT_S = 20, 86400.0, 30.0
 """A restart for which only the cluster is to blame uses up no retry. There are at most 20 of them in a day; those
 within 30 s count as one."""
 MAX_FAILED_PREFLIGHTS = 3
@@ -232,11 +232,11 @@ def _fail_job(state: GangState, task: TaskState, exit: Exit, node: str, now: flo
         _restart_gang(state, task.peers, reason, now, actions)
     elif kind != "user" and _restarted_alone(state, task, kind, reason, now, actions):
         return
-    elif (kind in UNCOUNTED or exit.cause == "port") and not safe:
+    elif (kind in FREE_CAUSES or exit.cause == "port") and not safe:
         final = f"{reason}; nothing starts again, because the job has no retries"
         stop(state, Outcome(State.FAILED, final, task.id, exit), final, now, actions)
     elif kind != "user" and _within_retry_budget(state, kind, state.retries_used, state.job.retries, now):
-        state.retries_used += kind not in UNCOUNTED
+        state.retries_used += kind not in FREE_CAUSES
         _restart_gang(
             state, task.peers, f"{reason} ({_describe_budget(state, kind)})", now, actions, _backoff_s(state, now)
         )
@@ -329,16 +329,16 @@ def _backoff_s(state: GangState, now: float) -> float:
 
 
 def _within_retry_budget(state: GangState, kind: str, used: int, limit: int, now: float) -> bool:
-    if kind in UNCOUNTED:
-        state.free_restarts = [moment for moment in state.free_restarts if now - moment < UNCOUNTED_S]
+    if kind in FREE_CAUSES:
+        state.free_restarts = [moment for moment in state.free_restarts if now - moment < FREE_RESTARTS_S]
         if not state.free_restarts or now - state.free_restarts[-1] > INCIDENT_S:  # a lost node ends many tasks at once
             state.free_restarts.append(now)
-        return len(state.free_restarts) <= MAX_UNCOUNTED
+        return len(state.free_restarts) <= MAX_FREE_RESTARTS
     return used < limit
 
 
 def _describe_budget(state: GangState, kind: str) -> str:
-    if kind in UNCOUNTED:
+    if kind in FREE_CAUSES:
         return f"not counted as a retry: {kind}"
     return f"retry {state.retries_used} of {state.job.retries}"
 
@@ -355,9 +355,9 @@ def _restarted_alone(
     alone = role.on_failure == "restart"
     again = (task.id,) if alone else tuple(peer for peer in task.peers if peer.role == task.id.role)
     for id_ in again:
-        state.tasks[id_].restarts += kind not in UNCOUNTED
+        state.tasks[id_].restarts += kind not in FREE_CAUSES
     wait = min(role.backoff_s * 2 ** max(0, task.restarts - 1), MAX_BACKOFF_S)
-    count = f"not counted: {kind}" if kind in UNCOUNTED else f"restart {task.restarts} of {role.restarts}"
+    count = f"not counted: {kind}" if kind in FREE_CAUSES else f"restart {task.restarts} of {role.restarts}"
     _restart_gang(state, again, f"{reason} ({count})", now, actions, wait)
     return True
 

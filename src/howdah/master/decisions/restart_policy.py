@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from howdah.spec import JobSpec, Role
 
-UNCOUNTED = ("node", "preempted", "withdrawn")
+FREE_CAUSES = ("node", "preempted", "withdrawn")
 """Causes of failures that use up no retry (see `Role.causes`): only the cluster is to blame for them."""
 
 
@@ -15,7 +15,7 @@ def may_start_again(job: JobSpec, role_name: str) -> bool:
     if job.retries or restarts_alone(job.roles[role_name]):
         return True
     return any(
-        role.spares or role.min_replicas or not set(role.causes.values()).isdisjoint(UNCOUNTED)
+        role.spares or role.min_replicas or not set(role.causes.values()).isdisjoint(FREE_CAUSES)
         for role in job.roles.values()
     )
 

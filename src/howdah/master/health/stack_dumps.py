@@ -13,7 +13,7 @@ from howdah.master.health import hang_detection
 from howdah.master.health.stack_suspects import find_suspect
 from howdah.spec import TaskId
 from howdah.spec.events import StacksTaken
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 if TYPE_CHECKING:
     from howdah.master.server.app import MasterServer

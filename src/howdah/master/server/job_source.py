@@ -115,9 +115,9 @@ class MasterSource:
         """Return output of a task, from its executor while that runs, else from the file."""
         return await self._api.task_logs.read(task, stream, attempt, offset, limit)
 
-    async def search(self, wish: LogQuery, tasks: Sequence[TaskId], attempt: int, stream: str) -> Mapping[str, Any]:
+    async def search(self, query: LogQuery, tasks: Sequence[TaskId], attempt: int, stream: str) -> Mapping[str, Any]:
         """Search the logs, through the executors and in the files of earlier attempts."""
-        return await self._api.task_logs.search(wish, tasks, attempt, stream)
+        return await self._api.task_logs.search(query, tasks, attempt, stream)
 
     def samples(self) -> tuple[int, list[str]]:
         """Return the version and the unwritten lines of the resource metrics."""
@@ -140,9 +140,9 @@ class MasterSource:
         if self._service is not None:
             await self._service.close()
 
-    async def act(self, action: str, wish: Mapping[str, Any]) -> Any:
+    async def act(self, action: str, words: Mapping[str, Any]) -> Any:
         """Execute the action of a user whom the job's owner lets act."""
-        return await user_actions.execute(self._api, action, wish, f"{self.view.user} (page)")
+        return await user_actions.execute(self._api, action, words, f"{self.view.user} (page)")
 
     def tensorboard_url(self) -> str:
         """Return the link to TensorBoard: the one in a container of the job's, or the job that is a TensorBoard
@@ -156,4 +156,6 @@ class MasterSource:
 
     def actions(self) -> Mapping[str, bool]:
         """Return the actions, and whether each is possible now."""
-        return {name: wish.possible(self._api) for name, wish in user_actions.USER_ACTIONS.items() if name != "check"}
+        return {
+            name: action.possible(self._api) for name, action in user_actions.USER_ACTIONS.items() if name != "check"
+        }

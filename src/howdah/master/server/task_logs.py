@@ -109,21 +109,21 @@ class TaskLogs:
             raise NotFound(f"{task} had no attempt {attempt}", "attempt")
         return found[-1] if found else None
 
-    async def search(self, wish: LogQuery, tasks: Iterable[TaskId], attempt: int, stream: str) -> Mapping[str, Any]:
+    async def search(self, query: LogQuery, tasks: Iterable[TaskId], attempt: int, stream: str) -> Mapping[str, Any]:
         """Search the logs of all attempts (0) or one; executors that do not answer in time make the result
         incomplete."""
         async with self._searching:
             began = time.monotonic()
-            found = SearchResults(wish.limit)
+            found = SearchResults(query.limit)
             asked = list(tasks)
             turns = asyncio.Semaphore(AT_ONCE)
-            each = max(LEAST_EACH, min(wish.limit, MOST_TOGETHER // max(1, len(asked))))
-            words = json.dumps({**encode(wish), "limit": each, "stream": stream})
+            each = max(LEAST_EACH, min(query.limit, MOST_TOGETHER // max(1, len(asked))))
+            words = json.dumps({**encode(query), "limit": each, "stream": stream})
             living = [task for task in asked if self._has_executor(task) and self._matches_attempt(task, attempt)]
             past = tuple(self._past_streams(asked, living, attempt, stream))
             jobs = [self._search_executor(task, words, turns, found) for task in living]
             if past:
-                jobs.append(self._search_files(LogSearchRequest(past, replace(wish, limit=each)), found))
+                jobs.append(self._search_files(LogSearchRequest(past, replace(query, limit=each)), found))
             await asyncio.gather(*jobs)
             return found.answer(time.monotonic() - began)
 

@@ -24,7 +24,8 @@ from howdah.spec import uris
 from howdah.spec.job import Output
 from howdah.spec.values import dataclass
 from howdah.storage import cpu_throttle
-from howdah.storage.filesystem import FileSystem, filesystem
+from howdah.storage.factory import filesystem
+from howdah.storage.filesystem import FileSystem
 from howdah.wire.helper_main import HelperReply, ProgressLines, run_helper_main
 from howdah.wire.helper_messages import CopyPartReply, CopyPartRequest
 

@@ -18,7 +18,7 @@ from howdah.errors import HowdahError
 from howdah.hadoop import conf as hadoop_conf
 from howdah.spec import uris
 from howdah.spec.staged import DataFile
-from howdah.storage.filesystem import filesystem
+from howdah.storage.factory import filesystem
 
 LIMIT_S = 5.0
 """What is not known after this long stays unknown: where the data lies is worth no more waiting."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 # hdfs-native waits sleep.base * 2^n between tries: about 4 s in all for one NameNode that refuses connections (its own
 # defaults make that 3 minutes), and half a minute for a pair of which one is about to become active.
-_PATIENCE = {"dfs.client.failover.sleep.base.millis": "200", "dfs.client.failover.sleep.max.millis": "1000"}
+_FAILOVER_OPTIONS = {"dfs.client.failover.sleep.base.millis": "200", "dfs.client.failover.sleep.max.millis": "1000"}
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 8.0
 _MOST_KEPT, _FILES_KEPT = 16 << 20, 4
 _ATTEMPTS, _TRIES, _TRIES_HA = "dfs.client.failover.max.attempts", "5", "30"
@@ -325,7 +325,7 @@ def _located(uri: str, status: namenode_pb2.FileStatus) -> Entry:
 
 
 class _Absent(HowdahError):
-    """There is no such file; never leaves this module."""
+    """No such file exists; the error never leaves this module."""
 
 
 def _info(client: hdfs_native.Client, path: str) -> hdfs_native.FileStatus:
@@ -372,7 +372,7 @@ class _Client:
         self.appended: dict[str, bytearray] = {}
 
     def remember(self, path: str, before: bytes | bytearray | None, data: bytes) -> None:
-        """That this process has appended `data` to a file in which was `before`, if that is known."""
+        """Remember that this process has appended `data` to a file in which was `before`, if that is known."""
         held = self.appended.pop(path, None)
         if before is None or len(before) + len(data) > _MOST_KEPT:
             return
@@ -387,7 +387,7 @@ class _Client:
         if self._inner is None:
             tries = _TRIES_HA if self._namenodes else _TRIES
             order = {self._service: ",".join(self._namenodes)} if self._namenodes else {}
-            self._inner = hdfs_native.Client(self._root, {**self._conf, **order, **_PATIENCE, _ATTEMPTS: tries})
+            self._inner = hdfs_native.Client(self._root, {**self._conf, **order, **_FAILOVER_OPTIONS, _ATTEMPTS: tries})
         return self._inner
 
     @property

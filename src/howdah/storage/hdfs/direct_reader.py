@@ -76,8 +76,10 @@ class DirectReader:
             raise NotSupported(error) from error
 
     def read(self, uri: str, start: int, places: object = None, size: int | None = None) -> Iterator[list[memoryview]]:
-        """Its bytes from `start` to the end, or up to `size`, checked; each list is good until the next but one is
-        asked for."""
+        """Yield the file's checked bytes from `start` to the end, or up to `size`.
+
+        Each list is good until the next but one is asked for.
+        """
         located = places if isinstance(places, pb.LocatedBlocks) else self._locate(uri, start)
         while start < (stop := located.file_length if size is None else min(size, located.file_length)):
             reached = start

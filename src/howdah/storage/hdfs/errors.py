@@ -51,7 +51,7 @@ class BeingWritten(StagingError):
 
 
 def overdue(uri: str, limit_s: float, moving: bool, conf_dir: str) -> str:
-    """That a server has taken a call and not answered it; `moving` is whether bytes were to be read or written."""
+    """Describe that a server has taken a call and not answered it; `moving`: bytes were to be read or written."""
     since = time.strftime("%H:%M:%S", time.localtime(time.time() - limit_s))
     if moving:
         return f"{uri}: a DataNode has moved nothing for {limit_s:.0f} s (since {since}): it is down, or overloaded"
@@ -104,7 +104,7 @@ def _said(message: str) -> str:
 
 
 def unreachable(uri: str, error: OSError) -> str:
-    """That the connection to a DataNode failed."""
+    """Describe that the connection to a DataNode failed."""
     reason = _first_line(str(error)).partition(" (os error")[0]
     return f"{uri}: one of the block's DataNodes can't be reached: {reason}"
 

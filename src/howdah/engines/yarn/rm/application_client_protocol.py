@@ -25,13 +25,13 @@ class ResourceManagerClient:
     """Asks the ResourceManager. Every method raises EngineUnavailable if no ResourceManager answers, and RpcError if
     one refuses.
 
-    Of several, one is waited for to become active for `patience` seconds; a single one that is down stays down.
+    Of several, one is waited for to become active for `limit_s` seconds; a single one that is down stays down.
     """
 
-    def __init__(self, configuration: Configuration, patience: float = FAILOVER_S) -> None:
+    def __init__(self, configuration: Configuration, limit_s: float = FAILOVER_S) -> None:
         login, addresses = configuration.login(), configuration.resourcemanagers()
-        patience = patience if len(addresses) > 1 else 0.0
-        self._rm = ResourceManagers(addresses, PROTOCOL, login, patience)
+        limit_s = limit_s if len(addresses) > 1 else 0.0
+        self._rm = ResourceManagers(addresses, PROTOCOL, login, limit_s)
 
     async def __aenter__(self) -> ResourceManagerClient:
         return self

@@ -89,11 +89,11 @@ class ApplicationMaster:
     """One attempt of an application, seen by the ResourceManager.
 
     Every method raises EngineUnavailable when no ResourceManager answers; what was to be said is said by the next call.
-    The first and the last word have no next call: they are repeated for `patience` seconds.
+    The first and the last word have no next call: they are repeated for `limit_s` seconds.
     """
 
-    def __init__(self, addresses: Sequence[Address], token: Token, patience: float = SILENCE_LIMIT_S) -> None:
-        self._rm, self._patience = ResourceManagers(addresses, PROTOCOL, token), patience
+    def __init__(self, addresses: Sequence[Address], token: Token, limit_s: float = SILENCE_LIMIT_S) -> None:
+        self._rm, self._limit_s = ResourceManagers(addresses, PROTOCOL, token), limit_s
         self._registration = pb.RegisterRequest()
         self._response_id = 0
         self._asks: dict[int, ContainerAsk] = {}
@@ -106,7 +106,7 @@ class ApplicationMaster:
     async def register(self, host: str, port: int, tracking_url: str) -> pb.RegisterResponse:
         """Register this master's address; return the containers of an earlier attempt that still run."""
         self._registration = pb.RegisterRequest(host=host, rpc_port=port, tracking_url=tracking_url)
-        deadline = asyncio.get_running_loop().time() + self._patience
+        deadline = asyncio.get_running_loop().time() + self._limit_s
         while True:
             try:
                 return await self._register()
@@ -115,7 +115,7 @@ class ApplicationMaster:
 
     async def _pause(self, deadline: float, error: EngineUnavailable, pause: float) -> None:
         if asyncio.get_running_loop().time() > deadline:
-            raise EngineUnavailable(f"{error}, for {self._patience:g} s now") from error
+            raise EngineUnavailable(f"{error}, for {self._limit_s:g} s now") from error
         await asyncio.sleep(pause)
 
     async def _register(self) -> pb.RegisterResponse:
@@ -239,7 +239,7 @@ class ApplicationMaster:
     async def finish(self, final_status: int, diagnostics: str, tracking_url: str = "") -> None:
         """End the application: 1 succeeded, 2 failed, 3 killed. YARN then kills all its containers."""
         request = pb.FinishRequest(diagnostics=diagnostics, tracking_url=tracking_url, final_status=final_status)
-        deadline = asyncio.get_running_loop().time() + self._patience
+        deadline = asyncio.get_running_loop().time() + self._limit_s
         unheard = EngineUnavailable("the ResourceManager has not let us go")
         asked = False
         while True:

@@ -20,7 +20,7 @@ PAUSE_S = 1.0
 
 
 class ResourceManagers:
-    """Calls the active ResourceManager. Rounds over all of them are repeated for `patience` seconds while none is
+    """Calls the active ResourceManager. Rounds over all of them are repeated for `limit_s` seconds while none is
     active; 0 asks each once."""
 
     # By their addresses: a manager whose machine is down costs the connect timeout, and a process should pay it once.
@@ -31,12 +31,12 @@ class ResourceManagers:
         addresses: Sequence[Address],
         protocol: str,
         login: Login,
-        patience: float = 0.0,
+        limit_s: float = 0.0,
         connect_timeout: float = 10,
     ) -> None:
         if not addresses:
             raise SpecError.at("yarn.resourcemanager.address", "no ResourceManager is configured")
-        self._addresses, self._protocol, self._patience = tuple(addresses), protocol, patience
+        self._addresses, self._protocol, self._limit_s = tuple(addresses), protocol, limit_s
         self._connect_timeout, self._current = connect_timeout, self._answered.get(self._addresses, 0)
         self._connections = self._connect(login)
 
@@ -59,7 +59,7 @@ class ResourceManagers:
         exception."""
         clock = asyncio.get_running_loop().time
         begun, refusals = clock(), list[str]()
-        while not refusals or clock() + PAUSE_S <= begun + self._patience:
+        while not refusals or clock() + PAUSE_S <= begun + self._limit_s:
             if refusals:
                 await asyncio.sleep(PAUSE_S)
                 refusals.clear()
@@ -75,7 +75,7 @@ class ResourceManagers:
                         raise
                     refusals.append(f"{self.current} is not active ({error.name})")
                 self._current = (self._current + 1) % len(self._connections)
-        tried = f"no ResourceManager within {clock() - begun:.0f} s: " if self._patience else ""
+        tried = f"no ResourceManager within {clock() - begun:.0f} s: " if self._limit_s else ""
         raise EngineUnavailable(tried + "; ".join(refusals))
 
     async def close(self) -> None:
