@@ -87,9 +87,8 @@ def test_only_parts_of_tasks_that_ended_well_are_in_the_output(roles: dict[str, 
     gang.end("worker:0", Exit("exit", 1))
     gang.end("worker:1")
     gang.end("other:0")
-    request: Any = commit_request(gang.state)
-    (output,) = request["outputs"]
-    assert [one["to"] for one in output["parts"]] == ["worker-1", "other-0"]
+    (output,) = commit_request(gang.state).outputs
+    assert [name for _, name in output.parts] == ["worker-1", "other-0"]
 
 
 def test_two_attempts_never_write_one_place() -> None:

@@ -41,7 +41,7 @@ def put_together(live: list[dict[str, object]], earlier: dict[str, object] | Non
 
 
 def part(log: bytes, offset: int, limit: int = 65536) -> dict[str, object]:
-    begin, text, following = whole_characters(piece(log, offset, limit), over=False)
+    begin, text, following = whole_characters(piece(log, offset, limit), complete=False)
     return {"offset": begin, "size": len(log), "next": following, "text": text, "complete": False, "attempts": [1]}
 
 
