@@ -48,7 +48,7 @@ def archive(*contents: bytes) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as whole:
         for number, content in enumerate(contents or (b"tensor",)):
-            whole.writestr(f"archive/data/{number}", content)
+            whole.writestr(zipfile.ZipInfo(f"archive/data/{number}"), content)  # the same bytes at any time
     return file.getvalue()
 
 
