@@ -44,7 +44,7 @@ def _dealt(data: Mapping[str, Sequence[Path]], world: World, task: TaskId) -> Ma
     """As howdah deals them."""
     if task.role != "worker":
         return {}
-    replicas = len(world.of("worker"))
+    replicas = len(world.members_of("worker"))
     return {name: some[task.index :: replicas] if name == "data" else some for name, some in data.items()}
 
 

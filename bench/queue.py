@@ -83,7 +83,7 @@ def _submit(engine: LocalEngine, command: str) -> str:
 
 def _kill_all(home: Path) -> None:
     """At once: none sees the end of another."""
-    supervisor = Path(MachineState.of(str(home / "state")).supervisor_lock)
+    supervisor = Path(MachineState.for_home(str(home / "state")).supervisor_lock)
     for number in (signal.SIGSTOP, signal.SIGKILL):
         for pid in [int(supervisor.read_text()), *of_home(home)]:
             with contextlib.suppress(ProcessLookupError):

@@ -46,7 +46,7 @@ class Gang:
     """A job under test. `now` is its clock, `did` all actions of the master, in order, `gone` the ended containers."""
 
     def __init__(self, spec: JobSpec, now: float = 1000.0) -> None:
-        self.state = GangState.of("job-1", spec)
+        self.state = GangState.for_job("job-1", spec)
         self.now, self.number = now, 0
         self.did: list[Action] = []
         self.sequences: dict[str, int] = {}
@@ -66,13 +66,13 @@ class Gang:
             actions += self.feed(StartRecorded(self.now, epoch))
         return actions
 
-    def of(self, kind: type[A]) -> list[A]:
+    def actions_of(self, kind: type[A]) -> list[A]:
         """Return all actions of one kind so far."""
         return [action for action in self.did if isinstance(action, kind)]
 
     def recorded(self, kind: type[E]) -> list[E]:
         """Return all recorded events of one kind so far."""
-        return [action.event for action in self.of(RecordEvent) if isinstance(action.event, kind)]
+        return [action.event for action in self.actions_of(RecordEvent) if isinstance(action.event, kind)]
 
     def grant(self, role: str) -> Container:
         """Grant one container on a node of its own."""
@@ -119,14 +119,14 @@ class Gang:
     def take_over(self, lost: int = 0) -> None:
         """Kill the master, with its last `lost` events, and let another take over; the cluster takes back the
         containers that the new one does not know."""
-        log = [action.event for action in self.of(RecordEvent)]
+        log = [action.event for action in self.actions_of(RecordEvent)]
         log = list(event_lines.read_lines(event_lines.to_line(event) for event in log[: len(log) - lost]))
-        self.state = GangState.of("job-1", self.state.job)
+        self.state = GangState.for_job("job-1", self.state.job)
         kept = [action for action in self.did if not isinstance(action, RecordEvent)]
         self.did = [*kept, *map(RecordEvent, log), RecordEvent(TookOver(self.now, 2))]
         self.did += replay(self.state, log, self.now)
         given = {action.container.id for action in kept if isinstance(action, LaunchTask)}
-        returned = {action.container_id for action in self.of(ReleaseContainer)}
+        returned = {action.container_id for action in self.actions_of(ReleaseContainer)}
         unknown = given - returned - self.gone - set(self.state.containers)
         self.did += [ReleaseContainer(container) for container in sorted(unknown)]
         for container in [each for each in self.state.containers if each in self.gone | returned]:
@@ -135,7 +135,7 @@ class Gang:
     @property
     def outcome(self) -> Outcome | None:
         """Return how the job ended; None while it has not."""
-        return self.of(Finish)[0].outcome if self.of(Finish) else None
+        return self.actions_of(Finish)[0].outcome if self.actions_of(Finish) else None
 
 
 class FakeAllocator(Allocator):

@@ -34,8 +34,8 @@ from howdah.hadoop.rpc import (
     RpcConnection,
     User,
     frame,
+    parse_delimited,
     read_frame,
-    take,
 )
 from howdah.hadoop.sasl import DigestServer
 
@@ -237,7 +237,7 @@ class Served:
             return
         while True:
             data = await read_frame(self._reader)
-            header, position = take(pb.RpcRequestHeader, data)
+            header, position = parse_delimited(pb.RpcRequestHeader, data)
             try:
                 self._handle(header.call_id, data, position)
             except (PermissionError, Refused) as refused:
@@ -250,11 +250,11 @@ class Served:
 
     def _handle(self, call_id: int, data: bytes, position: int) -> None:
         if call_id == SASL_CALL:
-            self._log_in(take(pb.Sasl, data, position)[0])
+            self._log_in(parse_delimited(pb.Sasl, data, position)[0])
         elif self._token is None:
             raise PermissionError("SIMPLE authentication is not enabled. Available:[TOKEN]")
         elif call_id != CONTEXT_CALL:
-            call, position = take(pb.RequestHeader, data, position)
+            call, position = parse_delimited(pb.RequestHeader, data, position)
             self._reply(call_id, self._call(call.method, data, position))
 
     def _reply(self, call_id: int, *messages: Message, status: int = 0, error: tuple[str, str] = ("", "")) -> None:
@@ -286,8 +286,8 @@ class Served:
 
     def _call(self, method: str, data: bytes, position: int) -> Message:
         if method == "startContainers":
-            return self._start(take(pb.StartRequest, data, position)[0])
-        ids = take(pb.ContainerIds, data, position)[0].ids
+            return self._start(parse_delimited(pb.StartRequest, data, position)[0])
+        ids = parse_delimited(pb.ContainerIds, data, position)[0].ids
         if method == "stopContainers":
             for id_ in ids:
                 self._node.end(id_, KILLED_BY_MASTER, "Container killed by the ApplicationMaster.")

@@ -143,7 +143,7 @@ class TestLimits:
 
         groups = drive(LocalAllocator, context, play)
         assert not any(Path(group).exists() for group in groups if group)
-        (entry,) = MachineState.of(str(tmp_path)).entries().values()
+        (entry,) = MachineState.for_home(str(tmp_path)).entries().values()
         assert (entry["held"], entry["left"]) == ({}, True)
 
     def test_an_end_is_seen_at_once(self, context: MasterContext) -> None:
@@ -163,5 +163,5 @@ class TestLimits:
 
 
 def held_groups(home: Path, job_id: str) -> list[str]:
-    entry = MachineState.of(str(home)).entries()[job_id]
+    entry = MachineState.for_home(str(home)).entries()[job_id]
     return [held["group"] for held in entry["held"].values()]

@@ -6,7 +6,7 @@ from howdah.cli.explain import reason
 from howdah.engines.yarn.conf import Configuration
 from howdah.engines.yarn.pending_reasons import scheduler
 from howdah.engines.yarn.records import GPU, MEMORY
-from howdah.engines.yarn.rm.queue_limits import told
+from howdah.engines.yarn.rm.queue_limits import limits_from_web
 
 TOTAL = {MEMORY: 8192, GPU: 4}
 
@@ -14,7 +14,7 @@ TOTAL = {MEMORY: 8192, GPU: 4}
 def test_limits_by_label(configuration: Configuration) -> None:
     info = scheduler(configuration)
     for label, more in (("", ""), ("big", " on nodes labelled big")):
-        (found,) = told(info, "default", "alice", label, {MEMORY: 1024, GPU: 5}, TOTAL) or ()
+        (found,) = limits_from_web(info, "default", "alice", label, {MEMORY: 1024, GPU: 5}, TOTAL) or ()
         assert reason(found) == f"queue default uses 0 gpus of at most 4 gpus{more}; 5 gpus more are wanted"
-        assert told(info, "root.default", "alice", label, {MEMORY: 1024, GPU: 4}, TOTAL) == []
-    assert told(info, "no-such", "alice", "", {MEMORY: 1}, TOTAL) is None
+        assert limits_from_web(info, "root.default", "alice", label, {MEMORY: 1024, GPU: 4}, TOTAL) == []
+    assert limits_from_web(info, "no-such", "alice", "", {MEMORY: 1}, TOTAL) is None

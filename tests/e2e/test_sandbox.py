@@ -85,7 +85,7 @@ def test_up_again_changes_nothing(sandbox: Sandbox) -> None:
 
 
 def test_up_starts_what_was_killed(sandbox: Sandbox) -> None:
-    killed = Process.of(daemon(sandbox, "nm3").pid)
+    killed = Process.from_pid(daemon(sandbox, "nm3").pid)
     assert killed
     killed.send(signal.SIGKILL)
     assert not wait_ended([killed], 30)
@@ -121,7 +121,7 @@ def test_commands_name_the_daemons_that_have_ended(tmp_path: Path, names: tuple[
         return run("-c", program, *arguments, **environment)
 
     with Sandbox(tmp_path / "state" / "sandbox", nodes=1, hdfs=False, memory_mib=3072, cache=JARS) as box:
-        killed = [process for name in names if (process := Process.of(daemon(box, name).pid))]
+        killed = [process for name in names if (process := Process.from_pid(daemon(box, name).pid))]
         for process in killed:
             process.send(signal.SIGTERM)
         assert not wait_ended(killed, 30)
@@ -143,7 +143,7 @@ def test_down_leaves_no_process_and_no_file(small: Sandbox) -> None:
     small.up()
     pid = daemon(small, "rm").pid
     small.down()
-    assert Process.of(pid) is None
+    assert Process.from_pid(pid) is None
     assert not small.run_dir.exists()
     small.down()
 
@@ -173,7 +173,7 @@ def test_a_recycled_pid_is_not_ours(small: Sandbox) -> None:
     record = small.run_dir / "sandbox.json"
     known = json.loads(record.read_text())
     with subprocess.Popen(["sleep", "60"]) as stranger:
-        ours, known["pids"]["rm"]["pid"] = Process.of(known["pids"]["rm"]["pid"]), stranger.pid
+        ours, known["pids"]["rm"]["pid"] = Process.from_pid(known["pids"]["rm"]["pid"]), stranger.pid
         record.write_text(json.dumps(known))
         assert not small.is_up()
         small.stop("rm")

@@ -80,7 +80,7 @@ class User:
     def left(self) -> list[str]:
         """Whatever there is of jobs."""
         jobs = [str(path) for path in (self.home / "state" / "jobs").glob("*")]
-        state = MachineState.of(str(self.home / "state"))
+        state = MachineState.for_home(str(self.home / "state"))
         return [*jobs, *state.entries(), *(job.job_id for job in state.waiting())]
 
 

@@ -74,7 +74,7 @@ class Local:
 
     def end(self, job_id: str, limit: float = 60.0) -> JobReport:
         """The job's end, when nothing is left to be done for it."""
-        state = MachineState.of(str(self.home))
+        state = MachineState.for_home(str(self.home))
         return self.until(job_id, lambda report: report.state.ended and job_id not in state.entries(), limit)
 
     def view(self, job_id: str) -> JobView:
@@ -92,7 +92,7 @@ class Local:
 
     def left(self, job_id: str) -> list[object]:
         """Whatever of an ended job is still there."""
-        entry = MachineState.of(str(self.home)).entries().get(job_id, {})
+        entry = MachineState.for_home(str(self.home)).entries().get(job_id, {})
         secrets = [path for name in SECRETS for path in (self.home / "jobs" / job_id).rglob(name)]
         return [*marked(f"{job_id}."), *entry, *secrets, *GROUPS.rglob(f"howdah-{job_id}*")]
 

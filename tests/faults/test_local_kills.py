@@ -122,7 +122,7 @@ def test_nothing_is_lost(machine: Machine) -> None:
         done.set()
         killer.join()
 
-    engine, state = LocalEngine({"local_home": str(machine.home)}), MachineState.of(str(machine.home))
+    engine, state = LocalEngine({"local_home": str(machine.home)}), MachineState.for_home(str(machine.home))
     deadline = time.monotonic() + LIMIT_S
     while not all(report.state.ended for report in engine.describe()) or state.entries() or state.waiting():
         assert time.monotonic() < deadline, (engine.describe(), state.entries())

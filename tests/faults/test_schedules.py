@@ -25,8 +25,8 @@ FAILURES = (
 
 def containers(gang: Gang) -> set[str]:
     """Granted, and neither given back nor gone."""
-    released = {action.container_id for action in gang.of(ReleaseContainer)}
-    return {action.container.id for action in gang.of(LaunchTask)} - released
+    released = {action.container_id for action in gang.actions_of(ReleaseContainer)}
+    return {action.container.id for action in gang.actions_of(LaunchTask)} - released
 
 
 def shapes(chance: random.Random) -> JobSpec:
@@ -75,9 +75,9 @@ def check(gang: Gang) -> None:
     held = [task.container.id for task in state.tasks.values() if task.container]
     assert len(held) == len(set(held)), "two tasks in one container"
     assert set(held) <= containers(gang), "a task in a container that was given back"
-    assert len(gang.of(Finish)) <= 1, "the end is final"
+    assert len(gang.actions_of(Finish)) <= 1, "the end is final"
     wanted = {}
-    for action in gang.of(RecordEvent):
+    for action in gang.actions_of(RecordEvent):
         if isinstance(action.event, Joined):
             wanted.setdefault(action.event.epoch, set()).add(action.event.task)
     for task in state.tasks.values():

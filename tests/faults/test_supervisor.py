@@ -42,7 +42,7 @@ def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def state_of(local: Local) -> MachineState:  # noqa: F811
-    return MachineState.of(str(local.home))
+    return MachineState.for_home(str(local.home))
 
 
 def supervisor_of(local: Local) -> int:  # noqa: F811

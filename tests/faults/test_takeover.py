@@ -44,8 +44,8 @@ def test_the_log_tells_the_next_master_all_that_the_last_one_knew(block: int):
         before = gang.state
         if any(task.live and task.phase is None for task in before.tasks.values()):
             continue  # such containers are given back: see the next test
-        again = GangState.of("job-1", before.job)
-        left = replay(again, [action.event for action in gang.of(RecordEvent)], gang.now)
+        again = GangState.for_job("job-1", before.job)
+        left = replay(again, [action.event for action in gang.actions_of(RecordEvent)], gang.now)
         assert known(again) == known(before), f"seed {seed}"
         undone = [action for action in left if isinstance(action, RecordEvent) and not isinstance(action.event, Asked)]
         assert not undone, f"seed {seed}: {undone}"
@@ -59,7 +59,7 @@ def test_killed_at_any_moment_the_job_comes_to_its_end(block: int):
         for _ in range(chance.randrange(20, 150)):
             one_event(gang, chance)
             if gang.state.open and chance.random() < 0.05:
-                recorded = len(gang.of(RecordEvent))
+                recorded = len(gang.actions_of(RecordEvent))
                 gang.take_over(lost=min(recorded - 1, chance.choice((0, 0, 1, 2, 5))))
             check(gang)
         for _ in range(400):

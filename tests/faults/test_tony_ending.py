@@ -55,7 +55,7 @@ class Submitted:
         return [job.id for job in self.jobs() if self.state_of(job) is not State.CANCELLED or any(marked(job.id))]
 
     def state_of(self, job: JobDirectory) -> State:
-        return job.report(JobPositions(MachineState.of(str(job.path.parents[1])))).state
+        return job.report(JobPositions(MachineState.for_home(str(job.path.parents[1])))).state
 
 
 @pytest.fixture

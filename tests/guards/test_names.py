@@ -16,6 +16,8 @@ GIVEN_UP = {
     *("near_the_last", "outlives", "taken_apart", "sleepers", "told_at", "step_back", "take_from_writer", "hear_late"),
 }
 """Words that stood for things which have a public name (docs/glossary.md)."""
+BARE = {"of", "take", "told", "look", "own", "want", "go", "here", "nobody", "whose"}
+"""Names of functions that say nothing without their module."""
 
 
 def test_no_two_public_classes_have_one_name() -> None:
@@ -71,3 +73,13 @@ def test_no_name_is_of_the_vocabulary_that_was_given_up() -> None:
     }
     words = {module for module in modules() if GIVEN_UP & set(module.split("."))}
     assert sorted(found | words) == []
+
+
+def test_no_function_has_a_bare_name() -> None:
+    found = [
+        f"{module}: {node.name}"
+        for module in modules()
+        for node in ast.walk(tree(module))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name.strip("_") in BARE
+    ]
+    assert found == ["howdah.program.task_identity: of"]  # `here.world().of(role)` is in users' programs

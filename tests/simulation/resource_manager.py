@@ -143,7 +143,7 @@ class ResourceManager:
         self.attempts, self.failed = self.attempts + 1, False
         sim = self.sim
         node = sim.chance.choice([node for node in sim.nodes if node.heard and not node.lost] or sim.nodes)
-        self.current = Master(sim, self.attempts, node, GangState.of("job-1", sim.job))
+        self.current = Master(sim, self.attempts, node, GangState.for_job("job-1", sim.job))
         sim.masters.append(self.current)
         sim.later(sim.chance.uniform(0.3, 3), self.current.begin)
 

@@ -56,11 +56,11 @@ class HadoopServer:
             login = DigestServer((self.passwords or {}).get)
             while True:
                 data = await rpc.read_frame(reader)
-                header, position = rpc.take(pb.RpcRequestHeader, data)
+                header, position = rpc.parse_delimited(pb.RpcRequestHeader, data)
                 if header.call_id == rpc.SASL_CALL:
-                    self._log_in(login, rpc.take(pb.Sasl, data, position)[0], writer)
+                    self._log_in(login, rpc.parse_delimited(pb.Sasl, data, position)[0], writer)
                 elif header.call_id == rpc.CONTEXT_CALL:
-                    self.users.append(rpc.take(pb.ConnectionContext, data, position)[0].user.effective_user)
+                    self.users.append(rpc.parse_delimited(pb.ConnectionContext, data, position)[0].user.effective_user)
                 else:
                     answers.add(asyncio.create_task(self._answer(header.call_id, data, position, writer)))
         except (EOFError, ConnectionError, PermissionError):
@@ -87,7 +87,7 @@ class HadoopServer:
         writer.write(rpc.frame(pb.RpcResponseHeader(call_id=rpc.SASL_CALL & 0xFFFFFFFF, status=0), answer))
 
     async def _answer(self, call_id: int, data: bytes, position: int, writer: asyncio.StreamWriter) -> None:
-        header, position = rpc.take(pb.RequestHeader, data, position)
+        header, position = rpc.parse_delimited(pb.RequestHeader, data, position)
         length, start = rpc._DecodeVarint32(data, position)
         try:
             response = await self.handler(header.method, data[start : start + length])

@@ -71,7 +71,7 @@ class TestHandingOver:
         gang.take_over()
         assert gang.state.open
         assert not gang.state.handed_over
-        assert not gang.of(ReleaseContainer)
+        assert not gang.actions_of(ReleaseContainer)
         for number in range(2):
             gang.end(f"worker:{number}")
         gang.end("ps:0", Exit("stopped"))
@@ -87,7 +87,7 @@ class TestHandingOver:
         lost(gang)
         assert gang.feed(CommitDone(gang.now, error="commit: the helper was killed")) == []
         gang.take_over()
-        assert len(gang.of(Commit)) == 2
+        assert len(gang.actions_of(Commit)) == 2
         gang.feed(CommitDone(gang.now, ("/out",)))
         assert gang.outcome is not None
         assert gang.outcome.state is State.SUCCEEDED
@@ -147,7 +147,7 @@ class TestWithdrawn:
         assert gang.state.retries_used == 0
         assert not gang.state.node_penalties
         assert not gang.state.node_failures
-        assert not gang.of(NoteNodeFailures)
+        assert not gang.actions_of(NoteNodeFailures)
 
     def test_its_program_may_still_run(self) -> None:
         gang = running(retries=1)
@@ -163,10 +163,10 @@ class TestWithdrawn:
         container = gang.state.tasks[WORKER].container
         assert container is not None
         gang.end(str(WORKER), Exit("withdrawn", code=75, detail="the node has removed the container's files"))
-        assert [one.container_id for one in gang.of(ReleaseContainer)] == [container.id]
+        assert [one.container_id for one in gang.actions_of(ReleaseContainer)] == [container.id]
         assert gang.recorded(GangRestarted)[-1].reason.endswith("(not counted as a retry: withdrawn)")
         assert gang.state.retries_used == 0
-        assert not gang.of(NoteNodeFailures)
+        assert not gang.actions_of(NoteNodeFailures)
 
     def test_before_the_gang_has_formed_it_is_replaced(self) -> None:
         gang = Gang(job())

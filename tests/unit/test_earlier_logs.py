@@ -50,7 +50,7 @@ def test_a_master_of_today_takes_the_job_over_at_any_moment(log: Path) -> None:
     assert isinstance(events[0], JobStarted)
     assert events[0].job is not None
     for upto in range(1, len(events), 7):
-        state = GangState.of(events[0].id, events[0].job)
+        state = GangState.for_job(events[0].id, events[0].job)
         replay(state, events[:upto], events[upto - 1].time)
         assert state.outcome is None or state.outcome.state in (State.SUCCEEDED, State.FAILED, State.CANCELLED)
 

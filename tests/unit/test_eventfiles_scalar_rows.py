@@ -29,7 +29,7 @@ def taken(data: bytes) -> tuple[Read, int]:
         assert len(points.ats) == len(points.steps)
         found.setdefault(tag, []).extend(zip(points.steps, points.walls, points.values, strict=True))
 
-    return found, scalar_rows.take(data, 0, lambda _: True, take)[0]
+    return found, scalar_rows.decode_rows(data, 0, lambda _: True, take)[0]
 
 
 def told(contents: list[bytes]) -> Read:

@@ -76,13 +76,13 @@ class TestStages:
 
     def test_a_role_is_asked_for_when_its_predecessors_have_ended_well(self):
         gang = Gang(self.job)
-        assert [ask.role for ask in gang.of(RequestContainers)] == ["prepare"]
+        assert [ask.role for ask in gang.actions_of(RequestContainers)] == ["prepare"]
         begin(gang, "prepare")
         gang.end("prepare:0")
-        assert [ask.role for ask in gang.of(RequestContainers)] == ["prepare"]
+        assert [ask.role for ask in gang.actions_of(RequestContainers)] == ["prepare"]
         gang.end("prepare:1")
-        assert [ask.role for ask in gang.of(RequestContainers)] == ["prepare", "train"]
-        assert len(gang.of(ReleaseContainer)) == 2, "their room is for those who come"
+        assert [ask.role for ask in gang.actions_of(RequestContainers)] == ["prepare", "train"]
+        assert len(gang.actions_of(ReleaseContainer)) == 2, "their room is for those who come"
         begin(gang, "train")
         world = gang.state.tasks[TaskId("train", 0)].world
         assert world is not None
@@ -98,7 +98,7 @@ class TestStages:
         gang.end("prepare:1", Exit("stopped"))
         assert gang.outcome.state is State.FAILED
         assert gang.outcome.first == TaskId("prepare", 0)
-        assert "train" not in [ask.role for ask in gang.of(RequestContainers)]
+        assert "train" not in [ask.role for ask in gang.actions_of(RequestContainers)]
 
     def test_any_means_any_of_the_last_stage(self):
         gang = Gang(replace(self.job, success="any"))
@@ -265,7 +265,10 @@ class TestRestart:
         gang = Gang(roles(worker=Role("w", replicas=2, on_failure="restart")))
         gang.form()
         gang.feed(ContainerEnded(gang.now, "c2", LOST))
-        assert (gang.of(RequestContainers)[-1].role, gang.of(RequestContainers)[-1].count) == ("worker", 1)
+        assert (gang.actions_of(RequestContainers)[-1].role, gang.actions_of(RequestContainers)[-1].count) == (
+            "worker",
+            1,
+        )
         gang.grant("worker")
         gang.join("worker:1")
         gang.wait(5)
@@ -292,7 +295,9 @@ class TestRestart:
         assert goal(gang, "worker:0") is Goal.RUN
         gang.run("worker:0")
         gang.end("worker:0")
-        assert [release.container_id for release in gang.of(ReleaseContainer)] == ["c1"], "others wait for the room"
+        assert [release.container_id for release in gang.actions_of(ReleaseContainer)] == ["c1"], (
+            "others wait for the room"
+        )
         for index in (1, 2):
             gang.grant("worker")
             gang.join(f"worker:{index}")
@@ -323,8 +328,8 @@ class TestRestart:
         gang = Gang(job)
         gang.form()
         gang.end("worker:0", BAD)
-        assert gang.of(RequestContainers)[-1].preferences.memory_mib == 1500
-        assert [release.container_id for release in gang.of(ReleaseContainer)] == ["c1"]
+        assert gang.actions_of(RequestContainers)[-1].preferences.memory_mib == 1500
+        assert [release.container_id for release in gang.actions_of(ReleaseContainer)] == ["c1"]
 
 
 PREEMPTED, SILENT, TAKEN = Exit("preempted"), Exit("silent"), Exit("port", 1)
@@ -448,7 +453,7 @@ class TestCauses:
         node = gang.state.tasks[TaskId.parse("worker:0")].node
         gang.end("worker:0", exit)
         assert gang.state.retries_used == 1
-        assert [release.container_id for release in gang.of(ReleaseContainer)] == ["c1"] * elsewhere
+        assert [release.container_id for release in gang.actions_of(ReleaseContainer)] == ["c1"] * elsewhere
         assert bad_nodes(gang.state) == [node] * elsewhere
         assert [f"the disk of {node} is full" in noted.text for noted in gang.recorded(Noted)] == [True] * elsewhere
 
@@ -477,24 +482,24 @@ def test_whoever_fails_before_the_gang_has_formed_and_does_not_matter_is_left_ou
 class TestPlacement:
     def test_what_is_granted_on_an_avoided_host_goes_back_and_is_asked_for_again(self):
         gang = Gang(roles(worker=Role("w", placement=Placement(avoid=("node1",)))))
-        assert gang.of(RequestContainers)[-1].preferences.avoid == ("node1",)
+        assert gang.actions_of(RequestContainers)[-1].preferences.avoid == ("node1",)
         gang.grant("worker")
-        assert [release.container_id for release in gang.of(ReleaseContainer)] == ["c1"]
-        assert gang.of(RequestContainers)[-1].count == 1
+        assert [release.container_id for release in gang.actions_of(ReleaseContainer)] == ["c1"]
+        assert gang.actions_of(RequestContainers)[-1].count == 1
         gang.grant("worker")
-        assert gang.of(LaunchTask)[-1].container.node == "node2"
+        assert gang.actions_of(LaunchTask)[-1].container.node == "node2"
 
     def test_spread_takes_each_host_once(self):
         gang = Gang(roles(worker=Role("w", replicas=2, placement=Placement(spread=True))))
         gang.grant("worker")
         gang.feed(Allocated(gang.now, Container("again", "node1", "worker")))
-        assert [release.container_id for release in gang.of(ReleaseContainer)] == ["again"]
-        assert gang.of(RequestContainers)[-1].preferences.avoid == ("node1",)
+        assert [release.container_id for release in gang.actions_of(ReleaseContainer)] == ["again"]
+        assert gang.actions_of(RequestContainers)[-1].preferences.avoid == ("node1",)
 
     def test_a_task_goes_to_its_data(self):
         job = roles(worker=Role("w", replicas=3))
         near = {TaskId("worker", 1): ("node2",), TaskId("worker", 2): ("node1",)}
-        state = GangState.of("job-1", job, near)
+        state = GangState.for_job("job-1", job, near)
         wish = next(
             action.preferences for action in step(state, JobStarted(0, "job-1", "local", "a", job)) if is_ask(action)
         )
@@ -516,7 +521,7 @@ class TestPlacement:
                 gang.join("worker:0")
             gang.run("worker:0")
             gang.feed(ContainerEnded(gang.now, f"bad{number}", LOST))
-        assert gang.of(RequestContainers)[-1].preferences.avoid == ("bad",)
+        assert gang.actions_of(RequestContainers)[-1].preferences.avoid == ("bad",)
 
 
 def is_ask(action: Action) -> bool:
@@ -549,7 +554,7 @@ def test_a_node_is_not_to_blame_for_silence():
         gang.wait(4)
         gang.run("worker:0")
     assert gang.recorded(GangRestarted)[0].reason.endswith("(not counted as a retry: node)")
-    assert not gang.of(NoteNodeFailures)
+    assert not gang.actions_of(NoteNodeFailures)
 
 
 def test_ports_that_others_take_use_up_a_retry_after_the_third_time():

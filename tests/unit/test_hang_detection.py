@@ -129,7 +129,7 @@ class TestMaster:
         quiet(job, 59, 30)
         assert not job.recorded(Stalled)
         quiet(job, 61, 31)
-        assert job.of(CollectStacks) == [CollectStacks((W0, W1), (W0,))]
+        assert job.actions_of(CollectStacks) == [CollectStacks((W0, W1), (W0,))]
         taken(job, W1)
         quiet(job, 90, 62)
         assert [event.tasks for event in job.recorded(Stalled)] == [(W0,), (W1,)]
@@ -158,7 +158,7 @@ class TestMaster:
         )
         (again,) = job.recorded(GangRestarted)
         assert again.reason.endswith("(retry 1 of 1)")
-        assert not job.of(ReleaseContainer)  # in place
+        assert not job.actions_of(ReleaseContainer)  # in place
         for task in ("worker:0", "worker:1"):
             job.join(task)
             job.run(task)
@@ -238,6 +238,6 @@ class TestMaster:
         job = gang("report")
         quiet(job, 100, 90)
         taken(job, W1)
-        view = fold(action.event for action in job.of(RecordEvent))
+        view = fold(action.event for action in job.actions_of(RecordEvent))
         assert view.stacks == ["file:///stacks"]
         assert any(note.startswith("suspected: worker:1 (it is in take") for note in view.notes)

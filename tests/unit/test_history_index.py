@@ -45,7 +45,7 @@ def index(tmp_path: Path) -> Iterator[Index]:
 
 def scan(index: Index, *homes: Path) -> int:
     """How many jobs were read; every directory is listed anew."""
-    looked = Scanner(index, map(uris.of_local, homes)).look()
+    looked = Scanner(index, map(uris.of_local, homes)).scan()
     assert not looked.problems
     return looked.read
 
@@ -139,7 +139,7 @@ class TestScan:
         (tmp_path / "user" / "nobody").mkdir()
         (tmp_path / "user" / "file").write_text("")
         root = uris.of_local(tmp_path / "user").rstrip("/") + "/*/.howdah"
-        looked = Scanner(index, [root]).look()
+        looked = Scanner(index, [root]).scan()
         assert (looked.read, looked.problems) == (3, [])
         assert sorted(names(index)) == ["job-0", "job-1", "job-2"]
 
@@ -173,7 +173,7 @@ class TestEnds:
         for path in (log / "events.jsonl", log):
             os.utime(path, (BEGAN + 5000, BEGAN + 5000))
         scan(index, home)
-        assert self.living(index, home).look(time.time()) == []
+        assert self.living(index, home).refresh(time.time()) == []
         row = only(index)
         assert (row["state"], row["cause"]) == ("FAILED", "master")
         assert "does not say how it ended" in row["diagnostics"]
@@ -183,16 +183,16 @@ class TestEnds:
         write(home, job_id(1), begun(1))
         scan(index, home)
         now = time.time()
-        RunningJobs(index, []).look(now)
+        RunningJobs(index, []).refresh(now)
         assert only(index)["state"] == "RUNNING"
-        RunningJobs(index, []).look(now + FORGOTTEN_S + 60)
+        RunningJobs(index, []).refresh(now + FORGOTTEN_S + 60)
         assert only(index)["state"] == "FAILED"
         assert page(index)["jobs"][0]["duration_s"] >= 0
 
     def test_the_end_that_came_into_the_log_later(self, index: Index, home: Path) -> None:
         write(home, job_id(1), begun(1))
         scan(index, home)
-        RunningJobs(index, []).look(time.time() + FORGOTTEN_S + 60)
+        RunningJobs(index, []).refresh(time.time() + FORGOTTEN_S + 60)
         write(home, job_id(1), ended(1))
         os.utime(home / "jobs" / job_id(1), (BEGAN + 9, BEGAN + 9))
         scan(index, home)
@@ -239,7 +239,7 @@ class TestRetention:
             digest = JobSummary(id=job_id(number), name=f"away-{number}", state="SUCCEEDED", finished=BEGAN + number)
             index.put(away, [IndexedJob(job_id(number), f"{away}/jobs/{job_id(number)}", 1, over=True, digest=digest)])
         whole(home, 5)
-        Scanner(index, [uris.of_local(home), away]).look()
+        Scanner(index, [uris.of_local(home), away]).scan()
         (told,) = sweep(index, time.time(), lambda _: str(os.getuid()), "")
         assert f"jobs of {away} are removed later" in told
         assert sorted(names(index)) == ["away-0", "away-1", "away-2"]
@@ -387,8 +387,8 @@ class TestPages:
 
 
 def test_a_home_that_is_not_there_is_told_of(index: Index, tmp_path: Path) -> None:
-    assert Scanner(index, ["nowhere://x/y"]).look().problems
-    assert Scanner(index, [uris.of_local(tmp_path / "nix")]).look().problems == []
+    assert Scanner(index, ["nowhere://x/y"]).scan().problems
+    assert Scanner(index, [uris.of_local(tmp_path / "nix")]).scan().problems == []
 
 
 def test_a_large_log_gives_others_their_turn(index: Index, home: Path) -> None:
@@ -398,7 +398,7 @@ def test_a_large_log_gives_others_their_turn(index: Index, home: Path) -> None:
     scanner = Scanner(index, [uris.of_local(home)])
     states = []
     for _ in itertools.repeat(None, 4):
-        scanner.look()
+        scanner.scan()
         states.append(only(index)["state"])
     assert states[0] == "RUNNING"
     assert states[-1] == "SUCCEEDED"

@@ -32,7 +32,7 @@ def test_a_cancel_while_outputs_are_committed_changes_nothing() -> None:
     gang.feed(CommitDone(gang.now, ("hdfs://n/out",)))
     assert gang.outcome is not None
     assert gang.outcome.state is State.SUCCEEDED
-    assert [action.keep for action in gang.of(Commit)] == [True]
+    assert [action.keep for action in gang.actions_of(Commit)] == [True]
 
 
 def test_a_cancel_of_a_job_that_has_failed_changes_nothing() -> None:
@@ -51,15 +51,18 @@ def test_outputs_are_committed_once() -> None:
     gang.feed(ContainerEnded(gang.now, "c1", Exit("exit", 0)))
     for _ in range(10):
         gang.wait(60)
-    assert len(gang.of(Commit)) == 1
+    assert len(gang.actions_of(Commit)) == 1
 
 
 def test_a_master_that_takes_over_while_outputs_are_committed_does_it_once_more() -> None:
     gang = committing()
     gang.take_over()
-    assert [action.keep for action in gang.of(Commit)] == [True, True]  # the first may have died with its master
+    assert [action.keep for action in gang.actions_of(Commit)] == [
+        True,
+        True,
+    ]  # the first may have died with its master
     gang.take_over()
-    assert len(gang.of(Commit)) == 3
+    assert len(gang.actions_of(Commit)) == 3
 
 
 def test_the_directory_of_checkpoints_is_given_back_though_there_are_no_outputs() -> None:
@@ -69,7 +72,7 @@ def test_the_directory_of_checkpoints_is_given_back_though_there_are_no_outputs(
     gang.feed(CheckpointFound(gang.now, (1,)))
     gang.run("worker:0")
     gang.end("worker:0")
-    assert len(gang.of(Commit)) == 1
+    assert len(gang.actions_of(Commit)) == 1
 
 
 def test_an_executor_that_has_not_spoken_is_not_waited_for() -> None:
@@ -77,7 +80,7 @@ def test_an_executor_that_has_not_spoken_is_not_waited_for() -> None:
     granted = gang.grant("worker")
     gang.feed(CancelRequested(gang.now, "alice"))
     assert gang.outcome is not None
-    assert [action.container_id for action in gang.of(ReleaseContainer)] == [granted.id]
+    assert [action.container_id for action in gang.actions_of(ReleaseContainer)] == [granted.id]
 
 
 @pytest.mark.parametrize("roles", [{"worker": Role("train", replicas=2, on_failure="ignore"), "other": Role("x")}])

@@ -23,17 +23,17 @@ def job(**roles: Role) -> JobSpec:
 
 class TestMachine:
     def test_it_is_measured(self) -> None:
-        machine = Machine.here({})
+        machine = Machine.detect({})
         assert machine.vcores >= 4
         assert 256 < machine.memory_mib <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
 
     def test_it_can_be_told_otherwise(self) -> None:
         told = {"HOWDAH_LOCAL_VCORES": "64", "HOWDAH_LOCAL_MEMORY_MIB": "100", "HOWDAH_LOCAL_GPUS": "2"}
-        assert Machine.here(told) == Machine(64, 100, ("0", "1"))
+        assert Machine.detect(told) == Machine(64, 100, ("0", "1"))
 
     def test_gpus_that_the_user_may_not_see_are_not_offered(self) -> None:
-        assert Machine.here({"CUDA_VISIBLE_DEVICES": "2,5"}).gpus == ("2", "5")
-        assert Machine.here({"CUDA_VISIBLE_DEVICES": ""}).gpus == ()
+        assert Machine.detect({"CUDA_VISIBLE_DEVICES": "2,5"}).gpus == ("2", "5")
+        assert Machine.detect({"CUDA_VISIBLE_DEVICES": ""}).gpus == ()
 
     def test_a_small_gang_fits_a_laptop(self) -> None:
         small = Role("", resources=Resources(1024, 1))

@@ -194,7 +194,7 @@ def test_the_number_of_hits_is_limited() -> None:
 @pytest.mark.parametrize("query", [{}, {"text": "(", "regex": "1"}, {"level": "loud"}, {"text": "x", "limit": "many"}])
 def test_a_wish_that_makes_no_sense_is_refused(query: dict[str, str]) -> None:
     with pytest.raises(ValueError, match=r"\w"):
-        LogQuery.of(query)
+        LogQuery.from_parameters(query)
 
 
 def test_it_needs_nothing_but_the_standard_library() -> None:

@@ -28,7 +28,7 @@ NAMES = [str(task) for task in TASKS]
 
 
 def kept(directory: Path, **query: str) -> list[dict[str, object]]:
-    wish = web.SeriesQuery.of({"name": "cpu,memory_mib", **query})
+    wish = web.SeriesQuery.from_parameters({"name": "cpu,memory_mib", **query})
     return web.sampled_series(lambda: web.read(uris.of_local(directory)), wish, NAMES)
 
 
@@ -150,9 +150,9 @@ def test_weeks_of_many_tasks_are_read_in_little_memory(tmp_path: Path) -> None:
 
 
 def test_what_is_asked_for_is_bounded() -> None:
-    assert web.SeriesQuery.of({"points": "1000000"}).points == web.MOST_POINTS
+    assert web.SeriesQuery.from_parameters({"points": "1000000"}).points == web.MOST_POINTS
     with pytest.raises(ValueError, match="int"):
-        web.SeriesQuery.of({"points": "many"})
+        web.SeriesQuery.from_parameters({"points": "many"})
     with pytest.raises(ValueError, match="worker:7"):
         web.tasks_of(JobView(tasks={task: TaskView(task) for task in TASKS}), web.SeriesQuery(tasks=("worker:7",)))
 
@@ -171,14 +171,14 @@ def test_curves_are_told_without_naming_them_whatever_is_in_their_names() -> Non
     view = JobView(tasks={task: TaskView(task) for task in TASKS})
     names = ["loss, smoothed", "a,b", "cpu", *(f"expert/{number}" for number in range(400))]
     fold([Measured(1.0, task, name, 2.0, 1) for task in TASKS for name in names], view)
-    told = web.program_series(view, web.SeriesQuery.of({"kind": "told", "task": NAMES[1]}), NAMES[1:])
+    told = web.program_series(view, web.SeriesQuery.from_parameters({"kind": "told", "task": NAMES[1]}), NAMES[1:])
     assert {one["name"] for one in told} == set(names) - {"cpu"}  # that one is sampled
     assert {one["task"] for one in told} == {NAMES[1]}
-    assert web.program_series(view, web.SeriesQuery.of({"kind": "all"}), NAMES[1:]) == told
-    assert web.program_series(view, web.SeriesQuery.of({"kind": "sampled"}), NAMES) == []
-    assert web.SeriesQuery.of({"kind": "all", "name": "cpu,loss"}).names == (*web.UNITS, "loss")
+    assert web.program_series(view, web.SeriesQuery.from_parameters({"kind": "all"}), NAMES[1:]) == told
+    assert web.program_series(view, web.SeriesQuery.from_parameters({"kind": "sampled"}), NAMES) == []
+    assert web.SeriesQuery.from_parameters({"kind": "all", "name": "cpu,loss"}).names == (*web.UNITS, "loss")
     with pytest.raises(ValueError, match="kind is 'other'"):
-        web.SeriesQuery.of({"kind": "other"})
+        web.SeriesQuery.from_parameters({"kind": "other"})
 
 
 values = st.floats(allow_nan=False, allow_infinity=False, width=32)

@@ -137,11 +137,11 @@ def test_where_a_node_keeps_them(tmp_path: Path) -> None:
     for user in users:
         (user / "appcache" / "application_1_1").mkdir(parents=True)
     local_dirs = ",".join(str(user / "appcache" / "application_1_1") for user in users)
-    cache = NodeCache.here({"LOCAL_DIRS": local_dirs})
+    cache = NodeCache.from_environment({"LOCAL_DIRS": local_dirs})
     assert cache is not None
     assert cache.roots == tuple(str(user / "howdah-inputs") for user in users)
-    assert NodeCache.here({"LOCAL_DIRS": local_dirs, "HOWDAH_DATA_CACHE_MIB": "0"}) is None
-    named = NodeCache.here({"LOCAL_DIRS": local_dirs, "HOWDAH_DATA_CACHE_DIR": str(tmp_path)})
+    assert NodeCache.from_environment({"LOCAL_DIRS": local_dirs, "HOWDAH_DATA_CACHE_MIB": "0"}) is None
+    named = NodeCache.from_environment({"LOCAL_DIRS": local_dirs, "HOWDAH_DATA_CACHE_DIR": str(tmp_path)})
     assert named is not None
     assert named.roots == (str(tmp_path / f"howdah-{os.geteuid()}"),)
 

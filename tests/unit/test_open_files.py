@@ -29,7 +29,7 @@ def no_more_files() -> Iterator[None]:
 
 LOOKS: dict[str, Callable[[Path], object]] = {
     "a process": lambda _: start_of(os.getpid()),
-    "a process of the sandbox": lambda _: Process.of(os.getpid()),
+    "a process of the sandbox": lambda _: Process.from_pid(os.getpid()),
     "processes of a container": lambda _: kill_marked("nosuch."),
     "processes of a control group": lambda directory: MemoryGroup(directory, 2).kill(),
     "files of a directory": lambda directory: directory_snapshot.files(str(directory)),

@@ -10,7 +10,7 @@ from howdah.engines import PendingReason
 from howdah.engines.yarn.pending_reasons import _nodes, _queue, queue_path
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.records import GPU, MEMORY, VCORES
-from howdah.engines.yarn.rm.queue_limits import needs, of_protocol, partition, told, whole
+from howdah.engines.yarn.rm.queue_limits import limits_from_web, needs, of_protocol, partition, whole
 from howdah.spec import JobSpec, Placement, Resources, Role, TaskId
 from howdah.spec.events import GangRestarted
 
@@ -126,7 +126,7 @@ LEAF = queue(
 
 def limits(leaf: dict[str, Any], label: str, wanted: dict[str, int], user: str = "alice") -> list[str]:
     total = {MEMORY: 100 * GIB, VCORES: 100, GPU: 10}
-    return [reason(each) for each in told(scheduler(leaf), "train", user, label, wanted, total) or ()]
+    return [reason(each) for each in limits_from_web(scheduler(leaf), "train", user, label, wanted, total) or ()]
 
 
 def test_limits_of_each_resource_and_label() -> None:
@@ -170,8 +170,8 @@ def test_a_users_limit_of_gpus() -> None:
 
 
 def test_another_scheduler_tells_nothing() -> None:
-    assert told({"type": "fairScheduler", "rootQueue": {}}, "train", "alice", "", {MEMORY: 1}, {}) is None
-    assert told({}, "train", "alice", "", {MEMORY: 1}, {}) is None
+    assert limits_from_web({"type": "fairScheduler", "rootQueue": {}}, "train", "alice", "", {MEMORY: 1}, {}) is None
+    assert limits_from_web({}, "train", "alice", "", {MEMORY: 1}, {}) is None
 
 
 def test_what_is_needed_by_label() -> None:

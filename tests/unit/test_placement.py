@@ -169,14 +169,14 @@ def test_a_cluster_that_takes_none_is_named() -> None:
 
 def test_waiting_is_told_once_and_again_after_a_change() -> None:
     unplaced = UnsatisfiedConstraints(job(worker="in,node,all/x", ps=""))
-    assert not list(unplaced.of({"worker": 2, "ps": 1}, {}, 0.0))
-    assert not list(unplaced.of({"worker": 2}, {}, PATIENCE_S))
-    (note,) = unplaced.of({"worker": 2}, {}, PATIENCE_S + 1)
+    assert not list(unplaced.new_notes({"worker": 2, "ps": 1}, {}, 0.0))
+    assert not list(unplaced.new_notes({"worker": 2}, {}, PATIENCE_S))
+    (note,) = unplaced.new_notes({"worker": 2}, {}, PATIENCE_S + 1)
     assert note.text == (
         "worker waits for 2 more, placed as 'in,node,all/x' (placement.constraint): "
         "no node satisfies it, or none of those has room"
     )
-    assert not list(unplaced.of({"worker": 2}, {}, 60))
-    assert not list(unplaced.of({"worker": 1}, {}, 61))
-    (note,) = unplaced.of({"worker": 1}, {"worker": 1}, 62)
+    assert not list(unplaced.new_notes({"worker": 2}, {}, 60))
+    assert not list(unplaced.new_notes({"worker": 1}, {}, 61))
+    (note,) = unplaced.new_notes({"worker": 1}, {"worker": 1}, 62)
     assert note.text.endswith("no node satisfies it")

@@ -33,7 +33,7 @@ FIRST, SECOND = HELD
 
 
 def heard(forewarnings: PreemptionWarnings, response: pb.AllocateResponse) -> list[Event]:
-    return list(forewarnings.of(response, HELD, 5.0))
+    return list(forewarnings.new_events(response, HELD, 5.0))
 
 
 def node(state: int, seconds: int = 0, health: str = "") -> pb.AllocateResponse:
@@ -102,7 +102,7 @@ class TestMaster:
         assert order(job, "worker:1") is None
         (event,) = job.recorded(LossAnnounced)
         assert event.task == W0
-        view = fold(action.event for action in job.of(RecordEvent))
+        view = fold(action.event for action in job.actions_of(RecordEvent))
         assert view.tasks[W0].notice == "soon"
 
     def test_a_job_that_is_ending_does_not_hear_of_it(self) -> None:
@@ -121,7 +121,7 @@ class TestMaster:
         job = gang(Preemption())
         job.feed(LossAnnounced(job.now, "c1", "preemption", 5.0, "soon"))
         job.end("worker:0", Exit("preempted", 75, detail="it ended after it was told: soon"))
-        assert job.of(ReleaseContainer) == [ReleaseContainer("c1")]
+        assert job.actions_of(ReleaseContainer) == [ReleaseContainer("c1")]
         assert job.state.retries_used == 0
         assert job.recorded(GangRestarted)[0].reason.endswith("(not counted as a retry: preempted)")
         job.grant("worker")
@@ -135,7 +135,7 @@ class TestMaster:
             job.feed(LossAnnounced(job.now, "c1", "decommission", 5.0, "the node goes"))
         job.feed(ContainerEnded(job.now, "c1", Exit("lost", detail="released on a lost node")))
         assert job.recorded(GangRestarted)[0].reason.endswith("(not counted as a retry: node)")
-        assert bool(job.of(NoteNodeFailures)) is not announced
+        assert bool(job.actions_of(NoteNodeFailures)) is not announced
 
     def test_a_master_that_takes_over_says_the_same(self) -> None:
         job = gang(Preemption())

@@ -165,7 +165,7 @@ class TestWhatFollows:
         (passed,) = gang.recorded(PreflightPassed)
         assert (passed.tasks, passed.nodes, passed.seconds, passed.slowest) == (4, 4, 6.0, W[3])
         assert gang.recorded(WorldFormed)
-        view = fold(action.event for action in gang.of(RecordEvent))
+        view = fold(action.event for action in gang.actions_of(RecordEvent))
         assert "pre-flight passed on 4 nodes in 6.0 s; slowest worker:3 on node4" in view.notes
 
     def test_a_restart_in_place_checks_nothing_again(self) -> None:
@@ -186,9 +186,9 @@ class TestWhatFollows:
         gang.say("worker:1", Phase.ENDED, exit=DISK)
         assert gang.outcome is None
         assert gang.state.node_penalties["node2"] > 1.5
-        assert gang.of(RequestContainers)[-1].preferences.avoid == ("node2",)
-        assert [strike[0] for strike in gang.of(NoteNodeFailures)[-1].failures] == ["node2"]
-        assert gang.of(ReleaseContainer)[-1].container_id == "c2"
+        assert gang.actions_of(RequestContainers)[-1].preferences.avoid == ("node2",)
+        assert [strike[0] for strike in gang.actions_of(NoteNodeFailures)[-1].failures] == ["node2"]
+        assert gang.actions_of(ReleaseContainer)[-1].container_id == "c2"
         gang.grant("worker")
         for task in W[:2]:
             join(gang, task)
@@ -208,7 +208,7 @@ class TestWhatFollows:
         gang.state.preflight.has_other_nodes = False
         gang.say("worker:0", Phase.ENDED, exit=DISK)
         assert gang.outcome is not None
-        assert not gang.of(NoteNodeFailures)
+        assert not gang.actions_of(NoteNodeFailures)
 
     def test_a_node_that_must_be_tried_again_and_fails_again_ends_it(self) -> None:
         gang = checked_gang(1, "disk", timeouts=Timeouts(hold_s=20))
@@ -247,13 +247,13 @@ class TestWhatFollows:
             join(gang, task)
         exchange(gang, W[0])
         assert [event.task for event in gang.recorded(Ended)] == [W[1]]
-        assert not gang.of(NoteNodeFailures), "nobody knows"
+        assert not gang.actions_of(NoteNodeFailures), "nobody knows"
         gang.grant("worker")
         for task in W[:2]:
             join(gang, task)
         exchange(gang, W[0])
         assert [event.task for event in gang.recorded(Ended)] == [W[1], W[0]]
-        assert [strike[0] for strike in gang.of(NoteNodeFailures)[-1].failures] == ["node1"]
+        assert [strike[0] for strike in gang.actions_of(NoteNodeFailures)[-1].failures] == ["node1"]
 
     def test_when_nobody_gets_on_it_is_no_node(self) -> None:
         gang = checked_gang(4)
@@ -294,12 +294,12 @@ class TestWhatFollows:
 class TestAssignment:
     def test_only_what_is_wanted_travels(self) -> None:
         job = JobSpec(roles={"worker": Role("w")}, preflight=Preflight(("disk", "all-reduce")))
-        state = GangState.of("job-1", job)
+        state = GangState.for_job("job-1", job)
         director = OrderBuilder("job-1", StagedJob(job, "file:///x"), find("generic"))
         order = director.assignment(state, state.tasks[W[0]]).checks
         assert (order.checks, order.pairs) == (("disk",), True)
         everything = JobSpec(roles={"worker": Role("w")}, preflight=Preflight(("all",)))
-        state = GangState.of("job-1", everything)
+        state = GangState.for_job("job-1", everything)
         assert director.assignment(state, state.tasks[W[0]]).checks.checks == ("disk", "memory"), "it has no GPUs"
         assert Assignment("x").checks.checks == ()
         assert Goal.JOIN.value == "join"

@@ -62,8 +62,8 @@ def test_a_container_that_may_never_have_been_started_goes_back() -> None:
     gang = Gang(workers(1))
     granted = gang.grant("worker")
     gang.take_over()
-    assert [release.container_id for release in gang.of(ReleaseContainer)] == [granted.id]
-    assert gang.of(RequestContainers)[-1].count == 1
+    assert [release.container_id for release in gang.actions_of(ReleaseContainer)] == [granted.id]
+    assert gang.actions_of(RequestContainers)[-1].count == 1
 
 
 def test_what_was_decided_by_time_is_decided_once() -> None:
@@ -112,11 +112,11 @@ def test_a_gang_whose_world_was_not_written_down_starts_again_with_a_new_member(
     gang = Gang(workers(2))
     gang.grant("worker")
     gang.join("worker:0")
-    known = len(gang.of(RecordEvent))
+    known = len(gang.actions_of(RecordEvent))
     gang.grant("worker")
     gang.join("worker:1")
     gang.run("worker:0")
-    gang.take_over(lost=len(gang.of(RecordEvent)) - known)
+    gang.take_over(lost=len(gang.actions_of(RecordEvent)) - known)
     gang.sequences.clear()
     gang.run("worker:0")
     gang.grant("worker")
@@ -145,9 +145,9 @@ def test_an_end_that_is_written_is_not_decided_again() -> None:
     assert len(gang.recorded(JobFinished)) == 1
     gang.take_over()
     gang.wait(1.0)
-    assert len(gang.of(Commit)) == 1
+    assert len(gang.actions_of(Commit)) == 1
     assert len(gang.recorded(JobFinished)) == 1
-    assert [finish.outcome.state for finish in gang.of(Finish)] == [State.SUCCEEDED] * 2
+    assert [finish.outcome.state for finish in gang.actions_of(Finish)] == [State.SUCCEEDED] * 2
 
 
 @pytest.mark.parametrize("keep", [True, False])
@@ -160,8 +160,8 @@ def test_an_end_that_is_in_the_log_is_final(keep: bool) -> None:
     gang.take_over()
     assert gang.state.stage is Stage.DONE
     assert gang.state.outcome == gang.outcome
-    assert [action.keep for action in gang.of(Commit)] == [keep]
-    assert len(gang.of(Finish)) == 2, "the engine is told once more"
+    assert [action.keep for action in gang.actions_of(Commit)] == [keep]
+    assert len(gang.actions_of(Finish)) == 2, "the engine is told once more"
     gang.feed(CommitDone(gang.now, error="there is nothing to commit any more"))
     assert len(gang.recorded(JobFinished)) == 1
 
@@ -252,8 +252,12 @@ def test_a_world_that_is_not_in_the_log_did_not_form() -> None:
     """What kept it from forming, tests of pairs for one, may not be in the log, either."""
     gang = Gang(workers(2))
     gang.form()
-    log = [event for event in (action.event for action in gang.of(RecordEvent)) if not isinstance(event, WorldFormed)]
-    again = GangState.of("job-1", gang.state.job)
+    log = [
+        event
+        for event in (action.event for action in gang.actions_of(RecordEvent))
+        if not isinstance(event, WorldFormed)
+    ]
+    again = GangState.for_job("job-1", gang.state.job)
     replay(again, log[: log.index(gang.recorded(Joined)[-1]) + 1], gang.now)
     assert [*again.formations] == [1]
     assert not any(task.formed for task in again.tasks.values())

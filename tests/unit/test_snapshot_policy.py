@@ -56,9 +56,9 @@ def test_a_copy_is_made_by_every_task_and_counts_when_all_are_done() -> None:
     assert second.final.endswith("/worker-1")
     assert orders(it, "ps:0") == ()
     report(it, "worker:0", first.number)
-    assert not it.of(PublishSnapshot)
+    assert not it.actions_of(PublishSnapshot)
     report(it, "worker:1", first.number)
-    publish = it.of(PublishSnapshot)[0]
+    publish = it.actions_of(PublishSnapshot)[0]
     assert (publish.final + "/worker-0", publish.to) == (first.final, f"{OUT}.saved/")
     it.feed(SnapshotPublished(it.now, 0))
     done = it.recorded(SaveDone)[0]
@@ -113,7 +113,7 @@ def test_what_another_attempt_says_of_a_copy_does_not_count() -> None:
     it.grant("worker")
     for task in ("worker:0", "worker:1"):
         report(it, task, 1)
-    assert not it.of(PublishSnapshot)
+    assert not it.actions_of(PublishSnapshot)
 
 
 def test_a_gang_that_asks_at_once_gets_one() -> None:
@@ -136,7 +136,7 @@ def test_a_problem_of_one_task_fails_the_copy_and_not_the_job() -> None:
     report(it, "worker:0", number)
     report(it, "worker:1", number, problem="no space left")
     assert it.recorded(SaveFailed)[0].reason == "worker:1: no space left (1 of 2 tasks had made their part)"
-    assert it.of(DiscardSnapshot)
+    assert it.actions_of(DiscardSnapshot)
     assert orders(it, "worker:0") == ()
     assert it.state.open
 
@@ -176,9 +176,9 @@ def test_the_end_gives_up_what_grows_and_waits_for_what_is_published() -> None:
         it.end(task)
     it.end("ps:0", Exit("stopped"))
     assert [event.number for event in it.recorded(SaveFailed)] == [max(two)]
-    assert not it.of(Commit)
+    assert not it.actions_of(Commit)
     it.feed(SnapshotPublished(it.now, 0))
-    assert len(it.of(Commit)) == 1
+    assert len(it.actions_of(Commit)) == 1
 
 
 def test_an_incremental_copy_refers_to_the_last_complete_one() -> None:
@@ -218,7 +218,7 @@ def test_the_view_shows_them() -> None:
     it.now += 3
     copy(it, removed=(uri,))
     ask(it)
-    view = fold(action.event for action in it.of(RecordEvent))
+    view = fold(action.event for action in it.actions_of(RecordEvent))
     assert [(one.state, one.removed, one.done) for one in view.saves] == [
         (State.SUCCEEDED, True, 2),
         (State.SUCCEEDED, False, 2),

@@ -51,14 +51,17 @@ def lose(gang: Gang, task: TaskId) -> None:
 class TestSpares:
     def test_they_are_asked_for_once_the_gang_runs(self) -> None:
         gang = gang_of(Role("w", replicas=2, spares=1))
-        assert [(ask.count, ask.preferences.spare) for ask in gang.of(RequestContainers)] == [(2, False)]
+        assert [(ask.count, ask.preferences.spare) for ask in gang.actions_of(RequestContainers)] == [(2, False)]
         start(gang, 2)
         gang.wait(1)
-        assert [(ask.count, ask.preferences.spare) for ask in gang.of(RequestContainers)] == [(2, False), (1, True)]
+        assert [(ask.count, ask.preferences.spare) for ask in gang.actions_of(RequestContainers)] == [
+            (2, False),
+            (1, True),
+        ]
         gang.grant("worker")
         gang.wait(1)
-        assert len(gang.of(RequestContainers)) == 2
-        assert gang.of(LaunchTask)[-1].task == W2
+        assert len(gang.actions_of(RequestContainers)) == 2
+        assert gang.actions_of(LaunchTask)[-1].task == W2
 
     def test_one_takes_the_place_of_a_lost_container(self) -> None:
         gang = gang_of(Role("w", replicas=2, spares=1))
@@ -66,14 +69,14 @@ class TestSpares:
         gang.wait(1)
         spare = gang.grant("worker")
         gang.say("worker:2", Phase.HELLO, epoch=0)
-        launched = len(gang.of(LaunchTask))
+        launched = len(gang.actions_of(LaunchTask))
         lose(gang, W1)
         taken = gang.state.tasks[W1]
         assert (taken.container, taken.attempt) == (spare, 2)
         assert gang.state.reassigned_to == {"worker:2/1": "worker:1/2"}
         assert gang.state.launch_attempt_of == {"worker:1/2": "worker:2/1"}
-        assert len(gang.of(LaunchTask)) == launched
-        view = fold(action.event for action in gang.of(RecordEvent))
+        assert len(gang.actions_of(LaunchTask)) == launched
+        view = fold(action.event for action in gang.actions_of(RecordEvent))
         assert (view.tasks[W1].container, view.tasks[W2].container) == (spare.id, "")
         assert (view.takes_part(W1), view.takes_part(W2)) == (True, False)
 
@@ -94,7 +97,7 @@ class TestSpares:
         gang.grant("worker")
         lose(gang, W2)
         gang.wait(1)
-        assert gang.of(RequestContainers)[-1].count == 1
+        assert gang.actions_of(RequestContainers)[-1].count == 1
         assert (gang.state.retries_used, gang.state.epoch) == (0, 1)
 
     def test_no_more_than_ten_lost_ones_are_replaced(self) -> None:
@@ -102,13 +105,13 @@ class TestSpares:
         start(gang, 2)
         gang.wait(0.1)
         for _ in range(seats.MOST_LOST):
-            assert gang.of(RequestContainers)[-1].count == 1
+            assert gang.actions_of(RequestContainers)[-1].count == 1
             gang.grant("worker")
             lose(gang, W2)
             gang.wait(0.1)
-        asked = len(gang.of(RequestContainers))
+        asked = len(gang.actions_of(RequestContainers))
         gang.wait(0.1)
-        assert len(gang.of(RequestContainers)) == asked
+        assert len(gang.actions_of(RequestContainers)) == asked
         assert W2 not in gang.state.spares.get("worker", {})
 
     def test_the_job_does_not_wait_for_them(self) -> None:
@@ -174,7 +177,7 @@ class TestSizes:
             gang.join(f"worker:{index}")
         gang.feed(CheckpointFound(gang.now, (gang.state.epoch,)))
         gang.wait(1)
-        assert gang.of(RequestContainers)[-1].count == (1 if checkpoint else 0)
+        assert gang.actions_of(RequestContainers)[-1].count == (1 if checkpoint else 0)
         if checkpoint:
             gang.grant("worker")
             gang.say("worker:2", Phase.HELLO, epoch=0)
@@ -223,9 +226,12 @@ class TestStrikes:
         assert gang.state.retries_used == 0
         assert "worker:1 on node2: GPU 3: XID 79" in gang.recorded(GangRestarted)[-1].reason
         assert "not counted as a retry: node" in gang.recorded(GangRestarted)[-1].reason
-        assert gang.of(NoteNodeFailures)[-1].failures == (("node2", gang.now),)
-        assert [one.container_id for one in gang.of(ReleaseContainer)] == ["c2"]
-        assert (gang.of(RequestContainers)[-1].count, gang.of(RequestContainers)[-1].preferences.avoid) == (
+        assert gang.actions_of(NoteNodeFailures)[-1].failures == (("node2", gang.now),)
+        assert [one.container_id for one in gang.actions_of(ReleaseContainer)] == ["c2"]
+        assert (
+            gang.actions_of(RequestContainers)[-1].count,
+            gang.actions_of(RequestContainers)[-1].preferences.avoid,
+        ) == (
             1,
             ("node2",),
         )
@@ -244,7 +250,7 @@ class TestStrikes:
         start(gang, 2)
         gang.end("worker:1", Exit("gpu", code=1, detail="GPU 3: XID 79"))
         assert gang.state.outcome is not None
-        assert not gang.of(NoteNodeFailures)
+        assert not gang.actions_of(NoteNodeFailures)
 
     def test_a_node_to_blame_gets_no_more_tasks_and_is_forgiven_when_there_is_no_other(self) -> None:
         gang = gang_of(Role("w", replicas=2))
@@ -252,12 +258,12 @@ class TestStrikes:
         for number in range(2):
             gang.feed(Allocated(gang.now, Container(f"c{number}", f"node{number}", "worker")))
         gang.feed(ContainerEnded(gang.now, "c1", Exit("lost", detail="node lost")))
-        assert gang.of(NoteNodeFailures)[-1].failures == (("node1", gang.now),)
-        assert gang.of(RequestContainers)[-1].preferences.avoid == ("node1",)
+        assert gang.actions_of(NoteNodeFailures)[-1].failures == (("node1", gang.now),)
+        assert gang.actions_of(RequestContainers)[-1].preferences.avoid == ("node1",)
         assert "node1 was to blame too often" in gang.recorded(Noted)[-1].text
         gang.say("worker:0", Phase.JOINED, ports={"main": 1})
         for _ in range(3):
             gang.wait(8)
             gang.say("worker:0", Phase.JOINED, ports={"main": 1})
         assert "node1 may have tasks again" in gang.recorded(Noted)[-1].text
-        assert gang.of(RequestContainers)[-1].preferences.avoid == ()
+        assert gang.actions_of(RequestContainers)[-1].preferences.avoid == ()

@@ -41,16 +41,16 @@ KILLED = Exit("memory", signal=9, detail="killed: used 9 GiB of 8 GiB")
 
 def test_asks_for_every_role_and_launches_what_is_granted():
     gang = Gang(job())
-    assert [(ask.role, ask.count) for ask in gang.of(RequestContainers)] == [("ps", 1), ("worker", 2)]
+    assert [(ask.role, ask.count) for ask in gang.actions_of(RequestContainers)] == [("ps", 1), ("worker", 2)]
     gang.grant("worker")
-    assert [str(launch.task) for launch in gang.of(LaunchTask)] == ["worker:0"]
+    assert [str(launch.task) for launch in gang.actions_of(LaunchTask)] == ["worker:0"]
 
 
 def test_a_container_too_many_is_given_back():
     gang = Gang(job())
     gang.grant("ps")
     extra = gang.grant("ps")
-    assert [release.container_id for release in gang.of(ReleaseContainer)] == [extra.id]
+    assert [release.container_id for release in gang.actions_of(ReleaseContainer)] == [extra.id]
 
 
 def test_the_world_forms_only_when_all_have_joined():
@@ -62,7 +62,7 @@ def test_the_world_forms_only_when_all_have_joined():
     assert gang.state.stage is Stage.FORMING
     gang.join("worker:1")
     assert gang.state.stage is Stage.RUNNING
-    assert [member.address for member in gang.state.tasks[TaskId("worker", 0)].world.of("worker")] == [
+    assert [member.address for member in gang.state.tasks[TaskId("worker", 0)].world.members_of("worker")] == [
         "host-worker:0:4000",
         "host-worker:1:4000",
     ]
@@ -136,7 +136,7 @@ def test_a_retry_keeps_living_containers_and_replaces_the_dead():
     gang.form()
     gang.feed(ContainerEnded(gang.now, "c3", KILLED))
     assert (gang.state.stage, gang.state.epoch) == (Stage.FORMING, 2)
-    assert (gang.of(RequestContainers)[-1].role, gang.of(RequestContainers)[-1].count) == ("worker", 1)
+    assert (gang.actions_of(RequestContainers)[-1].role, gang.actions_of(RequestContainers)[-1].count) == ("worker", 1)
     gang.grant("worker")
     for task in ("ps:0", "worker:0", "worker:1"):
         gang.join(task)
@@ -164,16 +164,16 @@ def test_half_a_gang_is_given_back_and_asked_for_again_later():
     gang = Gang(job(timeouts=Timeouts(hold_s=60)))
     gang.grant("worker")
     gang.wait(61)
-    assert [release.container_id for release in gang.of(ReleaseContainer)] == ["c1"]
+    assert [release.container_id for release in gang.actions_of(ReleaseContainer)] == ["c1"]
     released = gang.recorded(GangReleased)[0]
     assert "worker: 1 of 2" in released.reason
-    asked = len(gang.of(RequestContainers))
+    asked = len(gang.actions_of(RequestContainers))
     late = gang.grant("worker")
-    assert gang.of(ReleaseContainer)[-1].container_id == late.id
+    assert gang.actions_of(ReleaseContainer)[-1].container_id == late.id
     gang.wait(released.retry_in - 1)
-    assert len(gang.of(RequestContainers)) == asked
+    assert len(gang.actions_of(RequestContainers)) == asked
     gang.wait(2)
-    assert [(ask.role, ask.count) for ask in gang.of(RequestContainers)[asked:]] == [("ps", 1), ("worker", 2)]
+    assert [(ask.role, ask.count) for ask in gang.actions_of(RequestContainers)[asked:]] == [("ps", 1), ("worker", 2)]
 
 
 def test_two_jobs_back_off_differently():
@@ -204,7 +204,7 @@ def test_a_silent_executor_fails_the_job_and_its_container_is_given_back():
         gang.run("worker:0")
         gang.run("ps:0")
     assert gang.state.outcome.first == TaskId("worker", 1)
-    assert gang.of(ReleaseContainer)[0].container_id == "c3"
+    assert gang.actions_of(ReleaseContainer)[0].container_id == "c3"
 
 
 def test_what_the_cluster_did_to_a_gang_starts_it_again_and_uses_up_no_retry():
@@ -265,7 +265,7 @@ def test_an_executor_that_never_speaks_while_others_do_is_replaced_uncounted():
             gang.join(task)
     assert gang.outcome is None
     assert "worker:1 on node3" in gang.recorded(GangRestarted)[0].reason
-    assert (gang.of(RequestContainers)[-1].role, gang.of(RequestContainers)[-1].count) == ("worker", 1)
+    assert (gang.actions_of(RequestContainers)[-1].role, gang.actions_of(RequestContainers)[-1].count) == ("worker", 1)
     gang.grant("worker")
     for task in ("ps:0", "worker:0", "worker:1"):
         gang.join(task)
@@ -318,7 +318,7 @@ def test_outputs_are_kept_after_success_only(fails: bool, keep: bool):
     gang = Gang(job(roles={"worker": Role("train")}, outputs=(Output("hdfs://n/out"),)))
     gang.form()
     gang.end("worker:0", Exit("exit", 1) if fails else OK, made=(0,))
-    assert gang.of(Commit)[0].keep is keep
+    assert gang.actions_of(Commit)[0].keep is keep
     gang.feed(CommitDone(gang.now))
     assert gang.outcome.state is (State.FAILED if fails else State.SUCCEEDED)
 
@@ -337,7 +337,7 @@ def test_an_output_that_nobody_made_fails_the_job_and_keeps_the_others_aside():
     gang.form()
     gang.end("worker:0", made=(0,))
     gang.end("worker:1")
-    assert gang.of(Commit)[0].keep is False
+    assert gang.actions_of(Commit)[0].keep is False
     request = commit_request(gang.state)
     assert [one.failed for one in request.outputs] == ["hdfs://n/model.failed", "hdfs://n/metrics.failed"]
     gang.take_over()
@@ -353,7 +353,7 @@ def test_an_output_that_may_be_missing(output: Output):
     gang = Gang(job(roles={"worker": Role("train")}, outputs=(output,)))
     gang.form()
     gang.end("worker:0")
-    assert gang.of(Commit)[0].keep is True
+    assert gang.actions_of(Commit)[0].keep is True
     gang.feed(CommitDone(gang.now))
     assert gang.outcome.state is State.SUCCEEDED
     assert "output hdfs://n/out is empty: no task" in gang.recorded(Noted)[-1].text
@@ -364,7 +364,7 @@ def test_containers_lost_before_the_gang_formed_are_replaced():
     gang.grant("worker")
     gang.feed(ContainerEnded(gang.now, "c1", Exit("preempted", detail="preempted")))
     assert gang.state.stage is Stage.FORMING
-    assert (gang.of(RequestContainers)[-1].role, gang.of(RequestContainers)[-1].count) == ("worker", 2)
+    assert (gang.actions_of(RequestContainers)[-1].role, gang.actions_of(RequestContainers)[-1].count) == ("worker", 2)
 
 
 def test_nothing_follows_the_end():
@@ -476,7 +476,7 @@ def test_what_must_not_start_twice_runs_on_when_an_executor_is_ahead_of_the_log(
 def test_a_master_that_begins_anew_waits_for_the_programs_of_the_one_before():
     spec = job(roles={"worker": Role("train")})
     gang = Gang(spec)
-    gang.state = GangState.of("job-1", spec)
+    gang.state = GangState.for_job("job-1", spec)
     gang.feed(JobStarted(gang.now, "job-1", "local", "alice", spec, fenced_until=gang.now + FENCE_S))
     gang.grant("worker")
     gang.join("worker:0")
@@ -501,7 +501,7 @@ def looking() -> Gang:
     gang = Gang(job(roles={"worker": Role("train")}, checkpoint=Checkpoint("hdfs://n/ckpt")))
     gang.grant("worker")
     gang.join("worker:0")
-    assert [look.epochs for look in gang.of(FindCheckpoint)] == [(1,)]
+    assert [look.epochs for look in gang.actions_of(FindCheckpoint)] == [(1,)]
     assert gang.state.stage is Stage.FORMING
     return gang
 
@@ -523,7 +523,7 @@ def test_a_look_that_a_dead_master_had_begun_is_begun_again():
     gang = looking()
     gang.take_over()
     gang.join("worker:0")
-    assert [look.epochs for look in gang.of(FindCheckpoint)][1:] == [(1,)]
+    assert [look.epochs for look in gang.actions_of(FindCheckpoint)][1:] == [(1,)]
 
 
 def test_a_gang_that_is_complete_when_the_job_is_ending_does_not_start():
@@ -544,7 +544,7 @@ def test_a_container_that_comes_when_the_job_is_ending_is_given_back():
     gang.feed(CancelRequested(gang.now, "alice"))
     late = gang.grant("worker")
     assert gang.state.stage is Stage.STOPPING
-    assert [release.container_id for release in gang.of(ReleaseContainer)] == [late.id]
+    assert [release.container_id for release in gang.actions_of(ReleaseContainer)] == [late.id]
 
 
 def test_a_program_whose_container_went_back_is_waited_for_unless_its_end_was_told():

@@ -66,7 +66,7 @@ def written(
 
 
 def read(data: bytes) -> list[tuple[bytes, bytes]]:
-    return [(key, value.take(1 << 30)) for key, value in tfile.records(io.BytesIO(data))]
+    return [(key, value.read_exactly(1 << 30)) for key, value in tfile.records(io.BytesIO(data))]
 
 
 @pytest.mark.parametrize("compression", ["none", "gz"])
@@ -85,7 +85,7 @@ records = st.lists(
 def test_any_of_the_records(told: bool, blocks: list[list[tuple[bytes, bytes]]], keys: set[bytes]) -> None:
     keys |= {block[0][0] for block in blocks[:1]} | {block[-1][0] for block in blocks[1:2]}
     file = io.BytesIO(written(blocks, told=told))
-    found = [(key, value.take(1 << 30)) for key, value in tfile.records(file, keys)]
+    found = [(key, value.read_exactly(1 << 30)) for key, value in tfile.records(file, keys)]
     assert found == [record for block in blocks for record in block if record[0] in keys]
 
 
@@ -105,7 +105,7 @@ def test_of_others_little_is_read(wanted: int) -> None:
     sizes = [700_000, 1_000, 2_000, 900_000, 800_000, 500]
     pairs = [(b"container %d" % number, b"x" * size) for number, size in enumerate(sizes)]
     file = Counted(written([pairs[:1], pairs[1:4], pairs[4:5], pairs[5:]], chunk=100_000))
-    ((key, value),) = ((key, value.take(1 << 30)) for key, value in tfile.records(file, {pairs[wanted][0]}))
+    ((key, value),) = ((key, value.read_exactly(1 << 30)) for key, value in tfile.records(file, {pairs[wanted][0]}))
     assert (key, value) == pairs[wanted]
     assert file.count < sizes[wanted] + 3 * tfile.PIECE
 

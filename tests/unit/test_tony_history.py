@@ -73,7 +73,7 @@ class TestImported:
 
     def test_is_a_job_of_this_machine(self, tmp_path: Path) -> None:
         where = kept(imported(history(tmp_path)), uris.of_local(tmp_path / "home"))
-        places = JobPositions(MachineState.of(str(tmp_path / "home")))
+        places = JobPositions(MachineState.for_home(str(tmp_path / "home")))
         report = JobDirectory(Path(uris.path(where))).report(places)
         assert (report.id, report.user, report.state) == (
             "local-application_1541469337545_0031",

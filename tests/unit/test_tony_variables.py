@@ -135,7 +135,7 @@ def test_mxnet_meets_at_the_scheduler() -> None:
     where = world(**order)
     server = told("tony-mxnet", where, "server:1")
     assert (server["DMLC_ROLE"], server["DMLC_NUM_SERVER"], server["DMLC_NUM_WORKER"]) == ("server", "2", "2")
-    assert server["DMLC_PS_ROOT_URI"] == where.of("scheduler")[0].host
+    assert server["DMLC_PS_ROOT_URI"] == where.members_of("scheduler")[0].host
     assert server["DMLC_LOCAL"] == "0"
     assert told("tony-mxnet", where, "worker:0")["JOB_NAME"] == "worker"
 

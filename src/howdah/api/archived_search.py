@@ -137,7 +137,7 @@ def _read_exactly(size: int) -> bytes:
 
 
 def main() -> int:
-    """Search once."""
+    """Answer one search request from standard input."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C is meant for the server
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     request = json.loads(sys.stdin.buffer.readline())

@@ -64,7 +64,7 @@ class SeriesQuery:
     program_metrics: bool = False
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> SeriesQuery:
+    def from_parameters(cls, query: Mapping[str, str]) -> SeriesQuery:
         """From the query of `series`.
 
         Raises:

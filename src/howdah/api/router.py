@@ -144,7 +144,7 @@ class ApiRouter:
                 raise self._view_refusal()
         job = await self._job(self.source.only_job_id)
         system = importlib.import_module(module)
-        kind, body = await (system.act if changes else system.look)(job, request)
+        kind, body = await (system.answer_post if changes else system.answer_get)(job, request)
         return compressed(Response(200, body, kind, ANSWER_HEADERS), request)
 
 

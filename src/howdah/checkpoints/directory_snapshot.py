@@ -85,7 +85,7 @@ def copy_directory(
     Raises:
         OSError: the directory can't be read; errors of `put` and `drop` are passed on.
     """
-    return _Taker(OutputFiles(directory, root, is_temporary), put, drop, dict(known or {})).take(settle_s)
+    return _Taker(OutputFiles(directory, root, is_temporary), put, drop, dict(known or {})).copy_until_settled(settle_s)
 
 
 def files(directory: str, root: str = "") -> dict[str, Stamp]:
@@ -152,7 +152,7 @@ class _Taker:
         self.copied: set[str] = set()
         self.patient_until = 0.0
 
-    def take(self, settle_s: float) -> DirectorySnapshot:
+    def copy_until_settled(self, settle_s: float) -> DirectorySnapshot:
         self.patient_until = time.monotonic() + min(CLOSED_S, settle_s)
         deadline = time.monotonic() + settle_s
         skipped: list[str] = []

@@ -141,7 +141,7 @@ def machine() -> Iterator[Finding]:
     from howdah.engines.local.cgroup import MemoryGroup
     from howdah.engines.local.machine import Machine, gib
 
-    here = Machine.here()
+    here = Machine.detect()
     said = say(
         "{memory}, {vcores} vcores, {gpus} GPUs for jobs",
         memory=gib(here.memory_mib),

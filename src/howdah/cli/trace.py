@@ -49,7 +49,7 @@ def trace(of: str, profile: str, as_json: bool) -> None:
     options = options_of(profile)
     with Index(index_folder(options)) as index:
         if index.claim():  # else a history server keeps it up to date
-            Scanner(index, options.roots, options.conf_dir).look()
+            Scanner(index, options.roots, options.conf_dir).scan()
         try:
             found = _find(index.connection, of, profile)
         except ApiError as error:

@@ -85,17 +85,17 @@ class _Masking:
             self._texts[number] = event
             if event.anchor:
                 self._anchors[event.anchor] = number
-            self._take(number)
+            self._add_node(number)
         elif isinstance(event, yaml.AliasEvent):
-            self._take(self._anchors.get(str(event.anchor)))
+            self._add_node(self._anchors.get(str(event.anchor)))
         elif isinstance(event, yaml.CollectionStartEvent):
             name = "".join(self._open[-1].keys) if self._open else ""
             self._open.append(_Collection(isinstance(event, yaml.MappingStartEvent), name))
         elif isinstance(event, yaml.CollectionEndEvent):
             self._end(self._open.pop())
-            self._take(None)
+            self._add_node(None)
 
-    def _take(self, number: int | None) -> None:
+    def _add_node(self, number: int | None) -> None:
         """The text of this number, or (None) a collection, is a key, a value or an item."""
         if not self._open:
             return

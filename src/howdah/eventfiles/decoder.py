@@ -65,7 +65,7 @@ def decode(
 
     at, most = 0, _FEW
     while True:
-        end, row = scalar_rows.take(data, at, scalar, taken)
+        end, row = scalar_rows.decode_rows(data, at, scalar, taken)
         most = _FEW if end > at else most * 4
         if goes_on and end > at and len(data) - end < row * scalar_rows.FEWEST:
             at, wanted = end, 0
@@ -101,7 +101,7 @@ def _columns(
     for length, ats in sorted(found.groups.items(), key=lambda item: item[1][0]):
         frames, whole, flaws = good([data[at : at + length] for at in ats], ats)
         batch.flaws += flaws
-        rest += scalar_columns.take(frames, whole, scalar, taken)
+        rest += scalar_columns.decode_columns(frames, whole, scalar, taken)
     return rest
 
 

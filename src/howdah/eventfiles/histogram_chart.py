@@ -26,7 +26,7 @@ Bucket = tuple[float, float, float]
 def draw_map(histograms: TagHistograms, style: Style) -> str:
     """Draw all steps: steps to the right, values up, deeper colours for more values. A logarithmic scale is that of the
     counts."""
-    columns = [_Column.of(one, style, histograms.started) for one in histograms.steps]
+    columns = [_Column.from_histogram(one, style, histograms.started) for one in histograms.steps]
     frame = svg.frame(style, 1)
     span = _values([column.buckets for column in columns])
     edges = _edges([column.x for column in columns])
@@ -43,7 +43,7 @@ def draw_map(histograms: TagHistograms, style: Style) -> str:
 
 def draw_bars(histograms: TagHistograms, style: Style) -> str:
     """Draw the last step: values to the right, counts up."""
-    last = _Column.of(histograms.steps[-1], style, histograms.started)
+    last = _Column.from_histogram(histograms.steps[-1], style, histograms.started)
     frame = svg.frame(style, 1)
     span = _values([last.buckets])
     counts = _binned(last.buckets, span)
@@ -106,7 +106,7 @@ class _Column:
     left_out: float
 
     @classmethod
-    def of(cls, histogram: Histogram, style: Style, started: float) -> _Column:
+    def from_histogram(cls, histogram: Histogram, style: Style, started: float) -> _Column:
         numbers = histogram.buckets
         triples = [(numbers[at], numbers[at + 1], numbers[at + 2]) for at in range(0, len(numbers) - 2, 3)]
         kept = [each for each in triples if all(math.isfinite(number) for number in each) and each[2] > 0]

@@ -174,7 +174,7 @@ class JobEventFiles:
 
     def histograms(self, query: Query) -> dict[str, Any]:
         """Return the histograms of one tag of one run, by step."""
-        name, tag, found = self._of(query, "histograms")
+        name, tag, found = self._runs_with(query, "histograms")
         steps = [
             {"step": one.step, "time": one.wall, "buckets": _triples([_plain(number) for number in one.buckets])}
             for one in found
@@ -183,7 +183,7 @@ class JobEventFiles:
 
     def distributions(self, query: Query) -> dict[str, Any]:
         """Return the percentiles of the histograms of one tag of one run, by step."""
-        name, tag, found = self._of(query, "histograms")
+        name, tag, found = self._runs_with(query, "histograms")
         steps = [{"step": one.step, "time": one.wall, "percentiles": percentiles(one)} for one in found]
         return {"version": self.version, "run": name, "tag": tag, "steps": steps}
 
@@ -193,7 +193,7 @@ class JobEventFiles:
         Raises:
             Absent: there is no such run, tag or step.
         """
-        name, tag, found = self._of(query, "histograms", every=True)
+        name, tag, found = self._runs_with(query, "histograms", every=True)
         step = _one(query, "step")
         started = found[0].wall if found else 0.0
         if step is None:
@@ -205,13 +205,13 @@ class JobEventFiles:
 
     def texts(self, query: Query) -> dict[str, Any]:
         """Return the texts of one tag of one run, by step."""
-        name, tag, found = self._of(query, "texts")
+        name, tag, found = self._runs_with(query, "texts")
         texts = [{"step": one.step, "time": one.wall, "text": one.text} for one in found]
         return {"version": self.version, "run": name, "tag": tag, "texts": texts}
 
     def images(self, query: Query) -> dict[str, Any]:
         """Return which images one tag of one run has, by step."""
-        name, tag, found = self._of(query, "images")
+        name, tag, found = self._runs_with(query, "images")
         keys = ("step", "time", "width", "height", "count")
         rows = [dict(zip(keys, (one.step, one.wall, one.width, one.height, one.count), strict=True)) for one in found]
         return {"version": self.version, "run": name, "tag": tag, "images": rows}
@@ -222,7 +222,7 @@ class JobEventFiles:
         Raises:
             Absent: there is no such image, or its format is not one that a browser shows without running code in it.
         """
-        name, tag, found = self._of(query, "images", every=True)
+        name, tag, found = self._runs_with(query, "images", every=True)
         step, number = _one(query, "step"), _number(query, "index", 0, 0, 1 << 20)
         chosen = [one for one in found if step is None or str(one.step) == step]
         if not chosen:
@@ -264,7 +264,7 @@ class JobEventFiles:
             )
         return {"version": self.version, "runs": rows}
 
-    def _of(self, query: Query, kind: str, every: bool = False) -> tuple[str, str, list[Any]]:
+    def _runs_with(self, query: Query, kind: str, every: bool = False) -> tuple[str, str, list[Any]]:
         name, root, run = self.run(query)
         held: Mapping[bytes, list[Any]] = getattr(run, kind)
         tag = _one(query, "tag")

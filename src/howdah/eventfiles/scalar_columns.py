@@ -134,7 +134,9 @@ _STEPS = _Steps()
 Taken = Callable[[bytes, Points], object]
 
 
-def take(frames: list[bytes], ats: list[int], scalar: Callable[[bytes], bool], taken: Taken) -> list[tuple[int, bytes]]:
+def decode_columns(
+    frames: list[bytes], ats: list[int], scalar: Callable[[bytes], bool], taken: Taken
+) -> list[tuple[int, bytes]]:
     """Hand the points of frames of one length, which begin at `ats`, to `taken`, tag by tag; return the places and
     frames of the rest. `scalar` tells whether a frame has a scalar."""
     level = 0

@@ -74,7 +74,7 @@ class RecordRow:
         return Points(ats, steps, walls, values if found.format == "d" else array("d", values.tolist()))
 
 
-def take(data: bytes, at: int, scalar: Callable[[bytes], bool], taken: Taken) -> tuple[int, int]:
+def decode_rows(data: bytes, at: int, scalar: Callable[[bytes], bool], taken: Taken) -> tuple[int, int]:
     """Hand the points of rows that begin at `at` to `taken`; return where the rows end, and the bytes of one row.
     `scalar` tells whether a frame has a scalar."""
     row = _row(data, at, scalar)

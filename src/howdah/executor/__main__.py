@@ -20,7 +20,7 @@ def main() -> int:
 
     ignore_full_disk()
     try:
-        identity = Identity.of(os.environ)
+        identity = Identity.from_environment(os.environ)
         share_credentials(os.environ, False)
         if identity.work_directory:
             os.chdir(identity.work_directory)

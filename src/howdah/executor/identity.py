@@ -61,7 +61,7 @@ class Identity:
         return address if address and not address.startswith("127.") else _host_towards(self.master)
 
     @classmethod
-    def of(cls, environment: Mapping[str, str]) -> Identity:
+    def from_environment(cls, environment: Mapping[str, str]) -> Identity:
         """Read the identity.
 
         Raises:

@@ -26,7 +26,7 @@ class PortReservation:
 
     def __init__(self, host: str, names: Sequence[str], among: Sequence[int] = ()) -> None:
         self._sockets: Dict[str, socket.socket] = {}
-        family, self.address = _own(host) if host else (socket.AF_INET, "")
+        family, self.address = _address_family(host) if host else (socket.AF_INET, "")
         for name in names:
             try:
                 self._sockets[name] = _shared(bound(family, "", among))
@@ -49,7 +49,7 @@ class PortReservation:
         self._sockets = {}
 
 
-def _own(host: str) -> Tuple[int, str]:
+def _address_family(host: str) -> Tuple[int, str]:
     """Return the family of `host` and its address, which is "" for a host other than this machine."""
     try:
         family, *_, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]

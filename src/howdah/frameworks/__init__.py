@@ -131,7 +131,7 @@ def world_variables(
         "HOWDAH_TASK": str(task),
         "HOWDAH_ROLE": task.role,
         "HOWDAH_INDEX": str(task.index),
-        "HOWDAH_REPLICAS": str(replicas or len(world.of(task.role))),
+        "HOWDAH_REPLICAS": str(replicas or len(world.members_of(task.role))),
         "HOWDAH_RANK": str(world.rank(task)),
         "HOWDAH_WORLD_SIZE": str(len(world.members)),
         "HOWDAH_EPOCH": str(world.epoch),

@@ -29,7 +29,7 @@ def grouped(job: JobSpec, helpers: Sequence[str] = ()) -> JobSpec:
 
 def group(world: World, helpers: Sequence[str] = ()) -> tuple[Member, ...]:
     """Return the members of the group, by rank; `world` is in the order that `grouped` gave its roles."""
-    beside = sum(len(world.of(role)) for role in (*SIDE_ROLES, *helpers))
+    beside = sum(len(world.members_of(role)) for role in (*SIDE_ROLES, *helpers))
     return world.members[: len(world.members) - beside]
 
 

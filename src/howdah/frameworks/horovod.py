@@ -62,7 +62,7 @@ class Horovod:
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
         """Set the variables of workers; Horovod would take any other task that has them for a worker."""
-        server = next(iter(world.of(RENDEZVOUS_ROLE)), None)
+        server = next(iter(world.members_of(RENDEZVOUS_ROLE)), None)
         if server is None or task.role in (RENDEZVOUS_ROLE, *SIDE_ROLES):
             return {}
         return meeting(server, group(world, helpers=(RENDEZVOUS_ROLE,)), task)

@@ -31,26 +31,26 @@ class MXNet:
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
         """Name the scheduler; a task without one is alone and gets nothing: MXNet would wait for servers."""
-        scheduler = next(iter(world.of(SCHEDULER)), None)
+        scheduler = next(iter(world.members_of(SCHEDULER)), None)
         if scheduler is None:
             return {}
         meeting = {
             "DMLC_PS_ROOT_URI": scheduler.numeric,
             "DMLC_PS_ROOT_PORT": str(scheduler.ports["main"]),
             "DMLC_NUM_WORKER": str(len(group(world, _HELPERS))),
-            "DMLC_NUM_SERVER": str(sum(len(world.of(role)) for role in SERVERS)),
+            "DMLC_NUM_SERVER": str(sum(len(world.members_of(role)) for role in SERVERS)),
             "DMLC_NODE_HOST": world.member(task).numeric,
             "DMLC_LOCAL": "0",
         }
         if task.role in SIDE_ROLES:
             return meeting
-        return {**meeting, **_own(world, task)}
+        return {**meeting, **_own_variables(world, task)}
 
 
-def _own(world: World, task: TaskId) -> dict[str, str]:
+def _own_variables(world: World, task: TaskId) -> dict[str, str]:
     if task.role == SCHEDULER:
         return {"DMLC_ROLE": "scheduler"}
     if task.role in SERVERS:
-        servers = [member.task for role in SERVERS for member in world.of(role)]
+        servers = [member.task for role in SERVERS for member in world.members_of(role)]
         return {"DMLC_ROLE": "server", "DMLC_SERVER_ID": str(servers.index(task))}
     return {"DMLC_ROLE": "worker", "DMLC_WORKER_ID": str(world.rank(task))}

@@ -56,7 +56,7 @@ class XGBoost:
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
         """Name the tracker to the tasks of its stage; tasks of other stages have no tracker."""
-        tracker = next(iter(world.of(TRACKER)), None)
+        tracker = next(iter(world.members_of(TRACKER)), None)
         if tracker is None:
             return {}
         workers = len(group(world, helpers=(TRACKER,)))

@@ -26,7 +26,7 @@ class _Buffer(c.Structure):
     _fields_ = (("length", c.c_size_t), ("value", c.c_void_p))
 
     @classmethod
-    def of(cls, data: bytes) -> _Buffer:
+    def from_bytes(cls, data: bytes) -> _Buffer:
         return cls(len(data), c.cast(c.c_char_p(data), c.c_void_p))
 
 
@@ -72,7 +72,7 @@ class KerberosClient:
         self._minor, self._context, self._name = c.c_uint32(), c.c_void_p(), c.c_void_p()
         self._server, self._established = f"{service}@{host}", False
         name = self._server.encode()
-        self._call("gss_import_name", c.byref(_Buffer.of(name)), c.byref(_HOSTBASED), c.byref(self._name))
+        self._call("gss_import_name", c.byref(_Buffer.from_bytes(name)), c.byref(_HOSTBASED), c.byref(self._name))
 
     def step(self, challenge: bytes) -> bytes:
         """The next message for the server. Raises EngineRejected: no ticket, unknown server, no layer that is known."""
@@ -80,13 +80,13 @@ class KerberosClient:
             return self._choose_layer(challenge)
         answer = _Buffer()
         flags = _MUTUAL | _REPLAY | _SEQUENCE | _CONFIDENTIALITY | _INTEGRITY
-        received = c.byref(_Buffer.of(challenge)) if challenge else None
+        received = c.byref(_Buffer.from_bytes(challenge)) if challenge else None
         major = self._call(
             "gss_init_sec_context", None, c.byref(self._context), self._name, c.byref(_KRB5), c.c_uint32(flags),
             c.c_uint32(0), None, received, None, c.byref(answer), None, None,
         )  # fmt: skip
         self._established = not major & _CONTINUE_NEEDED
-        return self._take(answer)
+        return self._copy_and_release(answer)
 
     def _choose_layer(self, challenge: bytes) -> bytes:
         """RFC 4752 3.1: the server offers its layers in a message only the real one can have made."""
@@ -105,15 +105,15 @@ class KerberosClient:
     def wrap(self, data: bytes) -> bytes:
         """As the layer has it: signed, or sealed as well."""
         wrapped, sealed = _Buffer(), c.c_int(self._layer == _PRIVACY)
-        given = c.byref(_Buffer.of(data))
+        given = c.byref(_Buffer.from_bytes(data))
         self._call("gss_wrap", self._context, sealed, c.c_uint32(0), given, None, c.byref(wrapped))
-        return self._take(wrapped)
+        return self._copy_and_release(wrapped)
 
     def unwrap(self, data: bytes) -> bytes:
         """Raises EngineRejected when the server has not made it, or another one should have come before."""
-        given, plain, sealed = c.byref(_Buffer.of(data)), _Buffer(), c.c_int()
+        given, plain, sealed = c.byref(_Buffer.from_bytes(data)), _Buffer(), c.c_int()
         self._call("gss_unwrap", self._context, given, c.byref(plain), c.byref(sealed), None)
-        found = self._take(plain)
+        found = self._copy_and_release(plain)
         if self._layer == _PRIVACY and not sealed.value:
             raise EngineRejected(f"{self._server} sends in the clear what should be sealed")
         return found
@@ -132,9 +132,9 @@ class KerberosClient:
         self._library.gss_display_status(
             c.byref(minor), c.c_uint32(code), c.c_int(kind), c.byref(_KRB5), c.byref(more), c.byref(text)
         )
-        return self._take(text).decode(errors="replace")
+        return self._copy_and_release(text).decode(errors="replace")
 
-    def _take(self, buffer: _Buffer) -> bytes:
+    def _copy_and_release(self, buffer: _Buffer) -> bytes:
         data = c.string_at(buffer.value, buffer.length) if buffer.length else b""
         self._library.gss_release_buffer(c.byref(c.c_uint32()), c.byref(buffer))
         return data

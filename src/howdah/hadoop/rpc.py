@@ -115,7 +115,7 @@ def delimited(message: Message) -> bytes:
     return bytes(_VarintBytes(len(data))) + data
 
 
-def take(kind: type[M], data: bytes, position: int = 0) -> tuple[M, int]:
+def parse_delimited(kind: type[M], data: bytes, position: int = 0) -> tuple[M, int]:
     """The length-preceded message at `position`, and the position after it."""
     length, start = _DecodeVarint32(data, position)
     if start + length > len(data):
@@ -163,7 +163,7 @@ class RpcConnection:
         writer.write(frame(self._request_header(call_id), header, request))
         try:
             data, position = await asyncio.wait_for(future, timeout)
-            return take(kind, data, position)[0]
+            return parse_delimited(kind, data, position)[0]
         except (TimeoutError, asyncio.TimeoutError):
             raise EngineUnavailable(f"{self.address} did not answer {method} within {timeout:g} s") from None
         except (DecodeError, IndexError) as error:
@@ -244,10 +244,10 @@ class RpcConnection:
 
     async def _sasl_answer(self, reader: ByteReader) -> pb.Sasl:
         data = await read_frame(reader)
-        header, position = take(pb.RpcResponseHeader, data)
+        header, position = parse_delimited(pb.RpcResponseHeader, data)
         if header.status:
             raise RpcError(self.address, header.exception_class, header.error_message)
-        return take(pb.Sasl, data, position)[0]
+        return parse_delimited(pb.Sasl, data, position)[0]
 
     def _choose(self, offered: list[pb.SaslAuth]) -> pb.SaslAuth:
         wanted = "KERBEROS" if isinstance(self._login, Kerberos) else "TOKEN"
@@ -282,7 +282,7 @@ class RpcConnection:
         try:
             while True:
                 data = await read_frame(reader)
-                header, position = take(pb.RpcResponseHeader, data)
+                header, position = parse_delimited(pb.RpcResponseHeader, data)
                 if header.status == 2:  # fatal: it concerns the connection, whatever call it names
                     error = RpcError(self.address, header.exception_class, header.error_message)
                     return
@@ -327,11 +327,11 @@ class _Layered:
 
     async def readexactly(self, n: int) -> bytes:
         while len(self._plain) < n:
-            header, position = take(pb.RpcResponseHeader, data := await read_frame(self._reader))
+            header, position = parse_delimited(pb.RpcResponseHeader, data := await read_frame(self._reader))
             if header.call_id != SASL_CALL & 0xFFFFFFFF:
                 raise OSError("a message without the protection that was agreed on")
             try:
-                self._plain += self._mechanism.unwrap(take(pb.Sasl, data, position)[0].token)
+                self._plain += self._mechanism.unwrap(parse_delimited(pb.Sasl, data, position)[0].token)
             except EngineRejected as error:
                 raise OSError(str(error)) from error
         found = bytes(self._plain[:n])

@@ -49,7 +49,7 @@ class Scanner:
         self._closed_at = time.monotonic()
         self._ended = False
 
-    def look(self) -> ScanResult:
+    def scan(self) -> ScanResult:
         """Bring the index up to date.
 
         Raises:
@@ -87,7 +87,7 @@ class Scanner:
         try:
             entry = files.stat(jobs)
             if self._unchanged(home, entry.modified_ms if entry else 0):
-                self._take(files, home, [self.index.open_jobs(home)], looked)
+                self._read_new_events(files, home, [self.index.open_jobs(home)], looked)
                 return
             listing = files.children(jobs) if entry else []
         except StagingError:
@@ -95,9 +95,9 @@ class Scanner:
             if not one_of_many:
                 raise
             return
-        looked.gone += self.index.look(home, _found(listing))
+        looked.gone += self.index.update_listing(home, _found(listing))
         del listing
-        self._take(files, home, self.index.news(home), looked)
+        self._read_new_events(files, home, self.index.news(home), looked)
         modified_ms = entry.modified_ms if entry else 0
         if time.time() * 1000 - modified_ms > CLOCK_MS:  # else another may come and the directory's time be the same
             self._listed[home] = (modified_ms, time.monotonic())
@@ -107,7 +107,9 @@ class Scanner:
         known, at = self._listed.get(home, (-1, 0.0))
         return known == modified_ms and time.monotonic() - at < LIST_S
 
-    def _take(self, files: FileSystem, home: str, news: Iterable[list[IndexedJob]], looked: ScanResult) -> None:
+    def _read_new_events(
+        self, files: FileSystem, home: str, news: Iterable[list[IndexedJob]], looked: ScanResult
+    ) -> None:
         if time.monotonic() - self._closed_at > CLOSED_S:
             self._closed, self._closed_at = {}, time.monotonic()
         open_ = ([job for job in jobs if self._closed.get(job.directory) != job.folder_ms] for jobs in news)

@@ -243,7 +243,7 @@ class Index:
                 number = connection.execute(_UPSERT, _row(root, job)).fetchone()[0]
                 _put_attempts(connection, number, job)
 
-    def look(self, root: str, listing: Iterable[FoundJob]) -> int:
+    def update_listing(self, root: str, listing: Iterable[FoundJob]) -> int:
         """Store the directories below `root`, and remove jobs that are not among them; return how many were removed."""
         connection = self.connection
         connection.execute("CREATE TEMP TABLE IF NOT EXISTS seen (id TEXT PRIMARY KEY, directory, folder_ms, owner)")

@@ -119,12 +119,12 @@ class JobSummary:
                 if b'"gpus"' in line:
                     wanted.append(line)
                 if b'"progress"' in line:
-                    self._take(wanted)
+                    self._apply(wanted)
                     wanted = []
                     self._progressed(line)
             elif line and not line.startswith(_UNSEEN):
                 wanted.append(line)
-        self._take(wanted)
+        self._apply(wanted)
 
     def _progressed(self, line: bytes) -> None:
         found = _PROGRESS.match(line, line.find(b'"task"'))
@@ -140,7 +140,7 @@ class JobSummary:
             attempt.gpus = _text(",".join(str(gpu["id"]) for gpu in record["gpus"]), SENTENCE)
             self.changed[attempt.task, attempt.attempt] = attempt
 
-    def _take(self, lines: list[bytes]) -> None:
+    def _apply(self, lines: list[bytes]) -> None:
         for record in _records(lines):
             try:
                 handler = _HANDLERS.get(record["kind"])

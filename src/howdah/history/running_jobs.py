@@ -29,7 +29,7 @@ class RunningJobs:
         self.index, self.engines = index, tuple(engines)
         self._next = 0
 
-    def look(self, now: float) -> list[str]:
+    def refresh(self, now: float) -> list[str]:
         """Update the jobs without an end; return sentences about engines that do not answer.
 
         Raises:

@@ -149,8 +149,8 @@ class HistoryServer:
             )
 
     def _update(self) -> list[str]:
-        looked = self._scanner.look()
-        problems = [*looked.problems, *self._running_jobs.look(time.time())]
+        looked = self._scanner.scan()
+        problems = [*looked.problems, *self._running_jobs.refresh(time.time())]
         options = self.options
         if options.keep_s and time.monotonic() - self._swept_at > SWEEP_S:
             self._swept_at = time.monotonic()

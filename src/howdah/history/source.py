@@ -101,7 +101,7 @@ class HistorySource(ReadOnlySource):
         return await asyncio.to_thread(run)
 
     async def jobs(self, query: Mapping[str, str]) -> Mapping[str, Any]:
-        """Return a page of the list."""
+        """Return the jobs that the query asks for, one page of them."""
         found = await self._read(lambda connection: queries.page(connection, query, time.time()))
         return {**found, "problems": list(self.problems)}
 

@@ -133,7 +133,7 @@ def deduplicate_names(inputs: tuple[StagedInput, ...]) -> tuple[StagedInput, ...
     for entry in inputs:
         to = posixpath.normpath(entry.to)
         folder = folders.setdefault(to, _Folder())
-        files = tuple(replace(file, name=folder.take(file.name)) for file in entry.files)
+        files = tuple(replace(file, name=folder.unused_name(file.name)) for file in entry.files)
         settled.append(replace(entry, to=to, files=files))
     return tuple(settled)
 
@@ -144,7 +144,7 @@ class _Folder:
         self._folders: set[str] = set()
         self._next: dict[str, int] = {}
 
-    def take(self, name: str) -> str:
+    def unused_name(self, name: str) -> str:
         *folders, base = name.split("/")
         path = ""
         for folder in folders:

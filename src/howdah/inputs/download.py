@@ -90,7 +90,7 @@ def download_part(there: Entry, part: str, told: Told, place: str) -> None:
         file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
     size = 0
 
-    def take(pieces: Sequence[Buffer]) -> None:
+    def write_pieces(pieces: Sequence[Buffer]) -> None:
         nonlocal size
         with _explained(place):
             length = _write(file, pieces)
@@ -101,7 +101,9 @@ def download_part(there: Entry, part: str, told: Told, place: str) -> None:
         size = _begun(file, there, place)
         told(size)
         if size < there.size:
-            with _behind(take) if there.size >= WORTH_KEEPING else contextlib.nullcontext(take) as write:
+            with (
+                _behind(write_pieces) if there.size >= WORTH_KEEPING else contextlib.nullcontext(write_pieces) as write
+            ):
                 filesystem(there.uri).copy_to(there, size, write)
         if size != there.size:
             raise ConnectionBroken(f"{there.uri}: {size} bytes came of {there.size}: it is being written, or was cut")
@@ -116,15 +118,15 @@ def download_part(there: Entry, part: str, told: Told, place: str) -> None:
 
 
 @contextlib.contextmanager
-def _behind(take: Callable[[Sequence[Buffer]], None]) -> Iterator[Callable[[Sequence[Buffer]], None]]:
-    """Call `take` in another thread, while the caller reads the next bytes."""
+def _behind(write_pieces: Callable[[Sequence[Buffer]], None]) -> Iterator[Callable[[Sequence[Buffer]], None]]:
+    """Call `write_pieces` in another thread, while the caller reads the next bytes."""
     with ThreadPoolExecutor(1, "write") as pool:
         before: Future[None] = pool.submit(lambda: None)
 
         def hand_over(pieces: Sequence[Buffer]) -> None:
             nonlocal before
             before.result()
-            before = pool.submit(take, pieces)
+            before = pool.submit(write_pieces, pieces)
 
         yield hand_over
         before.result()

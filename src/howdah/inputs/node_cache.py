@@ -52,7 +52,7 @@ class NodeCache:
         self._full: set[str] = set()
 
     @classmethod
-    def here(cls, environ: Mapping[str, str]) -> NodeCache | None:
+    def from_environment(cls, environ: Mapping[str, str]) -> NodeCache | None:
         """Return the cache of this node, or None where no place is safe or the limit is 0.
 
         It is in HOWDAH_DATA_CACHE_DIR, else beside what YARN keeps for this user, else in howdah's own cache, and takes
@@ -79,11 +79,11 @@ class NodeCache:
             root = self._room(there, path)
             with turn():
                 if root:
-                    self._take(_entry(root, key), there, path, told)
+                    self._fetch_and_keep(_entry(root, key), there, path, told)
                 else:
                     download_verified(there, path, told)
 
-    def _take(self, entry: str, there: Entry, path: str, told: Told) -> None:
+    def _fetch_and_keep(self, entry: str, there: Entry, path: str, told: Told) -> None:
         part = f"{entry}.part"
         try:
             os.makedirs(os.path.dirname(entry), mode=0o700, exist_ok=True)

@@ -214,7 +214,7 @@ def _persistently(
     """Move a file; try again as long as bytes arrive: a file of a terabyte may meet many broken connections."""
     failures = done = most = 0
 
-    def told(count: int) -> None:
+    def count_bytes(count: int) -> None:
         nonlocal done, most, failures
         if stopped.is_set() and count > 0:
             raise StagingError("stopped, for another file could not be moved")
@@ -225,7 +225,7 @@ def _persistently(
 
     while True:
         try:
-            return move(copy, told)
+            return move(copy, count_bytes)
         except (ConnectionBroken, EngineUnavailable):
             failures += 1
             if failures == TRIES or stopped.wait(back_off_s * 2**failures):
@@ -235,7 +235,7 @@ def _persistently(
 def download_files(request: DownloadRequest) -> DownloadReply:
     """Answer a request for a download, with the node's cache where one of its files is to be kept there."""
     keep_freed_memory()
-    cache = NodeCache.here(os.environ) if any(copy.cache for copy in request.items) else None
+    cache = NodeCache.from_environment(os.environ) if any(copy.cache for copy in request.items) else None
     files, size = download(request.items, ProgressLines(), cache)
     return DownloadReply(files, size, cache.hits if cache else 0)
 

@@ -27,7 +27,7 @@ class LogQuery:
     limit: int = 200
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> LogQuery:
+    def from_parameters(cls, query: Mapping[str, str]) -> LogQuery:
         """From the query of `search`.
 
         Raises:

@@ -114,7 +114,7 @@ class JobMaster:
         self.identity, self.allocator_class = identity, allocator
         job = resolve_event_dir(framework.expand(identity.staged.job), identity.job_id, identity.directory)
         self.staged = replace(identity.staged, job=job)
-        self.state = GangState.of(identity.job_id, self.staged.job, hosts_with_data(self.staged))
+        self.state = GangState.for_job(identity.job_id, self.staged.job, hosts_with_data(self.staged))
         self.state.node_penalties.update(identity.staged.strikes)
         self.order_builder = OrderBuilder(identity.job_id, self.staged, framework)
         self.log = EventLog(identity.directory)

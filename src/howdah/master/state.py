@@ -283,7 +283,7 @@ class GangState:
     """The job is left as it is to the next master: this one decides nothing more."""
 
     @classmethod
-    def of(
+    def for_job(
         cls, job_id: str, job: JobSpec, preferred_hosts: Mapping[TaskId, tuple[str, ...]] | None = None
     ) -> GangState:
         """Return the state before anything has happened; `preferred_hosts` are the hosts that hold a task's data."""

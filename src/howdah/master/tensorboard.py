@@ -178,7 +178,7 @@ class TensorBoardTask:
             self._opening = False
         self.files, path = environment
         job = self._job(view, "python3" if path else sys.executable, idle_s)
-        self.state = GangState.of(self.id, job)
+        self.state = GangState.for_job(self.id, job)
         self.state.tasks[self.task].attempt = self._attempts
         framework = find(job.framework)
         staged = replace(self.staged, job=framework.expand(job), files=self.files, inputs=(), program_path=path)

@@ -30,7 +30,7 @@ class Process:
     started: str
 
     @classmethod
-    def of(cls, pid: int) -> Process | None:
+    def from_pid(cls, pid: int) -> Process | None:
         started = _started(pid)
         return cls(pid, started) if started else None
 
@@ -94,7 +94,7 @@ def with_variable_below(name: str, folder: Path) -> list[Process]:
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and any(line.startswith(wanted) for line in _environment(entry)):
-            process = Process.of(int(entry.name))
+            process = Process.from_pid(int(entry.name))
             found += [process] if process else []
     return found
 

@@ -169,7 +169,7 @@ class World:
     least: Mapping[str, int] = field(default_factory=dict)
     """By elastic role, the smallest number of tasks with which it may go on."""
 
-    def of(self, role: str) -> Tuple[Member, ...]:
+    def members_of(self, role: str) -> Tuple[Member, ...]:
         """Return the members of one role, by index."""
         return self._roles.get(role, ())
 

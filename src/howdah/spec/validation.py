@@ -276,7 +276,7 @@ def _checkpoint(job: JobSpec) -> _Found:
         yield from _inside("checkpoint.local", checkpoint.local)
         if not checkpoint.path:
             yield Mistake("checkpoint.path", "is empty: write where the checkpoints are kept")
-    yield from _whose("checkpoint.tasks", checkpoint.tasks, job, ("chief", "all"))
+    yield from _task_mistakes("checkpoint.tasks", checkpoint.tasks, job, ("chief", "all"))
     yield from _at_least("checkpoint.every", checkpoint.every_s, 1, " s")
     if checkpoint.valid and not VALID.fullmatch(checkpoint.valid):
         yield Mistake(
@@ -291,11 +291,11 @@ def _board(job: JobSpec) -> _Found:
     elif board.tasks:
         yield Mistake("board.tasks", f"is {board.tasks!r}, but no `local` directory is named that would be copied")
     if board.tasks:
-        yield from _whose("board.tasks", board.tasks, job, ("chief",))
+        yield from _task_mistakes("board.tasks", board.tasks, job, ("chief",))
     yield from _at_least("board.every", board.every_s, 1, " s")
 
 
-def _whose(place: str, tasks: str, job: JobSpec, words: Tuple[str, ...]) -> _Found:
+def _task_mistakes(place: str, tasks: str, job: JobSpec, words: Tuple[str, ...]) -> _Found:
     role, _, index = tasks.partition(":")
     if tasks not in (*words, *job.roles) and not (role in job.roles and index.isdigit()):
         yield Mistake(place, f"is {tasks!r}, must be {', '.join(words)}, a role, or a task like worker:0")

@@ -64,12 +64,12 @@ def _below(
     if not as_they_are and any(entry.name == IGNORE for entry in entries):
         rules = (*rules, _rules(os.path.join(folder, IGNORE), prefix))
     try:
-        yield from _of(entries, prefix, rules, root, as_they_are)
+        yield from _walk_entries(entries, prefix, rules, root, as_they_are)
     except OSError as error:
         raise explain(error, error.filename or folder) from error
 
 
-def _of(
+def _walk_entries(
     entries: list[os.DirEntry[str]], prefix: str, rules: tuple[Ignored, ...], root: str, as_they_are: bool
 ) -> Iterator[ArchiveMember]:
     for entry in entries:

@@ -55,7 +55,7 @@ class ViewFileSystem(FileSystem):
         target = uris.join(self._mounts[mount], below)
         return self._filesystem(target, self._conf_dir), target
 
-    def _here(self, asked: str, entry: Entry) -> Entry:
+    def _as_asked(self, asked: str, entry: Entry) -> Entry:
         mount = self._mount(asked)
         return dataclasses.replace(entry, uri=uris.join(self.root + mount, uris.below(entry.uri, self._mounts[mount])))
 
@@ -73,13 +73,13 @@ class ViewFileSystem(FileSystem):
         except StagingError:
             return None
         found = fs.stat(target)
-        return self._here(uri, found) if found else None
+        return self._as_asked(uri, found) if found else None
 
     def children(self, directory: str) -> list[Entry]:
         mounted = {entry.uri: entry for entry in self._mounted_below(directory)}
         try:
             fs, target = self._there(directory)
-            listed = [self._here(directory, entry) for entry in fs.children(target)]
+            listed = [self._as_asked(directory, entry) for entry in fs.children(target)]
         except StagingError:
             if not mounted:
                 raise
@@ -93,12 +93,12 @@ class ViewFileSystem(FileSystem):
             return
         fs, target = self._there(directory)
         for entry in fs.walk(target):
-            yield self._here(directory, entry)
+            yield self._as_asked(directory, entry)
 
     def glob(self, pattern: str) -> list[Entry]:
         """Patterns do not reach across mounts."""
         fs, target = self._there(pattern)
-        return [self._here(pattern, entry) for entry in fs.glob(target)]
+        return [self._as_asked(pattern, entry) for entry in fs.glob(target)]
 
     def open_read(self, uri: str) -> BinaryIO:
         fs, target = self._there(uri)

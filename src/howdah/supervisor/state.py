@@ -81,7 +81,7 @@ class MachineState:
         self.wake_fifo = os.path.join(directory, "wake")
 
     @classmethod
-    def of(cls, home: str, host: str = "") -> MachineState:
+    def for_home(cls, home: str, host: str = "") -> MachineState:
         """The state of the jobs below `home` that run on `host`, which is this machine by default."""
         return cls(os.path.join(home, "local", host or os.uname().nodename))
 

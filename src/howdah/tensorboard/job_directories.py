@@ -54,11 +54,11 @@ class JobDirectories:
 
     def __call__(self) -> Mapping[str, str]:
         if time.monotonic() - self._looked_at >= AGAIN_S:
-            self._found = self._look()
+            self._found = self._find_directories()
             self._looked_at = time.monotonic()
         return self._found
 
-    def _look(self) -> dict[str, str]:
+    def _find_directories(self) -> dict[str, str]:
         found: dict[str, str] = {}
         directories, shown = self._directories(), 0
         for number, (directory, fs) in enumerate(directories):
@@ -67,7 +67,7 @@ class JobDirectories:
                 break
             with contextlib.suppress(HowdahError):  # another user's, perhaps, or gone
                 if self._wanted(directory, fs):
-                    found.update(self._of(directory, fs))
+                    found.update(self._event_directories(directory, fs))
                     shown += 1
         return found
 
@@ -101,7 +101,7 @@ class JobDirectories:
             self._fits[directory] = isinstance(first, JobStarted) and self._chosen.fits(first)
         return self._fits[directory]
 
-    def _of(self, directory: str, fs: FileSystem) -> dict[str, str]:
+    def _event_directories(self, directory: str, fs: FileSystem) -> dict[str, str]:
         log = uris.join(directory, "events.jsonl")
         entry = fs.stat(log)
         if entry is None or entry.size > LONGEST_LOG:

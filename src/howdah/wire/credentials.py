@@ -85,7 +85,7 @@ def last_date(token: Token) -> float:
     """
     cursor = _Cursor(token.identifier)
     try:
-        if cursor.take(1) != b"\0":
+        if cursor.read_exactly(1) != b"\0":
             return 0.0
         for _ in range(3):
             cursor.block()
@@ -99,7 +99,7 @@ class _Cursor:
     def __init__(self, data: bytes, position: int = 0) -> None:
         self.data, self.position = data, position
 
-    def take(self, length: int) -> bytes:
+    def read_exactly(self, length: int) -> bytes:
         end = self.position + length
         if length < 0 or end > len(self.data):
             raise ValueError(f"Hadoop credentials are cut off at byte {self.position}")
@@ -108,21 +108,21 @@ class _Cursor:
 
     def vlong(self) -> int:
         """Read a number as WritableUtils.readVLong: one byte from -112 to 127, else a sign-and-length byte first."""
-        (first,) = struct.unpack("b", self.take(1))
+        (first,) = struct.unpack("b", self.read_exactly(1))
         if first >= -112:
             return int(first)
         negative = first < -120
-        value = int.from_bytes(self.take(-(first + (120 if negative else 112))), "big")
+        value = int.from_bytes(self.read_exactly(-(first + (120 if negative else 112))), "big")
         return ~value if negative else value
 
     def block(self) -> bytes:
-        return self.take(self.vlong())
+        return self.read_exactly(self.vlong())
 
     def varint(self) -> int:
         """Read a protocol buffers varint."""
         value = shift = 0
         while True:
-            byte = self.take(1)[0]
+            byte = self.read_exactly(1)[0]
             value |= (byte & 127) << shift
             if byte < 128:
                 return value
@@ -130,11 +130,15 @@ class _Cursor:
 
     def fields(self) -> Iterator[Tuple[int, bytes]]:
         """Yield (number, bytes) of every length-delimited field of a protocol buffers message; skip the others."""
-        skip: Dict[int, Callable[[], object]] = {0: self.varint, 1: lambda: self.take(8), 5: lambda: self.take(4)}
+        skip: Dict[int, Callable[[], object]] = {
+            0: self.varint,
+            1: lambda: self.read_exactly(8),
+            5: lambda: self.read_exactly(4),
+        }
         while self.position < len(self.data):
             number, wire_type = divmod(self.varint(), 8)
             if wire_type == 2:
-                yield number, self.take(self.varint())
+                yield number, self.read_exactly(self.varint())
             elif wire_type in skip:
                 skip[wire_type]()
             else:
@@ -164,7 +168,7 @@ def _parse_writable(cursor: _Cursor) -> Credentials:
 
 def _parse_protobuf(cursor: _Cursor) -> Credentials:
     found = Credentials()
-    for number, body in _Cursor(cursor.take(cursor.varint())).fields():
+    for number, body in _Cursor(cursor.read_exactly(cursor.varint())).fields():
         entry: Dict[int, bytes] = dict(_Cursor(body).fields())
         alias = entry.get(1, b"").decode()
         if number == 1:

@@ -30,7 +30,7 @@ _EMBEDDED = (
 
 
 async def relay(call: ApiRequest) -> Response:
-    """Return the service's answer."""
+    """Pass the request on to the event-file service and return its answer."""
     path = call.http.path.split(f"/jobs/{call.path_params['job']}/", 1)[1]
     embedded = path == "curves/embed.html"  # its script sends the page's own token
     parameters = urllib.parse.parse_qsl(call.http.target.partition("?")[2])  # a parameter may be repeated

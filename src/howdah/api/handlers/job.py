@@ -53,13 +53,13 @@ def version() -> str:
 
 
 async def job(call: ApiRequest) -> schemas.Job:
-    """Describe the job."""
+    """Answer `jobs/ID`: state, outputs and failure of one job."""
     view = call.job.view
     return serializers.job(view, call.job.actions(), view.finished or time.time(), call.job.tensorboard_url())
 
 
 async def tasks(call: ApiRequest) -> schemas.Tasks:
-    """List the tasks of the job."""
+    """Answer `jobs/ID/tasks`: state and usage of each task."""
     return {"tasks": serializers.tasks(call.job.view)}
 
 
@@ -69,7 +69,7 @@ async def timeline(call: ApiRequest) -> schemas.Timeline:
 
 
 async def events(call: ApiRequest) -> schemas.Events:
-    """Return a part of the event log."""
+    """Answer `jobs/ID/events`: the events of a range of the log."""
     since, limit = call.number("since", 0, least=0), call.number("limit", 1000, 1, MAX_EVENTS)
     next_number, records = call.job.records(since, limit)
     return {"next": next_number, "events": [dict(serializers.masked_record(record)) for record in records]}

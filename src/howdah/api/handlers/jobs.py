@@ -16,7 +16,7 @@ class Catalogue(Protocol):
     """What a source of many jobs answers in addition to the calls about one job."""
 
     async def jobs(self, query: Mapping[str, str]) -> Mapping[str, Any]:
-        """Return a page of the list."""
+        """Return the jobs that the query asks for, one page of them."""
         ...
 
     async def users(self, query: Mapping[str, str]) -> Mapping[str, Any]:
@@ -24,7 +24,7 @@ class Catalogue(Protocol):
         ...
 
     async def compare(self, one: str, other: str) -> Mapping[str, Any]:
-        """Return where two jobs differ."""
+        """Return the keys and values in which two jobs differ."""
         ...
 
     async def trace(self, of: str) -> Mapping[str, Any] | None:
@@ -33,17 +33,17 @@ class Catalogue(Protocol):
 
 
 async def jobs(call: ApiRequest) -> schemas.Jobs:
-    """List jobs."""
+    """Answer `jobs`: the jobs of all engines, one page of them."""
     return cast(schemas.Jobs, await _catalogue(call).jobs(call.query))
 
 
 async def users(call: ApiRequest) -> schemas.Users:
-    """Sum up usage by user."""
+    """Answer `users`: how many jobs and GPU hours each user has."""
     return cast(schemas.Users, await _catalogue(call).users(call.query))
 
 
 async def compare(call: ApiRequest) -> schemas.Compare:
-    """Compare two jobs."""
+    """Answer `compare`: the keys and values in which two jobs differ."""
     ids = call.query.get("jobs", "").split(",")
     if len(ids) != 2:
         raise ApiError(400, "jobs must be two ids with a comma between", "jobs")

@@ -30,7 +30,7 @@ async def find(job: JobSource, query: Mapping[str, str]) -> Any:
         ApiError: a parameter is wrong.
     """
     try:
-        log_query, attempt = LogQuery.of(query), whole_number(query, "attempt", 0)
+        log_query, attempt = LogQuery.from_parameters(query), whole_number(query, "attempt", 0)
     except QueryError as error:
         raise ApiError(400, str(error), error.name) from None
     stream = query.get("stream") or BOTH
@@ -103,12 +103,12 @@ class Download:
         return chunk.text.encode("latin-1")
 
     async def aclose(self) -> None:
-        """Let another download begin."""
+        """Close the file, so that another download may begin."""
         Download.open_downloads -= 1
 
 
 async def download(call: ApiRequest) -> Response:
-    """Send a whole stream as a file."""
+    """Answer with a whole stream of one attempt as a file to download."""
     from howdah.api.handlers.job import task_of
 
     task, stream = task_of(call), call.query.get("stream") or BOTH

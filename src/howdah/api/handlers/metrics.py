@@ -114,7 +114,7 @@ async def series(call: ApiRequest) -> Response | dict[str, Any]:
     """Return usage and program metrics over time."""
     job = call.job
     try:
-        query = metric_series.SeriesQuery.of(call.query)
+        query = metric_series.SeriesQuery.from_parameters(call.query)
         tasks = metric_series.tasks_of(job.view, query)
     except ValueError as error:
         raise ApiError(400, str(error), "name") from None

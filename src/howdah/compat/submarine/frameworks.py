@@ -48,7 +48,7 @@ class SubmarineTensorFlow(SubmarineFramework):
         if "TF_CONFIG" not in told:
             return told
         config = json.loads(told["TF_CONFIG"])
-        if not world.of("ps"):
+        if not world.members_of("ps"):
             config["cluster"] = {_chief(role): those for role, those in config["cluster"].items()}
             config["task"]["type"] = _chief(task.role)
         text = json.dumps({**config, "environment": "cloud"}, separators=(",", ":"))

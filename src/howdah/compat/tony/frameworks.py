@@ -97,7 +97,7 @@ class TonyMXNet(TonyFramework):
 
 def leads(world: World, task: TaskId) -> bool:
     """Return whether the task is a chief: every `chief` is one; if there is none, worker:0 is."""
-    return task.role == "chief" or (task == TaskId("worker", 0) and not world.of("chief"))
+    return task.role == "chief" or (task == TaskId("worker", 0) and not world.members_of("chief"))
 
 
 def _json(value: object) -> str:

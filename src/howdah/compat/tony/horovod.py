@@ -59,7 +59,7 @@ class TonyHorovod(TonyFramework):
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
         variables = super().environment(world, task)
         workers = [member for member in world.members if member.task.role not in _BESIDE]
-        driver = next(iter(world.of(DRIVER)), None)
+        driver = next(iter(world.members_of(DRIVER)), None)
         slots = ",".join(f"{host}:{len(those)}" for host, those in by_host(workers).items())
         if task.role == DRIVER:
             return {**variables, "CLUSTER_WORKER_LIST": slots}

@@ -52,6 +52,6 @@ IDLE_APP_TYPES = ("VPC", "DIGITS")
 TENSORFLOWS = ("TENSORFLOW", "TENSOR2TENSOR")
 
 
-def of(name: str) -> AppType:
+def app_type(name: str) -> AppType:
     """Return the type called `name`, in capitals."""
     return TYPES.get(name, INDEPENDENT)

@@ -36,16 +36,16 @@ class XLearning:
 
     def environment(self, world: World, task: TaskId) -> dict[str, str]:
         """Return INDEX and the log directory, which every program had, and the framework's variables."""
-        theirs, me = xlearning_world(world), _renamed(task, bool(world.of(CHIEF)))
+        theirs, me = xlearning_world(world), _renamed(task, bool(world.members_of(CHIEF)))
         return {
             "INDEX": str(me.index),
             "HBOX_CONTAINER_LOG_DIR": "<LOG_DIR>",
             "XLEARNING_CONTAINER_LOG_DIR": "<LOG_DIR>",
             **self.native.environment(theirs, me),
-            **self.own(theirs, me),
+            **self.extra_variables(theirs, me),
         }
 
-    def own(self, world: World, task: TaskId) -> dict[str, str]:
+    def extra_variables(self, world: World, task: TaskId) -> dict[str, str]:
         """Return variables that the native framework doesn't have."""
         return {}
 
@@ -55,14 +55,14 @@ class XlPyTorch(XLearning):
 
     native = PyTorch()
 
-    def own(self, world: World, task: TaskId) -> dict[str, str]:
+    def extra_variables(self, world: World, task: TaskId) -> dict[str, str]:
         native = self.native.environment(world, task)
         return {name.lower(): native[name] for name in ("MASTER_ADDR", "MASTER_PORT") if name in native}
 
 
 def xlearning_world(world: World) -> World:
     """Return the world as XLearning had it: the chief is worker 0."""
-    if not world.of(CHIEF):
+    if not world.members_of(CHIEF):
         return world
     members = [replace(member, task=_renamed(member.task, chief=True)) for member in world.members]
     roles = list(dict.fromkeys(member.task.role for member in members))

@@ -20,7 +20,7 @@ class XlMpi(XLearning):
     def command(self, task: TaskId, command: str | tuple[str, ...]) -> str | tuple[str, ...]:
         return self.native.command(task, command)
 
-    def own(self, world: World, task: TaskId) -> dict[str, str]:
+    def extra_variables(self, world: World, task: TaskId) -> dict[str, str]:
         return _from_one(task)
 
     def files(self, world: World, task: TaskId) -> dict[str, str]:
@@ -35,7 +35,7 @@ class XlHorovod(XLearning):
     def expand(self, job: JobSpec) -> JobSpec:
         return self.native.expand(job)
 
-    def own(self, world: World, task: TaskId) -> dict[str, str]:
+    def extra_variables(self, world: World, task: TaskId) -> dict[str, str]:
         return _from_one(task)
 
 

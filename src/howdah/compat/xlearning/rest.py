@@ -30,7 +30,7 @@ _ENDING = tuple(str(int(each)) for each in (signal.SIGINT, signal.SIGKILL, signa
 _ROOTS = {"app": "info", "containers": "containerInfo", "savemodel": "outputInfo"}
 
 
-async def look(job: JobSource, request: Request) -> tuple[str, bytes]:
+async def answer_get(job: JobSource, request: Request) -> tuple[str, bytes]:
     """Return content type and body of a GET.
 
     Raises:
@@ -43,7 +43,7 @@ async def look(job: JobSource, request: Request) -> tuple[str, bytes]:
     return _written(answer(job.view, request.path, job.tensorboard_url()), request)
 
 
-async def act(job: JobSource, request: Request) -> tuple[str, bytes]:
+async def answer_post(job: JobSource, request: Request) -> tuple[str, bytes]:
     """Return content type and body of a POST by somebody who may act.
 
     Raises:

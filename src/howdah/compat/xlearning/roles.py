@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from howdah.compat.xlearning.app_types import IDLE_APP_TYPES, INDEPENDENT, TENSORFLOWS, AppType, of
+from howdah.compat.xlearning.app_types import IDLE_APP_TYPES, INDEPENDENT, TENSORFLOWS, AppType, app_type
 from howdah.compat.xlearning.settings import PAGE, XLearningSetting, XLearningSettings
 from howdah.frameworks import BUILT_IN
 from howdah.spec import Placement, Resources, Role
@@ -56,7 +56,7 @@ class AppKind:
 def kind_of(settings: XLearningSettings, default: str, strategy: bool) -> AppKind:
     """Return the application type; `strategy` is the command's default for TensorFlow's distribution strategies."""
     name = settings.text("app.type", default).upper()
-    type_ = of(name)
+    type_ = app_type(name)
     if type_.framework not in BUILT_IN:
         settings.wrong("app.type", f"is {name}, which isn't supported yet ({PAGE})")
     workers, servers = settings.number("worker.num", 1), settings.number("ps.num", 0)

@@ -29,7 +29,7 @@ class XlMXNet(XLearning):
 class XlXFlow(XlMXNet):
     """ps-lite, with a heap profile of each task."""
 
-    def own(self, world: World, task: TaskId) -> dict[str, str]:
+    def extra_variables(self, world: World, task: TaskId) -> dict[str, str]:
         letter = {WORKER: "W", "ps": "S"}.get(task.role)
         return {"HEAPPROFILE": f"./{letter}{task.index}"} if letter else {}
 
@@ -60,11 +60,11 @@ class XlLightGBM(XLearning):
 class XlLightLda(XLearning):
     """LightLDA: servers listen, and workers find them in a file of `index ip:port` lines."""
 
-    def own(self, world: World, task: TaskId) -> dict[str, str]:
+    def extra_variables(self, world: World, task: TaskId) -> dict[str, str]:
         member = world.member(task)
         told = {
-            "LIGHTLDA_WORKER_NUM": str(len(world.of(WORKER))),
-            "LIGHTLDA_SERVER_NUM": str(len(world.of("ps"))),
+            "LIGHTLDA_WORKER_NUM": str(len(world.members_of(WORKER))),
+            "LIGHTLDA_SERVER_NUM": str(len(world.members_of("ps"))),
             "LIGHTLDA_RANK": str(task.index),
             "LIGHTLDA_ROLE": task.role,
         }
@@ -73,7 +73,7 @@ class XlLightLda(XLearning):
 
     def files(self, world: World, task: TaskId) -> dict[str, str]:
         """Return the list of servers, for workers only."""
-        servers = world.of("ps") if task.role != "ps" else ()
+        servers = world.members_of("ps") if task.role != "ps" else ()
         lines = [f"{number} {server.numeric}:{server.ports['main']}\n" for number, server in enumerate(servers)]
         return dict.fromkeys(END_POINTS, "".join(lines)) if lines else {}
 
@@ -84,10 +84,10 @@ class XlXdl(XLearning):
     def expand(self, job: JobSpec) -> JobSpec:
         return super().expand(without_data(job, "scheduler"))
 
-    def own(self, world: World, task: TaskId) -> dict[str, str]:
+    def extra_variables(self, world: World, task: TaskId) -> dict[str, str]:
         """Return nothing for sizes: the job sets PS_CPU_CORES and PS_MEMORY_M of the scheduler, because a world has no
         sizes."""
         told = {"TASK_NAME": task.role, "TASK_INDEX": str(task.index)}
         if task.role == "scheduler":
-            return {**told, "PS_NUM": str(len(world.of("ps")))}
-        return {**told, "TASK_NUM": str(len(world.of(WORKER)))} if task.role == WORKER else told
+            return {**told, "PS_NUM": str(len(world.members_of("ps")))}
+        return {**told, "TASK_NUM": str(len(world.members_of(WORKER)))} if task.role == WORKER else told

@@ -44,12 +44,12 @@ def board(settings: XLearningSettings, gang: JobRoles, kind: str, unasked: bool)
         posixpath.join(history, "{job}") if history else "",
         local=directory,
         every_s=max(_LEAST_S, every),
-        tasks=_whose(settings, gang),
+        tasks=_chosen_worker(settings, gang),
         show=True,
     )
 
 
-def _whose(settings: XLearningSettings, gang: JobRoles) -> str:
+def _chosen_worker(settings: XLearningSettings, gang: JobRoles) -> str:
     order = [f"{name}:{n}" for name in gang.trainers for n in range(gang.roles[name].replicas)]
     index = settings.number("tf.board.worker.index", 0)
     if index < len(order):

@@ -12,7 +12,7 @@ from howdah.spec import TaskId, World
 class XlTensorFlowSingle(XLearning):
     """Programs without a cluster: with one, TensorFlow would wait for it."""
 
-    def own(self, world: World, task: TaskId) -> dict[str, str]:
+    def extra_variables(self, world: World, task: TaskId) -> dict[str, str]:
         return _named(task)
 
 
@@ -21,10 +21,10 @@ class XlTensorFlow(XLearning):
 
     native = TensorFlow()
 
-    def own(self, world: World, task: TaskId) -> dict[str, str]:
+    def extra_variables(self, world: World, task: TaskId) -> dict[str, str]:
         cluster = self.cluster(world)
         named = _named(task)
-        if len(world.of(WORKER)) + len(world.of("ps")) + len(world.of(EVALUATOR)) == 1:
+        if len(world.members_of(WORKER)) + len(world.members_of("ps")) + len(world.members_of(EVALUATOR)) == 1:
             return named
         config = {"cluster": cluster, "task": {"type": task.role, "index": task.index}}
         text = _json(cluster)
@@ -40,7 +40,7 @@ class XlTensorFlowStrategy(XlTensorFlow):
     """TensorFlow's distribution strategies, for which the evaluator is in the cluster, too."""
 
     def cluster(self, world: World) -> dict[str, list[str]]:
-        evaluators = [member.address for member in world.of(EVALUATOR)]
+        evaluators = [member.address for member in world.members_of(EVALUATOR)]
         return {**super().cluster(world), **({EVALUATOR: evaluators} if evaluators else {})}
 
 
@@ -48,8 +48,8 @@ class XlTensor2Tensor(XlTensorFlow):
     """Tensor2Tensor, whose workers are masters. They are renamed task by task, not in the text, which a host's name
     could contain."""
 
-    def own(self, world: World, task: TaskId) -> dict[str, str]:
-        told = super().own(world, task)
+    def extra_variables(self, world: World, task: TaskId) -> dict[str, str]:
+        told = super().extra_variables(world, task)
         if "TF_CONFIG" not in told:
             return told
         cluster = {"master" if role == WORKER else role: those for role, those in self.cluster(world).items()}

@@ -38,8 +38,8 @@ class LocalAllocator(Allocator):
         self._context = context
         home = Path(uris.path(context.staged.home))
         self._directory, self._cache = Path(uris.path(context.directory)), home / "cache"
-        self._state = MachineState.of(str(home))
-        self._ledger = Ledger(self._state, Machine.here(), context.job_id)
+        self._state = MachineState.for_home(str(home))
+        self._ledger = Ledger(self._state, Machine.detect(), context.job_id)
         self._wanted: dict[str, int] = {}
         self._preferences: dict[str, ContainerPreferences] = {}
         self._containers: dict[str, LocalContainer] = {}

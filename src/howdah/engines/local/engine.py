@@ -51,14 +51,14 @@ class LocalEngine(Engine):
     def __init__(self, settings: Mapping[str, str]) -> None:
         self._settings = settings
         self._home = Path(settings.get("local_home") or state_directory(os.environ)).absolute()
-        self._state = MachineState.of(str(self._home))
+        self._state = MachineState.for_home(str(self._home))
 
     @property
     def home(self) -> str:
         return uris.of_local(self._home)
 
     def plan(self, job: StagedJob) -> Plan:
-        machine = Machine.here()
+        machine = Machine.detect()
         problems = list(refusals(job.job, machine))
         if problems:
             raise EngineRejected("\n".join(f"job {job.job.name!r} can never run here: {one}" for one in problems))
@@ -94,7 +94,7 @@ class LocalEngine(Engine):
         submission.write("key", key.hex().encode())
         submission.write("credentials", Credentials(secrets=held).to_bytes())
         submission.write(START, self._start_record(submission, plan))
-        submission.complete(first_demand(job), Machine.here())
+        submission.complete(first_demand(job), Machine.detect())
 
     def _start_record(self, submission: LocalSubmission, plan: Plan) -> bytes:
         directory = submission.directory
@@ -125,7 +125,7 @@ class LocalEngine(Engine):
             try:
                 host = job.host
                 if host not in positions:
-                    positions[host] = JobPositions(MachineState.of(str(self._home), host))
+                    positions[host] = JobPositions(MachineState.for_home(str(self._home), host))
                 found.append(job.report(positions[host]))
             except FileNotFoundError:  # removed meanwhile
                 continue
@@ -169,7 +169,7 @@ class LocalEngine(Engine):
         if job is not None and missing:
             wanted = [job.roles[role].resources for role, count in missing.items() for _ in range(count)]
             asked = total(wanted if job.gang else wanted[:1])
-            reason = explain_shortage(positions.entries, asked, Machine.here())
+            reason = explain_shortage(positions.entries, asked, Machine.detect())
         return [PendingReason("said", {"text": reason})] if reason else []
 
     def logs(self, job_id: str, task: TaskId | None, stream: str = "") -> Iterator[tuple[str, bytes]]:

@@ -34,7 +34,7 @@ class Machine:
     """The names of its GPUs as CUDA_VISIBLE_DEVICES takes them."""
 
     @classmethod
-    def here(cls, environment: Mapping[str, str] = os.environ) -> Machine:
+    def detect(cls, environment: Mapping[str, str] = os.environ) -> Machine:
         """Return what this machine has. HOWDAH_LOCAL_VCORES, HOWDAH_LOCAL_MEMORY_MIB and HOWDAH_LOCAL_GPUS (a number)
         override it."""
         cores = len(os.sched_getaffinity(0))

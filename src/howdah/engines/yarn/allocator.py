@@ -252,7 +252,7 @@ class YarnAllocator(Allocator):
         for container in response.previous:
             if records.container_id(container.id) not in self._granted:
                 self._am.release(container.id)
-        yield from self._preemption_warnings.of(response, self._granted, now)
+        yield from self._preemption_warnings.new_events(response, self._granted, now)
         for container in response.allocated:
             yield self._allocated(container, now)
         for status in response.completed:
@@ -264,7 +264,7 @@ class YarnAllocator(Allocator):
                 yield ContainerEnded(now, id_, refused or exit_codes.explain(status.exit_status, status.diagnostics))
         rejected = {entry.request.allocation_request_id: entry.reason for entry in response.rejected}
         reasons = {self._roles[number]: reason for number, reason in rejected.items() if number in self._roles}
-        yield from self._unsatisfied.of(self._am.missing(self._roles), reasons, now)
+        yield from self._unsatisfied.new_notes(self._am.missing(self._roles), reasons, now)
 
     def _allocated(self, container: pb.Container, now: float) -> Allocated:
         id_, role = records.container_id(container.id), self._roles[container.allocation_request_id]

@@ -49,7 +49,7 @@ async def pending_reasons(
     default = path[-1].default_label if path else ""
     found += _queue(path, report.queue)
     if job is not None:
-        info = await asyncio.to_thread(_told, configuration)
+        info = await asyncio.to_thread(_fetch_scheduler_info, configuration)
         for label, wanted in queue_limits.needs(job, missing, default).items():
             found += _limits(info, path, report, label, wanted, nodes)
         for role, count in missing.items():
@@ -84,13 +84,13 @@ def _limits(
     """Yield the limits of the queue, and of the user in it, on the nodes of one label."""
     total = queue_limits.whole(queue_limits.partition(nodes, label))
     with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):  # another scheduler's, or version's
-        said = queue_limits.told(info, report.queue, report.user, label, wanted, total)
+        said = queue_limits.limits_from_web(info, report.queue, report.user, label, wanted, total)
         if said is not None:
             return said
     return queue_limits.of_protocol(path, report.queue, wanted, total) if path and not label else []
 
 
-def _told(configuration: Configuration) -> Mapping[str, Any]:
+def _fetch_scheduler_info(configuration: Configuration) -> Mapping[str, Any]:
     """Return what the web service says; nothing if it needs a login or does not answer."""
     with contextlib.suppress(OSError, HTTPException, ValueError, KeyError, TypeError):
         found: Mapping[str, Any] = scheduler(configuration)

@@ -68,14 +68,14 @@ def spoken_of(job: JobSpec) -> set[str]:
 
 def names(constraint: Constraint | None) -> list[str]:
     """Return the tags of this job's containers that the constraint names."""
-    return [tag for one in singles(constraint) for tag in _own(one)] if constraint else []
+    return [tag for one in singles(constraint) for tag in _names_own_role(one)] if constraint else []
 
 
 def first(constraint: Constraint | None, tags: Collection[str]) -> Constraint | None:
     """Return what the first container of those that carry `tags` can satisfy: the constraint without the nearness to
     its own tags."""
     if constraint is None or isinstance(constraint, Single):
-        near_itself = constraint is not None and constraint.least > 0 and set(_own(constraint)) & set(tags)
+        near_itself = constraint is not None and constraint.least > 0 and set(_names_own_role(constraint)) & set(tags)
         return None if near_itself else constraint
     parts = [first(part, tags) for part in constraint.parts]
     left = tuple(part for part in parts if part is not None)
@@ -90,11 +90,11 @@ def placeable(constraint: Constraint | None, there: Collection[str]) -> bool:
     if constraint is None:
         return True
     if isinstance(constraint, Single):
-        return constraint.least == 0 or set(_own(constraint)) <= set(there)
+        return constraint.least == 0 or set(_names_own_role(constraint)) <= set(there)
     return (all if constraint.kind == "and" else any)(placeable(part, there) for part in constraint.parts)
 
 
-def _own(constraint: Single) -> Iterator[str]:
+def _names_own_role(constraint: Single) -> Iterator[str]:
     return (tag for namespace, tag in constraint.tags if namespace == SELF)
 
 
@@ -124,7 +124,7 @@ def apart(constraint: Constraint | None, tags: Collection[str]) -> bool:
     """Return whether no two containers that carry `tags` may be on one node."""
     if isinstance(constraint, Composite):
         return constraint.kind == "and" and any(apart(part, tags) for part in constraint.parts)
-    return constraint is not None and constraint.most == 0 and set(_own(constraint)) <= set(tags)
+    return constraint is not None and constraint.most == 0 and set(_names_own_role(constraint)) <= set(tags)
 
 
 # To YARN

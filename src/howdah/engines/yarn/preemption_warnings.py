@@ -29,7 +29,7 @@ class PreemptionWarnings:
         self._wait_s = configuration.number(WAIT_KEY, WAIT_MS) / 1000
         self._told: set[tuple[str, str]] = set()
 
-    def of(self, response: pb.AllocateResponse, granted: Granted, now: float) -> Iterator[Event]:
+    def new_events(self, response: pb.AllocateResponse, granted: Granted, now: float) -> Iterator[Event]:
         """Return the new warnings in `response` about containers that are `granted`."""
         yield from self._nodes(response.nodes, granted, now)
         contracts = response.preemption

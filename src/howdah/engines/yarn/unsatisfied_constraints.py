@@ -24,7 +24,7 @@ class UnsatisfiedConstraints:
         self._waits: dict[str, tuple[int, float]] = {}
         self._told: set[str] = set()
 
-    def of(self, waiting: Mapping[str, int], rejected: Mapping[str, int], now: float) -> Iterator[Noted]:
+    def new_notes(self, waiting: Mapping[str, int], rejected: Mapping[str, int], now: float) -> Iterator[Noted]:
         """Return by role how many containers it lacks, with YARN's reason if it rejected some."""
         for role, text in {name: one.placement.constraint for name, one in self._job.roles.items()}.items():
             count = waiting.get(role, 0)

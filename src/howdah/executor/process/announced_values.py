@@ -29,23 +29,23 @@ class AnnouncedValues:
             self._keep(data)
             return
         if not self._too_long:
-            self._look(self._line + first)
+            self._find_values(self._line + first)
         *lines, last = rest.split(b"\n")
         for line in lines:
-            self._look(line)
+            self._find_values(line)
         self._line, self._too_long = b"", False
         self._keep(last)
 
     def end(self) -> None:
         """Search the last line, which needs no line end."""
         if not self._too_long:
-            self._look(self._line)
+            self._find_values(self._line)
 
     def _keep(self, part: bytes) -> None:
         self._too_long = self._too_long or len(self._line) + len(part) > LONGEST
         self._line = b"" if self._too_long else self._line + part
 
-    def _look(self, line: bytes) -> None:
+    def _find_values(self, line: bytes) -> None:
         if len(line) > LONGEST:
             return
         for name, words in self._wanted.items():

@@ -113,27 +113,27 @@ class _Joined:
 def _header(window: ReadWindow) -> tuple[bytes, bytes]:
     """The header, to its end, and the sync mark, with which it ends."""
     try:
-        if window.take(4) != _MAGIC:
+        if window.read_exactly(4) != _MAGIC:
             raise ValueError("is no Avro file: it does not begin with Obj and 1")
         while count := _long(window):
             if count < 0:
                 count = -count
                 _long(window)
             for _ in range(2 * count):
-                window.take(_long(window))
-        mark = window.take(_SYNC_BYTES)
+                window.read_exactly(_long(window))
+        mark = window.read_exactly(_SYNC_BYTES)
     except ValueError as error:
         raise Corrupt.at(window.uri, window.position, f"Avro: {error}") from error
     end = window.position
     window.seek(0)
-    return window.take(end), mark
+    return window.read_exactly(end), mark
 
 
 def _long(window: ReadWindow) -> int:
     """A number as Avro has it: seven bits a byte, lowest first, zigzag."""
     value = shift = 0
     while True:
-        byte = window.take(1)[0]
+        byte = window.read_exactly(1)[0]
         value |= (byte & 127) << shift
         shift += 7
         if byte < 128:

@@ -154,7 +154,7 @@ def _blocks(pieces: Iterator[bytes], raw: native_codecs.Raw) -> Iterator[bytes]:
     buffer = _Buffer(pieces)
     while (wanted := buffer.length(optional=True)) >= 0:
         while wanted:
-            part = buffer.take(buffer.length())
+            part = buffer.read_exactly(buffer.length())
             try:
                 found = raw.decompress(part, min(wanted, _MOST_RATIO * len(part) + 64))
             except ValueError as error:
@@ -172,7 +172,7 @@ class _Buffer:
         self._pieces, self._held = pieces, b""
         self._at = 0
 
-    def take(self, size: int) -> bytes:
+    def read_exactly(self, size: int) -> bytes:
         if len(self._held) - self._at < size:
             parts, have = [self._held[self._at :]], len(self._held) - self._at
             while have < size:
@@ -191,7 +191,7 @@ class _Buffer:
             self._held, self._at = next(self._pieces, b""), 0
             if not self._held:
                 return -1
-        (size,) = _LENGTH.unpack(self.take(4))
+        (size,) = _LENGTH.unpack(self.read_exactly(4))
         if size > LARGEST_BLOCK:
             raise CorruptData(f"a block of {size} bytes, which nothing writes")
         return int(size)

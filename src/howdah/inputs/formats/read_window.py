@@ -67,7 +67,7 @@ class ReadWindow:
         problem = f"the file is cut: {self.size} bytes are left of the {wanted} or more of a record that begins here"
         raise Corrupt.at(self.uri, self.position, problem)
 
-    def take(self, size: int) -> bytes:
+    def read_exactly(self, size: int) -> bytes:
         """The next `size` bytes."""
         if not 0 <= size <= self.limit:
             raise ValueError(f"a length of {size} bytes, allowed are {self.limit} (max_record)")
@@ -87,7 +87,7 @@ class ReadWindow:
 
     def text(self) -> str:
         """The next Text."""
-        return self.take(self.vint()).decode("utf-8", "replace")
+        return self.read_exactly(self.vint()).decode("utf-8", "replace")
 
     def find(self, pattern: bytes, end: int) -> bool:
         """Go to the next `pattern` that begins before file position `end`; whether there is one."""

@@ -213,13 +213,13 @@ class _Records:
         return self._kinds[which].contents(data, list(zip([0, *ends], ends, strict=False)))
 
     def _buffer(self, wanted: bool) -> bytes:
-        data = self._window.take(self._window.vint())
+        data = self._window.read_exactly(self._window.vint())
         return codecs.decompress(self._header.codec, data) if wanted else b""
 
     def _mark(self) -> bool:
         """Pass the sync mark that must be here; whether what follows is still this split's."""
         begin = self._window.position
-        if self._window.take(_MARK) != self._header.mark:
+        if self._window.read_exactly(_MARK) != self._header.mark:
             self._window.seek(begin)
             raise ValueError("the sync mark that must be here is not: the file is damaged before it")
         # A mark that ends the file is followed by nothing, to whomever it belongs.
@@ -233,19 +233,19 @@ def read_header(window: ReadWindow) -> Header:
         Corrupt: it is none, or names a codec that is not known here.
     """
     try:
-        magic = window.take(4)
+        magic = window.read_exactly(4)
         if magic[:3] != b"SEQ":
             raise ValueError(f"is no SequenceFile, it begins with {magic!r}")
         if not 4 <= magic[3] <= 6:
             raise ValueError(f"is of version {magic[3]}, known are 4 to 6")
         key, value = window.text(), window.text()
-        compressed, is_block = window.take(2)
+        compressed, is_block = window.read_exactly(2)
         named = window.text() if compressed and magic[3] > 4 else "org.apache.hadoop.io.compress.DefaultCodec"
         if compressed and named not in codecs.CLASSES:
             raise ValueError(f"is compressed by {named}, known are {', '.join(sorted(codecs.CLASSES))}")
-        for _ in range(2 * int.from_bytes(window.take(4), "big") if magic[3] > 5 else 0):
+        for _ in range(2 * int.from_bytes(window.read_exactly(4), "big") if magic[3] > 5 else 0):
             window.text()
-        mark = ESCAPE + window.take(SYNC_BYTES)
+        mark = ESCAPE + window.read_exactly(SYNC_BYTES)
     except (ValueError, IndexError) as error:
         raise Corrupt.at(window.uri, window.position, f"SequenceFile: {error}") from error
     codec = codecs.CLASSES[named] if compressed else ""

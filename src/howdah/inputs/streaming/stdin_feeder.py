@@ -51,7 +51,7 @@ class ReadAhead:
         self._changed = threading.Condition()
         threading.Thread(target=self._read, name="ahead", daemon=True).start()
 
-    def take(self, limit_s: float) -> list[tuple[Piece, ReadPosition]]:
+    def next_blocks(self, limit_s: float) -> list[tuple[Piece, ReadPosition]]:
         """The next blocks, all that there are; none after `limit_s` seconds without one.
 
         Raises:
@@ -106,7 +106,7 @@ class Feeder:
         ahead, since = ReadAhead(iter(self.passes)), time.monotonic()
         try:
             while True:
-                blocks = self._take(ahead)
+                blocks = self._next_blocks(ahead)
                 for start in range(0, len(blocks), AT_ONCE):
                     some = blocks[start : start + AT_ONCE]
                     self._giving = some[0][1].at
@@ -124,10 +124,10 @@ class Feeder:
         except BrokenPipeError:
             return replace(self.reply(), closed=True)
 
-    def _take(self, ahead: ReadAhead) -> list[tuple[Piece, ReadPosition]]:
+    def _next_blocks(self, ahead: ReadAhead) -> list[tuple[Piece, ReadPosition]]:
         """The next blocks; while the pipe is empty, the program waits for them."""
         begun = time.monotonic()
-        blocks = ahead.take(REPORT_S)
+        blocks = ahead.next_blocks(REPORT_S)
         if not self._unread():
             self.starved_s += time.monotonic() - begun
         return blocks

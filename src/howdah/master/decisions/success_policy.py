@@ -26,7 +26,7 @@ def end_if_decided(state: GangState, now: float, actions: list[Action]) -> bool:
     if (rule == "any" and well) or (rule == "chief" and led) or (rule == "all" and not left and well):
         stop(state, Outcome(State.SUCCEEDED), "the job is done", now, actions)
     elif not left:
-        stop(state, Outcome(State.FAILED, _nobody(state)), "no task is left to wait for", now, actions)
+        stop(state, Outcome(State.FAILED, _reason_no_success(state)), "no task is left to wait for", now, actions)
     return not state.open
 
 
@@ -57,7 +57,7 @@ def _decide_by_share(
     return not state.open
 
 
-def _nobody(state: GangState) -> str:
+def _reason_no_success(state: GangState) -> str:
     wanted = str(chief(state.job)) if state.job.success == "chief" else "any task"
     return f"all tasks ended, and {wanted} had not ended well (success: {state.job.success})"
 

@@ -47,11 +47,11 @@ class Stragglers:
         for number, task in enumerate(running):
             if number % AT_ONCE == AT_ONCE - 1:
                 yield None
-            self._take(task, now)
+            self._add_sample(task, now)
         self._samples = {key: one for key, one in self._samples.items() if key in alive}
         yield from self._changes(now)
 
-    def _take(self, task: TaskState, now: float) -> None:
+    def _add_sample(self, task: TaskState, now: float) -> None:
         usage, steps = task.usage, self._steps(task.id)
         sample = {"time": now, "CPU (cores)": usage.cpu}
         shares = [gpu.use for gpu in usage.gpus if gpu.use is not None]

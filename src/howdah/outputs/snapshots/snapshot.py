@@ -63,8 +63,8 @@ def folder_of(to: str) -> str:
 # One task's part
 
 
-def take(request: CopyPartRequest) -> CopyPartReply:
-    """Copy a part beside its running program."""
+def copy_part_in_background(request: CopyPartRequest) -> CopyPartReply:
+    """Copy a part beside its running program, on idle cores alone."""
     cpu_throttle.enable(request.uri)
     return copy_part(request)
 
@@ -288,4 +288,4 @@ def tidy(fs: FileSystem, temporary: str, to: str, output: str) -> None:
 
 
 if __name__ == "__main__":
-    run_helper_main({"take": take, "publish": publish, "discard": discard})
+    run_helper_main({"take": copy_part_in_background, "publish": publish, "discard": discard})

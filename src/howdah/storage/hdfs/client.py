@@ -398,7 +398,7 @@ class _Client:
                 from howdah.storage.hdfs.direct_reader import DirectReader
 
                 try:
-                    self._direct.append(DirectReader.of(self._root, self._conf, self.datanode_limit_s))
+                    self._direct.append(DirectReader.for_root(self._root, self._conf, self.datanode_limit_s))
                 except NotSupported as error:
                     self._direct.append(None)
                     self.why_not_direct = str(error)

@@ -57,7 +57,7 @@ class DirectReader:
         self._names = {socket.gethostname(), socket.getfqdn()}
 
     @classmethod
-    def of(cls, root: str, conf: Mapping[str, str], limit_s: float) -> DirectReader:
+    def for_root(cls, root: str, conf: Mapping[str, str], limit_s: float) -> DirectReader:
         """For file system `root`, whose NameNodes it names.
 
         Raises:

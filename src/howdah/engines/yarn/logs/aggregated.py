@@ -101,9 +101,9 @@ def _key(container: bytes) -> bytes:
 
 def _read_container(container: str, value: tfile.TFileValue) -> Iterator[tuple[str, str, bytes]]:
     """Read a container's value: for each file its name and its size, as Java's writeUTF writes them, then its bytes."""
-    while head := value.take(2):
-        name = value.take(int.from_bytes(head, "big")).decode()
-        left = int(value.take(int.from_bytes(value.take(2), "big")))
+    while head := value.read_exactly(2):
+        name = value.read_exactly(int.from_bytes(head, "big")).decode()
+        left = int(value.read_exactly(int.from_bytes(value.read_exactly(2), "big")))
         if not left:
             yield container, name, b""
         while left:

@@ -63,7 +63,7 @@ class Stream:
         data, self._buffer = self._buffer[:most], self._buffer[most:]
         return data
 
-    def take(self, size: int) -> bytes:
+    def read_exactly(self, size: int) -> bytes:
         """Return exactly `size` bytes."""
         parts = []
         while size > 0:
@@ -74,15 +74,15 @@ class Stream:
     def vlong(self) -> int:
         """Read Utils.readVLong of the tfile package, which is not WritableUtils': 1 to 9 bytes, whose number the
         first one says."""
-        first = int.from_bytes(self.take(1), "big", signed=True)
+        first = int.from_bytes(self.read_exactly(1), "big", signed=True)
         for floor, bias, length in ((-32, 0, 0), (-72, 52, 1), (-104, 88, 2), (-120, 112, 3)):
             if first >= floor:
-                return (first + bias) << (8 * length) | int.from_bytes(self.take(length), "big")
-        return int.from_bytes(self.take(first + 129), "big", signed=True)
+                return (first + bias) << (8 * length) | int.from_bytes(self.read_exactly(length), "big")
+        return int.from_bytes(self.read_exactly(first + 129), "big", signed=True)
 
     def text(self) -> str:
         """Read a string preceded by its length."""
-        return self.take(self.vlong()).decode()
+        return self.read_exactly(self.vlong()).decode()
 
 
 class TFileValue:
@@ -102,7 +102,7 @@ class TFileValue:
         self._left -= len(data)
         return data
 
-    def take(self, size: int) -> bytes:
+    def read_exactly(self, size: int) -> bytes:
         """Return exactly `size` bytes, fewer at the end."""
         data = bytearray()
         while len(data) < size:
@@ -148,7 +148,7 @@ def records(file: BinaryIO, keys: Collection[bytes] | None = None) -> Iterator[t
             continue
         stream = Stream(file, block.offset, block.stored, block.compression)
         while left and not stream.at_end():
-            key = stream.take(stream.vlong())
+            key = stream.read_exactly(stream.vlong())
             value = TFileValue(stream)
             if keys is None or key in keys:
                 yield key, value
@@ -203,10 +203,10 @@ def _lasts(index: Stream, count: int) -> list[tuple[bytes, int]]:
     file's first key."""
     if index.at_end() or not (size := index.vlong()):
         return []
-    index.take(size)
+    index.read_exactly(size)
     found = []
     for _ in range(count):
         size = index.vlong()
-        entry = Stream(io.BytesIO(index.take(size)), 0, size, "none")
-        found.append((entry.take(entry.vlong()), entry.vlong()))
+        entry = Stream(io.BytesIO(index.read_exactly(size)), 0, size, "none")
+        found.append((entry.read_exactly(entry.vlong()), entry.vlong()))
     return found

@@ -42,7 +42,7 @@ def whole(nodes: Iterable[pb.NodeReport]) -> dict[str, int]:
     return total
 
 
-def told(
+def limits_from_web(
     info: Mapping[str, Any], queue: str, user: str, label: str, wanted: Amounts, total: Amounts
 ) -> list[PendingReason] | None:
     """Return the limits from the web service; `total` is what the partition has. None if it does not know the queue."""
