@@ -11,7 +11,7 @@ import pytest
 
 from howdah.api import http_server
 from howdah.api.http_server import Caller, Request, Response
-from howdah.api.sources import ApiError
+from howdah.errors import NoLongerThere
 
 LARGE = 8 << 20
 
@@ -90,7 +90,7 @@ class Counted:
             self.taken += 1
             yield bytes([self.taken % 256]) * (64 << 10)
         if self.fails:
-            raise ApiError(410, "it is gone")
+            raise NoLongerThere("it is gone")
 
     async def aclose(self) -> None:
         assert not self.closed.is_set()

@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from howdah.api.errors import status_of
+from howdah.api.errors import LinkNeeded, MethodNotAllowed, status_of
 from howdah.api.router import error_response
-from howdah.api.sources import ApiError
 from howdah.errors import (
     AnswerTimeout,
     Conflict,
@@ -33,6 +32,7 @@ from howdah.errors import (
         (InvalidRequest, 400, SpecError.exit_code),
         (NotPermitted, 403, StagingError.exit_code),
         (NotFound, 404, StagingError.exit_code),
+        (MethodNotAllowed, 405, StagingError.exit_code),
         (JobNotFound, 404, StagingError.exit_code),
         (Conflict, 409, StagingError.exit_code),
         (JobEnded, 409, StagingError.exit_code),
@@ -49,7 +49,7 @@ def test_each_error_has_its_status_and_exit_code(error: type[RequestRefused], st
     assert (answer.status, json.loads(answer.body)) == (status, {"error": "why", "place": "task"})
 
 
-def test_an_error_of_the_api_keeps_its_own_status_and_command() -> None:
-    answer = error_response(ApiError(418, "why", "token", "howdah page"))
-    assert answer.status == 418
+def test_a_refusal_names_the_command_that_prints_a_link() -> None:
+    answer = error_response(LinkNeeded("why", "howdah page"))
+    assert answer.status == 403
     assert json.loads(answer.body) == {"error": "why", "place": "token", "command": "howdah page"}

@@ -12,7 +12,7 @@ from howdah.api.handlers import logs
 from howdah.api.handlers.logs import MAX_DOWNLOADS, PIECE_BYTES, Download
 from howdah.api.http_server import Request, Response
 from howdah.api.routes import ApiRequest
-from howdah.api.sources import ApiError
+from howdah.errors import NotFound, NotReady
 from howdah.spec import TaskId
 from howdah.spec.view import JobView, TaskView
 from howdah.wire.messages import LogChunk
@@ -31,7 +31,7 @@ class Job:
 
     async def log(self, task: TaskId, stream: str, attempt: int, offset: int, limit: int) -> LogChunk:
         if self.log_ is None:
-            raise ApiError(404, "nothing is kept")
+            raise NotFound("nothing is kept")
         self.reads += 1
         return LogChunk(
             request=0, offset=offset, size=len(self.log_), text=self.log_[offset : offset + limit].decode("latin-1")
@@ -72,9 +72,8 @@ def test_it_comes_whole_and_a_piece_at_a_time() -> None:
 def test_few_at_once_and_the_next_when_one_has_ended() -> None:
     async def run() -> None:
         responses = [await begun(Job()) for _ in range(MAX_DOWNLOADS)]
-        with pytest.raises(ApiError) as refused:
+        with pytest.raises(NotReady):
             await begun(Job())
-        assert refused.value.status == 503
         assert responses[0].pieces is not None
         await responses[0].pieces.aclose()  # its caller left before a piece was sent
         responses[0] = await begun(Job())
@@ -87,8 +86,7 @@ def test_few_at_once_and_the_next_when_one_has_ended() -> None:
 def test_what_is_not_there_is_refused_with_a_status() -> None:
     async def run() -> None:
         for _ in range(MAX_DOWNLOADS + 1):
-            with pytest.raises(ApiError) as refused:
+            with pytest.raises(NotFound):
                 await begun(Job(None))
-            assert refused.value.status == 404
 
     asyncio.run(run())

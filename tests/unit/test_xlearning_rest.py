@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from howdah.api.sources import ApiError
+from howdah.api.errors import status_of
 from howdah.compat.xlearning.rest import _wants_xml, answer
+from howdah.errors import RequestRefused
 from howdah.spec import Container, JobSpec, Resources, Role, TaskId
 from howdah.spec.events import JobStarted, Joined, Launched, Started
 from howdah.spec.fold import fold
@@ -68,9 +69,9 @@ def test_containers(view: JobView) -> None:
     ],
 )
 def test_what_changes_nothing_says_what_to_do(view: JobView, path: str, status: int, words: str) -> None:
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(RequestRefused) as refused:
         answer(view, path)
-    assert refused.value.status == status
+    assert status_of(refused.value) == status
     assert words in str(refused.value)
 
 

@@ -24,8 +24,7 @@ from typing import Any, Protocol, TypeVar
 from urllib.parse import quote
 
 from howdah.api.archived_search import ArchivedSearches
-from howdah.api.sources import ApiError
-from howdah.errors import EngineUnavailable, HowdahError
+from howdah.errors import AnswerTimeout, EngineUnavailable, HowdahError, NotFound, NotReady
 from howdah.logs.query import LogQuery
 from howdah.logs.search_results import SearchResults
 from howdah.logs.store import DirectoryLogs
@@ -74,7 +73,7 @@ class ArchivedLogs:
         """Read bytes of a stream; a negative `offset` counts from the end.
 
         Raises:
-            ApiError: there is no such log, or this machine has no room for its copy.
+            NotFound, NotReady, AnswerTimeout: the log does not exist, or cannot be copied to this machine now.
         """
         path = self._folder / job_id / quote(task.slug, safe="")
         self._readers[path] += 1
@@ -87,7 +86,7 @@ class ArchivedLogs:
             return self._read_copy(path, task, stream, attempt, offset, limit)
         except OSError as error:
             reason = error.strerror or error
-            raise ApiError(503, f"what {task} printed can't be read here now: {reason}: ask again") from error
+            raise NotReady(f"what {task} printed can't be read here now: {reason}: ask again") from error
         finally:
             self._readers -= Counter([path])  # subtraction drops paths that nobody reads
 
@@ -96,8 +95,8 @@ class ArchivedLogs:
         files = {name: path / f"{attempt}.{name}" for name in (*STREAMS, TIMES)}
         if not any(file.is_file() for name, file in files.items() if stream in (name, BOTH)):
             if self._valid_until.get(path, 0.0) < float("inf"):
-                raise ApiError(503, f"its node has not brought yet what attempt {attempt} of {task} printed: ask again")
-            raise ApiError(404, f"nothing is kept of what attempt {attempt} of {task} printed to {stream}")
+                raise NotReady(f"its node has not brought yet what attempt {attempt} of {task} printed: ask again")
+            raise NotFound(f"nothing is kept of what attempt {attempt} of {task} printed to {stream}")
         start, size, data = DirectoryLogs(path, files).chunk(stream, offset, limit)
         return LogChunk(request=0, offset=start, size=size, text=data.decode("latin-1"))
 
@@ -107,7 +106,7 @@ class ArchivedLogs:
         """Search the logs of these tasks in the archive; no copy is made.
 
         Raises:
-            ApiError: the archive can't be read.
+            NotFound, NotReady, AnswerTimeout: the archive cannot be read, or not in time.
         """
         began, results = time.monotonic(), SearchResults(query.limit)
         read = functools.partial(archive.logs, job_id, tasks[0] if len(tasks) == 1 else None, "*")
@@ -116,13 +115,13 @@ class ArchivedLogs:
             results.add(await self._searches.search(read, query, names, attempt, stream, SEARCH_S))
         except asyncio.TimeoutError:
             advice = "name fewer tasks, or a simpler pattern"
-            raise ApiError(504, f"the search has not ended within {SEARCH_S:.0f} s: {advice}") from None
+            raise AnswerTimeout(f"the search has not ended within {SEARCH_S:.0f} s: {advice}") from None
         except EngineUnavailable as error:
-            raise ApiError(503, str(error)) from error
+            raise NotReady(str(error)) from error
         except HowdahError as error:
-            raise ApiError(404, str(error)) from error
+            raise NotFound(str(error)) from error
         except OSError as error:
-            raise ApiError(503, f"the search can't be done now: {error.strerror or error}") from error
+            raise NotReady(f"the search can't be done now: {error.strerror or error}") from error
         return results.answer(time.monotonic() - began)
 
     def close(self) -> None:
@@ -152,11 +151,11 @@ class ArchivedLogs:
                 path.rename(old)
             fresh.rename(path)
         except EngineUnavailable as error:
-            raise ApiError(503, str(error)) from error
+            raise NotReady(str(error)) from error
         except HowdahError as error:
-            raise ApiError(404, str(error)) from error
+            raise NotFound(str(error)) from error
         except OSError as error:
-            raise ApiError(503, f"no room here for what {task} printed: {error.strerror or error}") from error
+            raise NotReady(f"no room here for what {task} printed: {error.strerror or error}") from error
         now = time.monotonic()
         self._valid_until[path] = float("inf") if complete else now + max(REFRESH_S, REFRESH_FACTOR * (now - began))
         await self._remove_oldest(path, old)
@@ -221,7 +220,7 @@ async def _wait_for_copy(copying: asyncio.Future[None]) -> None:
     try:
         await asyncio.wait_for(asyncio.shield(copying), WAIT_S)
     except asyncio.TimeoutError:
-        raise ApiError(504, f"it takes more than {WAIT_S:.0f} s to bring this log here: ask again") from None
+        raise AnswerTimeout(f"it takes more than {WAIT_S:.0f} s to bring this log here: ask again") from None
 
 
 def _remove(folders: Iterable[Path]) -> None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 
 from howdah.api.http_server import Caller, Request
-from howdah.api.sources import ApiError
+from howdah.errors import NotPermitted
 from howdah.wire import auth
 
 HEADER = "howdah-token"
@@ -61,10 +61,10 @@ class Access:
         """Return the `Set-Cookie` header that permits a browser to view without the token.
 
         Raises:
-            ApiError: `token` is not the token of this server.
+            NotPermitted: `token` is not the token of this server.
         """
         if not _equal(token, auth.view_token(self.key)):
-            raise ApiError(403, "this is not the token of this page's link", "token")
+            raise NotPermitted("this is not the token of this page's link", "token")
         value = f"{self._cookie}={auth.session_token(self.key)}"
         return f"{value}; Path={self.page_path}; Max-Age={COOKIE_LIVES_S}; HttpOnly; SameSite=Strict"
 
@@ -101,11 +101,11 @@ def check_host_and_origin(request: Request, hosts: set[str], behind_proxy: bool 
     needs a token anyway.
 
     Raises:
-        ApiError: Host or Origin is none of `hosts` (`name:port`).
+        NotPermitted: Host or Origin is none of `hosts` (`name:port`).
     """
     host = request.headers.get("host", "")
     if host not in hosts:
-        raise ApiError(403, f"unknown Host {host[:80]!r}")
+        raise NotPermitted(f"unknown Host {host[:80]!r}")
     origin = request.headers.get("origin")
     if not behind_proxy and origin is not None and origin.partition("://")[2] not in hosts:
-        raise ApiError(403, f"foreign Origin {origin[:80]!r}")
+        raise NotPermitted(f"foreign Origin {origin[:80]!r}")

@@ -1,9 +1,8 @@
-"""The HTTP status of every error that refuses a request, and the error that a status stands for on the caller's side.
-Errors themselves know no status; only this package does."""
+"""This module maps every error that refuses a request to its HTTP status, and a status back to an error for callers.
+The errors themselves know no status; only this package does."""
 
 from __future__ import annotations
 
-from howdah.api.sources import ApiError
 from howdah.errors import (
     AnswerTimeout,
     Conflict,
@@ -17,10 +16,24 @@ from howdah.errors import (
     RequestRefused,
 )
 
+
+class MethodNotAllowed(RequestRefused):
+    """The path does not accept the HTTP method of the request."""
+
+
+class LinkNeeded(NotPermitted):
+    """The request needs an access link to the page, which `command` prints."""
+
+    def __init__(self, text: str, command: str) -> None:
+        super().__init__(text, "token")
+        self.command = command
+
+
 _STATUSES: dict[type[RequestRefused], int] = {
     InvalidRequest: 400,
     NotPermitted: 403,
     NotFound: 404,
+    MethodNotAllowed: 405,
     Conflict: 409,
     NoLongerThere: 410,
     LimitExceeded: 413,
@@ -30,9 +43,7 @@ _STATUSES: dict[type[RequestRefused], int] = {
 
 
 def status_of(error: RequestRefused) -> int:
-    """Return the HTTP status that answers `error`: its own for an ApiError, else that of its nearest known class."""
-    if isinstance(error, ApiError):
-        return error.status
+    """Return the HTTP status that answers `error`: that of its nearest class in the table, else 400."""
     return next((_STATUSES[cls] for cls in type(error).__mro__ if cls in _STATUSES), 400)
 
 

@@ -18,7 +18,8 @@ from howdah.api.http_server import Caller, Request, Response
 from howdah.api.recorded_log import RecordedLog
 from howdah.api.router import ApiRouter
 from howdah.api.routes import PREFIX
-from howdah.api.sources import ApiError, JobSource
+from howdah.api.sources import JobSource
+from howdah.errors import NotFound
 from howdah.eventfiles import locations
 from howdah.eventfiles.client import EventFileService
 from howdah.localfiles.temporary_directory import TemporaryDirectory
@@ -35,7 +36,7 @@ def event_file_service(conf_dir: str) -> EventFileService:
 
 class RecordedJob:
     """A `JobSource` of a job that is read from its directory. `archive` returns where its tasks' logs are, and raises
-    ApiError when they can't be had."""
+    a RequestRefused when they can't be had."""
 
     def __init__(
         self,
@@ -79,7 +80,7 @@ class RecordedJob:
         )
 
     async def act(self, action: str, arguments: Mapping[str, Any]) -> Any:
-        raise ApiError(404, "a job is changed on its own page only")
+        raise NotFound("a job is changed on its own page only")
 
     def tensorboard_url(self) -> str:
         return ""  # `howdah tensorboard` shows the event files of an ended job

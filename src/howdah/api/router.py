@@ -14,12 +14,12 @@ from dataclasses import replace
 from typing import Any
 
 from howdah.api import static_files
-from howdah.api.errors import status_of
+from howdah.api.errors import LinkNeeded, MethodNotAllowed, status_of
 from howdah.api.http_server import Request, Response
 from howdah.api.response_cache import ResponseCache, compact, pack, unpack
 from howdah.api.routes import PREFIX, ApiRequest, Route, handler, match
-from howdah.api.sources import ApiError, JobSource, Source
-from howdah.errors import RequestRefused
+from howdah.api.sources import JobSource, Source
+from howdah.errors import InvalidRequest, JobNotFound, NotFound, NotPermitted, RequestRefused
 
 ANSWER_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -72,7 +72,7 @@ class ApiRouter:
     async def _call(self, request: Request, path: str) -> Response:
         found = match(path)
         if found is None:
-            raise ApiError(404, f"nothing answers GET {request.path}; api/v1/openapi.json lists what does")
+            raise NotFound(f"nothing answers GET {request.path}; api/v1/openapi.json lists what does")
         route, path_params = found
         job_id = path_params.get("job", "")
         embeds = route.embeddable and self.source.may_embed(job_id, request)
@@ -87,9 +87,9 @@ class ApiRouter:
         value = await handler(route)(call)
         return value if isinstance(value, Response) else respond(value, request)
 
-    def _view_refusal(self) -> ApiError:
+    def _view_refusal(self) -> LinkNeeded:
         command = self.source.link_command
-        return ApiError(403, VIEW_HINT.format(command=command), "token", command)
+        return LinkNeeded(VIEW_HINT.format(command=command), command)
 
     def _open_session(self, request: Request) -> Response:
         """Exchange the token in the body for a cookie; behind an engine's proxy, which drops cookies, set none."""
@@ -103,7 +103,7 @@ class ApiRouter:
         job = await self.source.job(job_id)
         if job is None:
             only = f"; this is the page of {self.source.only_job_id}" if self.source.only_job_id else ""
-            raise ApiError(404, f"no job {job_id[:80]}{only}", "job")
+            raise JobNotFound(f"no job {job_id[:80]}{only}", "job")
         return job
 
     async def _cached_answer(self, route: Route, call: ApiRequest) -> Response:
@@ -122,7 +122,7 @@ class ApiRouter:
     async def _execute_action(self, request: Request, path: str) -> Response:
         parts = path.split("/", 3)
         if len(parts) != 4 or parts[0] != "jobs" or parts[2] != "actions":
-            raise ApiError(405, f"only actions of a job take {request.method}")
+            raise MethodNotAllowed(f"only actions of a job take {request.method}")
         arguments = self._permitted_arguments(request, parts[1])
         job = await self._job(parts[1])
         return respond(await job.act(parts[3], arguments), request)
@@ -131,7 +131,7 @@ class ApiRouter:
         """Return the arguments of an action, if the token beside them permits it."""
         arguments = _json_object(request.body)
         if not self.source.may_act(job_id, str(arguments.pop("token", ""))):
-            raise ApiError(403, ACT_HINT, "token")
+            raise NotPermitted(ACT_HINT, "token")
         return arguments
 
     async def _answer_as(self, module: str, request: Request) -> Response:
@@ -150,18 +150,17 @@ class ApiRouter:
 
 def _require_get(request: Request) -> None:
     if request.method not in ("GET", "HEAD"):
-        raise ApiError(
-            403 if request.method == "POST" else 405, "a change needs a signed request, or an action's token"
-        )
+        refusal = NotPermitted if request.method == "POST" else MethodNotAllowed
+        raise refusal("a change needs a signed request, or an action's token")
 
 
 def _json_object(body: bytes) -> dict[str, Any]:
     try:
         value = json.loads(body or b"{}")
     except (ValueError, RecursionError):
-        raise ApiError(400, "the body is no JSON") from None
+        raise InvalidRequest("the body is no JSON") from None
     if not isinstance(value, dict):
-        raise ApiError(400, "the body must be a JSON object")
+        raise InvalidRequest("the body must be a JSON object")
     return value
 
 
@@ -185,6 +184,6 @@ def _accepts_gzip(request: Request) -> bool:
 def error_response(refused: RequestRefused) -> Response:
     """Return the JSON answer, for people and programs, that says why a request is refused."""
     said = {"error": str(refused), "place": refused.place}
-    if isinstance(refused, ApiError) and refused.command:
+    if isinstance(refused, LinkNeeded):
         said["command"] = refused.command
     return Response(status_of(refused), compact(said), headers=ANSWER_HEADERS)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from howdah.api.http_server import Request
-from howdah.api.sources import ApiError, JobSource, Source
+from howdah.api.sources import JobSource, Source
+from howdah.errors import InvalidRequest
 
 PREFIX = "/api/v1/"
 
@@ -80,13 +81,13 @@ class ApiRequest:
         """Return the query's whole number of this name, limited to the range from `least` to `most`.
 
         Raises:
-            ApiError: the value is not a whole number.
+            InvalidRequest: the value is not a whole number.
         """
         text = self.query.get(name, "")
         try:
             value = int(text) if text else default
         except ValueError:
-            raise ApiError(400, f"{name} is {text[:40]!r}, must be a whole number", name) from None
+            raise InvalidRequest(f"{name} is {text[:40]!r}, must be a whole number", name) from None
         value = value if least is None else max(least, value)
         return value if most is None else min(most, value)
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from howdah.api.http_server import Caller, Request
-from howdah.errors import RequestRefused
 from howdah.logs.query import LogQuery
 from howdah.spec import TaskId
 from howdah.spec.view import JobView
@@ -18,15 +17,6 @@ from howdah.wire.messages import LogChunk
 
 if TYPE_CHECKING:
     from howdah.api.auth import Access
-
-
-class ApiError(RequestRefused):
-    """An HTTP request is refused with the HTTP status `status`. `command` prints a link that lets the user in, "" where
-    no link would help."""
-
-    def __init__(self, status: int, text: str, place: str = "", command: str = "") -> None:
-        super().__init__(text, place)
-        self.status, self.command = status, command
 
 
 class JobSource(Protocol):

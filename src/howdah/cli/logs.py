@@ -13,7 +13,6 @@ from typing import TypeVar
 import click
 
 from howdah.api.handlers.logs import tasks_of
-from howdah.api.sources import ApiError
 from howdah.cli.i18n import say, translate_stored
 from howdah.cli.terminal import readable
 from howdah.client.engine_registry import engine_of
@@ -58,7 +57,7 @@ class Wanted:
         """Return the tasks of the job that are asked for."""
         try:
             return tasks_of(view, ",".join(self.words))
-        except ApiError as refused:
+        except NotFound as refused:
             raise SpecError.at("TASK", str(refused)) from None
 
     @property

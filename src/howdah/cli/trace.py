@@ -13,7 +13,6 @@ from typing import Any
 
 import click
 
-from howdah.api.sources import ApiError
 from howdah.api.trace import describe
 from howdah.cli.history import options_of
 from howdah.cli.i18n import say
@@ -22,7 +21,7 @@ from howdah.client.follow import fetch_update
 from howdah.client.master_client import connect
 from howdah.client.process_owner import is_here, owner_of
 from howdah.client.recorded_events import recorded_events
-from howdah.errors import HowdahError, NotFound, SpecError
+from howdah.errors import HowdahError, NotFound
 from howdah.history.directory_scan import Scanner
 from howdah.history.index import Index
 from howdah.history.options import index_folder
@@ -50,10 +49,7 @@ def trace(of: str, profile: str, as_json: bool) -> None:
     with Index(index_folder(options)) as index:
         if index.claim():  # else a history server keeps it up to date
             Scanner(index, options.roots, options.conf_dir).scan()
-        try:
-            found = _find(index.connection, of, profile)
-        except ApiError as error:
-            raise SpecError.at("OF", str(error)) from None
+        found = _find(index.connection, of, profile)
         if found is None:
             raise NotFound(f"no job of {', '.join(options.roots)} had {of}")
         whole = _with_details(index.connection, found, profile)

@@ -15,7 +15,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from howdah.api.sources import ApiError
+from howdah.errors import InvalidRequest
 from howdah.spec import State
 
 MOST, USUAL = 500, 50
@@ -40,14 +40,14 @@ def page(connection: sqlite3.Connection, query: Mapping[str, str], now: float) -
     """Return `{"jobs": […], "next": cursor or None, "total": n}` for the query of a list of jobs.
 
     Raises:
-        Refused: a value that a parameter can't have.
+        InvalidRequest: a parameter has a value that is not allowed.
     """
     where, values = _where(query)
     sort = query.get("sort", "") or "-started"
     column, down = SORTS.get(sort.lstrip("-")), sort.startswith("-")
     if column is None:
-        raise ApiError(
-            400, f"sort is {sort[:40]!r}, must be one of {', '.join(SORTS)}, with - for the other way", "sort"
+        raise InvalidRequest(
+            f"sort is {sort[:40]!r}, must be one of {', '.join(SORTS)}, with - for the other way", "sort"
         )
     limit = _whole(query, "limit", USUAL)
     total = connection.execute(f"SELECT count(*) FROM job {where}", values).fetchone()[0]  # noqa: S608
@@ -124,7 +124,7 @@ def users(connection: sqlite3.Connection, query: Mapping[str, str]) -> list[dict
     """Return jobs and GPU-hours by user, the most hours first, of jobs that started between `from` and `to`.
 
     Raises:
-        Refused: one of those is no moment.
+        InvalidRequest: `from` or `to` is no time.
     """
     where, values = _where({name: query.get(name, "") for name in ("from", "to")})
     found: dict[str, dict[str, Any]] = {}
@@ -147,9 +147,6 @@ _PROCESS = re.compile(r"(.+):(\d+)")
 def trace(connection: sqlite3.Connection, of: str, live: bool = False) -> dict[str, Any] | None:
     """Whose a container, `host:pid` or `host/gpu3` is, or was last: `{"job", "task", "attempt"}`; with `live` only of
     attempts that have not ended.
-
-    Raises:
-        Refused: it is none of these.
     """
     if found := _CONTAINER.fullmatch(of) or _LOCAL.fullmatch(of):
         job = found[1] if of.startswith("local-") else f"application_{found[1]}"
@@ -186,8 +183,8 @@ def _cursor(text: str, sort: str) -> tuple[Any, int]:
             raise ValueError
         return value, number
     except (ValueError, TypeError):
-        raise ApiError(
-            400, f"after is no cursor of a list sorted by {sort}: begin with the first page", "after"
+        raise InvalidRequest(
+            f"after is no cursor of a list sorted by {sort}: begin with the first page", "after"
         ) from None
 
 
@@ -197,12 +194,12 @@ def _moment(query: Mapping[str, str], name: str) -> float:
     except ValueError:
         moment = math.nan
     if not math.isfinite(moment):
-        raise ApiError(400, f"{name} is {query[name][:40]!r}, must be epoch seconds", name)
+        raise InvalidRequest(f"{name} is {query[name][:40]!r}, must be epoch seconds", name)
     return moment
 
 
 def _whole(query: Mapping[str, str], name: str, usual: int) -> int:
     text = query.get(name) or str(usual)
     if not text.isascii() or not text.isdigit():
-        raise ApiError(400, f"{name} is {text[:40]!r}, must be a whole number", name)
+        raise InvalidRequest(f"{name} is {text[:40]!r}, must be a whole number", name)
     return max(1, min(int(text[:9]), MOST))

@@ -20,8 +20,7 @@ from howdah.api import history_servers
 from howdah.api.auth import check_host_and_origin
 from howdah.api.http_server import Request, Response, serve
 from howdah.api.router import ApiRouter, error_response
-from howdah.api.sources import ApiError
-from howdah.errors import StagingError
+from howdah.errors import NotPermitted, NotReady, StagingError
 from howdah.history.directory_scan import Scanner
 from howdah.history.index import Index
 from howdah.history.options import HistoryOptions, index_folder, key_of
@@ -116,7 +115,7 @@ class HistoryServer:
     async def _answer(self, request: Request) -> Response:
         try:
             check_host_and_origin(request, self._hosts)
-        except ApiError as refused:
+        except NotPermitted as refused:
             return error_response(refused)
         self._last_request_at = time.monotonic()
         try:
@@ -124,7 +123,7 @@ class HistoryServer:
         except sqlite3.Error as error:
             if type(error) is sqlite3.DatabaseError:  # the next scan may not read the damaged part
                 self._damage = error
-            return error_response(ApiError(503, f"the index can't be read now: {error}"))
+            return error_response(NotReady(f"the index can't be read now: {error}"))
 
     def _scan(self) -> None:
         """Update the index once; runs in a thread of its own."""

@@ -13,10 +13,10 @@ from howdah.api.archived_logs import ArchivedLogs
 from howdah.api.recorded_job import ReadOnlySource, RecordedJob, event_file_service
 from howdah.api.recorded_log import RecordedLog
 from howdah.api.serializers import masked
-from howdah.api.sources import ApiError, JobSource
+from howdah.api.sources import JobSource
 from howdah.api.trace import describe
 from howdah.engines import Engine
-from howdah.errors import EngineUnavailable, HowdahError
+from howdah.errors import Conflict, EngineUnavailable, HowdahError, NotFound, NotReady, RequestRefused
 from howdah.history import queries
 from howdah.history.index import Index
 from howdah.history.job_log_cache import JobLogCache
@@ -68,9 +68,9 @@ class HistorySource(ReadOnlySource):
         try:
             log = await self._logs.get(row, directory)
         except EngineUnavailable as error:
-            raise ApiError(503, str(error), "job") from error
+            raise NotReady(str(error), "job") from error
         except HowdahError as error:
-            raise ApiError(404, str(error), "job") from error
+            raise NotFound(str(error), "job") from error
         archive = functools.partial(self._engine_of, log.view, str(row["url"] or ""))
         return RecordedJob(log, self.archived_logs, self.event_files, archive, self.conf_dir)
 
@@ -78,14 +78,14 @@ class HistorySource(ReadOnlySource):
         """Return the engine that keeps the logs of a job.
 
         Raises:
-            ApiError: the job still runs, or this server does not have its engine.
+            Conflict, NotFound: the job still runs, or this server does not have its engine.
         """
         if not view.state.ended:
-            raise ApiError(409, f"the job runs: its own page has what it prints{f', {url}' if url else ''}")
+            raise Conflict(f"the job runs: its own page has what it prints{f', {url}' if url else ''}")
         name = "yarn" if view.id.startswith("application_") else view.engine
         engine = next((each for each in self.engines if each.name == name), None)
         if engine is None:
-            raise ApiError(404, f"what tasks print is kept by the engine, and {view.engine} is not here")
+            raise NotFound(f"what tasks print is kept by the engine, and {view.engine} is not here")
         return engine
 
     def _row(self, job_id: str) -> tuple[dict[str, Any] | None, str]:
@@ -113,7 +113,7 @@ class HistorySource(ReadOnlySource):
         """Return where the specs of two jobs differ, and the facts that were recorded at their submission."""
         found = [await self.job(one), await self.job(other)]
         if None in found:
-            raise ApiError(404, f"no job {(one, other)[found.index(None)][:80]}", "jobs")
+            raise NotFound(f"no job {(one, other)[found.index(None)][:80]}", "jobs")
         views = [job.view for job in found if job is not None]
         specs = [masked(view.job) if view.job else {} for view in views]
         spec, noted = differences(specs[0], specs[1]), differences(_captured(views[0]), _captured(views[1]))
@@ -128,7 +128,7 @@ class HistorySource(ReadOnlySource):
         row, _ = await asyncio.to_thread(self._row, found["job"])
         try:
             job = await self.job(found["job"])
-        except ApiError:  # its log can't be read now; what the list knows of it is more than nothing
+        except RequestRefused:  # its log can't be read now; what the list knows of it is more than nothing
             job = None
         view = job.view if job is not None else JobView(id=found["job"])
         whole: dict[str, Any] = {**describe(view, found["task"], found["attempt"])}

@@ -7,8 +7,8 @@ import time
 
 from howdah.api import schemas, serializers
 from howdah.api.routes import ApiRequest
-from howdah.api.sources import ApiError
 from howdah.api.timeline import timeline as job_timeline
+from howdah.errors import InvalidRequest, NotFound
 from howdah.logs.stream_index import BOTH, STREAMS
 from howdah.spec import TaskId
 from howdah.wire import auth
@@ -80,7 +80,7 @@ async def logs(call: ApiRequest) -> schemas.Log:
     task = task_of(call)
     stream = call.query.get("stream") or "stdout"
     if stream not in (BOTH, *STREAMS):
-        raise ApiError(400, f"stream is {stream[:40]!r}, must be stdout, stderr or both", "stream")
+        raise InvalidRequest(f"stream is {stream[:40]!r}, must be stdout, stderr or both", "stream")
     limit = max(MAX_CHARACTER_BYTES, call.number("limit", 65536, 1, MAX_LOG_BYTES))
     attempt = call.number("attempt", 0, least=0)
     chunk = await call.job.log(task, stream, attempt, call.number("offset", -limit), limit)
@@ -120,13 +120,13 @@ def task_of(call: ApiRequest) -> TaskId:
     """Return the task that the path of a call names.
 
     Raises:
-        ApiError: the job has no task of this name.
+        InvalidRequest, NotFound: the job has no task of this name.
     """
     name = call.path_params["task"]
     try:
         task = TaskId.parse(name)
     except ValueError as error:
-        raise ApiError(400, str(error), "task") from None
+        raise InvalidRequest(str(error), "task") from None
     if task not in call.job.view.tasks:
-        raise ApiError(404, f"the job has no task {name[:80]}", "task")
+        raise NotFound(f"the job has no task {name[:80]}", "task")
     return task

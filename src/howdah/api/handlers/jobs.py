@@ -7,8 +7,8 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from howdah.api import schemas
 from howdah.api.routes import ApiRequest
-from howdah.api.sources import ApiError
 from howdah.api.trace import trace as trace_within_job
+from howdah.errors import InvalidRequest, NotFound
 
 
 @runtime_checkable
@@ -46,7 +46,7 @@ async def compare(call: ApiRequest) -> schemas.Compare:
     """Answer `compare`: the keys and values in which two jobs differ."""
     ids = call.query.get("jobs", "").split(",")
     if len(ids) != 2:
-        raise ApiError(400, "jobs must be two ids with a comma between", "jobs")
+        raise InvalidRequest("jobs must be two ids with a comma between", "jobs")
     return cast(schemas.Compare, await _catalogue(call).compare(*ids))
 
 
@@ -54,7 +54,7 @@ async def trace(call: ApiRequest) -> schemas.Traced:
     """Find the job and task of a container, process or GPU."""
     of = call.query.get("of", "").strip()
     if not of:
-        raise ApiError(400, "of must be a container, host:pid or host/gpu3", "of")
+        raise InvalidRequest("of must be a container, host:pid or host/gpu3", "of")
     found: Mapping[str, Any] | None
     if isinstance(call.source, Catalogue):
         found = await call.source.trace(of)
@@ -62,13 +62,11 @@ async def trace(call: ApiRequest) -> schemas.Traced:
         job = await call.source.job(call.source.only_job_id)
         found = trace_within_job(job.view, of) if job else None
     if found is None:
-        raise ApiError(404, f"no job here had {of[:80]}", "of")
+        raise NotFound(f"no job here had {of[:80]}", "of")
     return cast(schemas.Traced, found)
 
 
 def _catalogue(call: ApiRequest) -> Catalogue:
     if not isinstance(call.source, Catalogue):
-        raise ApiError(
-            404, f"this is the page of {call.source.only_job_id} alone; `howdah history` serves the list of jobs"
-        )
+        raise NotFound(f"this is the page of {call.source.only_job_id} alone; `howdah history` serves the list of jobs")
     return call.source

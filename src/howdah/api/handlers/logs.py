@@ -7,7 +7,8 @@ from typing import Any
 
 from howdah.api.http_server import Response
 from howdah.api.routes import ApiRequest
-from howdah.api.sources import ApiError, JobSource
+from howdah.api.sources import JobSource
+from howdah.errors import InvalidRequest, NotFound, NotReady
 from howdah.logs.query import LogQuery, QueryError, whole_number
 from howdah.logs.stream_index import BOTH, STREAMS
 from howdah.spec import TaskId
@@ -27,15 +28,15 @@ async def find(job: JobSource, query: Mapping[str, str]) -> Any:
     """Search the logs of a job as `query` says.
 
     Raises:
-        ApiError: a parameter is wrong.
+        InvalidRequest, NotFound: a parameter is wrong.
     """
     try:
         log_query, attempt = LogQuery.from_parameters(query), whole_number(query, "attempt", 0)
     except QueryError as error:
-        raise ApiError(400, str(error), error.name) from None
+        raise InvalidRequest(str(error), error.name) from None
     stream = query.get("stream") or BOTH
     if stream not in (BOTH, *STREAMS):
-        raise ApiError(400, f"stream is {stream[:40]!r}, must be stdout, stderr or both", "stream")
+        raise InvalidRequest(f"stream is {stream[:40]!r}, must be stdout, stderr or both", "stream")
     return await job.search(log_query, tasks_of(job.view, query.get("task", "")), attempt, stream)
 
 
@@ -43,7 +44,7 @@ def tasks_of(view: JobView, text: str) -> list[TaskId]:
     """Return the tasks that `text` names, with commas between: a task, a role, or a range such as worker:0-7.
 
     Raises:
-        ApiError: there is no such task.
+        NotFound: there is no such task.
     """
     if text in ("", "*"):
         return list(view.tasks)
@@ -51,7 +52,7 @@ def tasks_of(view: JobView, text: str) -> list[TaskId]:
     for word in text.split(","):
         chosen = [task for task in view.tasks if _names(word, task)]
         if not chosen:
-            raise ApiError(404, f"the job has no task {word[:80]}", "task")
+            raise NotFound(f"the job has no task {word[:80]}", "task")
         found.update(dict.fromkeys(chosen))
     return list(found)
 
@@ -71,9 +72,7 @@ class Download:
 
     def __init__(self, job: JobSource, task: TaskId, stream: str, attempt: int) -> None:
         if Download.open_downloads >= MAX_DOWNLOADS:
-            raise ApiError(
-                503, f"{MAX_DOWNLOADS} logs are being downloaded, which are the most at once: ask again later"
-            )
+            raise NotReady(f"{MAX_DOWNLOADS} logs are being downloaded, which are the most at once: ask again later")
         Download.open_downloads += 1
         self._source = job, task, stream, attempt
         self._offset, self._first = 0, b""
@@ -113,7 +112,7 @@ async def download(call: ApiRequest) -> Response:
 
     task, stream = task_of(call), call.query.get("stream") or BOTH
     if stream not in (BOTH, *STREAMS):
-        raise ApiError(400, f"stream is {stream[:40]!r}, must be stdout, stderr or both", "stream")
+        raise InvalidRequest(f"stream is {stream[:40]!r}, must be stdout, stderr or both", "stream")
     attempt = call.number("attempt", 0, least=0)
     pieces = Download(call.job, task, stream, attempt)
     await pieces.begin()

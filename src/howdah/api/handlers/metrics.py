@@ -19,7 +19,8 @@ from typing import Any
 from howdah.api import metric_series, prometheus
 from howdah.api.http_server import Response
 from howdah.api.routes import ApiRequest
-from howdah.api.sources import ApiError, JobSource
+from howdah.api.sources import JobSource
+from howdah.errors import AnswerTimeout, InvalidRequest, NotReady
 from howdah.spec.codec import encode
 
 READ_S = 60.0
@@ -45,19 +46,19 @@ class SeriesReader:
         """Return the answer of `howdah.api.metric_series` to this request.
 
         Raises:
-            ApiError: too many requests wait, the samples can't be read, or not in time.
+            NotReady, AnswerTimeout: too many requests wait, the samples can't be read, or not in time.
         """
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         try:
             self._requests.put_nowait((request, answer))
         except asyncio.QueueFull:
-            raise ApiError(503, "what was sampled is being read for others: ask again in a few seconds") from None
+            raise NotReady("what was sampled is being read for others: ask again in a few seconds") from None
         if self._serving is None or self._serving.done():
             self._serving = asyncio.create_task(self._serve())
         try:
             return await asyncio.wait_for(answer, READ_S)
         except asyncio.TimeoutError:
-            raise ApiError(504, f"what was sampled could not be read within {READ_S:.0f} s") from None
+            raise AnswerTimeout(f"what was sampled could not be read within {READ_S:.0f} s") from None
 
     async def _serve(self) -> None:
         while not self._requests.empty():
@@ -77,7 +78,7 @@ class SeriesReader:
                 except (OSError, EOFError, ValueError, asyncio.TimeoutError):
                     if not answer.done():
                         answer.set_exception(
-                            ApiError(503, "what was sampled can't be read now: the log of the server has more")
+                            NotReady("what was sampled can't be read now: the log of the server has more")
                         )
                     return
                 if not answer.done():
@@ -117,7 +118,7 @@ async def series(call: ApiRequest) -> Response | dict[str, Any]:
         query = metric_series.SeriesQuery.from_parameters(call.query)
         tasks = metric_series.tasks_of(job.view, query)
     except ValueError as error:
-        raise ApiError(400, str(error), "name") from None
+        raise InvalidRequest(str(error), "name") from None
     version, unwritten = job.samples()
     if call.query.get("since") == str(version):
         return {"version": version, "unchanged": True}

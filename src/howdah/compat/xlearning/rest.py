@@ -12,9 +12,11 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from typing import Any
 
+from howdah.api.errors import MethodNotAllowed
 from howdah.api.http_server import Request
 from howdah.api.response_cache import compact
-from howdah.api.sources import ApiError, JobSource
+from howdah.api.sources import JobSource
+from howdah.errors import Conflict, NotFound
 from howdah.spec import Resources, Role
 from howdah.spec.view import JobView, TaskView
 
@@ -56,10 +58,10 @@ async def answer_post(job: JobSource, request: Request) -> tuple[str, bytes]:
     if request.path.startswith(_SIGNAL):
         number = request.path.removeprefix(_SIGNAL)
         if number not in _ENDING:
-            raise ApiError(409, _no_signal(job.view, number))
+            raise Conflict(_no_signal(job.view, number))
         await job.act("cancel", {})
         return TEXT, b"SUCCEED"
-    raise ApiError(405, f"nothing is changed by {request.method} {request.path}")
+    raise MethodNotAllowed(f"nothing is changed by {request.method} {request.path}")
 
 
 def answer(view: JobView, path: str, board: str = "") -> Any:
@@ -75,13 +77,13 @@ def answer(view: JobView, path: str, board: str = "") -> Any:
     if path in fixed:
         return fixed[path](view)
     if path == _SAVE:
-        raise ApiError(405, _how(view, "save"))
+        raise MethodNotAllowed(_how(view, "save"))
     if path.startswith(_SIGNAL):
         number = path.removeprefix(_SIGNAL)
-        raise ApiError(405, _how(view, "cancel") if number in _ENDING else _no_signal(view, number))
+        raise MethodNotAllowed(_how(view, "cancel") if number in _ENDING else _no_signal(view, number))
     if path.startswith(_CONTAINERS):
         return _container(view, _task(view, path.removeprefix(_CONTAINERS)))
-    raise ApiError(404, f"nothing answers GET {path}")
+    raise NotFound(f"nothing answers GET {path}")
 
 
 def _how(view: JobView, command: str) -> str:
@@ -163,7 +165,7 @@ def _container(view: JobView, task: TaskView) -> Mapping[str, Any]:
 def _task(view: JobView, container: str) -> TaskView:
     task = next((each for each in view.tasks.values() if each.container and each.container == container), None)
     if task is None:
-        raise ApiError(404, f"no container {container[:80]}")
+        raise NotFound(f"no container {container[:80]}")
     return task
 
 
