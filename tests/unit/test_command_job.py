@@ -109,7 +109,7 @@ def test_what_is_given_is_not_found_out(folder: Path) -> None:
 def test_data_is_not_sent_along_unasked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "data").mkdir()
     with (folder / "data" / "large").open("wb") as file:
-        file.truncate(program_files.LARGEST + 1)
+        file.truncate(program_files.MAX_BYTES + 1)
     with pytest.raises(SpecError, match="names 'data', which is larger than 256 MiB: give data by `--input data`"):
         job("python", "train.py", "--data", "data")
     assert job("python", "train.py", "data", files=("data",)).files[-1] == "data"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from howdah.client.view_changes import changes
+from howdah.client.sdk import changes
 from howdah.spec import Outcome, State, TaskId
 from howdah.spec.view import JobView, TaskView
 

@@ -1,5 +1,4 @@
-"""Calls of the REST API at an address, a history server's or a master's. A program with a link may do what a browser
-may.
+"""Calls the REST API of a history server or a master. A program with a link may do what a browser may.
 
 The link is that of the page (`howdah page`, `howdah history`); its tokens stand behind the `#`, or in the query.
 """
@@ -43,7 +42,7 @@ class ApiClient:
 
     def read(self, path: str, /, **query: Any) -> bytes:
         """Return the bytes of a call below `api/v1/`; a list or tuple is a parameter that is repeated."""
-        asked = encoded({**query, "token": self.token or None})
+        asked = encode_query({**query, "token": self.token or None})
         return self._ask(urllib.request.Request(f"{self._at(path)}?{asked}"))  # noqa: S310
 
     def act(self, job_id: str, action: str, /, **words: Any) -> Any:
@@ -86,13 +85,13 @@ class ApiClient:
                 return body
         except urllib.error.HTTPError as error:
             with error:
-                raise refused(error.code, error.read()) from None
+                raise error_of(error.code, error.read()) from None
         except OSError as error:
             reason = getattr(error, "reason", error)
             raise EngineUnavailable(f"{self.base}: {reason}") from error
 
 
-def encoded(query: Mapping[str, Any]) -> str:
+def encode_query(query: Mapping[str, Any]) -> str:
     """Encode a query for an address; None is left out, a parameter of several values is repeated."""
     return urllib.parse.urlencode({name: value for name, value in query.items() if value is not None}, doseq=True)
 
@@ -104,14 +103,14 @@ def decode_answer(path: str, status: int, body: bytes) -> Any:
         SpecError, StagingError, EngineUnavailable: the answer is an error, or not JSON.
     """
     if status != 200:
-        raise refused(status, body)
+        raise error_of(status, body)
     try:
         return json.loads(body)
     except ValueError:
         raise SpecError.at(path, "the answer of this call is not JSON: use curl, or a browser") from None
 
 
-def refused(status: int, body: bytes) -> HowdahError:
+def error_of(status: int, body: bytes) -> HowdahError:
     """Return an error with the server's own sentence, of the class that says who must act."""
     try:
         said = json.loads(body)

@@ -1,4 +1,4 @@
-"""Before a submission: a directory of checkpoints that a job which has ended left taken is free."""
+"""Releases the lock of a checkpoint directory that an ended job has left behind, before another job is submitted."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from howdah.storage.factory import filesystem
 
 
 def release_stale_lock(plan: Plan, profile: str = "") -> None:
-    """Take the lease from a job that has ended without giving it back.
+    """Release the lock of the plan's checkpoint directory if the job that holds it has ended.
 
     Raises:
-        StagingError: the job that has it still runs, or nobody knows whether it does.
+        StagingError: the job that holds the lock still runs, or its engine does not say.
     """
     directory = plan.job.job.checkpoint.path
     if not directory:
@@ -28,8 +28,8 @@ def release_stale_lock(plan: Plan, profile: str = "") -> None:
 
 
 def _ended(job_id: str, profile: str) -> bool:
-    """Whether its engine says so. A ResourceManager that has forgotten an application does not run it any more; of a
-    local job we know nothing when it isn't in our own directory."""
+    """Return whether the engine says that the job has ended. A ResourceManager does not run an application that it has
+    forgotten; nothing is known of a local job that is not in our own directory."""
     try:
         found = engine_of(job_id, profile).describe(job_id)
     except HowdahError:

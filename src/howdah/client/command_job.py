@@ -1,7 +1,7 @@
-"""A job without a file: a command and a few options, each of which is one field of the spec.
+"""Makes a job without a file from a command and a few options, each of which is one field of the spec.
 
-The job is one role, `worker`. It is read as a job file is, so that values, units and mistakes are the same; an option
-takes the place of a line in what is said about a value.
+The job has one role, `worker`. Its options are read as a job file is, so that values, units and mistakes are the same;
+a message about a value names the option instead of a line.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from howdah.client.program_files import of_command
+from howdah.client.program_files import files_of_command
 from howdah.config.job_file import LoadedJob, from_tree, to_yaml
 from howdah.config.yaml_tree import Items, Keys, Node, Text
 from howdah.spec.values import dataclass
@@ -21,8 +21,8 @@ _COMMAND = "the command"
 
 @dataclass(frozen=True)
 class CommandOptions:
-    """What the options say, "" or () where they are not given. `inputs` are `path#name`, as in a job file; `outputs`
-    are `path#directory`: what is kept of the directory in the working directory, and where."""
+    """The values of the options; "" or () where an option is not given. `inputs` are `path#name`, as in a job file;
+    `outputs` are `path#directory`: `directory` of the working directory is kept at `path`."""
 
     replicas: str = ""
     memory: str = ""
@@ -36,7 +36,7 @@ class CommandOptions:
 
     @property
     def given(self) -> list[str]:
-        """The options that were given, as they are typed."""
+        """Return the options that were given, as they are typed."""
         names = {"files": "file", "inputs": "input", "outputs": "output"}
         return [f"--{names.get(name, name)}" for name in self.__dataclass_fields__ if getattr(self, name)]
 
@@ -49,14 +49,14 @@ def load_command(
     fields: Mapping[str, str],
     notice: Callable[[str], None],
 ) -> LoadedJob:
-    """The job that runs `words`, as a program and its arguments (a single word: as a shell line), from `base`.
+    """Make the job that runs `words`, a program and its arguments (a single word: a shell line), from `base`.
 
-    `notice` is told which files and which framework were taken though nobody said so.
+    `notice` is called with the files and the framework that were chosen because the command needs them.
 
     Raises:
-        SpecError: everything that is wrong.
+        SpecError: the job has mistakes; the error has all of them.
     """
-    found = of_command(words, base, {entry.partition("#")[0].rstrip("/") for entry in options.files})
+    found = files_of_command(words, base, {entry.partition("#")[0].rstrip("/") for entry in options.files})
     sent = found.files
     framework, program, module = found.framework if not options.framework else ("", "", "")
     if sent:

@@ -1,4 +1,4 @@
-"""From a name, or a job's id, to the engine. Engines are found by name first, installed ones by entry point."""
+"""Finds the engine by its name or by a job's id: among our own engines first, then by entry point."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _PREFIXES = {"application_": "yarn", "local-": "local"}
 
 
 def settings_for(flags: Mapping[str, str | None]) -> Settings:
-    """The settings under these flags in this process's environment."""
+    """Return the settings with these flags, in this process's environment."""
     return resolve(flags, os.environ)
 
 
 def engine(settings: Settings) -> Engine:
-    """The engine that `settings` name.
+    """Return the engine that `settings` name.
 
     Raises:
-        SpecError: there is none of that name, or a package it needs is not installed.
+        SpecError: no engine has that name, or a package that it needs is not installed.
     """
     name = settings["engine"]
     target = plugins.find("howdah.engines", name)
@@ -42,13 +42,13 @@ def engine(settings: Settings) -> Engine:
 
 
 def engine_of(job_id: str, profile: str = "") -> Engine:
-    """The engine that a job's id belongs to; the configured one for ids of no known form."""
+    """Return the engine that a job's id belongs to; the configured one for an id of an unknown form."""
     name = next((name for prefix, name in _PREFIXES.items() if job_id.startswith(prefix)), None)
     return engine(settings_for({"engine": name, "profile": profile}))
 
 
 def engines(name: str = "", profile: str = "") -> Iterator[Engine]:
-    """The named engine; without a name the local one, and YARN where a cluster is configured."""
+    """Yield the named engine; without a name the local one, and YARN where a cluster is configured."""
     if name:
         yield engine(settings_for({"engine": name, "profile": profile}))
         return

@@ -1,4 +1,4 @@
-"""Why a job is where it is: from its events what happened and what was done about it, from its engine why it waits."""
+"""Explains a job: its events tell what happened and what was done about it, its engine why it waits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from howdah.spec.events import (
 from howdah.spec.view import JobView
 from howdah.storage.factory import filesystem
 
-MOST_MOMENTS = 40
+MAX_COURSE_EVENTS = 40
 _COURSE_EVENTS = (
     GangReleased,
     GangRestarted,
@@ -49,20 +49,26 @@ _COURSE_EVENTS = (
 
 @dataclass(frozen=True)
 class Explanation:
-    """`missing` are containers by role that are still waited for, `after` what other roles wait for; `moments` are the
-    events that changed the job's course, `failures` the ends that counted, both in order."""
+    """What is known of a job's course."""
 
     report: JobReport
+    """The engine's report."""
     view: JobView
+    """The job as it is now."""
     missing: dict[str, int] = field(default_factory=dict)
+    """The number of containers that are still waited for, by role."""
     after: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The roles that must end before a role is asked for, by that role."""
     pending_reasons: list[PendingReason] = field(default_factory=list)
+    """Why the engine has not granted the missing containers."""
     moments: Sequence[Event] = ()
+    """The events that changed the job's course, in order."""
     failures: list[Ended] = field(default_factory=list)
+    """The failures that counted as an attempt, in order."""
 
     @property
     def first(self) -> tuple[TaskId | None, str, Exit] | None:
-        """Task, node and end that decided the failure; None where the job did not fail by a task."""
+        """Return the task, node and exit that decided the failure; None if no task made the job fail."""
         outcome = self.view.outcome
         if outcome is None or outcome.exit is None or outcome.state is State.SUCCEEDED:
             return None
@@ -71,14 +77,14 @@ class Explanation:
 
 
 def explain(engine: Engine, job_id: str) -> Explanation:
-    """Look at the job as it is now.
+    """Explain the job as it is now.
 
     Raises:
         JobNotFound: there is no such job. EngineUnavailable: its engine does not answer.
     """
     update = fetch_update(engine, job_id)
     report, view, events = update.report, update.view, update.events
-    moments = [event for event in events if isinstance(event, _COURSE_EVENTS)][-MOST_MOMENTS:]
+    moments = [event for event in events if isinstance(event, _COURSE_EVENTS)][-MAX_COURSE_EVENTS:]
     failures = [event for event in events if isinstance(event, Ended) and event.counts and not event.exit.ok]
     found = Explanation(report, view, moments=moments, failures=failures)
     if report.state.ended:
@@ -95,12 +101,12 @@ def explain(engine: Engine, job_id: str) -> Explanation:
 
 
 def elastic_roles(job: JobSpec, events: Iterable[Event]) -> JobSpec:
-    """The job with the memory that is asked for now: `resources.growth` adds to it with each restart."""
-    again: Counter[str] = Counter()
+    """Return the job with the memory that is asked for now: `resources.growth` adds to it with each restart."""
+    restarts: Counter[str] = Counter()
     for event in events:
         if isinstance(event, GangRestarted):
-            again.update({task.role for task in event.tasks} or set(job.roles))
-    roles = {name: _grown(role, again[name]) for name, role in job.roles.items()}
+            restarts.update({task.role for task in event.tasks} or set(job.roles))
+    roles = {name: _grown(role, restarts[name]) for name, role in job.roles.items()}
     return replace(job, roles=roles)
 
 
@@ -117,13 +123,13 @@ def _missing(view: JobView, events: Iterable[Event]) -> dict[str, int]:
 
 
 def _after(job: JobSpec, events: Iterable[Event]) -> dict[str, tuple[str, ...]]:
-    """Roles for which nothing was asked yet, and those that must end before."""
+    """Return the roles for which nothing was asked yet, with the roles that must end before."""
     asked = {event.role for event in events if isinstance(event, Asked)}
     return {name: role.after for name, role in job.roles.items() if role.after and name not in asked}
 
 
 def _submitted(report: JobReport) -> JobSpec | None:
-    """The job as it was submitted, where we may read it."""
+    """Return the job as it was submitted; None if it can't be read."""
     uri = f"{report.directory}/job.json"
     try:
         return decode(StagedJob, json.loads(filesystem(uri, report.conf_dir).read_bytes(uri))).job

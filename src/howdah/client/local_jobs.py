@@ -14,7 +14,7 @@ from typing import Any
 from howdah.api.http_server import Response
 from howdah.api.recorded_job import EndedJobSource
 from howdah.api.recorded_log import RecordedLog
-from howdah.client.api_client import ApiClient, decode_answer, encoded
+from howdah.client.api_client import ApiClient, decode_answer, encode_query
 from howdah.client.engine_registry import engine_of, engines, settings_for
 from howdah.client.follow import Follower, settled_report
 from howdah.client.job_end import cancel_job, report_of
@@ -94,7 +94,7 @@ class LocalJobs(JobsApi):
                 if not report.state.ended:
                     raise
         with ThreadPoolExecutor(1) as thread:  # the caller's may run an event loop, as in a notebook
-            response = thread.submit(asyncio.run, _answer_ended(engine, report, path, encoded(query))).result()
+            response = thread.submit(asyncio.run, _answer_ended(engine, report, path, encode_query(query))).result()
         answer: Mapping[str, Any] = decode_answer(path, response.status, response.body)
         return answer
 

@@ -1,4 +1,4 @@
-"""Links to the page of a running job, to its curves and to its TensorBoard."""
+"""Makes links to the page of a running job, to its charts and to its TensorBoard."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _page_link(report: JobReport, key: bytes, expires: float = 0.0) -> str:
 
 
 def embed_url(report: JobReport) -> str:
-    """Return the address of the job's curves for an iframe in another page; `&run=` and `&tag=` choose some."""
+    """Return the address of the job's charts for an iframe in another page; `&run=` and `&tag=` choose some."""
     token = auth.embed_token(job_key(report))
     return f"{_base(report)}api/v1/jobs/{report.id}/curves/embed.html?token={token}"
 

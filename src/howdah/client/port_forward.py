@@ -1,4 +1,4 @@
-"""A port of this machine's loopback that leads to a port elsewhere: what connects here talks to there."""
+"""Forwards a port of this machine's loopback to a port of another host."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CONNECT_S = 10.0
 
 
 class PortForward:
-    """Open from the start, in a thread of its own, until `close`. `port` is the one here.
+    """Forwards connections, in a thread of its own, until `close`; `port` is the port on this machine.
 
     Raises:
         OSError: no port is free.
@@ -28,7 +28,7 @@ class PortForward:
         self._thread.start()
 
     def close(self) -> None:
-        """End it, with all that is connected."""
+        """Close the port and its connections."""
         asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(5.0)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5.0)
@@ -37,15 +37,15 @@ class PortForward:
     async def _end(self) -> None:
         self._server.close()
         await cancel_all(asyncio.all_tasks)
-        await asyncio.sleep(0.01)  # connections that were let go of are closed in the next turns of the loop
+        await asyncio.sleep(0.01)  # the loop closes aborted connections in its next turns
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection; whoever ends it, and however, ends the other side too."""
+        """Forward one connection; when one side ends, however it does, the other side is ended, too."""
         far = None
         try:
             far = await asyncio.wait_for(asyncio.open_connection(*self.target), _CONNECT_S)
             await asyncio.gather(_pump(reader, far[1]), _pump(far[0], writer))
-            far[1].close()  # what is still to be sent is sent
+            far[1].close()  # after sending what is still in the buffer
             writer.close()
         except (OSError, asyncio.TimeoutError):
             pass  # nobody is listening yet: a browser asks again

@@ -1,7 +1,8 @@
-"""Which task a process of this machine belongs to: any process of a program's tree, such as a data loader's worker.
+"""Finds the task that a process of this machine belongs to: any process of a program's tree, such as a data loader's
+worker.
 
-Asked are, of the process and of those above it, the variables that howdah gave the program, and the control group that
-the engine put it in. Variables can be read by who runs the process and by root, control groups by everybody.
+The process and those above it are looked at: the variables that howdah gave to the program, and the control group that
+the engine put it in. The process's user and root can read its variables, everybody its control group.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ _CONTAINER = re.compile(r"container_(?:e\d+_)?(\d+_\d+)_\d+_\d+|(local-[A-Za-z0-
 
 @dataclass(frozen=True)
 class ProcessOwner:
-    """What the machine knows of a process; what it does not know is "" or 0."""
+    """What the machine knows of a process; a field that it does not know is "" or 0."""
 
     pids: tuple[int, ...]
-    """The process, and those above it, from the nearest on."""
+    """The process, then those above it, the nearest first."""
     job: str = ""
     task: str = ""
     attempt: int = 0
@@ -33,7 +34,7 @@ class ProcessOwner:
 
 
 def is_here(host: str) -> bool:
-    """Whether this is a name or an address of this machine."""
+    """Return whether `host` is a name or an address of this machine."""
     name = socket.gethostname()
     if host in ("localhost", name, name.partition(".")[0], socket.getfqdn()):
         return True
@@ -45,7 +46,7 @@ def is_here(host: str) -> bool:
 
 
 def _is_own(address: str) -> bool:
-    """Only an address of this machine can be bound."""
+    """Return whether an address can be bound, which only one of this machine can."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with contextlib.suppress(OSError), socket.socket(family) as probe:
         probe.bind((address, 0))
@@ -54,17 +55,17 @@ def _is_own(address: str) -> bool:
 
 
 def owner_of(pid: int) -> ProcessOwner:
-    """What can be known of a process here.
+    """Return what this machine knows of a process.
 
     Raises:
-        NotFound: there is no such process.
+        NotFound: no process has this pid.
     """
     if not Path(f"/proc/{pid}").exists():
         raise NotFound(f"no process {pid} runs on this machine")
     pids = tuple(_upwards(pid))
     container = next(filter(None, map(_group, pids)), "")
-    for one in pids:
-        variables = _environment(one)
+    for each in pids:
+        variables = _environment(each)
         container = container or variables.get("HOWDAH_CONTAINER", "")
         if "HOWDAH_TASK" in variables and (job := variables.get("HOWDAH_JOB_ID") or job_of(container)):
             attempt = variables.get("HOWDAH_ATTEMPT", "")
@@ -74,7 +75,7 @@ def owner_of(pid: int) -> ProcessOwner:
 
 
 def job_of(container: str) -> str:
-    """The id of the job that a container's id belongs to; "" when the id tells none."""
+    """Return the id of the job that a container's id belongs to; "" when the id names no job."""
     found = _CONTAINER.fullmatch(container)
     return found[2] or f"application_{found[1]}" if found else ""
 

@@ -1,6 +1,7 @@
-"""The files that a command needs, found in its words and in what its Python programs import: a first job names none.
+"""Finds the files that a command needs, in its words and in the imports of its Python programs, so that a first job
+need not name them.
 
-Only what lies below the current directory counts, and is small: data is for `--input`.
+Only files below the current directory are found, and only small ones: data is given by `--input`.
 """
 
 from __future__ import annotations
@@ -16,22 +17,24 @@ from howdah.errors import SpecError
 from howdah.spec.values import dataclass
 from howdah.staging.archive import NEVER
 
-LARGEST = 256 << 20
-"""Bytes of a file or directory that is sent along only because the command names it."""
+MAX_BYTES = 256 << 20
+"""The largest file or directory that is sent along only because the command names it."""
 FRAMEWORKS = {"torch": "pytorch", "tensorflow": "tensorflow", "jax": "jax", "flax": "jax"}
-"""What a program that imports the module is taken for, the first that fits; others say their framework."""
+"""The framework of a program that imports the module; the first that fits. Other jobs name their framework."""
 
 
 @dataclass(frozen=True)
 class ProgramFiles:
-    """`files` are entries for the job's `files`; `imports` the modules that its Python programs import, by program."""
+    """What a command needs."""
 
     files: tuple[str, ...]
+    """Entries for the job's `files`."""
     imports: tuple[tuple[str, str], ...]
+    """Pairs of a Python program and a module that it imports."""
 
     @property
     def framework(self) -> tuple[str, str, str]:
-        """The framework that they look for, the program and the module that say so; "" when none does."""
+        """Return the framework of the programs, and the program and its import that tell it; "" when no import does."""
         for module, framework in FRAMEWORKS.items():
             for program, imported in self.imports:
                 if imported == module:
@@ -39,11 +42,12 @@ class ProgramFiles:
         return "", "", ""
 
 
-def of_command(words: Sequence[str], base: Path, given: Collection[str] = ()) -> ProgramFiles:
-    """What the command made of `words` (one of them: a shell line) needs of what is in `base`, beside what is `given`.
+def files_of_command(words: Sequence[str], base: Path, given: Collection[str] = ()) -> ProgramFiles:
+    """Return which files in `base` the command `words` (a single word: a shell line) needs, without those already
+    `given`.
 
     Raises:
-        SpecError: it names something that is too large to be sent along unasked.
+        SpecError: the command names a file that is too large to be sent along unasked.
     """
     files: dict[str, None] = {}
     imports: dict[tuple[str, str], None] = {}
@@ -67,16 +71,16 @@ def _named(words: Sequence[str], base: Path) -> Iterator[str]:
         except ValueError:
             words = words[0].split()
     for before, word in zip(("", *words), words, strict=False):
-        yield from _there(base, word)
+        yield from _existing(base, word)
         if word.startswith("-") and "=" in word:
-            yield from _there(base, word.partition("=")[2])
+            yield from _existing(base, word.partition("=")[2])
         if before == "-m":
             path = word.replace(".", "/")
-            yield from (found for name in (f"{path}.py", f"{path}/__main__.py") for found in _there(base, name))
+            yield from (found for name in (f"{path}.py", f"{path}/__main__.py") for found in _existing(base, name))
 
 
-def _there(base: Path, word: str) -> Iterator[str]:
-    """The path below `base` that a word is, if there is something."""
+def _existing(base: Path, word: str) -> Iterator[str]:
+    """Yield the path below `base` that a word names, if it exists."""
     path = posixpath.normpath(word) if word else "."
     try:
         if not path.startswith(("/", "..", "-")) and path != "." and "#" not in path and (base / path).exists():
@@ -86,7 +90,7 @@ def _there(base: Path, word: str) -> Iterator[str]:
 
 
 def _imported(base: Path, path: str) -> Iterator[tuple[str, str]]:
-    """The modules that a program imports, and those that modules beside it import, each with the program."""
+    """Yield the modules that a program imports, and those that modules beside it import, each with the program."""
     folder, waiting, seen = posixpath.dirname(path), [path], set[str]()
     while waiting:
         here = waiting.pop()
@@ -99,7 +103,7 @@ def _imported(base: Path, path: str) -> Iterator[tuple[str, str]]:
 
 
 def _imports_of(path: Path) -> list[str]:
-    """The first parts of the modules' names; none of a file that can't be parsed."""
+    """Return the first part of each imported module's name; nothing of a file that can't be parsed."""
     try:
         tree = ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError):
@@ -114,7 +118,7 @@ def _imports_of(path: Path) -> list[str]:
 
 
 def _of_module(base: Path, folder: str, module: str) -> Iterator[str]:
-    """What of `base` a program in `folder` gets by importing the module. A folder below is sent whole anyway."""
+    """Yield the entry of `base` that a program in `folder` imports as `module`. A folder below `base` is sent whole."""
     if folder:
         return
     if (base / f"{module}.py").is_file():
@@ -125,19 +129,19 @@ def _of_module(base: Path, folder: str, module: str) -> Iterator[str]:
 
 def _check_size(path: Path, name: str) -> None:
     size = path.stat().st_size if path.is_file() else _size_of(path)
-    if size > LARGEST:
+    if size > MAX_BYTES:
         advice = f"give data by `--input {name}`, or say `--file {name}` where all of it is to be sent along"
-        raise SpecError.at("the command", f"names {name!r}, which is larger than {LARGEST >> 20} MiB: {advice}")
+        raise SpecError.at("the command", f"names {name!r}, which is larger than {MAX_BYTES >> 20} MiB: {advice}")
 
 
 def _size_of(folder: Path) -> int:
-    """Bytes in it, as far as they matter: counting ends beyond the limit."""
+    """Return the bytes in a folder; counting ends above the limit."""
     size = 0
     for where, below, names in os.walk(folder):
-        below[:] = [one for one in below if one not in NEVER]
+        below[:] = [name for name in below if name not in NEVER]
         for name in names:
             path = Path(where, name)
             size += path.lstat().st_size
-            if size > LARGEST:
+            if size > MAX_BYTES:
                 return size
     return size

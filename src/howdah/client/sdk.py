@@ -7,13 +7,14 @@
     for view in client.follow(job_id):
         print(view.state, view.progress)
 
-What goes wrong is one of `howdah.errors`: the same as the command line says, with the same words.
+Errors are those of `howdah.errors`, with the messages that the command line prints.
 """
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +22,17 @@ from howdah.client.api_client import ApiClient
 from howdah.client.jobs_api import JobsApi
 from howdah.client.local_jobs import LocalJobs
 from howdah.client.remote_jobs import RemoteJobs
-from howdah.client.view_changes import changes
 from howdah.spec import JobReport, JobSpec, Outcome, TaskId
 from howdah.spec.view import JobView
 
+MIN_INTERVAL_S = 1.0
+"""Between two views that `Client.follow` yields."""
+
 
 class Client:
-    """Without a `url` jobs are found by the engines that are configured here (`engine`, `profile` choose); with one by
-    the server there, whose link holds the tokens unless `token` and `act` are given."""
+    """Without a `url` the engines that are configured on this machine find the jobs; `engine` and `profile` choose
+    them. With a `url` the server at that address finds them; the link holds the tokens unless `token` and `act` are
+    given."""
 
     def __init__(self, url: str = "", *, token: str = "", act: str = "", engine: str = "", profile: str = "") -> None:
         self._jobs: JobsApi = RemoteJobs(ApiClient(url, token, act)) if url else LocalJobs(engine, profile)
@@ -41,26 +45,27 @@ class Client:
         sets: Mapping[str, str] | None = None,
         overwrite: bool = False,
     ) -> str:
-        """Submit a job, or a job file with `sets` applied as `--set` does; its id. `base` is where relative paths of a
-        JobSpec begin.
+        """Submit a job, or a job file with `sets` applied as `--set` does, and return its id. Relative paths of a
+        JobSpec start at `base`.
 
         Raises:
-            SpecError, StagingError, EngineRejected, EngineUnavailable: why it cannot run.
+            SpecError, StagingError, EngineRejected, EngineUnavailable: the job cannot run; the message says why.
         """
         return self._jobs.submit(job, Path(base), sets or {}, overwrite)
 
     def jobs(self, **filters: Any) -> list[JobReport]:
-        """Jobs, the newest first: `limit` of them that have one of these `user`s, `queue`s and `state`s (with commas
-        between), `name` in their name, all words of `text` in name, id or diagnostics, and began between `from` and
-        `to` (epoch seconds). A history server has `framework` and `sort` as well.
+        """Return jobs, the newest first. Filters: `limit` (how many), `user`, `queue` and `state` (one, or several with
+        commas between), `name` (a part of the job's name), `text` (words that must all be in name, id or diagnostics),
+        `from` and `to` (epoch seconds between which the job began). A history server has `framework` and `sort` as
+        well.
 
         Raises:
-            SpecError: there is no such filter, or not of this value.
+            SpecError: a filter is unknown, or has a wrong value.
         """
         return self._jobs.jobs(filters)
 
     def job(self, job_id: str) -> JobView:
-        """A job as it is now."""
+        """Return a job as it is now."""
         return self._jobs.job(job_id)
 
     def follow(self, job_id: str) -> Iterator[JobView]:
@@ -70,10 +75,10 @@ class Client:
         return changes(self._jobs.views(job_id))
 
     def wait(self, job_id: str, timeout_s: float | None = None) -> Outcome:
-        """How it ended, when it has.
+        """Wait for the end of a job, and return how it ended.
 
         Raises:
-            TimeoutError: it goes on after `timeout_s` seconds.
+            TimeoutError: the job goes on after `timeout_s` seconds.
         """
         began = time.monotonic()
         for view in self._jobs.views(job_id):
@@ -84,12 +89,12 @@ class Client:
         raise TimeoutError(f"{job_id} goes on after {timeout_s:g} s")
 
     def logs(self, job_id: str, task: TaskId | str, stream: str = "stdout") -> Iterator[str]:
-        """What a task has printed so far, in pieces; bytes that are no UTF-8 are replaced."""
+        """Yield in pieces what a task has printed so far; bytes that are not UTF-8 are replaced."""
         return self._jobs.logs(job_id, TaskId.parse(task) if isinstance(task, str) else task, stream)
 
     def curves(self, job_id: str, tag: str = "", runs: tuple[str, ...] = (), points: int = 1000) -> Mapping[str, Any]:
-        """Lines of `tag` from the job's event files; without a tag the runs, and what there is of each. The shapes are
-        those of `curves/scalars` and `curves/runs` in docs/api.md."""
+        """Return the points of `tag` from the job's event files; without a tag, the runs and the tags of each. The
+        shapes are those of `curves/scalars` and `curves/runs` in docs/api.md."""
         if not tag:
             return self.call(job_id, "curves/runs")
         return self.call(job_id, "curves/scalars", tag=tag, run=runs or None, points=points)
@@ -103,31 +108,36 @@ class Client:
         return self._jobs.call(job_id, path, query)
 
     def save(self, job_id: str, output: int = -1) -> list[tuple[int, int]]:
-        """Have outputs copied as they are now (-1: all); pairs of an output and its copy's number."""
+        """Take a snapshot of an output (-1: of all) as it is now; return pairs of an output and its snapshot's
+        number."""
         return self._jobs.save(job_id, output)
 
     def stacks(self, job_id: str, task: str = "", native: bool = False) -> Mapping[str, Any]:
-        """What the programs are doing right now (`task`: that one's alone; `native`: with the frames of compiled code):
-        `stacks` is text by task, `uri` where it is kept, `problem` why it is not."""
+        """Return the stacks of all programs, or of the program of `task`; `native` adds the frames of compiled code.
+
+        The answer has `stacks` (text by task), `uri` (where they are kept) and `problem` (why they are not kept)."""
         return self._jobs.stacks(job_id, str(task), native)
 
     def tensorboard(self, job_id: str, idle_s: float = 1800.0) -> str:
-        """The address of the job's TensorBoard, which is started beside it if need be and ends when nobody has looked
-        for `idle_s` seconds. Returns when it is open, after five minutes at most.
+        """Start the job's TensorBoard if it does not run, wait until it is open, at most five minutes, and return its
+        address. TensorBoard ends after `idle_s` seconds without a request.
 
         Raises:
-            JobEnded: the job has ended. RequestRefused: TensorBoard ended. EngineUnavailable: it is not open in time.
+            JobEnded: the job has ended. RequestRefused: TensorBoard ended. EngineUnavailable: TensorBoard is not open
+            in time.
         """
         return self._jobs.tensorboard(job_id, idle_s)
 
     def end_tensorboard(self, job_id: str) -> None:
-        """End it; nothing when it does not run."""
+        """End the job's TensorBoard; nothing happens when it does not run."""
         self._jobs.end_tensorboard(job_id)
 
-    # Of all jobs, by a history server: that at the address, else the one that is configured here, or runs as a job.
+    # The following calls are about many jobs. The history server at the address answers them, else the configured one,
+    # else the one that runs as a job.
 
     def trace(self, of: str) -> Mapping[str, Any]:
-        """Whose a container, `host:pid` of a program, or `host/gpu3` is or was: `trace` in docs/api.md.
+        """Return which job and task a container, `host:pid` or `host/gpu3` belongs or belonged to: `trace` in
+        docs/api.md.
 
         Raises:
             NotFound: no known job had it, or no history server is known.
@@ -136,15 +146,36 @@ class Client:
         return found
 
     def users(self, begin: float | None = None, end: float | None = None) -> list[Mapping[str, Any]]:
-        """Jobs and GPU-hours by user, of jobs between two moments (epoch seconds): rows of `users` in docs/api.md."""
+        """Return jobs and GPU-hours by user, of jobs between two moments (epoch seconds): rows of `users` in
+        docs/api.md."""
         found: list[Mapping[str, Any]] = self._jobs.history().get("users", **{"from": begin, "to": end})["users"]
         return found
 
     def compare(self, one: str, other: str) -> Mapping[str, Any]:
-        """Two jobs side by side: `compare` in docs/api.md."""
+        """Compare two jobs side by side: `compare` in docs/api.md."""
         found: Mapping[str, Any] = self._jobs.history().get("compare", jobs=f"{one},{other}")
         return found
 
     def cancel(self, job_id: str) -> None:
-        """End it. Without an address this returns when it has ended."""
+        """Cancel a job. Without an address, wait until the job has ended."""
         self._jobs.cancel(job_id)
+
+
+def changes(views: Iterable[JobView], clock: Callable[[], float] = time.monotonic) -> Iterator[JobView]:
+    """Yield the first of `views`, then each that differs from the one yielded before, `MIN_INTERVAL_S` apart at least,
+    and at once the first that has an outcome, which is the last."""
+    shown, shown_at = None, -math.inf
+    for view in views:
+        state = _fingerprint(view)
+        if view.outcome is not None or (state != shown and clock() - shown_at >= MIN_INTERVAL_S):
+            yield view
+            shown, shown_at = state, clock()
+        if view.outcome is not None:
+            return
+
+
+def _fingerprint(view: JobView) -> Any:
+    """Return a value that differs whenever the view does: the view itself is one object that is updated. A client of an
+    address reads usage beside the events, so usage does not change `updated`."""
+    used = [(task.progress, task.cpu, task.memory_mib, task.peak_mib) for task in view.tasks.values()]
+    return view.updated, view.state, len(view.tasks), used

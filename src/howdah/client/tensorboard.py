@@ -1,4 +1,4 @@
-"""TensorBoard for jobs: its environment, put where a job's master finds it, or run on this machine."""
+"""Installs TensorBoard's environment where a job's master finds it, or runs TensorBoard on this machine."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ REQUIREMENTS = Path(__file__).with_name("tensorboard.txt")
 
 
 def install(engine: Engine, settings: Settings, notice: Notice) -> None:
-    """Make the environment, once, and leave word in the engine's home where it is.
+    """Make TensorBoard's environment, once, and note its location in the engine's home.
 
     Raises:
-        StagingError: it can't be made, or there is no room.
+        StagingError: the environment can't be made, or there is no room.
         EngineUnavailable: the file system does not answer.
     """
     conf_dir = settings["hadoop_conf_dir"]
     if is_seen(virtual_environments.place(REQUIREMENTS), engine, settings):
-        here = virtual_environments.ready(REQUIREMENTS, notice) / "bin"
-        file = StagedFile(ENVIRONMENT_ARCHIVE, uris.of_local(here), "directory")
+        directory = virtual_environments.ready(REQUIREMENTS, notice) / "bin"
+        file = StagedFile(ENVIRONMENT_ARCHIVE, uris.of_local(directory), "directory")
     else:
         file = Cache(engine.home, conf_dir).place(packed_environment(REQUIREMENTS, engine, settings, notice))
         file = replace(file, source="")
@@ -51,27 +51,28 @@ def install(engine: Engine, settings: Settings, notice: Notice) -> None:
 
 
 def of_all(engine: Engine, request: Mapping[str, Any]) -> JobSpec:
-    """A job that is TensorBoard over all jobs of an engine; `request` is that of `howdah.tensorboard`."""
+    """Return a job that runs TensorBoard over all jobs of an engine; `request` is that of `howdah.tensorboard`."""
     whole = {"homes": [engine.home], **request, "host": "0.0.0.0", "title": "howdah"}  # noqa: S104 - a token opens it
-    ours = (RUNTIME, str(Path(howdah.__file__).parents[1]))
-    role = Role(argv("python3", ours, whole), resources=Resources(2048), yields={"AT": READY})
-    own = Environment(requirements=str(REQUIREMENTS))
-    return JobSpec({"tensorboard": role}, name="tensorboard", framework="board", environment=own)
+    import_paths = (RUNTIME, str(Path(howdah.__file__).parents[1]))
+    role = Role(argv("python3", import_paths, whole), resources=Resources(2048), yields={"AT": READY})
+    environment = Environment(requirements=str(REQUIREMENTS))
+    return JobSpec({"tensorboard": role}, name="tensorboard", framework="board", environment=environment)
 
 
 @dataclass
 class LocalTensorBoard:
-    """One that runs on this machine, until nobody looks any more. `url` lets in; `end` ends it."""
+    """A TensorBoard on this machine, which ends when nobody has looked for a while. `url` opens it without a
+    password."""
 
     process: subprocess.Popen[str]
     url: str
 
     def wait(self) -> None:
-        """Until it has ended."""
+        """Wait until TensorBoard has ended."""
         self.process.wait()
 
     def end(self) -> None:
-        """Now."""
+        """End TensorBoard now."""
         self.process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(5.0)
@@ -79,15 +80,15 @@ class LocalTensorBoard:
 
 
 def run_locally(request: Mapping[str, Any], notice: Notice) -> LocalTensorBoard:
-    """Start it on this machine's loopback; `request` is that of `howdah.tensorboard`.
+    """Start TensorBoard on this machine's loopback; `request` is that of `howdah.tensorboard`.
 
     Raises:
-        StagingError: its environment can't be made, or it does not start.
+        StagingError: its environment can't be made, or TensorBoard does not start.
     """
     python = virtual_environments.ready(REQUIREMENTS, notice) / "bin" / "python"
     token = secrets.token_hex(16)
-    ours = (str(Path(howdah.__file__).parents[1]), *_libraries())
-    command = argv(str(python), ours, {**request, "host": "127.0.0.1", "attached": True})
+    import_paths = (str(Path(howdah.__file__).parents[1]), *_libraries())
+    command = argv(str(python), import_paths, {**request, "host": "127.0.0.1", "attached": True})
     pipe = subprocess.PIPE
     process = subprocess.Popen(command, env={**os.environ, VARIABLE: token}, stdin=pipe, stdout=pipe, text=True)
     assert process.stdout is not None
@@ -98,6 +99,6 @@ def run_locally(request: Mapping[str, Any], notice: Notice) -> LocalTensorBoard:
 
 
 def _libraries() -> list[str]:
-    """Where the libraries are that reading HDFS takes."""
+    """Return the directories of the libraries that read HDFS."""
     found = (importlib.util.find_spec(name) for name in ("hdfs_native", "fsspec"))
     return list(dict.fromkeys(str(Path(spec.origin).parents[1]) for spec in found if spec and spec.origin))
