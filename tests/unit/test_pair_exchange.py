@@ -8,27 +8,23 @@ import socket
 import subprocess
 import sys
 
+from howdah.executor.preflight.requests import PairExchangeRequest
+from howdah.spec.codec import encode
+from howdah.wire.messages import PairOrder, Partner
+
 LIMIT_S = 30.0
 ROUNDS, LARGE = 20, 4096
 
 
 def task(index: int, listener: socket.socket, partner_port: int) -> subprocess.Popen[str]:
     """`worker:0` is called by `worker:1`."""
-    partner = {"task": f"worker:{1 - index}", "host": "127.0.0.1", "port": partner_port, "listens": index == 1}
-    request = {
-        "task": f"worker:{index}",
-        "epoch": 1,
-        "rounds": [partner],
-        "listener": listener.fileno(),
-        "limit_s": LIMIT_S,
-        "gpus": 0,
-        "python": "",
-        "variables": {},
-    }
+    partner = Partner(f"worker:{1 - index}", "127.0.0.1", partner_port, index == 1)
+    order = PairOrder(1, (partner,), LIMIT_S)
+    request = PairExchangeRequest(order, f"worker:{index}", listener.fileno(), 0, "", {})
     command = [sys.executable, "-m", "howdah.executor.preflight.pair_exchange"]
     process = subprocess.Popen(command, stdin=-1, stdout=-1, text=True, pass_fds=[listener.fileno()])
     assert process.stdin is not None
-    process.stdin.write(json.dumps(request))
+    process.stdin.write(json.dumps(encode(request)))
     process.stdin.close()
     return process
 

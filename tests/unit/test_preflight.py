@@ -15,6 +15,7 @@ import pytest
 from howdah.config.job_file import loads
 from howdah.errors import SpecError
 from howdah.executor.preflight import local_checks
+from howdah.executor.preflight.requests import LocalChecksRequest, PairExchangeRequest
 from howdah.frameworks import find
 from howdah.master.decisions.actions import (
     NoteNodeFailures,
@@ -27,12 +28,13 @@ from howdah.master.decisions.executor_orders import OrderBuilder
 from howdah.master.preflight.pair_tests import blame, ring, rounds
 from howdah.master.state import GangState
 from howdah.spec import Exit, JobSpec, Preflight, Role, StagedJob, State, TaskId, Timeouts
+from howdah.spec.codec import encode
 from howdah.spec.events import Ended, Noted, PreflightPassed, WorldFormed
 from howdah.spec.fold import fold
 from howdah.spec.preflight import wanted
 from howdah.spec.validation import find_mistakes
 from howdah.testing import Gang
-from howdah.wire.messages import Assignment, CheckReport, Goal, Phase
+from howdah.wire.messages import Assignment, CheckOrder, CheckReport, Goal, PairOrder, Partner, Phase
 
 W = [TaskId("worker", index) for index in range(6)]
 DISK = Exit("preflight", detail="pre-flight: disk: 3 MiB free on /tmp, wanted 1.0 GiB")
@@ -308,9 +310,9 @@ class TestAssignment:
 class TestHere:
     """The checks themselves, on this machine."""
 
-    def request(self, folder: Path, **changed: Any) -> dict[str, Any]:
-        base = {"checks": ["disk"], "directory": str(folder), "disk_mib": 1, "memory_mib": 1, "gpus": 0}
-        return {**base, "python": sys.executable, "variables": {}, **changed}
+    def request(self, folder: Path, disk_mib: int = 1, **changed: Any) -> LocalChecksRequest:
+        base = {"order": CheckOrder(("memory", "disk"), disk_mib), "directory": str(folder), "memory_mib": 1, "gpus": 0}
+        return LocalChecksRequest(**{**base, "python": sys.executable, "variables": {}, **changed})
 
     def test_a_file_comes_back_and_is_removed(self, tmp_path: Path) -> None:
         word, text = local_checks.disk(self.request(tmp_path))
@@ -337,10 +339,10 @@ class TestHere:
         assert (word, "has no torch" in text) == ("left_out", True)
 
     def test_the_program_stops_at_the_first_failure(self, tmp_path: Path) -> None:
-        request = self.request(tmp_path, checks=["memory", "disk"], disk_mib=1 << 40)
+        request = self.request(tmp_path, disk_mib=1 << 40)
         done = subprocess.run(
             [sys.executable, "-m", "howdah.executor.preflight.local_checks"],
-            input=json.dumps(request).encode(),
+            input=json.dumps(encode(request)).encode(),
             capture_output=True,
         )
         lines = [json.loads(line) for line in done.stdout.splitlines()]
@@ -354,9 +356,11 @@ class TestExchange:
         one.bind(("127.0.0.1", 0))
         return one
 
-    def begin(self, task: str, listener: socket.socket, others: list[Any], limit: float) -> subprocess.Popen[bytes]:
-        request = {"task": task, "epoch": 1, "rounds": others, "listener": listener.fileno(), "limit_s": limit}
-        request |= {"gpus": 0, "python": "", "variables": {}, "directory": "/"}
+    def begin(
+        self, task: str, listener: socket.socket, others: list[Partner | None], limit: float
+    ) -> subprocess.Popen[bytes]:
+        order = PairOrder(1, tuple(others), limit)
+        request = PairExchangeRequest(order, task, listener.fileno(), 0, "", {})
         process = subprocess.Popen(
             [sys.executable, "-m", "howdah.executor.preflight.pair_exchange"],
             stdin=subprocess.PIPE,
@@ -364,7 +368,7 @@ class TestExchange:
             pass_fds=[listener.fileno()],
         )
         assert process.stdin is not None
-        process.stdin.write(json.dumps(request).encode())
+        process.stdin.write(json.dumps(encode(request)).encode())
         process.stdin.close()
         return process
 
@@ -380,8 +384,8 @@ class TestExchange:
         ports = {name: self.listener() for name in "abc"}
         address = {name: one.getsockname()[1] for name, one in ports.items()}
 
-        def partner(name: str, listens: bool) -> dict[str, Any]:
-            return {"task": name, "host": "127.0.0.1", "port": address[name], "listens": listens}
+        def partner(name: str, listens: bool) -> Partner:
+            return Partner(name, "127.0.0.1", address[name], listens)
 
         first = self.begin("a", ports["a"], [partner("c", False), partner("b", True)], 20.0)
         second = self.begin("b", ports["b"], [None, partner("a", False)], 20.0)

@@ -284,3 +284,28 @@ class GpuSamplerRequest:
     """Numbers or UUIDs of the GPUs; () stands for all."""
     period_s: float = 2.0
     """Seconds between two samples."""
+
+
+# howdah.executor.diagnostics.stack_dump
+
+
+@dataclass(frozen=True)
+class StackDumpRequest:
+    """Dump the stacks of a program's processes."""
+
+    pids: Tuple[int, ...]
+    """The processes."""
+    tool: str
+    """Path of py-spy; "" where there is none."""
+    native: bool
+    """Dump native frames as well."""
+    secrets: Tuple[str, ...]
+    """Texts that the dump must not show."""
+
+
+@dataclass(frozen=True)
+class StackDumpReply:
+    """The stacks of the processes."""
+
+    text: str
+    """A paragraph for each process."""

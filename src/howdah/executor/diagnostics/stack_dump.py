@@ -1,22 +1,22 @@
-"""A helper process that dumps the stacks of a program's processes.
+"""A helper process (`howdah.wire.helper_main`) dumps the stacks of a program's processes.
 
-On stdin {"pids", "tool", "native", "secrets"}; on stdout {"text"}, then {"ok": true}. Python's stacks come from py-spy,
-which stops a process for some milliseconds; for other processes, and where py-spy is missing or may not trace, the dump
-has what the kernel knows. Command lines are redacted (`howdah.spec.redaction`), because the dump is stored and shown.
+Python's stacks come from py-spy, which stops a process for some milliseconds; for other processes, and where py-spy is
+missing or may not trace, the dump has what the kernel knows. Command lines are redacted (`howdah.spec.redaction`),
+because the dump is stored and shown.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import resource
 import subprocess
-import sys
 import time
-from typing import Any, Iterator, List, Mapping, Sequence
+from typing import Iterator, List, Sequence
 
 from howdah.spec import redaction
+from howdah.wire.helper_main import run_helper_main
+from howdah.wire.helper_messages import StackDumpReply, StackDumpRequest
 
 EACH_S, NATIVE_S = 10.0, 8.0
 MOST = 32
@@ -33,17 +33,13 @@ REFUSED = (
 )
 
 
-def main() -> int:
-    """Answer one request."""
-    request = json.load(sys.stdin)
-    pids = [int(pid) for pid in request["pids"]]
-    secrets = [str(one) for one in request["secrets"]]
-    text = "\n".join(shown(pids[:MOST], str(request["tool"]), bool(request["native"]), secrets))
+def dump_stacks(request: StackDumpRequest) -> StackDumpReply:
+    """Dump the stacks of the first `MOST` processes, as one text."""
+    pids = request.pids
+    text = "\n".join(shown(pids[:MOST], request.tool, request.native, request.secrets))
     if len(pids) > MOST:
         text += f"\nand {len(pids) - MOST} more processes\n"
-    print(json.dumps({"text": text[:MOST_TEXT]}))
-    print(json.dumps({"ok": True}), flush=True)
-    return 0
+    return StackDumpReply(text[:MOST_TEXT])
 
 
 def shown(pids: Sequence[int], tool: str, native: bool, secrets: Sequence[str] = ()) -> Iterator[str]:
@@ -151,10 +147,5 @@ def _read(folder: str, name: str) -> str:
         return ""
 
 
-def request_of(pids: Sequence[int], tool: str, native: bool, secrets: Sequence[str]) -> Mapping[str, Any]:
-    """Make the request that `main` reads."""
-    return {"pids": list(pids), "tool": tool, "native": native, "secrets": list(secrets)}
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    run_helper_main({"dump": dump_stacks})

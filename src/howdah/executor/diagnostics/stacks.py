@@ -7,11 +7,11 @@ import shutil
 import sys
 from typing import Any, Callable, List, Mapping, Sequence, Set, Tuple
 
-from howdah.executor.diagnostics import stack_dump
 from howdah.executor.event_loop import EventLoop
 from howdah.executor.helper_process import HelperProcess
 from howdah.executor.process.process_tree import Reaper
 from howdah.spec.staged import PY_SPY
+from howdah.wire.helper_messages import StackDumpRequest
 from howdah.wire.messages import LogChunk, LogRequest
 
 STREAMS = ("stacks", "stacks-native")
@@ -62,9 +62,11 @@ class StackDumps:
         if not pids:
             on_end("no program runs here now")
             return
-        question = stack_dump.request_of(pids, tool, request.stream == "stacks-native", self.secrets)
+        order = StackDumpRequest(
+            pids=tuple(pids), tool=tool, native=request.stream == "stacks-native", secrets=tuple(self.secrets)
+        )
         argv = ("howdah.executor.diagnostics.stack_dump",)
-        HelperProcess(self.loop, self.reaper, argv, question, on_end, on_message, limit_s=LIMIT_S)
+        HelperProcess(self.loop, self.reaper, argv, order, on_end, on_message, limit_s=LIMIT_S)
 
 
 def py_spy(directory: str, path: str) -> str:

@@ -6,6 +6,7 @@ One helper at a time copies a directory. The last copy is made after the program
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from howdah.executor.event_loop import EventLoop, Timer
@@ -26,7 +27,7 @@ _SETTLE_S, _LAST_SETTLE_S = 5.0, 1.0
 _MAX_FILES = 10_000
 
 
-class DirectorySyncRunner:
+class DirectorySyncRunner(ABC):
     """Stores one local directory at `uri` every `every_s` seconds while the program runs, and once after its end.
 
     Subclasses say what is stored, and by which helper. `warn` writes a line to the task's log.
@@ -54,9 +55,9 @@ class DirectorySyncRunner:
         """Say whether the directory has changed since the last copy."""
         return True
 
+    @abstractmethod
     def store(self, last: bool, on_end: OnEnd) -> None:
-        """Start the helper that stores the directory."""
-        raise NotImplementedError
+        """Start the helper that stores the directory; `last` says that the program has ended."""
 
     def begin(self) -> None:
         """The program runs: store what it writes, from time to time."""

@@ -1,21 +1,24 @@
-"""A helper process with the checks that a container makes alone: a request on stdin, JSON lines on stdout.
+"""A helper process (`howdah.wire.helper_main`) makes the checks that a container makes alone.
 
-A failure names the check, the value and what is wanted. A check that can't be made is reported, and is no failure.
+It writes the line {"begun": check} before each check, and {"found": sentence} or {"left_out": sentence} after it. The
+first failure ends it; the error names the check, the value and what is wanted. A check that can't be made is left out,
+which is no failure.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import random
-import sys
 import time
-from typing import Any, Callable, Dict, Mapping, Optional, Tuple
+from typing import Callable, Dict, Optional, Tuple
 
+from howdah.errors import HowdahError
 from howdah.executor.gpu import claims
 from howdah.executor.gpu.monitor import visible_devices
+from howdah.executor.preflight.requests import LocalChecksRequest
 from howdah.executor.preflight.torch_probe import run_torch_check
 from howdah.executor.process import oom_detection
+from howdah.wire.helper_main import run_helper_main, write_line
 
 _MIB = 1 << 20
 _WRITE_MIB = 16
@@ -25,13 +28,13 @@ Answer = Tuple[str, str]
 """A word (`found`, `left_out`, `error`) and a sentence."""
 
 
-def disk(request: Mapping[str, Any]) -> Answer:
+def disk(request: LocalChecksRequest) -> Answer:
     """Check that there is room, and that a file is read back as it was written."""
-    directory, wanted = str(request["directory"]), int(request["disk_mib"])
+    directory, wanted = request.directory, max(request.order.disk_mib, _WRITE_MIB)
     about = os.statvfs(directory)
     free = about.f_bavail * about.f_frsize // _MIB
-    if free < max(wanted, _WRITE_MIB):
-        return "error", f"{size(free)} free on {_mount(directory)}, wanted {size(max(wanted, _WRITE_MIB))}"
+    if free < wanted:
+        return "error", f"{size(free)} free on {_mount_point(directory)}, wanted {size(wanted)}"
     path = os.path.join(directory, f"{_FILE}-{os.getpid()}")
     try:
         seconds, same = _written_and_read(path)
@@ -45,7 +48,7 @@ def disk(request: Mapping[str, Any]) -> Answer:
     return "found", f"{size(free)} free, {_WRITE_MIB / max(seconds, 1e-6):.0f} MiB/s written and synced"
 
 
-def _mount(directory: str) -> str:
+def _mount_point(directory: str) -> str:
     """Find the mount point of the working directory, whose own path says little to people."""
     while not os.path.ismount(directory):
         directory = os.path.dirname(os.path.abspath(directory))
@@ -70,9 +73,9 @@ def _written_and_read(path: str) -> Tuple[float, bool]:
         os.close(file)
 
 
-def memory_limits(request: Mapping[str, Any]) -> Answer:
+def memory_limits(request: LocalChecksRequest) -> Answer:
     """Check what the control groups let the container use, and what the node has left."""
-    wanted = int(request["memory_mib"])
+    wanted = request.memory_mib
     limit, free = oom_detection.least_limit_mib(), oom_detection.available_mib()
     if limit is not None and limit < wanted:
         return "error", f"its control group may use {size(limit)}, wanted {size(wanted)} (resources.memory)"
@@ -81,9 +84,9 @@ def memory_limits(request: Mapping[str, Any]) -> Answer:
     return "found", f"limit {'none' if limit is None else size(limit)}, {size(free or 0)} left on the node"
 
 
-def gpu(request: Mapping[str, Any]) -> Answer:
+def gpu(request: LocalChecksRequest) -> Answer:
     """Check that as many GPUs are visible as the job asks for, and that none has lost data."""
-    wanted, variables = int(request["gpus"]), request["variables"]
+    wanted, variables = request.gpus, request.variables
     if not wanted:
         return "left_out", "no GPUs are asked for"
     there = claims.count(variables)
@@ -107,15 +110,15 @@ def _ecc(ids: Tuple[str, ...]) -> Optional[Answer]:
     return None
 
 
-def matmul(request: Mapping[str, Any]) -> Answer:
+def matmul(request: LocalChecksRequest) -> Answer:
     """Multiply matrices by the job's torch; on the CPU where the job asks for no GPUs."""
-    question = {"check": "matmul", "gpus": request["gpus"]}
-    answer = run_torch_check(request["python"], request["variables"], question, 3600.0)  # the executor has the limit
+    question = {"check": "matmul", "gpus": request.gpus}
+    answer = run_torch_check(request.python, request.variables, question, 3600.0)  # the executor has the limit
     word = next(iter(answer))
     return word, str(answer[word])
 
 
-CHECKS: Dict[str, Callable[[Mapping[str, Any]], Answer]] = {
+CHECKS: Dict[str, Callable[[LocalChecksRequest], Answer]] = {
     "disk": disk,
     "memory": memory_limits,
     "gpu": gpu,
@@ -128,26 +131,22 @@ def size(mib: float) -> str:
     return f"{mib / 1024:.1f} GiB" if mib >= 1024 else f"{mib:.0f} MiB"
 
 
-def main() -> int:
-    """Make one check after the other, up to the first that fails."""
-    request = json.load(sys.stdin)
-    for name in request["checks"]:
-        say(begun=name)
+def check_container(request: LocalChecksRequest) -> None:
+    """Make one check after the other.
+
+    Raises:
+        HowdahError: a check has failed.
+    """
+    for name in request.order.checks:
+        write_line({"begun": name})
         try:
             word, text = CHECKS[name](request)
         except OSError as error:
             word, text = "error", str(error)
-        say(**{word: f"{name}: {text}"})
         if word == "error":
-            return 1
-    say(ok=True)
-    return 0
-
-
-def say(**message: Any) -> None:
-    """Print a line for the executor."""
-    print(json.dumps(message), flush=True)
+            raise HowdahError(f"{name}: {text}")
+        write_line({word: f"{name}: {text}"})
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_helper_main({"check": check_container})

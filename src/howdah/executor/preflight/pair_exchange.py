@@ -1,4 +1,4 @@
-"""A helper process that exchanges data with one other task after another: over TCP, then by the job's torch.
+"""A helper process (`howdah.wire.helper_main`) exchanges data with other tasks: over TCP, then by the job's torch.
 
 Of a pair one task listens, on a socket that the executor reserved, and the other connects. They identify themselves,
 send each other the same bytes, then, where both have torch, make an all-reduce. Each tells the other the result, so
@@ -13,13 +13,14 @@ import random
 import select
 import socket
 import subprocess
-import sys
 import time
 import zlib
-from typing import Any, BinaryIO, Dict, Mapping, Tuple
+from typing import Any, BinaryIO, Dict, Tuple
 
-from howdah.executor.preflight.local_checks import say
+from howdah.executor.preflight.requests import PairExchangeRequest
 from howdah.executor.preflight.torch_probe import run_torch_check
+from howdah.wire.helper_main import run_helper_main, write_line
+from howdah.wire.messages import Partner
 
 _MIB = 1 << 20
 _SEND_MIB = 16
@@ -82,61 +83,60 @@ class PeerConnection:
 class PairExchange:
     """Makes all rounds of one task."""
 
-    def __init__(self, request: Mapping[str, Any]) -> None:
-        self.request, self.task, self.epoch = request, str(request["task"]), int(request["epoch"])
-        self.listener = socket.socket(fileno=int(request["listener"]))
+    def __init__(self, request: PairExchangeRequest) -> None:
+        self.request, self.order = request, request.order
+        self.listener = socket.socket(fileno=request.listener)
         self.listener.listen(128)
         self.listener.settimeout(1.0)
         self._early: Dict[Hello, PeerConnection] = {}
         self._silent: Dict[socket.socket, float] = {}
-        partners = enumerate(request["rounds"])
-        self._expected = {(self.epoch, number, str(one["task"])) for number, one in partners if one is not None}
-        self._torch = _kind(request)
+        rounds = enumerate(self.order.rounds)
+        self._expected = {(self.order.epoch, number, partner.task) for number, partner in rounds if partner is not None}
+        self._torch = _torch_device(request)
 
     def run(self) -> None:
         """Exchange data with each partner, and report the results."""
-        limit, rounds = float(self.request["limit_s"]), self.request["rounds"]
-        began = time.monotonic()
-        for number, partner in enumerate(rounds):
+        began, round_s = time.monotonic(), self.order.limit_s / max(1, len(self.order.rounds))
+        for number, partner in enumerate(self.order.rounds):
             if partner is not None:
-                self._round(number, partner, began + limit * (number + 1) / len(rounds))
+                self._round(number, partner, began + round_s * (number + 1))
 
-    def _round(self, number: int, partner: Mapping[str, Any], deadline: float) -> None:
-        say(begun=f"all-reduce with {partner['task']}")
+    def _round(self, number: int, partner: Partner, deadline: float) -> None:
+        write_line({"begun": f"all-reduce with {partner.task}"})
         began = time.monotonic()
         try:
             line = self._meet(number, partner, deadline)
             try:
-                found, left_out = self._exchange(line, bool(partner["listens"]))
+                found, left_out = self._exchange(line, partner.listens)
             finally:
                 line.close()
         except socket.timeout:  # noqa: UP041 - until CPython 3.10 they are two
-            why = f"nothing of {partner['task']} after {time.monotonic() - began:.0f} s"
-            say(failed=partner["task"], why=why)
+            why = f"nothing of {partner.task} after {time.monotonic() - began:.0f} s"
+            write_line({"failed": partner.task, "why": why})
         except (Failed, OSError, ValueError, KeyError) as error:
-            say(failed=partner["task"], why=str(error) or type(error).__name__)
+            write_line({"failed": partner.task, "why": str(error) or type(error).__name__})
         else:
-            say(passed=partner["task"])
-            say(found=f"all-reduce with {partner['task']}: {found}")
+            write_line({"passed": partner.task})
+            write_line({"found": f"all-reduce with {partner.task}: {found}"})
             if left_out:
-                say(left_out=f"all-reduce by torch: {left_out}")
+                write_line({"left_out": f"all-reduce by torch: {left_out}"})
 
     # Meeting
 
-    def _meet(self, number: int, partner: Mapping[str, Any], deadline: float) -> PeerConnection:
-        if not partner["listens"]:
-            return self._accepted((self.epoch, number, str(partner["task"])), deadline)
-        address, problem = (partner["host"], partner["port"]), "no time was left"
+    def _meet(self, number: int, partner: Partner, deadline: float) -> PeerConnection:
+        if not partner.listens:
+            return self._accepted((self.order.epoch, number, partner.task), deadline)
+        address, problem = (partner.host, partner.port), "no time was left"
         while time.monotonic() < deadline:
             try:
                 left = max(0.01, deadline - time.monotonic())
                 line = PeerConnection(socket.create_connection(address, left), deadline)
-                line.send_message(epoch=self.epoch, round=number, task=self.task, torch=self._torch)
+                line.send_message(epoch=self.order.epoch, round=number, task=self.request.task, torch=self._torch)
                 return line
             except OSError as error:  # the partner's executor may not listen yet
                 problem = str(error)
                 time.sleep(min(_RETRY_S, max(0.0, deadline - time.monotonic())))
-        raise Failed(f"{partner['host']}:{partner['port']} can't be reached: {problem}")
+        raise Failed(f"{partner.host}:{partner.port} can't be reached: {problem}")
 
     def _accepted(self, wanted: Hello, deadline: float) -> PeerConnection:
         """Return the connection of the expected partner; connections of other partners wait for their round.
@@ -232,7 +232,7 @@ class PairExchange:
             "gpu": gpu,
             "limit_s": left,
         }
-        return run_torch_check(self.request["python"], self.request["variables"], question, left)
+        return run_torch_check(self.request.python, self.request.variables, question, left)
 
     def _agree(self, line: PeerConnection, problem: str) -> None:
         """Exchange results, so that both tasks know what either has found."""
@@ -242,17 +242,18 @@ class PairExchange:
             raise Failed(problem)
 
 
-def _kind(request: Mapping[str, Any]) -> str:
-    """Say where the job's torch would compute: `gpu`, `cpu`, or "" without torch."""
-    python, variables = request["python"], request["variables"]
-    if not python:
+def _torch_device(request: PairExchangeRequest) -> str:
+    """Return where the job's torch would compute: `gpu`, `cpu`, or "" without torch."""
+    if not request.python:
         return ""
     look = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
     try:
-        done = subprocess.run([python, "-c", look], env=variables, cwd="/", capture_output=True, timeout=_LOOK_S)
+        done = subprocess.run(
+            [request.python, "-c", look], env=request.variables, cwd="/", capture_output=True, timeout=_LOOK_S
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return "" if done.returncode else "gpu" if request["gpus"] else "cpu"
+    return "" if done.returncode else "gpu" if request.gpus else "cpu"
 
 
 def _free_port(address: str) -> int:
@@ -261,12 +262,10 @@ def _free_port(address: str) -> int:
         return int(one.getsockname()[1])
 
 
-def main() -> int:
-    """Make all rounds; a failed round is no failure of this program."""
-    PairExchange(json.load(sys.stdin)).run()
-    say(ok=True)
-    return 0
+def exchange_data(request: PairExchangeRequest) -> None:
+    """Make all rounds; a failed round is reported, and is no failure of this process."""
+    PairExchange(request).run()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_helper_main({"exchange": exchange_data})

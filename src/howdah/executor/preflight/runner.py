@@ -15,6 +15,7 @@ from howdah.executor.gpu import claims
 from howdah.executor.helper_process import HelperProcess, OnEnd
 from howdah.executor.identity import Identity
 from howdah.executor.ports import PortReservation
+from howdah.executor.preflight.requests import LocalChecksRequest, PairExchangeRequest
 from howdah.executor.process import process_tree
 from howdah.spec import port_range
 from howdah.wire.messages import Assignment, CheckReport, PairOrder
@@ -137,35 +138,28 @@ class PreflightRunner:
 
     def _check_alone(self, assignment: Assignment, on_end: OnEnd) -> None:
         order, findings = assignment.checks, _Findings()
-        request = {
-            "checks": list(order.checks),
-            "directory": self.directory,
-            "disk_mib": order.disk_mib,
-            "memory_mib": assignment.memory_mib,
-        }
+        request = LocalChecksRequest(
+            order=order,
+            directory=self.directory,
+            memory_mib=assignment.memory_mib,
+            **self._program(assignment),
+        )
 
         def ended(problem: str) -> None:
             if not problem:
                 self._alone = findings.report(0)
             on_end(f"pre-flight: {findings.locate(problem)}" if problem else "")
 
-        self._run("local_checks", assignment, request, order.limit_s, order.limit_s, findings, ended)
+        self._run("local_checks", request, order.limit_s, findings, ended)
 
     def _exchange(self, assignment: Assignment, order: PairOrder, on_end: OnEnd) -> None:
         """Exchange data with all partners; `on_end` gets "" however that went, because the master judges."""
         findings = _Findings()
         assert self._listener is not None
         listener = self._listener.file(_PAIR)
-        request = {
-            "task": self.identity.task,
-            "epoch": order.epoch,
-            "rounds": [
-                {"task": one.task, "host": one.host, "port": one.port, "listens": one.listens} if one else None
-                for one in order.rounds
-            ],
-            "listener": listener,
-            "limit_s": order.limit_s,
-        }
+        request = PairExchangeRequest(
+            order=order, task=self.identity.task, listener=listener, **self._program(assignment)
+        )
 
         def ended(problem: str) -> None:
             for partner in order.rounds:
@@ -175,32 +169,33 @@ class PreflightRunner:
             self.close()
             on_end("")
 
-        # This program keeps the limit itself, and says more about it.
-        kill_s = order.limit_s + _GRACE_S
-        self._run("pair_exchange", assignment, request, order.limit_s, kill_s, findings, ended, [listener])
+        # The helper keeps the limit itself, and says more about it.
+        self._run("pair_exchange", request, order.limit_s, findings, ended, grace_s=_GRACE_S, inherited=[listener])
+
+    def _program(self, assignment: Assignment) -> Dict[str, Any]:
+        """Return the fields of a request that describe the program."""
+        variables = build(self.container, assignment, {}, self.identity.secrets, self.directory)
+        self.gpus.add_to(variables, assignment.gpus)
+        return {"gpus": assignment.gpus, "python": python_of(variables), "variables": variables}
 
     def _run(
         self,
         name: str,
-        assignment: Assignment,
-        request: Mapping[str, Any],
+        request: object,
         limit_s: float,
-        kill_s: float,
         findings: _Findings,
         on_end: OnEnd,
+        grace_s: float = 0.0,
         inherited: Sequence[int] = (),
     ) -> None:
-        variables = build(self.container, assignment, {}, self.identity.secrets, self.directory)
-        self.gpus.add_to(variables, assignment.gpus)
-        program = {"gpus": assignment.gpus, "python": python_of(variables), "variables": variables}
         self._helper = HelperProcess(
             self.loop,
             self.reaper,
             (f"howdah.executor.preflight.{name}",),
-            {**request, **program},
+            request,
             on_end,
             findings.update,
-            limit_s=kill_s,
+            limit_s=limit_s + grace_s,
             late=lambda: f"not done within {limit_s:.0f} s (preflight.limit)",
             inherited=inherited,
         )

@@ -1,4 +1,7 @@
-"""A script with the checks that need the job's own torch; the job's Python gets nothing else of howdah.
+"""A script with the checks that need the job's own torch.
+
+It has a main function of its own, because the job's Python gets nothing else of howdah: `torch_probe` hands the text
+of this file to it.
 
 Every expected result is known beforehand, and exact: small whole numbers, whatever the precision.
 """
