@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable
 from types import TracebackType
 
+from digest_server import DigestServer
 from google.protobuf.message import DecodeError, Message
 
 from howdah.api.async_tasks import cancel_all
@@ -37,7 +38,6 @@ from howdah.hadoop.rpc import (
     parse_delimited,
     read_frame,
 )
-from howdah.hadoop.sasl import DigestServer
 
 TRACKER = "org.apache.hadoop.yarn.server.api.ResourceTrackerPB"
 INVALID_TOKEN = "org.apache.hadoop.security.token.SecretManager$InvalidToken"

@@ -17,9 +17,9 @@ from secured import RENEWED_S, Secured, cluster, principal
 from howdah.engines.yarn.conf import Configuration, load
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.rm.application_client_protocol import PROTOCOL, ResourceManagerClient
+from howdah.engines.yarn.tokens import delegation_tokens
 from howdah.errors import EngineRejected
 from howdah.hadoop import conf as hadoop_conf
-from howdah.hadoop.delegation import delegation_tokens
 from howdah.hadoop.rpc import Kerberos, Login, RpcConnection, RpcError, User
 from howdah.spec import uris
 from howdah.storage.content_cache import local_directory

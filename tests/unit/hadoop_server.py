@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from digest_server import DigestServer
 from google.protobuf.message import Message
 
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.hadoop import rpc
-from howdah.hadoop.sasl import DigestServer
 
 Handler = Callable[[str, bytes], Awaitable[Message]]
 

@@ -13,9 +13,9 @@ from hadoop_server import HadoopServer, Handler, Remote
 from howdah.engines import AttemptOver
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
 from howdah.engines.yarn.rm.application_master_protocol import ApplicationMaster, ContainerAsk
-from howdah.engines.yarn.rm.failover import ResourceManagers
 from howdah.errors import EngineRejected, EngineUnavailable
 from howdah.hadoop import rpc
+from howdah.hadoop.failover import FailoverClient
 from howdah.hadoop.rpc import Address, RpcConnection, RpcError, User
 from howdah.wire.credentials import Token
 
@@ -182,10 +182,10 @@ def test_the_active_manager_is_found() -> None:
         async with HadoopServer(standby) as first, HadoopServer(echo) as gone, HadoopServer(echo) as active:
             await gone.__aexit__()
             addresses = [first.address, gone.address, active.address]
-            managers = ResourceManagers(addresses, "protocol", User("a"))
+            managers = FailoverClient(addresses, "protocol", User("a"))
             assert (await managers.call("x", pb.Priority(priority=4), pb.Priority)).priority == 4
             await managers.close()
-            again = ResourceManagers(addresses, "protocol", User("a"))
+            again = FailoverClient(addresses, "protocol", User("a"))
             assert (await again.call("x", pb.Priority(priority=5), pb.Priority)).priority == 5
             await again.close()
             assert (first.users, active.users) == (["a"], ["a", "a"])
@@ -197,7 +197,7 @@ def test_no_manager_is_active() -> None:
     async def test() -> None:
         async with HadoopServer(standby) as first, HadoopServer(echo) as gone:
             await gone.__aexit__()
-            managers = ResourceManagers([first.address, gone.address], "protocol", User("a"))
+            managers = FailoverClient([first.address, gone.address], "protocol", User("a"))
             with pytest.raises(EngineUnavailable, match=r"is not active \(StandbyException\); .*connection refused"):
                 await managers.call("x", pb.Empty(), pb.Empty)
             await managers.close()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from digest_server import DigestServer
 
 from howdah.errors import EngineRejected
 from howdah.hadoop.sasl import (
     DigestClient,
-    DigestServer,
     Layer,
     _Rc4,
     parse_fields,

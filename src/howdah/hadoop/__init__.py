@@ -1,1 +1,1 @@
-"""Hadoop's own remote calls, logged in by name, token or Kerberos: what the data layer and the YARN engine share."""
+"""Hadoop's RPC, logins by name, token or Kerberos, and configuration files, for `storage` and the YARN engine."""

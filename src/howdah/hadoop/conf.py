@@ -30,7 +30,7 @@ MOST_BYTES = 16 << 20
 
 @dataclass(frozen=True)
 class Property:
-    """One <property>; `final` ones are not overridden by later files."""
+    """Holds one <property> and its line in the file; later files do not override a `final` one."""
 
     name: str
     value: str
@@ -39,11 +39,9 @@ class Property:
 
 
 def directory(named: str = "") -> str:
-    """Return the configuration directory: as `named`, else $HADOOP_CONF_DIR, else $HADOOP_HOME/etc/hadoop, else ""."""
-    if named or os.environ.get("HADOOP_CONF_DIR"):
-        return named or os.environ["HADOOP_CONF_DIR"]
+    """Return the configuration directory: `named`, else $HADOOP_CONF_DIR, else $HADOOP_HOME/etc/hadoop, else ""."""
     home = os.environ.get("HADOOP_HOME")
-    return str(Path(home, "etc", "hadoop")) if home else ""
+    return named or os.environ.get("HADOOP_CONF_DIR") or (str(Path(home, "etc", "hadoop")) if home else "")
 
 
 def load(conf_dir: str) -> dict[str, str]:
@@ -85,8 +83,8 @@ def complete(root: str, conf: Mapping[str, str]) -> str:
 
 
 def home(conf: Mapping[str, str], root: str, user: str = "") -> str:
-    """Return where relative paths on `root`, a file system of the cluster, start for `user`; the default is the user
-    that the cluster takes this process for."""
+    """Return where relative paths of `user` start on `root`, a file system of the cluster; the default is the user that
+    the cluster takes this process for."""
     user = user or identity.user(identity.is_secure(conf))
     return uris.join(root, conf.get("dfs.user.home.dir.prefix") or "/user", user)
 
@@ -95,7 +93,7 @@ def merge(paths: Iterable[Path]) -> tuple[dict[str, str], dict[str, str]]:
     """Merge the files that exist; return the properties as they are written, and the file that each is from.
 
     Raises:
-        SpecError: a file can't be read or is no configuration; names its line.
+        SpecError: a file cannot be read or is no configuration; the message names the line.
     """
     values: dict[str, str] = {}
     origins: dict[str, str] = {}
@@ -161,18 +159,19 @@ def read_properties(path: Path, depth: int = 0) -> Iterator[Property]:
             yield from read_properties(path.parent / found.value, depth + 1)
 
 
-def parse(data: bytes, place: str) -> list[Property]:
-    """Read the properties in a file's content; an XInclude is one too. Raises SpecError naming the line of `place`."""
+def parse(data: bytes, path: str) -> list[Property]:
+    """Read the properties in a file's content; an XInclude counts as one. Raises SpecError naming the line of
+    `path`."""
     reader = _Reader()
     try:
         reader.parser.Parse(data, True)
     except (expat.ExpatError, ValueError) as error:
-        raise SpecError.at(f"{place}:{reader.parser.CurrentLineNumber}", str(error)) from None
+        raise SpecError.at(f"{path}:{reader.parser.CurrentLineNumber}", str(error)) from None
     return reader.found
 
 
 class _Reader:
-    """Collects <property> elements; the text of <name>, <value> and <final> is all that counts in them."""
+    """Collects <property> elements; only the text of <name>, <value> and <final> counts in them."""
 
     def __init__(self) -> None:
         self.found: list[Property] = []

@@ -1,7 +1,7 @@
-"""YARN's placement constraints as people write them: `notin,node,worker`, `and(in,node,ps:notin,node,worker)`.
+"""Parses YARN's placement constraints as people write them: `notin,node,worker`, `and(in,node,ps:notin,node,worker)`.
 
-What Hadoop's own parser of such expressions takes (YARN's distributed shell, TonY) means the same here; what it lets
-pass without a meaning, such as text after the last bracket, is refused.
+An expression means the same as for Hadoop's own parser (YARN's distributed shell, TonY). Text that Hadoop's parser
+ignores, such as text after the last bracket, is refused.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from howdah.spec.validation import nearest
 
 SELF = "self"
 NAMESPACES = (SELF, "not-self", "all")
-"""Whose containers carry the tag: this job's, all others', anyone's. Written `all/hbase`; self is left out."""
+"""Whose containers have the tag: this job's, those of all other jobs, anyone's. It is written `all/hbase`; `self` is
+left out."""
 SCOPES = ("node", "rack")
 UNLIMITED = 2**31 - 1
 DEEPEST = 20
@@ -25,8 +26,8 @@ _COMPOSITE = re.compile(r"\s*(and|or)\s*\(", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Single:
-    """Of each tag (namespace, name) at least `least` and at most `most` containers are on the node (or rack) before
-    another one comes to it."""
+    """Demands that a node or rack (`scope`) has from `least` to `most` containers with each tag (a namespace and a
+    name) before another container is placed there."""
 
     scope: str
     tags: tuple[tuple[str, str], ...]
@@ -36,7 +37,7 @@ class Single:
 
 @dataclass(frozen=True)
 class Composite:
-    """All of the parts (`and`), or one of them (`or`)."""
+    """Demands all of its parts (`and`), or one of them (`or`)."""
 
     kind: str
     parts: tuple[Constraint, ...]
@@ -46,10 +47,10 @@ Constraint = Single | Composite
 
 
 def parse(text: str) -> Constraint:
-    """The constraint that is written.
+    """Return the constraint that `text` describes.
 
     Raises:
-        ValueError: none is; in one line what is wrong at which character.
+        ValueError: `text` is no constraint; the message says in one line what is wrong, and at which character.
     """
     found, end = _constraint(text, 0, DEEPEST)
     if text[end:].strip():
@@ -58,7 +59,7 @@ def parse(text: str) -> Constraint:
 
 
 def singles(constraint: Constraint) -> Iterator[Single]:
-    """All parts that are no composites."""
+    """Yield all parts that are not composites."""
     if isinstance(constraint, Single):
         yield constraint
     else:
@@ -110,9 +111,8 @@ def _unknown(word: str) -> str:
 
 def _bounds(texts: list[str], start: int) -> tuple[int, int]:
     if len(texts) < 2 or not all(re.fullmatch(r"[0-9]{1,9}", text) for text in texts):
-        raise _wrong(
-            start, "cardinality ends with the least and the most containers, as in cardinality,node,worker,0,1"
-        )
+        problem = "cardinality ends with the least and the most containers, as in cardinality,node,worker,0,1"
+        raise _wrong(start, problem)
     least, most = map(int, texts)
     if least > most:
         raise _wrong(start, f"at least {least} and at most {most} containers cannot be")
@@ -124,7 +124,7 @@ def _tag(text: str, start: int) -> tuple[str, str]:
     if not slash:
         return SELF, text
     if namespace not in NAMESPACES or not name or "/" in name:
-        raise _wrong(start, f"{text!r}: before a tag may stand {', '.join(f'{one}/' for one in NAMESPACES)} alone")
+        raise _wrong(start, f"{text!r}: before a tag may stand {', '.join(f'{each}/' for each in NAMESPACES)} alone")
     return namespace, name
 
 

@@ -1,8 +1,8 @@
-"""Bytes of a block from a DataNode (DataTransferProtocol 28, OP_READ_BLOCK), checked as they come; and how many of a
-block that is being written there are (ClientDatanodeProtocol).
+"""Reads blocks from DataNodes (DataTransferProtocol 28, OP_READ_BLOCK) and checks them; asks how long a block is that
+is being written (ClientDatanodeProtocol).
 
-A block comes in packets of 64 KiB, each with a checksum for every 512 bytes. What is handed on has been checked, and
-lies in one of two buffers, which are filled in turn. A connection is good for one block after another.
+A block comes in packets of 64 KiB, each with a checksum for every 512 bytes. Bytes are handed on after they were
+checked, in one of two buffers, which are filled in turn. A connection can read one block after another.
 """
 
 from __future__ import annotations
@@ -39,33 +39,33 @@ _SASL = 0xDEADBEEF
 _REFUSED = ("AccessControlException", "AuthorizationException", "InvalidToken", "SaslException")
 
 Sum = Callable[[int, bytes | memoryview], int]
-"""A reflected CRC of 32 bits: that of bytes which follow others, from the CRC of these (of none: 0)."""
+"""A reflected CRC of 32 bits: it continues the CRC of the bytes before (0 at the start) with more bytes."""
 
 
 class BadBlock(OSError):
-    """A DataNode refuses to read a block, sends other bytes than were stored, or something that is no answer."""
+    """A DataNode refuses to read a block, sends other bytes than were stored, or sends something that is no answer."""
 
 
 def token_of(block: namenode_pb2.LocatedBlock) -> Token | None:
-    """What the NameNode has given for reading this block; None where DataNodes believe everybody."""
+    """Return the token that the NameNode has given for reading this block; None where DataNodes require none."""
     token = ipc.Token.FromString(block.token) if block.token else ipc.Token()
     return Token(token.identifier, token.password, token.kind, token.service) if token.identifier else None
 
 
 async def visible_length(
-    block: namenode_pb2.LocatedBlock, places: Iterable[tuple[str, int]], user: rpc.Login, limit_s: float
+    block: namenode_pb2.LocatedBlock, addresses: Iterable[tuple[str, int]], user: rpc.Login, limit_s: float
 ) -> int | None:
-    """Bytes of a block that readers may see while it is written: all that its writer has flushed. `places` are hosts
-    and ports (for calls) of the DataNodes that write it; the first to know says it. 0 when none has begun it, None when
-    none answers."""
+    """Return how many bytes of a block the writer has flushed, which readers may see; 0 if no DataNode has begun the
+    block, None if no DataNode answers. `addresses` are the hosts and RPC ports of the DataNodes that write it; the
+    first answer counts."""
     length, login = None, token_of(block) or user
-    for host, port in places:
+    for host, port in addresses:
         connection = rpc.RpcConnection(rpc.Address(host, port, "DataNode"), PROTOCOL, login, limit_s)
         try:
             request = pb.VisibleLengthRequest(block=block.block)
             answer = await connection.call("getReplicaVisibleLength", request, pb.VisibleLengthResponse, limit_s)
             return answer.length
-        except RpcError as error:  # else it has lost the block, or has not begun it
+        except RpcError as error:  # a DataNode that refuses nobody has lost the block, or has not begun it
             length = length if error.name in _REFUSED else 0
         except (EngineRejected, EngineUnavailable):
             continue
@@ -75,19 +75,19 @@ async def visible_length(
 
 
 class DataNodeConnection:
-    """To one DataNode, which is told of `token` by those who must log in. Raises OSError when it is gone or slower than
-    `limit_s`, BadBlock for what it sends."""
+    """Reads blocks from one DataNode; `token` logs in where DataNodes require that. Raises OSError if the DataNode is
+    gone or slower than `limit_s`, and BadBlock if it sends something wrong."""
 
     def __init__(
         self, host: str, port: int, limit_s: float, connect_limit_s: float, token: Token | None = None
     ) -> None:
-        self._place = f"DataNode {host}:{port}"
+        self._name = f"DataNode {host}:{port}"
         self._socket = socket.create_connection((host, port), connect_limit_s)
         self._socket.settimeout(limit_s)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # Memory that is there when it is used: most blocks are short.
+        # The kernel gives this memory only when it is used: most blocks are short.
         self._view, self._other = memoryview(mmap.mmap(-1, _BUFFER)), memoryview(mmap.mmap(-1, _BUFFER))
-        self._start = self._end = 0  # of what has come and was not taken yet
+        self._start = self._end = 0  # of the bytes that have come and were not read yet
         if token is not None:
             try:
                 self._log_in(token)
@@ -96,29 +96,29 @@ class DataNodeConnection:
                 raise
 
     def close(self) -> None:
-        """Whatever it is doing."""
+        """Close the connection, also in the middle of a block."""
         self._socket.close()
 
     def _log_in(self, token: Token) -> None:
-        """With any block's token: each request brings that of its own block along."""
-        client, said = DigestClient(token.identifier, token.password, "hdfs/0", plain=True), b""
+        """Log in with the token of any block: each request has the token of its own block as well."""
+        client, reply = DigestClient(token.identifier, token.password, "hdfs/0", plain=True), b""
         self._socket.sendall(struct.pack(">I", _SASL))
         try:
             while not client.finished:
-                self._socket.sendall(delimited(pb.Handshake(status=0, payload=said)))
+                self._socket.sendall(delimited(pb.Handshake(status=0, payload=reply)))
                 answer = self._message(pb.Handshake)
                 if answer.status:
-                    raise BadBlock(f"{self._place} refuses the login: {answer.message}")
-                said = client.step(answer.payload)
+                    raise BadBlock(f"{self._name} refuses the login: {answer.message}")
+                reply = client.step(answer.payload)
         except (DecodeError, HowdahError) as error:
-            raise BadBlock(f"{self._place}: the login fails: {error}") from error
+            raise BadBlock(f"{self._name}: the login fails: {error}") from error
 
     def read(
         self, block: namenode_pb2.LocatedBlock, start: int, length: int, sums: Mapping[int, Sum]
     ) -> Iterator[list[memoryview]]:
-        """Yield a range of the block; each list is good until the next but one is asked for.
+        """Yield a range of the block. Each list is valid until the next list but one is asked for.
 
-        `sums` are the kinds of checksums that can be verified, by Hadoop's numbers.
+        `sums` computes the kinds of checksums that can be verified, by Hadoop's numbers for them.
         """
         header = pb.ClientHeader(base=pb.BlockHeader(block=block.block, token=block.token), client=_CLIENT)
         request = pb.ReadBlock(header=header, offset=start, length=length)
@@ -126,7 +126,7 @@ class DataNodeConnection:
         self._socket.sendall(struct.pack(">hB", _VERSION, _READ_BLOCK) + delimited(request))
         answer = self._message(pb.Answer)
         if answer.status:
-            raise BadBlock(f"{self._place} refuses to read block {block.block.block_id}: {answer.message}")
+            raise BadBlock(f"{self._name} refuses to read block {block.block.block_id}: {answer.message}")
         skipped = start - answer.read.chunk_offset  # a packet begins where a checksum does
         left = skipped + length
         try:
@@ -136,9 +136,9 @@ class DataNodeConnection:
                 if views:
                     yield views
         except (DecodeError, struct.error, IndexError) as error:
-            raise BadBlock(f"{self._place} sends what is no block: {error}") from error
+            raise BadBlock(f"{self._name} sends what is no block: {error}") from error
         if left:
-            raise BadBlock(f"{self._place} sends {left} bytes too few of block {block.block.block_id}")
+            raise BadBlock(f"{self._name} sends {left} bytes too few of block {block.block.block_id}")
         self._socket.sendall(delimited(pb.ReadStatus(status=_CHECKSUM_OK)))
 
     def _message(self, kind: type[M]) -> M:
@@ -152,7 +152,7 @@ class DataNodeConnection:
         return kind.FromString(bytes(self._view[self._start - length : self._start]))
 
     def _packets(self, checksum: pb.Checksum, sums: Mapping[int, Sum]) -> Iterator[list[memoryview]]:
-        """A buffer's whole packets at once, to the last, which is empty."""
+        """Yield the whole packets in a buffer at once, up to the last packet, which is empty."""
         check = _check(checksum, sums)
         views: list[memoryview] = []
         while True:
@@ -175,31 +175,31 @@ class DataNodeConnection:
             yield views
 
     def _lengths(self) -> tuple[int, int]:
-        """Of the packet that comes next, in all, and of its header."""
+        """Return the length of the next packet, and that of its header."""
         data_size, header_size = _LENGTHS.unpack_from(self._view, self._start)
         return 2 + header_size + data_size, header_size  # `data_size` counts itself
 
     def _holds_next(self) -> bool:
-        """Whether the next packet finds room behind what lies in the buffer."""
+        """Return whether the next packet fits behind the bytes in the buffer."""
         if self._start + _LENGTHS.size > len(self._view):
             return False
         self._fill(_LENGTHS.size)
         return self._start + self._lengths()[0] <= len(self._view)
 
     def _fill(self, wanted: int) -> None:
-        """Until so many bytes are there to be taken."""
+        """Receive until `wanted` bytes are in the buffer."""
         if wanted > len(self._view):
-            raise BadBlock(f"{self._place} announces a packet of {wanted} bytes")
+            raise BadBlock(f"{self._name} announces a packet of {wanted} bytes")
         if self._start + wanted > len(self._view):
             self._turn()
         while self._end - self._start < wanted:
             count = self._socket.recv_into(self._view[self._end :])
             if not count:
-                raise ConnectionResetError(f"{self._place} has closed the connection")
+                raise ConnectionResetError(f"{self._name} has closed the connection")
             self._end += count
 
     def _turn(self) -> None:
-        """Go on in the other buffer, with what was not taken yet."""
+        """Go on in the other buffer, with the bytes that were not read yet."""
         rest = self._end - self._start
         self._other[:rest] = self._view[self._start : self._end]
         self._view, self._other = self._other, self._view
@@ -207,7 +207,8 @@ class DataNodeConnection:
 
 
 def _within(views: list[memoryview], skipped: int, left: int) -> tuple[list[memoryview], int]:
-    """The views without the first `skipped` bytes and without what lies `left` bytes behind the start."""
+    """Cut the views to the bytes from `skipped` to `left`; return them, and how many of the `left` bytes are still to
+    come."""
     kept = []
     for view in views:
         view, left = view[skipped:left], left - min(left, len(view))
@@ -218,27 +219,28 @@ def _within(views: list[memoryview], skipped: int, left: int) -> tuple[list[memo
 
 
 def _check(checksum: pb.Checksum, sums: Mapping[int, Sum]) -> Callable[[memoryview, memoryview], None]:
-    """Of stored sums and the data they are of.
+    """Return a function that checks data against its stored checksums.
 
-    The sums of whole chunks are verified at once. As a polynomial, a chunk times x^32 is its sum. So chunks one behind
-    another, times x^32, are modulo the CRC's own polynomial as much as their sums, each at the end of its chunk, with
-    zeros between. (What a CRC begins and ends with adds a constant.) Two long calls take the place of 128 short ones.
+    It verifies the checksums of all whole chunks at once. As a polynomial, a chunk times x^32 equals its checksum,
+    modulo the polynomial of the CRC. So a row of chunks, times x^32, equals the row of their checksums, each at the end
+    of its chunk, with zeros between. (The initial and final XOR of a CRC add a constant.) Two long calls replace 128
+    short ones.
     """
     if checksum.type == _NO_CHECKSUM:
         return lambda *_: None
-    sum_of, each = sums.get(checksum.type), checksum.bytes_per_checksum
-    if sum_of is None or each % _SUM:
-        raise BadBlock(f"checksums of kind {checksum.type} for each {each} bytes are not known here")
-    sparse = _Sparse(each)
+    sum_of, chunk = sums.get(checksum.type), checksum.bytes_per_checksum
+    if sum_of is None or chunk % _SUM:
+        raise BadBlock(f"checksums of kind {checksum.type} for each {chunk} bytes are not known here")
+    sparse = _Sparse(chunk)
 
     def check(stored: memoryview, data: memoryview) -> None:
-        whole = len(data) // each
-        at, size = whole * _SUM, whole * each
+        whole = len(data) // chunk
+        at, size = whole * _SUM, whole * chunk
         good = len(stored) == at + (_SUM if size < len(data) else 0)
         if good and whole:
             of_sums = sum_of(0, sparse.holding(stored[:at]))
             of_data = sum_of(sum_of(0, data[:size]), bytes(_SUM))
-            good = of_sums ^ of_data == _constant(sum_of, whole, each)
+            good = of_sums ^ of_data == _constant(sum_of, whole, chunk)
         if not good or (size < len(data) and sum_of(0, data[size:]) != int.from_bytes(stored[at:], "big")):
             raise BadBlock("a block's checksums are wrong")
 
@@ -246,23 +248,23 @@ def _check(checksum: pb.Checksum, sums: Mapping[int, Sum]) -> Callable[[memoryvi
 
 
 class _Sparse:
-    """Zeros, but for a sum at the end of each chunk, its lowest byte first."""
+    """A row of zeros, but for a checksum at the end of each chunk, its lowest byte first."""
 
-    def __init__(self, each: int) -> None:
-        self._each, self._bytes = each, memoryview(b"")
+    def __init__(self, chunk: int) -> None:
+        self._chunk, self._bytes = chunk, memoryview(b"")
 
     def holding(self, sums: memoryview) -> memoryview:
         words = array("I", bytes(sums))
         words.byteswap()
-        size = len(words) * self._each
+        size = len(words) * self._chunk
         if len(self._bytes) < size:
             self._bytes = memoryview(bytearray(size))
-        self._bytes[:size].cast("I")[self._each // _SUM - 1 :: self._each // _SUM] = memoryview(words)
+        self._bytes[:size].cast("I")[self._chunk // _SUM - 1 :: self._chunk // _SUM] = memoryview(words)
         return self._bytes[:size]
 
 
 @functools.lru_cache(maxsize=64)
-def _constant(sum_of: Sum, whole: int, each: int) -> int:
-    """By what the two differ for zeros, and so for everything."""
-    of_zeros = sum_of(0, bytes(each)).to_bytes(_SUM, "big")
-    return sum_of(0, _Sparse(each).holding(memoryview(of_zeros * whole))) ^ sum_of(0, bytes(whole * each + _SUM))
+def _constant(sum_of: Sum, whole: int, chunk: int) -> int:
+    """Return the difference of the two CRCs for zeros, which is the difference for all data."""
+    of_zeros = sum_of(0, bytes(chunk)).to_bytes(_SUM, "big")
+    return sum_of(0, _Sparse(chunk).holding(memoryview(of_zeros * whole))) ^ sum_of(0, bytes(whole * chunk + _SUM))

@@ -1,8 +1,8 @@
-"""SASL GSSAPI (RFC 4752): Kerberos by ctypes on the system's libgssapi_krb5, with the strongest security layer that the
-server offers for afterwards.
+"""Logs in with Kerberos by SASL GSSAPI (RFC 4752), and afterwards uses the strongest security layer of the server.
 
-No Python package with Linux wheels does this; a Kerberos client machine has the library. It uses the ticket cache
-that `kinit` fills (KRB5CCNAME). Mutual authentication is always asked for.
+ctypes calls the system's libgssapi_krb5, because no Python package with Linux wheels does this and every Kerberos
+client machine has the library. It uses the ticket cache that `kinit` fills (KRB5CCNAME), and requires mutual
+authentication.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _KRB5 = _Oid(9, bytes.fromhex("2a864886f712010202"))
 
 
 def ticket_holder() -> str:
-    """The principal of the ticket that a login would use, "" when there is none, or no Kerberos on this machine."""
+    """Return the principal of the ticket that a login would use; "" without a ticket, or without Kerberos here."""
     try:
         library = c.CDLL(_LIBRARY)
     except OSError:
@@ -58,8 +58,8 @@ def ticket_holder() -> str:
 
 
 class KerberosClient:
-    """One login to `service@host`. `finished` turns true when the server has proved who it is; then `layered` says
-    whether all that follows has to be wrapped."""
+    """Does one login to `service@host`. `finished` becomes true when the server has proved who it is; `layered` then
+    says whether all later messages must be wrapped."""
 
     def __init__(self, service: str, host: str) -> None:
         self.finished, self._layer = False, _NO_LAYER
@@ -75,7 +75,7 @@ class KerberosClient:
         self._call("gss_import_name", c.byref(_Buffer.from_bytes(name)), c.byref(_HOSTBASED), c.byref(self._name))
 
     def step(self, challenge: bytes) -> bytes:
-        """The next message for the server. Raises EngineRejected: no ticket, unknown server, no layer that is known."""
+        """Return the next message for the server. Raises EngineRejected: no ticket, unknown server, no known layer."""
         if self._established:
             return self._choose_layer(challenge)
         answer = _Buffer()
@@ -89,9 +89,10 @@ class KerberosClient:
         return self._copy_and_release(answer)
 
     def _choose_layer(self, challenge: bytes) -> bytes:
-        """RFC 4752 3.1: the server offers its layers in a message only the real one can have made."""
+        """Choose among the layers that the server offers, in a message that only the real server can make (RFC 4752
+        3.1)."""
         offer = self.unwrap(challenge)[:1] or b"\0"
-        layer = next((one for one in (_PRIVACY, 2, _NO_LAYER) if offer[0] & one), 0)
+        layer = next((layer for layer in (_PRIVACY, 2, _NO_LAYER) if offer[0] & layer), 0)
         if not layer:
             raise EngineRejected(f"{self._server} offers no security layer")
         choice = self.wrap(bytes([layer]) + (b"\0\0\0" if layer == _NO_LAYER else _LONGEST))
@@ -103,14 +104,15 @@ class KerberosClient:
         return self._layer != _NO_LAYER
 
     def wrap(self, data: bytes) -> bytes:
-        """As the layer has it: signed, or sealed as well."""
+        """Sign a message, and encrypt it if the layer wants that."""
         wrapped, sealed = _Buffer(), c.c_int(self._layer == _PRIVACY)
         given = c.byref(_Buffer.from_bytes(data))
         self._call("gss_wrap", self._context, sealed, c.c_uint32(0), given, None, c.byref(wrapped))
         return self._copy_and_release(wrapped)
 
     def unwrap(self, data: bytes) -> bytes:
-        """Raises EngineRejected when the server has not made it, or another one should have come before."""
+        """Return the message inside. Raises EngineRejected if the server has not made it, or one before it is
+        missing."""
         given, plain, sealed = c.byref(_Buffer.from_bytes(data)), _Buffer(), c.c_int()
         self._call("gss_unwrap", self._context, given, c.byref(plain), c.byref(sealed), None)
         found = self._copy_and_release(plain)
@@ -122,9 +124,8 @@ class KerberosClient:
         major: int = getattr(self._library, function)(c.byref(self._minor), *arguments) & 0xFFFFFFFF
         if major & _FAILED:
             reasons = "; ".join(self._explain(code, kind) for code, kind in ((major, 1), (self._minor.value, 2)))
-            raise EngineRejected(
-                f"Kerberos login to {self._server} failed: {reasons}. Do you have a ticket (klist, kinit)?"
-            )
+            failure = f"Kerberos login to {self._server} failed: {reasons}"
+            raise EngineRejected(f"{failure}. Do you have a ticket (klist, kinit)?")
         return major
 
     def _explain(self, code: int, kind: int) -> str:
@@ -140,9 +141,8 @@ class KerberosClient:
         return data
 
     def close(self) -> None:
-        """Forget the context and the name."""
-        none = None
+        """Release the context and the name."""
         if self._context:
-            self._library.gss_delete_sec_context(c.byref(self._minor), c.byref(self._context), none)
+            self._library.gss_delete_sec_context(c.byref(self._minor), c.byref(self._context), None)
         if self._name:
             self._library.gss_release_name(c.byref(self._minor), c.byref(self._name))

@@ -1,4 +1,4 @@
-"""Who a cluster takes this process for."""
+"""Finds out which user a cluster takes this process for."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from howdah.hadoop.gss import ticket_holder
 
 
 def is_secure(conf: Mapping[str, str]) -> bool:
-    """Whether this configuration demands Kerberos."""
+    """Return whether this configuration demands Kerberos."""
     return conf.get("hadoop.security.authentication", "simple").strip().lower() == "kerberos"
 
 
 def user(secure: bool, environment: Mapping[str, str] = os.environ) -> str:
-    """HADOOP_USER_NAME, else the account of this process; with Kerberos the short name of who holds the ticket.
+    """Return HADOOP_USER_NAME, else the account of this process; with Kerberos the short name of the ticket's holder.
 
-    That is the principal's first part: what a cluster without rules of its own (hadoop.security.auth_to_local) makes
-    of it. In a container, where a token stands for the user, YARN has named the account after him.
+    The short name is the principal's first part, as on a cluster without rules of its own
+    (hadoop.security.auth_to_local). In a container, where a token stands for the user, the account has the user's name.
     """
     if not secure:
         return environment.get("HADOOP_USER_NAME") or getpass.getuser()

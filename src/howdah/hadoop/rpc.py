@@ -1,7 +1,7 @@
-"""Hadoop IPC version 9 over asyncio: one connection, many calls in flight, told apart by their call id.
+"""Speaks Hadoop IPC version 9 over asyncio: one connection carries many calls at once, told apart by their call id.
 
-A connection opens itself at the first call and again after it was lost. Whoever logs in with a token or with Kerberos
-hears nothing from a server that has not proved who it is.
+A connection opens itself at the first call, and again after it was lost. After a login with a token or with Kerberos,
+nothing is read from a server that has not proved who it is.
 """
 
 from __future__ import annotations
@@ -31,18 +31,24 @@ SUCCESS, NEGOTIATE, INITIATE, CHALLENGE, RESPONSE, WRAP = range(6)
 PROTOCOL_BUFFERS = 2
 CONNECT_TIMEOUT_S = 20.0
 CALL_TIMEOUT_S = 60.0
-_PIECE = LONGEST // 2  # of what is wrapped
+_PIECE = LONGEST // 2  # bytes that are wrapped at a time
 LARGEST_MESSAGE = 128 << 20  # ipc.maximum.response.length
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where a Hadoop server listens. `server` and `setting` are for messages: what it is, which setting names it."""
+    """Holds where a Hadoop server listens, and for messages what it is and which setting has this address."""
 
     host: str
     port: int
     server: str = "server"
     setting: str = ""
+
+    @classmethod
+    def parse(cls, text: str, default_port: int, server: str, setting: str = "") -> Address:
+        """Read `host` or `host:port`."""
+        host, _, port = text.rpartition(":") if text.rpartition(":")[2].isdigit() else (text, "", "")
+        return cls(host.strip("[]"), int(port or default_port), server, setting)
 
     def __str__(self) -> str:
         setting = f" ({self.setting})" if self.setting else ""
@@ -51,14 +57,14 @@ class Address:
 
 @dataclass(frozen=True)
 class User:
-    """SIMPLE authentication: the server believes the name."""
+    """SIMPLE authentication: the server believes the user's `name`."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Kerberos:
-    """`principal` is the server's, from the configuration: `rm/_HOST@REALM`. Any other server is refused."""
+    """A login with a Kerberos ticket. The server must be `principal`, from the configuration: `rm/_HOST@REALM`."""
 
     principal: str
 
@@ -67,7 +73,7 @@ Login = User | Token | Kerberos
 
 
 class RpcError(EngineRejected):
-    """The server answered with an exception: `java_class` is its full name, `text` the whole message."""
+    """The server answered with an exception; `java_class` is the full name of its class, `text` the whole message."""
 
     def __init__(self, address: Address, java_class: str, text: str) -> None:
         self.java_class, self.text = java_class, text
@@ -77,7 +83,7 @@ class RpcError(EngineRejected):
 
     @property
     def name(self) -> str:
-        """The class without its package and without the class it is declared in."""
+        """The name of the class without its package, and without the class in which it is declared."""
         return self.java_class.rpartition(".")[2].rpartition("$")[2]
 
 
@@ -95,14 +101,14 @@ class _Mechanism(Protocol):
 
 
 class ByteReader(Protocol):
-    """What is read of a stream."""
+    """A stream that bytes are read from."""
 
     async def readexactly(self, n: int) -> bytes:
-        """Raises EOFError, OSError."""
+        """Read exactly `n` bytes. Raises EOFError, OSError."""
 
 
 class ByteWriter(Protocol):
-    """What is done to a stream."""
+    """A stream that bytes are written to."""
 
     def write(self, data: bytes) -> None: ...
 
@@ -110,13 +116,13 @@ class ByteWriter(Protocol):
 
 
 def delimited(message: Message) -> bytes:
-    """A message preceded by its length."""
+    """Return a message preceded by its length."""
     data = message.SerializeToString()
     return bytes(_VarintBytes(len(data))) + data
 
 
 def parse_delimited(kind: type[M], data: bytes, position: int = 0) -> tuple[M, int]:
-    """The length-preceded message at `position`, and the position after it."""
+    """Return the message at `position`, which its length precedes, and the position after it."""
     length, start = _DecodeVarint32(data, position)
     if start + length > len(data):
         raise DecodeError("the message is cut off")
@@ -124,13 +130,13 @@ def parse_delimited(kind: type[M], data: bytes, position: int = 0) -> tuple[M, i
 
 
 def frame(*messages: Message) -> bytes:
-    """One IPC packet: its length, then each message preceded by its own."""
+    """Return one IPC packet: its length, then each message preceded by its own."""
     body = b"".join(map(delimited, messages))
     return struct.pack(">I", len(body)) + body
 
 
 async def read_frame(reader: ByteReader) -> bytes:
-    """The body of the next IPC packet. Raises EOFError, OSError."""
+    """Read the body of the next IPC packet. Raises EOFError, OSError."""
     (length,) = struct.unpack(">I", await reader.readexactly(4))
     if length > LARGEST_MESSAGE:
         raise OSError(f"a message of {length} bytes announced: that is no Hadoop IPC")
@@ -138,10 +144,10 @@ async def read_frame(reader: ByteReader) -> bytes:
 
 
 class RpcConnection:
-    """Calls of one protocol to one server.
+    """Calls the methods of one protocol on one server.
 
-    `call` raises EngineUnavailable when the server can't be reached or does not answer in time, RpcError when it
-    answers with an exception, EngineRejected when it could not prove who it is.
+    `call` raises EngineUnavailable if the server cannot be reached or does not answer in time, RpcError if it answers
+    with an exception, and EngineRejected if it could not prove who it is.
     """
 
     def __init__(self, address: Address, protocol: str, login: Login, connect_timeout: float = CONNECT_TIMEOUT_S):
@@ -153,7 +159,7 @@ class RpcConnection:
         self._opening = asyncio.Lock()
 
     async def call(self, method: str, request: Message, kind: type[M], timeout: float = CALL_TIMEOUT_S) -> M:
-        """Call `method`; `timeout` (seconds) counts from when the request was sent."""
+        """Call `method`; `timeout` (seconds) starts when the request has been sent."""
         async with self._opening:
             writer = self._writer or await self._open()
         self._last_id += 1
@@ -172,7 +178,7 @@ class RpcConnection:
             self._calls.pop(call_id, None)
 
     async def close(self) -> None:
-        """Calls in flight fail. A later call opens the connection again."""
+        """Close the connection. Calls in flight fail; a later call opens the connection again."""
         reading, self._reading = self._reading, None
         if reading:
             reading.cancel()
@@ -265,7 +271,7 @@ class RpcConnection:
         return DigestClient(self._login.identifier, self._login.password, f"{auth.protocol}/{auth.server_id}")
 
     def _check_principal(self, offered: str, principal: str) -> None:
-        """Another service of the realm could else pose as this one with its own, valid key."""
+        """Refuse another service of the realm, which could otherwise pose as this one with its own, valid key."""
         wanted = principal.partition("@")[0]
         hosts = (self.address.host, socket.getfqdn(self.address.host))
         if offered.lower() not in {wanted.replace("_HOST", host).lower() for host in hosts}:
@@ -312,7 +318,7 @@ class RpcConnection:
 
 
 class _Layered:
-    """The connection within its messages of SASL, where the login has agreed on integrity or privacy."""
+    """Wraps the connection in SASL messages, after a login that has agreed on integrity or privacy."""
 
     def __init__(
         self, reader: ByteReader, writer: ByteWriter, mechanism: _Mechanism, header: pb.RpcRequestHeader

@@ -1,5 +1,5 @@
-"""SASL DIGEST-MD5 (RFC 2831): how Hadoop's tokens log in. Both sides prove that they know the password; where the
-server offers more, all that follows is signed (auth-int), or sealed as well (auth-conf, with RC4).
+"""Logs in with Hadoop's tokens by SASL DIGEST-MD5 (RFC 2831). Both sides prove that they know the password; if the
+server offers it, all later messages are signed (auth-int), or encrypted as well (auth-conf, with RC4).
 
 Hadoop's secret is the base64 of the token's password, its user name the base64 of the token's identifier.
 """
@@ -11,19 +11,19 @@ import hashlib
 import hmac
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from howdah.errors import EngineRejected
 
 LONGEST = 1 << 16
-"""Bytes of a wrapped message that every side takes."""
+"""The size in bytes of a wrapped message that every side accepts."""
 
 _AUTH, _SIGNED, _SEALED = "auth", "auth-int", "auth-conf"
 _CIPHER = "rc4"
 
 
 def session_key(user: str, realm: str, password: str, nonce: str, cnonce: str) -> bytes:
-    """H(A1) of RFC 2831 2.1.2.1: what both sides alone know of this login."""
+    """Return H(A1) of RFC 2831 2.1.2.1, which only the two sides of this login know."""
     secret = _md5(f"{user}:{realm}:{password}".encode()).digest()
     return _md5(secret + f":{nonce}:{cnonce}".encode()).digest()
 
@@ -31,28 +31,28 @@ def session_key(user: str, realm: str, password: str, nonce: str, cnonce: str) -
 def response_digest(
     session: bytes, nonce: str, cnonce: str, uri: str, verb: str = "AUTHENTICATE", qop: str = _AUTH
 ) -> str:
-    """RFC 2831 2.1.2.1 with nc=00000001; `verb` is empty for the server's rspauth."""
+    """Return the digest of RFC 2831 2.1.2.1 with nc=00000001; `verb` is empty for the server's rspauth."""
     body = "" if qop == _AUTH else f":{'0' * 32}"
     a2 = _md5(f"{verb}:{uri}{body}".encode()).hexdigest()
     return _md5(f"{session.hex()}:{nonce}:00000001:{cnonce}:{qop}:{a2}".encode()).hexdigest()
 
 
 class DigestClient:
-    """One login with a token. `finished` turns true only when the server has proved that it knows the password; then
-    `layered` says whether all that follows has to be wrapped, which it never has with `plain`."""
+    """Does one login with a token. `finished` becomes true only when the server has proved that it knows the password;
+    `layered` then says whether all later messages must be wrapped, which is never so with `plain`."""
 
     def __init__(self, identifier: bytes, password: bytes, uri: str, cnonce: str = "", plain: bool = False) -> None:
         self.finished, self._plain = False, plain
         self._user, self._password = _text(identifier), _text(password)
-        self._uri, self._cnonce, self._expected = uri, cnonce or _nonce(), ""
+        self._uri, self._cnonce, self._expected = uri, cnonce or _text(os.urandom(24)), ""
         self._ours: Layer | None = None
         self._theirs: Layer | None = None
 
     def step(self, challenge: bytes) -> bytes:
-        """The answer to the server's challenge, then "" to its proof.
+        """Return the answer to the server's challenge, then "" to its proof.
 
         Raises:
-            EngineRejected: the proof is wrong, or the server demands an encryption that is not known here.
+            EngineRejected: the proof is wrong, or the server demands an unknown kind of encryption.
         """
         fields = parse_fields(challenge)
         if "rspauth" in fields:
@@ -82,12 +82,13 @@ class DigestClient:
         return self._ours is not None
 
     def wrap(self, data: bytes) -> bytes:
-        """As the layer has it: signed, or sealed as well."""
+        """Sign a message, and encrypt it if the layer wants that."""
         assert self._ours is not None
         return self._ours.wrap(data)
 
     def unwrap(self, data: bytes) -> bytes:
-        """Raises EngineRejected when the server has not made it, or another one should have come before."""
+        """Return the message inside. Raises EngineRejected if the server has not made it, or one before it is
+        missing."""
         assert self._theirs is not None
         return self._theirs.unwrap(data)
 
@@ -102,8 +103,8 @@ def _strongest(offered: Mapping[str, str], plain: bool) -> str:
 
 
 class Layer:
-    """One direction of what follows a login (RFC 2831 2.3, 2.4): each message has a number and a sum that only who
-    knows the `session` key can make; with `sealing` nobody else can read it."""
+    """Wraps the messages of one direction after a login (RFC 2831 2.3, 2.4). Each message has a number and a checksum
+    that only a holder of the `session` key can make; with `sealing` nobody else can read the message."""
 
     def __init__(self, session: bytes, direction: str, sealing: bool) -> None:
         signing = f"Digest session key to {direction} signing key magic constant"
@@ -116,7 +117,7 @@ class Layer:
         return self._ciphered(data + self._sum(data)) + self._trailer()
 
     def unwrap(self, data: bytes) -> bytes:
-        """Raises EngineRejected for what was not wrapped by the other side, at this place."""
+        """Return the message inside. Raises EngineRejected unless the other side has wrapped it as its next message."""
         body = self._ciphered(data[:-6])
         plain, signature = body[:-10], body[-10:]
         if not hmac.compare_digest(signature, self._sum(plain)) or data[-6:] != self._trailer():
@@ -127,7 +128,7 @@ class Layer:
         return hmac.new(self._key, self._count.to_bytes(4, "big") + data, _md5).digest()[:10]
 
     def _trailer(self) -> bytes:
-        """A version and the message's number; the next one is another."""
+        """Return a version and the message's number, and count the message."""
         number = self._count.to_bytes(4, "big")
         self._count = (self._count + 1) % (1 << 32)
         return b"\0\x01" + number
@@ -137,13 +138,14 @@ class Layer:
 
 
 class _Rc4:
-    """Seals and unseals, a stream over all messages. It is weak, and all that Java's DIGEST-MD5 has but DES."""
+    """Encrypts and decrypts one stream over all messages. RC4 is weak, but Java's DIGEST-MD5 has nothing else but
+    DES."""
 
     def __init__(self, key: bytes) -> None:
         self._state, self._i, self._j = list(range(256)), 0, 0
         j = 0
-        for i, each in enumerate(self._state):
-            j = (j + each + key[i % len(key)]) & 255
+        for i, value in enumerate(self._state):
+            j = (j + value + key[i % len(key)]) & 255
             self._state[i], self._state[j] = self._state[j], self._state[i]
 
     def apply(self, data: bytes) -> bytes:
@@ -159,46 +161,14 @@ class _Rc4:
         return (int.from_bytes(data, "big") ^ int.from_bytes(stream, "big")).to_bytes(len(data), "big")
 
 
-class DigestServer:
-    """The other side, for servers of our own: `password_of(identifier)` is None for a token that is not valid."""
-
-    def __init__(self, password_of: Callable[[bytes], bytes | None], uri: str = "/default") -> None:
-        self.identifier = b""
-        self._password_of, self._uri, self._nonce = password_of, uri, _nonce()
-
-    def challenge(self) -> bytes:
-        """What the client has to answer."""
-        return f'realm="default",nonce="{self._nonce}",qop="auth",charset=utf-8,algorithm=md5-sess'.encode()
-
-    def verify(self, answer: bytes) -> bytes:
-        """The proof for the client. Raises PermissionError when the client does not know the password."""
-        fields = parse_fields(answer)
-        try:
-            self.identifier = base64.b64decode(fields["username"], validate=True)
-            password = self._password_of(self.identifier)
-            secret, cnonce = _text(password or b""), fields["cnonce"]
-            session = session_key(fields["username"], fields["realm"], secret, self._nonce, cnonce)
-            digest = (session, self._nonce, cnonce, self._uri)
-            right = hmac.compare_digest(fields["response"], response_digest(*digest))
-        except (KeyError, ValueError):
-            password, right = None, False
-        if password is None or not right or fields["digest-uri"] != self._uri:
-            raise PermissionError("DIGEST-MD5: the token is not valid")
-        return f"rspauth={response_digest(*digest, verb='')}".encode()
-
-
 def parse_fields(message: bytes) -> Mapping[str, str]:
-    """The `name="value"` pairs of a DIGEST-MD5 message."""
+    """Return the `name="value"` pairs of a DIGEST-MD5 message."""
     pairs = re.findall(r'([\w-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^,\s]*))', message.decode("utf-8", "replace"))
     return {name: re.sub(r"\\(.)", r"\1", quoted) or plain for name, quoted, plain in pairs}
 
 
 def _text(secret: bytes) -> str:
     return base64.b64encode(secret).decode()
-
-
-def _nonce() -> str:
-    return base64.b64encode(os.urandom(24)).decode()
 
 
 def _md5(data: bytes = b"") -> hashlib._Hash:

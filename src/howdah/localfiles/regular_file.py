@@ -14,12 +14,7 @@ from howdah.errors import StagingError
 from howdah.localfiles.file_errors import explain
 
 _KERNEL = ("/proc", "/sys")
-_NAMES = {
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-}
+_NAMES = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 PIPE_WAIT_S = 30.0
 _CHUNK = 1 << 16
 _LONGEST_SHOWN = 200

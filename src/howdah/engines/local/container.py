@@ -21,13 +21,7 @@ KILL_AFTER_S = 1.0
 FINISH_TRIES, FINISH_RETRY_S = 25, 0.2
 UNKNOWN = 1 << 16
 # What a container does not inherit from whoever submitted the job.
-_NOT_INHERITED = (
-    "HOWDAH_CREDENTIALS",
-    "HOWDAH_MASTER",
-    "HOWDAH_MASTER_ATTEMPT",
-    "HOWDAH_MASTER_LOCK",
-    MARK,
-)
+_NOT_INHERITED = ("HOWDAH_CREDENTIALS", "HOWDAH_MASTER", "HOWDAH_MASTER_ATTEMPT", "HOWDAH_MASTER_LOCK", MARK)
 
 
 class LocalContainer:

@@ -123,8 +123,7 @@ class Configuration:
         value = self.text(key) or self.text(host_key)
         if not value:
             raise SpecError.at(key, f"neither it nor {host_key} is set in {self.directory}")
-        host, _, port = value.rpartition(":") if re.search(r":\d+$", value) else (value, "", "")
-        return Address(host.strip("[]"), int(port or default_port), "ResourceManager", key)
+        return Address.parse(value, default_port, "ResourceManager", key)
 
 
 def load(directory: str | None) -> Configuration:

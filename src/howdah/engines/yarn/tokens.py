@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Mapping
 
 from howdah.engines.yarn.conf import Configuration
-from howdah.hadoop import delegation
-from howdah.hadoop.namenode import TOKEN_KIND
+from howdah.hadoop.namenode import TOKEN_KIND, NameNodes, services
+from howdah.hadoop.proto import ipc_pb2 as ipc
 from howdah.spec import StagedJob, uris
+from howdah.storage.object_stores import used_uris
 from howdah.wire import credentials
 from howdah.wire.credentials import Token
 
@@ -24,37 +26,56 @@ OTHERS = "mapreduce.job.hdfs-servers"
 async def collect(configuration: Configuration, staged: StagedJob) -> dict[str, Token]:
     """Return tokens for the job's containers, by alias; none if the cluster does not require Kerberos.
 
-    Raises as delegation.delegation_tokens does.
+    Raises as delegation_tokens does.
     """
     if not configuration.secure:
         return {}
     if os.environ.get("HADOOP_TOKEN_FILE_LOCATION"):  # only a ticket gets tokens: pass on those that we have
         held = await asyncio.to_thread(credentials.load)
         return {alias: token for alias, token in held.tokens.items() if token.kind == TOKEN_KIND}
-    conf, renewer = configuration.merged(), _renewer(configuration)
-    wanted = {
-        one for root in {*roots(staged), *configuration.words(OTHERS)} for one in delegation.authorities(root, conf)
-    }
-    found = await asyncio.gather(*(delegation.delegation_tokens(one, conf, renewer) for one in sorted(wanted)))
+    conf, host = configuration.merged(), configuration.resourcemanagers()[0].host
+    # Of several ResourceManagers the first part of the principal counts, which they share.
+    renewer = configuration.text("yarn.resourcemanager.principal").replace("_HOST", socket.getfqdn(host).lower())
+    wanted = {name for root in {*roots(staged), *configuration.words(OTHERS)} for name in authorities(root, conf)}
+    found = await asyncio.gather(*(delegation_tokens(name, conf, renewer) for name in sorted(wanted)))
     return {alias: token for tokens in found for alias, token in tokens.items()}
+
+
+async def delegation_tokens(authority: str, conf: Mapping[str, str], renewer: str) -> dict[str, Token]:
+    """Get one new token of the file system `hdfs://authority`; return it under each name by which clients look for it.
+    hdfs-native logs in with tokens (HADOOP_TOKEN_FILE_LOCATION), but cannot get one.
+
+    The result is empty if that cluster does not require Kerberos. `renewer` is the principal that may renew the token.
+
+    Raises:
+        EngineUnavailable: no NameNode answers.
+        EngineRejected: it refuses, or there is no ticket.
+    """
+    namenodes = NameNodes(authority, conf)
+    try:
+        request = ipc.DelegationTokenRequest(renewer=renewer)
+        answer = await namenodes.call("getDelegationToken", request, ipc.DelegationTokenResponse)
+    finally:
+        await namenodes.close()
+    if not answer.HasField("token"):
+        return {}
+    token = answer.token
+    return {name: Token(token.identifier, token.password, TOKEN_KIND, name) for name in services(authority, conf)}
+
+
+def authorities(root: str, conf: Mapping[str, str]) -> set[str]:
+    """Return the HDFS authorities behind `scheme://authority`; for a viewfs those of all its mounts."""
+    scheme, _, authority = root.partition("://")
+    if scheme == "hdfs":
+        return {authority}
+    if scheme != "viewfs":
+        return set()
+    prefix = f"fs.viewfs.mounttable.{authority or 'default'}.link"
+    targets = (value for name, value in conf.items() if name.startswith(prefix))
+    return {name for target in targets for name in re.findall(r"\bhdfs://([^/,\s]+)", target)}
 
 
 def roots(staged: StagedJob) -> set[str]:
     """Return the file systems of the job's files, inputs and outputs."""
-    return {uris.root(uri) for uri in _used(staged) if uris.has_scheme(uri)}
-
-
-def _used(staged: StagedJob) -> Iterator[str]:
-    yield staged.home
-    yield from (file.uri for file in (*staged.files, *staged.runtime))
-    yield from (file.uri for entry in staged.inputs for file in entry.files)
-    for output in staged.job.outputs:
-        yield from (output.path, output.save.to)
-    yield staged.job.checkpoint.path
-    yield staged.job.board.path
-
-
-def _renewer(configuration: Configuration) -> str:
-    """Return the ResourceManager's principal; of several the first part of the name counts, which they share."""
-    host = configuration.resourcemanagers()[0].host
-    return configuration.text("yarn.resourcemanager.principal").replace("_HOST", socket.getfqdn(host).lower())
+    used = (staged.home, *(file.uri for file in staged.runtime), *used_uris(staged))
+    return {uris.root(uri) for uri in used if uris.has_scheme(uri)}

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from howdah.engines.yarn import records
 from howdah.engines.yarn.conf import Configuration
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
-from howdah.engines.yarn.rm.failover import ResourceManagers
 from howdah.errors import EngineRejected, EngineUnavailable
+from howdah.hadoop.failover import FailoverClient
 from howdah.hadoop.rpc import RpcError
 
 PROTOCOL = "org.apache.hadoop.yarn.api.ApplicationClientProtocolPB"
@@ -31,7 +31,7 @@ class ResourceManagerClient:
     def __init__(self, configuration: Configuration, limit_s: float = FAILOVER_S) -> None:
         login, addresses = configuration.login(), configuration.resourcemanagers()
         limit_s = limit_s if len(addresses) > 1 else 0.0
-        self._rm = ResourceManagers(addresses, PROTOCOL, login, limit_s)
+        self._rm = FailoverClient(addresses, PROTOCOL, login, limit_s)
 
     async def __aenter__(self) -> ResourceManagerClient:
         return self

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from howdah.engines import AttemptOver
 from howdah.engines.yarn import placement_constraints, records
 from howdah.engines.yarn.proto import hadoop_pb2 as pb
-from howdah.engines.yarn.rm.failover import ResourceManagers
 from howdah.errors import EngineUnavailable
 from howdah.hadoop.constraints import Constraint
+from howdah.hadoop.failover import FailoverClient
 from howdah.hadoop.rpc import Address, RpcError
 from howdah.wire.credentials import Token
 
@@ -93,7 +93,7 @@ class ApplicationMaster:
     """
 
     def __init__(self, addresses: Sequence[Address], token: Token, limit_s: float = SILENCE_LIMIT_S) -> None:
-        self._rm, self._limit_s = ResourceManagers(addresses, PROTOCOL, token), limit_s
+        self._rm, self._limit_s = FailoverClient(addresses, PROTOCOL, token), limit_s
         self._registration = pb.RegisterRequest()
         self._response_id = 0
         self._asks: dict[int, ContainerAsk] = {}
