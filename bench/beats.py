@@ -22,8 +22,9 @@ from bench.processes import cpu_s
 from bench.report import Report
 from bench.temp_home import temp_home
 from howdah.spec.codec import encode
+from howdah.spec.usage import Usage
 from howdah.wire import auth
-from howdah.wire.messages import Goal, Orders, Phase, Status, Usage
+from howdah.wire.messages import Goal, Orders, Phase, Status
 
 EXECUTORS = int(os.environ.get("BENCH_EXECUTORS", "10000"))
 AT_ONCE, SETTLE_S, WINDOW_S, UP_LIMIT_S = 500, 5.0, 20.0, 180.0

@@ -25,8 +25,9 @@ from howdah.errors import StagingError
 from howdah.master.decisions.actions import StatusReceived
 from howdah.spec import JobSpec, Role
 from howdah.spec.events import Event, GangRestarted, Started, TookOver
+from howdah.spec.usage import Usage
 from howdah.testing import Gang
-from howdah.wire.messages import Phase, Status, Usage
+from howdah.wire.messages import Phase, Status
 
 GANG, ROUNDS = 8, 3
 EXIT_S, LOST_NODE_S, RESTART_S, SPARE_S, TAKEOVER_S, EVENTS = 1.0, 10.0, 5.0, 10.0, 15.0, 20_000

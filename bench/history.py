@@ -38,6 +38,7 @@ from howdah.spec.events import (
     Used,
     WorldFormed,
 )
+from howdah.spec.usage import Usage
 from howdah.storage.factory import filesystem
 
 JOBS, ON_HDFS = int(os.environ.get("BENCH_HISTORY_JOBS", "100000")), 2000
@@ -161,7 +162,7 @@ def _events(kind: int) -> Iterator[Event]:
     yield WorldFormed(BEGAN + 3, 1)
     for number, task in enumerate(tasks):
         yield Started(BEGAN + 3.1, task, 1, 1, 2000 + kind + number, "python3")
-        yield Used(BEGAN + 20, task, 812.5, 901.25, 1.5, 0.25 * number)
+        yield Used(BEGAN + 20, task, Usage(812.5, 901.25, 1.5, 0.25 * number))
     failed = kind % 5 == 0
     for number, task in enumerate(tasks):
         exit = Exit("memory", detail="memory exceeded: 2.1 GiB of 2 GiB") if failed and number == 1 else Exit("exit", 0)

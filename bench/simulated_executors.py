@@ -10,8 +10,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from howdah.spec.codec import encode
+from howdah.spec.usage import Usage
 from howdah.wire import auth
-from howdah.wire.messages import Goal, Orders, Phase, Status, Usage
+from howdah.wire.messages import Goal, Orders, Phase, Status
 
 PATH, BEAT = "/v1/executor", "/v1/executor?wait=2"
 

@@ -488,7 +488,7 @@ class TestFences:
 def test_curves_are_events_and_people_see_them(job: Job, tmp_path: Path) -> None:
     job.run(0, "for step in range(100): here.metric('loss', 1 / (step + 1), step)\nhere.metric('nan', float('nan'))")
     job.say(0, Phase.ENDED, program_pid=9, exit=Exit("exit", 0))
-    curves = job.inside(lambda master: dict(master.log.view.tasks[TaskId("worker", 0)].curves))
+    curves = job.inside(lambda master: dict(master.log.view.tasks[TaskId("worker", 0)].metrics))
     assert [point.step for point in curves["loss"]] == [0, 99]
     assert curves["loss"][-1].value == 0.01
     assert curves["nan"][0].value is None

@@ -11,6 +11,7 @@ from howdah.spec import Container, Exit, JobSpec, Role, TaskId
 from howdah.spec.events import Ended, Greeted, JobStarted, Launched, Started, Used
 from howdah.spec.fold import fold
 from howdah.spec.gpu import Gpu
+from howdah.spec.usage import Usage
 from howdah.spec.view import JobView
 
 
@@ -32,7 +33,7 @@ def view() -> JobView:
         ]
         if container == "c-1":
             events.append(Ended(5.0, task, 1, 1, Exit("lost")))
-    events.append(Used(6.0, TaskId("worker", 1), gpus=(Gpu("3"), Gpu("GPU-ab12"))))
+    events.append(Used(6.0, TaskId("worker", 1), Usage(gpus=(Gpu("3"), Gpu("GPU-ab12")))))
     return fold(events)
 
 

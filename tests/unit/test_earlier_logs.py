@@ -13,10 +13,11 @@ import pytest
 from howdah.history.job_summary import JobSummary
 from howdah.master.recovery import replay
 from howdah.master.state import GangState
-from howdah.spec import State
-from howdah.spec.event_lines import parse_line, read_log
-from howdah.spec.events import KINDS, JobFinished, JobStarted
+from howdah.spec import State, TaskId
+from howdah.spec.event_lines import parse_line, read_lines, read_log, to_line
+from howdah.spec.events import KINDS, JobFinished, JobStarted, Used
 from howdah.spec.fold import fold_recorded
+from howdah.spec.usage import Usage
 
 LOGS = sorted((Path(__file__).parent / "earlier_logs").glob("*.jsonl"))
 
@@ -58,3 +59,11 @@ def test_a_master_of_today_takes_the_job_over_at_any_moment(log: Path) -> None:
 def test_the_logs_hold_most_kinds_of_events() -> None:
     kinds = {record["kind"] for log in LOGS for line in lines_of(log) if (record := parse_line(line))}
     assert len(kinds) >= 25, sorted(set(KINDS) - kinds)
+
+
+def test_a_sample_stands_flat_in_its_line() -> None:
+    sample = Used(1.5, TaskId("worker", 1), Usage(memory_mib=8.5, progress=0.5), data_bytes=3)
+    flat = '"memory_mib":8.5,"progress":0.5,"data_bytes":3}'
+    assert to_line(sample) == f'{{"kind":"Used","time":1.5,"task":{{"role":"worker","index":1}},{flat}\n'
+    assert list(read_lines([to_line(sample)])) == [sample]
+    assert list(read_log([to_line(sample).replace("8.5", '"much"')])) == [None]

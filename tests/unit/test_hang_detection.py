@@ -14,8 +14,9 @@ from howdah.spec import JobSpec, Role, State, TaskId, Timeouts
 from howdah.spec.events import Ended, GangRestarted, StacksTaken, Stalled
 from howdah.spec.fold import fold
 from howdah.spec.gpu import Gpu
+from howdah.spec.usage import Usage
 from howdah.testing import OK, Gang
-from howdah.wire.messages import Phase, Usage
+from howdah.wire.messages import Phase
 
 W0, W1, W2, W3 = (TaskId("worker", index) for index in range(4))
 

@@ -16,6 +16,7 @@ from howdah.spec.eta import eta
 from howdah.spec.events import JobStarted, Measured, Started, Used, WorldFormed
 from howdah.spec.fold import fold
 from howdah.spec.gpu import Gpu
+from howdah.spec.usage import Usage
 from howdah.spec.view import JobView
 
 WORKER = TaskId("worker", 0)
@@ -27,7 +28,7 @@ def running(name: str = "job", **used: object) -> JobView:
     view = fold([JobStarted(90.0, "local-1", "local", "me", job), WorldFormed(99.0, 1)])
     for index in range(2):
         task = TaskId("worker", index)
-        fold([Started(100.0, task, 1, 1, 4711), Used(200.0, task, **used)], view)  # type: ignore[arg-type]
+        fold([Started(100.0, task, 1, 1, 4711), Used(200.0, task, Usage(**used))], view)  # type: ignore[arg-type]
     return view
 
 
@@ -92,7 +93,7 @@ def test_every_hint_has_its_chinese() -> None:
 
 
 def progress(view: JobView, *told: tuple[float, float]) -> JobView:
-    return fold([Used(time, WORKER, progress=value) for time, value in told], view)
+    return fold([Used(time, WORKER, Usage(progress=value)) for time, value in told], view)
 
 
 def test_when_it_is_done_follows_from_how_fast_it_goes_since_it_began() -> None:
@@ -114,7 +115,7 @@ def test_progress_is_the_mean_of_those_who_tell_else_the_share_that_is_done() ->
     view = running()
     view.tasks[WORKER].state = State.SUCCEEDED
     assert view.progress == 0.5
-    view.tasks[TaskId("worker", 1)].progress = 0.5
+    view.tasks[TaskId("worker", 1)].usage = Usage(progress=0.5)
     assert view.progress == 0.75
 
 
@@ -127,5 +128,5 @@ def test_tasks_are_named_one_by_one_by_role_and_by_ranks() -> None:
 
 
 def test_who_sees_one_sample_only_knows_as_much() -> None:
-    view = fold([Used(400.0, WORKER, progress=0.6, first_progress=0.5, first_at=300.0)], running())
+    view = fold([Used(400.0, WORKER, Usage(progress=0.6, first_progress=0.5, first_at=300.0))], running())
     assert eta(view, 400.0) == 400.0

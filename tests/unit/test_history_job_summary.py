@@ -19,6 +19,7 @@ from howdah.spec.events import KINDS as EVENT_KINDS
 from howdah.spec.events import Ended, Event, GangReleased, GangRestarted, JobFinished, Launched, Used, WorldFormed
 from howdah.spec.fold import fold
 from howdah.spec.gpu import Gpu
+from howdah.spec.usage import Usage
 
 FIRST, SECOND = TaskId("worker", 0), TaskId("worker", 1)
 
@@ -126,7 +127,10 @@ class TestHours:
 
 class TestTold:
     def test_agrees_with_the_fold(self) -> None:
-        used = [Used(BEGAN + 20, FIRST, 100.0, 120.0, 1.0, 0.5), Used(BEGAN + 30, SECOND, progress=0.25)]
+        used = [
+            Used(BEGAN + 20, FIRST, Usage(100.0, 120.0, 1.0, 0.5)),
+            Used(BEGAN + 30, SECOND, Usage(progress=0.25)),
+        ]
         events = [*begun(3, name="n", queue="q", framework="pytorch"), *used]
         found, view = digest(events), fold(events)
         assert view.job is not None
@@ -143,7 +147,7 @@ class TestTold:
             assert second.dump() == digest(events).dump(), at
 
     def test_gpus_and_containers_that_changed_hands(self) -> None:
-        used = Used(BEGAN + 50, FIRST, gpus=(Gpu("3"), Gpu("5")))
+        used = Used(BEGAN + 50, FIRST, Usage(gpus=(Gpu("3"), Gpu("5"))))
         moved = Launched(BEGAN + 60, SECOND, 2, next(iter(launched(0, 0, 0.0, 1, 1))).container, giver=FIRST)  # type: ignore[attr-defined]
         found = digest(begun(0), [used, moved])
         assert found.changed["worker:0", 1].gpus == "3,5"

@@ -26,6 +26,7 @@ from howdah.history.running_jobs import page_of
 from howdah.history.server import HistoryServer
 from howdah.spec import JobReport, State, TaskId, event_lines, uris
 from howdah.spec.events import Noted, Used
+from howdah.spec.usage import Usage
 from howdah.spec.view import JobView
 from howdah.storage.local import LocalFileSystem
 from howdah.wire import auth
@@ -298,7 +299,7 @@ class TestPages:
 
     def test_samples_between_two_events_count_once(self) -> None:
         task = TaskId("worker", 0)
-        used = [event_lines.to_line(Used(BEGAN + at, task, float(at))).encode() for at in range(100)]
+        used = [event_lines.to_line(Used(BEGAN + at, task, Usage(memory_mib=float(at)))).encode() for at in range(100)]
         other = event_lines.to_line(Noted(BEGAN, "x")).encode()
         assert list(recorded_log.latest_use([*used, other, *used[:5]])) == [used[-1], other, used[4]]
 

@@ -250,7 +250,7 @@ class TestMetrics:
         points = [Measured(float(t), WORKERS[0], "loss", 1.0 / t, t) for t in (1, 2, 2, 4)]
         job = JobSpec(roles={"worker": Role("train")})
         view = fold([JobStarted(0.0, "j", "local", "alice", job), *points])
-        assert [point.step for point in view.tasks[WORKERS[0]].curves["loss"]] == [1, 2, 4]
+        assert [point.step for point in view.tasks[WORKERS[0]].metrics["loss"]] == [1, 2, 4]
 
 
 class TestJournal:

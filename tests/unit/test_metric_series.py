@@ -20,8 +20,8 @@ from howdah.spec.codec import encode
 from howdah.spec.events import Measured
 from howdah.spec.fold import fold
 from howdah.spec.gpu import Gpu
+from howdah.spec.usage import Usage
 from howdah.spec.view import JobView, TaskView
-from howdah.wire.messages import Usage
 
 TASKS = [TaskId("worker", 0), TaskId("worker", 1)]
 NAMES = [str(task) for task in TASKS]

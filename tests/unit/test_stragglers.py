@@ -7,8 +7,8 @@ from dataclasses import replace
 from howdah.master.health.stragglers import PROGRESS, STEPS, Stragglers, out_of_line
 from howdah.spec import JobSpec, Role, TaskId
 from howdah.spec.events import Straggling
+from howdah.spec.usage import Usage
 from howdah.testing import Gang
-from howdah.wire.messages import Usage
 
 TASKS = [TaskId("worker", index) for index in range(5)]
 

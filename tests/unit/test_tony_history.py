@@ -47,7 +47,9 @@ class TestImported:
         assert (view.id, view.user, view.host, view.state) == (job.id, "user1", "node1", State.SUCCEEDED)
         assert (view.started, view.running, view.finished) == (1542325695.566, 1542325695.566, 1542325733.766)
         assert job.staged.job.name == "mnist"
-        tasks = {str(task): (one.state, one.node, str(one.exit), one.peak_mib) for task, one in view.tasks.items()}
+        tasks = {
+            str(task): (one.state, one.node, str(one.exit), one.usage.peak_mib) for task, one in view.tasks.items()
+        }
         assert tasks == {
             "worker:0": (State.SUCCEEDED, "node2", "exit code 0", 2048.0),
             "worker:1": (State.FAILED, "node3", "exit code 3", 2048.0),

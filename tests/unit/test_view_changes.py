@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from howdah.client.sdk import changes
 from howdah.spec import Outcome, State, TaskId
+from howdah.spec.usage import Usage
 from howdah.spec.view import JobView, TaskView
 
 
@@ -27,7 +28,7 @@ def test_a_view_is_yielded_when_it_has_changed_and_a_second_apart() -> None:
                 view.state = State.RUNNING
                 view.tasks[TaskId("worker", 0)] = TaskView(TaskId("worker", 0))
             if 100 < moment < 130:  # of a program that says its progress all the time
-                view.tasks[TaskId("worker", 0)].progress = moment / 1000
+                view.tasks[TaskId("worker", 0)].usage = Usage(progress=moment / 1000)
             if moment == 145:
                 view.outcome = Outcome(State.SUCCEEDED)
             yield view

@@ -53,29 +53,29 @@ def hints(view: JobView) -> Iterator[ResourceHint]:
 
 
 def _of_role(name: str, role: Role, tasks: list[TaskView]) -> Iterator[ResourceHint]:
-    means = [task.gpu_mean for task in tasks if task.gpu_mean is not None]
+    means = [task.usage.gpu_mean for task in tasks if task.usage.gpu_mean is not None]
     if means and sum(means) / len(means) < IDLE_GPU:
         yield ResourceHint(name, GPU, {"role": name, "idle": f"{1 - sum(means) / len(means):.0%}"})
-    asked, used = role.resources.memory_mib, max(task.peak_mib for task in tasks)
+    asked, used = role.resources.memory_mib, max(task.usage.peak_mib for task in tasks)
     values = {"role": name, "asked": _gib(asked), "used": _gib(used)}
     if used and asked > MUCH * used and asked - used > LITTLE_MIB:
         yield ResourceHint(name, MEMORY, values)
     elif used > 0.95 * asked and any(task.state is not State.RUNNING for task in tasks):
         yield ResourceHint(name, TIGHT, values)
-    cores = max(task.cpu_s / _ran(task) for task in tasks)
+    cores = max(task.usage.cpu_s / _ran(task) for task in tasks)
     if cores and role.resources.vcores > MUCH * cores and role.resources.vcores - cores >= 1:
         yield ResourceHint(name, CPU, {"role": name, "asked": role.resources.vcores, "used": f"{cores:.1f}"})
-    starved = max(task.starved_s / _ran(task) for task in tasks)
+    starved = max(task.usage.starved_s / _ran(task) for task in tasks)
     if starved > STARVED:
         yield ResourceHint(name, INPUT, {"role": name, "share": f"{min(1.0, starved):.0%}"})
-    waits = sum(task.waits for task in tasks) / len(tasks)
+    waits = sum(task.usage.waits for task in tasks) / len(tasks)
     if waits > WAITS:
         yield ResourceHint(name, DISK, {"role": name, "share": f"{waits:.0%}"})
 
 
 def _ill_gpus(view: JobView) -> Iterator[ResourceHint]:
     for task in view.tasks.values():
-        for gpu in task.gpus:
+        for gpu in task.usage.gpus:
             if gpu.xids:
                 values = {"task": str(task.id), "gpu": gpu.id, "count": gpu.xids, "xid": gpu.xid}
                 yield ResourceHint(str(task.id), XID, values)

@@ -137,9 +137,9 @@ def tasks_of(view: JobView, query: SeriesQuery) -> list[str]:
 
 def available_names(view: JobView) -> list[dict[str, str]]:
     """What can be asked for: what is sampled of all, and what the programs tell."""
-    gpus = any(task.gpus for task in view.tasks.values())
+    gpus = any(task.usage.gpus for task in view.tasks.values())
     sampled = [{"name": name, "unit": unit, "kind": "sampled"} for name, unit in UNITS.items()]
-    told = sorted({name for task in view.tasks.values() for name in task.curves if name not in UNITS})
+    told = sorted({name for task in view.tasks.values() for name in task.metrics if name not in UNITS})
     kept = [one for one in sampled if gpus or not one["name"].startswith("gpu")]
     return [*kept, *({"name": name, "unit": "", "kind": "told"} for name in told)]
 
@@ -257,7 +257,7 @@ def _program_points(
     named = frozenset(query.names)
     for task in map(TaskId.parse, tasks):
         known = view.tasks.get(task, TaskView(task))
-        for name in sorted(known.curves):
+        for name in sorted(known.metrics):
             wanted = name not in UNITS and (query.program_metrics or name in named)
             points = list(_points_in_range(known, name, query)) if wanted else []
             if points:
@@ -265,7 +265,7 @@ def _program_points(
 
 
 def _points_in_range(task: TaskView, name: str, query: SeriesQuery) -> Iterator[SampledPoint]:
-    for point in task.curves.get(name, ()):
+    for point in task.metrics.get(name, ()):
         if query.begin <= point.time <= query.end:
             yield SampledPoint(point.time, point.value, point.value, point.value)
 

@@ -7,26 +7,26 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from howdah.spec.eta import eta
 from howdah.spec.gpu import Gpu
 from howdah.spec.task import JOB_STATES
+from howdah.spec.usage import Usage
 from howdah.spec.view import JobView, TaskView
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _MIB = 1 << 20
-Value = Callable[[TaskView], float | None]
+Value = Callable[[Usage], float | None]
 _TASKS: tuple[tuple[str, str, str, Value], ...] = (
-    ("task_memory_bytes", "gauge", "Resident memory of the task's processes.", lambda t: t.memory_mib * _MIB),
-    ("task_memory_peak_bytes", "gauge", "The most it was.", lambda t: t.peak_mib * _MIB),
-    ("task_cpu_cores", "gauge", "Cores in use.", lambda t: t.cpu),
-    ("task_cpu_seconds_total", "counter", "Of this run of its program.", lambda t: t.cpu_s),
-    ("task_read_bytes_total", "counter", "Read from storage.", lambda t: t.read_mib * _MIB),
-    ("task_written_bytes_total", "counter", "Written to storage.", lambda t: t.written_mib * _MIB),
-    ("task_log_bytes_total", "counter", "Printed.", lambda t: t.log_bytes),
-    ("task_progress_ratio", "gauge", "What it says of itself.", lambda t: t.progress),
-    ("task_gpu_mean_ratio", "gauge", "Mean use of its GPUs since its program began.", lambda t: t.gpu_mean),
-    ("task_attempt", "gauge", "Number of its attempt.", lambda t: t.attempt),
+    ("task_memory_bytes", "gauge", "Resident memory of the task's processes.", lambda u: u.memory_mib * _MIB),
+    ("task_memory_peak_bytes", "gauge", "The most it was.", lambda u: u.peak_mib * _MIB),
+    ("task_cpu_cores", "gauge", "Cores in use.", lambda u: u.cpu),
+    ("task_cpu_seconds_total", "counter", "Of this run of its program.", lambda u: u.cpu_s),
+    ("task_read_bytes_total", "counter", "Read from storage.", lambda u: u.read_mib * _MIB),
+    ("task_written_bytes_total", "counter", "Written to storage.", lambda u: u.written_mib * _MIB),
+    ("task_log_bytes_total", "counter", "Printed.", lambda u: u.log_bytes),
+    ("task_progress_ratio", "gauge", "What it says of itself.", lambda u: u.progress),
+    ("task_gpu_mean_ratio", "gauge", "Mean use of its GPUs since its program began.", lambda u: u.gpu_mean),
 )
 _NETWORK: tuple[tuple[str, str, str, Value], ...] = (
-    ("received_bytes_total", "counter", "By network, of the task or its whole node.", lambda t: t.received_mib * _MIB),
-    ("sent_bytes_total", "counter", "By network, of the task or its whole node.", lambda t: t.sent_mib * _MIB),
+    ("received_bytes_total", "counter", "By network, of the task or its whole node.", lambda u: u.received_mib * _MIB),
+    ("sent_bytes_total", "counter", "By network, of the task or its whole node.", lambda u: u.sent_mib * _MIB),
 )
 _GPUS: tuple[tuple[str, str, str, Callable[[Gpu], float | None]], ...] = (
     ("gpu_use_ratio", "gauge", "Share of time in which a kernel ran.", lambda g: g.use),
@@ -54,17 +54,19 @@ def _lines(view: JobView, now: float) -> Iterator[str]:
     states = [({**labels, "state": task.state.value}, 1.0) for labels, task in tasks]
     yield from _family("task_state", "gauge", "1 for the state it is in.", states)
     for name, kind, about, value in _TASKS:
-        yield from _family(name, kind, about, [(labels, value(task)) for labels, task in tasks])
-    networked = [({**labels, "of": task.network}, task) for labels, task in tasks if task.network]
+        yield from _family(name, kind, about, [(labels, value(task.usage)) for labels, task in tasks])
+    attempts = [(labels, task.attempt) for labels, task in tasks]
+    yield from _family("task_attempt", "gauge", "Number of its attempt.", attempts)
+    networked = [({**labels, "of": task.usage.network}, task) for labels, task in tasks if task.usage.network]
     for name, kind, about, value in _NETWORK:
-        yield from _family(name, kind, about, [(labels, value(task)) for labels, task in networked])
-    gpus = [({**labels, "gpu": gpu.id, "gpu_name": gpu.name}, gpu) for labels, task in tasks for gpu in task.gpus]
+        yield from _family(name, kind, about, [(labels, value(task.usage)) for labels, task in networked])
+    gpus = [({**labels, "gpu": gpu.id, "gpu_name": gpu.name}, gpu) for labels, task in tasks for gpu in task.usage.gpus]
     for name, kind, about, of_gpu in _GPUS:
         yield from _family(name, kind, about, [(labels, of_gpu(gpu)) for labels, gpu in gpus])
-    curves = [
-        ({**labels, "name": name}, curve[-1].value) for labels, task in tasks for name, curve in task.curves.items()
+    metrics = [
+        ({**labels, "name": name}, points[-1].value) for labels, task in tasks for name, points in task.metrics.items()
     ]
-    yield from _family("task_metric", "gauge", "The latest of what programs tell by howdah.program.metric.", curves)
+    yield from _family("task_metric", "gauge", "The latest of what programs tell by howdah.program.metric.", metrics)
 
 
 def _task(task: TaskView) -> dict[str, str]:

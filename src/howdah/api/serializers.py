@@ -159,7 +159,8 @@ def tasks(view: JobView) -> list[schemas.Task]:
 
 
 def _task(task: TaskView, rank: int | None) -> schemas.Task:
-    memory = [gpu.memory_mib for gpu in task.gpus if gpu.memory_mib is not None]
+    usage = task.usage
+    memory = [gpu.memory_mib for gpu in usage.gpus if gpu.memory_mib is not None]
     return {
         "task": str(task.id),
         "role": task.id.role,
@@ -174,23 +175,23 @@ def _task(task: TaskView, rank: int | None) -> schemas.Task:
         "pid": task.pid,
         "python": task.python,
         "program_python": task.program,
-        "gpus": [gpu.id for gpu in task.gpus],
+        "gpus": [gpu.id for gpu in usage.gpus],
         "ports": dict(task.ports),
         "started": task.started,
         "finished": task.finished,
-        "progress": task.progress,
-        "memory_mib": round(task.memory_mib, 1),
-        "peak_mib": round(task.peak_mib, 1),
-        "cpu": round(task.cpu, 3),
-        "gpu": task.gpu_mean,
+        "progress": usage.progress,
+        "memory_mib": round(usage.memory_mib, 1),
+        "peak_mib": round(usage.peak_mib, 1),
+        "cpu": round(usage.cpu, 3),
+        "gpu": usage.gpu_mean,
         "gpu_memory_mib": sum(memory) if memory else None,
-        "read_mib": task.read_mib,
-        "written_mib": task.written_mib,
-        "received_mib": task.received_mib,
-        "sent_mib": task.sent_mib,
+        "read_mib": usage.read_mib,
+        "written_mib": usage.written_mib,
+        "received_mib": usage.received_mib,
+        "sent_mib": usage.sent_mib,
         "data_bytes": task.data_bytes,
         "data_total_bytes": task.data_total_bytes,
-        "metrics": {name: curve[-1].value for name, curve in task.curves.items() if curve},
+        "metrics": {name: points[-1].value for name, points in task.metrics.items() if points},
         "exit": str(task.exit) if task.exit else "",
         "log_url": web(task.log_url),
         "straggler": task.straggler,

@@ -31,7 +31,7 @@ def describe(view: JobView, task: str, attempt: int) -> schemas.Traced:
     known = view.tasks.get(id_) if id_ else None
     found = next((one for one in known.attempts if one.attempt == attempt), None) if known else None
     found = found or AttemptView(attempt)
-    gpus = found.gpus or tuple(gpu.id for gpu in (known.gpus if known and known.attempt == attempt else ()))
+    gpus = found.gpus or tuple(gpu.id for gpu in (known.usage.gpus if known and known.attempt == attempt else ()))
     return {
         "job": view.id,
         "name": view.job.name if view.job else "",
@@ -60,6 +60,6 @@ def _has(task: TaskView, of: str) -> bool:
         return not task.state.ended
     if gpu := GPU.fullmatch(of):
         dealt = task.attempts[-1].gpus if task.attempts else ()
-        return gpu["host"] in places and gpu["gpu"] in {*dealt, *(each.id for each in task.gpus)}
+        return gpu["host"] in places and gpu["gpu"] in {*dealt, *(each.id for each in task.usage.gpus)}
     process = PROCESS.fullmatch(of)
     return process is not None and process["host"] in places and task.pid > 0 and int(process["pid"]) == task.pid

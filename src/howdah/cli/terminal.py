@@ -320,14 +320,15 @@ def role_rows(view: JobView) -> Iterator[tuple[str, str, str]]:
 
 def row(task: TaskView) -> tuple[str, ...]:
     """Return state, attempt, host, progress, memory, peak, CPU and exit of one task, as text."""
+    usage = task.usage
     return (
         phase(task) if task.state is State.PENDING else task.state.value,
         str(task.tries or task.attempt),
         task.host or task.node,
-        "" if task.progress is None else f"{task.progress:.0%}",
-        f"{task.memory_mib:.0f} MiB" if task.memory_mib else "",
-        f"{task.peak_mib:.0f} MiB" if task.peak_mib else "",
-        f"{task.cpu:.2f}" if task.started else "",
+        "" if usage.progress is None else f"{usage.progress:.0%}",
+        f"{usage.memory_mib:.0f} MiB" if usage.memory_mib else "",
+        f"{usage.peak_mib:.0f} MiB" if usage.peak_mib else "",
+        f"{usage.cpu:.2f}" if task.started else "",
         translate_stored(task.exit or task.notice or task.straggler),
     )
 
@@ -365,8 +366,8 @@ def task_lines(tasks: Iterable[TaskView]) -> Iterator[str]:
 
 def stream_lines(view: JobView) -> Iterator[str]:
     """Return how much the input streams gave the tasks, and how much of it was read from the node itself."""
-    given = sum(task.streamed_bytes for task in view.tasks.values())
-    near = sum(task.local_bytes for task in view.tasks.values())
+    given = sum(task.usage.streamed_bytes for task in view.tasks.values())
+    near = sum(task.usage.local_bytes for task in view.tasks.values())
     if given:
         size, share = f"{given / 2**20:.1f}", f"{near / given:.0%}"
         yield say("streamed: {size} MiB, {share} of it on the task's own node", size=size, share=share)

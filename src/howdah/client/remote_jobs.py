@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -113,8 +114,8 @@ class RemoteJobs(JobsApi):
         for row in self.remote.get(f"jobs/{job_id}/tasks")["tasks"]:
             task = view.tasks.get(TaskId.parse(row["task"]))
             if task is not None:
-                task.progress, task.cpu = row["progress"], row["cpu"]
-                task.memory_mib, task.peak_mib = row["memory_mib"], row["peak_mib"]
+                sample = {name: row[name] for name in ("progress", "cpu", "memory_mib", "peak_mib")}
+                task.usage = dataclasses.replace(task.usage, **sample)
         return since, view
 
 

@@ -177,5 +177,5 @@ def changes(views: Iterable[JobView], clock: Callable[[], float] = time.monotoni
 def _fingerprint(view: JobView) -> Any:
     """Return a value that differs whenever the view does: the view itself is one object that is updated. A client of an
     address reads usage beside the events, so usage does not change `updated`."""
-    used = [(task.progress, task.cpu, task.memory_mib, task.peak_mib) for task in view.tasks.values()]
+    used = [task.usage for task in view.tasks.values()]
     return view.updated, view.state, len(view.tasks), used

@@ -39,16 +39,16 @@ from howdah.executor.process.program import Program
 from howdah.spec import port_range
 from howdah.spec.containers import requested_image
 from howdah.spec.task import Exit
+from howdah.spec.usage import Usage
 from howdah.storage import object_stores
-from howdah.wire.messages import NOT_HEARD, NOT_WANTED, Assignment, Goal, Orders, Phase, Status, Usage
+from howdah.wire.messages import NOT_HEARD, NOT_WANTED, Assignment, Goal, Orders, Phase, Status
 
 LEFT, TERMINATED = 0, 143
 """Exit statuses: the master ordered LEAVE or REASSIGN; a signal ended the executor."""
 _TERM_GRACE_S = 0.1  # YARN sends KILL 250 ms after TERM.
 _LOST_GRACE_S = 2.0  # Another attempt may begin three seconds after the lease.
 FILES_REMOVED = "the node has removed the container's files"
-_NOT_READY = ("image", "localise", "preflight")
-"""Causes of an end before the program was started."""
+_NOT_READY = ("image", "localise", "preflight")  # causes of an end before the program was started
 
 
 class Activity(Protocol):

@@ -10,8 +10,9 @@ from howdah.master.decisions.checkpoint_lookup import CheckpointLookups
 from howdah.master.preflight.state import PreflightState
 from howdah.master.snapshots.state import SnapshotState
 from howdah.spec import Container, Exit, JobSpec, Member, Outcome, Role, TaskId, World
+from howdah.spec.usage import Usage
 from howdah.spec.values import dataclass
-from howdah.wire.messages import Phase, PreemptionNotice, Usage
+from howdah.wire.messages import Phase, PreemptionNotice
 
 LEASE_S = 20.0
 """An executor that hears nothing from its master for so long ends its program and itself."""

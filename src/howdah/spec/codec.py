@@ -21,6 +21,8 @@ _PLAIN = frozenset((str, int, float, bool, type(None)))
 _NO_DEFAULT = object()
 WIRE_NAME = "wire_name"
 """Key of a field's metadata: the name that the field has in JSON, where code calls it otherwise."""
+FLAT = "flat"
+"""Key of a field's metadata: the field's value is a dataclass, and JSON has its fields beside those of the record."""
 
 
 def encode(value: Any) -> Any:
@@ -34,7 +36,10 @@ def encode(value: Any) -> Any:
         for attribute, name, default in fields:
             item = getattr(value, attribute)
             if item is not default and item != default:
-                record[name] = item if type(item) in _PLAIN else encode(item)
+                if name:
+                    record[name] = item if type(item) in _PLAIN else encode(item)
+                else:
+                    record.update(encode(item))
         return record
     if isinstance(value, enum.Enum):
         return value.value
@@ -58,14 +63,14 @@ def decode(cls: Type[T], data: Any) -> T:
 
 @functools.cache
 def _fields(kind: Any) -> Optional[Tuple[Tuple[str, str, Any], ...]]:
-    """Return name and default of each field; None for a type that is no dataclass."""
+    """Return attribute, name in JSON ("" for a flat one) and default of each field; None if `kind` is no dataclass."""
     if not dataclasses.is_dataclass(kind):
         return None
     return tuple((field.name, _wire_name(field), _default(field)) for field in dataclasses.fields(kind))
 
 
 def _wire_name(field: dataclasses.Field[Any]) -> str:
-    return str(field.metadata.get(WIRE_NAME, field.name))
+    return "" if field.metadata.get(FLAT) else str(field.metadata.get(WIRE_NAME, field.name))
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:
@@ -137,7 +142,8 @@ class _RecordChecker:
         if not self._fields:
             hints = typing.get_type_hints(self._kind)
             names = [field.name for field in dataclasses.fields(self._kind)]
-            self._fields = [(hints[name], _checker(hints[name])) for name in names]
+            nested = {name for name in names if dataclasses.is_dataclass(hints[name])}
+            self._fields = [(None if name in nested else hints[name], _checker(hints[name])) for name in names]
             self._read = operator.attrgetter(*names, "__class__")  # of one name alone it would give no tuple
         items = zip(self._read(value), self._fields)  # noqa: B905 - 3.9
         return all(type(item) is hint or check(item) for item, (hint, check) in items)
@@ -150,18 +156,22 @@ class _Record:
     def __init__(self, kind: Any) -> None:
         self._kind = kind
         self._decoders: Optional[Dict[str, Tuple[str, Optional[Decoder]]]] = None
+        self._flat: Sequence[Tuple[str, Decoder]] = ()
 
     def __call__(self, data: Any) -> Any:
         if not isinstance(data, Mapping):
             return data
         if self._decoders is None:
             hints, fields = typing.get_type_hints(self._kind), dataclasses.fields(self._kind)
+            self._flat = [(field.name, _Record(hints[field.name])) for field in fields if not _wire_name(field)]
             self._decoders = {_wire_name(field): (field.name, _decoder(hints[field.name])) for field in fields}
         values = {}
         for name, item in data.items():
             if name in self._decoders:
                 attribute, decoder = self._decoders[name]
                 values[attribute] = item if decoder is None else decoder(item)
+        for attribute, decoder in self._flat:
+            values[attribute] = decoder(data)
         return self._kind(**values)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Callable, Dict, Iterable, Optional, Type
 
 from howdah.spec.attempt import MOST_ATTEMPTS, AttemptView
@@ -112,7 +113,7 @@ def _launched(view: JobView, event: Launched) -> None:
         container=event.container.id,
         node=event.container.node,
         log_url=event.container.log_url,
-        curves=known.curves if known else {},
+        metrics=known.metrics if known else {},
         attempts=[*(known.attempts if known else [])[1 - MOST_ATTEMPTS :], attempt],
         tries=attempt.first_try,
     )
@@ -166,26 +167,22 @@ def _used(view: JobView, event: Used) -> None:
     if event.data_total_bytes:
         task.data_bytes, task.data_total_bytes = event.data_bytes, event.data_total_bytes
         return
-    task.memory_mib, task.peak_mib, task.cpu = event.memory_mib, event.peak_mib, event.cpu
-    task.streamed_bytes, task.local_bytes, task.log_bytes = event.streamed_bytes, event.local_bytes, event.log_bytes
-    task.cpu_s, task.waits, task.used = event.cpu_s, event.waits, event.time
-    task.starved_s = event.starved_s
-    task.read_mib, task.written_mib = event.read_mib, event.written_mib
-    task.received_mib, task.sent_mib, task.network = event.received_mib, event.sent_mib, event.network
-    task.gpus, task.gpu_mean = event.gpus or task.gpus, event.gpu_mean
-    if event.progress is not None:
-        if event.progress != task.progress or task.pace is None:
-            first_at, first = task.pace[:2] if task.pace is not None else (event.time, event.progress)
-            if event.first_at:  # for readers that have not seen all samples
-                first_at, first = event.first_at, event.first_progress
-            task.pace = ProgressRate(first_at=first_at, first=first, last_at=event.time, last=event.progress)
-        task.progress = event.progress
+    before, usage, task.used = task.usage, event.usage, event.time
+    if usage.progress is not None and (usage.progress != before.progress or task.pace is None):
+        first_at, first = task.pace[:2] if task.pace is not None else (event.time, usage.progress)
+        if usage.first_at:  # for readers that have not seen all samples
+            first_at, first = usage.first_at, usage.first_progress
+        task.pace = ProgressRate(first_at=first_at, first=first, last_at=event.time, last=usage.progress)
+    if (usage.progress is None and before.progress is not None) or (before.gpus and not usage.gpus):
+        progress = before.progress if usage.progress is None else usage.progress
+        usage = dataclasses.replace(usage, progress=progress, gpus=usage.gpus or before.gpus)
+    task.usage = usage
 
 
 def _measured(view: JobView, event: Measured) -> None:
-    curve = view.tasks[event.task].curves.setdefault(event.name, [])
-    if not curve or curve[-1].time < event.time:  # who follows a job is told the latest again and again
-        curve.append(MetricPoint(event.time, event.step, event.value))
+    points = view.tasks[event.task].metrics.setdefault(event.name, [])
+    if not points or points[-1].time < event.time:  # a client that follows a job gets the latest point repeatedly
+        points.append(MetricPoint(event.time, event.step, event.value))
 
 
 def _ended(view: JobView, event: Ended) -> None:
@@ -207,7 +204,7 @@ def _released(view: JobView, event: GangReleased) -> None:
     for task, old in view.tasks.items():
         for attempt in old.attempts[-1:]:
             attempt.finished = attempt.finished or event.time
-        kept = TaskView(task, attempt=old.attempt, curves=old.curves, attempts=old.attempts, tries=old.tries)
+        kept = TaskView(task, attempt=old.attempt, metrics=old.metrics, attempts=old.attempts, tries=old.tries)
         view.tasks[task] = kept
     view.mark(event.time, f"{event.reason}; asking again in {event.retry_in:.0f} s")
 

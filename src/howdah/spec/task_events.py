@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Mapping, Optional, Tuple
 
-from howdah.spec.gpu import Gpu
+from howdah.spec.codec import FLAT
 from howdah.spec.task import Container, Exit, TaskId
+from howdah.spec.usage import Usage
 from howdah.spec.values import dataclass
 
 
@@ -123,54 +124,16 @@ class Started(Event):
 
 @dataclass(frozen=True)
 class Used(Event):
-    """A sample of what a task uses. The fields are those of howdah.wire.messages.Usage. Before the program runs, only
-    data_bytes and data_total_bytes are sampled."""
+    """A sample of what a task uses. Before the program runs, only `data_bytes` and `data_total_bytes` are sampled."""
 
     task: TaskId
     """The task that the event is about."""
-    memory_mib: float = 0.0
-    """Resident memory of the process tree in MiB."""
-    peak_mib: float = 0.0
-    """The largest memory_mib since the program began."""
-    cpu: float = 0.0
-    """CPU in use, in cores."""
-    progress: Optional[float] = None
-    """The program's own progress, 0 to 1; None when it reports none."""
-    streamed_bytes: int = 0
-    """Bytes that the program's input streams have given to it so far."""
-    local_bytes: int = 0
-    """The bytes of streamed_bytes that lie on the task's own node."""
+    usage: Usage = field(default=Usage(), metadata={FLAT: True})
+    """The sample, without what a second brings (`read_mib_s` and its like)."""
     data_bytes: int = 0
     """Bytes of the input files that have been fetched; sampled only before the program runs."""
     data_total_bytes: int = 0
     """Bytes of all input files of the task; sampled only before the program runs."""
-    log_bytes: int = 0
-    """Bytes that the program has printed."""
-    cpu_s: float = 0.0
-    """CPU time since the program began, in core seconds."""
-    waits: float = 0.0
-    """The share (0 to 1) of the samples in which one of the processes waited for a disk."""
-    read_mib: float = 0.0
-    """MiB read from disks since the program began."""
-    written_mib: float = 0.0
-    """MiB written to disks since the program began."""
-    received_mib: float = 0.0
-    """MiB received from the network since the program began."""
-    sent_mib: float = 0.0
-    """MiB sent to the network since the program began."""
-    network: str = ""
-    """Whose traffic received_mib and sent_mib count: `task` for the task's own network namespace, `node` for that of
-    its node."""
-    gpus: Tuple[Gpu, ...] = ()
-    """The task's GPUs as they are at the moment of the sample."""
-    gpu_mean: Optional[float] = None
-    """Mean use (0 to 1) of the task's GPUs since the program began; None when it is not known."""
-    starved_s: float = 0.0
-    """Seconds that the program waited for its input streams since it began."""
-    first_progress: float = 0.0
-    """The first progress that the program reported."""
-    first_at: float = 0.0
-    """When the program reported first_progress, in epoch seconds; 0 when it has not."""
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from howdah.spec.attempt import MOST_MARKS, AttemptView, JobMark
 from howdah.spec.events import BoardChanged
-from howdah.spec.gpu import Gpu
 from howdah.spec.job import JobSpec
 from howdah.spec.provenance import Submission
 from howdah.spec.task import Exit, Outcome, State, TaskId
+from howdah.spec.usage import Usage
 from howdah.spec.values import dataclass
 
 MOST_SAVES = 100
@@ -72,50 +72,17 @@ class TaskView:
     """When the program began to run."""
     finished: float = 0.0
     """When the program ended."""
-    progress: Optional[float] = None
-    """The program's own progress, 0 to 1; None when it reports none."""
-    memory_mib: float = 0.0
-    """Resident memory of the process tree in MiB."""
-    peak_mib: float = 0.0
-    """The largest memory_mib since the program began."""
-    cpu: float = 0.0
-    """CPU in use, in cores."""
-    streamed_bytes: int = 0
-    """Bytes that the program's input streams have given to it so far."""
-    local_bytes: int = 0
-    """The bytes of streamed_bytes that lie on the task's own node."""
+    usage: Usage = Usage()
+    """The last sample of what the task uses; its progress and its GPUs are the last ones that were known."""
     data_bytes: int = 0
     """Bytes of the input files that have been fetched; sampled only before the program runs."""
     data_total_bytes: int = 0
     """Bytes of all input files of the task; sampled only before the program runs."""
-    log_bytes: int = 0
-    """Bytes that the program has printed."""
-    cpu_s: float = 0.0
-    """CPU time since the program began, in core seconds."""
-    waits: float = 0.0
-    """The share (0 to 1) of the samples in which one of the processes waited for a disk."""
-    starved_s: float = 0.0
-    """Seconds that the program waited for its input streams since it began."""
-    read_mib: float = 0.0
-    """MiB read from disks since the program began."""
-    written_mib: float = 0.0
-    """MiB written to disks since the program began."""
-    received_mib: float = 0.0
-    """MiB received from the network since the program began."""
-    sent_mib: float = 0.0
-    """MiB sent to the network since the program began."""
-    network: str = ""
-    """Whose traffic received_mib and sent_mib count: `task` for the task's own network namespace, `node` for that of
-    its node."""
-    gpus: Sequence[Gpu] = ()
-    """The task's GPUs as they are at the moment of the sample."""
-    gpu_mean: Optional[float] = None
-    """Mean use (0 to 1) of the task's GPUs since the program began; None when it is not known."""
     used: float = 0.0
     """When the last sample of the usage was taken."""
     pace: Optional[ProgressRate] = None
     """How the progress went since the program began; None when it reports none."""
-    curves: Dict[str, List[MetricPoint]] = field(default_factory=dict)
+    metrics: Dict[str, List[MetricPoint]] = field(default_factory=dict)
     """The points of the program's metrics, by name (`howdah.program.metric`)."""
     exit: Optional[Exit] = None
     """How the present attempt ended; None while it runs."""
@@ -249,7 +216,8 @@ class JobView:
         """Return the mean of what tasks report, 1 for a task that ended well; where no task reports, the share of tasks
         that ended well."""
         tasks = self.tasks.values()
-        reported = [task.progress for task in tasks if task.progress is not None and task.state is not State.SUCCEEDED]
+        unfinished = (task.usage.progress for task in tasks if task.state is not State.SUCCEEDED)
+        reported = [progress for progress in unfinished if progress is not None]
         well = sum(task.state is State.SUCCEEDED for task in tasks)
         counted = len(reported) + well if reported else len(tasks)
         return (sum(reported) + well) / counted if counted else 0.0

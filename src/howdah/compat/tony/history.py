@@ -22,6 +22,7 @@ from howdah.hadoop.conf import parse
 from howdah.spec import Container, Exit, JobSpec, Outcome, Role, StagedJob, State, TaskId, event_lines, uris
 from howdah.spec.codec import encode
 from howdah.spec.events import Ended, Event, JobFinished, JobStarted, Joined, Launched, Started, Used, WorldFormed
+from howdah.spec.usage import Usage
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import FileSystem
 from howdah.supervisor.state import SUBMITTED
@@ -230,7 +231,7 @@ class _Log:
         peak, mean = metrics.get("MAX_MEMORY_BYTES", 0.0), metrics.get("AVG_MEMORY_BYTES", 0.0)
         task = self._task(body)
         if peak > 0:
-            yield Used(moment, task, mean / (1 << 20), peak / (1 << 20))
+            yield Used(moment, task, Usage(memory_mib=mean / (1 << 20), peak_mib=peak / (1 << 20)))
         exit = _exit(body)
         yield Ended(moment, task, 1, 1, exit, counts=exit.cause == "exit")
 

@@ -14,7 +14,8 @@ from howdah.executor.master_link.heartbeat import Heartbeat
 from howdah.executor.process.program import Program
 from howdah.executor.process.progress_signs import ProgressDetector
 from howdah.spec.task import Exit
-from howdah.wire.messages import Orders, Usage
+from howdah.spec.usage import Usage
+from howdah.wire.messages import Orders
 
 
 class ProgramMonitor:

@@ -17,8 +17,9 @@ from howdah.executor.io.log_tail import LogTail
 from howdah.executor.process.process_tree import Reaper
 from howdah.executor.process.program import wide_pipe
 from howdah.spec.staged import Feed
+from howdah.spec.usage import Usage
 from howdah.wire.helper_messages import FeedRequest, StdoutWriterRequest
-from howdah.wire.messages import Assignment, StdoutOutput, Usage
+from howdah.wire.messages import Assignment, StdoutOutput
 
 _OWN_FORMATS = ("text", "whole", "csv", "jsonl", "sequencefile", "tfrecord", "gzip")
 """Formats that need no library but howdah."""

@@ -24,7 +24,7 @@ from howdah.executor.process.oom_detection import OomDetector
 from howdah.executor.process.read_throttle import ReadThrottle
 from howdah.executor.process.usage import Meter
 from howdah.spec.task import Exit
-from howdah.wire.messages import Usage
+from howdah.spec.usage import Usage
 
 _F_SETPIPE_SZ, _F_GETPIPE_SZ = 1031, 1032
 _PIPE, _PIECE = 1 << 20, 1 << 16  # for each larger read the C library would map memory anew

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from typing import Callable, Optional, Tuple
 
-from howdah.wire.messages import Usage
+from howdah.spec.usage import Usage
 
 LEAST_CPU = 0.05
 """Cores; threads that only monitor others use less."""

@@ -13,7 +13,7 @@ from typing import Callable, List, Optional, Tuple
 
 from howdah.executor.process import process_tree
 from howdah.executor.process.network_usage import NetworkUsage
-from howdah.wire.messages import Usage
+from howdah.spec.usage import Usage
 
 PERIOD_S = 2.0
 SHARE = 0.005

@@ -54,7 +54,7 @@ from howdah.spec.events import (
     Used,
     Yielded,
 )
-from howdah.wire.messages import Phase, Status, Usage
+from howdah.wire.messages import Phase, Status
 
 GREET_S = 120.0
 """An executor must send its first status within this time after its start (a node may have to fetch the runtime
@@ -62,9 +62,6 @@ first)."""
 SILENT_S = 9.0
 """An executor that is not heard for so long counts as dead. The decision falls within 10 s, since executors are checked
 twice a second; their heartbeat comes every 2 s."""
-
-_USED = tuple(name for name in Used.__dataclass_fields__ if name in Usage.__dataclass_fields__)
-"""The fields of a sample that the log records; the others are for the resource metrics alone."""
 
 
 def step(state: GangState, event: Event) -> list[Action]:
@@ -155,14 +152,14 @@ def _note_usage(task: TaskState, status: Status, now: float, actions: list[Actio
         and now - task.used_at >= _sample_interval(task, now, 2.0)
     ):
         task.used_at = now
-        fetched: dict[str, Any] = {"data_bytes": status.data_bytes, "data_total_bytes": status.data_total_bytes}
-        actions.append(RecordEvent(Used(now, task.id, **fetched)))
+        sample = Used(now, task.id, data_bytes=status.data_bytes, data_total_bytes=status.data_total_bytes)
+        actions.append(RecordEvent(sample))
     further = _percent(status.usage.progress) != _percent(task.usage.progress)
     telling = further or (status.exit is not None and task.exit is None)
     task.usage = status.usage
     if task.started and (telling or now - task.used_at >= _sample_interval(task, now, 5.0)):
         task.used_at = now
-        actions.append(RecordEvent(Used(now, task.id, **{name: getattr(status.usage, name) for name in _USED})))
+        actions.append(RecordEvent(Used(now, task.id, status.usage.without_rates())))
 
 
 def _percent(progress: float | None) -> int | None:

@@ -15,7 +15,7 @@ from typing import Any
 from howdah.api import metric_series as web
 from howdah.master.journal import Journal
 from howdah.spec import TaskId
-from howdah.wire.messages import Usage
+from howdah.spec.usage import Usage
 
 VERSION_S = 5.0
 """Whoever asks again within this time gets the same answer."""
