@@ -9,8 +9,8 @@ import event_files as files
 import pytest
 
 from howdah.eventfiles import oom_priority, parallel
-from howdah.eventfiles.memory_budget import IDLE_S
-from howdah.eventfiles.queries import MOST_POINTS, EventDirectories, JobEventFiles
+from howdah.eventfiles.directory_cache import IDLE_S, EventDirectories
+from howdah.eventfiles.queries import MAX_POINTS, JobEventFiles
 from howdah.spec import uris
 
 MIB = 1 << 20
@@ -27,13 +27,13 @@ def histogram(tag: str, step: int, buckets: int) -> bytes:
 def board_of(store: EventDirectories, *folders: Path) -> JobEventFiles:
     """All there is in these folders."""
     places = [(folder.name, uris.of_local(folder)) for folder in folders]
-    while not (board := store.board(places)).runs()["complete"]:
+    while not (board := store.read_job(places)).runs()["complete"]:
         pass
     return board
 
 
 def held(store: EventDirectories) -> int:
-    return sum(root.size for root in store._roots.values())
+    return sum(root.size for root in store._directories.values())
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_what_is_held_is_what_is_counted(tmp_path: Path, monkeypatch: pytest.Mon
     files.put(tmp_path, contents)
     board = board_of(store, tmp_path)
     assert board.runs()["errors"] == []
-    ((_, run),) = board.named().values()
+    ((_, run),) = board.runs_by_name().values()
     (steps,) = run.histograms.values()
     buckets = sum(8 * len(one.buckets) + 400 for one in steps)
     assert held(store) == 5_000 * 24 + buckets + 2 * 800
@@ -89,10 +89,10 @@ def test_what_nobody_looks_at_goes_first(tmp_path: Path, store: EventDirectories
     for name in ("old", "new"):
         files.put(tmp_path / name, [one for tag in range(8) for one in files.curve(f"{tag}", range(4_000))])
     board_of(store, tmp_path / "old")
-    store._roots[uris.of_local(tmp_path / "old")].used_at -= 2 * IDLE_S
+    store._directories[uris.of_local(tmp_path / "old")].used_at -= 2 * IDLE_S
     board = board_of(store, tmp_path / "new")
     assert board.runs()["errors"] == []
-    assert list(store._roots) == [uris.of_local(tmp_path / "new")]
+    assert list(store._directories) == [uris.of_local(tmp_path / "new")]
     assert board_of(store, tmp_path / "old").scalars({"tag": ["3"]})["series"][0]["count"] == 4_000
 
 
@@ -102,7 +102,7 @@ def test_an_answer_has_so_many_points_however_many_are_asked_for(
     files.put(tmp_path, [one for tag in range(300) for one in files.curve(f"{tag}", range(1_500))])
     series = board_of(EventDirectories(), tmp_path).scalars({"points": ["100000"]})["series"]
     assert len(series) == 300
-    assert 0.2 * MOST_POINTS < sum(len(one["points"]) for one in series) <= MOST_POINTS
+    assert 0.2 * MAX_POINTS < sum(len(one["points"]) for one in series) <= MAX_POINTS
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def points(data: bytes, window: int = decoder.WINDOW) -> tuple[Read, list[Damage
         batch, used, _ = decoder.decode(data[at:end], "file:///x", at, kinds)
         at += used
         run.add(batch, 1 << 20)
-        flaws += batch.flaws
+        flaws += batch.damaged
     return {tag: list(zip(one.steps, one.walls, one.values, strict=True)) for tag, one in run.scalars.items()}, flaws
 
 
@@ -144,9 +144,9 @@ def test_sums_by_hand() -> None:
         data = chance.randbytes(size)
         assert _slow_crc32c(data) == crc32c(data)
     data = files.framed(files.curve("loss", range(1000)))
-    for length, ats in scan(data).groups.items():
-        frames = [data[at : at + length] for at in ats]
-        assert good(frames, ats) == (frames, ats, [])
+    for length, offsets in scan(data).groups.items():
+        frames = [data[at : at + length] for at in offsets]
+        assert good(frames, offsets) == (frames, offsets, [])
 
 
 def test_a_step_that_is_none_and_fields_of_others_do_no_harm() -> None:

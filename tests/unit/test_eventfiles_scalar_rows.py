@@ -26,7 +26,7 @@ def taken(data: bytes) -> tuple[Read, int]:
     found: Read = {}
 
     def take(tag: bytes, points: Points) -> None:
-        assert len(points.ats) == len(points.steps)
+        assert len(points.offsets) == len(points.steps)
         found.setdefault(tag, []).extend(zip(points.steps, points.walls, points.values, strict=True))
 
     return found, scalar_rows.decode_rows(data, 0, lambda _: True, take)[0]
@@ -56,12 +56,12 @@ def test_rows_end_where_a_step_takes_another_byte() -> None:
 
 
 def test_fewer_rows_are_left_alone() -> None:
-    assert taken(files.framed(contents(range(scalar_rows.FEWEST - 1))))[1] == 0
+    assert taken(files.framed(contents(range(scalar_rows.MIN_ROWS - 1))))[1] == 0
 
 
 @pytest.mark.skipif(native_codecs.quick_crc32c() is None, reason="without a library there are no sums")
 def test_any_byte_that_is_not_as_written_ends_them() -> None:
-    data = files.framed(contents(range(200, 200 + scalar_rows.FEWEST)))
+    data = files.framed(contents(range(200, 200 + scalar_rows.MIN_ROWS)))
     assert taken(data)[1] == len(data)
     chance = random.Random(7)
     for _ in range(300):
@@ -72,8 +72,8 @@ def test_any_byte_that_is_not_as_written_ends_them() -> None:
 
 @pytest.mark.skipif(native_codecs.quick_crc32c() is None, reason="without a library there are no sums")
 def test_the_same_damage_twice_is_seen() -> None:
-    data = bytearray(files.framed(contents(range(200, 200 + scalar_rows.FEWEST))))
-    size = len(data) // scalar_rows.FEWEST
+    data = bytearray(files.framed(contents(range(200, 200 + scalar_rows.MIN_ROWS))))
+    size = len(data) // scalar_rows.MIN_ROWS
     data[30] ^= 4
     data[30 + size] ^= 4
     assert taken(bytes(data))[1] == 0

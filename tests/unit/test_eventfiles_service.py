@@ -21,8 +21,8 @@ import pytest
 
 import howdah
 from howdah.eventfiles.client import Answer, EventFileService
+from howdah.eventfiles.directory_cache import EventDirectories
 from howdah.eventfiles.oom_priority import PREFER_AS_OOM_VICTIM
-from howdah.eventfiles.queries import EventDirectories
 from howdah.spec import uris
 
 HOSTILE = '"><script>alert(1)</script>&'
@@ -111,8 +111,8 @@ def test_names_with_commas(query: str, runs: list[str], tmp_path: Path) -> None:
     for name in ("lr=1", "wd=2", "lr=1,wd=2"):
         files.put(tmp_path / name, files.curve("loss,all", range(3)))
     store = EventDirectories()
-    store.board([("", uris.of_local(tmp_path))]).runs()
-    board = store.board([("", uris.of_local(tmp_path))])
+    store.read_job([("", uris.of_local(tmp_path))]).runs()
+    board = store.read_job([("", uris.of_local(tmp_path))])
     assert [one["run"] for one in board.scalars(parse_qs(query))["series"]] == runs
 
 

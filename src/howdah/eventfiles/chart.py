@@ -8,20 +8,18 @@ from howdah.eventfiles import svg
 from howdah.eventfiles.queries import Curve
 from howdah.eventfiles.svg import COLOURS, ChartFrame, Style
 
-_MOST_ROWS = 12
+_MAX_ROWS = 12
 
 
 def draw_curves(curves: Sequence[Curve], style: Style) -> str:
     """Return the chart as a document."""
-    rows = min(len(curves), _MOST_ROWS) + (len(curves) > _MOST_ROWS)
+    rows = min(len(curves), _MAX_ROWS) + (len(curves) > _MAX_ROWS)
     frame = svg.frame(style, rows)
-    drawn = _Drawing(curves, style, frame)
+    drawing = _Drawing(curves, style, frame)
     tags = list(dict.fromkeys(curve.tag for curve in curves))
     title = style.title or ", ".join(tags[:3]) + (" …" if len(tags) > 3 else "")
-    parts = [*svg.opening(style, title), *drawn.axes(), *drawn.curves(), *_legend(curves, frame, style.words)]
-    if not any(curve.sample.points for curve in curves):
-        parts.append(svg.nothing_yet(frame, style.words))
-    return "\n".join([*parts, "</svg>"])
+    parts = [*svg.opening(style, title), *drawing.axes(), *drawing.curves(), *_legend(curves, frame, style.words)]
+    return "\n".join([*parts, *svg.closing(any(curve.sample.points for curve in curves), frame, style)])
 
 
 class _Drawing:
@@ -46,55 +44,51 @@ class _Drawing:
 
     def curves(self) -> Iterator[str]:
         for number, curve in enumerate(self._curves):
-            colour = COLOURS[number % len(COLOURS)]
-            dashed = ' stroke-dasharray="5 3"' if number // len(COLOURS) % 2 else ""
-            for piece in self._pieces(curve):
-                line = "L".join(f"{x:.1f} {y:.1f}" for x, _, y, _ in piece)
-                if any(low - high > 0.5 for _, low, _, high in piece):
-                    above = [f"{x:.1f} {high:.1f}" for x, _, _, high in piece]
-                    below = [f"{x:.1f} {low:.1f}" for x, low, _, _ in reversed(piece)]
+            colour, dashed = _line_style(number)
+            for section in svg.between_gaps(self._pixels(curve)):
+                line = "L".join(f"{x:.1f} {y:.1f}" for x, _, y, _ in section)
+                if any(low - high > 0.5 for _, low, _, high in section):
+                    above = [f"{x:.1f} {high:.1f}" for x, _, _, high in section]
+                    below = [f"{x:.1f} {low:.1f}" for x, low, _, _ in reversed(section)]
                     yield f'<path class="b" fill="{colour}" d="M{"L".join(above + below)}Z"/>'
                 yield f'<path class="c" stroke="{colour}"{dashed} d="M{line}"/>'
-                if len(piece) == 1:
-                    yield f'<circle fill="{colour}" cx="{piece[0][0]:.1f}" cy="{piece[0][2]:.1f}" r="2.5"/>'
+                if len(section) == 1:
+                    yield f'<circle fill="{colour}" cx="{section[0][0]:.1f}" cy="{section[0][2]:.1f}" r="2.5"/>'
             yield from self._odd(curve, colour)
 
-    def _pieces(self, curve: Curve) -> Iterator[list[tuple[float, float, float, float]]]:
-        """Yield stretches without a gap: x, and y of the minimum, the mean and the maximum."""
-        piece: list[tuple[float, float, float, float]] = []
+    def _pixels(self, curve: Curve) -> Iterator[tuple[float, float, float, float] | None]:
+        """Yield for each point x, and y of the minimum, the mean and the maximum; None where the line has a gap."""
         for point in curve.sample.points:
             low, mean, high = point[2:]
             if low is None or mean is None or high is None or (self._style.log and high <= 0):
-                if piece:
-                    yield piece
-                piece = []
+                yield None
             else:
-                piece.append((self._x(self._across(curve, point)), self._y(low), self._y(mean), self._y(high)))
-        if piece:
-            yield piece
+                yield self._x(self._across(curve, point)), self._y(low), self._y(mean), self._y(high)
 
     def _odd(self, curve: Curve, colour: str) -> Iterator[str]:
         """Yield a cross for each NaN and a wedge for each infinity, at its step."""
-        frame = self._frame
         for step, wall, name in curve.sample.odd:
             x = self._x(self._across(curve, (step, wall)))
-            y = frame.top if name == "Infinity" else frame.bottom
-            shape = "m-3 -3l6 6m0 -6l-6 6" if name == "NaN" else "m-4 0h8l-4 -6z" if y == frame.top else "m-4 0h8l-4 6z"
+            y = self._frame.top if name == "Infinity" else self._frame.bottom
+            shape = {"NaN": "m-3 -3l6 6m0 -6l-6 6", "Infinity": "m-4 0h8l-4 -6z"}.get(name, "m-4 0h8l-4 6z")
             yield f'<path stroke="{colour}" fill="none" d="M{x:.1f} {y:.1f}{shape}"><title>{name}</title></path>'
+
+
+def _line_style(number: int) -> tuple[str, str]:
+    """Return the colour of a curve, and an attribute that makes every other ten curves dashed."""
+    dashed = ' stroke-dasharray="5 3"' if number // len(COLOURS) % 2 else ""
+    return COLOURS[number % len(COLOURS)], dashed
 
 
 def _legend(curves: Sequence[Curve], frame: ChartFrame, words: dict[str, str]) -> Iterator[str]:
     several = len({curve.tag for curve in curves}) > 1
-    for number, curve in enumerate(curves[:_MOST_ROWS]):
-        y = frame.bottom + svg.BOTTOM + number * svg.ROW + 6
-        dashed = ' stroke-dasharray="5 3"' if number // len(COLOURS) % 2 else ""
-        colour = COLOURS[number % len(COLOURS)]
-        yield f'<path class="c" stroke="{colour}"{dashed} d="M{frame.left:.0f} {y - 4:.0f}h18"/>'
+    for number, curve in enumerate(curves[:_MAX_ROWS]):
+        colour, dashed = _line_style(number)
         odd = curve.sample.nan + curve.sample.infinite
-        name = f"{curve.run} · {curve.tag}" if several else curve.run
+        name = svg.shortened(f"{curve.run} · {curve.tag}" if several else curve.run)
         last = f": {curve.last[2]:.5g}" if curve.last is not None else ""
-        suffix = f" ({words['odd'].format(odd)})" if odd else ""
-        yield svg.text(frame.left + 24, y, svg.shortened(name) + last + suffix, "start")
-    if len(curves) > _MOST_ROWS:
-        y = frame.bottom + svg.BOTTOM + _MOST_ROWS * svg.ROW + 6
-        yield svg.text(frame.left + 24, y, words["more"].format(len(curves) - _MOST_ROWS), "start")
+        note = f" ({words['odd'].format(odd)})" if odd else ""
+        yield from svg.legend_row(frame, number, name + last + note, colour, dashed)
+    if len(curves) > _MAX_ROWS:
+        more = words["more"].format(len(curves) - _MAX_ROWS)
+        yield svg.text(frame.left + 24, svg.legend_y(frame, _MAX_ROWS), more, "start")

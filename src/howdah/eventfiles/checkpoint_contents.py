@@ -1,4 +1,4 @@
-"""Answer what checkpoints a job has and what is in them. Only files below the job's own directories are opened."""
+"""List the checkpoints of a job and the tensors in them. Only files below the job's own directories are opened."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from howdah.checkpoints.discovery import CheckpointTree, FoundCheckpoint
 from howdah.errors import HowdahError, StagingError
 from howdah.eventfiles import torch_file
 from howdah.eventfiles.errors import Absent
-from howdah.eventfiles.shards import INDEX, read_shards
 from howdah.eventfiles.statistics import statistics
 from howdah.eventfiles.tensor import MAX_PICKLE_BYTES, Tensor
-from howdah.eventfiles.tensor_files import read_tensors
+from howdah.eventfiles.tensor_files import SHARD_INDEX, read_shards, read_tensors
 from howdah.spec import uris
 from howdah.storage.factory import filesystem
 from howdah.storage.filesystem import FileSystem
@@ -31,7 +30,7 @@ _READABLE_SUFFIXES = (".safetensors", ".pt", ".pth", ".ckpt", ".bin", ".tar", ".
 
 
 class CheckpointContents:
-    """Answer questions about checkpoints; keep what was found valid, and the last answers for `CACHE_S`."""
+    """List checkpoints and their tensors. The result of a validation is kept, and the last answers for `CACHE_S`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -103,14 +102,12 @@ class CheckpointContents:
         for tensor in self._table(directories, uri):
             if tensor.name == name:
                 for file in dict.fromkeys([tensor.uri, *(part.uri for part in tensor.parts)]):
-                    if not any(_is_below(file, directory) for directory in directories):
-                        raise Absent(f"{file}: not below a directory of this job")
+                    _check_below(file, directories)
                 return statistics(filesystem(tensor.uri), tensor)
         raise Absent(f"{uri}: no tensor {name!r}")
 
     def _table(self, directories: Sequence[str], uri: str) -> list[Tensor]:
-        if not any(_is_below(uri, directory) for directory in directories):
-            raise Absent(f"{uri or 'no uri='}: not below a directory of this job")
+        _check_below(uri, directories)
         with self._lock:
             read_at, table = self._tables.get(uri, (0.0, []))
             if table and time.monotonic() - read_at < CACHE_S:
@@ -124,7 +121,7 @@ class CheckpointContents:
 def _read_checkpoint(fs: FileSystem, uri: str) -> list[Tensor]:
     status = fs.stat(uri)
     if status is None or not status.is_dir:
-        if uri.endswith(INDEX):
+        if uri.endswith(SHARD_INDEX):
             return read_shards(fs, uri)[1]
         if status is None and fs.stat(uri + ".index") is None:
             raise Absent(f"{uri}: no such file or directory")
@@ -139,7 +136,7 @@ def _read_checkpoint(fs: FileSystem, uri: str) -> list[Tensor]:
 def _read_directory(fs: FileSystem, uri: str) -> list[Tensor]:
     names = sorted(uris.below(each.uri, uri) for each in fs.walk(uri) if _is_below(each.uri, uri))
     found: list[Tensor] = []
-    for index in [name for name in names if name.endswith(INDEX)][:MAX_FILES]:
+    for index in [name for name in names if name.endswith(SHARD_INDEX)][:MAX_FILES]:
         shards, tensors = read_shards(fs, uris.join(uri, index))
         found += tensors
         names = [name for name in names if name not in shards]
@@ -152,6 +149,11 @@ def _read_directory(fs: FileSystem, uri: str) -> list[Tensor]:
         prefix = f"{posixpath.splitext(name)[0]}/" if several and not name.endswith(".safetensors") else ""
         found += (replace(each, name=prefix + each.name) for each in read_tensors(fs, uris.join(uri, name)))
     return found
+
+
+def _check_below(uri: str, directories: Sequence[str]) -> None:
+    if not any(_is_below(uri, directory) for directory in directories):
+        raise Absent(f"{uri or 'no uri='}: not below a directory of this job")
 
 
 def _is_below(uri: str, directory: str) -> bool:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from howdah.localfiles.temporary_directory import TemporaryDirectory
 
 START_S, ANSWER_S = 20.0, 60.0
-_MOST = 256 << 20
+_MAX_ANSWER = 256 << 20
 
 EMBED_HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; img-src 'self'; style-src 'unsafe-inline'; "
@@ -30,7 +30,7 @@ images that other pages show also need `Cross-Origin-Resource-Policy: cross-orig
 
 
 class Answer(NamedTuple):
-    """Hold the answer of the service, or JSON with an `error` if the service does not answer."""
+    """Hold an answer of the service; JSON with an `error` if the service does not answer."""
 
     status: int
     content_type: str
@@ -42,28 +42,30 @@ class EventFileService:
 
     def __init__(self, environ: Mapping[str, str] | None = None, idle_s: float = 0.0) -> None:
         self._environ, self._idle_s = dict(environ) if environ is not None else None, idle_s
-        self._folder: TemporaryDirectory | None = None
+        self._directory: TemporaryDirectory | None = None
         self._process: asyncio.subprocess.Process | None = None
         self._starting = asyncio.Lock()
 
-    async def get(self, target: str, places: Sequence[tuple[str, str]] = (), checkpoints: Sequence[str] = ()) -> Answer:
-        """Return the answer to `curves/…` or `checkpoints…` with its query. `places` are pairs (prefix of runs, URI) as
-        `locations.event_file_locations` returns them; `checkpoints` are URIs of directories with checkpoints, by
-        default those of `places`.
+    async def get(
+        self, target: str, locations: Sequence[tuple[str, str]] = (), checkpoints: Sequence[str] = ()
+    ) -> Answer:
+        """Return the answer to `curves/…` or `checkpoints…` with its query. `locations` are pairs (prefix of runs, URI)
+        as `locations.event_file_locations` returns them; `checkpoints` are URIs of directories with checkpoints, by
+        default those of `locations`.
 
         No error is raised: a failure is an answer, too.
         """
-        body = json.dumps({"places": list(places), "checkpoints": list(checkpoints)}).encode()
-        for again in (True, False):
+        body = json.dumps({"places": list(locations), "checkpoints": list(checkpoints)}).encode()
+        for is_last in (False, True):
             try:
-                await self._started()
-                return await asyncio.wait_for(self._asked("/" + target.lstrip("/"), body), ANSWER_S)
+                await self._ensure_started()
+                return await asyncio.wait_for(self._request("/" + target.lstrip("/"), body), ANSWER_S)
             except (asyncio.TimeoutError, TimeoutError):
                 return _error(504, f"the curves service has not answered within {ANSWER_S:.0f} s: {target[:100]}")
             except _NotStarted as error:
                 return _error(503, str(error))
             except (OSError, EOFError, ValueError, IndexError) as error:
-                if not again:  # it has ended, or is just ending: another one is started, once
+                if is_last:  # the service had ended, or was just ending: a second one has been started
                     return _error(503, f"the curves service ended while it was asked: {error or type(error).__name__}")
                 await self.close()
         raise AssertionError
@@ -75,18 +77,20 @@ class EventFileService:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
-        if self._folder is not None:
-            self._folder.remove()
-            self._folder = None
+        if self._directory is not None:
+            self._directory.remove()
+            self._directory = None
 
-    async def _started(self) -> None:
+    async def _ensure_started(self) -> None:
         async with self._starting:
             if self._process is not None and self._process.returncode is None:
                 return
             await self.close()
             # Names of sockets have 107 bytes at most, fewer than some temporary directories.
-            self._folder = TemporaryDirectory("howdah-curves-", _short_directory())
-            command = [sys.executable, "-m", "howdah.eventfiles", "--socket", str(self._folder.path / "s")]
+            usual = tempfile.gettempdir()
+            short = usual if len(usual) < 60 else "/tmp" if os.access("/tmp", os.W_OK) else None  # noqa: S108
+            self._directory = TemporaryDirectory("howdah-curves-", short)
+            command = [sys.executable, "-m", "howdah.eventfiles", "--socket", str(self._directory.path / "s")]
             if self._idle_s:
                 command += ["--idle", str(self._idle_s)]
             pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
@@ -101,17 +105,17 @@ class EventFileService:
                 status = await self._process.wait()
                 raise _NotStarted(f"the curves service ended with {status} when it was started: see the log")
 
-    async def _asked(self, target: str, body: bytes) -> Answer:
-        assert self._folder is not None
-        reader, writer = await asyncio.open_unix_connection(str(self._folder.path / "s"), limit=1 << 20)
+    async def _request(self, target: str, body: bytes) -> Answer:
+        assert self._directory is not None
+        reader, writer = await asyncio.open_unix_connection(str(self._directory.path / "s"), limit=1 << 20)
         try:
             length = f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-            writer.write(f"POST {_line(target)} HTTP/1.1\r\nHost: curves\r\n{length}".encode("ascii") + body)
+            writer.write(f"POST {_escaped(target)} HTTP/1.1\r\nHost: curves\r\n{length}".encode("ascii") + body)
             await writer.drain()
             lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
             headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
             size = int(headers["content-length"])
-            if size > _MOST:
+            if size > _MAX_ANSWER:
                 return _error(502, f"an answer of {size} bytes is more than is passed on")
             return Answer(int(lines[0].split(" ")[1]), headers["content-type"], await reader.readexactly(size))
         except KeyError as error:
@@ -124,14 +128,9 @@ class _NotStarted(Exception):
     """The service did not start; the message says why."""
 
 
-def _line(target: str) -> str:
+def _escaped(target: str) -> str:
     """Escape what may not stand in a request's first line."""
     return "".join(each if "!" <= each <= "~" else "%20" if each == " " else "%EF%BF%BD" for each in target)
-
-
-def _short_directory() -> str | None:
-    usual = tempfile.gettempdir()
-    return usual if len(usual) < 60 else "/tmp" if os.access("/tmp", os.W_OK) else None  # noqa: S108
 
 
 def _error(status: int, text: str) -> Answer:

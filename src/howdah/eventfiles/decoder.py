@@ -19,7 +19,8 @@ WINDOW = 1 << 19
 """The bytes decoded at once, which fit into a core's own cache: with 4 MiB, each byte takes half as long again."""
 
 HEAD = 48
-_FEW = 64
+"""The bytes at the beginning of a file by which a replaced file is noticed."""
+_FIRST_SCAN = 64
 """How many records are read before rows are tried again; four times as many each time no row begins."""
 
 
@@ -37,7 +38,7 @@ def batches(fs: FileSystem, uri: str, start: int, kinds: dict[bytes, bytes]) -> 
         if size < wanted:
             continue
         data = b"".join(parts)
-        batch, used, needed = decode(data, uri, start, kinds, goes_on=True)
+        batch, used, needed = decode(data, uri, start, kinds, has_more=True)
         start, parts, size = start + used, [data[used:]], len(data) - used
         wanted = max(WINDOW, needed)
         yield batch
@@ -46,77 +47,80 @@ def batches(fs: FileSystem, uri: str, start: int, kinds: dict[bytes, bytes]) -> 
 
 
 def decode(
-    data: bytes, uri: str, start: int, kinds: dict[bytes, bytes], goes_on: bool = False
+    data: bytes, uri: str, start: int, kinds: dict[bytes, bytes], has_more: bool = False
 ) -> tuple[Batch, int, int]:
     """Decode the complete records in `data`, which begins at byte `start` of a file.
 
-    Return what they say, how many bytes they have, and how many bytes the next record needs. If the file `goes_on`, a
+    Return their values, how many bytes they have, and how many bytes the next record needs. If the file `has_more`, a
     few rows at the end are left for later.
     """
     batch = Batch(uri, start, head=data[:HEAD] if not start else b"")
     before = dict(kinds)
     pieces: dict[bytes, list[Points]] = {}
 
-    def scalar(frame: bytes) -> bool:
+    def is_scalar(frame: bytes) -> bool:
         return events.is_scalar(frame[12:-4], kinds)
 
-    def taken(tag: bytes, points: Points) -> None:
-        pieces.setdefault(tag, []).append(_moved(points, start))
+    def add_points(tag: bytes, points: Points) -> None:
+        pieces.setdefault(tag, []).append(_shifted(points, start))
 
-    at, most = 0, _FEW
+    at, limit = 0, _FIRST_SCAN
     while True:
-        end, row = scalar_rows.decode_rows(data, at, scalar, taken)
-        most = _FEW if end > at else most * 4
-        if goes_on and end > at and len(data) - end < row * scalar_rows.FEWEST:
+        end, row = scalar_rows.decode_rows(data, at, is_scalar, add_points)
+        limit = _FIRST_SCAN if end > at else limit * 4
+        if has_more and end > at and len(data) - end < row * scalar_rows.MIN_ROWS:
             at, wanted = end, 0
             break
-        found = scan(data, end, most)
-        batch.flaws += found.flaws
+        found = scan(data, end, limit)
+        batch.damaged += found.damaged
         at, wanted = found.used, found.wanted
         if at == end:
             break
-        for frame_at, frame in sorted(_columns(data, found, batch, scalar, taken)):
+        for frame_at, frame in sorted(_columns(data, found, batch, is_scalar, add_points)):
             if not events.read(frame[12:-4], start + frame_at, len(frame), batch, kinds):
-                batch.flaws.append(DamagedRecord(frame_at, len(frame), "a record is no event"))
+                batch.damaged.append(DamagedRecord(frame_at, len(frame), "a record is no event"))
     batch.next = start + at
     for tag, points in pieces.items():
         slow = batch.scalars.get(tag)
-        batch.scalars[tag] = _merged(points + ([slow] if slow else []), placed=bool(batch.restarts))
-    batch.flaws = [
-        replace(flaw, offset=start + flaw.offset) for flaw in sorted(batch.flaws, key=lambda flaw: flaw.offset)
-    ]
+        batch.scalars[tag] = _merged(points + ([slow] if slow else []), with_offsets=bool(batch.restarts))
+    batch.damaged.sort(key=lambda each: each.offset)
+    batch.damaged = [replace(each, offset=start + each.offset) for each in batch.damaged]
     if not batch.restarts:
-        for all_of_it in batch.scalars.values():
-            all_of_it.ats = []
+        for series in batch.scalars.values():
+            series.offsets = []
     batch.kinds = {tag: kind for tag, kind in kinds.items() if before.get(tag) != kind}
     return batch, at, wanted
 
 
 def _columns(
-    data: bytes, found: Scan, batch: Batch, scalar: Callable[[bytes], bool], taken: scalar_columns.Taken
+    data: bytes,
+    found: Scan,
+    batch: Batch,
+    is_scalar: Callable[[bytes], bool],
+    add_points: scalar_columns.PointsCallback,
 ) -> list[tuple[int, bytes]]:
-    """Decode the scalars that lie in columns; return the places and frames of the rest."""
+    """Decode the scalars that lie in columns; return the offsets and frames of the rest."""
     rest: list[tuple[int, bytes]] = []
     # In the order of the file, for the first value of a tag tells its kind; small groups are read one by one first.
-    for length, ats in sorted(found.groups.items(), key=lambda item: item[1][0]):
-        frames, whole, flaws = good([data[at : at + length] for at in ats], ats)
-        batch.flaws += flaws
-        rest += scalar_columns.decode_columns(frames, whole, scalar, taken)
+    for length, offsets in sorted(found.groups.items(), key=lambda item: item[1][0]):
+        frames, correct, damaged = good([data[at : at + length] for at in offsets], offsets)
+        batch.damaged += damaged
+        rest += scalar_columns.decode_columns(frames, correct, is_scalar, add_points)
     return rest
 
 
-def _moved(points: Points, start: int) -> Points:
-    ats: Sequence[int] = points.ats
-    if isinstance(ats, range):
-        ats = range(start + ats.start, start + ats.stop, ats.step)
+def _shifted(points: Points, start: int) -> Points:
+    offsets: Sequence[int] = points.offsets
+    if isinstance(offsets, range):
+        offsets = range(start + offsets.start, start + offsets.stop, offsets.step)
     elif start:
-        ats = [start + at for at in ats]
-    return Points(ats, points.steps, points.walls, points.values)
+        offsets = [start + at for at in offsets]
+    return Points(offsets, points.steps, points.walls, points.values)
 
 
-def _merged(pieces: list[Points], placed: bool) -> Points:
-    """Return all points of one tag in the order of the file; with their places if `placed`."""
-    pieces.sort(key=lambda points: points.ats[0])
+def _merged(pieces: list[Points], with_offsets: bool) -> Points:
+    """Return all points of one tag in the order of the file; their `offsets` only if they are needed."""
+    pieces.sort(key=lambda points: points.offsets[0])
     if len(pieces) == 1:
         return pieces[0]
     steps, walls, values = array("q"), array("d"), array("d")
@@ -124,13 +128,13 @@ def _merged(pieces: list[Points], placed: bool) -> Points:
         steps += points.steps
         walls += points.walls
         values += points.values
-    in_order = all(one.ats[-1] < other.ats[0] for one, other in pairwise(pieces))
-    ats = list(chain.from_iterable(points.ats for points in pieces)) if placed or not in_order else []
+    in_order = all(one.offsets[-1] < other.offsets[0] for one, other in pairwise(pieces))
+    offsets = list(chain.from_iterable(points.offsets for points in pieces)) if with_offsets or not in_order else []
     if in_order:
-        return Points(ats, steps, walls, values)
-    order = sorted(range(len(ats)), key=ats.__getitem__)
+        return Points(offsets, steps, walls, values)
+    order = sorted(range(len(offsets)), key=offsets.__getitem__)
     return Points(
-        [ats[number] for number in order],
+        [offsets[number] for number in order],
         array("q", [steps[number] for number in order]),
         array("d", [walls[number] for number in order]),
         array("d", [values[number] for number in order]),

@@ -15,7 +15,7 @@ SCRIPT = """"use strict";
   const asked = address.searchParams;
   const seconds = Math.max(2, Number(asked.get("refresh")) || 5);
   const chinese = (asked.get("language") || navigator.language || "").startsWith("zh");
-  const lost = chinese ? "暂时无法取得图表" : "the chart can't be had at the moment";
+  const lost = chinese ? "暂时无法取得图表" : "the chart is not available at the moment";
   if (!asked.get("language")) asked.set("language", chinese ? "zh" : "en");
   const chart = asked.get("chart") || "scalars";
   asked.delete("refresh");

@@ -1,4 +1,4 @@
-"""Hold what a stretch of an event file says, as plain values that can be sent between processes."""
+"""Hold the values of a section of an event file in a form that can be sent between processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from howdah.eventfiles.record_framing import DamagedRecord
 class Points:
     """Hold the points of one scalar in columns of the same length."""
 
-    ats: Sequence[int] = field(default_factory=list)
+    offsets: Sequence[int] = field(default_factory=list)
     """The byte of the file at which each record begins; empty where nothing needs it."""
     steps: array[int] = field(default_factory=lambda: array("q"))
     walls: array[float] = field(default_factory=lambda: array("d"))
@@ -45,10 +45,13 @@ class Image:
     width: int
     height: int
     count: int
+    """How many images the record has."""
 
 
 @dataclass(frozen=True)
 class TextValue:
+    """Hold one text."""
+
     step: int
     wall: float
     text: str
@@ -69,11 +72,11 @@ class HyperparameterSession:
 
 @dataclass
 class Batch:
-    """Hold what a stretch of a file says. Tags are bytes, since nothing ensures that they are UTF-8."""
+    """Hold the values of a section of a file. Tags are bytes, since nothing ensures that they are UTF-8."""
 
     uri: str
     next: int
-    """The byte at which reading goes on."""
+    """The byte at which reading continues."""
     scalars: dict[bytes, Points] = field(default_factory=dict)
     histograms: list[tuple[bytes, Histogram]] = field(default_factory=list)
     images: list[tuple[bytes, Image]] = field(default_factory=list)
@@ -83,6 +86,6 @@ class Batch:
     """Pairs of a byte of the file and the step from which the program started again there."""
     kinds: dict[bytes, bytes] = field(default_factory=dict)
     """The plugin of each tag that names one."""
-    flaws: list[DamagedRecord] = field(default_factory=list)
+    damaged: list[DamagedRecord] = field(default_factory=list)
     head: bytes = b""
     """The first bytes of the file, by which a replaced file is noticed."""

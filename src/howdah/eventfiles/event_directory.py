@@ -1,4 +1,4 @@
-"""Read the event files in a directory and below it, and keep what was read; each request looks for changes.
+"""Read the event files in a directory and below it, and keep what was read; each request checks for changes.
 
 The rule: a changed file is read on from behind its last complete record; if a file was replaced, its whole run is read
 anew. What cannot be read is reported, and what was read before stays.
@@ -25,12 +25,12 @@ from howdah.storage.filesystem import Entry, FileSystem
 
 PAUSE_S = 1.0
 """The pause between two refreshes. After a slow refresh it is longer: refreshes take a tenth of the time."""
-MOST_PAUSE_S = 60.0
+MAX_PAUSE_S = 60.0
 FAILED_PAUSE_S = 5.0
-MOST_FILES = 50_000
-MOST_EVENT_FILES = 10_000
+MAX_FILES = 50_000
+MAX_EVENT_FILES = 10_000
 MAX_REPORTED = 50
-_MARK = "tfevents"
+_NAME_PART = "tfevents"
 
 
 @dataclass
@@ -40,12 +40,14 @@ class EventFile:
     uri: str
     run: str
     offset: int = 0
-    """The byte at which reading goes on."""
+    """The byte at which reading continues."""
     seen: tuple[int, int] = (-1, 0)
     """The size and the modification time when the file was last read."""
     head: bytes = b""
+    """The file's first bytes, by which a replaced file is noticed."""
     warnings: list[str] = field(default_factory=list)
     failed: str = ""
+    """Why the file could not be read; "" if it could."""
 
 
 class EventDirectory:
@@ -77,21 +79,20 @@ class EventDirectory:
 
     def errors(self) -> list[dict[str, str]]:
         """Return what could not be read or kept, as pairs of file (or directory) and text."""
-        found = [{"file": self.uri, "text": text} for text in self._failed]
-        if self._not_flushed:
-            text = f"what is being written is seen when its file is closed: {self._not_flushed}"
-            found.append({"file": self.uri, "text": text})
-        for file in list(self._files.values()):
-            name = uris.below(file.uri, self.uri) or uris.name(file.uri)
-            texts = [*file.warnings, *([file.failed] if file.failed else [])]
-            found += [{"file": name, "text": text} for text in texts]
-        left_out = sum(run.left_out for run in self.runs.values())
-        if left_out:
-            found.append({"file": self.uri, "text": f"{left_out} values of more tags than can be kept are left out"})
+        found: list[tuple[str, str]] = []
         if self.halvings:
             text = f"there is no memory for all of it: of each tag about one step in {2**self.halvings} is kept"
-            found.insert(0, {"file": self.uri, "text": text + (", and no further tags" if self.full else "")})
-        return found[:MAX_REPORTED]
+            found.append((self.uri, text + (", and no further tags" if self.full else "")))
+        found += [(self.uri, text) for text in self._failed]
+        if self._not_flushed:
+            found.append((self.uri, f"what is being written is seen when its file is closed: {self._not_flushed}"))
+        for file in list(self._files.values()):
+            name = uris.below(file.uri, self.uri) or uris.name(file.uri)
+            found += [(name, text) for text in (*file.warnings, file.failed) if text]
+        left_out = sum(run.left_out for run in self.runs.values())
+        if left_out:
+            found.append((self.uri, f"{left_out} values of more tags than can be kept are left out"))
+        return [{"file": file, "text": text} for file, text in found[:MAX_REPORTED]]
 
     @property
     def points(self) -> int:
@@ -121,9 +122,8 @@ class EventDirectory:
             self.runs.clear()
 
     def _refresh_and_notify(self) -> None:
-        begun = time.monotonic()
         try:
-            self._refresh(begun)
+            self._refresh(time.monotonic())
         except HowdahError as error:
             self._failed = [str(error)]
         except Exception as error:  # of a library, or a bug: the answer to the request says so
@@ -133,48 +133,47 @@ class EventDirectory:
                 self._busy = False
                 self._refreshed.notify_all()
 
-    def _refresh(self, begun: float) -> None:
+    def _refresh(self, start: float) -> None:
         fs = filesystem(self.uri)
         if not fs.exists(self.uri):  # a program that has not begun to write
             self._failed = ["it is not there any more"] if self._files else []
-            self.complete, self._next = True, begun + PAUSE_S
+            self.complete, self._next = True, start + PAUSE_S
             return
         try:
-            entries, whole = self._listed(fs)
+            entries, is_all = self._list_files(fs)
         finally:
-            pause = min(MOST_PAUSE_S, max(PAUSE_S, 10 * (time.monotonic() - begun)))
+            pause = min(MAX_PAUSE_S, max(PAUSE_S, 10 * (time.monotonic() - start)))
             self._next = time.monotonic() + pause
-        self._failed = [] if whole else [f"more than {MOST_FILES} files here: not all were looked at"]
-        parts = list(self._changed(fs, entries))
+        self._failed = [] if is_all else [f"more than {MAX_FILES} files here: not all were looked at"]
+        parts = list(self._changed_parts(fs, entries))
         if parts:
-            sizes = {entry.uri: (entry.size, entry.modified_ms) for entry in entries}
-            self._read(parts, sizes)
-        self.complete = whole and not any(file.failed for file in self._files.values())
+            self._read(parts, {entry.uri: (entry.size, entry.modified_ms) for entry in entries})
+        self.complete = is_all and not any(file.failed for file in self._files.values())
 
-    def _listed(self, fs: FileSystem) -> tuple[list[Entry], bool]:
+    def _list_files(self, fs: FileSystem) -> tuple[list[Entry], bool]:
         """Return the event files by name, which has their creation time, and whether these are all."""
         found: list[Entry] = []
         count = 0
-        for entry in islice(fs.walk(self.uri), MOST_FILES):
+        for entry in islice(fs.walk(self.uri), MAX_FILES):
             count += 1
-            if _MARK in posixpath.basename(uris.path(entry.uri)) and len(found) < MOST_EVENT_FILES:
+            if _NAME_PART in posixpath.basename(uris.path(entry.uri)) and len(found) < MAX_EVENT_FILES:
                 found.append(entry)
         self._not_flushed = fs.why_not_flushed() if any(entry.may_be_open for entry in found) else ""
         found = [entry for entry in fs.stat_flushed(found) if not self._is_hidden(entry)]
-        return sorted(found, key=lambda entry: entry.uri), count < MOST_FILES and len(found) < MOST_EVENT_FILES
+        return sorted(found, key=lambda entry: entry.uri), count < MAX_FILES and len(found) < MAX_EVENT_FILES
 
     def _is_hidden(self, entry: Entry) -> bool:
         """Tell whether a file only seems shorter than what was read, since an open file's length is unknown."""
         return entry.may_be_open and entry.uri in self._files and entry.size < self._files[entry.uri].offset
 
-    def _changed(self, fs: FileSystem, entries: list[Entry]) -> Iterator[FilePart]:
+    def _changed_parts(self, fs: FileSystem, entries: list[Entry]) -> Iterator[FilePart]:
         for entry in entries:
             file = self._files.get(entry.uri)
             if file is None:
                 run = posixpath.dirname(uris.below(entry.uri, self.uri)) or "."
                 file = self._files[entry.uri] = EventFile(entry.uri, run)
             if file.seen != (entry.size, entry.modified_ms) and file.head and self._replaced(fs, file, entry):
-                self._forget_run(file.run)
+                self._clear_run(file.run)
         for entry in entries:
             file = self._files[entry.uri]
             if file.seen != (entry.size, entry.modified_ms):
@@ -189,11 +188,11 @@ class EventDirectory:
             return False
         if head[: len(file.head)] == file.head or (len(head) < len(file.head) and file.head.startswith(head)):
             if entry.size < file.offset:
-                _warn(file, f"it has {entry.size} bytes, {file.offset} were read before")
+                _add_warning(file, f"it has {entry.size} bytes, {file.offset} were read before")
             return False
         return True
 
-    def _forget_run(self, run: str) -> None:
+    def _clear_run(self, run: str) -> None:
         with self.lock:
             self.runs.get(run, Run()).clear()
             self.version += 1
@@ -226,10 +225,10 @@ class EventDirectory:
         self._on_growth()
         file.offset = max(file.offset, found.next)
         file.head = file.head or found.head
-        for flaw in found.flaws:
-            _warn(file, f"at byte {flaw.offset}: {flaw.length} bytes passed over: {flaw.text}")
+        for each in found.damaged:
+            _add_warning(file, f"at byte {each.offset}: {each.length} bytes passed over: {each.text}")
 
 
-def _warn(file: EventFile, text: str) -> None:
+def _add_warning(file: EventFile, text: str) -> None:
     if text not in file.warnings and len(file.warnings) < MAX_REPORTED:
         file.warnings.append(text)

@@ -14,9 +14,9 @@ from howdah.eventfiles.event_batch import Batch, Histogram, HyperparameterSessio
 from howdah.eventfiles.proto import event_pb2
 
 SCALARS, HISTOGRAMS, IMAGES, TEXT, HPARAMS = b"scalars", b"histograms", b"images", b"text", b"hparams"
-MOST_BUCKETS = 200
-MOST_TEXT = 64 << 10
-MOST_CELLS = 10_000
+MAX_BUCKETS = 200
+MAX_TEXT = 64 << 10
+MAX_CELLS = 10_000
 _STRING = 7
 _FORMATS = {1: "f", 2: "d", 3: "i", 4: "B", 5: "h", 6: "b", 9: "q", 10: "?", 17: "H", 19: "e", 22: "I", 23: "Q"}
 _BFLOAT16 = 14
@@ -71,12 +71,12 @@ class _Reader:
     def value(self, value: Any) -> None:
         kind = _kind(value, self.kinds)
         if kind == SCALARS:
-            found = [value.simple_value] if value.HasField("simple_value") else numbers(value.tensor, 1)
+            found = [value.simple_value] if value.HasField("simple_value") else _numbers(value.tensor, 1)
             if found:
                 self._scalar(value.tag, found[0])
         elif kind == HISTOGRAMS:
             buckets = _old_buckets(value.histo) if value.HasField("histo") else _buckets(value.tensor)
-            self.batch.histograms.append((value.tag, Histogram(self.step, self.wall, fewer(buckets))))
+            self.batch.histograms.append((value.tag, Histogram(self.step, self.wall, _merge_neighbours(buckets))))
         elif kind == IMAGES:
             self._image(value)
         elif kind == TEXT and value.tensor.dtype == _STRING:
@@ -88,7 +88,7 @@ class _Reader:
 
     def _scalar(self, tag: bytes, number: float) -> None:
         points = self.batch.scalars.setdefault(tag, Points())
-        cast("list[int]", points.ats).append(self.at)
+        cast("list[int]", points.offsets).append(self.at)
         points.steps.append(self.step)
         points.walls.append(self.wall)
         points.values.append(number)
@@ -125,54 +125,52 @@ def image(content: bytes, tag: bytes, number: int) -> bytes:
     return b""
 
 
-def numbers(tensor: Any, most: int) -> Sequence[float]:
-    """Return the first `most` numbers of a tensor (tensor.proto), or as many as are written: the last written number
+def _numbers(tensor: Any, limit: int) -> Sequence[float]:
+    """Return the first `limit` numbers of a tensor (tensor.proto), or as many as are written: the last written number
     stands for all that follow."""
     if tensor.tensor_content:
         if tensor.dtype == _BFLOAT16:
-            raw = tensor.tensor_content[: 2 * most]
-            return struct.unpack(
-                f"<{len(raw) // 2}f", b"".join(b"\0\0" + raw[i : i + 2] for i in range(0, len(raw), 2))
-            )
+            raw = tensor.tensor_content[: 2 * limit]
+            wide = b"".join(b"\0\0" + raw[at : at + 2] for at in range(0, len(raw), 2))
+            return struct.unpack(f"<{len(raw) // 2}f", wide)
         form = _FORMATS.get(tensor.dtype)
         if form is None:
             return ()
-        count = min(most, len(tensor.tensor_content) // struct.calcsize(f"<{form}"))
+        count = min(limit, len(tensor.tensor_content) // struct.calcsize(f"<{form}"))
         return struct.unpack_from(f"<{count}{form}", tensor.tensor_content)
     if tensor.dtype in (19, _BFLOAT16):
         form = "<e" if tensor.dtype == 19 else "<f"
         pad = b"" if tensor.dtype == 19 else b"\0\0"
-        return [struct.unpack(form, pad + struct.pack("<H", half & 0xFFFF))[0] for half in tensor.half_val[:most]]
-    return list(getattr(tensor, _VALUES.get(tensor.dtype, "int_val"))[:most])
+        return [struct.unpack(form, pad + struct.pack("<H", half & 0xFFFF))[0] for half in tensor.half_val[:limit]]
+    return list(getattr(tensor, _VALUES.get(tensor.dtype, "int_val"))[:limit])
 
 
 def _buckets(tensor: Any) -> array[float]:
     """Return the buckets of a tensor [k, 3]: left, right, count (TensorBoard's plugins/histogram/summary.py)."""
-    found = array("d", numbers(tensor, 3 * MOST_CELLS))
+    found = array("d", _numbers(tensor, 3 * MAX_CELLS))
     return found[: len(found) // 3 * 3]
 
 
 def _old_buckets(histogram: Any) -> array[float]:
     """Return the buckets of an old histogram, which has right limits; the last may be huge (histogram.proto)."""
     found, left = array("d"), histogram.min
-    limits, counts = histogram.bucket_limit[:MOST_CELLS], histogram.bucket[:MOST_CELLS]
-    pairs = list(zip(limits, counts, strict=False))
+    pairs = list(zip(histogram.bucket_limit[:MAX_CELLS], histogram.bucket[:MAX_CELLS], strict=False))
     while pairs and not pairs[-1][1]:
         pairs.pop()
     for limit, count in pairs:
         right = max(left, min(limit, histogram.max))
-        if count or len(found):
+        if count or found:
             found.extend((left, right, count))
-        left = right if count or len(found) else max(left, min(limit, histogram.max))
+        left = right
     return found
 
 
-def fewer(buckets: array[float], most: int = MOST_BUCKETS) -> array[float]:
-    """Return the histogram in at most `most` buckets, with neighbours merged."""
+def _merge_neighbours(buckets: array[float]) -> array[float]:
+    """Return the histogram in at most `MAX_BUCKETS` buckets."""
     count = len(buckets) // 3
-    if count <= most:
+    if count <= MAX_BUCKETS:
         return buckets
-    together = -(-count // most)
+    together = -(-count // MAX_BUCKETS)
     found = array("d")
     for first in range(0, count, together):
         last = min(first + together, count) - 1
@@ -182,11 +180,11 @@ def fewer(buckets: array[float], most: int = MOST_BUCKETS) -> array[float]:
 
 def _text(tensor: Any) -> str:
     """Return a tensor of strings as text; the rows of a table become lines."""
-    cells = [cell[:MOST_TEXT].decode("utf-8", "replace") for cell in tensor.string_val[:MOST_CELLS]]
+    cells = [cell[:MAX_TEXT].decode("utf-8", "replace") for cell in tensor.string_val[:MAX_CELLS]]
     sizes = [dim.size for dim in tensor.tensor_shape.dim]
     across = sizes[1] if len(sizes) == 2 and sizes[1] > 0 else 1
     rows = (" | ".join(cells[first : first + across]) for first in range(0, len(cells), across))
-    return "\n".join(rows)[:MOST_TEXT]
+    return "\n".join(rows)[:MAX_TEXT]
 
 
 def _whole(text: bytes) -> int:
@@ -199,7 +197,7 @@ def _session(content: bytes) -> HyperparameterSession | None:
     except DecodeError:
         return None
     start, end, found = data.session_start_info, data.session_end_info, HyperparameterSession()
-    for name, value in list(start.hparams.items())[:MOST_CELLS]:
+    for name, value in list(start.hparams.items())[:MAX_CELLS]:
         form = value.WhichOneof("kind")
         found.values[name] = getattr(value, form) if form in ("number_value", "string_value", "bool_value") else None
     found.group = start.group_name.decode("utf-8", "replace")

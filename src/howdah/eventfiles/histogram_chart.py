@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from howdah.eventfiles import svg
 from howdah.eventfiles.event_batch import Histogram
 from howdah.eventfiles.queries import PERCENTS, TagHistograms, percentiles
-from howdah.eventfiles.svg import COLOURS, LARGEST_VALUE, ChartFrame, Style
+from howdah.eventfiles.svg import COLOURS, MAX_VALUE, ChartFrame, Style
 
 BINS = 60
 _SHADES = 16
 """Cells of one shade are one path: a document of fifty steps has 16 paths instead of 3,000 rectangles."""
 _COLOUR = COLOURS[0]
-_ALONE = 4.0
+_HALF_WIDTH = 4.0
 """Half the width, in pixels, of a step without neighbours."""
 Span = tuple[float, float]
 Bucket = tuple[float, float, float]
@@ -32,13 +32,13 @@ def draw_map(histograms: TagHistograms, style: Style) -> str:
     edges = _edges([column.x for column in columns])
     x_range = (edges[0], edges[-1]) if columns else (0.0, 1.0)
     cells = [_binned(column.buckets, span) for column in columns]
-    most = max((count for counts in cells for count in counts), default=0.0)
+    largest = max((count for counts in cells for count in counts), default=0.0)
     parts = [*svg.opening(style, style.title or histograms.tag), *svg.vertical_axis(frame, span, log=False)]
-    parts += _cells(cells, edges, frame, x_range, _depth(most, style.log))
+    parts += _cells(cells, edges, frame, x_range, _depth(largest, style.log))
     parts += svg.horizontal_axis(frame, x_range, style.x, style.words[style.x])
-    note = style.words["cell"].format(f"{most:.4g}")
+    note = style.words["cell"].format(f"{largest:.4g}")
     parts += _row(frame, 0, histograms.run, note, sum(column.left_out for column in columns), style, opacity=1)
-    return _closed(parts, bool(most), frame, style)
+    return "\n".join([*parts, *svg.closing(bool(largest), frame, style)])
 
 
 def draw_bars(histograms: TagHistograms, style: Style) -> str:
@@ -64,7 +64,7 @@ def draw_bars(histograms: TagHistograms, style: Style) -> str:
     parts += svg.horizontal_axis(frame, span, "value", style.words["value"])
     note = style.words["at"].format(histograms.steps[-1].step)
     parts += _row(frame, 0, histograms.run, note, last.left_out, style, opacity=1)
-    return _closed(parts, bool(bars), frame, style)
+    return "\n".join([*parts, *svg.closing(bool(bars), frame, style)])
 
 
 def draw_distribution(histograms: TagHistograms, style: Style) -> str:
@@ -82,10 +82,10 @@ def draw_distribution(histograms: TagHistograms, style: Style) -> str:
     for low in range(pairs + 1):
         high = len(PERCENTS) - 1 - low
         points = [(across, values[low], values[high]) for across, values in steps]
-        for piece in _pieces(points, style.log):
-            drawn = [(x(at), y(bottom), y(top)) for at, bottom, top in piece]
-            if len(drawn) == 1:  # what has no width is not seen
-                drawn = [(drawn[0][0] + side, *drawn[0][1:]) for side in (-_ALONE, _ALONE)]
+        for section in svg.between_gaps(_drawable(points, style.log)):
+            drawn = [(x(at), y(bottom), y(top)) for at, bottom, top in section]
+            if len(drawn) == 1:  # a shape without width is invisible
+                drawn = [(drawn[0][0] + side, *drawn[0][1:]) for side in (-_HALF_WIDTH, _HALF_WIDTH)]
             above = "L".join(f"{at:.1f} {top:.1f}" for at, _, top in drawn)
             below = "L".join(f"{at:.1f} {bottom:.1f}" for at, bottom, _ in reversed(drawn))
             if low == high:
@@ -94,7 +94,7 @@ def draw_distribution(histograms: TagHistograms, style: Style) -> str:
                 parts.append(f'<path class="b" fill="{_COLOUR}" d="M{above}L{below}Z"/>')
     unknown = sum(any(value is None for value in values) for _, values in steps)
     parts += _percent_rows(histograms, frame, style, unknown)
-    return _closed(parts, bool(known), frame, style)
+    return "\n".join([*parts, *svg.closing(bool(known), frame, style)])
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class _Column:
         triples = [(numbers[at], numbers[at + 1], numbers[at + 2]) for at in range(0, len(numbers) - 2, 3)]
         kept = [each for each in triples if all(math.isfinite(number) for number in each) and each[2] > 0]
         left_out = sum(count for left, right, count in triples if not math.isfinite(left + right) and count > 0)
-        limited = [(max(left, -LARGEST_VALUE), min(right, LARGEST_VALUE), count) for left, right, count in kept]
+        limited = [(max(left, -MAX_VALUE), min(right, MAX_VALUE), count) for left, right, count in kept]
         return cls(style.across(histogram.step, histogram.wall, started), limited, left_out)
 
 
@@ -146,11 +146,11 @@ def _binned(buckets: Sequence[Bucket], span: Span) -> list[float]:
     return counts
 
 
-def _depth(most: float, log: bool) -> svg.Scale:
-    """Return the function from a count to the depth of its colour, from 0 to 1."""
+def _depth(largest: float, log: bool) -> svg.Scale:
+    """Return the function from a count above 0 to the depth of its colour, from 0 to 1."""
     if log:
-        return lambda count: math.log1p(count) / math.log1p(most) if most > 0 else 0.0
-    return lambda count: math.sqrt(count / most) if most > 0 else 0.0
+        return lambda count: math.log1p(count) / math.log1p(largest)
+    return lambda count: math.sqrt(count / largest)
 
 
 def _cells(
@@ -164,16 +164,15 @@ def _cells(
     shades: list[list[str]] = [[] for _ in range(_SHADES + 1)]
     for number, counts in enumerate(columns):
         left, right = round(x(edges[number])), round(x(edges[number + 1]))
-        named = [max(1, math.ceil(depth(count) * _SHADES)) if count > 0 else 0 for count in counts]
+        shade_of = [max(1, math.ceil(depth(count) * _SHADES)) if count > 0 else 0 for count in counts]
         start = 0
-        for at in range(1, BINS + 1):
-            if at < BINS and named[at] == named[start]:
-                continue
-            shades[named[start]].append(f"M{left} {rows[at]}H{right}V{rows[start]}H{left}Z")
-            start = at
-    for shade, cells in enumerate(shades):
-        if shade and cells:
-            opacity, path = 0.06 + 0.94 * shade / _SHADES, "".join(cells)
+        for shade, cells in groupby(shade_of):
+            end = start + len(list(cells))
+            shades[shade].append(f"M{left} {rows[end]}H{right}V{rows[start]}H{left}Z")
+            start = end
+    for shade, paths in enumerate(shades):
+        if shade and paths:
+            opacity, path = 0.06 + 0.94 * shade / _SHADES, "".join(paths)
             yield f'<path fill="{_COLOUR}" fill-opacity="{opacity:.2f}" d="{path}"/>'
 
 
@@ -183,20 +182,12 @@ def _percentile_row(histogram: Histogram, style: Style, started: float) -> tuple
     return style.across(histogram.step, histogram.wall, started), found or [None] * len(PERCENTS)
 
 
-def _pieces(
+def _drawable(
     points: Sequence[tuple[float, float | None, float | None]], log: bool
-) -> Iterator[list[tuple[float, float, float]]]:
-    """Yield stretches of a band without a gap: across, lower edge, upper edge."""
-    piece: list[tuple[float, float, float]] = []
+) -> Iterator[tuple[float, float, float] | None]:
+    """Yield for each point of a band where it lies, its lower and its upper edge; None where the band has a gap."""
     for across, low, high in points:
-        if low is None or high is None or (log and high <= 0):
-            if piece:
-                yield piece
-            piece = []
-        else:
-            piece.append((across, low, high))
-    if piece:
-        yield piece
+        yield None if low is None or high is None or (log and high <= 0) else (across, low, high)
 
 
 def _percent_rows(histograms: TagHistograms, frame: ChartFrame, style: Style, unknown: float) -> Iterator[str]:
@@ -205,25 +196,13 @@ def _percent_rows(histograms: TagHistograms, frame: ChartFrame, style: Style, un
     yield from _row(frame, 0, histograms.run, style.words["median"], unknown, style, opacity=0)
     for number in range(1, pairs + 1):
         low = pairs - number
-        named = style.words["between"].format(*(f"{percent:.0f}" for percent in (PERCENTS[low], PERCENTS[-1 - low])))
-        yield from _row(frame, number, "", named, 0, style, opacity=1 - 0.82 ** (low + 1))
+        note = style.words["between"].format(*(f"{percent:.0f}" for percent in (PERCENTS[low], PERCENTS[-1 - low])))
+        yield from _row(frame, number, "", note, 0, style, opacity=1 - 0.82 ** (low + 1))
 
 
 def _row(
     frame: ChartFrame, number: int, run: str, note: str, odd: float, style: Style, opacity: float
 ) -> Iterator[str]:
-    """Yield a row of the legend with a patch of its colour, or with a line if the opacity is 0."""
-    y = frame.bottom + svg.BOTTOM + number * svg.ROW + 6
-    if opacity:
-        shape = f'<path fill="{_COLOUR}" fill-opacity="{opacity:.2f}" d="M{frame.left:.0f} {y - 9:.0f}h18v10h-18Z"/>'
-    else:
-        shape = f'<path class="c" stroke="{_COLOUR}" d="M{frame.left:.0f} {y - 4:.0f}h18"/>'
-    yield shape
     suffix = f" ({style.words['odd'].format(f'{odd:.4g}')})" if odd else ""
-    yield svg.text(frame.left + 24, y, (f"{svg.shortened(run)}: " if run else "") + note + suffix, "start")
-
-
-def _closed(parts: list[str], any_value: bool, frame: ChartFrame, style: Style) -> str:
-    if not any_value:
-        parts.append(svg.nothing_yet(frame, style.words))
-    return "\n".join([*parts, "</svg>"])
+    content = (f"{svg.shortened(run)}: " if run else "") + note + suffix
+    return svg.legend_row(frame, number, content, _COLOUR, opacity=opacity)

@@ -1,4 +1,4 @@
-"""Find where a job's event files are, for charts and TensorBoard, while the job runs and after it. Pure."""
+"""Find the directories of a job's event files, for charts and TensorBoard, while the job runs and after it. Pure."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """Decode event files in several processes where there is much to read. One process reads all files of a run in their
-order and sends what they say. `python -m howdah.eventfiles.parallel` is such a process.
+order and sends what it has decoded. `python -m howdah.eventfiles.parallel` is such a process.
+
+The process is no helper of `wire.helper_main`, whose replies are JSON: it sends megabytes of arrays while it reads, and
+turning the numbers into JSON and back would take longer than decoding them.
 """
 
 from __future__ import annotations
@@ -36,31 +39,32 @@ class FilePart:
     """The bytes from `start` to the end of the file."""
 
 
-Taken = Callable[[FilePart, "Batch | str"], object]
-"""The function that several threads call with what was read, or with what is wrong with the file."""
+BatchCallback = Callable[[FilePart, "Batch | str"], object]
+"""A function that takes a decoded batch of a part, or the reason why the part cannot be read. Several threads call it.
+"""
+Kinds = dict[str, dict[bytes, bytes]]
+"""The known plugins of each run's tags."""
 
 
-def read(
-    parts: Sequence[FilePart], kinds: dict[str, dict[bytes, bytes]], taken: Taken, worth: int = WORTH_BYTES
-) -> None:
-    """Read all parts. `kinds` are the known plugins of each run's tags; `worth` bytes are worth a process."""
+def read(parts: Sequence[FilePart], kinds: Kinds, on_batch: BatchCallback, worth: int = WORTH_BYTES) -> None:
+    """Read all parts; `worth` bytes are worth a process."""
     shares = _shares(parts, worth)
     if len(shares) == 1:
-        one_by_one(shares[0], kinds, taken)
+        _read_here(shares[0], kinds, on_batch)
         return
     with ThreadPoolExecutor(len(shares)) as threads:
-        for done in [threads.submit(_by_process, share, kinds, taken) for share in shares]:
+        for done in [threads.submit(_read_in_process, share, kinds, on_batch) for share in shares]:
             done.result()
 
 
-def one_by_one(parts: Sequence[FilePart], kinds: dict[str, dict[bytes, bytes]], taken: Taken) -> None:
+def _read_here(parts: Sequence[FilePart], kinds: Kinds, on_batch: BatchCallback) -> None:
     """Read all parts in this process."""
     for part in parts:
         try:
             for batch in batches(filesystem(part.uri), part.uri, part.start, kinds.setdefault(part.run, {})):
-                taken(part, batch)
+                on_batch(part, batch)
         except HowdahError as error:
-            taken(part, str(error))
+            on_batch(part, str(error))
 
 
 def _shares(parts: Sequence[FilePart], worth: int) -> list[list[FilePart]]:
@@ -78,49 +82,40 @@ def _shares(parts: Sequence[FilePart], worth: int) -> list[list[FilePart]]:
     return [[part for part in parts if owner[part.run] == number] for number in range(count)]
 
 
-def _by_process(parts: list[FilePart], kinds: dict[str, dict[bytes, bytes]], taken: Taken) -> None:
-    left = {part.uri: part for part in parts}
+def _read_in_process(parts: list[FilePart], kinds: Kinds, on_batch: BatchCallback) -> None:
+    """Read all parts in a new process, which sends pairs of a part and a batch, a reason, or None when it is read."""
+    unread = {part.uri: part for part in parts}
     command = [sys.executable, "-m", "howdah.eventfiles.parallel"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        runs = {part.run for part in parts}
-        pickle.dump((parts, {run: known for run, known in kinds.items() if run in runs}), process.stdin)
+        pickle.dump((parts, {part.run: kinds[part.run] for part in parts if part.run in kinds}), process.stdin)
         process.stdin.close()
         try:
-            while (answer := pickle.load(process.stdout)) is not None:  # noqa: S301 - from a process of ours
-                part, found = answer
+            while unread:
+                part, found = pickle.load(process.stdout)  # noqa: S301 - from a process of ours
                 if found is None:
-                    left.pop(part.uri, None)
+                    unread.pop(part.uri, None)
                 else:
-                    taken(part, found)
-            left.clear()
+                    on_batch(part, found)
         except (EOFError, pickle.UnpicklingError):
             pass
-    for part in left.values():
-        taken(part, f"the process that read it ended with {process.returncode}")
+    for part in unread.values():
+        on_batch(part, f"the process that read it ended with {process.returncode}")
 
 
-def main() -> int:
+def main() -> None:
     """Read the parts that the parent names, without garbage collection: nothing here makes cycles."""
     gc.disable()
     parts, kinds = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the process that started this one
-    out = sys.stdout.buffer
-
-    def taken(part: FilePart, found: Batch | str) -> None:
-        pickle.dump((part, found), out, 5)
-
     for part in parts:
-        one_by_one([part], kinds, taken)
-        pickle.dump((part, None), out, 5)
-    pickle.dump(None, out, 5)
-    out.flush()
-    return 0
+        _read_here([part], kinds, lambda *batch: pickle.dump(batch, sys.stdout.buffer, 5))
+        pickle.dump((part, None), sys.stdout.buffer, 5)
+    sys.stdout.flush()
+    os._exit(0)
 
 
 if __name__ == "__main__":
     from howdah.eventfiles import parallel  # so that what is pickled is of a module that both sides know
 
-    status = parallel.main()
-    sys.stdout.flush()
-    os._exit(status)
+    parallel.main()

@@ -13,18 +13,11 @@ def png(document: str) -> bytes:
     Raises:
         NoLibrary: no library that draws SVG is installed.
     """
-    for draw in (_draw_with_resvg, _draw_with_cairo):
-        try:
-            return draw(document)
-        except (ImportError, OSError):  # CairoSVG without libcairo
-            continue
-    raise NoLibrary("no PNG here: install howdah[ui] (resvg-py) where this runs, or ask for .svg")
-
-
-def _draw_with_resvg(document: str) -> bytes:
-    module = importlib.import_module("resvg_py")
-    return bytes(module.svg_to_bytes(svg_string=document))
-
-
-def _draw_with_cairo(document: str) -> bytes:
-    return bytes(importlib.import_module("cairosvg").svg2png(bytestring=document.encode()))
+    try:
+        return bytes(importlib.import_module("resvg_py").svg_to_bytes(svg_string=document))
+    except (ImportError, OSError):
+        pass
+    try:
+        return bytes(importlib.import_module("cairosvg").svg2png(bytestring=document.encode()))
+    except (ImportError, OSError):  # CairoSVG without libcairo
+        raise NoLibrary("no PNG here: install howdah[ui] (resvg-py) where this runs, or ask for .svg") from None

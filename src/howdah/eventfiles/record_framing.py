@@ -1,4 +1,4 @@
-"""Find the records in a stretch of an event file (TFRecord, tensorflow/core/lib/io/record_reader.cc).
+"""Find the records in a section of an event file (TFRecord, tensorflow/core/lib/io/record_reader.cc).
 
 Records of one length are grouped, so that the next step works on columns. Garbage is skipped up to the next length with
 a correct checksum; a record that is not complete yet is left for later.
@@ -23,9 +23,9 @@ FRAME = 16
 MAX_RECORD = 256 << 20
 """The bytes of the longest record; a longer one is treated as garbage."""
 _HEAD = struct.Struct("<QI")
-_MOST_HEADS = 1 << 14
+_MAX_HEADS = 1 << 14
 _LIVE = re.compile(rb"[^\0]")
-_FEW = 32
+_MIN_FOR_LANES = 32
 
 
 @dataclass(frozen=True)
@@ -47,27 +47,27 @@ class Scan:
     """Where the incomplete frame at the end begins."""
     wanted: int = 0
     """The bytes of the incomplete frame; 0 if unknown."""
-    flaws: list[DamagedRecord] = field(default_factory=list)
+    damaged: list[DamagedRecord] = field(default_factory=list)
 
 
-def scan(data: bytes, at: int = 0, most: int = sys.maxsize) -> Scan:
-    """Find the frames in `data` from `at` on, where one begins; at most `most` of them."""
+def scan(data: bytes, at: int = 0, limit: int = sys.maxsize) -> Scan:
+    """Find the frames in `data` from `at` on, where one begins; at most `limit` of them."""
     found = Scan()
     groups: dict[bytes, list[int]] = {}
     lengths: dict[bytes, int] = {}
     length_of = lengths.get
     last, size = -1, len(data)
-    while at <= size - FRAME and most > 0:
+    while at <= size - FRAME and limit > 0:
         head = data[at : at + 12]
         length = length_of(head)
         if length is None:
             length = _length(head)
             if length < 0 or length > MAX_RECORD:
-                begun = last + 12 if last >= 0 and not _whole(data, last, at) else at
-                at, last = _resynced(data, begun + 1), -1
-                found.flaws.append(DamagedRecord(begun, at - begun, "no record of an event file"))
+                start = last + 12 if last >= 0 and not good([data[last:at]], [last])[0] else at
+                at, last = _next_record(data, start + 1), -1
+                found.damaged.append(DamagedRecord(start, at - start, "no record of an event file"))
                 continue
-            if len(lengths) >= _MOST_HEADS:
+            if len(lengths) >= _MAX_HEADS:
                 lengths.clear()
             lengths[head] = length = length + FRAME
             groups.setdefault(head, [])
@@ -77,33 +77,34 @@ def scan(data: bytes, at: int = 0, most: int = sys.maxsize) -> Scan:
             break
         groups[head].append(at)
         last, at = at, end
-        most -= 1
+        limit -= 1
     found.used = at
-    found.groups = {_HEAD.unpack(head)[0] + FRAME: ats for head, ats in groups.items() if ats}
+    found.groups = {_HEAD.unpack(head)[0] + FRAME: offsets for head, offsets in groups.items() if offsets}
     return found
 
 
-def good(frames: list[bytes], ats: list[int]) -> tuple[list[bytes], list[int], list[DamagedRecord]]:
-    """Return the frames whose records have a correct checksum, where these frames begin, and flaws of the others.
+def good(frames: list[bytes], offsets: list[int]) -> tuple[list[bytes], list[int], list[DamagedRecord]]:
+    """Return the frames whose records have a correct checksum, where these frames begin, and the damaged records.
 
-    `ats` says where each frame begins. Without a library for checksums (google-crc32c, libcrc32c) only the checksums
-    of the lengths are checked, in `scan`.
+    `offsets` says where each frame begins. Without a library for checksums (google-crc32c, libcrc32c) only the
+    checksums of the lengths are checked, in `scan`.
     """
     crc32c = crc32c_or_none()
     if crc32c is None:
-        return frames, ats, []
+        return frames, offsets, []
     sums = _masked(array("Q", map(crc32c, [frame[12:-4] for frame in frames])))
     stored = array("I", b"".join([frame[-4:] for frame in frames]))
     if sys.byteorder == "big":
         stored.byteswap()
     if sums == stored:
-        return frames, ats, []
-    flaws = [
+        return frames, offsets, []
+    wrong = list(map(ne, sums, stored))
+    damaged = [
         DamagedRecord(at, len(frame), "a record does not have the sum it must have")
-        for at, frame in zip(compress(ats, map(ne, sums, stored)), compress(frames, map(ne, sums, stored)), strict=True)
+        for at, frame in zip(compress(offsets, wrong), compress(frames, wrong), strict=True)
     ]
-    kept = list(map(eq, sums, stored))
-    return list(compress(frames, kept)), list(compress(ats, kept)), flaws
+    correct = list(map(eq, sums, stored))
+    return list(compress(frames, correct)), list(compress(offsets, correct)), damaged
 
 
 def length_of(head: bytes) -> int:
@@ -114,17 +115,13 @@ def length_of(head: bytes) -> int:
 
 def _masked(sums: array[int]) -> array[int]:
     """Compute `framing.masked` of all checksums at once: one large integer with a lane of 64 bits for each."""
-    if len(sums) < _FEW or sys.byteorder == "big":
+    if len(sums) < _MIN_FOR_LANES or sys.byteorder == "big":
         return array("I", map(framing.masked, sums))
     lanes = int.from_bytes(b"\1\0\0\0\0\0\0\0" * len(sums), "little")
     value = int.from_bytes(sums.tobytes(), "little")
     value = value >> 15 & lanes * 0x1FFFF | value << 17 & lanes * 0xFFFFFFFF
     value = value + lanes * framing.MASK & lanes * 0xFFFFFFFF
     return array("I", value.to_bytes(8 * len(sums), "little"))[::2]
-
-
-def _whole(data: bytes, at: int, end: int) -> bool:
-    return bool(good([data[at:end]], [at])[0])
 
 
 def _length(head: bytes) -> int:
@@ -134,7 +131,7 @@ def _length(head: bytes) -> int:
     return length if framing.masked(crc32c(head[:8])) == stored else -1
 
 
-def _resynced(data: bytes, at: int) -> int:
+def _next_record(data: bytes, at: int) -> int:
     """Return where the next record may begin: at a length with a correct checksum. Lengths are below 4 GiB and so have
     four zero bytes."""
     last = len(data) - 12
@@ -153,20 +150,16 @@ def _resynced(data: bytes, at: int) -> int:
     return max(0, len(data) - 11)
 
 
-_tables: list[list[int]] = []
-
-
 def _slow_crc32c(data: bytes) -> int:
-    """Compute CRC-32C with a table, in Python: fast enough for the few lengths where no library is installed."""
-    if not _tables:
-        _tables.append([_shifted(number) for number in range(256)])
+    """Compute CRC-32C in Python: fast enough for the few lengths where no library is installed."""
     value = 0xFFFFFFFF
     for byte in data:
-        value = value >> 8 ^ _tables[0][(value ^ byte) & 0xFF]
+        value = value >> 8 ^ _crc32c_of_byte((value ^ byte) & 0xFF)
     return value ^ 0xFFFFFFFF
 
 
-def _shifted(value: int) -> int:
+@functools.cache
+def _crc32c_of_byte(value: int) -> int:
     for _ in range(8):
         value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
     return value

@@ -7,9 +7,11 @@ file; here a later file that begins after the one before has ended says it, too.
 from __future__ import annotations
 
 import os
+import sys
 from array import array
 from bisect import bisect_left
 from dataclasses import dataclass, field
+from itertools import chain
 from operator import le
 from typing import Any, TypeVar
 
@@ -18,11 +20,11 @@ from howdah.eventfiles.sampling import kept_when_halved
 
 POINTS = int(os.environ.get("HOWDAH_CURVES_POINTS", "") or 8_000_000)
 """The points kept in memory, of all scalars together: 24 bytes each."""
-MOST_OF_ONE, FEWEST_OF_ONE = 1 << 20, 2_000
-MOST_TAGS = 20_000
+MAX_POINTS_OF_TAG, MIN_POINTS_OF_TAG = 1 << 20, 2_000
+MAX_TAGS = 20_000
 """The scalars of one run that are kept."""
-MOST_HISTOGRAMS, MOST_IMAGES, MOST_TEXTS = 200, 100, 100
-LEFT_OF_ONE, LEFT_OF_OTHERS = 64, 4
+MAX_HISTOGRAMS, MAX_IMAGES, MAX_TEXTS = 200, 100, 100
+MIN_KEPT_POINTS, MIN_KEPT_OTHERS = 64, 4
 """The points of a tag, and the histograms, images or texts of a tag, that are kept however little memory there is."""
 POINT, TAG, OTHER = 24, 800, 400
 """The bytes of a point; of a tag without its points; of a histogram, image or text without its content."""
@@ -43,10 +45,9 @@ class ScalarSeries:
 
     def extend(self, points: Points, source: str) -> None:
         """Add points of file `source` in the order of the file."""
-        if source != self.source and len(self.steps) and len(points.steps):
-            starts_again = points.steps[0] <= self.steps[-1] and points.walls[0] >= self.walls[-1]
-            if starts_again:
-                self.cut(points.steps[0])
+        is_next_file = source != self.source and self.steps and points.steps
+        if is_next_file and points.steps[0] <= self.steps[-1] and points.walls[0] >= self.walls[-1]:
+            self.cut(points.steps[0])  # the program started again
         self.source = source
         self.steps += points.steps
         self.walls += points.walls
@@ -56,29 +57,23 @@ class ScalarSeries:
     def cut(self, step: int) -> None:
         """Remove the points from `step` on."""
         if all(map(le, self.steps, self.steps[1:])):
-            kept: Any = slice(bisect_left(self.steps, step))
-            self._keep(self.steps[kept], self.walls[kept], self.values[kept])
+            end = bisect_left(self.steps, step)
+            del self.steps[end:], self.walls[end:], self.values[end:]
         else:
-            self._pick([number for number, own in enumerate(self.steps) if own < step])
+            self._keep([number for number, each in enumerate(self.steps) if each < step])
 
     def thin(self) -> None:
         """Keep half of the points, the extremes among them."""
-        self._pick(kept_when_halved(self.values))
+        self._keep(kept_when_halved(self.values))
 
-    def _pick(self, numbers: list[int]) -> None:
-        self._keep(
-            array("q", [self.steps[number] for number in numbers]),
-            array("d", [self.walls[number] for number in numbers]),
-            array("d", [self.values[number] for number in numbers]),
-        )
-
-    def _keep(self, steps: array[int], walls: array[float], values: array[float]) -> None:
-        self.steps, self.walls, self.values = steps, walls, values
+    def _keep(self, numbers: list[int]) -> None:
+        self.steps = array("q", [self.steps[number] for number in numbers])
+        self.walls = array("d", [self.walls[number] for number in numbers])
+        self.values = array("d", [self.values[number] for number in numbers])
 
 
 class Run:
-    """Keep all that was read of one directory; `size` is about its bytes. The caller must lock it against readers while
-    a batch is added."""
+    """Keep all that was read of one directory. The caller must lock it against readers while a batch is added."""
 
     def __init__(self) -> None:
         self._halvings, self._full = 0, False
@@ -92,8 +87,11 @@ class Run:
         self.texts: dict[bytes, list[TextValue]] = {}
         self.session: HyperparameterSession | None = None
         self.kinds: dict[bytes, bytes] = {}
+        """The plugin of each tag."""
         self.left_out = 0
+        """How many values of tags beyond the limits were read."""
         self.size = 0
+        """About how many bytes of memory the values need."""
 
     def add(self, batch: Batch, share: int, halvings: int = 0, full: bool = False) -> None:
         """Add what a stretch of a file says.
@@ -103,30 +101,29 @@ class Run:
         """
         self.kinds.update(batch.kinds)
         self._halvings, self._full = halvings, full
-        begun = 0
-        for at, step in [*sorted(batch.restarts), (-1, 0)]:
+        start, sections = 0, [*sorted(batch.restarts), (sys.maxsize, None)]
+        for end, step in sections:
             for tag, points in batch.scalars.items():
-                part, begun_at = points, begun
+                part = points
                 if batch.restarts:
-                    first = bisect_left(points.ats, begun_at)
-                    last = bisect_left(points.ats, at) if at >= 0 else len(points.ats)
+                    first, last = bisect_left(points.offsets, start), bisect_left(points.offsets, end)
                     part = Points([], points.steps[first:last], points.walls[first:last], points.values[first:last])
-                self._scalar(tag, part, batch.uri, share)
-            if at >= 0:
+                self._add_points(tag, part, batch.uri, share)
+            if step is not None:
                 self._cut(step)
-            begun = at
+            start = end
         for tag, histogram in batch.histograms:
-            self._add(self.histograms, tag, histogram, MOST_HISTOGRAMS)
+            self._add(self.histograms, tag, histogram, MAX_HISTOGRAMS)
         for tag, image in batch.images:
-            self._add(self.images, tag, image, MOST_IMAGES)
+            self._add(self.images, tag, image, MAX_IMAGES)
         for tag, text in batch.texts:
-            self._add(self.texts, tag, text, MOST_TEXTS)
+            self._add(self.texts, tag, text, MAX_TEXTS)
         for session in batch.sessions:
-            self._join(session)
+            self._merge(session)
 
-    def _scalar(self, tag: bytes, points: Points, source: str, share: int) -> None:
+    def _add_points(self, tag: bytes, points: Points, source: str, share: int) -> None:
         if tag not in self.scalars:
-            if self._full or len(self.scalars) >= MOST_TAGS or not len(points.steps):
+            if self._full or len(self.scalars) >= MAX_TAGS or not points.steps:
                 self.left_out += len(points.steps)
                 return
             self.scalars[tag] = ScalarSeries()
@@ -134,8 +131,8 @@ class Run:
         series = self.scalars[tag]
         before = len(series.values)
         series.extend(points, source)
-        most = max(LEFT_OF_ONE, max(share, FEWEST_OF_ONE) >> self._halvings)
-        while len(series.values) > most:
+        limit = max(MIN_KEPT_POINTS, max(share, MIN_POINTS_OF_TAG) >> self._halvings)
+        while len(series.values) > limit:
             series.thin()
         self.size += POINT * (len(series.values) - before)
 
@@ -148,37 +145,37 @@ class Run:
     def halve(self) -> None:
         """Keep half of each tag's points, histograms, images and texts, unless only few are left."""
         for series in self.scalars.values():
-            if (before := len(series.values)) > LEFT_OF_ONE:
+            if (before := len(series.values)) > MIN_KEPT_POINTS:
                 series.thin()
                 self.size += POINT * (len(series.values) - before)
-        for among in (self.histograms, self.images, self.texts):
-            for held in among.values():
-                if len(held) > LEFT_OF_OTHERS:
-                    self._drop(held)
+        for values_of in (self.histograms, self.images, self.texts):
+            for values in values_of.values():
+                if len(values) > MIN_KEPT_OTHERS:
+                    self._drop_half(values)
 
-    def _drop(self, held: list[Any]) -> None:
-        self.size -= sum(map(_bytes, held[1:-1:2]))
-        del held[1:-1:2]
+    def _drop_half(self, values: list[Any]) -> None:
+        self.size -= sum(map(_bytes, values[1:-1:2]))
+        del values[1:-1:2]
 
-    def _add(self, among: dict[bytes, list[T]], tag: bytes, one: T, most: int) -> None:
-        if tag not in among:
-            if self._full or len(among) >= MOST_TAGS // 10:
+    def _add(self, values_of: dict[bytes, list[T]], tag: bytes, value: T, limit: int) -> None:
+        if tag not in values_of:
+            if self._full or len(values_of) >= MAX_TAGS // 10:
                 self.left_out += 1
                 return
-            among[tag] = []
+            values_of[tag] = []
             self.size += TAG
-        held = among[tag]
-        held.append(one)
-        self.size += _bytes(one)
-        if len(held) > max(LEFT_OF_OTHERS, most >> self._halvings):
-            self._drop(held)
+        values = values_of[tag]
+        values.append(value)
+        self.size += _bytes(value)
+        if len(values) > max(MIN_KEPT_OTHERS, limit >> self._halvings):
+            self._drop_half(values)
 
-    def _join(self, session: HyperparameterSession) -> None:
-        held = self.session = self.session or HyperparameterSession()
-        held.values.update(session.values)
-        held.metrics = [*held.metrics, *(name for name in session.metrics if name not in held.metrics)]
-        held.group, held.status = session.group or held.group, session.status or held.status
-        held.started, held.ended = session.started or held.started, session.ended or held.ended
+    def _merge(self, session: HyperparameterSession) -> None:
+        known = self.session = self.session or HyperparameterSession()
+        known.values.update(session.values)
+        known.metrics += [name for name in session.metrics if name not in known.metrics]
+        known.group, known.status = session.group or known.group, session.status or known.status
+        known.started, known.ended = session.started or known.started, session.ended or known.ended
 
     @property
     def points(self) -> int:
@@ -187,22 +184,24 @@ class Run:
 
     def span(self) -> tuple[float, float, int]:
         """Return the first and last wall time and the greatest step; zeros if nothing was read."""
-        some = [series for series in self.scalars.values() if len(series.values)]
-        others = [
-            one for held in (self.histograms, self.images, self.texts) for items in held.values() for one in items
+        scalars = [series for series in self.scalars.values() if series.values]
+        others: list[Histogram | Image | TextValue] = [
+            *chain.from_iterable(self.histograms.values()),
+            *chain.from_iterable(self.images.values()),
+            *chain.from_iterable(self.texts.values()),
         ]
-        walls = [wall for series in some for wall in (series.walls[0], series.walls[-1])]
-        walls += [one.wall for one in others]
-        steps = [series.steps[-1] for series in some] + [one.step for one in others]
+        walls = [wall for series in scalars for wall in (series.walls[0], series.walls[-1])]
+        walls += [value.wall for value in others]
+        steps = [series.steps[-1] for series in scalars] + [value.step for value in others]
         return min(walls, default=0.0), max(walls, default=0.0), max(steps, default=0)
 
 
-def _bytes(one: Histogram | Image | TextValue) -> int:
-    if isinstance(one, Histogram):
-        return OTHER + 8 * len(one.buckets)
-    return OTHER + 4 * len(one.text) if isinstance(one, TextValue) else OTHER
+def _bytes(value: Histogram | Image | TextValue) -> int:
+    if isinstance(value, Histogram):
+        return OTHER + 8 * len(value.buckets)
+    return OTHER + 4 * len(value.text) if isinstance(value, TextValue) else OTHER
 
 
 def share(count: int) -> int:
     """Return how many points each of `count` scalars may keep."""
-    return min(MOST_OF_ONE, max(FEWEST_OF_ONE, POINTS // max(1, count)))
+    return min(MAX_POINTS_OF_TAG, max(MIN_POINTS_OF_TAG, POINTS // max(1, count)))

@@ -22,19 +22,21 @@ class Sample:
 
     points: list[Point] = field(default_factory=list)
     nan: int = 0
+    """How many values are NaN."""
     infinite: int = 0
+    """How many values are infinite."""
     odd: list[tuple[int, float, str]] = field(default_factory=list)
     """The first values that are not finite: step, wall time, name of the value."""
 
 
-def sample(steps: array[int], walls: array[float], values: array[float], most: int) -> Sample:
-    """Return a curve in at most about `most` points, four at least."""
+def sample(steps: array[int], walls: array[float], values: array[float], limit: int) -> Sample:
+    """Return a curve in at most about `limit` points, four at least."""
     count, found = len(values), Sample()
     if count <= 2:
         stretches = [(number, number + 1) for number in range(count)]
     else:
         size = 1
-        while (count - 2) / size > max(2, most - 2):
+        while (count - 2) / size > max(2, limit - 2):
             size *= 2
         inner = [(max(1, at), min(at + size, count - 1)) for at in range(0, count - 1, size)]
         stretches = [(0, 1), *(pair for pair in inner if pair[0] < pair[1]), (count - 1, count)]
@@ -51,7 +53,8 @@ def _summary(
     total = sum(part)
     if not math.isfinite(total):
         for number in range(start, end):
-            _odd(steps[number], walls[number], values[number], found)
+            if not math.isfinite(values[number]):
+                _add_odd(steps[number], walls[number], values[number], found)
         part = [value for value in part if math.isfinite(value)]
         if not part:
             return None, None, None
@@ -61,18 +64,16 @@ def _summary(
     return least, min(max(mean, least), greatest), greatest
 
 
-def _odd(step: int, wall: float, value: float, found: Sample) -> None:
-    if math.isfinite(value):
-        return
+def _add_odd(step: int, wall: float, value: float, found: Sample) -> None:
     if math.isnan(value):
         found.nan += 1
     else:
         found.infinite += 1
     if len(found.odd) < MAX_ODD:
-        found.odd.append((step, wall, name(value)))
+        found.odd.append((step, wall, number_name(value)))
 
 
-def name(value: float) -> str:
+def number_name(value: float) -> str:
     """Return the name of a number that JSON cannot express."""
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 

@@ -1,6 +1,6 @@
 """Read thousands of scalars at once. Records of one length differ only in time, step and value: the first one shows
-where these lie, and one `struct` format cuts all of them into columns. Every other byte is compared, and records that
-differ are left to `events`.
+where these lie, and one `struct` format splits all of them into columns. Every other byte is compared, and `events`
+reads the records that differ.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from typing import Any
 
 from howdah.eventfiles.event_batch import Points
 
-FEWEST = 4
+MIN_RECORDS = 4
 """The number of records from which columns pay off."""
-_MOST_LEVELS = 8
-_MOST_STEPS = 1 << 18
+_MAX_LAYOUTS = 8
+_MAX_CACHED_STEPS = 1 << 18
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _FORMATS = {(1, 4): "f", (2, 8): "d"}  # by a tensor's type (types.proto) and the bytes of one number
+PointsCallback = Callable[[bytes, "Points"], object]
+"""A function that takes a tag and its points."""
 Field = tuple[int, int, int]
 """The wire type of a protobuf field, and where its content begins and ends."""
 
@@ -34,7 +36,7 @@ class Layout:
     wall: int
     """Where the wall time begins."""
     step: tuple[int, int]
-    """Where the step's varint begins and ends; the same place twice if the step is 0, which is not written."""
+    """Where the step's varint begins and ends; both are the same if the step is 0, which is not written."""
     value: int
     """Where the value begins."""
     format: str
@@ -73,7 +75,7 @@ def _only(frame: bytes, outer: Field, number: int | None) -> Any:
 def _tensor(frame: bytes, outer: Field) -> tuple[int, str]:
     """Return where the number of a one-number tensor begins, and its format."""
     fields = _only(frame, outer, None)
-    kind = _message_number(frame, fields[1])
+    kind = _varint(frame, fields[1][1])[0] if fields[1][0] == _VARINT else -1
     (number,) = fields.keys() & {4, 5, 6}
     _, start, end = fields[number]
     if fields.keys() - {1, 2, 3, 4, 5, 6} or number not in (4, kind + 4):
@@ -102,10 +104,6 @@ def _message(data: bytes, place: int, end: int) -> dict[int, Field]:
     return found
 
 
-def _message_number(data: bytes, field: Field) -> int:
-    return _varint(data, field[1])[0] if field[0] == _VARINT else -1
-
-
 def _varint(data: bytes, place: int) -> tuple[int, int]:
     value = shift = 0
     while shift < 70:
@@ -124,71 +122,62 @@ class _Steps(dict[bytes, int]):
         value, end = _varint(data, 0)
         if end != len(data):
             raise ValueError
-        if len(self) >= _MOST_STEPS:
+        if len(self) >= _MAX_CACHED_STEPS:
             self.clear()
         self[data] = value = (value + (1 << 63)) % (1 << 64) - (1 << 63)
         return value
 
 
 _STEPS = _Steps()
-Taken = Callable[[bytes, Points], object]
 
 
 def decode_columns(
-    frames: list[bytes], ats: list[int], scalar: Callable[[bytes], bool], taken: Taken
+    frames: list[bytes], offsets: list[int], is_scalar: Callable[[bytes], bool], add_points: PointsCallback
 ) -> list[tuple[int, bytes]]:
-    """Hand the points of frames of one length, which begin at `ats`, to `taken`, tag by tag; return the places and
-    frames of the rest. `scalar` tells whether a frame has a scalar."""
-    level = 0
-    while ats:
-        found = layout(frames[0]) if len(ats) >= FEWEST and level < _MOST_LEVELS else None
-        if found is None or not scalar(frames[0]):
+    """Pass the points of frames of one length, which begin at `offsets`, to `add_points`, tag by tag; return the
+    offsets and frames of the rest. `is_scalar` tells whether a frame has a scalar."""
+    for _ in range(_MAX_LAYOUTS):
+        found = layout(frames[0]) if len(offsets) >= MIN_RECORDS else None
+        if found is None or not is_scalar(frames[0]):
             break
-        parts, others = _parts(frames, found, ats)
-        frames, ats = [frames[number] for number in others], [ats[number] for number in others]
-        level += 1
+        parts, others = _parts(frames, found, offsets)
+        frames, offsets = [frames[number] for number in others], [offsets[number] for number in others]
         for tag, points in parts:
-            taken(tag, points)
-    return list(zip(ats, frames, strict=True))
+            add_points(tag, points)
+    return list(zip(offsets, frames, strict=True))
 
 
-Columns = list[tuple[Any, ...]]
-
-
-def _parts(frames: list[bytes], found: Layout, ats: list[int]) -> tuple[list[tuple[bytes, Points]], list[int]]:
+def _parts(frames: list[bytes], found: Layout, offsets: list[int]) -> tuple[list[tuple[bytes, Points]], list[int]]:
     """Return the points of each tag of this layout, and the numbers of the frames that have another layout."""
     row, fixed, numbers = _row(found)
     columns = list(zip(*row.iter_unpack(b"".join(frames)), strict=True))
     same = [columns[item] for item in fixed]
     if all(len(set(column)) == 1 for column in same):
-        return [(found.tag, _points(ats, columns, numbers))], []
+        return [(found.tag, _points(offsets, columns, numbers))], []
     where: dict[Any, list[int]] = defaultdict(list)
     for number, key in enumerate(zip(*same, strict=True)):
         where[key].append(number)
     parts, others = [], []
     for rows in where.values():
         # A frame of another layout may have anything in these places, so the first of each group is checked anew.
-        other = layout(frames[rows[0]]) if len(rows) >= FEWEST or rows[0] == 0 else None
+        other = layout(frames[rows[0]]) if len(rows) >= MIN_RECORDS or rows[0] == 0 else None
         if other is not None and replace(other, tag=found.tag) == found:
             picked = [tuple([column[number] for number in rows]) for column in columns]
-            parts.append((other.tag, _points([ats[number] for number in rows], picked, numbers)))
+            parts.append((other.tag, _points([offsets[number] for number in rows], picked, numbers)))
         else:
             others += rows
     return parts, sorted(others)
 
 
-def _points(ats: list[int], columns: Columns, numbers: tuple[int, int, int]) -> Points:
+def _points(offsets: list[int], columns: list[tuple[Any, ...]], numbers: tuple[int, int, int]) -> Points:
     wall, step, value = numbers
-    steps = array("q", map(_STEPS.__getitem__, columns[step])) if step >= 0 else array("q", bytes(8 * len(ats)))
-    return Points(ats, steps, array("d", columns[wall]), array("d", columns[value]))
+    steps = array("q", map(_STEPS.__getitem__, columns[step])) if step >= 0 else array("q", bytes(8 * len(offsets)))
+    return Points(offsets, steps, array("d", columns[wall]), array("d", columns[value]))
 
 
 def _row(found: Layout) -> tuple[struct.Struct, list[int], tuple[int, int, int]]:
     """Return a frame's format, which items are equal in frames of one tag, and which are wall, step and value."""
-    spans: list[tuple[int, int, str]] = [
-        (found.wall, 8, "d"),
-        (found.value, 4 if found.format == "f" else 8, found.format),
-    ]
+    spans = [(found.wall, 8, "d"), (found.value, 4 if found.format == "f" else 8, found.format)]
     size = found.step[1] - found.step[0]
     if size:
         spans.append((found.step[0], size, f"{size}s"))
@@ -200,8 +189,5 @@ def _row(found: Layout) -> tuple[struct.Struct, list[int], tuple[int, int, int]]
         items[start] = len(parts) - 1
         parts.append(form)
         place = start + width
-    return (
-        struct.Struct("".join(parts)),
-        fixed,
-        (items[found.wall], items[found.step[0]] if size else -1, items[found.value]),
-    )
+    numbers = items[found.wall], items[found.step[0]] if size else -1, items[found.value]
+    return struct.Struct("".join(parts)), fixed, numbers

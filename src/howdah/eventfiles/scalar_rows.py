@@ -1,6 +1,6 @@
 """Read rows of scalars. A program that logs the same scalars at each step writes the same records again and again,
 except times, steps and values. Many rows are compared with the first at once, as one large integer, and have one
-checksum. Rows that differ, or whose checksums are wrong, are left to `scalar_columns`.
+checksum. `scalar_columns` reads the rows that differ or whose checksums are wrong.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any
 
 from howdah.eventfiles.event_batch import Points
 from howdah.eventfiles.record_framing import crc32c_or_none, length_of
-from howdah.eventfiles.scalar_columns import Layout, layout
+from howdah.eventfiles.scalar_columns import Layout, PointsCallback, layout
 from howdah.inputs.formats import framing
 
-FEWEST = 16
-_AT_ONCE = (1024, 256, 64, FEWEST)
-_MOST_RECORDS = 128
-_MOST_STEP = 8  # bytes of a varint that fit into a lane of 64 bits
+MIN_ROWS = 16
+"""The number of rows from which this pays off."""
+_BLOCK_ROWS = (1024, 256, 64, MIN_ROWS)
+_MAX_RECORDS = 128
+_MAX_STEP_BYTES = 8  # bytes of a varint that fit into a lane of 64 bits
 _ONES, _POLYNOMIAL = 0xFFFFFFFF, 0x82F63B78
-Taken = Callable[[bytes, Points], object]
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class RecordRow:
 
     def holds(self, block: bytes, count: int) -> bool:
         """Tell whether `block` is `count` rows like this one, with correct checksums."""
-        alike = int.from_bytes(block, "little") & _number(self.mask, count) == _number(self.same, count)
-        return alike and self._has_correct_sums(block, count)
+        is_same = int.from_bytes(block, "little") & _repeated(self.mask, count) == _repeated(self.same, count)
+        return is_same and self._has_correct_sums(block, count)
 
     def _has_correct_sums(self, block: bytes, count: int) -> bool:
         """Check the checksums of all records at once.
@@ -65,43 +65,45 @@ class RecordRow:
     def points(self, block: bytes, count: int, at: int, number: int) -> Points:
         """Return the points of record `number` of each row of `block`, which begins at byte `at` of the file."""
         begins, found = self.records[number]
-        walls = _array("d", _column(block, begins + found.wall, 8, self.size, count))
+        walls = _array("d", _column(block, begins + found.wall, 8, self.size, count, 8))
         width = 4 if found.format == "f" else 8
-        values = _array(found.format, _column(block, begins + found.value, width, self.size, count))
+        values = _array(found.format, _column(block, begins + found.value, width, self.size, count, width))
         start, end = found.step
         steps = _steps(_lanes(block, begins + start, end - start, self.size, count), end - start, count)
-        ats = range(at + begins, at + begins + count * self.size, self.size)
-        return Points(ats, steps, walls, values if found.format == "d" else array("d", values.tolist()))
+        offsets = range(at + begins, at + begins + count * self.size, self.size)
+        return Points(offsets, steps, walls, values if found.format == "d" else array("d", values.tolist()))
 
 
-def decode_rows(data: bytes, at: int, scalar: Callable[[bytes], bool], taken: Taken) -> tuple[int, int]:
-    """Hand the points of rows that begin at `at` to `taken`; return where the rows end, and the bytes of one row.
-    `scalar` tells whether a frame has a scalar."""
-    row = _row(data, at, scalar)
+def decode_rows(
+    data: bytes, at: int, is_scalar: Callable[[bytes], bool], add_points: PointsCallback
+) -> tuple[int, int]:
+    """Pass the points of rows that begin at `at` to `add_points`; return where the rows end, and the bytes of one row.
+    `is_scalar` tells whether a frame has a scalar."""
+    row = _row(data, at, is_scalar)
     if row is None:
         return at, 0
-    for count in _AT_ONCE:
+    for count in _BLOCK_ROWS:
         size = count * row.size
         while at + size <= len(data) and row.holds(block := data[at : at + size], count):
             for number, (_, found) in enumerate(row.records):
-                taken(found.tag, row.points(block, count, at, number))
+                add_points(found.tag, row.points(block, count, at, number))
             at += size
     return at, row.size
 
 
-def _row(data: bytes, at: int, scalar: Callable[[bytes], bool]) -> RecordRow | None:
+def _row(data: bytes, at: int, is_scalar: Callable[[bytes], bool]) -> RecordRow | None:
     """Return the row that begins at `at` and ends where its first tag comes again."""
     records: list[tuple[int, Layout]] = []
     place = at
-    while len(records) <= _MOST_RECORDS and place + 12 <= len(data):
+    while len(records) <= _MAX_RECORDS and place + 12 <= len(data):
         length = length_of(data[place : place + 12])
         frame = data[place : place + length]
         found = layout(frame) if 0 < length == len(frame) else None
-        if found is None or found.step[1] - found.step[0] > _MOST_STEP:
+        if found is None or found.step[1] - found.step[0] > _MAX_STEP_BYTES:
             return None
         if records and found.tag == records[0][1].tag:
             return _masked(data[at:place], records)
-        if not scalar(frame):
+        if not is_scalar(frame):
             return None
         records.append((place - at, found))
         place += length
@@ -121,27 +123,24 @@ def _masked(row: bytes, records: list[tuple[int, Layout]]) -> RecordRow:
 
 
 @functools.lru_cache(48)
-def _number(row: bytes, count: int) -> int:
+def _repeated(row: bytes, count: int) -> int:
     return int.from_bytes(row * count, "little")
 
 
-def _column(block: bytes, at: int, width: int, size: int, count: int) -> bytearray:
-    """Return the `width` bytes at `at` of each row."""
-    column = bytearray(width * count)
+def _column(block: bytes, at: int, width: int, size: int, count: int, lane: int) -> bytearray:
+    """Return the `width` bytes at `at` of each row, in lanes of `lane` bytes."""
+    column = bytearray(lane * count)
     for number in range(width):
-        column[number::width] = block[at + number :: size]
+        column[number::lane] = block[at + number :: size]
     return column
 
 
 def _lanes(block: bytes, at: int, width: int, size: int, count: int) -> int:
     """Return the `width` bytes at `at` of each row as one large integer with a lane of 64 bits for each row."""
-    column = bytearray(8 * count)
-    for number in range(width):
-        column[number::8] = block[at + number :: size]
-    return int.from_bytes(column, "little")
+    return int.from_bytes(_column(block, at, width, size, count, 8), "little")
 
 
-@functools.lru_cache(len(_AT_ONCE))
+@functools.lru_cache(len(_BLOCK_ROWS))
 def _each(count: int) -> int:
     return int.from_bytes(b"\1\0\0\0\0\0\0\0" * count, "little")
 
@@ -168,7 +167,7 @@ def _array(code: str, data: bytes | bytearray) -> array[Any]:
     return found
 
 
-@functools.lru_cache(None)
+@functools.cache
 def _before_ones() -> int:
     """Return the CRC-32C state that four zero bytes turn into the initial state."""
     value = _ONES

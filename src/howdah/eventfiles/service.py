@@ -25,100 +25,96 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from howdah.errors import EngineUnavailable, HowdahError, StagingError
 from howdah.eventfiles import embed, oom_priority
+from howdah.eventfiles.directory_cache import EventDirectories
 from howdah.eventfiles.errors import Absent, NoLibrary, Unreadable, Wrong
-from howdah.eventfiles.queries import EventDirectories, JobEventFiles, Query
+from howdah.eventfiles.queries import JobEventFiles, Query
 from howdah.localfiles.temporary_directory import remove_if_empty
 
 if TYPE_CHECKING:
     from howdah.eventfiles.checkpoint_contents import CheckpointContents
 
 IDLE_S, TICK_S = 600.0, 0.25
-MOST_BODY = 4 << 20
-_DIED = 1  # PR_SET_PDEATHSIG
+MAX_BODY = 4 << 20
+_PR_SET_PDEATHSIG = 1
 Answer = tuple[int, str, bytes]
-JSON, HTML, SVG, SCRIPT, PNG = (
-    "application/json",
-    "text/html; charset=utf-8",
-    "image/svg+xml",
-    "text/javascript; charset=utf-8",
-    "image/png",
-)
+"""Status, content type and body."""
+JSON, HTML, SVG, PNG = "application/json", "text/html; charset=utf-8", "image/svg+xml", "image/png"
+SCRIPT = "text/javascript; charset=utf-8"
 CHARTS = ("scalars", "histograms", "distributions")
 """The charts that exist as SVG and PNG, and that can be embedded."""
-_SCRIPT = embed.SCRIPT.encode()
+_STATUSES: Mapping[type[HowdahError], int] = {
+    Absent: 404,
+    NoLibrary: 501,
+    Wrong: 400,
+    Unreadable: 422,
+    StagingError: 404,
+    EngineUnavailable: 503,
+    HowdahError: 500,
+}
+"""The status of each error: that of the first class in this order that the error belongs to."""
+_TABLES: Mapping[str, Callable[[JobEventFiles, Query], Mapping[str, Any]]] = {
+    "runs": JobEventFiles.runs,
+    "scalars": JobEventFiles.scalars,
+    "histograms": JobEventFiles.histograms,
+    "distributions": JobEventFiles.distributions,
+    "images": JobEventFiles.images,
+    "text": JobEventFiles.texts,
+    "hparams": JobEventFiles.hparams,
+}
+"""The methods that answer `curves/NAME` with JSON."""
 
 
 class EventFileServer:
     """Answer requests, and keep what was read between them."""
 
     def __init__(self) -> None:
-        self._store = EventDirectories()
-        self.heard_at = time.monotonic()
-        self.answering = 0
-        self._json: Mapping[str, Callable[[JobEventFiles, Query], Mapping[str, Any]]] = {
-            "runs": JobEventFiles.runs,
-            "scalars": JobEventFiles.scalars,
-            "histograms": JobEventFiles.histograms,
-            "distributions": JobEventFiles.distributions,
-            "images": JobEventFiles.images,
-            "text": JobEventFiles.texts,
-            "hparams": JobEventFiles.hparams,
-        }
+        self._directories = EventDirectories()
+        self.last_request_at = time.monotonic()
+        self.active_requests = 0
 
     def answer(self, target: str, body: bytes) -> Answer:
         """Return status, content type and body for a request."""
-        self.heard_at = time.monotonic()
+        self.last_request_at = time.monotonic()
         path, _, query = target.partition("?")
         name = urllib.parse.unquote(path).strip("/")
         try:
             request = json.loads(body or b"{}")
-            places = [(str(prefix), str(uri)) for prefix, uri in request.get("places", ())]
-            folders = [str(uri) for uri in request.get("checkpoints", ())]
+            locations = [(str(prefix), str(uri)) for prefix, uri in request.get("places", ())]
+            checkpoints = [str(uri) for uri in request.get("checkpoints", ())]
         except (ValueError, TypeError, AttributeError):
             return _error(400, "the body must be JSON that says where the files are")
         try:
             if name.startswith("curves/"):
-                return self._curves(name.removeprefix("curves/"), query, places)
-            return self._checkpoints(name, query, folders or [uri for _, uri in places])
-        except Absent as error:
-            return _error(404, str(error))
-        except NoLibrary as error:
-            return _error(501, str(error))
-        except Wrong as error:
-            return _error(400, str(error))
-        except Unreadable as error:
-            return _error(422, str(error))
-        except StagingError as error:
-            return _error(404, str(error))
-        except EngineUnavailable as error:
-            return _error(503, str(error))
+                return self._curves(name.removeprefix("curves/"), query, locations)
+            return self._checkpoints(name, query, checkpoints or [uri for _, uri in locations])
         except HowdahError as error:
-            return _error(500, str(error))
+            return _error(next(status for kind, status in _STATUSES.items() if isinstance(error, kind)), str(error))
         except Exception as error:  # a bug in howdah: the answer says so, and the log has the traceback
             traceback.print_exc(file=sys.stderr)
             return _error(500, f"a fault in the curves service: {type(error).__name__}")
         finally:
-            self.heard_at = time.monotonic()
+            self.last_request_at = time.monotonic()
 
-    def _curves(self, name: str, query: str, places: Sequence[tuple[str, str]]) -> Answer:
-        asked = urllib.parse.parse_qs(query, keep_blank_values=True)
+    def _curves(self, name: str, query_text: str, locations: Sequence[tuple[str, str]]) -> Answer:
+        query = urllib.parse.parse_qs(query_text, keep_blank_values=True)
         if name in ("embed.html", "embed.js"):
-            chart = asked.get("chart", ["scalars"])[-1]
+            chart = query.get("chart", ["scalars"])[-1]
             if chart not in CHARTS:
                 raise Wrong(f"chart={chart[:40]}: one of {', '.join(CHARTS)}")
-            return (200, HTML, embed.page(query).encode()) if name == "embed.html" else (200, SCRIPT, _SCRIPT)
-        kind, _, ending = name.partition(".")
-        drawn = kind in CHARTS and ending in ("svg", "png")
-        if not drawn and name not in {*self._json, "image"}:
+            is_page = name == "embed.html"
+            return (200, HTML, embed.page(query_text).encode()) if is_page else (200, SCRIPT, embed.SCRIPT.encode())
+        kind, _, suffix = name.partition(".")
+        is_picture = kind in CHARTS and suffix in ("svg", "png")
+        if not is_picture and name not in {*_TABLES, "image"}:
             return _error(404, f"nothing answers curves/{name[:100]}")
-        board = self._store.board(places)
+        job = self._directories.read_job(locations)
         if name == "image":
-            return 200, *board.image(asked)
-        if name in self._json:
-            if asked.get("since") == [str(board.version)]:
-                return _json({"version": board.version, "unchanged": True})
-            return _json(self._json[name](board, asked))
-        return _chart(board, kind, asked, ending == "png")
+            return 200, *job.image(query)
+        if is_picture:
+            return _chart(job, kind, query, suffix == "png")
+        if query.get("since") == [str(job.version)]:
+            return _json({"version": job.version, "unchanged": True})
+        return _json(_TABLES[name](job, query))
 
     @functools.cached_property
     def _contents(self) -> CheckpointContents:
@@ -127,31 +123,28 @@ class EventFileServer:
 
         return CheckpointContents()
 
-    def _checkpoints(self, name: str, query: str, folders: Sequence[str]) -> Answer:
-        asked = urllib.parse.parse_qs(query, keep_blank_values=True)
-        one = {key: values[-1] for key, values in asked.items()}
-        contents = self._contents
+    def _checkpoints(self, name: str, query_text: str, directories: Sequence[str]) -> Answer:
+        query = dict(urllib.parse.parse_qsl(query_text, keep_blank_values=True))
         if name == "checkpoints":
-            return _json(contents.checkpoints(folders))
+            return _json(self._contents.checkpoints(directories))
         if name == "checkpoints/tensors":
-            return _json(contents.tensors(folders, one.get("uri", "")))
+            return _json(self._contents.tensors(directories, query.get("uri", "")))
         if name == "checkpoints/statistics":
-            return _json(contents.statistics(folders, one.get("uri", ""), one.get("name", "")))
+            return _json(self._contents.statistics(directories, query.get("uri", ""), query.get("name", "")))
         return _error(404, f"nothing answers {name[:100]}")
 
 
-def _chart(board: JobEventFiles, kind: str, asked: Query, as_png: bool) -> Answer:
+def _chart(job: JobEventFiles, kind: str, query: Query, as_png: bool) -> Answer:
     from howdah.eventfiles import chart, histogram_chart, png, svg
 
-    style = svg.style(asked, "light" if as_png else "auto")
+    style = svg.style(query, "light" if as_png else "auto")
     if kind == "scalars":
-        points = {"points": [str(max(50, style.width))], **asked}
-        document = chart.draw_curves(list(board.curves(points)), style)
+        document = chart.draw_curves(list(job.curves({"points": [str(max(50, style.width))], **query})), style)
     elif kind == "distributions":
-        document = histogram_chart.draw_distribution(board.tag_histograms(asked), style)
+        document = histogram_chart.draw_distribution(job.tag_histograms(query), style)
     else:
-        draw = histogram_chart.draw_bars if "step" in asked else histogram_chart.draw_map
-        document = draw(board.tag_histograms(asked), style)
+        draw = histogram_chart.draw_bars if "step" in query else histogram_chart.draw_map
+        document = draw(job.tag_histograms(query), style)
     return (200, PNG, png.png(document)) if as_png else (200, SVG, document.encode())
 
 
@@ -180,16 +173,16 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         length = self.headers.get("Content-Length", "0")
-        if not length.isdigit() or int(length) > MOST_BODY:
-            status, kind, body = _error(413, f"a body has at most {MOST_BODY} bytes")
+        if not length.isdigit() or int(length) > MAX_BODY:
+            status, kind, body = _error(413, f"a body has at most {MAX_BODY} bytes")
             self.close_connection = True
         else:
             service = self.server.service
-            service.answering += 1
+            service.active_requests += 1
             try:
                 status, kind, body = service.answer(self.path, self.rfile.read(int(length)))
             finally:
-                service.answering -= 1
+                service.active_requests -= 1
         self.send_response_only(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
@@ -207,8 +200,9 @@ def serve(path: str, idle_s: float = IDLE_S) -> None:
     """Answer at socket `path` until no request came for `idle_s`, the parent has ended, or this process has grown so
     large that its container might be killed."""
     parent = os.getppid()
-    signal.signal(signal.SIGTERM, lambda *_: _leave(Path(path)))
-    _die_with_parent()
+    signal.signal(signal.SIGTERM, lambda *_: _exit(Path(path)))
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     oom_priority.prefer_as_oom_victim()
     before = os.umask(0o177)
     try:
@@ -218,23 +212,18 @@ def serve(path: str, idle_s: float = IDLE_S) -> None:
     service = server.service = EventFileServer()
     threading.Thread(target=server.serve_forever, args=(0.2,), daemon=True, name="serve").start()
     print("ready", flush=True)
-    most = oom_priority.limit()
-    while os.getppid() == parent and (service.answering or time.monotonic() - service.heard_at < idle_s):
+    limit = oom_priority.limit()
+    while os.getppid() == parent and (service.active_requests or time.monotonic() - service.last_request_at < idle_s):
         time.sleep(min(TICK_S, idle_s / 4))
-        if most and (size := oom_priority.resident()) > most:
-            print(f"the curves service has {size >> 20} MiB, {most >> 20} are the most: it ends", file=sys.stderr)
+        if limit and (size := oom_priority.resident()) > limit:
+            print(f"the curves service has {size >> 20} MiB, {limit >> 20} are the most: it ends", file=sys.stderr)
             break
-    _leave(Path(path))
+    _exit(Path(path))
 
 
-def _leave(socket: Path) -> NoReturn:
+def _exit(socket: Path) -> NoReturn:
     """End this process and remove its socket and the socket's directory, since the parent may have been killed."""
     with contextlib.suppress(OSError):
         socket.unlink()
         remove_if_empty(socket.parent)
     os._exit(0)  # library threads that never return must not keep it
-
-
-def _die_with_parent() -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_DIED, signal.SIGTERM, 0, 0, 0)

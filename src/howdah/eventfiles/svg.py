@@ -6,9 +6,12 @@ All text is escaped; a document loads nothing and runs no script.
 from __future__ import annotations
 
 import math
+import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from typing import TypeVar
 from xml.sax.saxutils import escape
 
 from howdah.eventfiles.errors import Wrong
@@ -24,14 +27,15 @@ WORDS = {
            "cell": "单格最多 {} 个值", "median": "中位数", "between": "{}–{} %"},
 }  # fmt: skip
 LEFT, RIGHT, TOP, BOTTOM, ROW = 64.0, 16.0, 30.0, 40.0, 18.0
-LARGEST = 4000
-# Paper, ink, lines. Without variables of CSS, which not every drawer of SVG knows.
+MAX_SIDE = 4000
+# Background, text, lines. Without variables of CSS, which not every program that draws SVG knows.
 _LIGHT, _DARK = ("#ffffff", "#333333", "#dddddd"), ("#141414", "#d0d0d0", "#3a3a3a")
 _FONTS = "'Noto Sans','Noto Sans CJK SC','DejaVu Sans','PingFang SC','Microsoft YaHei',sans-serif"
-_MOST_NAME = 60
-LARGEST_VALUE = 1e300
+_MAX_NAME = 60
+MAX_VALUE = 1e300
 """Beyond it the width of a range may be infinite."""
 Scale = Callable[[float], float]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -71,23 +75,23 @@ class ChartFrame:
     bottom: float
 
 
-def style(asked: Query, theme: str) -> Style:
-    """Return the style that a query asks for; `theme` is the default theme.
+def style(query: Query, theme: str) -> Style:
+    """Return the style that a query requests; `theme` is the default theme.
 
     Raises:
         Wrong: a value of the query is not allowed.
     """
 
     def choice(name: str, allowed: Sequence[str]) -> str:
-        value = asked.get(name, [allowed[0]])[-1]
+        value = query.get(name, [allowed[0]])[-1]
         if value not in allowed:
             raise Wrong(f"{name}={value[:40]}: one of {', '.join(allowed)}")
         return value
 
-    def size(name: str, usual: int) -> int:
-        value = asked.get(name, [str(usual)])[-1]
-        if not value.isdigit() or not 100 <= int(value[:9]) <= LARGEST:
-            raise Wrong(f"{name}={value[:40]}: a whole number from 100 to {LARGEST}")
+    def size(name: str, default: int) -> int:
+        value = query.get(name, [str(default)])[-1]
+        if not value.isdigit() or not 100 <= int(value[:9]) <= MAX_SIDE:
+            raise Wrong(f"{name}={value[:40]}: a whole number from 100 to {MAX_SIDE}")
         return int(value)
 
     return Style(
@@ -96,8 +100,8 @@ def style(asked: Query, theme: str) -> Style:
         choice("x", ("step", "time", "relative")),
         choice("scale", ("linear", "log")) == "log",
         choice("theme", (theme, "auto", "light", "dark")),
-        asked.get("language", ["en"])[-1],
-        asked.get("title", [""])[-1],
+        query.get("language", ["en"])[-1],
+        query.get("title", [""])[-1],
     )
 
 
@@ -114,7 +118,7 @@ def opening(style: Style, title: str) -> Iterator[str]:
     )
     colours = _colours(_DARK if style.theme == "dark" else _LIGHT)
     dark = f"@media (prefers-color-scheme:dark){{{_colours(_DARK)}}}" if style.theme == "auto" else ""
-    yield f"<title>{escaped(title, 200)}</title><style>text{{font-size:12px;font-family:{_FONTS}}}{colours}{dark}"
+    yield f"<title>{_escaped(title, 200)}</title><style>text{{font-size:12px;font-family:{_FONTS}}}{colours}{dark}"
     yield ".c{fill:none;stroke-width:1.5;stroke-linejoin:round}.b{stroke:none;fill-opacity:.18}"
     yield ".t{font-weight:600}</style>"
     yield f'<rect class="p" width="{style.width}" height="{style.height}"/>'
@@ -122,60 +126,83 @@ def opening(style: Style, title: str) -> Iterator[str]:
 
 
 def _colours(colours: tuple[str, str, str]) -> str:
-    paper, ink, line = colours
-    return f".p{{fill:{paper}}}text{{fill:{ink}}}.g{{stroke:{line}}}"
+    background, text, line = colours
+    return f".p{{fill:{background}}}text{{fill:{text}}}.g{{stroke:{line}}}"
 
 
 def vertical_axis(frame: ChartFrame, span: tuple[float, float], log: bool) -> Iterator[str]:
     """Yield grid lines and numbers from the lower to the upper edge."""
-    place = scale(span, frame.bottom, frame.top, log)
+    pixel = scale(span, frame.bottom, frame.top, log)
     for value in ticks(*span, 6, log):
-        y = place(value)
+        y = pixel(value)
         yield f'<path class="g" d="M{frame.left:.1f} {y:.1f}H{frame.right:.1f}"/>'
         yield text(frame.left - 6, y + 4, label(value), "end")
 
 
 def horizontal_axis(frame: ChartFrame, span: tuple[float, float], kind: str, word: str) -> Iterator[str]:
     """Yield marks and numbers below the plane; `kind` is step, time, relative or value, `word` the axis's name."""
-    place = scale(span, frame.left, frame.right, log=False)
-    named = {"time": _clock, "relative": _duration}.get(kind, label)
+    pixel = scale(span, frame.left, frame.right, log=False)
+    text_of = {"time": _clock, "relative": _duration}.get(kind, label)
     unit = _unit(span[1])[0] if kind == "relative" else 1
     for value in (unit * tick for tick in ticks(span[0] / unit, span[1] / unit, 6, False)):
-        x = place(value)
+        x = pixel(value)
         yield f'<path class="g" d="M{x:.1f} {frame.bottom:.1f}v4"/>'
-        yield text(x, frame.bottom + 17, named(value), "middle")
+        yield text(x, frame.bottom + 17, text_of(value), "middle")
     yield text(frame.right, frame.bottom + 33, word, "end")
 
 
-def nothing_yet(frame: ChartFrame, words: dict[str, str]) -> str:
-    """Return the text of a chart without any value."""
-    return text((frame.left + frame.right) / 2, (frame.top + frame.bottom) / 2, words["none"], "middle")
+def legend_y(frame: ChartFrame, number: int) -> float:
+    """Return where the text of a row of the legend stands."""
+    return frame.bottom + BOTTOM + number * ROW + 6
 
 
-def text(x: float, y: float, content: str, anchor: str, style: str = "", most: int = 200) -> str:
+def legend_row(
+    frame: ChartFrame, number: int, content: str, colour: str, dashed: str = "", opacity: float = 0.0
+) -> Iterator[str]:
+    """Yield a row of the legend with a patch of its colour, or with a line if the opacity is 0."""
+    y = legend_y(frame, number)
+    if opacity:
+        yield f'<path fill="{colour}" fill-opacity="{opacity:.2f}" d="M{frame.left:.0f} {y - 9:.0f}h18v10h-18Z"/>'
+    else:
+        yield f'<path class="c" stroke="{colour}"{dashed} d="M{frame.left:.0f} {y - 4:.0f}h18"/>'
+    yield text(frame.left + 24, y, content, "start")
+
+
+def closing(has_values: bool, frame: ChartFrame, style: Style) -> Iterator[str]:
+    """Yield the end of a document, with a note if the chart has no value."""
+    if not has_values:
+        yield text((frame.left + frame.right) / 2, (frame.top + frame.bottom) / 2, style.words["none"], "middle")
+    yield "</svg>"
+
+
+def between_gaps(items: Iterable[T | None]) -> Iterator[list[T]]:
+    """Yield the sections between items that are None."""
+    for _, section in groupby(items, lambda item: item is None):
+        if found := [item for item in section if item is not None]:
+            yield found
+
+
+def text(x: float, y: float, content: str, anchor: str, style: str = "", max_length: int = 200) -> str:
     """Return a line of text; `anchor` is start, middle or end."""
     kind = f' class="{style}"' if style else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{kind}>{escaped(content, most)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{kind}>{_escaped(content, max_length)}</text>'
 
 
-def escaped(content: str, most: int) -> str:
+def _escaped(content: str, max_length: int) -> str:
     """Escape text. XML allows no control characters, surrogates, U+FFFE or U+FFFF, not even as references."""
-    kept = (
-        each if each >= " " and not "\ud800" <= each <= "\udfff" and each < "\ufffe" else "\ufffd"
-        for each in content[:most]
-    )
-    return escape("".join(kept), {'"': "&quot;", "'": "&#39;"})
+    allowed = re.sub("[\0-\x1f\ud800-\udfff\ufffe-\U0010ffff]", "\ufffd", content[:max_length])
+    return escape(allowed, {'"': "&quot;", "'": "&#39;"})
 
 
 def shortened(name: str) -> str:
     """Return a name without its middle if it is too long."""
-    return name if len(name) <= _MOST_NAME else name[: _MOST_NAME // 2] + "…" + name[-_MOST_NAME // 2 + 1 :]
+    return name if len(name) <= _MAX_NAME else name[: _MAX_NAME // 2] + "…" + name[-_MAX_NAME // 2 + 1 :]
 
 
 def value_range(values: Sequence[float], log: bool) -> tuple[float, float]:
     """Return the minimum and maximum, with some room if they are equal; on a logarithmic scale of values above 0."""
     kept = [value for value in values if value > 0] if log else list(values)
-    low, high = (max(-LARGEST_VALUE, min(kept)), min(LARGEST_VALUE, max(kept))) if kept else (0.0, 1.0)
+    low, high = (max(-MAX_VALUE, min(kept)), min(MAX_VALUE, max(kept))) if kept else (0.0, 1.0)
     if log:
         low, high = max(min(kept, default=0.1), 1e-300), max(max(kept, default=1.0), 1e-299)
         return (low, high) if high > low else (low / 2, high * 2)
@@ -190,27 +217,27 @@ def scale(span: tuple[float, float], start: float, end: float, log: bool) -> Sca
     low, high = map(math.log10, span) if log else span
     factor = (end - start) / (high - low)
 
-    def place(value: float) -> float:
+    def pixel(value: float) -> float:
         number = math.log10(max(value, span[0])) if log else min(max(value, low), high)
         return start + (number - low) * factor
 
-    return place
+    return pixel
 
 
-def ticks(low: float, high: float, most: int, log: bool) -> list[float]:
-    """Return about `most` round numbers from `low` to `high`."""
+def ticks(low: float, high: float, count: int, log: bool) -> list[float]:
+    """Return about `count` round numbers from `low` to `high`."""
     if log:
         first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
-        every = max(1, math.ceil((last - first + 1) / most))
+        every = max(1, math.ceil((last - first + 1) / count))
         powers = [10.0**power for power in range(first, last + 1, every)]
         if len(powers) >= 2:
             return powers
-    raw = (high - low) / most
-    size = 10.0 ** math.floor(math.log10(raw)) if raw > 0 else 1.0
-    step = next((size * factor for factor in (1, 2, 5, 10) if size * factor >= raw), size * 10)
+    raw = (high - low) / count
+    power = 10.0 ** math.floor(math.log10(raw)) if raw > 0 else 1.0
+    step = next((power * factor for factor in (1, 2, 5, 10) if power * factor >= raw), power * 10)
     first_number = math.ceil(low / step - 1e-9)
-    count = min(3 * most, int((high - first_number * step) / step + 1e-9) + 1)
-    return [(first_number + number) * step for number in range(count)]
+    size = min(3 * count, int((high - first_number * step) / step + 1e-9) + 1)
+    return [(first_number + number) * step for number in range(size)]
 
 
 def label(value: float) -> str:
@@ -218,9 +245,8 @@ def label(value: float) -> str:
     size = abs(value)
     if size < 1e-300:
         return "0"
-    for limit, name in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+    for limit, unit, name in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
         if limit <= size < 1e12:
-            unit = 1e3 if name == "k" else limit
             return f"{value / unit:.4g}{name}"
     return f"{value:.4g}"
 

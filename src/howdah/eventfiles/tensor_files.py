@@ -1,4 +1,5 @@
-"""Read tables of contents and numbers of checkpoint files: safetensors, NumPy, TensorFlow's bundles, torch.
+"""Read tables of contents and numbers of checkpoint files: safetensors, NumPy, TensorFlow's bundles, torch, and shards
+of these with an index.
 
 No file is loaded as a whole and no code in a file is run; `iter_bytes` reads the numbers of a tensor block by block.
 """
@@ -10,6 +11,7 @@ import contextlib
 import json
 import math
 import pickle
+import posixpath
 import struct
 import zipfile
 import zlib
@@ -35,6 +37,9 @@ from howdah.spec import uris
 from howdah.storage.filesystem import FileSystem
 
 BLOCK = 1 << 20
+SHARD_INDEX = ".index.json"
+"""The end of the name of an index of shards: `*.safetensors.index.json`, `*.bin.index.json`."""
+MAX_SHARDS = 1000
 BROKEN: tuple[type[Exception], ...] = (
     *(zipfile.BadZipFile, zlib.error, struct.error, pickle.PickleError, OSError, EOFError, RuntimeError, ValueError),
     *(ArithmeticError, AttributeError, LookupError, MemoryError, SyntaxError, TypeError),
@@ -180,6 +185,46 @@ def _read_bundle(fs: FileSystem, prefix: str) -> list[Tensor]:
     except (tensorflow_index.IndexUnreadable, DecodeError, IndexError, ValueError) as error:
         raise Unreadable(f"{index}: {error or 'it is no index of a checkpoint'}") from error
     return found
+
+
+def read_shards(fs: FileSystem, uri: str) -> tuple[set[str], list[Tensor]]:
+    """Return the names of the files that an index of shards names, and the tensors that it says are in them. The index
+    only says which files belong together: the files themselves have types, shapes and numbers.
+
+    Raises:
+        Unreadable: `uri` is no such index, or a file is missing or lacks a tensor.
+    """
+    file_of = _read_shard_index(fs, uri)
+    directory, found = uri.rpartition("/")[0], []
+    files = set(file_of.values())
+    for file in sorted(files):
+        shard = f"{directory}/{file}"
+        if fs.stat(shard) is None:
+            raise Unreadable(f"{uri}: names {file}, which is not there")
+        tensors = {tensor.name: tensor for tensor in read_tensors(fs, shard)}
+        for name in (name for name in file_of if file_of[name] == file):
+            if name not in tensors:
+                raise Unreadable(f"{shard}: has no {name[:200]!r}, which {uris.name(uri)} says is there")
+            found.append(tensors[name])
+    return files, sorted(found, key=lambda tensor: tensor.name)
+
+
+def _read_shard_index(fs: FileSystem, uri: str) -> dict[str, str]:
+    """Return the file of each tensor."""
+    status = fs.stat(uri)
+    if status is None or status.size > MAX_HEADER_BYTES:
+        raise Unreadable(f"{uri}: is gone, or larger than {MAX_HEADER_BYTES} bytes")
+    try:
+        table = json.loads(fs.read_bytes(uri))["weight_map"]
+        file_of = {str(name): str(file) for name, file in list(table.items())[:MAX_TENSORS]}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise Unreadable(f"{uri}: is no index of a checkpoint: {error}") from error
+    files = set(file_of.values())
+    wrong = next((name for name in files if posixpath.basename(name) != name or name in ("", ".", "..")), None)
+    if wrong is not None or len(files) > MAX_SHARDS:
+        note = "" if wrong is None else f", one not beside it: {wrong[:100]!r}"
+        raise Unreadable(f"{uri}: names {len(files)} files{note}")
+    return file_of
 
 
 def iter_bytes(fs: FileSystem, tensor: Tensor, spans: Sequence[tuple[int, int]]) -> Iterator[bytes]:
