@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from test_local import Local, executor_of, local
 
 from howdah.logs.query import LogQuery
-from howdah.logs.search import search_headed
+from howdah.logs.search import search_archive
 from howdah.spec import State
 from howdah.wire import auth
 
@@ -114,7 +114,7 @@ def test_what_tasks_use_and_print_is_seen_live_and_afterwards(local: Local) -> N
     assert {sample.labels["task"] for sample in memory} == {"worker:0", "worker:1"}
 
     local.engine.cancel(job)
-    kept = search_headed(lambda: local.engine.logs(job, None, "*"), LogQuery("step 3 of"), {"worker:0", "worker:1"})
+    kept = search_archive(lambda: local.engine.logs(job, None, "*"), LogQuery("step 3 of"), {"worker:0", "worker:1"})
     assert len(kept["hits"]) == 2
     assert all(hit["time"] for hit in kept["hits"])
     assert (local.home / "jobs" / job / "metrics.jsonl").read_text().count('"t":')

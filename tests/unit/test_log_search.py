@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from howdah.executor.io.task_output import TaskOutput
 from howdah.logs import search as logsearch
 from howdah.logs.query import LogMatch, LogQuery, SearchedStream
-from howdah.logs.search import Search, of_pieces, search_files, search_headed
+from howdah.logs.search import Search, piece_filler, search_archive, search_files
 
 
 def hits(data: bytes, wish: LogQuery, size: int = 0) -> list[LogMatch]:
     pieces = [data[at : at + size] for at in range(0, len(data), size)] if size else [data]
-    return list(Search(wish, "worker:0", 1, "stdout").run(of_pieces(pieces)))
+    return list(Search(wish, "worker:0", 1, "stdout").run(piece_filler(pieces)))
 
 
 def test_lines_have_numbers_offsets_and_levels() -> None:
@@ -142,7 +142,7 @@ def test_what_was_printed_at_another_time_does_not_count(
         yield from (("w:0 attempt 1 stdout", data[at : at + 999]) for at in range(0, len(data), 999))
         yield from [index] * (not times_first)
 
-    headed = search_headed(logs, LogQuery("needle", **wish), {"w:0"})
+    headed = search_archive(logs, LogQuery("needle", **wish), {"w:0"})
     assert (numbered(headed), headed["complete"]) == (list(lines), complete)
 
 
@@ -187,7 +187,7 @@ def test_a_node_that_goes_away_while_it_is_read_is_told_of(head: str) -> None:
 
 def test_the_number_of_hits_is_limited() -> None:
     search = Search(LogQuery("x", limit=3), "w:0", 1, "stdout")
-    assert len(list(search.run(of_pieces([b"x\n" * 100])))) == 3
+    assert len(list(search.run(piece_filler([b"x\n" * 100])))) == 3
     assert not search.complete
 
 

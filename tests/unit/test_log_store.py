@@ -10,7 +10,7 @@ import pytest
 from howdah.executor.identity import Identity
 from howdah.executor.io.program_api_files import ProgramApiDir
 from howdah.logs.query import LogQuery, SearchedStream
-from howdah.logs.search import Search, _search
+from howdah.logs.search import Search, _search_stream
 from howdah.logs.store import DirectoryLogs
 from howdah.wire import program_protocol as wire
 
@@ -40,7 +40,7 @@ def test_what_is_no_log_is_not_read(replaced: Path) -> None:
 def test_it_is_not_searched(replaced: Path) -> None:
     one = SearchedStream("worker:0", 1, "stdout", path=str(replaced / "stdout"))
     with pytest.raises(OSError, match="is no file that a task has printed to"):
-        list(_search(one, Search(LogQuery("secret"), "worker:0", 1, "stdout")))
+        list(_search_stream(one, Search(LogQuery("secret"), "worker:0", 1, "stdout")))
 
 
 def test_progress_that_is_a_pipe_holds_no_executor(tmp_path: Path) -> None:

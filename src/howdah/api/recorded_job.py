@@ -10,8 +10,6 @@ import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from howdah.api.archived_logs import ArchivedLogs, LogArchive
-from howdah.api.archived_search import child_environment
 from howdah.api.auth import Access
 from howdah.api.handlers.curves import checkpoints
 from howdah.api.http_server import Caller, Request, Response
@@ -23,15 +21,18 @@ from howdah.errors import NotFound
 from howdah.eventfiles import locations
 from howdah.eventfiles.client import EventFileService
 from howdah.localfiles.temporary_directory import TemporaryDirectory
+from howdah.logs.archive import LogArchive
+from howdah.logs.archived_logs import ArchivedLogs
 from howdah.logs.query import LogQuery
 from howdah.spec import TaskId
 from howdah.spec.view import JobView
+from howdah.wire.helper_main import helper_environment
 from howdah.wire.messages import LogChunk
 
 
 def event_file_service(conf_dir: str) -> EventFileService:
     """Make a service that reads event files with the Hadoop configuration in `conf_dir` ("": the usual one)."""
-    return EventFileService({**child_environment(), **({"HADOOP_CONF_DIR": conf_dir} if conf_dir else {})})
+    return EventFileService({**helper_environment(), **({"HADOOP_CONF_DIR": conf_dir} if conf_dir else {})})
 
 
 class RecordedJob:

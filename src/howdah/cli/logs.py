@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 import time
@@ -17,15 +18,18 @@ from howdah.cli.i18n import say, translate_stored
 from howdah.cli.terminal import readable
 from howdah.client.engine_registry import engine_of
 from howdah.client.follow import Follower, fetch_update, settled_report
-from howdah.client.log_lines import HEADING, ArchivedLines, LineFilter, LogLine, RunningTaskLines, merge_by_time
 from howdah.engines import Engine
 from howdah.errors import NotFound, SpecError
+from howdah.logs.archive import parse_heading
+from howdah.logs.lines import ArchivedLines, AttemptLines, LineFilter, LogLine, merge_by_time
+from howdah.logs.store import PIECE_BYTES, LiveLogs
 from howdah.logs.stream_index import BOTH, STREAMS
 from howdah.spec import JobReport, State, TaskId
 from howdah.spec.codec import to_json
 from howdah.spec.units import seconds
 from howdah.spec.view import JobView
 from howdah.wire.connection import WireError
+from howdah.wire.messages import LogChunk
 
 T = TypeVar("T")
 _Source = Callable[[Engine, JobReport, "Wanted"], Iterator[T]]
@@ -198,7 +202,7 @@ def _kept_lines(engine: Engine, report: JobReport, wanted: Wanted) -> Iterator[L
 
 def _living_lines(engine: Engine, report: JobReport, wanted: Wanted) -> Iterator[LogLine]:
     follower = Follower(engine, report.id)
-    living: dict[tuple[TaskId, int], RunningTaskLines] = {}
+    living: dict[tuple[TaskId, int], AttemptLines] = {}
     choice = wanted.choice
     for update in follower.updates():
         if follower.master is None or not update.view.tasks:
@@ -206,11 +210,13 @@ def _living_lines(engine: Engine, report: JobReport, wanted: Wanted) -> Iterator
         fresh: list[list[LogLine]] = []
         for task in wanted.tasks(update.view):
             for attempt in _attempts(update.view, task, wanted.attempt):
-                one = living.setdefault(
-                    (task, attempt), RunningTaskLines(task, attempt, wanted.streams, wanted.first_bytes, timed=True)
+                logs = _live_logs(follower, task, attempt)
+                lines = living.setdefault(
+                    (task, attempt), AttemptLines(logs, str(task), wanted.streams, wanted.first_bytes)
                 )
                 number = attempt or update.view.tasks[task].attempt
-                fresh.append(list(choice.select(_new_lines(one, follower, number, last=not wanted.follow))))
+                with _ignoring_silence():
+                    fresh.append(list(choice.select(lines.read(number, last=not wanted.follow))))
         together = list(merge_by_time(fresh)) if wanted.merge else [line for lines in fresh for line in lines]
         yield from together[-choice.tail :] if wanted.merge and choice.tail else together
         choice = choice._replace(tail=0)
@@ -218,14 +224,28 @@ def _living_lines(engine: Engine, report: JobReport, wanted: Wanted) -> Iterator
             return
 
 
-def _new_lines(living: RunningTaskLines, follower: Follower, number: int, last: bool) -> list[LogLine]:
-    assert follower.master is not None
+def _live_logs(follower: Follower, task: TaskId, attempt: int) -> LiveLogs:
+    """Return the reader of a running attempt (0: the present one)."""
+
+    def ask(stream: str, offset: int, limit: int) -> LogChunk:
+        assert follower.master is not None
+        return follower.master.log(task, stream, offset, limit, attempt)
+
+    return LiveLogs(ask)
+
+
+@contextlib.contextmanager
+def _ignoring_silence() -> Iterator[None]:
+    """Go on when the master does not answer.
+
+    Raises:
+        NotFound: the master answers that there is no such log.
+    """
     try:
-        return living.new(follower.master, number, last)
+        yield
     except WireError as error:
         if error.status in (400, 404):
             raise NotFound(str(error)) from None
-        return []
 
 
 def _attempts(view: JobView, task: TaskId, attempt: int | None) -> list[int]:
@@ -270,8 +290,8 @@ def _named(engine: Engine, report: JobReport, wanted: Wanted) -> Sequence[TaskId
 
 def _of_attempt(pieces: Iterable[tuple[str, bytes]], attempt: int | None) -> Iterator[tuple[str, bytes]]:
     for heading, data in pieces:
-        found = HEADING.fullmatch(heading)
-        if not attempt or (found and int(found[2]) == attempt):
+        key = parse_heading(heading)
+        if not attempt or (key and key.attempt == attempt):
             yield heading, data
 
 
@@ -293,17 +313,15 @@ def _new(
     follower: Follower, key: tuple[TaskId, int, str], offsets: dict[tuple[TaskId, int, str], int], first: int
 ) -> Iterator[tuple[str, bytes]]:
     task, attempt, stream = key
+    logs = _live_logs(follower, task, attempt)
     while follower.master is not None:
-        try:
-            chunk = follower.master.log(task, stream, offsets.get(key, first), attempt=attempt)
-        except WireError as error:
-            if error.status in (400, 404):
-                raise NotFound(str(error)) from None
+        data = b""
+        with _ignoring_silence():
+            start, data = logs.read(stream, offsets.get(key, first), PIECE_BYTES)
+        if not data:
             return
-        if not chunk.text:
-            return
-        offsets[key] = chunk.offset + len(chunk.text)
-        yield f"{task} attempt {attempt} {stream}" if attempt else f"{task} {stream}", chunk.text.encode("latin-1")
+        offsets[key] = start + len(data)
+        yield f"{task} attempt {attempt} {stream}" if attempt else f"{task} {stream}", data
 
 
 def print_pieces(pieces: Iterator[tuple[str, bytes]], as_json: bool) -> None:

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from howdah.api.archived_logs import ArchivedLogs
 from howdah.api.recorded_job import ReadOnlySource, RecordedJob, event_file_service
 from howdah.api.recorded_log import RecordedLog
 from howdah.api.serializers import masked
@@ -21,6 +20,7 @@ from howdah.history import queries
 from howdah.history.index import Index
 from howdah.history.job_log_cache import JobLogCache
 from howdah.history.options import job_key
+from howdah.logs.archived_logs import ArchivedLogs
 from howdah.spec import redaction
 from howdah.spec.view import JobView
 from howdah.storage.factory import filesystem

@@ -1,20 +1,20 @@
-"""`python -m howdah.logs.search`: finds lines in logs at the speed of the disk, in little memory.
+"""`python -m howdah.logs.search`: a helper that finds lines in logs at the speed of the disk, in little memory.
 
-A helper process beside an executor or a master (`howdah.wire.helper_main`), of the standard library alone. Whoever
-starts it ends it when a pattern takes forever.
+The helper runs beside an executor or a master (`howdah.wire.helper_main`) and needs the standard library alone. The
+process that starts it ends it when a pattern takes forever.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from howdah.logs.archive import StreamKey, archived_streams
 from howdah.logs.levels import level_of
 from howdah.logs.matching import line_finders
 from howdah.logs.query import LogMatch, LogQuery, LogSearchReply, LogSearchRequest, SearchedStream
@@ -23,23 +23,24 @@ from howdah.logs.stream_index import BOTH, TIMES, StreamIndex
 from howdah.wire.helper_main import run_helper_main
 
 BLOCK = 1 << 20
-"""Bytes searched at once: they stay in the processor's cache."""
+"""Bytes that are searched at once: they stay in the processor's cache."""
 AHEAD = 16 << 20
-"""Bytes that the disk is told to read meanwhile."""
+"""Bytes that the disk reads ahead of the search."""
 LONGEST_LINE = 1 << 20
 """A longer line is searched in parts of this size."""
 OVERLAP = 4096
+"""Bytes by which the parts of a long line overlap."""
 SHOWN = 400
 """Characters of a line that are shown."""
-_HEADING = re.compile(r"(\S+) attempt (\d+) (stdout|stderr|times)")
-Key = tuple[str, int, str]
-"""A stream: task, attempt and name."""
 
 
 class Search:
-    """Of one stream. `scanned` are the bytes that were looked at; `complete` is False when `limit` was reached.
-    `numbers` tells how many lines lie before an offset; without it lines are counted, which takes as long as looking.
-    Lines that begin outside `span` (offsets) are passed over, and so are those that `order` dates outside the query.
+    """Searches one stream.
+
+    `scanned` is the number of bytes that were searched; `complete` is False when the query's limit was reached.
+    `numbers` returns how many lines lie before an offset; without it lines are counted, which takes as long as the
+    search. Lines that begin outside `span` (offsets) are skipped, and so are lines that `order` dates outside the
+    query.
     """
 
     def __init__(self, query: LogQuery, task: str, attempt: int, stream: str, order: StreamIndex | None = None) -> None:
@@ -50,17 +51,17 @@ class Search:
         self._find, self._holds = line_finders(query)
 
     @property
-    def key(self) -> Key:
-        """Which stream it is."""
-        return self.task, self.attempt, self.stream
+    def key(self) -> StreamKey:
+        """Return which stream is searched."""
+        return StreamKey(self.task, self.attempt, self.stream)
 
-    def dated(self, order: StreamIndex) -> None:
+    def limit_to_span(self, order: StreamIndex) -> None:
         """Search only the query's span of time; `order` says when each line was printed."""
         self.order, self.span = order, order.span(self.stream, self.query.since, self.query.until)
 
     def run(self, fill: Callable[[memoryview], int], base: int = 0) -> Iterator[LogMatch]:
-        """Give the matches in the stream. `fill(buffer)` reads the next bytes, which begin at offset `base`, into the
-        buffer and returns how many; 0 is the end."""
+        """Yield the matches in the stream. `fill(buffer)` reads the next bytes, which begin at offset `base`, into the
+        buffer and returns their number; 0 is the end."""
         buffer = bytearray(BLOCK + LONGEST_LINE)
         view = memoryview(buffer)
         kept, line, found = 0, 1, 0
@@ -127,7 +128,7 @@ def _whole(buffer: bytearray, filled: int, last: bool) -> int:
     return end if end or filled < LONGEST_LINE else filled - OVERLAP
 
 
-def of_pieces(pieces: Iterable[bytes]) -> Callable[[memoryview], int]:
+def piece_filler(pieces: Iterable[bytes]) -> Callable[[memoryview], int]:
     """Return the `fill` of `Search.run` for bytes that come in pieces of any size."""
     source, rest = iter(pieces), memoryview(b"")
 
@@ -145,7 +146,7 @@ def of_pieces(pieces: Iterable[bytes]) -> Callable[[memoryview], int]:
     return fill
 
 
-def of_file(file: int, start: int, stop: int) -> Callable[[memoryview], int]:
+def file_filler(file: int, start: int, stop: int) -> Callable[[memoryview], int]:
     """Return the `fill` of `Search.run` for bytes `start` to `stop` of an open file, which may shrink."""
     place = start
     os.posix_fadvise(file, start, AHEAD, os.POSIX_FADV_WILLNEED)
@@ -179,102 +180,96 @@ class LineCounter:
 
 
 def search_files(files: Iterable[SearchedStream], query: LogQuery) -> dict[str, Any]:
-    """Search all `files`; `problems` name those that are gone, or whose node does not answer."""
+    """Search all `files`; `problems` names those that are gone, or whose node does not answer."""
     hits: list[LogMatch] = []
     problems: list[str] = []
     scanned, complete = 0, True
-    for one in files:
-        search = Search(query, one.task, one.attempt, one.stream)
+    for file in files:
+        search = Search(query, file.task, file.attempt, file.stream)
         try:
-            hits += _search(one, search)
+            hits += _search_stream(file, search)
         except OSError as error:
             complete = False
             problems.append(f"{search.task} attempt {search.attempt} {search.stream}: {error}")
         scanned, complete = scanned + search.scanned, complete and search.complete
-    told = {"scanned_bytes": scanned, "complete": complete, "problems": problems}
-    return {"hits": [asdict(hit) for hit in hits], **told}
+    found = [asdict(hit) for hit in hits]
+    return {"hits": found, "scanned_bytes": scanned, "complete": complete, "problems": problems}
 
 
-def search_headed(
+def search_archive(
     read: Callable[[], Iterable[tuple[str, bytes]]],
     query: LogQuery,
-    wanted: Collection[str],
+    tasks: Collection[str],
     attempt: int = 0,
     stream: str = BOTH,
 ) -> dict[str, Any]:
-    """In what `howdah.engines.Engine.logs` gives for the stream `*`: pairs of a heading and bytes. `wanted` are tasks,
-    `attempt` 0 stands for all. `read` is called again for streams that hold more hits before the query's time than it
-    wants: when lines were printed may be told behind them."""
+    """Search archived logs, as `howdah.engines.Engine.logs` yields them for the stream `*`: those of `tasks`, of one
+    attempt or of all (0). `read` is called again for streams that hold more matches before the query's time than the
+    query's limit: the archive may have the times of lines after the lines themselves."""
 
-    def takes(key: Key) -> bool:
-        return key[0] in wanted and attempt in (0, key[1]) and (stream in (BOTH, key[2]) or key[2] == TIMES)
+    def wanted(key: StreamKey) -> bool:
+        chosen = stream in (BOTH, key.stream) or key.stream == TIMES
+        return chosen and key.task in tasks and attempt in (0, key.attempt)
 
-    looked, late = _looked(read(), query, takes, {})
-    scanned = sum(search.scanned for search, _ in looked)
+    searched, late = _search_streams(read(), query, wanted, {})
+    scanned = sum(search.scanned for search, _ in searched)
     if late:
-        again, _ = _looked(read(), query, lambda key: key in late or key[2] == TIMES, late)
+        again, _ = _search_streams(read(), query, lambda key: key in late or key.stream == TIMES, late)
         scanned += sum(search.scanned for search, _ in again)
-        looked = [(search, hits) for search, hits in looked if search.key not in late] + again
-    complete = all(search.complete for search, _ in looked)
-    return {"hits": [asdict(hit) for _, hits in looked for hit in hits], "scanned_bytes": scanned, "complete": complete}
+        searched = [(search, hits) for search, hits in searched if search.key not in late] + again
+    complete = all(search.complete for search, _ in searched)
+    hits = [asdict(hit) for _, found in searched for hit in found]
+    return {"hits": hits, "scanned_bytes": scanned, "complete": complete}
 
 
-def _looked(
+def _search_streams(
     pieces: Iterable[tuple[str, bytes]],
     query: LogQuery,
-    takes: Callable[[Key], bool],
-    spans: Mapping[Key, tuple[int, int]],
-) -> tuple[list[tuple[Search, list[LogMatch]]], dict[Key, tuple[int, int]]]:
-    """The streams that `takes` wants, each with its hits, and where to look again in those that were not looked through
-    as far as the query's time."""
-    looked: list[tuple[Search, list[LogMatch]]] = []
-    late: dict[Key, tuple[int, int]] = {}
-    for (task, number), files in itertools.groupby(_headed(pieces), key=lambda one: one[:2]):
-        order, here = StreamIndex(), list[tuple[Search, list[LogMatch]]]()
-        for _, _, name, data in files:
-            key = task, number, name
-            if not takes(key):
+    wanted: Callable[[StreamKey], bool],
+    spans: Mapping[StreamKey, tuple[int, int]],
+) -> tuple[list[tuple[Search, list[LogMatch]]], dict[StreamKey, tuple[int, int]]]:
+    """Return the wanted streams, each with its matches; and where to search again in those streams that were not
+    searched as far as the query's time."""
+    searched: list[tuple[Search, list[LogMatch]]] = []
+    late: dict[StreamKey, tuple[int, int]] = {}
+    for _, streams in itertools.groupby(archived_streams(pieces), key=lambda each: each[0][:2]):
+        order, of_attempt = StreamIndex(), list[tuple[Search, list[LogMatch]]]()
+        for key, data in streams:
+            if not wanted(key):
                 continue
-            if name == TIMES:
+            if key.stream == TIMES:
                 order = StreamIndex.parse(b"".join(data)[: 1 << 20])
             else:
-                search = Search(query, task, number, name)
+                search = Search(query, *key)
                 search.span = spans.get(key, search.span)
-                here.append((search, list(search.run(of_pieces(data)))))
-        for search, found in here:
+                of_attempt.append((search, list(search.run(piece_filler(data)))))
+        for search, found in of_attempt:
             timed = [replace(hit, time=order.when(hit.stream, hit.offset)) for hit in found]
             hits = [hit for hit in timed if _in_time(hit, query)]
             if not search.complete and len(hits) < len(found):
                 late[search.key] = order.span(search.stream, query.since, query.until)
-            looked.append((search, hits))
-    return looked, late
-
-
-def _headed(pieces: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, int, str, Iterator[bytes]]]:
-    for heading, group in itertools.groupby(pieces, key=lambda piece: piece[0]):
-        found = _HEADING.fullmatch(heading)
-        if found:
-            yield found[1], int(found[2]), found[3], (data for _, data in group)
+            searched.append((search, hits))
+    return searched, late
 
 
 def _in_time(hit: LogMatch, query: LogQuery) -> bool:
     return hit.time is None or query.since <= hit.time <= query.until
 
 
-def _search(one: SearchedStream, search: Search) -> Iterator[LogMatch]:
-    if one.file >= 0:
-        search.dated(StreamIndex.parse(one.times.encode()))
-        yield from _search_file(search, one.file, one.start, one.end, one.lines)
-    elif one.path:
-        search.dated(DirectoryLogs(Path(one.path).parent).index())
-        with open_log(Path(one.path)) as file:
+def _search_stream(stream: SearchedStream, search: Search) -> Iterator[LogMatch]:
+    if stream.file >= 0:
+        search.limit_to_span(StreamIndex.parse(stream.times.encode()))
+        yield from _search_file(search, stream.file, stream.start, stream.end, stream.lines)
+    elif stream.path:
+        search.limit_to_span(DirectoryLogs(Path(stream.path).parent).index())
+        with open_log(Path(stream.path)) as file:
             yield from _search_file(search, file.fileno(), 0, os.fstat(file.fileno()).st_size, 0)
     else:
-        node = NodeManagerLogs(one.url)
-        search.dated(node.index())
-        body, size = node.open(one.stream, 1 << 60)
+        node = NodeManagerLogs(stream.url)
+        search.limit_to_span(node.index())
+        body, size = node.open(stream.stream, 1 << 60)
         with closing(body):
-            yield from search.run(of_pieces(_pieces(body, size, one.url)))
+            yield from search.run(piece_filler(_pieces(body, size, stream.url)))
 
 
 def _search_file(search: Search, file: int, start: int, stop: int, lines: int) -> Iterator[LogMatch]:
@@ -283,7 +278,7 @@ def _search_file(search: Search, file: int, start: int, stop: int, lines: int) -
     search.numbers = LineCounter(file, start, lines, search.order, search.stream)
     first, last = max(start, search.span[0]), min(stop, search.span[1])
     if first < last:
-        yield from search.run(of_file(file, first - start, last - start), first)
+        yield from search.run(file_filler(file, first - start, last - start), first)
 
 
 def _pieces(body: BinaryIO, size: int, url: str) -> Iterator[bytes]:
@@ -297,7 +292,7 @@ def _pieces(body: BinaryIO, size: int, url: str) -> Iterator[bytes]:
 
 
 def search_logs(request: LogSearchRequest) -> LogSearchReply:
-    """Search once, at a low priority."""
+    """Search the streams of a request, at a low priority."""
     os.nice(10)
     return LogSearchReply(**search_files(request.files, request.query))
 

@@ -1,7 +1,9 @@
-"""Reads what an attempt printed when no executor holds it open any more: in a directory, or from its NodeManager.
+"""Readers of what one attempt printed: through the master while the attempt runs, from its NodeManager, or in a
+directory, which may be a copy of the engine's archive.
 
-A NodeManager shows the logs of containers that have ended for as long as their application runs, to whoever asks for
-the end of a file (`/ws/v1/node/containerlogs/CONTAINER/FILE?size=-N`): a few lines about the file, then its bytes.
+A NodeManager shows the logs of containers that have ended for as long as their application runs, to
+whoever asks for the end of a file (`/ws/v1/node/containerlogs/CONTAINER/FILE?size=-N`): a few lines about the file,
+then its bytes.
 """
 
 from __future__ import annotations
@@ -13,13 +15,18 @@ import re
 import stat
 import urllib.parse
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from howdah.logs.stream_index import BOTH, STREAMS, TIMES, StreamIndex, read_both
 
+if TYPE_CHECKING:
+    from howdah.wire.messages import LogChunk
+
+PIECE_BYTES = 1 << 20
 NODE_S = 10.0
+"""Seconds after which a NodeManager that does not answer is given up."""
 _INDEX_BYTES = 1 << 20
 _LENGTH = re.compile(rb"LogLength:(\d+)\s*")
 _CONTENTS = b"LogContents:"
@@ -27,15 +34,12 @@ _NO_LOG = "is no file that a task has printed to"
 
 
 class AttemptLogs(ABC):
-    """What one attempt printed. Every method raises OSError when a file does not exist, or its node does not answer."""
-
-    @abstractmethod
-    def size(self, stream: str) -> int:
-        """Return the size of a stream in bytes."""
+    """Reads what one attempt printed."""
 
     @abstractmethod
     def read(self, stream: str, offset: int, limit: int) -> tuple[int, bytes]:
-        """Return up to `limit` bytes of one stream, and the offset at which they begin."""
+        """Return up to `limit` bytes of one stream, and the offset at which they begin; a negative `offset` counts from
+        the end."""
 
     def index(self) -> StreamIndex:
         """Return the index of the streams; an empty one where there is none."""
@@ -43,6 +47,36 @@ class AttemptLogs(ABC):
             return StreamIndex.parse(self.read(TIMES, 0, _INDEX_BYTES)[1])
         except OSError:
             return StreamIndex()
+
+    def pieces(self, stream: str) -> Iterator[bytes]:
+        """Yield all bytes of a stream in pieces of bounded size."""
+        end = 0
+        while True:
+            start, data = self.read(stream, end, PIECE_BYTES)
+            if not data:
+                return
+            yield data
+            end = start + len(data)
+
+
+class LiveLogs(AttemptLogs):
+    """Reads what a running attempt printed through its master: `ask(stream, offset, limit)` returns the answer."""
+
+    def __init__(self, ask: Callable[[str, int, int], LogChunk]) -> None:
+        self._ask = ask
+
+    def read(self, stream: str, offset: int, limit: int) -> tuple[int, bytes]:
+        answer = self._ask(stream, offset, limit)
+        return answer.offset, answer.text.encode("latin-1")
+
+
+class StoredLogs(AttemptLogs):
+    """Reads files that nobody writes any more. Every method raises OSError when a file does not exist, or its node does
+    not answer."""
+
+    @abstractmethod
+    def size(self, stream: str) -> int:
+        """Return the size of a stream in bytes."""
 
     def chunk(self, stream: str, offset: int, limit: int) -> tuple[int, int, bytes]:
         """Return (offset, size, bytes) of one stream, or of both as they were printed (`both`); a negative `offset`
@@ -62,10 +96,10 @@ class AttemptLogs(ABC):
 
 def open_log(path: Path) -> BinaryIO:
     """Open what a task has printed, unbuffered. A program may have put something else there: a link to a file that only
-    the reader may read, say of a history server, or a pipe that nobody writes to.
+    this process may read (say a history server), or a pipe that nobody writes to.
 
     Raises:
-        OSError: it is no regular file.
+        OSError: the path is no regular file.
     """
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -79,8 +113,8 @@ def open_log(path: Path) -> BinaryIO:
     return os.fdopen(file, "rb", buffering=0)
 
 
-class DirectoryLogs(AttemptLogs):
-    """Logs in a directory of this machine; `paths` holds the files that do not have their stream's name."""
+class DirectoryLogs(StoredLogs):
+    """Reads logs in a directory of this machine; `paths` holds the files that do not have their stream's name."""
 
     def __init__(self, path: Path, paths: Mapping[str, Path] | None = None) -> None:
         self.path, self._paths = path, paths or {}
@@ -94,12 +128,13 @@ class DirectoryLogs(AttemptLogs):
 
     def read(self, stream: str, offset: int, limit: int) -> tuple[int, bytes]:
         with open_log(self._file(stream)) as file:
+            offset = offset if offset >= 0 else max(0, os.fstat(file.fileno()).st_size + offset)
             file.seek(offset)
             return offset, file.read(limit)
 
 
-class NodeManagerLogs(AttemptLogs):
-    """Logs of a container that its NodeManager shows on its page `log_url`.
+class NodeManagerLogs(StoredLogs):
+    """Reads logs of a container that its NodeManager shows on its page `log_url`.
 
     Raises:
         ValueError: `log_url` is no such page.
@@ -119,6 +154,7 @@ class NodeManagerLogs(AttemptLogs):
 
     def read(self, stream: str, offset: int, limit: int) -> tuple[int, bytes]:
         size = self.size(stream)
+        offset = offset if offset >= 0 else max(0, size + offset)
         if offset >= size:
             return size, b""
         body, length = self.open(stream, size - offset)
@@ -129,7 +165,7 @@ class NodeManagerLogs(AttemptLogs):
         """Return a file that gives the last bytes of a stream, followed by some text of the node's, and the stream's
         size."""
         import http.client
-        import urllib.request  # 30 ms that most have no use for
+        import urllib.request  # takes 30 ms, which only this call pays
 
         url, length = f"{self._base}/{stream}?size=-{last}", None
         with http_errors_as_os_errors(url), contextlib.ExitStack() as stack:
@@ -146,7 +182,7 @@ class NodeManagerLogs(AttemptLogs):
 
 @contextlib.contextmanager
 def http_errors_as_os_errors(url: str) -> Iterator[None]:
-    """Raise OSError for an answer that is none, or that ends too early, as for every other error of reading."""
+    """Raise OSError for an answer that is malformed or ends too early, as for every other error of reading."""
     import http.client
 
     try:
@@ -155,12 +191,12 @@ def http_errors_as_os_errors(url: str) -> Iterator[None]:
         raise OSError(f"{url}: {error or type(error).__name__}") from None
 
 
-def logs_of_attempt(directory: str, slug: str, attempt: int, log_url: str) -> AttemptLogs:
+def logs_of_attempt(directory: str, slug: str, attempt: int, log_url: str) -> StoredLogs:
     """Return the logs of an ended attempt of a running job: on its node if it has a `log_url`, else in the job's
     `directory` (a path).
 
     Raises:
-        OSError: they are in neither.
+        OSError: the logs are in neither.
     """
     if log_url:
         try:

@@ -13,6 +13,7 @@ import os
 import sys
 import time
 import typing
+from pathlib import Path
 from typing import Any, Callable, Dict, Mapping, Sequence
 
 from howdah.errors import HowdahError
@@ -58,6 +59,12 @@ def answer_request(verbs: Verbs, words: Sequence[str], text: bytes) -> Dict[str,
         sys.excepthook(*sys.exc_info())
         return {"error": one_line(f"{type(error).__name__}: {error}")}
     return reply if "error" in reply else {"ok": True, **reply}
+
+
+def helper_environment() -> Dict[str, str]:
+    """Return the environment of a helper that imports howdah from where this process did."""
+    root = str(Path(__file__).parents[2])
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))}
 
 
 def one_line(error: object) -> str:

@@ -21,10 +21,10 @@ import pytest
 from history_jobs import BEGAN, begun, ended, launched
 from history_jobs import write as write_log
 
-from howdah.api import archived_logs
-from howdah.api.archived_logs import ArchivedLogs
 from howdah.engines.local.engine import LocalEngine
 from howdah.errors import AnswerTimeout, EngineUnavailable, NotFound, NotReady
+from howdah.logs import archived_logs
+from howdah.logs.archived_logs import ArchivedLogs
 from howdah.logs.query import LogQuery
 from howdah.spec import TaskId
 from howdah.wire.messages import LogChunk

@@ -1,4 +1,4 @@
-"""The logs of tasks, line by line and with times: from the executors of a running job, or from the engine's archive.
+"""Logs of tasks, line by line and with times: from the executors of a running job, or from the engine's archive.
 
 Lines of several streams are ordered by time, as far as times are known; lines of one stream always keep their order.
 """
@@ -6,24 +6,19 @@ Lines of several streams are ordered by time, as far as times are known; lines o
 from __future__ import annotations
 
 import heapq
-import itertools
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from howdah.client.master_client import MasterClient
-from howdah.engines import Engine
 from howdah.localfiles.temporary_directory import TemporaryDirectory
+from howdah.logs.archive import LogArchive, StreamKey, copy_streams
 from howdah.logs.levels import LEVELS, level_of
 from howdah.logs.search import LONGEST_LINE
-from howdah.logs.store import DirectoryLogs
-from howdah.logs.stream_index import TIMES, StreamIndex
+from howdah.logs.store import PIECE_BYTES, AttemptLogs, DirectoryLogs
+from howdah.logs.stream_index import StreamIndex
 from howdah.spec import TaskId
-
-PIECE_BYTES = 1 << 20
-HEADING = re.compile(r"(\S+) attempt (\d+) (stdout|stderr|times)")
 
 
 class LogLine(NamedTuple):
@@ -59,7 +54,7 @@ class LineFilter(NamedTuple):
         return deque(chosen, self.tail) if self.tail else chosen
 
 
-assert set(LEVELS) == {"error", "warning"}  # `takes` knows that a warning's lines hold errors, too
+assert set(LEVELS) == {"error", "warning"}  # `matches` knows that a warning's lines hold errors, too
 
 
 def split_lines(
@@ -91,30 +86,25 @@ def _with_rising_times(stream: Iterable[LogLine]) -> Iterator[LogLine]:
         yield line._replace(time=latest)
 
 
-def _when(order: StreamIndex, stream: str) -> Callable[[int], float]:
+def _times(order: StreamIndex, stream: str) -> Callable[[int], float]:
     return lambda offset: order.when(stream, offset) or 0.0
 
 
 class ArchivedLines:
-    """Copies the logs of an ended job from the engine's archive to a temporary directory: a context manager."""
+    """Copies the logs of an ended job from the archive to a temporary directory: a context manager."""
 
-    def __init__(self, engine: Engine, job_id: str, tasks: Collection[TaskId]) -> None:
+    def __init__(self, archive: LogArchive, job_id: str, tasks: Collection[TaskId]) -> None:
         self._directory = TemporaryDirectory("howdah-logs-")
         self._attempts: dict[tuple[str, int], dict[str, Path]] = {}
         only_task = next(iter(tasks)) if len(tasks) == 1 else None
         names = {str(task) for task in tasks}
-        for heading, group in itertools.groupby(engine.logs(job_id, only_task, "*"), key=lambda piece: piece[0]):
-            found = HEADING.fullmatch(heading)
-            if found and found[1] in names:
-                self._keep((found[1], int(found[2])), found[3], (data for _, data in group))
+        pieces = archive.logs(job_id, only_task, "*")
+        copy_streams(pieces, lambda key: self._file(key) if key.task in names else None)
 
-    def _keep(self, attempt: tuple[str, int], name: str, pieces: Iterable[bytes]) -> None:
-        files = self._attempts.setdefault(attempt, {})
+    def _file(self, key: StreamKey) -> Path:
+        files = self._attempts.setdefault(key[:2], {})
         number = sum(map(len, self._attempts.values()))
-        files[name] = self._directory.path / f"{number}.{name}"
-        with files[name].open("wb") as file:
-            for piece in pieces:
-                file.write(piece)
+        return files.setdefault(key.stream, self._directory.path / f"{number}.{key.stream}")
 
     def __enter__(self) -> ArchivedLines:
         return self
@@ -129,56 +119,46 @@ class ArchivedLines:
     def streams(self, key: tuple[str, int], names: Sequence[str]) -> list[Iterator[LogLine]]:
         """Return the lines of each stream of an attempt."""
         files = self._attempts[key]
-        order = DirectoryLogs(self._directory.path, files).index()
+        logs = DirectoryLogs(self._directory.path, files)
+        order = logs.index()
         kept = [name for name in names if name in files]
-        return [split_lines(_read(files[name]), _when(order, name), *key, name) for name in kept]
+        return [split_lines(logs.pieces(name), _times(order, name), *key, name) for name in kept]
 
 
-def _read(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while piece := file.read(PIECE_BYTES):
-            yield piece
+class AttemptLines:
+    """Reads the new lines of a task's attempt again and again. The first call reads at most the last `first` bytes of
+    each stream; 0: all."""
 
-
-class RunningTaskLines:
-    """Reads the new lines of an attempt (0: the present one) of a running task through the master, again and again. The
-    first call reads at most the last `first` bytes of each stream; 0: all."""
-
-    def __init__(self, task: TaskId, attempt: int, names: Sequence[str], first: int, timed: bool) -> None:
-        self.task, self.attempt, self.names, self.timed = task, attempt, names, timed
-        self._first = first
+    def __init__(self, logs: AttemptLogs, task: str, streams: Sequence[str], first: int) -> None:
+        self._logs, self._task, self._streams, self._first = logs, task, streams, first
         self._offsets: dict[str, int] = {}
         self._rest: dict[str, tuple[int, bytes]] = {}
 
-    def new(self, master: MasterClient, number: int, last: bool = False) -> list[LogLine]:
+    def read(self, number: int, last: bool = False) -> list[LogLine]:
         """Return the complete lines that were not read before, with `last` an incomplete last line as well. `number` is
         the number of the attempt.
 
         Raises:
-            WireError: the master or the executor does not answer.
+            Exception: whatever the reader of the logs raises.
         """
-        raw = {name: self._bytes(master, name) for name in self.names}
-        order = StreamIndex()
-        if self.timed and any(data for _, data in raw.values()):
-            order = StreamIndex.parse(master.log(self.task, TIMES, 0, PIECE_BYTES, self.attempt).text.encode("latin-1"))
-        found = [self._whole(name, number, *raw[name], order, last) for name in self.names]
-        return list(merge_by_time(found)) if self.timed else [line for stream in found for line in stream]
+        raw = {name: self._bytes(name) for name in self._streams}
+        order = self._logs.index() if any(data for _, data in raw.values()) else StreamIndex()
+        return list(merge_by_time(self._lines(name, number, *raw[name], order, last) for name in self._streams))
 
-    def _bytes(self, master: MasterClient, name: str) -> tuple[int, bytes]:
+    def _bytes(self, name: str) -> tuple[int, bytes]:
         offset, begin, parts = self._offsets.get(name, -self._first if self._first else 0), -1, list[bytes]()
         while True:
-            chunk = master.log(self.task, name, offset, PIECE_BYTES, self.attempt)
-            if begin < 0 or (parts and chunk.offset != offset and chunk.text):
-                begin, parts = chunk.offset, []
-            data = chunk.text.encode("latin-1")
-            self._offsets[name] = offset = chunk.offset + len(data)
+            start, data = self._logs.read(name, offset, PIECE_BYTES)
+            if begin < 0 or (parts and start != offset and data):
+                begin, parts = start, []
+            self._offsets[name] = offset = start + len(data)
             parts.append(data)
             if len(data) < PIECE_BYTES // 2 or len(parts) >= 64:
                 return begin, b"".join(parts)
 
-    def _whole(self, name: str, number: int, begin: int, data: bytes, order: StreamIndex, last: bool) -> list[LogLine]:
+    def _lines(self, name: str, number: int, begin: int, data: bytes, order: StreamIndex, last: bool) -> list[LogLine]:
         start, rest = self._rest.get(name, (begin, b""))
         data = rest + data
         end = len(data) if last or len(data) > LONGEST_LINE else data.rfind(b"\n") + 1
         self._rest[name] = (start + end, data[end:])
-        return list(split_lines([data[:end]], _when(order, name), str(self.task), number, name, start))
+        return list(split_lines([data[:end]], _times(order, name), self._task, number, name, start))

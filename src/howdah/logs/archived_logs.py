@@ -1,9 +1,9 @@
-"""The logs of ended jobs: copied once from where their engine keeps them, then read at any offset.
+"""The logs of ended jobs: copied once from the engine's archive, then read at any offset.
 
 The rule: the copies of all tasks together stay below a bound of bytes, and those used least recently are removed first;
-where this machine has no room the caller is told so, and nothing else is harmed. A copy that may be incomplete, because
-a node has not delivered its logs yet, is made again. Nobody waits for ever: a copy that takes long goes on, and its
-caller is told to ask again.
+where this machine has no room the request is refused, and nothing else is harmed. A copy that may be incomplete,
+because a node has not delivered its logs yet, is made again. No request waits forever: a copy that takes long goes on,
+and its request is refused with the advice to ask again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import functools
 import os
-import re
 import shutil
 import threading
 import time
@@ -20,11 +19,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
-from howdah.api.archived_search import ArchivedSearches
 from howdah.errors import AnswerTimeout, EngineUnavailable, HowdahError, NotFound, NotReady
+from howdah.logs.archive import LogArchive, copy_streams
+from howdah.logs.archived_search import ArchivedSearches
 from howdah.logs.query import LogQuery
 from howdah.logs.search_results import SearchResults
 from howdah.logs.store import DirectoryLogs
@@ -33,25 +33,16 @@ from howdah.spec import TaskId
 from howdah.wire.messages import LogChunk
 
 MAX_BYTES, MAX_STREAM_BYTES = 2 << 30, 1 << 30
-"""Of all copies together, and of the copy of one stream."""
+"""The largest size of all copies together, and of the copy of one stream."""
 KEEP_FREE = 64 << 20
 """Bytes that stay free on the disk."""
 PARALLEL = 4
-"""Copies at a time, and as many searches; others wait for them."""
+"""Number of copies at a time, and of searches at a time; others wait."""
 WAIT_S, COPY_S, SEARCH_S = 50.0, 600.0, 50.0
-"""Longest wait of a caller for a copy, longest time of a copy, longest wait for a search: callers wait a minute."""
+"""Longest wait of a request for a copy, longest time of a copy, longest wait for a search: callers wait a minute."""
 REFRESH_S, REFRESH_FACTOR = 5.0, 10
-"""A copy that may be incomplete is made again after so long, and after so many times what it took."""
+"""A copy that may be incomplete is made again after this time, and after this multiple of what the copy took."""
 T = TypeVar("T")
-_HEADING = re.compile(r"(\S+) attempt (\d+) (stdout|stderr|times)")
-
-
-class LogArchive(Protocol):
-    """Where the logs of ended jobs are: the two methods of `howdah.engines.Engine` that read them."""
-
-    def logs(self, job_id: str, task: TaskId | None, stream: str = "") -> Iterator[tuple[str, bytes]]: ...
-
-    def logs_complete(self, job_id: str) -> bool: ...
 
 
 class ArchivedLogs:
@@ -171,31 +162,24 @@ class ArchivedLogs:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True, mode=0o700)
             complete = archive.logs_complete(job_id)
-            self._write_streams(archive.logs(job_id, task, "*"), task, folder)
+            pieces = self._checked(archive.logs(job_id, task, "*"), task, folder)
+            copy_streams(pieces, lambda key: folder / f"{key.attempt}.{key.stream}", MAX_STREAM_BYTES)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
         return complete
 
-    def _write_streams(self, pieces: Iterable[tuple[str, bytes]], task: TaskId, folder: Path) -> None:
-        files = {}
+    def _checked(self, pieces: Iterable[tuple[str, bytes]], task: TaskId, folder: Path) -> Iterator[tuple[str, bytes]]:
+        """Yield `pieces` as long as the copy may go on."""
         until = time.monotonic() + COPY_S
-        with contextlib.ExitStack() as stack:
-            for heading, piece in pieces:
-                if self._closed.is_set():
-                    raise EngineUnavailable("the history server is ending")
-                if time.monotonic() > until:
-                    raise EngineUnavailable(f"what {task} printed could not be brought here within {COPY_S:.0f} s")
-                found = _HEADING.fullmatch(heading)
-                if not found:
-                    continue
-                name = f"{found[2]}.{found[3]}"
-                if name not in files:
-                    files[name] = stack.enter_context((folder / name).open("wb"))
-                if files[name].tell() < MAX_STREAM_BYTES:
-                    if shutil.disk_usage(folder).free < KEEP_FREE:
-                        raise OSError(28, "the disk is nearly full")
-                    files[name].write(piece)
+        for piece in pieces:
+            if self._closed.is_set():
+                raise EngineUnavailable("the history server is ending")
+            if time.monotonic() > until:
+                raise EngineUnavailable(f"what {task} printed could not be brought here within {COPY_S:.0f} s")
+            if shutil.disk_usage(folder).free < KEEP_FREE:
+                raise OSError(28, "the disk is nearly full")
+            yield piece
 
     async def _remove_oldest(self, newest: Path, old: Path) -> None:
         """Remove the copies used least recently until all fit. Which go is decided on the event loop, not in a thread:
