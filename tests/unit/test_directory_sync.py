@@ -178,13 +178,12 @@ SECOND_EPOCH = """
 import signal, sys
 from howdah.executor.event_loop import EventLoop
 from howdah.executor.io.directory_sync import CheckpointSyncRunner
-from howdah.executor.process.process_tree import Reaper
 from howdah.wire.messages import Goal, CheckpointSyncOrder, Orders
 
 here, uri = sys.argv[1:]
-loop, reaper, told = EventLoop(), Reaper(), []
-loop.on_signal(signal.SIGCHLD, reaper.reap)
-sync = CheckpointSyncRunner(loop, reaper, CheckpointSyncOrder("local", uri, writes=False), here, 60.0)
+loop, told = EventLoop(), []
+loop.on_signal(signal.SIGCHLD, loop.reaper.reap)
+sync = CheckpointSyncRunner(loop, CheckpointSyncOrder("local", uri, writes=False), here, 60.0)
 
 def wait(count):
     while len(told) < count:

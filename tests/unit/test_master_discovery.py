@@ -10,16 +10,15 @@ import pytest
 
 from howdah.executor.event_loop import EventLoop
 from howdah.executor.master_link.master_discovery import find_master
-from howdah.executor.process.process_tree import Reaper
 
 
 def test_a_look_that_took_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     told: list[object] = []
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        loop, reaper = EventLoop(), Reaper()
-        loop.on_signal(signal.SIGCHLD, reaper.reap)
-        find_master(loop, reaper, f"hdfs://127.0.0.1:{silent.getsockname()[1]}/jobs/a", told.append)
+        loop = EventLoop()
+        loop.on_signal(signal.SIGCHLD, loop.reaper.reap)
+        find_master(loop, f"hdfs://127.0.0.1:{silent.getsockname()[1]}/jobs/a", told.append)
         (directory,) = tmp_path.iterdir()
         (directory / ".half.part").write_text("x")  # as a helper leaves it that is ended at its limit
         while not told:

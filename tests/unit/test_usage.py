@@ -16,7 +16,6 @@ from nvml_library import compile_nvml
 from howdah.executor.event_loop import EventLoop
 from howdah.executor.gpu import monitor
 from howdah.executor.process import network_usage
-from howdah.executor.process.process_tree import Reaper
 from howdah.executor.process.usage import Meter
 from howdah.spec.codec import encode
 from howdah.spec.gpu import Gpu
@@ -177,7 +176,7 @@ def test_what_the_devices_tell(stub: str) -> None:
 
 
 def test_memory_errors_count_from_the_first_count_that_is_told() -> None:
-    watch = monitor.GpuMonitor(EventLoop(), Reaper(), {"CUDA_VISIBLE_DEVICES": ""}, lambda _: None)
+    watch = monitor.GpuMonitor(EventLoop(), {"CUDA_VISIBLE_DEVICES": ""}, lambda _: None)
     for ecc, fault in ((None, ""), (3, ""), (5, "GPU 0: 2 uncorrected memory errors (ECC)")):
         watch._sampled({"gpus": [encode(Gpu("0", ecc=ecc))]})
         assert watch.fault == fault

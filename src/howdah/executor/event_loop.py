@@ -14,6 +14,8 @@ import signal
 import time
 from typing import Any, Callable, List, Tuple
 
+from howdah.executor.process.process_tree import Reaper
+
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
@@ -29,9 +31,13 @@ class Timer:
 
 
 class EventLoop:
-    """Calls back when a descriptor is ready, when a timer is due, and when a signal has arrived."""
+    """Calls back when a descriptor is ready, when a timer is due, and when a signal has arrived.
+
+    Its `reaper` starts child processes, and reports their end once the loop's user has bound it to SIGCHLD.
+    """
 
     def __init__(self) -> None:
+        self.reaper = Reaper()
         self._selector = selectors.DefaultSelector()
         self._timers: List[Tuple[float, int, Timer]] = []
         self._order = itertools.count()

@@ -63,8 +63,8 @@ class Executor:
     def __init__(self, identity: Identity, container: Mapping[str, str]) -> None:
         self.identity, self.container = identity, container
         self.directory = os.getcwd()
-        self.loop, self.reaper = EventLoop(), process_tree.Reaper()
-        self.link = Heartbeat(self.loop, self.reaper, identity, self.status, self.obey, self._link_lost)
+        self.loop = EventLoop()
+        self.link = Heartbeat(self.loop, identity, self.status, self.obey, self._link_lost)
         self.program_api = ProgramApiDir(identity, self.directory)
         self.link.on_master_changed = self.program_api.set_master
         self.output = TaskOutput(identity.log_directory, limit_from(container))
@@ -78,15 +78,15 @@ class Executor:
         self.port_numbers: Mapping[str, int] = {}
         self.ip = self.program_python = ""
         self.gpus = claims.GpuAssignment(container, note)
-        self.preflight = PreflightRunner(self.loop, self.reaper, identity, container, self.gpus)
+        self.preflight = PreflightRunner(self.loop, identity, container, self.gpus)
         self.program: Optional[Program] = None
         self.streams: Optional[ProgramStreams] = None
         self.program_gpus: Tuple[str, ...] = ()
         self.directory_syncs: Optional[DirectorySyncs] = None
-        self.uploads = Uploads(self.loop, self.reaper, self.directory, self._tell_user)
+        self.uploads = Uploads(self.loop, self.directory, self._tell_user)
         self.activity: Optional[Activity] = None
         self.stopping = self.stream_problem = ""
-        self.snapshots = SnapshotProcesses(self.loop, self.reaper, self.directory, self.link.send_now)
+        self.snapshots = SnapshotProcesses(self.loop, self.directory, self.link.send_now)
         self.requested_snapshots = 0
         path = container.get("PATH", "")
         self.monitor = ProgramMonitor(self.link, self.program_api, self.output, self.directory, path, self._tell_user)
@@ -222,7 +222,7 @@ class Executor:
         if remark:
             self._tell_user(remark)
         self.activity = self.localisation = Localisation(
-            self.loop, self.reaper, assignment, self.directory, lambda problem: self._continue(problem, self._check)
+            self.loop, assignment, self.directory, lambda problem: self._continue(problem, self._check)
         )
         self.localisation.begin()
 
@@ -283,7 +283,7 @@ class Executor:
         assignment = self.assignment
         assert assignment is not None
         if self.directory_syncs is None and (assignment.mirror or assignment.board):
-            self.directory_syncs = DirectorySyncs(self.loop, self.reaper, assignment, self.directory, self._tell_user)
+            self.directory_syncs = DirectorySyncs(self.loop, assignment, self.directory, self._tell_user)
         if self.directory_syncs is None:
             self._start()
         else:
@@ -304,11 +304,9 @@ class Executor:
         if not assignment.hold_ports:
             self._release_ports()
         argv = environment.argv_of(assignment.command)
-        program = Program(self.loop, self.reaper, self.logs, self._program_ended, note)
-        program.yields, program.on_snapshot_request, program.program_api = (
-            AnnouncedValues(assignment.yields),
-            self._snapshot_requested,
-            self.program_api,
+        yields = AnnouncedValues(assignment.yields)
+        program = Program(
+            self.loop, self.logs, self.program_api, yields, self._program_ended, self._snapshot_requested, note
         )
         try:
             self.streams = self._open_streams(assignment, environment.python_of(variables))
@@ -349,9 +347,7 @@ class Executor:
         self.stream_problem = ""
         if assignment.capture is not None:
             self.logs["stdout"].write(f"[howdah: standard output goes to {assignment.capture.output}]\n".encode())
-        return ProgramStreams(
-            self.loop, self.reaper, assignment, self.identity, self.directory, python, self._stream_failed
-        )
+        return ProgramStreams(self.loop, assignment, self.identity, self.directory, python, self._stream_failed)
 
     def _stream_failed(self, problem: str) -> None:
         """Stop the program: it must not take a failed input for the end of its input, and can't work without output."""
@@ -368,11 +364,8 @@ class Executor:
         elif stopped:
             exit = Exit("stopped", exit.code, exit.signal, stopped, exit.lines)
         exit = self.monitor.explain(explain(exit, self.directory))
-        if self.directory_syncs is None or self.exit_status in (
-            NOT_HEARD,
-            NOT_WANTED,
-        ):  # another attempt may write them now
-            self._close_streams(exit)
+        if self.directory_syncs is None or self.exit_status in (NOT_HEARD, NOT_WANTED):
+            self._close_streams(exit)  # when this attempt is not wanted, another one may write the directories now
         else:
             self.activity = self.directory_syncs
             self.directory_syncs.finish(lambda _: self._stored(exit))
@@ -453,7 +446,7 @@ class Executor:
         if "HOWDAH_CONTAINER" in self.container and self.container.get("HOWDAH_SWEEPER") != "0":
             self._orphan_killer = orphan_killer.watch(f"HOWDAH_CONTAINER={self.container['HOWDAH_CONTAINER']}")
         process_tree.adopt_orphans()
-        self.loop.on_signal(signal.SIGCHLD, self.reaper.reap)
+        self.loop.on_signal(signal.SIGCHLD, self.loop.reaper.reap)
         self.loop.on_signal(signal.SIGTERM, self._terminated)
         self.loop.on_signal(signal.SIGINT, self._terminated)
 
@@ -475,15 +468,15 @@ class Executor:
             note("terminated by a signal while the program ran")
             process_tree.kill_group(self.activity.pid, signal.SIGTERM)
             deadline = time.monotonic() + _TERM_GRACE_S
-            while not self.reaper.reap() and time.monotonic() < deadline:
+            while not self.loop.reaper.reap() and time.monotonic() < deadline:
                 time.sleep(0.005)
-        process_tree.end_everything(self.reaper, 0.1)
+        process_tree.end_everything(self.loop.reaper, 0.1)
         if isinstance(self.activity, Program):
             self.activity.drain()
         self.exit_status, self.activity = TERMINATED, None
 
     def _leave(self) -> int:
-        for pid in process_tree.end_everything(self.reaper, 2.0):
+        for pid in process_tree.end_everything(self.loop.reaper, 2.0):
             note(f"{process_tree.name(pid)} (pid {pid}) could not be killed")
         if self._orphan_killer:
             orphan_killer.dismiss(self._orphan_killer)

@@ -47,7 +47,6 @@ class HelperProcess:
     def __init__(
         self,
         loop: EventLoop,
-        reaper: process_tree.Reaper,
         argv: Sequence[str],
         request: object,
         on_end: OnEnd,
@@ -64,11 +63,12 @@ class HelperProcess:
         self.pid, self.stop_reason = 0, ""
         self._is_code = argv[0] == "-c"
         self._name = python if self._is_code else argv[0]
-        self._answer: Dict[str, Any] = {}
+        self.answer: Dict[str, Any] = {}
+        """The last line, which answers the request; {} when there is none."""
         self._buffer = b""
         self._limit: Optional[Timer] = None
         try:
-            self._start(reaper, _command(argv, python), request, inherited, _environment(python), stderr)
+            self._start(_command(argv, python), request, inherited, _environment(python), stderr)
         except OSError as error:
             problem = str(error)
             loop.call_later(0.0, lambda: on_end(problem))
@@ -79,7 +79,6 @@ class HelperProcess:
 
     def _start(
         self,
-        reaper: process_tree.Reaper,
         command: Sequence[str],
         request: object,
         inherited: Sequence[int],
@@ -94,7 +93,8 @@ class HelperProcess:
             for file in inherited:
                 os.set_inheritable(file, True)
             # It runs away from the program's directory, whose files must not pass for modules.
-            self.pid = reaper.spawn(command, environment, (stdin, writer, stderr), self._ended, "/", helper=True)
+            streams = (stdin, writer, stderr)
+            self.pid = self.loop.reaper.spawn(command, environment, streams, self._ended, "/", helper=True)
         except OSError:
             os.close(self._reader)
             raise
@@ -134,7 +134,7 @@ class HelperProcess:
             return
         if isinstance(message, dict):
             if "ok" in message or "error" in message:
-                self._answer = message
+                self.answer = message
             if self.on_message is not None:
                 self.on_message(message)
 
@@ -146,8 +146,8 @@ class HelperProcess:
         if self._limit is not None:
             self._limit.cancel()
         how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"status {os.WEXITSTATUS(status)}"
-        ok = self._answer.get("ok") or (self._is_code and status == 0)
-        problem = "" if ok else self._answer.get("error") or f"{self._name} ended with {how}"
+        ok = self.answer.get("ok") or (self._is_code and status == 0)
+        problem = "" if ok else self.answer.get("error") or f"{self._name} ended with {how}"
         self.on_end(self.stop_reason or str(problem))
 
 

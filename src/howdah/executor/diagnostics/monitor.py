@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Callable, List, Optional
+from typing import Callable, List, Optional, Set
 
 from howdah.executor.diagnostics.log_search import LogSearches
 from howdah.executor.diagnostics.preemption_notices import PreemptionNotices
-from howdah.executor.diagnostics.stacks import StackDumps
+from howdah.executor.diagnostics.stacks import STREAMS, StackDumps
 from howdah.executor.io.program_api_files import ProgramApiDir
 from howdah.executor.io.task_output import TaskOutput
 from howdah.executor.master_link.heartbeat import Heartbeat
@@ -15,7 +15,7 @@ from howdah.executor.process.program import Program
 from howdah.executor.process.progress_signs import ProgressDetector
 from howdah.spec.task import Exit
 from howdah.spec.usage import Usage
-from howdah.wire.messages import Orders
+from howdah.wire.messages import SEARCH, Orders
 
 
 class ProgramMonitor:
@@ -30,22 +30,31 @@ class ProgramMonitor:
         path: str,
         warn: Callable[[str], None],
     ) -> None:
-        self.program_api, self.path = program_api, path
+        self.program_api, self.loop = program_api, link.loop
+        self._known: Set[int] = set()
         self._program: Optional[Program] = None
         self._signs = ProgressDetector()
         self._notices = PreemptionNotices(program_api, warn)
         secrets = tuple(link.identity.secrets.values())
-        self._stacks = StackDumps(link.loop, link.reaper, directory, self._pids, link.answer, secrets)
-        self._searches = LogSearches(link.loop, link.reaper, link.identity, output, link.answer)
+        self._stacks = StackDumps(link.loop, directory, path, self._pids, link.answer, secrets)
+        self._searches = LogSearches(link.loop, link.identity, output, link.answer)
 
     def began(self, program: Program) -> None:
         """Watch `program` from now on."""
         self._program, self._signs = program, ProgressDetector()
 
     def obey(self, orders: Orders) -> None:
-        """Obey the orders that concern the running program."""
-        self._stacks.obey(orders.log_requests, self.path)
-        self._searches.obey(orders.log_requests)
+        """Obey the orders that concern the running program: answer requests that are new, and hand a notice on.
+
+        A request that is not repeated is forgotten: another master counts from the beginning.
+        """
+        new = [request for request in orders.log_requests if request.request not in self._known]
+        self._known = {request.request for request in orders.log_requests}
+        for request in new:
+            if request.stream in STREAMS:
+                self._stacks.dump(request)
+            elif request.stream == SEARCH:
+                self._searches.search(request)
         self._notices.obey(orders.notice, self._running())
 
     def idle_s(self, usage: Usage) -> float:
@@ -66,4 +75,4 @@ class ProgramMonitor:
         return self._program if self._program is not None and self._program.running else None
 
     def _pids(self) -> List[int]:
-        return [] if self._running() is None else self._stacks.reaper.program_processes()
+        return [] if self._running() is None else self.loop.reaper.program_processes()

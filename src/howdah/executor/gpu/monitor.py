@@ -7,7 +7,6 @@ from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 from howdah.executor.event_loop import EventLoop
 from howdah.executor.gpu.claims import count
 from howdah.executor.helper_process import HelperProcess
-from howdah.executor.process.process_tree import Reaper
 from howdah.executor.process.usage import PERIOD_S
 from howdah.spec.codec import decode
 from howdah.spec.gpu import HARDWARE, Gpu
@@ -19,9 +18,7 @@ _NAMES = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 class GpuMonitor:
     """Samples the GPUs that a program sees, from its start to `close`. `note` writes a line to the executor's log."""
 
-    def __init__(
-        self, loop: EventLoop, reaper: Reaper, environment: Mapping[str, str], note: Callable[[str], None]
-    ) -> None:
+    def __init__(self, loop: EventLoop, environment: Mapping[str, str], note: Callable[[str], None]) -> None:
         self.gpus: Tuple[Gpu, ...] = ()
         """The last sample; empty where nothing can be measured."""
         self._sum, self._count = 0.0, 0
@@ -32,7 +29,7 @@ class GpuMonitor:
         self._all_of_the_node = ids == ()
         if ids is not None and count(environment):
             argv, request = ("howdah.executor.gpu.sampler",), GpuSamplerRequest(ids, PERIOD_S)
-            self._helper = HelperProcess(loop, reaper, argv, request, self._ended, self._sampled)
+            self._helper = HelperProcess(loop, argv, request, self._ended, self._sampled)
 
     @property
     def mean(self) -> Optional[float]:

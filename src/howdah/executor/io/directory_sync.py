@@ -11,7 +11,6 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from howdah.executor.event_loop import EventLoop, Timer
 from howdah.executor.helper_process import HelperProcess, OnEnd, OnMessage
-from howdah.executor.process.process_tree import Reaper
 from howdah.spec import uris
 from howdah.wire.helper_messages import EventFileSyncRequest, FetchCheckpointRequest, StoreCheckpointsRequest
 from howdah.wire.messages import Assignment, CheckpointSyncOrder, EventFileSyncOrder, Orders
@@ -36,8 +35,8 @@ class DirectorySyncRunner(ABC):
     contents = ""
     """What the directory holds, for messages."""
 
-    def __init__(self, loop: EventLoop, reaper: Reaper, path: str, uri: str, every_s: float, limit_s: float) -> None:
-        self.loop, self.reaper, self.path, self.uri = loop, reaper, path, uri
+    def __init__(self, loop: EventLoop, path: str, uri: str, every_s: float, limit_s: float) -> None:
+        self.loop, self.path, self.uri = loop, path, uri
         self.every_s, self.limit_s = every_s, limit_s
         self.warn: Callable[[str], None] = lambda _: None
         self._helper: Optional[HelperProcess] = None
@@ -102,7 +101,7 @@ class DirectorySyncRunner(ABC):
             on_end(problem)
 
         self._helper = HelperProcess(
-            self.loop, self.reaper, argv, request, ended, on_message, limit_s=self.limit_s, grace_s=_GRACE_S
+            self.loop, argv, request, ended, on_message, limit_s=self.limit_s, grace_s=_GRACE_S
         )
 
     def _store_if_changed(self) -> None:
@@ -144,10 +143,8 @@ class CheckpointSyncRunner(DirectorySyncRunner):
 
     contents = "checkpoints"
 
-    def __init__(
-        self, loop: EventLoop, reaper: Reaper, order: CheckpointSyncOrder, directory: str, limit_s: float
-    ) -> None:
-        super().__init__(loop, reaper, os.path.join(directory, order.path), order.uri, order.every_s, limit_s)
+    def __init__(self, loop: EventLoop, order: CheckpointSyncOrder, directory: str, limit_s: float) -> None:
+        super().__init__(loop, os.path.join(directory, order.path), order.uri, order.every_s, limit_s)
         self.order, self.directory = order, directory
 
     def writes(self) -> bool:
@@ -189,9 +186,9 @@ class EventFileSyncRunner(DirectorySyncRunner):
 
     contents = "event files"
 
-    def __init__(self, loop: EventLoop, reaper: Reaper, order: EventFileSyncOrder, directory: str) -> None:
+    def __init__(self, loop: EventLoop, order: EventFileSyncOrder, directory: str) -> None:
         path = os.path.join(directory, order.path)
-        super().__init__(loop, reaper, path, order.uri, order.every_s, _EVENT_FILES_LIMIT_S)
+        super().__init__(loop, path, order.uri, order.every_s, _EVENT_FILES_LIMIT_S)
         self._sent: Mapping[str, Any] = {}
         self._stored_files: List[Tuple[str, int, int]] = []
 
@@ -244,17 +241,15 @@ class EventFileSyncRunner(DirectorySyncRunner):
 class DirectorySyncs:
     """Runs all directory syncs of one program as if they were one."""
 
-    def __init__(
-        self, loop: EventLoop, reaper: Reaper, assignment: Assignment, directory: str, warn: Callable[[str], None]
-    ) -> None:
+    def __init__(self, loop: EventLoop, assignment: Assignment, directory: str, warn: Callable[[str], None]) -> None:
         self.loop = loop
         self.checkpoints: Optional[CheckpointSyncRunner] = None
         self.event_files: Optional[EventFileSyncRunner] = None
         if assignment.mirror is not None:
             limit_s = assignment.localise_s
-            self.checkpoints = CheckpointSyncRunner(loop, reaper, assignment.mirror, directory, limit_s)
+            self.checkpoints = CheckpointSyncRunner(loop, assignment.mirror, directory, limit_s)
         if assignment.board is not None:
-            self.event_files = EventFileSyncRunner(loop, reaper, assignment.board, directory)
+            self.event_files = EventFileSyncRunner(loop, assignment.board, directory)
         self._runners = [runner for runner in (self.checkpoints, self.event_files) if runner is not None]
         for runner in self._runners:
             runner.warn = warn

@@ -18,7 +18,6 @@ from howdah.executor.io.transfer import (
     start_transfer,
 )
 from howdah.executor.io.unpack_into_workdir import unpack_into_workdir
-from howdah.executor.process import process_tree
 from howdah.executor.process.interpreter_probe import interpreter, probe_interpreter
 from howdah.wire.helper_messages import DownloadRequest
 from howdah.wire.messages import Assignment
@@ -27,10 +26,8 @@ from howdah.wire.messages import Assignment
 class Localisation:
     """Runs the steps one after another, then calls `on_end(problem)`; `begin` may call it at once."""
 
-    def __init__(
-        self, loop: EventLoop, reaper: process_tree.Reaper, assignment: Assignment, directory: str, on_end: OnEnd
-    ) -> None:
-        self.loop, self.reaper, self.assignment = loop, reaper, assignment
+    def __init__(self, loop: EventLoop, assignment: Assignment, directory: str, on_end: OnEnd) -> None:
+        self.loop, self.assignment = loop, assignment
         self.directory, self.on_end = directory, on_end
         self.seconds = 0.0
         """How long the input files took."""
@@ -63,7 +60,7 @@ class Localisation:
         if remote:
             self._step, limit_s = "the download", assignment.localise_s
             self._helper = start_transfer(
-                self.loop, self.reaper, DownloadRequest(tuple(remote)), limit_s, self._files_are_here, self._downloaded
+                self.loop, DownloadRequest(tuple(remote)), limit_s, self._files_are_here, self._downloaded
             )
         else:
             self._files_are_here("")
@@ -89,7 +86,7 @@ class Localisation:
             problem = f"the job's environment: {error}"
         if python:
             self._step = "the trial of the environment"
-            self._helper = probe_interpreter(self.loop, self.reaper, python, self._python_tried)
+            self._helper = probe_interpreter(self.loop, python, self._python_tried)
         else:
             self.on_end(problem)
 

@@ -8,7 +8,6 @@ from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
 from howdah.executor.event_loop import EventLoop
 from howdah.executor.helper_process import HelperProcess
-from howdah.executor.process.process_tree import Reaper
 from howdah.spec.codec import decode
 from howdah.wire.helper_messages import CopyPartReply, CopyPartRequest
 from howdah.wire.messages import SaveOrder, SaveReport
@@ -25,8 +24,8 @@ class _Snapshot:
 class SnapshotProcesses:
     """Makes the snapshots that the master orders; `on_change()` is called when one is done."""
 
-    def __init__(self, loop: EventLoop, reaper: Reaper, directory: str, on_change: Callable[[], None]) -> None:
-        self.loop, self.reaper, self.directory, self.on_change = loop, reaper, directory, on_change
+    def __init__(self, loop: EventLoop, directory: str, on_change: Callable[[], None]) -> None:
+        self.loop, self.directory, self.on_change = loop, directory, on_change
         self._snapshots: Dict[int, _Snapshot] = {}
 
     @property
@@ -72,7 +71,6 @@ class SnapshotProcesses:
 
         snapshot.helper = HelperProcess(
             self.loop,
-            self.reaper,
             ("howdah.outputs.snapshots.snapshot", "take"),
             CopyPartRequest(path, order.uri, order.final, root=self.directory, previous=order.previous),
             on_end,

@@ -14,7 +14,6 @@ from howdah.executor.event_loop import EventLoop
 from howdah.executor.helper_process import HelperProcess, OnEnd, OnMessage
 from howdah.executor.identity import Identity
 from howdah.executor.io.log_tail import LogTail
-from howdah.executor.process.process_tree import Reaper
 from howdah.executor.process.program import wide_pipe
 from howdah.spec.staged import Feed
 from howdah.spec.usage import Usage
@@ -35,14 +34,13 @@ class ProgramStreams:
     def __init__(
         self,
         loop: EventLoop,
-        reaper: Reaper,
         assignment: Assignment,
         identity: Identity,
         directory: str,
         python: str,
         on_failure: OnEnd,
     ) -> None:
-        self.loop, self.reaper, self.on_failure = loop, reaper, on_failure
+        self.loop, self.on_failure = loop, on_failure
         self.stdin: Optional[int] = None
         self.stdout: Optional[int] = None
         """The program's ends; None where it has no stream."""
@@ -77,8 +75,13 @@ class ProgramStreams:
         progress = usage.progress
         if progress is None and self.progress is not None:
             progress = round(self.progress, 2)
-        read = (self.streamed_bytes, self.local_bytes, self.starved_s)
-        return replace(usage, progress=progress, streamed_bytes=read[0], local_bytes=read[1], starved_s=read[2])
+        return replace(
+            usage,
+            progress=progress,
+            streamed_bytes=self.streamed_bytes,
+            local_bytes=self.local_bytes,
+            starved_s=self.starved_s,
+        )
 
     def _feed(self, feeds: Sequence[Feed]) -> None:
         self.stdin, self._stdin_writer = wide_pipe()
@@ -90,15 +93,9 @@ class ProgramStreams:
             directory=self._directory,
             stall_s=self._stall_s,
         )
-        python = self._python_for(*(feed.format for feed in feeds))
-        self._feeder = self._start_helper(
-            "inputs.streaming.stdin_feeder",
-            request,
-            self._feeder_message,
-            self._feeder_ended,
-            (self._stdin_writer,),
-            python,
-        )
+        module, formats = "howdah.inputs.streaming.stdin_feeder", [feed.format for feed in feeds]
+        on_message, on_end = self._feeder_message, self._feeder_ended
+        self._feeder = self._start_helper(module, request, on_message, on_end, (self._stdin_writer,), formats)
 
     def _capture(self, capture: StdoutOutput) -> None:
         source, self.stdout = wide_pipe()
@@ -113,28 +110,23 @@ class ProgramStreams:
             directory=self._directory,
             stall_s=self._stall_s,
         )
-        python, passed = self._python_for(capture.format), (source, verdict)
-        self._capturer = self._start_helper(
-            "outputs.stdout_writer", request, self._capturer_message, self._capturer_ended, passed, python
-        )
+        module, on_message, on_end = "howdah.outputs.stdout_writer", self._capturer_message, self._capturer_ended
+        self._capturer = self._start_helper(module, request, on_message, on_end, (source, verdict), [capture.format])
         os.close(source)
         os.close(verdict)
 
     def _start_helper(
         self,
-        name: str,
+        module: str,
         request: object,
         on_message: OnMessage,
         on_end: OnEnd,
         files: Sequence[int],
-        python: str,
+        formats: Sequence[str],
     ) -> HelperProcess:
-        argv = (f"howdah.{name}",)
-        return HelperProcess(self.loop, self.reaper, argv, request, on_end, on_message, inherited=files, python=python)
-
-    def _python_for(self, *formats: str) -> str:
-        """Choose the interpreter: the job's own, if it has one, for formats that need libraries or are plugins."""
-        return "" if all(name in _OWN_FORMATS for name in formats) else self._python
+        """Start a helper by the job's own Python, if it has one, for formats that need libraries or are plugins."""
+        python = "" if all(name in _OWN_FORMATS for name in formats) else self._python
+        return HelperProcess(self.loop, (module,), request, on_end, on_message, inherited=files, python=python)
 
     @property
     def lines(self) -> Tuple[str, ...]:

@@ -12,7 +12,6 @@ from typing import Any, List, Mapping, Sequence, Set, Tuple, Union
 
 from howdah.executor.event_loop import EventLoop
 from howdah.executor.helper_process import HelperProcess, OnEnd
-from howdah.executor.process import process_tree
 from howdah.spec import uris
 from howdah.spec.staged import DataFile, Fetch
 from howdah.wire.helper_messages import DownloadRequest, FileCopy, UploadItem, UploadRequest
@@ -111,7 +110,6 @@ def upload_items(uploads: Sequence[Upload], directory: str, fetches: Sequence[Fe
 
 def start_transfer(
     loop: EventLoop,
-    reaper: process_tree.Reaper,
     request: Union[DownloadRequest, UploadRequest],
     limit_s: float,
     on_end: OnEnd,
@@ -125,7 +123,7 @@ def start_transfer(
 
     argv = ("howdah.inputs.transfer", verb)
     return HelperProcess(
-        loop, reaper, argv, request, on_end, progress.update, limit_s=limit_s, late=late, grace_s=_LATE_GRACE_S
+        loop, argv, request, on_end, progress.update, limit_s=limit_s, late=late, grace_s=_LATE_GRACE_S
     )
 
 

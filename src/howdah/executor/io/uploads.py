@@ -8,7 +8,6 @@ from typing import Callable, Optional, Sequence, Tuple
 from howdah.executor.event_loop import EventLoop
 from howdah.executor.helper_process import HelperProcess, OnEnd
 from howdah.executor.io.transfer import Misplaced, TransferProgress, start_transfer, upload_items
-from howdah.executor.process.process_tree import Reaper
 from howdah.wire.helper_messages import UploadRequest
 from howdah.wire.messages import Assignment, Upload
 
@@ -19,8 +18,8 @@ MAX_WARNINGS = 10
 class Uploads:
     """Uploads the outputs of one task. `warn` writes a line to the task's log."""
 
-    def __init__(self, loop: EventLoop, reaper: Reaper, directory: str, warn: Callable[[str], None]) -> None:
-        self.loop, self.reaper, self.directory, self.warn = loop, reaper, directory, warn
+    def __init__(self, loop: EventLoop, directory: str, warn: Callable[[str], None]) -> None:
+        self.loop, self.directory, self.warn = loop, directory, warn
         self._helper: Optional[HelperProcess] = None
         self.reset()
 
@@ -77,6 +76,6 @@ class Uploads:
             return
         if items:
             limit_s = assignment.localise_s
-            self._helper = start_transfer(self.loop, self.reaper, UploadRequest(tuple(items)), limit_s, ended, progress)
+            self._helper = start_transfer(self.loop, UploadRequest(tuple(items)), limit_s, ended, progress)
         else:
             ended("")

@@ -15,7 +15,6 @@ from howdah.executor.identity import Identity
 from howdah.executor.io.task_output import Readable
 from howdah.executor.master_link.channel import Channel
 from howdah.executor.master_link.master_discovery import find_master
-from howdah.executor.process.process_tree import Reaper
 from howdah.spec.codec import decode, encode
 from howdah.wire.messages import NOT_HEARD, NOT_WANTED, LogChunk, LogRequest, Orders, Status
 
@@ -38,14 +37,13 @@ class Heartbeat:
     def __init__(
         self,
         loop: EventLoop,
-        reaper: Reaper,
         identity: Identity,
         status: Callable[[], Status],
         obey: Callable[[Orders], None],
         on_lost: Callable[[int, str], None],
     ) -> None:
         self.loop, self.status, self.obey, self.on_lost = loop, status, obey, on_lost
-        self.identity, self.reaper = identity, reaper
+        self.identity = identity
         self.on_master_changed: Callable[[Tuple[str, int]], None] = lambda _: None
         self._connect(identity.master)
         self._finding_master = False
@@ -167,7 +165,7 @@ class Heartbeat:
         elif not self._closed:
             if silence >= _SEARCH_AFTER_S and not self._finding_master and self.identity.directory:
                 self._finding_master = True
-                find_master(self.loop, self.reaper, self.identity.directory, self._master_found)
+                find_master(self.loop, self.identity.directory, self._master_found)
             self.loop.call_later(min(1.0, left + 0.01), self._check_lease)
 
     def _master_found(self, master: Optional[Tuple[str, int]]) -> None:

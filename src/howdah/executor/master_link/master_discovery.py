@@ -11,7 +11,6 @@ from typing import Callable, Optional, Tuple
 
 from howdah.executor.event_loop import EventLoop
 from howdah.executor.io.transfer import TransferProgress, start_transfer
-from howdah.executor.process.process_tree import Reaper
 from howdah.spec import uris
 from howdah.wire.helper_messages import DownloadRequest, FileCopy
 
@@ -20,7 +19,7 @@ _LIMIT_S = 8.0
 OnFound = Callable[[Optional[Tuple[str, int]]], None]
 
 
-def find_master(loop: EventLoop, reaper: Reaper, directory: str, on_found: OnFound) -> None:
+def find_master(loop: EventLoop, directory: str, on_found: OnFound) -> None:
     """Read `master.json` of the job's `directory` once; `on_found` is called with host and port, or None."""
     uri = uris.join(directory, "master.json")
     if uris.split(uri)[0] == "file":
@@ -35,7 +34,7 @@ def find_master(loop: EventLoop, reaper: Reaper, directory: str, on_found: OnFou
         shutil.rmtree(temporary, ignore_errors=True)  # a helper that took too long leaves half a file
         on_found(address)
 
-    start_transfer(loop, reaper, DownloadRequest((FileCopy(path, uri),)), _LIMIT_S, fetched, TransferProgress())
+    start_transfer(loop, DownloadRequest((FileCopy(path, uri),)), _LIMIT_S, fetched, TransferProgress())
 
 
 def _address(path: str) -> Optional[Tuple[str, int]]:

@@ -16,7 +16,6 @@ from howdah.executor.helper_process import HelperProcess, OnEnd
 from howdah.executor.identity import Identity
 from howdah.executor.ports import PortReservation
 from howdah.executor.preflight.requests import LocalChecksRequest, PairExchangeRequest
-from howdah.executor.process import process_tree
 from howdah.spec import port_range
 from howdah.wire.messages import Assignment, CheckReport, PairOrder
 
@@ -65,14 +64,9 @@ class PreflightRunner:
     """Runs the checks of one container, one check program at a time."""
 
     def __init__(
-        self,
-        loop: EventLoop,
-        reaper: process_tree.Reaper,
-        identity: Identity,
-        container: Mapping[str, str],
-        gpus: claims.GpuAssignment,
+        self, loop: EventLoop, identity: Identity, container: Mapping[str, str], gpus: claims.GpuAssignment
     ) -> None:
-        self.loop, self.reaper, self.identity, self.container, self.gpus = loop, reaper, identity, container, gpus
+        self.loop, self.identity, self.container, self.gpus = loop, identity, container, gpus
         self.directory = os.getcwd()
         self._alone = CheckReport(found=("passed before",)) if container.get(PASSED) else None
         self._pairs: Optional[CheckReport] = None
@@ -139,10 +133,7 @@ class PreflightRunner:
     def _check_alone(self, assignment: Assignment, on_end: OnEnd) -> None:
         order, findings = assignment.checks, _Findings()
         request = LocalChecksRequest(
-            order=order,
-            directory=self.directory,
-            memory_mib=assignment.memory_mib,
-            **self._program(assignment),
+            order=order, directory=self.directory, memory_mib=assignment.memory_mib, **self._program(assignment)
         )
 
         def ended(problem: str) -> None:
@@ -190,7 +181,6 @@ class PreflightRunner:
     ) -> None:
         self._helper = HelperProcess(
             self.loop,
-            self.reaper,
             (f"howdah.executor.preflight.{name}",),
             request,
             on_end,

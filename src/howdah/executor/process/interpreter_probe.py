@@ -10,13 +10,12 @@ from typing import Sequence
 
 from howdah.executor.event_loop import EventLoop
 from howdah.executor.helper_process import HelperProcess, OnEnd
-from howdah.executor.process import process_tree
 
 _LIMIT_S = 60.0
 _CODE = "import encodings, zlib"
 
 
-def probe_interpreter(loop: EventLoop, reaper: process_tree.Reaper, python: str, on_end: OnEnd) -> HelperProcess:
+def probe_interpreter(loop: EventLoop, python: str, on_end: OnEnd) -> HelperProcess:
     """Start `python` once; `on_end(problem)` says why it does not run on this node."""
     stderr = os.memfd_create("interpreter probe")
 
@@ -29,7 +28,6 @@ def probe_interpreter(loop: EventLoop, reaper: process_tree.Reaper, python: str,
 
     helper = HelperProcess(
         loop,
-        reaper,
         ("-c", _CODE),
         {},
         ended,

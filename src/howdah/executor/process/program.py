@@ -43,25 +43,25 @@ class Program:
     """One run of a command.
 
     The event loop calls `ended(exit)` once, and `on_snapshot_request(count)` when the program asks for snapshots.
-    `note` writes a line to the executor's log.
+    `yields` takes the standard output; `note` writes a line to the executor's log.
     """
 
     def __init__(
         self,
         loop: EventLoop,
-        reaper: process_tree.Reaper,
         logs: Mapping[str, StreamLog],
+        program_api: ProgramApiDir,
+        yields: AnnouncedValues,
         ended: Callable[[Exit], None],
+        on_snapshot_request: Callable[[int], None],
         note: Callable[[str], None],
     ) -> None:
-        self.loop, self.reaper, self.logs, self.ended, self.note = loop, reaper, logs, ended, note
+        self.loop, self.logs, self.program_api, self.yields = loop, logs, program_api, yields
+        self.ended, self.on_snapshot_request, self.note = ended, on_snapshot_request, note
         self.tails = {name: LogTail() for name in logs}
         self._read_throttle, self._read_bytes = ReadThrottle(_PIPE), 0
         self.pid = 0
         self.meter: Optional[Meter] = None
-        self.yields = AnnouncedValues({})
-        self.on_snapshot_request: Callable[[int], None] = lambda _: None
-        self.program_api: Optional[ProgramApiDir] = None
         self.gpus: Optional[GpuMonitor] = None
         self._first_progress: Optional[Tuple[float, float]] = None
         self._oom = OomDetector()
@@ -98,7 +98,7 @@ class Program:
                     os.set_blocking(self._readers[name], False)
                     opened.append(outputs[name])
             streams = (stdin, outputs["stdout"], outputs["stderr"])
-            self.pid = self.reaper.spawn(argv, environment, streams, self._child_ended, directory)
+            self.pid = self.loop.reaper.spawn(argv, environment, streams, self._child_ended, directory)
         except OSError:
             self._close_readers()
             raise
@@ -106,8 +106,8 @@ class Program:
             for file in opened:
                 os.close(file)
         self._started = time.monotonic()
-        self.meter = Meter(self.pid, self.reaper.program_processes, network_usage.is_own(environment))
-        self.gpus = GpuMonitor(self.loop, self.reaper, environment, self.note)
+        self.meter = Meter(self.pid, self.loop.reaper.program_processes, network_usage.is_own(environment))
+        self.gpus = GpuMonitor(self.loop, environment, self.note)
         room = [fcntl.fcntl(reader, _F_GETPIPE_SZ) for reader in self._readers.values()]
         self._read_throttle = ReadThrottle(min(room, default=_PIPE))
         self._listen()
@@ -142,9 +142,7 @@ class Program:
     @property
     def progress(self) -> Optional[float]:
         """Return the progress reported on either stream or by `howdah.program`; None when there is none."""
-        reported = [tail.progress for tail in self.tails.values()]
-        if self.program_api is not None:
-            reported.append(self.program_api.progress)
+        reported = [self.program_api.progress, *(tail.progress for tail in self.tails.values())]
         return max((progress for progress in reported if progress is not None), default=None)
 
     def _kill(self) -> None:
@@ -214,7 +212,7 @@ class Program:
         waited = time.monotonic() - since
         if not self._nothing_left() and waited < _KILL_LIMIT_S:
             if waited >= _LEAVE_S:
-                for pid in self.reaper.program_processes():
+                for pid in self.loop.reaper.program_processes():
                     self._killed.setdefault(pid, process_tree.name(pid))
                     process_tree.kill(pid, signal.SIGKILL)
             self.loop.call_later(_SCAN_S, lambda: self._end_descendants(since))
@@ -229,11 +227,10 @@ class Program:
 
     def _nothing_left(self) -> bool:
         """Say whether no process is left: by the kernel's word, or beside helpers by two scans of /proc."""
-        if self.reaper.reap():
+        if self.loop.reaper.reap():
             return True
-        self._empty_scans = (
-            self._empty_scans + 1 if self.reaper.has_helpers and not self.reaper.program_processes() else 0
-        )
+        is_empty = self.loop.reaper.has_helpers and not self.loop.reaper.program_processes()
+        self._empty_scans = self._empty_scans + 1 if is_empty else 0
         return self._empty_scans > 1
 
     def _finish_if_drained(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from typing import Callable, List, Optional, Tuple
 
 from howdah.executor.process import process_tree
@@ -89,18 +90,17 @@ class Meter:
     def note_end(self, kib: int, progress: Optional[float], seconds: float = 0.0) -> None:
         """Make the last sample: the largest resident size was `kib` (ru_maxrss), the program used `seconds` of CPU."""
         last = self.usage
-        self.usage = Usage(
+        self.usage = replace(
+            last,
             memory_mib=0.0,
             peak_mib=round(max(kib / 1024, last.peak_mib), 1),
             cpu=0.0,
             progress=progress,
             cpu_s=round(max(seconds, last.cpu_s), 1),
-            waits=last.waits,
-            read_mib=last.read_mib,
-            written_mib=last.written_mib,
-            received_mib=last.received_mib,
-            sent_mib=last.sent_mib,
-            network=last.network,
+            read_mib_s=0.0,
+            written_mib_s=0.0,
+            received_mib_s=0.0,
+            sent_mib_s=0.0,
         )
 
 
