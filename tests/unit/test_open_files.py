@@ -33,7 +33,7 @@ LOOKS: dict[str, Callable[[Path], object]] = {
     "processes of a container": lambda _: kill_marked("nosuch."),
     "processes of a control group": lambda directory: MemoryGroup(directory, 2).kill(),
     "files of a directory": lambda directory: directory_snapshot.files(str(directory)),
-    "who writes": lambda directory: directory_snapshot._being_written(str(directory)),
+    "who writes": lambda directory: directory_snapshot._open_for_writing(str(directory)),
 }
 
 

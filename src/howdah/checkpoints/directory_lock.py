@@ -1,7 +1,7 @@
-"""Who uses a directory of checkpoints: one job at a time, or they overwrite each other's work.
+"""Locks a directory of checkpoints for one job, because two jobs would overwrite each other's checkpoints.
 
-A file in it names the job from its submission to its end. Whether a job whose master was killed still runs is not known
-here: who submits the next one asks its engine, and takes the lease from a job that has ended.
+A file in the directory names the job from its submission to its end. This module does not know whether a job whose
+master was killed still runs: `howdah.client.checkpoint_lock` asks the job's engine before the next job is submitted.
 """
 
 from __future__ import annotations
@@ -21,18 +21,21 @@ NAME = ".howdah-lease"
 
 @dataclass(frozen=True)
 class DirectoryLock:
-    """`since` in epoch seconds."""
+    """The lock of one directory."""
 
     job: str
+    """Id of the job that holds the lock."""
     user: str = ""
+    """The user who submitted the job."""
     since: float = 0.0
+    """When the job was submitted, in epoch seconds; 0 when the file does not tell."""
 
 
 def holder(fs: FileSystem, directory: str) -> DirectoryLock | None:
-    """Who has it.
+    """Return the lock of a directory; None when no job holds it.
 
     Raises:
-        StagingError, EngineUnavailable: it can't be read.
+        StagingError, EngineUnavailable: the file can't be read.
     """
     uri = uris.join(directory, NAME)
     if not fs.exists(uri):
@@ -45,34 +48,34 @@ def holder(fs: FileSystem, directory: str) -> DirectoryLock | None:
 
 
 def acquire(fs: FileSystem, directory: str, job_id: str) -> None:
-    """Take it for a job; the directory is made if it isn't there.
+    """Lock a directory for a job; the directory is made if it does not exist.
 
     Raises:
-        StagingError: another job has it, or there is no permission.
+        StagingError: another job holds the lock, or there is no permission.
     """
     fs.mkdirs(directory)
     ours = DirectoryLock(job_id, getpass.getuser(), time.time())
-    there = holder(fs, directory)
-    if there is None:
+    held = holder(fs, directory)
+    if held is None:
         with fs.writing(uris.join(directory, NAME), replace=False) as sink:
             sink.write(json.dumps(asdict(ours)).encode())
-        there = holder(fs, directory) or ours
-    if there.job != job_id:
-        raise StagingError(refusal(directory, there))
+        held = holder(fs, directory) or ours
+    if held.job != job_id:
+        raise StagingError(refusal(directory, held))
 
 
-def refusal(directory: str, lease: DirectoryLock) -> str:
-    """Why a directory can't be had, and what to do."""
-    since = time.strftime("%Y-%m-%d %H:%M", time.localtime(lease.since)) if lease.since else "an unknown time"
+def refusal(directory: str, held: DirectoryLock) -> str:
+    """Explain which job uses a directory, and what to do."""
+    since = time.strftime("%Y-%m-%d %H:%M", time.localtime(held.since)) if held.since else "an unknown time"
     return (
-        f"checkpoint.path: {directory} is used by {lease.job} of {lease.user or 'somebody'} since {since}; two jobs "
+        f"checkpoint.path: {directory} is used by {held.job} of {held.user or 'somebody'} since {since}; two jobs "
         f"would overwrite each other's checkpoints. Cancel that one, choose another path, or if it is gone remove "
         f"{uris.join(directory, NAME)}"
     )
 
 
 def release(fs: FileSystem, directory: str, job_id: str) -> None:
-    """Give it back; another's is left alone."""
-    there = holder(fs, directory)
-    if there is not None and there.job == job_id:
+    """Release the job's lock; a lock of another job stays."""
+    held = holder(fs, directory)
+    if held is not None and held.job == job_id:
         fs.delete(uris.join(directory, NAME))

@@ -1,11 +1,11 @@
-"""A copy of a directory that is being written: what it was at one moment, though nobody stops writing for it.
+"""Copies a directory while programs write to it, so that the copy is what the directory was at one moment.
 
-The rule: files are copied, then looked at again, until nothing has changed between a file's copying and the last look.
-Then all of them together are what the directory was at that look. What never holds still is left out, or as it was when
-it was copied, and named; logs, which only grow, are copied as far as they had come.
+The rule: files are copied, then all files are listed again, until no file has changed between its copying and the last
+listing. All copies together are then what the directory was at that listing. A file that changes all the time is left
+out, or copied as it was at some moment, and named; logs, which only grow, are copied up to their end at that moment.
 """
 
-# ruff: noqa: PTH115, PTH116, PTH118, PTH123, PTH208 - many small calls, under a program's feet
+# ruff: noqa: PTH115, PTH116, PTH118, PTH123, PTH208 - many small calls while a program runs
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from howdah.spec.values import dataclass
 from howdah.storage.output_files import OutputFiles
 
 QUIET_S = 1.0
-"""Unchanged for so long, a file that nobody holds open for writing is taken for finished."""
+"""A file that no process has open for writing counts as finished when it has not changed for so long."""
 OPEN_QUIET_S = 30.0
-"""The same for one that somebody does hold open."""
+"""The same for a file that a process has open."""
 FLAWED_S = 10.0
-"""The same for one that is cut by its own format, but that nobody holds open: its writer may be dead."""
+"""The same for a file that its format says is cut, but that no process has open: its writer may be dead."""
 CLOSED_S = 3.0
-"""One that changes all the time, but that nobody holds open now, is waited for only this long."""
+"""Longest wait for a file that changes all the time, but that no process has open at the moment."""
 SETTLE_S = 30.0
-"""Longest wait for files being written."""
+"""Longest wait for files that are being written."""
 LOOK_S = 0.25
 ROUNDS = 5
 THREADS = 4
 
-# Hidden files and what programs write under a name of the moment: editors, TensorFlow's savers, Orbax, Hugging Face.
-# Torch's sharded checkpoints keep their table of contents in `.metadata`.
-_NOT_OURS_OR_GONE = (FileNotFoundError, ProcessLookupError, PermissionError)
+_NOT_READABLE = (FileNotFoundError, ProcessLookupError, PermissionError)
+# Hidden files, and files with a temporary name: of editors, TensorFlow's savers, Orbax, Hugging Face. Torch's sharded
+# checkpoints keep their table of contents in `.metadata`.
 _TEMPORARY = re.compile(
     r"\.(?!metadata$).*|.*~|.*\.(tmp|temp|part|partial|incomplete|swp|lock)|.*\.tmp[-_.].*|.*\.tempstate\d+|"
     r".*_temp(_[0-9a-f]{32})?|workertemp_\d+|tmp-checkpoint-.*|.*\.orbax-checkpoint-tmp.*|_temporary|__pycache__"
@@ -50,18 +50,22 @@ _TABLE = re.compile(r".*\.(csv|tsv|txt)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Stamp:
-    """What tells one content of a file from another: size in bytes, time of the last change in nanoseconds."""
+    """Size and time of a file, which differ when its content differs."""
 
     size: int
+    """Number of bytes."""
     modified_ns: int
+    """Time of the last change, in nanoseconds."""
 
 
 @dataclass
 class DirectorySnapshot:
-    """`files` are in the copy, by their path below the directory; `skipped` are sentences about those that are not."""
+    """What a copy of a directory holds."""
 
     files: dict[str, Stamp] = field(default_factory=dict)
+    """The files in the copy, by their path below the directory."""
     skipped: list[str] = field(default_factory=list)
+    """A sentence for each file that is not in the copy, or not as it is now."""
 
 
 Put = Callable[[BinaryIO, str, int], object]
@@ -77,7 +81,7 @@ def copy_directory(
     settle_s: float = SETTLE_S,
     root: str = "",
 ) -> DirectorySnapshot:
-    """Copy what is in `directory` and below by `put`; `drop(name)` takes back what has gone or changed meanwhile.
+    """Copy the files in `directory` and below by `put`; `drop(name)` removes copies of files that vanish or change.
 
     Files of `known` that still have the same stamp are part of the snapshot without being copied. Links are followed
     within `root`, the working directory.
@@ -85,15 +89,17 @@ def copy_directory(
     Raises:
         OSError: the directory can't be read; errors of `put` and `drop` are passed on.
     """
-    return _Taker(OutputFiles(directory, root, is_temporary), put, drop, dict(known or {})).copy_until_settled(settle_s)
+    copier = _Copier(OutputFiles(directory, root, is_temporary), put, drop, dict(known or {}))
+    return copier.copy_until_settled(settle_s)
 
 
 def files(directory: str, root: str = "") -> dict[str, Stamp]:
-    """Every file in `directory` and below that has a name of its own, by its path from there. Links are followed within
-    it and `root`; a file that vanishes meanwhile isn't there.
+    """Return the files in `directory` and below that have no temporary name, by their path from there.
+
+    Links are followed within the directory and `root`.
 
     Raises:
-        OSError: something in it can't be looked at, so it isn't known what is there.
+        OSError: a file or directory is not readable, so the files are not known.
     """
     return _stamps(OutputFiles(directory, root, is_temporary))
 
@@ -107,23 +113,20 @@ def _stamps(names: OutputFiles) -> dict[str, Stamp]:
 
 
 def stamp_of(path: str) -> Stamp | None:
-    """The stamp of a regular file; None when there is none.
+    """Return the stamp of a regular file; None when there is no such file.
 
     Raises:
-        OSError: it can't be looked at.
+        OSError: the file can't be examined.
     """
     try:
         found = os.stat(path)
-    except OSError as error:
-        if error.errno != errno.ELOOP:  # links that lead to each other
-            _unless_gone(error)
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # links that lead to each other
+            return None
+        raise
     return _stamp(found) if stat.S_ISREG(found.st_mode) else None
-
-
-def _unless_gone(error: OSError) -> None:
-    if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
-        raise error
 
 
 def _stamp(found: os.stat_result) -> Stamp:
@@ -131,45 +134,52 @@ def _stamp(found: os.stat_result) -> Stamp:
 
 
 def settled(directory: str, settle_s: float, root: str = "") -> tuple[dict[str, Stamp], list[str]]:
-    """The files that nobody is writing and that are whole as far as can be told, after waiting up to `settle_s` for the
-    others; sentences about those. Links are followed within `root`, the working directory."""
-    taker = _Taker(OutputFiles(directory, root, is_temporary), lambda *_: None, lambda _: None, {})
-    taker.patient_until = time.monotonic() + min(CLOSED_S, settle_s)
-    seen, skipped = taker.settled(time.monotonic() + settle_s)
-    flawed = {name: flaw for name in seen if (flaw := file_validation.describe_defect(os.path.join(directory, name)))}
-    lost = {**flawed, **dict(file_validation.orphans(seen.keys() - flawed.keys()))}
+    """Return the files that no process is writing and that have no known defect, and sentences about the others.
+
+    The call waits up to `settle_s` for files that are being written. Links are followed within `root`, the working
+    directory.
+    """
+    copier = _Copier(OutputFiles(directory, root, is_temporary), lambda *_: None, lambda _: None, {})
+    copier.closed_until = time.monotonic() + min(CLOSED_S, settle_s)
+    seen, skipped = copier.settled(time.monotonic() + settle_s)
+    defects = {
+        name: found for name in seen if (found := file_validation.describe_defect(os.path.join(directory, name)))
+    }
+    lost = {**defects, **dict(file_validation.orphans(seen.keys() - defects.keys()))}
     whole = {name: stamp for name, stamp in seen.items() if name not in lost}
     return whole, [*skipped, *(f"{name}: {reason}" for name, reason in lost.items())]
 
 
-class _Taker:
-    """`kept` are in the copy, `copied` those of them that were copied now; `logs` are files that have proved to be logs
-    by growing all the time."""
+class _Copier:
+    """Copies one directory. `kept` are the files in the copy, by their stamps."""
 
     def __init__(self, names: OutputFiles, put: Put, drop: Drop, kept: dict[str, Stamp]) -> None:
         self.names, self.directory, self.put, self.drop, self.kept = names, names.directory, put, drop, kept
         self.logs: set[str] = set()
+        """Files that are taken for logs, because they grow all the time."""
         self.copied: set[str] = set()
-        self.patient_until = 0.0
+        """Files that this object has copied."""
+        self.closed_until = 0.0
+        """Until when to wait for files that change, but that no process has open."""
 
     def copy_until_settled(self, settle_s: float) -> DirectorySnapshot:
-        self.patient_until = time.monotonic() + min(CLOSED_S, settle_s)
+        self.closed_until = time.monotonic() + min(CLOSED_S, settle_s)
         deadline = time.monotonic() + settle_s
         skipped: list[str] = []
-        from concurrent.futures import ThreadPoolExecutor  # a submission does without
+        from concurrent.futures import ThreadPoolExecutor  # a submission does not need it
 
         with ThreadPoolExecutor(THREADS, "copy") as pool:
             for _ in range(ROUNDS):
                 seen, skipped = self.settled(deadline)
                 missing = [name for name, stamp in seen.items() if not self._same(name, self.kept.get(name), stamp)]
                 if not self._forget(name for name in list(self.kept) if name not in seen) and not missing:
-                    return self._finished(skipped)
+                    return self._result(skipped)
                 done = pool.map(self._copy, missing, [seen[name] for name in missing])
                 for name, stamp in zip(missing, list(done)):  # noqa: B905
                     self.kept.pop(name, None)
                     if stamp is not None:
                         self.kept[name] = stamp
-        return self._never_still(skipped)
+        return self._result_of_changing_files(skipped)
 
     def _forget(self, names: Iterable[str]) -> int:
         count = 0
@@ -181,9 +191,9 @@ class _Taker:
         return count
 
     def _copy(self, name: str, stamp: Stamp) -> Stamp | None:
-        """Copy one file; the stamp of what was copied, None when that is not one whole version of it.
+        """Copy one file, and return the stamp of the copy; None when the copy is not one whole version of the file.
 
-        The open file stays the same one when another takes its name.
+        The open file stays the same when another file gets its name.
         """
         path = os.path.join(self.directory, name)
         self.copied.add(name)
@@ -205,7 +215,7 @@ class _Taker:
         return name in self.copied and (_is_log(name) or name in self.logs) and now.size >= before.size
 
     def settled(self, deadline: float) -> tuple[dict[str, Stamp], list[str]]:
-        """The files that nobody is writing, after waiting until `deadline` for the others; why those are left out."""
+        """Wait until `deadline` for files that are being written; return the others, and why these are left out."""
         while True:
             seen = _stamps(self.names)
             reasons = dict(self._unfinished(seen))
@@ -219,49 +229,49 @@ class _Taker:
         return whole, [*(f"{name}: {reason}" for name, reason in reasons.items()), *self.names.problems()]
 
     def _unfinished(self, seen: Mapping[str, Stamp]) -> Iterator[tuple[str, str]]:
-        """Pairs of a file that is still being written and how that shows."""
-        writers: set[str] | None = None
+        """Yield each file that is still being written, and a sentence about the reason to think so."""
+        open_files: set[str] | None = None
         now = time.time()
         for name, stamp in seen.items():
             age = now - stamp.modified_ns / 1e9
             if _is_log(name) or (age >= OPEN_QUIET_S and not file_validation.known(name)):
                 continue
             path = os.path.join(self.directory, name)
-            flaw = file_validation.describe_defect(path)
-            if flaw == "":
+            defect = file_validation.describe_defect(path)
+            if defect == "":
                 continue
-            writers = _being_written(self.directory) if writers is None else writers
-            held = os.path.realpath(path) in writers
-            if not flaw and not held and time.monotonic() > self.patient_until:
+            open_files = _open_for_writing(self.directory) if open_files is None else open_files
+            is_open = os.path.realpath(path) in open_files
+            if not defect and not is_open and time.monotonic() > self.closed_until:
                 continue
-            if age < (OPEN_QUIET_S if held else FLAWED_S if flaw else QUIET_S) or (flaw and held):
-                yield name, flaw or "is still being written"
+            if age < (OPEN_QUIET_S if is_open else FLAWED_S if defect else QUIET_S) or (defect and is_open):
+                yield name, defect or "is still being written"
 
-    def _never_still(self, skipped: list[str]) -> DirectorySnapshot:
-        """What goes on changing is there as it was when it was copied, unless it means nothing without others."""
+    def _result_of_changing_files(self, skipped: list[str]) -> DirectorySnapshot:
+        """Keep copies of files that go on changing, but of files that are useless without others."""
         now = _stamps(self.names)
         changed = [name for name in self.kept if name not in now or not self._same(name, self.kept[name], now[name])]
         self._forget(name for name in changed if name not in now or file_validation.is_part(name))
-        told = {line.partition(": ")[0] for line in skipped}
+        reported = {line.partition(": ")[0] for line in skipped}
         late = [f"{name}: has been replaced since it was copied" for name in changed if name in self.kept]
         lost = [
             f"{name}: changes faster than it can be copied"
             for name in now
-            if name not in told and name not in self.kept
+            if name not in reported and name not in self.kept
         ]
-        return self._finished([*skipped, *late, *lost])
+        return self._result([*skipped, *late, *lost])
 
-    def _finished(self, skipped: list[str]) -> DirectorySnapshot:
-        """Without files that mean nothing without others which are not there."""
+    def _result(self, skipped: list[str]) -> DirectorySnapshot:
+        """Remove files that are useless without others that are missing, and return what was copied."""
         orphans = dict(file_validation.orphans(self.kept))
         self._forget(orphans)
-        for name in self.copied - self.kept.keys():  # it had changed or gone when it was copied
+        for name in self.copied - self.kept.keys():  # the file changed or vanished while it was copied
             self.drop(name)
         return DirectorySnapshot(self.kept, [*skipped, *(f"{name}: {reason}" for name, reason in orphans.items())])
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file or directory is called as what is hidden, or not finished."""
+    """Return whether a file or directory has the name of a hidden or unfinished one."""
     return bool(_TEMPORARY.fullmatch(name))
 
 
@@ -269,25 +279,25 @@ def _is_log(name: str) -> bool:
     return bool(_LOG.fullmatch(posixpath.basename(name)))
 
 
-def _being_written(directory: str) -> set[str]:
-    """Real paths below `directory` that a process of ours, or of our user, holds open for writing (proc(5)).
+def _open_for_writing(directory: str) -> set[str]:
+    """Return the real paths below `directory` that a process of this user has open for writing (proc(5)).
 
     Raises:
-        OSError: this process can't look.
+        OSError: /proc can't be read.
     """
     root = os.path.realpath(directory) + os.sep
     found: set[str] = set()
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             numbers = os.listdir(f"/proc/{pid}/fd")
-        except _NOT_OURS_OR_GONE:
+        except _NOT_READABLE:
             continue
         for number in numbers:
             try:
                 path = os.readlink(f"/proc/{pid}/fd/{number}")
                 if path.startswith(root) and _writes(f"/proc/{pid}/fdinfo/{number}"):
                     found.add(path)
-            except _NOT_OURS_OR_GONE:
+            except _NOT_READABLE:
                 continue
     return found
 

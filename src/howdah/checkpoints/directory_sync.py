@@ -1,4 +1,4 @@
-"""`python -m howdah.checkpoints.directory_sync down|up`: keeps a local directory of checkpoints and its copy on the
+"""`python -m howdah.checkpoints.directory_sync down|up` keeps a local directory of checkpoints and its copy on the
 shared filesystem alike.
 
 A helper process beside an executor (`howdah.wire.helper_main`). `down` fetches the checkpoint that a program goes on
@@ -40,19 +40,21 @@ _SMALL = 1 << 20
 
 
 class _ChangedMeanwhile(Exception):
-    """Somebody wrote it while it was copied."""
+    """A program wrote to the file while it was copied."""
 
 
 class DirectorySync:
-    """Local directory `path` and `uri`. One that may not `replace` leaves files alone that others have put there.
-    `root` is the working directory."""
+    """Copies files between local directory `path` and `uri`; `root` is the working directory.
+
+    Without `replace` it leaves files of `uri` alone that other tasks have written.
+    """
 
     def __init__(self, path: str, uri: str, replace: bool = True, root: str = "") -> None:
         self.path, self.uri, self.replace, self.root = path, uri, replace, root
         self.fs: FileSystem = filesystem(uri)
         self.files = self.bytes = 0
         self.skipped: list[str] = []
-        self._memory = _remembered(path)
+        self._known = _read_known(path)
 
     # Down
 
@@ -68,28 +70,25 @@ class DirectorySync:
         for name in dict.fromkeys(names):
             self._fetch(name, tree.entries[name])
         if resume:
-            self._name_it(posixpath.basename(resume))
-        self._remember()
+            self._point_tensorflow_to(posixpath.basename(resume))
+        self._write_known()
 
     def _fetch(self, name: str, entry: Entry) -> None:
         path = os.path.join(self.path, name)
-        known = self._memory.get(name)
-        if (
-            known is not None
-            and known[2:] == [entry.size, entry.modified_ms]
-            and _stamp(known) == directory_snapshot.stamp_of(path)
-        ):
+        known = self._known.get(name)
+        is_current = known is not None and known[2:] == [entry.size, entry.modified_ms]
+        if is_current and _stamp(known) == directory_snapshot.stamp_of(path):
             return
         with _explained(path):
             Path(path).parent.mkdir(parents=True, exist_ok=True)
         self.bytes += self.fs.get(entry.uri, path)
         self.files += 1
-        # As old as there: programs choose the newest by its time.
+        # The local file gets the time of the remote one: programs choose the newest by its time.
         os.utime(path, ns=(entry.modified_ms * 10**6, entry.modified_ms * 10**6))
         self._note(name, directory_snapshot.stamp_of(path), entry)
 
-    def _name_it(self, prefix: str) -> None:
-        """TensorFlow's own search must not lead to a checkpoint that is not whole."""
+    def _point_tensorflow_to(self, prefix: str) -> None:
+        """Name the checkpoint in TensorFlow's state file, which may name one that is not whole."""
         state, index = Path(self.path, STATE), Path(self.path, f"{prefix}.index")
         if not state.exists() or not index.exists():
             return
@@ -99,24 +98,24 @@ class DirectorySync:
     # Up
 
     def up(self, settle_s: float) -> None:
-        """Store what has been written here since the last time."""
+        """Store what the program has written since the last time."""
         for _ in range(ROUNDS):
             seen, self.skipped = directory_snapshot.settled(self.path, settle_s, self.root)
-            fresh = [name for name, stamp in seen.items() if _stamp(self._memory.get(name)) != stamp]
+            fresh = [name for name, stamp in seen.items() if _stamp(self._known.get(name)) != stamp]
             try:
-                for name in sorted(fresh, key=lambda name: _turn(name, seen[name])):
+                for name in sorted(fresh, key=lambda name: _upload_order(name, seen[name])):
                     self._store(name, seen[name])
             except _ChangedMeanwhile:
                 continue
             break
         self._remove_gone()
-        self._remember()
+        self._write_known()
 
     def _store(self, name: str, stamp: Stamp) -> None:
         target = uris.join(self.uri, name)
-        there = self.fs.stat(target)
-        known = self._memory.get(name)
-        if not self.replace and there is not None and (known or [0, 0, 0, 0])[2:] != [there.size, there.modified_ms]:
+        remote = self.fs.stat(target)
+        known = self._known.get(name, [0, 0, 0, 0])
+        if not self.replace and remote is not None and known[2:] != [remote.size, remote.modified_ms]:
             self.skipped.append(f"{name}: another task has written it")
             return
         path = os.path.join(self.path, name)
@@ -131,38 +130,38 @@ class DirectorySync:
         entry = self.fs.stat(target)
         if entry is not None:
             self._note(name, stamp, entry)
-            self._remember()
+            self._write_known()
 
     def _remove_gone(self) -> None:
-        here = directory_snapshot.files(self.path, self.root)
-        if not here or not self.replace:  # an empty directory is a program that starts over, or a mistake
+        local = directory_snapshot.files(self.path, self.root)
+        if not local or not self.replace:  # an empty directory is a program that starts over, or a mistake
             return
-        for name in [name for name in self._memory if name not in here]:
+        for name in [name for name in self._known if name not in local]:
             target = uris.join(self.uri, name)
-            there = self.fs.stat(target)
-            if there is not None and self._memory[name][2:] == [there.size, there.modified_ms]:
+            remote = self.fs.stat(target)
+            if remote is not None and self._known[name][2:] == [remote.size, remote.modified_ms]:
                 self.fs.delete(target)
-            del self._memory[name]
+            del self._known[name]
 
     def reply(self) -> DirectorySyncReply:
         """Return what has been copied."""
         return DirectorySyncReply(self.files, self.bytes, self.skipped)
 
-    # What is remembered: by name, size and time here, size and time there
+    # Files that were stored or fetched: by name, local size and time, remote size and time
 
     def _note(self, name: str, stamp: Stamp | None, entry: Entry) -> None:
         if stamp is not None:
-            self._memory[name] = [stamp.size, stamp.modified_ns, entry.size, entry.modified_ms]
+            self._known[name] = [stamp.size, stamp.modified_ns, entry.size, entry.modified_ms]
 
-    def _remember(self) -> None:
+    def _write_known(self) -> None:
         path = Path(self.path, MEMORY)
         with _explained(str(path)):
             temporary = path.with_suffix(".tmp")
-            temporary.write_text(json.dumps(self._memory), "utf-8")
+            temporary.write_text(json.dumps(self._known), "utf-8")
             temporary.replace(path)
 
 
-def _turn(name: str, stamp: Stamp) -> tuple[bool, bool, int, str]:
+def _upload_order(name: str, stamp: Stamp) -> tuple[bool, bool, int, str]:
     last = posixpath.basename(name)
     return last in _NAMING, last.endswith(".index"), stamp.modified_ns, name
 
@@ -171,7 +170,7 @@ def _stamp(known: list[int] | None) -> Stamp | None:
     return Stamp(known[0], known[1]) if known is not None else None
 
 
-def _remembered(path: str) -> dict[str, list[int]]:
+def _read_known(path: str) -> dict[str, list[int]]:
     try:
         found = json.loads(Path(path, MEMORY).read_text("utf-8"))
         return {str(name): [int(number) for number in numbers] for name, numbers in found.items()}
@@ -180,15 +179,15 @@ def _remembered(path: str) -> dict[str, list[int]]:
 
 
 @contextlib.contextmanager
-def _explained(place: str) -> Iterator[None]:
+def _explained(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise explain(error, place) from error
+        raise explain(error, path) from error
 
 
 def fetch_checkpoint(request: FetchCheckpointRequest) -> DirectorySyncReply:
-    """Fetch what a program goes on from."""
+    """Fetch the checkpoint that a program goes on from."""
     sync = DirectorySync(request.path, request.uri, root=request.root)
     with _explained(request.path):
         sync.down(request.resume, request.valid)
@@ -196,7 +195,7 @@ def fetch_checkpoint(request: FetchCheckpointRequest) -> DirectorySyncReply:
 
 
 def store_checkpoints(request: StoreCheckpointsRequest) -> DirectorySyncReply:
-    """Store what a program has written."""
+    """Store the checkpoints that a program has written."""
     sync = DirectorySync(request.path, request.uri, request.replace, request.root)
     if os.path.isdir(request.path):  # noqa: PTH112
         if not request.last:

@@ -1,4 +1,4 @@
-"""`python -m howdah.checkpoints.discovery find`: the newest checkpoint in a directory that is whole.
+"""`python -m howdah.checkpoints.discovery find` finds the newest checkpoint in a directory that is whole.
 
 A helper process that the master runs (`howdah.wire.helper_main`). Programs die while they write: the newest checkpoint
 by name or time may be one that cannot be read.
@@ -41,20 +41,26 @@ _SHARD = re.compile(rb"__\d+_\d+\.distcp")
 
 @dataclass(frozen=True)
 class FoundCheckpoint:
-    """One that may be whole. `name` and `files` are paths below the directory, "" being the directory itself."""
+    """A checkpoint in a directory, which may be whole or not."""
 
     name: str
+    """Path below the directory; "" for the directory itself."""
     format: str
+    """`torch`, `tensorflow`, ..."""
     files: tuple[str, ...]
+    """Its files, by their paths below the directory."""
     modified_ms: int
+    """When its newest file was changed."""
 
 
 @dataclass(frozen=True)
 class CheckpointSearch:
-    """The newest whole one, None when there is none; why newer ones are not."""
+    """What a search has found."""
 
     checkpoint: FoundCheckpoint | None = None
+    """The newest checkpoint that is whole; None when there is none."""
     skipped: tuple[str, ...] = ()
+    """A sentence for each newer one that is not whole."""
 
 
 class CheckpointTree:
@@ -62,45 +68,45 @@ class CheckpointTree:
 
     def __init__(self, fs: FileSystem, directory: str) -> None:
         self.fs, self.directory = fs, directory
-        there = fs.stat(directory)
-        found = fs.walk(directory) if there is not None and there.is_dir else ()
+        root = fs.stat(directory)
+        found = fs.walk(directory) if root is not None and root.is_dir else ()
         names = ((uris.below(entry.uri, directory), entry) for entry in found)
-        self.entries: Mapping[str, Entry] = {name: entry for name, entry in names if not _passed_over(name)}
+        self.entries: Mapping[str, Entry] = {name: entry for name, entry in names if not _is_ignored(name)}
         self.sizes = {name: entry.size for name, entry in self.entries.items()}
 
     def find_defect(self, name: str) -> str | None:
-        """What one file lacks; None when its format does not tell."""
+        """Return the defect of one file; None when its format does not tell."""
         with self.fs.open_read(self.entries[name].uri) as file:
             found = file_validation.find_defect(file, name, self.sizes[name])
         return "" if found is None and name.endswith((".h5", ".hdf5")) else found
 
     def read(self, name: str, limit: int = file_validation.TEXT_LIMIT) -> bytes:
-        """The beginning of a file."""
+        """Read the beginning of a file."""
         with self.fs.open_read(self.entries[name].uri) as file:
             return file.read(limit)
 
     def modified_ms(self, names: Iterable[str]) -> int:
-        """When the newest of them was changed."""
+        """Return when the newest of these files was changed."""
         return max((self.entries[name].modified_ms for name in names), default=0)
 
 
-def _passed_over(name: str) -> bool:
+def _is_ignored(name: str) -> bool:
     *folders, last = name.split("/")
     return any(map(is_temporary, folders)) or (is_temporary(last) and last not in MARKERS)
 
 
 def find(fs: FileSystem, directory: str, rule: str = "") -> CheckpointSearch:
-    """The newest whole checkpoint in `directory` and below, by `rule` (the spec's `checkpoint.valid`).
+    """Find the newest whole checkpoint in `directory` and below, by `rule` (the spec's `checkpoint.valid`).
 
     Raises:
-        StagingError, EngineUnavailable: it can't be read.
+        StagingError, EngineUnavailable: the directory can't be read.
     """
     tree = CheckpointTree(fs, directory)
     skipped: list[str] = []
     for one in candidates(tree, rule)[:MOST_TRIED]:
         try:
             problem = find_defect(tree, one, rule)
-        except StagingError as error:  # gone since it was listed, or not ours to read
+        except StagingError as error:  # removed since it was listed, or not readable
             problem = str(error)
         if not problem:
             return CheckpointSearch(one, tuple(skipped[:MOST_TOLD]))
@@ -109,7 +115,7 @@ def find(fs: FileSystem, directory: str, rule: str = "") -> CheckpointSearch:
 
 
 def candidates(tree: CheckpointTree, rule: str = "") -> list[FoundCheckpoint]:
-    """What could be a checkpoint, the newest first."""
+    """List what could be a checkpoint, the newest first."""
     kind, _, pattern = rule.partition(":")
     if kind == "glob":
         found = _matching(tree, pattern)
@@ -126,7 +132,7 @@ def _number(name: str) -> int:
 
 
 def _folders(tree: CheckpointTree) -> dict[str, list[str]]:
-    """All files below each directory; outer ones come first."""
+    """Return all files below each directory, outer directories first."""
     found: dict[str, list[str]] = {}
     for name in tree.entries:
         folder = posixpath.dirname(name)
@@ -148,7 +154,7 @@ def _matching(tree: CheckpointTree, pattern: str) -> Iterator[FoundCheckpoint]:
 
 
 def _marked(tree: CheckpointTree, marker: str) -> Iterator[FoundCheckpoint]:
-    """Directories with a file of that name, and files beside one that is named after them (`model.pt.done`)."""
+    """Yield directories that hold a file `marker`, and files beside which another has the marker (`model.pt.done`)."""
     for folder, names in _folders(tree).items():
         if posixpath.join(folder, marker) in tree.entries or (folder and "/" not in folder):
             yield FoundCheckpoint(folder, "marker", tuple(names), tree.modified_ms(names))
@@ -162,7 +168,7 @@ def _recognised(tree: CheckpointTree) -> Iterator[FoundCheckpoint]:
     for folder, names in _folders(tree).items():
         form = "" if folder in taken else _format_of(folder, names)
         if form or folder in taken:
-            taken |= {folder, *(name for name in names), *(posixpath.dirname(name) for name in names)}
+            taken |= {folder, *names, *(posixpath.dirname(name) for name in names)}
         if form:
             yield FoundCheckpoint(folder, form, tuple(names), tree.modified_ms(names))
     bundles: dict[str, list[str]] = {}
@@ -180,7 +186,7 @@ def _recognised(tree: CheckpointTree) -> Iterator[FoundCheckpoint]:
 
 
 def _format_of(folder: str, names: Iterable[str]) -> str:
-    """Of a directory that is a checkpoint as a whole; "" for one that isn't."""
+    """Return the format of a directory that is one checkpoint as a whole; "" for any other directory."""
     own = {posixpath.basename(name) for name in names if posixpath.dirname(name) == folder}
     if ".metadata" in own or any(name.endswith(".distcp") for name in own):
         return "torch-sharded"
@@ -197,27 +203,27 @@ def _format_of(folder: str, names: Iterable[str]) -> str:
     return "marked" if own & set(MARKERS) else ""
 
 
-def find_defect(tree: CheckpointTree, one: FoundCheckpoint, rule: str = "") -> str:
-    """What a checkpoint lacks; "" for a whole one."""
-    if one.format == "tensorflow":
-        return _bundle_flaw(tree, one.name)
-    if one.format == "marker":
+def find_defect(tree: CheckpointTree, checkpoint: FoundCheckpoint, rule: str = "") -> str:
+    """Return the defect of a checkpoint; "" for a whole checkpoint."""
+    if checkpoint.format == "tensorflow":
+        return _bundle_defect(tree, checkpoint.name)
+    if checkpoint.format == "marker":
         marker = rule.partition(":")[2]
-        marked = {one.name + marker, posixpath.join(one.name, marker)} & set(tree.entries)
+        marked = {checkpoint.name + marker, posixpath.join(checkpoint.name, marker)} & set(tree.entries)
         return "" if marked else f"it has no {marker}"
-    if one.format == "torch-sharded":
-        return _sharded_flaw(tree, one)
-    if one.format in ("torch", "file"):
-        found = tree.find_defect(one.name)
+    if checkpoint.format == "torch-sharded":
+        return _sharded_defect(tree, checkpoint)
+    if checkpoint.format in ("torch", "file"):
+        found = tree.find_defect(checkpoint.name)
         return "its format does not tell whether it is whole: see checkpoint.valid" if found is None else found
-    if one.format == "torch-deepspeed" and (problem := _unnamed(tree, one)):
+    if checkpoint.format == "torch-deepspeed" and (problem := _deepspeed_defect(tree, checkpoint)):
         return problem
-    if one.format == "torch-transformers" and (problem := _unfinished(tree, one)):
+    if checkpoint.format == "torch-transformers" and (problem := _transformers_defect(tree, checkpoint)):
         return problem
-    return _parts_flaw(tree, one) if one.format.startswith(("torch-", "tensorflow-")) else ""
+    return _parts_defect(tree, checkpoint) if checkpoint.format.startswith(("torch-", "tensorflow-")) else ""
 
 
-def _bundle_flaw(tree: CheckpointTree, prefix: str) -> str:
+def _bundle_defect(tree: CheckpointTree, prefix: str) -> str:
     index = prefix + ".index"
     if index not in tree.entries:
         return "its index is missing"
@@ -225,53 +231,53 @@ def _bundle_flaw(tree: CheckpointTree, prefix: str) -> str:
         return file_validation.bundle_defect(file, tree.sizes[index], prefix, tree.sizes)
 
 
-def _sharded_flaw(tree: CheckpointTree, one: FoundCheckpoint) -> str:
-    """torch.distributed.checkpoint writes .metadata last; it names the files of all ranks."""
-    metadata = posixpath.join(one.name, ".metadata")
+def _sharded_defect(tree: CheckpointTree, checkpoint: FoundCheckpoint) -> str:
+    """Check a checkpoint of torch.distributed.checkpoint, which writes .metadata, with the names of all files, last."""
+    metadata = posixpath.join(checkpoint.name, ".metadata")
     if metadata not in tree.entries:
         return "its .metadata, which is written last, is missing"
     if problem := tree.find_defect(metadata):
         return f".metadata: {problem}"
     named = {found.decode() for found in _SHARD.findall(tree.read(metadata, file_validation.INDEX_LIMIT))}
-    lacking = sorted(name for name in named if not tree.sizes.get(posixpath.join(one.name, name)))
+    lacking = sorted(name for name in named if not tree.sizes.get(posixpath.join(checkpoint.name, name)))
     return f"{lacking[0]} is missing" if lacking else ""
 
 
-def _unnamed(tree: CheckpointTree, one: FoundCheckpoint) -> str:
-    """DeepSpeed names a checkpoint in `latest`, beside it, when all ranks have written theirs."""
-    latest = posixpath.join(posixpath.dirname(one.name), "latest")
+def _deepspeed_defect(tree: CheckpointTree, checkpoint: FoundCheckpoint) -> str:
+    """Check that `latest` names a checkpoint of DeepSpeed, which it does when all ranks have written their files."""
+    latest = posixpath.join(posixpath.dirname(checkpoint.name), "latest")
     if latest not in tree.entries:
         return "no `latest` names it"
-    if tree.read(latest).decode("utf-8", "replace").strip() == posixpath.basename(one.name):
+    if tree.read(latest).decode("utf-8", "replace").strip() == posixpath.basename(checkpoint.name):
         return ""
-    return "" if tree.modified_ms([latest]) >= one.modified_ms else "`latest` does not name it yet"
+    return "" if tree.modified_ms([latest]) >= checkpoint.modified_ms else "`latest` does not name it yet"
 
 
-def _unfinished(tree: CheckpointTree, one: FoundCheckpoint) -> str:
-    """Transformers' Trainer writes trainer_state.json last; an index names the files that the weights are in."""
-    state = posixpath.join(one.name, "trainer_state.json")
-    if re.fullmatch(r"checkpoint-\d+", posixpath.basename(one.name)) and state not in tree.entries:
+def _transformers_defect(tree: CheckpointTree, checkpoint: FoundCheckpoint) -> str:
+    """Check a checkpoint of Transformers' Trainer, which writes trainer_state.json last; an index names the weights."""
+    state = posixpath.join(checkpoint.name, "trainer_state.json")
+    if re.fullmatch(r"checkpoint-\d+", posixpath.basename(checkpoint.name)) and state not in tree.entries:
         return "its trainer_state.json, which is written last, is missing"
-    for index in (name for name in one.files if name.endswith((".safetensors.index.json", ".bin.index.json"))):
+    for index in (name for name in checkpoint.files if name.endswith((".safetensors.index.json", ".bin.index.json"))):
         try:
             shards = set(json.loads(tree.read(index, file_validation.INDEX_LIMIT))["weight_map"].values())
         except (ValueError, TypeError, KeyError, AttributeError):
             return f"{posixpath.basename(index)} can't be read"
-        lacking = sorted(name for name in shards if posixpath.join(one.name, name) not in tree.entries)
+        lacking = sorted(name for name in shards if posixpath.join(checkpoint.name, name) not in tree.entries)
         if lacking:
             return f"{lacking[0]} is missing"
     return ""
 
 
-def _parts_flaw(tree: CheckpointTree, one: FoundCheckpoint) -> str:
-    for name in one.files:
+def _parts_defect(tree: CheckpointTree, checkpoint: FoundCheckpoint) -> str:
+    for name in checkpoint.files:
         if name.endswith(".index") and name[: -len(".index")] + ".data-00000-of-00001" in tree.sizes:
-            problem = _bundle_flaw(tree, name[: -len(".index")])
+            problem = _bundle_defect(tree, name[: -len(".index")])
         else:
             problem = tree.find_defect(name) or "" if file_validation.known(name) else ""
         if problem:
-            return f"{posixpath.relpath(name, one.name or '.')}: {problem}"
-    return next((f"{name}: {reason}" for name, reason in file_validation.orphans(one.files)), "")
+            return f"{posixpath.relpath(name, checkpoint.name or '.')}: {problem}"
+    return next((f"{name}: {reason}" for name, reason in file_validation.orphans(checkpoint.files)), "")
 
 
 @dataclass(frozen=True)
@@ -289,15 +295,15 @@ class FindCheckpointReply(HelperReply):
     """The checkpoint that was found."""
 
     uri: str = ""
-    """Its URI; "" when there is none."""
+    """URI of the checkpoint; "" when there is none."""
     format: str = ""
-    """Its format."""
+    """Format of the checkpoint."""
     skipped: tuple[str, ...] = ()
     """A sentence for each newer one that is not whole."""
 
 
-def answer(request: FindCheckpointRequest) -> FindCheckpointReply:
-    """Answer a master's request."""
+def find_checkpoint(request: FindCheckpointRequest) -> FindCheckpointReply:
+    """Find the newest whole checkpoint for a master."""
     found = find(filesystem(request.directory), request.directory, request.valid)
     if found.checkpoint is None:
         return FindCheckpointReply(skipped=found.skipped)
@@ -306,4 +312,4 @@ def answer(request: FindCheckpointRequest) -> FindCheckpointReply:
 
 
 if __name__ == "__main__":
-    run_helper_main({"find": answer})
+    run_helper_main({"find": find_checkpoint})

@@ -25,7 +25,7 @@ from howdah.wire.helper_messages import EventFileSyncReply, EventFileSyncRequest
 
 EVENTS = "tfevents"
 AT_ONCE = 8 << 20
-"""Bytes of one append: each costs HDFS several calls."""
+"""Most bytes of one append. Fewer appends are better: each costs HDFS several calls."""
 Sent = dict[str, list[int]]
 
 
@@ -33,7 +33,7 @@ def copy(path: str, uri: str, sent: Sent) -> None:
     """Send what is new below directory `path` to `uri`; `sent` is brought up to date file by file.
 
     Raises:
-        StagingError, EngineUnavailable: it can't be read or written.
+        StagingError, EngineUnavailable: a file can't be read or written.
     """
     fs = filesystem(uri)
     for name, size, modified in files(path):
@@ -44,13 +44,13 @@ def copy(path: str, uri: str, sent: Sent) -> None:
 
 
 def files(path: str) -> Iterator[tuple[str, int, int]]:
-    """Name below `path`, size and time of each; hidden ones and links are left out."""
+    """Yield name below `path`, size and time of each file; hidden files and links are left out."""
     for folder, folders, names in os.walk(path):
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in names:
             try:
                 found = os.lstat(os.path.join(folder, name))
-            except OSError:  # gone since it was listed
+            except OSError:  # the file was removed since it was listed
                 continue
             if stat.S_ISREG(found.st_mode) and not name.startswith("."):
                 yield os.path.relpath(os.path.join(folder, name), path), found.st_size, found.st_mtime_ns
@@ -58,8 +58,9 @@ def files(path: str) -> Iterator[tuple[str, int, int]]:
 
 def _send(fs: FileSystem, path: str, target: str, sent: int, size: int) -> None:
     with readable(path) as file:
-        have = _there(fs, target) if sent and EVENTS in os.path.basename(path) else 0
-        if 0 < sent <= have <= size:  # more than was sent: a helper was ended before it could say so
+        entry = fs.stat(target) if sent and EVENTS in os.path.basename(path) else None
+        have = entry.size if entry is not None else 0
+        if 0 < sent <= have <= size:  # `have` is larger when a helper was killed before it could report
             file.seek(have)
             while have < size and (data := file.read(min(AT_ONCE, size - have))):
                 fs.append(target, data)
@@ -68,11 +69,6 @@ def _send(fs: FileSystem, path: str, target: str, sent: int, size: int) -> None:
         fs.mkdirs(uris.parent(target))
         with fs.writing(target) as sink:
             cpu_throttle.copy_throttled(file, sink, size)
-
-
-def _there(fs: FileSystem, target: str) -> int:
-    entry = fs.stat(target)
-    return entry.size if entry is not None else 0
 
 
 def send_event_files(request: EventFileSyncRequest) -> EventFileSyncReply:

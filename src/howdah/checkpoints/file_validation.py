@@ -1,6 +1,7 @@
-"""Whether a file is all there, where its format says how long it must be: what is cut anywhere is found out.
+"""Finds out whether a file was cut: many formats say how long a file must be.
 
-`flaw` gives "" for a whole file, a few words for one that is not, None where the format does not tell.
+Functions return "" for a whole file, a few words about the defect of one that is not, None where the format does not
+tell.
 """
 
 # ruff: noqa: PTH123
@@ -20,7 +21,7 @@ from howdah.checkpoints import tensorflow_index
 TEXT_LIMIT = 16 << 20
 INDEX_LIMIT = 256 << 20
 HEADER_LIMIT = 100 << 20
-"""Of safetensors, as its own library has it."""
+"""Largest header of a safetensors file, which its own library allows."""
 MOST_OFFSET = 1 << 60
 DATA = re.compile(r"(.*)\.data-(\d{5})-of-(\d{5})")
 STATE = "checkpoint"
@@ -33,12 +34,12 @@ _NAMES = (*_ZIP_NAMES, *_PICKLES, ".safetensors", ".index", ".json", ".h5", ".hd
 
 
 def known(name: str) -> bool:
-    """Whether a file of this name is worth opening."""
+    """Return whether the format of a file with this name may tell whether the file is whole."""
     return name.endswith(_NAMES)
 
 
 def describe_defect(path: str) -> str | None:
-    """The flaw of a file of this machine; None, too, when it has gone."""
+    """Return the defect of a local file; None also when the file was removed."""
     if not known(path):
         return None
     try:
@@ -52,48 +53,47 @@ def describe_defect(path: str) -> str | None:
 
 
 def find_defect(file: BinaryIO, name: str, size: int) -> str | None:
-    """What `file`, of `size` bytes, lacks."""
+    """Return the defect of `file`, which has `size` bytes."""
     start = _read(file, 0, 16)
     if size == 0 and known(name):
         return "it is empty"
     if start.startswith(_ZIP) or (_ZIP.startswith(start) and name.endswith(_ZIP_NAMES)):
-        return _zip_flaw(file, size)
+        return _zip_defect(file, size)
     if name.endswith(".safetensors"):
-        return _safetensors_flaw(file, size)
+        return _safetensors_defect(file, size)
     if start.startswith(_HDF5) or name.endswith((".h5", ".hdf5")):
-        return _hdf5_flaw(file, size) if start.startswith(_HDF5) else "it does not begin as an HDF5 file"
+        return _hdf5_defect(file, size) if start.startswith(_HDF5) else "it does not begin as an HDF5 file"
     if name.endswith(".index"):
-        return (
-            "" if _read(file, size - 8, 8) == tensorflow_index.MAGIC else None
-        )  # others than TensorFlow call files so
+        # Other programs than TensorFlow have files of this name.
+        return "" if _read(file, size - 8, 8) == tensorflow_index.MAGIC else None
     if name.endswith(".json"):
-        return _json_flaw(file, size)
+        return _json_defect(file, size)
     if name.endswith(".metadata") and start.startswith(b"\x80"):
-        return _pickle_flaw(file, size)
+        return _pickle_defect(file, size)
     if name.endswith(_PICKLES) and start.startswith(b"\x80"):
         return "" if _read(file, size - 1, 1) == b"." else "it is cut: the pickle has no end"
     return None
 
 
-def _zip_flaw(file: BinaryIO, size: int) -> str:
-    """torch.save, Keras and NumPy write zip archives: the directory comes last (APPNOTE.TXT 4.3)."""
+def _zip_defect(file: BinaryIO, size: int) -> str:
+    """Check an archive of torch.save, Keras or NumPy: a zip archive ends with its directory (APPNOTE.TXT 4.3)."""
     cut = "it is cut: the archive has no end"
     end = _read(file, size - 22, 22)
     if len(end) < 22 or end[:4] != b"PK\x05\x06" or end[20:] != b"\0\0":
         return cut
-    length, offset, place = _number(end, 12, 4), _number(end, 16, 4), size - 22
-    locator = _read(file, place - 20, 20)
+    length, offset, directory_end = _number(end, 12, 4), _number(end, 16, 4), size - 22
+    locator = _read(file, directory_end - 20, 20)
     if locator[:4] == b"PK\x06\x07":
-        place = _number(locator, 8, 8)
-        large = _read(file, place, 56)
+        directory_end = _number(locator, 8, 8)
+        large = _read(file, directory_end, 56)
         if large[:4] != b"PK\x06\x06":
             return cut
         length, offset = _number(large, 40, 8), _number(large, 48, 8)
-    return "" if offset + length == place and _read(file, offset, 2) == b"PK" else cut
+    return "" if offset + length == directory_end and _read(file, offset, 2) == b"PK" else cut
 
 
-def _safetensors_flaw(file: BinaryIO, size: int) -> str:
-    """Eight bytes of length, a JSON header, the tensors' bytes (safetensors' README, Format)."""
+def _safetensors_defect(file: BinaryIO, size: int) -> str:
+    """Check a safetensors file: eight bytes of length, a JSON header, the tensors' bytes (its README, Format)."""
     length = _number(_read(file, 0, 8), 0, 8)
     if size < 8 or length > size - 8:
         return "it is cut within its header"
@@ -108,32 +108,36 @@ def _safetensors_flaw(file: BinaryIO, size: int) -> str:
     return "" if size >= wanted else f"it has {size} of {wanted} bytes"
 
 
-def _hdf5_flaw(file: BinaryIO, size: int) -> str | None:
-    """The superblock knows where the file ends (HDF5 File Format Specification, II.A). Its writer may have more in
-    memory, so a file as long as that is only perhaps a whole one."""
+def _hdf5_defect(file: BinaryIO, size: int) -> str | None:
+    """Check an HDF5 file: its superblock says where the file ends (HDF5 File Format Specification, II.A).
+
+    A file of that length may be whole or not, because its writer may have more in memory.
+    """
     block = _read(file, 0, 64)
     if len(block) < 64:
         return "it is cut within its superblock"
     if block[8] < 2:
-        width, place = block[13], 24 + (4 if block[8] == 1 else 0)
+        width, offset = block[13], 24 + (4 if block[8] == 1 else 0)
     else:
-        width, place = block[9], 12
-    wanted = _number(block, place + 2 * width, width)
+        width, offset = block[9], 12
+    wanted = _number(block, offset + 2 * width, width)
     return None if size >= wanted else f"it has {size} of {wanted} bytes"
 
 
-def _pickle_flaw(file: BinaryIO, size: int) -> str:
-    """Followed to its end, without doing what it says."""
+def _pickle_defect(file: BinaryIO, size: int) -> str:
+    """Check a pickle by reading its operations to the end, without executing them."""
     import pickletools
 
     try:
-        ends = [place for operation, _, place in pickletools.genops(_read(file, 0, size)) if operation.name == "STOP"]
+        ends = [
+            position for operation, _, position in pickletools.genops(_read(file, 0, size)) if operation.name == "STOP"
+        ]
     except (ValueError, IndexError, OverflowError, struct.error):
         ends = []
     return "" if ends == [size - 1] else "it is cut: the pickle has no end"
 
 
-def _json_flaw(file: BinaryIO, size: int) -> str:
+def _json_defect(file: BinaryIO, size: int) -> str:
     if size > TEXT_LIMIT:
         whole = _read(file, size - 64, 64).rstrip().endswith((b"}", b"]"))
         return "" if whole else "it is cut: the text has no end"
@@ -145,7 +149,7 @@ def _json_flaw(file: BinaryIO, size: int) -> str:
 
 
 def bundle_defect(index: BinaryIO, index_size: int, prefix: str, sizes: dict[str, int]) -> str:
-    """What a TensorFlow checkpoint lacks; `sizes` are those of all files beside its index, by path."""
+    """Return the defect of a TensorFlow checkpoint; `sizes` has the sizes of all files beside its index, by path."""
     if index_size > INDEX_LIMIT:
         return "its index is larger than any that TensorFlow writes"
     try:
@@ -162,37 +166,38 @@ def bundle_defect(index: BinaryIO, index_size: int, prefix: str, sizes: dict[str
 
 
 def is_part(name: str) -> bool:
-    """Whether it means nothing without others of the same moment: files of TensorFlow checkpoints, what names them."""
+    """Return whether the file is useless without others of the same moment: a part of a TensorFlow checkpoint, or the
+    file that names one."""
     return bool(DATA.fullmatch(name)) or name.endswith(".index") or posixpath.basename(name) == STATE
 
 
 def orphans(names: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Files of TensorFlow checkpoints of which another file is missing, with the reason."""
-    there: dict[str, set[int]] = {}
+    """Yield files of TensorFlow checkpoints of which another file is missing, with the reason."""
+    present: dict[str, set[int]] = {}
     counts: dict[str, int] = {}
     for name in names:
         match = DATA.fullmatch(name)
         if match:
-            there.setdefault(match[1], set()).add(int(match[2]))
+            present.setdefault(match[1], set()).add(int(match[2]))
             counts[match[1]] = int(match[3])
     for name in list(names):
         match = DATA.fullmatch(name)
         if match and f"{match[1]}.index" not in names:
             yield name, "its index was not there"
-        elif match and len(there[match[1]]) < counts[match[1]]:
+        elif match and len(present[match[1]]) < counts[match[1]]:
             yield name, "another data file of its checkpoint was not there"
-        elif name.endswith(".index") and name[:-6] in there and len(there[name[:-6]]) < counts[name[:-6]]:
+        elif name.endswith(".index") and name[:-6] in present and len(present[name[:-6]]) < counts[name[:-6]]:
             yield name, "a data file of its checkpoint was not there"
 
 
 def named_by(state: bytes) -> str:
-    """The newest checkpoint by TensorFlow's `checkpoint` file (CheckpointState, as text); "" when it names none."""
+    """Return the checkpoint that TensorFlow's state file names (CheckpointState, as text); "" when it names none."""
     found = re.search(rb'^model_checkpoint_path:\s*"((?:[^"\\]|\\.)*)"', state, re.MULTILINE)
     return found[1].decode("utf-8", "replace") if found else ""
 
 
 def _read(file: BinaryIO, offset: int, length: int) -> bytes:
-    """Nothing of places that no file has, to which damaged ones point."""
+    """Read part of a file; nothing where no file has bytes, because the offsets of damaged files lead anywhere."""
     if not 0 <= offset < MOST_OFFSET or length <= 0:
         return b""
     file.seek(offset)

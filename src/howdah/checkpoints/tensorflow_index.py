@@ -1,4 +1,4 @@
-"""How long the data files of a TensorFlow checkpoint must be: its index says where each tensor lies.
+"""Computes how long the data files of a TensorFlow checkpoint must be: the index says where each tensor lies.
 
 `PREFIX.index` is a table of LevelDB's format (leveldb/doc/table_format.md) without compression, whose values are
 BundleHeaderProto under the empty key, else BundleEntryProto (tensorflow/core/protobuf/tensor_bundle.proto).
@@ -14,14 +14,14 @@ _TRAILER = 5  # of a block: its compression, and a checksum
 
 
 class IndexUnreadable(ValueError):
-    """The file is no index, or only a part of one."""
+    """The file is no index, or only a part of an index."""
 
 
 def shards(index: bytes) -> list[int]:
-    """The least number of bytes in each of its data files.
+    """Return the least number of bytes in each data file.
 
     Raises:
-        Unreadable: it is not, or not all of, an index.
+        IndexUnreadable: `index` is no index, or only a part of one.
     """
     try:
         found = dict(entries(index))
@@ -38,22 +38,22 @@ def shards(index: bytes) -> list[int]:
 
 
 def entries(table: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """What is in a table: keys in order, and their values.
+    """Yield the keys of a table in their order, and their values.
 
     Raises:
-        Unreadable, IndexError: it is none, or not all of one.
+        IndexUnreadable, IndexError: `table` is no table, or only a part of one.
     """
     if len(table) < _FOOTER or table[-8:] != MAGIC:
         raise IndexUnreadable("it is cut: the end of the index is missing")
-    _, place = _varint(table, len(table) - _FOOTER)
-    _, place = _varint(table, place)
-    for _, handle in _block(table, *_handle(table, place)):
+    _, position = _varint(table, len(table) - _FOOTER)
+    _, position = _varint(table, position)
+    for _, handle in _block(table, *_handle(table, position)):
         yield from _block(table, *_handle(handle, 0))
 
 
-def _handle(data: bytes, place: int) -> tuple[int, int]:
-    offset, place = _varint(data, place)
-    return offset, _varint(data, place)[0]
+def _handle(data: bytes, position: int) -> tuple[int, int]:
+    offset, position = _varint(data, position)
+    return offset, _varint(data, position)[0]
 
 
 def _block(table: bytes, offset: int, size: int) -> Iterator[tuple[bytes, bytes]]:
@@ -63,38 +63,38 @@ def _block(table: bytes, offset: int, size: int) -> Iterator[tuple[bytes, bytes]
     if table[offset + size]:
         raise IndexUnreadable("its index is compressed, which TensorFlow does not do")
     restarts = int.from_bytes(table[offset + size - 4 : offset + size], "little")
-    place, end, key = offset, offset + size - 4 * (restarts + 1), b""
-    while place < end:
-        shared, place = _varint(table, place)
-        own, place = _varint(table, place)
-        length, place = _varint(table, place)
-        key = key[:shared] + table[place : place + own]
-        yield key, table[place + own : place + own + length]
-        place += own + length
+    position, end, key = offset, offset + size - 4 * (restarts + 1), b""
+    while position < end:
+        shared, position = _varint(table, position)
+        own, position = _varint(table, position)
+        length, position = _varint(table, position)
+        key = key[:shared] + table[position : position + own]
+        yield key, table[position + own : position + own + length]
+        position += own + length
 
 
 def _fields(message: bytes) -> dict[int, int]:
-    """The numbers of a protobuf message by field; what is no number is passed over."""
+    """Return the numbers of a protobuf message by field; other fields are skipped."""
     found: dict[int, int] = {}
-    place = 0
-    while place < len(message):
-        tag, place = _varint(message, place)
+    position = 0
+    while position < len(message):
+        tag, position = _varint(message, position)
         kind = tag & 7
         if kind == 0:
-            found[tag >> 3], place = _varint(message, place)
+            found[tag >> 3], position = _varint(message, position)
         elif kind == 2:
-            length, place = _varint(message, place)
-            place += length
+            length, position = _varint(message, position)
+            position += length
         else:
-            place += 8 if kind == 1 else 4
+            position += 8 if kind == 1 else 4
     return found
 
 
-def _varint(data: bytes, place: int) -> tuple[int, int]:
+def _varint(data: bytes, position: int) -> tuple[int, int]:
     value = shift = 0
     while True:
-        byte = data[place]
+        byte = data[position]
         value |= (byte & 0x7F) << shift
-        place, shift = place + 1, shift + 7
+        position, shift = position + 1, shift + 7
         if byte < 0x80:
-            return value, place
+            return value, position
